@@ -1,0 +1,29 @@
+// The backend board: an immutable read model of all backends, published by the control plane, read once per request.
+
+import type { Backend, BackendCounters } from "./backend.ts";
+
+/** Specification, "States and transitions". `unhealthy` is reached from any other state and left by successes only. */
+export type HealthState = "unknown" | "ready" | "warming_up" | "down" | "unhealthy";
+
+export interface BackendEntry {
+  /** A generic backend whose engine was recognised carries the kind that was found. */
+  backend: Backend;
+  health: HealthState;
+  /** Whether requests may be sent: enabled, not draining, and ready (or health checks are off). */
+  available: boolean;
+  /** Shared by every board, so that counts survive a new board. */
+  counters: BackendCounters;
+}
+
+export interface BackendBoard {
+  version: number;
+  entries: readonly BackendEntry[];
+  /** Available backends that serve a model, in configuration order; the array is the same object for one board. */
+  candidates(model: string): readonly BackendEntry[];
+  /** Every configured backend that serves a model, or served it when it was last asked. */
+  serving(model: string): readonly BackendEntry[];
+}
+
+export interface BoardSource {
+  readonly current: BackendBoard;
+}

@@ -1,0 +1,34 @@
+// Section api_keys: who may call the public API (specification, Authentication).
+
+import { z } from "zod";
+import { defineSection } from "../section.ts";
+
+export const SCOPES = ["read", "write", "files", "admin"] as const;
+
+export const apiKeySchema = z.strictObject({
+  key: z.string().min(8, "at least 8 characters").describe("The secret; ${VARIABLE} expands."),
+  id: z.string().min(1).optional().describe("Name of the key in logs; default: key-1, key-2, … by position."),
+  user_id: z.string().min(1).optional(),
+  organization_id: z.string().min(1).optional(),
+  scopes: z
+    .array(z.enum(SCOPES))
+    .default(["read", "write"])
+    .describe("read = list models, write = inference; files and admin are kept for those APIs."),
+  enabled: z.boolean().default(true),
+});
+
+export const apiKeysSection = defineSection({
+  name: "api_keys",
+  description: "Keys of the public API. permissive accepts requests without a key, blocking answers them with 401.",
+  schema: z.strictObject({
+    mode: z.enum(["permissive", "blocking"]).default("permissive"),
+    keys: z.array(apiKeySchema).default([]),
+    api_keys_file: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("Further keys: a YAML or TOML file with the top-level key keys."),
+  }),
+  aliases: { api_keys: "keys" },
+  secretPaths: ["keys.*.key"],
+});

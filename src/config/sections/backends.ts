@@ -1,0 +1,71 @@
+// Section backends: the model servers behind the gateway.
+
+import { z } from "zod";
+import { BACKEND_KIND_SPELLINGS, type BackendKindName, resolveBackendKind } from "../../names.ts";
+import { headerName, httpStatus, positiveDuration, urlPath } from "../fields.ts";
+import { defineSection } from "../section.ts";
+import { retryFields } from "./retry.ts";
+
+const kind = z
+  .string()
+  .refine((spelling) => resolveBackendKind(spelling) !== undefined, {
+    message: `unknown kind; known are ${BACKEND_KIND_SPELLINGS.join(", ")}`,
+  })
+  .transform((spelling) => resolveBackendKind(spelling) as BackendKindName)
+  .meta({ enum: [...BACKEND_KIND_SPELLINGS] });
+
+const healthCheck = z.strictObject({
+  endpoint: urlPath().optional().describe("Path of the probe; default: by kind."),
+  fallback_endpoints: z.array(urlPath()).optional().describe("Tried in order when the endpoint answers 404."),
+  method: z.enum(["GET", "POST", "HEAD"]).optional(),
+  body: z
+    .union([z.string(), z.record(z.string(), z.unknown())])
+    .optional()
+    .describe("JSON body of a POST probe."),
+  accept_status: z.array(httpStatus()).min(1).optional().describe("Status codes that count as healthy; default [200]."),
+  warmup_status: z.array(httpStatus()).optional().describe("Status codes of a loading engine; default [503]."),
+  timeout: positiveDuration().optional().describe("Default: health_checks.timeout."),
+});
+
+export const backendSchema = z.strictObject({
+  name: z
+    .string()
+    .min(1, "must not be empty")
+    .max(256, "at most 256 characters")
+    .regex(/^[A-Za-z0-9_-]+$/, "letters, digits, '-' and '_' only")
+    .describe("Unique; letters, digits, '-' and '_'."),
+  type: kind
+    .prefault("generic")
+    .describe("openai, azure, anthropic, gemini, vllm, llamacpp, ollama, lmstudio, federated, generic or demo."),
+  url: z
+    .string()
+    .regex(/^(https?:\/\/\S+|unix:\/\S+)$/, 'expected a URL that starts with "http://", "https://" or "unix:/"')
+    .optional()
+    .describe("With or without /v1, or unix:/path/to.sock. Default: the usual address of the kind."),
+  weight: z.int().min(0).max(100).default(1).describe("Share of WeightedRoundRobin; 0 = only when no other is left."),
+  models: z
+    .array(z.string().min(1))
+    .optional()
+    .describe("Models this backend serves. Left out or empty: asked from the backend."),
+  api_key: z.string().min(1, "must not be empty").optional().describe("Sent to the backend in the header of its kind."),
+  enabled: z.boolean().default(true),
+  headers: z
+    .record(headerName(), z.string())
+    .default({})
+    .describe("Further headers for every request to this backend."),
+  health_check: healthCheck.prefault({}).describe("Overrides of the kind's probe."),
+  retry_override: z.strictObject(retryFields).partial().optional().describe("Overrides of the section retry."),
+  api_version: z.string().min(1).optional().describe("azure: the api-version parameter; default 2024-10-21."),
+  deployments: z
+    .record(z.string(), z.string().min(1))
+    .optional()
+    .describe("azure: model name -> deployment name, where the two differ."),
+});
+
+export const backendsSection = defineSection({
+  name: "backends",
+  description: "The model servers behind the gateway.",
+  schema: z.array(backendSchema).default([]),
+  aliases: { "*.kind": "type" },
+  secretPaths: ["*.api_key", "*.headers.*"],
+});

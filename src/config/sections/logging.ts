@@ -1,0 +1,19 @@
+// Section logging.
+
+import { z } from "zod";
+import { defineSection } from "../section.ts";
+
+export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error"] as const;
+
+export const loggingSection = defineSection({
+  name: "logging",
+  description: "Log lines on standard error.",
+  schema: z.strictObject({
+    level: z.enum(LOG_LEVELS).default("info"),
+    format: z
+      .enum(["json", "text", "pretty"])
+      .default("json")
+      .describe("json: one object a line; text; pretty: coloured."),
+    access_log: z.boolean().default(true).describe("One info line per request."),
+  }),
+});

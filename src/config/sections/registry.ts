@@ -1,0 +1,49 @@
+// The ordered list of configuration sections; everything about sections is derived from it.
+// A section stands here only when its feature exists.
+
+import { z } from "zod";
+import { apiKeysSection } from "./api-keys.ts";
+import { backendsSection } from "./backends.ts";
+import { healthChecksSection } from "./health-checks.ts";
+import { loggingSection } from "./logging.ts";
+import { retrySection } from "./retry.ts";
+import { routingSection } from "./routing.ts";
+import { serverSection } from "./server.ts";
+import { timeoutsSection } from "./timeouts.ts";
+import { tracingSection } from "./tracing.ts";
+
+export const SECTIONS = [
+  serverSection,
+  backendsSection,
+  routingSection,
+  healthChecksSection,
+  retrySection,
+  timeoutsSection,
+  apiKeysSection,
+  loggingSection,
+  tracingSection,
+] as const;
+
+/** The whole configuration document. */
+export const documentSchema = z.strictObject({
+  server: serverSection.schema.prefault({}),
+  backends: backendsSection.schema,
+  routing: routingSection.schema.prefault({}),
+  health_checks: healthChecksSection.schema.prefault({}),
+  retry: retrySection.schema.prefault({}),
+  timeouts: timeoutsSection.schema.prefault({}),
+  api_keys: apiKeysSection.schema.prefault({}),
+  logging: loggingSection.schema.prefault({}),
+  tracing: tracingSection.schema.prefault({}),
+});
+
+/** The document as an operator writes it: everything optional, durations as text. */
+export type ConfigDocument = z.input<typeof documentSchema>;
+
+/**
+ * The document as the program reads it: defaults filled in, durations in milliseconds. Keys keep the operator's
+ * spelling, so that a configuration key can be searched for and leads to its use.
+ */
+export type Settings = z.output<typeof documentSchema>;
+
+export type BackendSettings = Settings["backends"][number];

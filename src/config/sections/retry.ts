@@ -1,0 +1,30 @@
+// Section retry: attempts on one model (specification, Errors, "Retry behaviour").
+
+import { z } from "zod";
+import { duration, positiveDuration } from "../fields.ts";
+import { defineSection } from "../section.ts";
+
+const maxAttempts = z.int().min(1).max(20);
+const multiplier = z.number().min(1).max(10);
+
+/** Without defaults, so that a backend can override single fields. */
+export const retryFields = {
+  max_attempts: maxAttempts,
+  base_delay: duration(),
+  max_delay: positiveDuration(),
+  backoff_multiplier: multiplier,
+  jitter: z.boolean(),
+};
+
+export const retrySection = defineSection({
+  name: "retry",
+  description: "Attempts on one model before the request fails: 429, 502, 503, 504, connection errors and timeouts.",
+  schema: z.strictObject({
+    max_attempts: maxAttempts.default(3).describe("The first attempt counts."),
+    base_delay: duration().prefault("100ms").describe("Wait after the first failure."),
+    max_delay: positiveDuration().prefault("10s").describe("Longest wait; a longer Retry-After is not waited for."),
+    backoff_multiplier: multiplier.default(2).describe("Growth of the wait per failure."),
+    jitter: z.boolean().default(true).describe("Spread each wait over its upper half."),
+  }),
+  aliases: { initial_delay: "base_delay" },
+});

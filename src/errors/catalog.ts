@@ -1,0 +1,32 @@
+// Every error that Signalbox itself answers with: HTTP status, type and code (specification, chapter Errors).
+// Clients switch on string codes, so a condition with a known OpenAI code carries that; the others carry the status.
+
+export interface ErrorDefinition {
+  status: number;
+  type: string;
+  code: string | number;
+}
+
+export const ERRORS = {
+  invalidJson: { status: 400, type: "invalid_request_error", code: "invalid_json" },
+  invalidRequest: { status: 400, type: "invalid_request_error", code: "invalid_value" },
+  missingParameter: { status: 400, type: "invalid_request_error", code: "missing_required_parameter" },
+  unsupportedOperation: { status: 400, type: "invalid_request_error", code: "unsupported_operation" },
+  invalidApiKey: { status: 401, type: "authentication_error", code: "invalid_api_key" },
+  forbidden: { status: 403, type: "permission_error", code: "forbidden" },
+  missingScope: { status: 403, type: "permission_error", code: "insufficient_scope" },
+  routeNotFound: { status: 404, type: "not_found", code: 404 },
+  modelNotFound: { status: 404, type: "model_not_found", code: "model_not_found" },
+  methodNotAllowed: { status: 405, type: "method_not_allowed", code: 405 },
+  requestTimeout: { status: 408, type: "request_timeout", code: 408 },
+  payloadTooLarge: { status: 413, type: "payload_too_large", code: 413 },
+  headersTooLarge: { status: 431, type: "invalid_request_error", code: "headers_too_large" },
+  internal: { status: 500, type: "internal_error", code: 500 },
+  backendConnection: { status: 502, type: "backend_connection_error", code: 502 },
+  invalidBackendResponse: { status: 502, type: "invalid_backend_response", code: 502 },
+  backendError: { status: 502, type: "backend_error", code: 502 },
+  noBackends: { status: 503, type: "service_unavailable", code: "no_backends_available" },
+  allBackendsUnhealthy: { status: 503, type: "service_unavailable", code: "all_backends_unhealthy" },
+  shuttingDown: { status: 503, type: "service_unavailable", code: "shutting_down" },
+  backendTimeout: { status: 504, type: "backend_timeout", code: 504 },
+} as const satisfies Record<string, ErrorDefinition>;

@@ -1,0 +1,31 @@
+// A refusal that the client sees: thrown anywhere, turned into a response in one place (server/error-response.ts).
+
+import type { ErrorDefinition } from "./catalog.ts";
+
+export interface GatewayErrorOptions {
+  /** The request field at fault, in the client's spelling, e.g. "messages[0].role". */
+  param?: string;
+  details?: Record<string, unknown>;
+  headers?: Record<string, string>;
+  cause?: unknown;
+}
+
+export class GatewayError extends Error {
+  readonly status: number;
+  readonly type: string;
+  readonly code: string | number;
+  readonly param: string | undefined;
+  readonly details: Record<string, unknown> | undefined;
+  readonly headers: Record<string, string> | undefined;
+
+  constructor(definition: ErrorDefinition, message: string, options: GatewayErrorOptions = {}) {
+    super(message, { cause: options.cause });
+    this.name = "GatewayError";
+    this.status = definition.status;
+    this.type = definition.type;
+    this.code = definition.code;
+    this.param = options.param;
+    this.details = options.details;
+    this.headers = options.headers;
+  }
+}

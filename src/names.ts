@@ -1,0 +1,53 @@
+// The one table of names: every spelling of a backend kind that people and the specification use, and its canonical form.
+
+/** The version of this release; package.json carries the same, which a test proves. */
+export const VERSION = "0.1.0";
+
+/** Reported as `service` by GET /health and as the program's name in messages. */
+export const SERVICE_NAME = "signalbox";
+
+export const BACKEND_KIND_NAMES = [
+  "openai",
+  "azure",
+  "anthropic",
+  "gemini",
+  "vllm",
+  "llamacpp",
+  "ollama",
+  "lmstudio",
+  "federated",
+  "generic",
+  "demo",
+] as const;
+
+export type BackendKindName = (typeof BACKEND_KIND_NAMES)[number];
+
+/** Other accepted spellings (decisions.md, section 2); compared in lower case. */
+const KIND_SPELLINGS: Record<BackendKindName, readonly string[]> = {
+  openai: ["kind_a"],
+  azure: ["kind_b", "azure_openai", "azure-openai"],
+  anthropic: ["kind_c"],
+  gemini: ["kind_d", "google"],
+  vllm: ["vllm-style"],
+  llamacpp: ["llama-server-compatible", "llama-cpp", "llama.cpp", "llama-server"],
+  ollama: ["ollama-style"],
+  lmstudio: ["local-studio", "lm-studio"],
+  federated: ["federated-router", "signalbox", "continuum-router"],
+  generic: [],
+  demo: [],
+};
+
+const CANONICAL_KINDS: ReadonlyMap<string, BackendKindName> = new Map(
+  BACKEND_KIND_NAMES.flatMap((name) => [name, ...KIND_SPELLINGS[name]].map((spelling) => [spelling, name] as const)),
+);
+
+/** Every accepted spelling, canonical names first; for messages and the JSON Schema. */
+export const BACKEND_KIND_SPELLINGS: readonly string[] = [
+  ...BACKEND_KIND_NAMES,
+  ...BACKEND_KIND_NAMES.flatMap((name) => KIND_SPELLINGS[name]),
+];
+
+/** The canonical kind for any accepted spelling, in any letter case; undefined for an unknown one. */
+export function resolveBackendKind(spelling: string): BackendKindName | undefined {
+  return CANONICAL_KINDS.get(spelling.toLowerCase());
+}
