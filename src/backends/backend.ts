@@ -1,6 +1,6 @@
 // What a backend is: the configured facts, resolved once, and the numbers that change while it serves.
 
-import type { BackendSettings, Settings } from "../config/sections/registry.ts";
+import type { BackendSettings } from "../config/sections/registry.ts";
 import { BACKEND_KINDS, type BackendKind, type Operation } from "./kinds.ts";
 
 export interface Backend {
@@ -55,7 +55,7 @@ function withoutVersionPath(url: string): string {
   return url.replace(/\/+$/, "").replace(/\/v1(beta(\/openai)?)?$/, "");
 }
 
-function configuredModels(settings: BackendSettings): readonly string[] | undefined {
+export function configuredModels(settings: BackendSettings): readonly string[] | undefined {
   const models = [...(settings.models ?? []), ...Object.keys(settings.deployments ?? {})];
   return models.length > 0 ? [...new Set(models)] : undefined;
 }
@@ -83,30 +83,4 @@ export function credentialHeader(backend: Backend, forOperation: boolean): [name
 
 export function newCounters(): BackendCounters {
   return { inFlight: 0, totalRequests: 0, failedRequests: 0, latencyMs: undefined };
-}
-
-/** Rules that one section's schema cannot say; each answer is a problem at that path below `backends`. */
-export function backendProblems(backends: Settings["backends"]): { path: (string | number)[]; message: string }[] {
-  const problems: { path: (string | number)[]; message: string }[] = [];
-  const seen = new Map<string, number>();
-  backends.forEach((backend, index) => {
-    const first = seen.get(backend.name);
-    if (first === undefined) seen.set(backend.name, index);
-    else
-      problems.push({ path: [index, "name"], message: `"${backend.name}" is already the name of backends[${first}]` });
-
-    const kind = BACKEND_KINDS[backend.type];
-    if (backend.url === undefined && kind.defaultUrl === undefined) {
-      problems.push({ path: [index, "url"], message: `is required for a backend of type ${kind.name}` });
-    }
-    if (kind.modelsPath === undefined && configuredModels(backend) === undefined) {
-      problems.push({ path: [index, "models"], message: `is required for ${kind.name}: the names of its deployments` });
-    }
-    for (const key of ["api_version", "deployments"] as const) {
-      if (backend[key] !== undefined && kind.name !== "azure") {
-        problems.push({ path: [index, key], message: `belongs to backends of type azure, this one is ${kind.name}` });
-      }
-    }
-  });
-  return problems;
 }

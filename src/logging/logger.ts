@@ -1,29 +1,42 @@
 // The log: pino in process (its worker-thread transports break in compiled binaries), one line per event on stderr.
 
 import pino, { type Logger as PinoLogger } from "pino";
-import pretty from "pino-pretty";
+import { prettyFactory } from "pino-pretty";
 import type { Settings } from "../config/sections/registry.ts";
+import { batchedOutput } from "./batched-output.ts";
 
 export type Logger = PinoLogger;
 
-/** Lines are written whole and at once, so that nothing is lost when the process ends. */
+const STANDARD_ERROR = 2;
+
+/** Warnings and errors are written at once, everything else within a tenth of a second. */
 export function createLogger(settings: Settings["logging"]): Logger {
-  const destination = pino.destination({ fd: 2, sync: true });
+  const output = batchedOutput(STANDARD_ERROR);
+  const format = settings.format === "json" ? undefined : readable(settings.format === "pretty");
+  const destination = {
+    // pino leaves the level of each line here for streams that ask for it.
+    [Symbol.for("pino.metadata")]: true,
+    lastLevel: 0,
+    write(line: string) {
+      output.write(format === undefined ? line : format(line));
+      if (destination.lastLevel >= pino.levels.values.warn!) output.flush();
+    },
+  };
   const options = {
     level: settings.level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
   };
-  if (settings.format === "json") return pino(options, destination);
-  const stream = pretty({
-    colorize: settings.format === "pretty",
+  return pino(options, destination);
+}
+
+function readable(colorize: boolean): (line: string) => string {
+  return prettyFactory({
+    colorize,
     singleLine: true,
-    sync: true,
-    destination: 2,
-    translateTime: settings.format === "pretty" ? "HH:MM:ss.l" : "UTC:yyyy-mm-dd'T'HH:MM:ss.l'Z'",
+    translateTime: colorize ? "HH:MM:ss.l" : "UTC:yyyy-mm-dd'T'HH:MM:ss.l'Z'",
   });
-  return pino(options, stream);
 }
 
 /** For tests and for one-off commands. */

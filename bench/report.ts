@@ -1,0 +1,124 @@
+// From measured rounds to the table: medians over rounds, ratios and differences within a round, targets next to them.
+
+import type { LoadResult } from "./load.ts";
+import type { Rounds } from "./measure.ts";
+import type { LoadScenario, Target } from "./scenarios.ts";
+import { SUBJECT_NAMES, type SubjectName } from "./subjects.ts";
+
+export interface Row {
+  section: string;
+  title: string;
+  unit: string;
+  digits: number;
+  /** added: the figures are differences to direct; direct itself holds the absolute figure. */
+  show: "value" | "added";
+  values: Partial<Record<SubjectName, number>>;
+  /** Every round of every subject, absolute. */
+  rounds: Partial<Record<SubjectName, number[]>>;
+  ratioToNginx?: number;
+  target?: Target & { measured?: number; met?: boolean };
+}
+
+const COLUMN_TITLES: Record<SubjectName, string> = {
+  direct: "direct",
+  nginx: "nginx",
+  bare: "bare Bun",
+  signalbox: "Signalbox",
+};
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((left, right) => left - right);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+export function loadRows(scenario: LoadScenario, results: Rounds<LoadResult>): Row[] {
+  return scenario.metrics.map((metric) => {
+    const rounds: Row["rounds"] = {};
+    for (const [name, figures] of results) {
+      if (!(metric.withoutDirect && name === "direct")) rounds[name] = figures.map(metric.read);
+    }
+    return makeRow({ ...metric, section: scenario.title, rounds });
+  });
+}
+
+type RowInput = Pick<Row, "section" | "title" | "unit" | "digits" | "show" | "rounds"> & { target?: Target };
+
+export function makeRow({ section, title, unit, digits, show, rounds, target }: RowInput): Row {
+  const row: Row = { section, title, unit, digits, show, values: {}, rounds };
+  for (const name of SUBJECT_NAMES) {
+    const figures = rounds[name];
+    if (!figures) continue;
+    const added = show === "added" && name !== "direct" && rounds.direct;
+    row.values[name] = median(added ? pairwise(figures, rounds.direct!, (left, right) => left - right) : figures);
+  }
+  if (show === "value" && rounds.nginx && rounds.signalbox) {
+    row.ratioToNginx = median(pairwise(rounds.signalbox, rounds.nginx, (left, right) => left / right));
+  }
+  if (target) row.target = judge(target, row);
+  return row;
+}
+
+function judge(target: Target, row: Row): NonNullable<Row["target"]> {
+  const measured = target.of === "ratio to nginx" ? row.ratioToNginx : row.values.signalbox;
+  return measured === undefined ? target : { ...target, measured, met: measured <= target.limit };
+}
+
+/** Round by round: neighbours in time saw the same machine. */
+function pairwise(
+  left: readonly number[],
+  right: readonly number[],
+  combine: (left: number, right: number) => number,
+): number[] {
+  return left.map((value, index) => combine(value, right[Math.min(index, right.length - 1)]!));
+}
+
+function targetText(target: Target, unit: string): string {
+  return target.of === "ratio to nginx" ? `≤ ${target.limit.toFixed(1)}×` : `≤ ${target.limit} ${unit}`;
+}
+
+/** The table as text: one block per scenario, one column per subject. */
+export function formatTable(rows: readonly Row[], names: readonly SubjectName[]): string {
+  const header = ["", ...names.map((name) => COLUMN_TITLES[name]), "to nginx", "target", ""];
+  const lines: string[][] = [header];
+  let section = "";
+  for (const row of rows) {
+    if (row.section !== section) {
+      section = row.section;
+      lines.push([section]);
+    }
+    lines.push([
+      `  ${row.title} (${row.unit})`,
+      ...names.map((name) => figure(row, name)),
+      row.ratioToNginx === undefined ? "" : `${row.ratioToNginx.toFixed(2)}×`,
+      row.target ? targetText(row.target, row.unit) : "",
+      verdict(row),
+    ]);
+  }
+  const widths = header.map((_, column) =>
+    Math.max(...lines.filter((line) => line.length > 1).map((line) => line[column]!.length)),
+  );
+  return lines
+    .map((line) =>
+      line.length === 1
+        ? `\n${line[0]}`
+        : line
+            .map((cell, column) => (column === 0 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
+            .join("  ")
+            .trimEnd(),
+    )
+    .join("\n");
+}
+
+function figure(row: Row, name: SubjectName): string {
+  const value = row.values[name];
+  if (value === undefined) return "-";
+  const text = value.toFixed(row.digits);
+  return row.show === "added" && name !== "direct" && value >= 0 ? `+${text}` : text;
+}
+
+function verdict(row: Row): string {
+  if (!row.target) return "";
+  if (row.target.met === undefined) return "not measured";
+  return row.target.met ? "met" : "MISSED";
+}

@@ -1,0 +1,183 @@
+// What is measured, as data: one row per scenario. A new scenario is a new row here and nothing else.
+
+import type { LoadJob, LoadResult } from "./load.ts";
+
+export interface Target {
+  /** What is compared with the limit: the gateway's own figure, its ratio to nginx, or what it adds to direct. */
+  of: "value" | "ratio to nginx" | "added";
+  limit: number;
+}
+
+/** A figure of a load result, and how the table shows it. */
+export interface Metric {
+  title: string;
+  unit: string;
+  digits: number;
+  /** added: shown as the difference to direct, where direct has a figure of its own. */
+  show: "value" | "added";
+  read: (result: LoadResult) => number;
+  /** CPU is not read for direct, because no process stands between. */
+  withoutDirect?: boolean;
+  target?: Target;
+}
+
+export interface LoadScenario {
+  name: string;
+  title: string;
+  job: LoadJob;
+  /** More sections of the gateway's configuration; such a scenario gets a gateway of its own. */
+  gatewaySettings?: Readonly<Record<string, unknown>>;
+  metrics: readonly Metric[];
+}
+
+const cpuPerRequest: Metric = {
+  title: "CPU per request",
+  unit: "µs",
+  digits: 1,
+  show: "value",
+  read: (result) => result.cpuMicroseconds / result.requests,
+  withoutDirect: true,
+};
+
+const cpuPerChunk: Metric = {
+  title: "CPU per chunk",
+  unit: "µs",
+  digits: 1,
+  show: "value",
+  read: (result) => result.cpuMicroseconds / result.chunks,
+  withoutDirect: true,
+};
+
+const requestsPerSecond: Metric = {
+  title: "requests per second",
+  unit: "/s",
+  digits: 0,
+  show: "value",
+  read: (result) => result.requests / result.seconds,
+};
+
+const addedMedian: Metric = {
+  title: "added latency p50",
+  unit: "ms",
+  digits: 3,
+  show: "added",
+  read: (result) => result.latencyMs.p50,
+};
+
+const addedTail: Metric = {
+  title: "added latency p99",
+  unit: "ms",
+  digits: 3,
+  show: "added",
+  read: (result) => result.latencyMs.p99,
+};
+
+const addedFirstChunk: Metric = {
+  title: "added time to first chunk p50",
+  unit: "ms",
+  digits: 3,
+  show: "added",
+  read: (result) => result.firstChunkMs.p50,
+};
+
+const addedFirstChunkTail: Metric = {
+  ...addedFirstChunk,
+  title: "added time to first chunk p99",
+  read: (result) => result.firstChunkMs.p99,
+};
+
+export const LOAD_SCENARIOS: readonly LoadScenario[] = [
+  {
+    name: "plain",
+    title: "plain 1 KB answers, 1 KB prompts, 32 connections as fast as they go",
+    job: {
+      pattern: { kind: "closed", connections: 32 },
+      answer: { kind: "plain", bytes: 1024 },
+      promptBytes: 1000,
+      warmUpMs: 500,
+      measureMs: 1600,
+    },
+    metrics: [{ ...cpuPerRequest, target: { of: "ratio to nginx", limit: 3.0 } }, requestsPerSecond],
+  },
+  {
+    name: "prompt",
+    title: "100 KB prompts, 1 KB answers, 16 connections as fast as they go",
+    job: {
+      pattern: { kind: "closed", connections: 16 },
+      answer: { kind: "plain", bytes: 1024 },
+      promptBytes: 100_000,
+      warmUpMs: 400,
+      measureMs: 1200,
+    },
+    metrics: [cpuPerRequest, requestsPerSecond],
+  },
+  {
+    name: "latency",
+    title: "plain 1 KB answers, 1,000 requests/s paced",
+    job: {
+      pattern: { kind: "paced", perSecond: 1000, connections: 64 },
+      answer: { kind: "plain", bytes: 1024 },
+      promptBytes: 1000,
+      warmUpMs: 300,
+      measureMs: 1800,
+    },
+    metrics: [addedMedian, addedTail, cpuPerRequest],
+  },
+  {
+    name: "stream",
+    title: "streams of 100 chunks, one every 10 ms, 100 streams open",
+    job: {
+      pattern: { kind: "paced", perSecond: 100, connections: 250 },
+      answer: { kind: "stream", chunks: 100, everyMs: 10 },
+      promptBytes: 1000,
+      warmUpMs: 1100,
+      measureMs: 1600,
+    },
+    metrics: [{ ...cpuPerChunk, target: { of: "ratio to nginx", limit: 1.5 } }, addedFirstChunk],
+  },
+  {
+    name: "first-chunk",
+    title: "short streams, 100 begun per second",
+    job: {
+      pattern: { kind: "paced", perSecond: 100, connections: 64 },
+      answer: { kind: "stream", chunks: 10, everyMs: 10 },
+      promptBytes: 1000,
+      warmUpMs: 300,
+      measureMs: 1800,
+    },
+    metrics: [{ ...addedFirstChunk, target: { of: "added", limit: 1 } }, addedFirstChunkTail],
+  },
+];
+
+/** Load before the first scenario: a runtime that compiles while it runs is slower in its first seconds. */
+export const WARM_UP: LoadJob = {
+  pattern: { kind: "closed", connections: 32 },
+  answer: { kind: "plain", bytes: 1024 },
+  promptBytes: 1000,
+  warmUpMs: 0,
+  measureMs: 1500,
+};
+
+/** Load before the open streams, so that what every process allocates once is not charged to the streams. */
+export const MEMORY_WARM_UP: LoadJob = {
+  pattern: { kind: "paced", perSecond: 200, connections: 64 },
+  answer: { kind: "stream", chunks: 5, everyMs: 10 },
+  promptBytes: 1000,
+  warmUpMs: 100,
+  measureMs: 700,
+};
+
+export const OPEN_STREAMS = 1000;
+
+/** Slow streams: all are opened within a second, stay open over the measured time and end by themselves. */
+export const OPEN_STREAMS_JOB: LoadJob = {
+  pattern: { kind: "paced", perSecond: OPEN_STREAMS, connections: OPEN_STREAMS, total: OPEN_STREAMS },
+  answer: { kind: "stream", chunks: 9, everyMs: 500 },
+  promptBytes: 1000,
+  warmUpMs: 1400,
+  measureMs: 2000,
+};
+
+export const IDLE_MEMORY_TARGET_MEGABYTES = 90;
+export const OPEN_STREAM_TARGET_KILOBYTES = 40;
+export const COLD_START_TARGET_SECONDS = 0.4;

@@ -1,0 +1,215 @@
+// What stands between load generator and upstream: nothing, nginx, a bare relay on the same runtime, or Signalbox.
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Subprocess } from "bun";
+import { childrenOf, endProcess, findFreePort, readFirstLine, startProcess } from "./processes.ts";
+import { type Answer, modelFor } from "./wire.ts";
+
+export const SUBJECT_NAMES = ["direct", "nginx", "bare", "signalbox"] as const;
+export type SubjectName = (typeof SUBJECT_NAMES)[number];
+
+export interface Subject {
+  name: SubjectName;
+  port: number;
+  /** Undefined for direct: nothing stands between. */
+  running?: { child: Subprocess; command: readonly string[]; directory: string };
+}
+
+/** Every process that works for a subject. */
+export function pidsOf({ running }: Subject): number[] {
+  return running ? [running.child.pid, ...childrenOf(running.child.pid)] : [];
+}
+
+export async function stopSubject({ running }: Subject): Promise<void> {
+  if (running) await endProcess(running.child);
+}
+
+export interface Surroundings {
+  upstreamPort: number;
+  temporaryFolder: string;
+  /** Models the gateway is told of; see wire.ts for what their names mean. */
+  models: readonly string[];
+}
+
+const GATEWAY = ["sh", join(import.meta.dir, "../bin/signalbox")];
+const READY_LIMIT_MS = 10_000;
+const READY_ANSWER: Answer = { kind: "plain", bytes: 1024 };
+
+export async function startUpstream(): Promise<{ port: number; stop: () => Promise<void> }> {
+  const child = startHelper("upstream.ts");
+  return { port: Number(await readFirstLine(child)), stop: () => endProcess(child) };
+}
+
+/** Starts a file of this folder; it ends when the benchmark does. */
+export function startHelper(file: string, ...more: string[]): Subprocess {
+  return startProcess([process.execPath, join(import.meta.dir, file), ...more], {
+    holdInput: true,
+    readOutput: true,
+  });
+}
+
+export function nginxInstalled(): boolean {
+  return Bun.which("nginx") !== null;
+}
+
+/** The subject's command is started, but may not answer yet. */
+export function startSubject(
+  name: SubjectName,
+  surroundings: Surroundings,
+  gatewaySettings: Readonly<Record<string, unknown>> = {},
+): Subject {
+  switch (name) {
+    case "direct":
+      return { name, port: surroundings.upstreamPort };
+    case "nginx":
+      return startNginx(surroundings);
+    case "bare":
+      return startBareRelay(surroundings);
+    case "signalbox":
+      return startSignalbox(surroundings, gatewaySettings);
+  }
+}
+
+function startNginx({ upstreamPort, temporaryFolder }: Surroundings): Subject {
+  const port = findFreePort();
+  const folder = join(temporaryFolder, `nginx-${port}`);
+  mkdirSync(folder, { recursive: true });
+  const configuration = join(folder, "nginx.conf");
+  writeFileSync(
+    configuration,
+    `worker_processes 1;
+worker_rlimit_nofile 8192;
+daemon off;
+pid ${folder}/nginx.pid;
+error_log ${folder}/error.log warn;
+events { worker_connections 4096; }
+http {
+  access_log off;
+  client_max_body_size 100m;
+  client_body_buffer_size 1m;
+  ${["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((area) => `${area}_temp_path ${folder}/${area};`).join(" ")}
+  upstream model_server { server 127.0.0.1:${upstreamPort}; keepalive 1024; keepalive_requests 1000000000; }
+  server {
+    listen 127.0.0.1:${port};
+    keepalive_requests 1000000000;
+    location / {
+      proxy_pass http://model_server;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_buffering off;
+      proxy_read_timeout 300s;
+    }
+  }
+}
+`,
+  );
+  return run("nginx", port, ["nginx", "-p", folder, "-c", configuration], folder);
+}
+
+function startBareRelay({ upstreamPort, temporaryFolder }: Surroundings): Subject {
+  const port = findFreePort();
+  const relay = join(import.meta.dir, "bare-relay.ts");
+  const command = [process.execPath, relay, `http://127.0.0.1:${upstreamPort}`, String(port)];
+  return run("bare", port, command, temporaryFolder);
+}
+
+function startSignalbox(surroundings: Surroundings, gatewaySettings: Readonly<Record<string, unknown>>): Subject {
+  const port = findFreePort();
+  const configuration = join(surroundings.temporaryFolder, `signalbox-${port}.yaml`);
+  const backend = {
+    name: "upstream",
+    type: "openai",
+    url: `http://127.0.0.1:${surroundings.upstreamPort}/v1`,
+    api_key: "sk-bench-upstream",
+    models: surroundings.models,
+  };
+  // JSON is YAML too.
+  writeFileSync(
+    configuration,
+    JSON.stringify({ server: { bind_address: `127.0.0.1:${port}` }, backends: [backend], ...gatewaySettings }, null, 2),
+  );
+  return run("signalbox", port, [...GATEWAY, "--config", configuration], surroundings.temporaryFolder);
+}
+
+/** The gateway as a newcomer starts it: no file, no key, so that the embedded demo backend answers. */
+export function startZeroConfiguration({ temporaryFolder }: Surroundings): Subject {
+  const port = findFreePort();
+  const folder = join(temporaryFolder, "empty-home");
+  mkdirSync(folder, { recursive: true });
+  return run("signalbox", port, GATEWAY, folder, {
+    HOME: folder,
+    XDG_CONFIG_HOME: folder,
+    OPENAI_API_KEY: undefined,
+    ANTHROPIC_API_KEY: undefined,
+    GEMINI_API_KEY: undefined,
+    GOOGLE_API_KEY: undefined,
+    SIGNALBOX_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
+  });
+}
+
+function run(
+  name: SubjectName,
+  port: number,
+  command: readonly string[],
+  directory: string,
+  environment: Readonly<Record<string, string | undefined>> = {},
+): Subject {
+  const child = startProcess(command, { directory, environment: { ...process.env, ...environment } });
+  return { name, port, running: { child, command, directory } };
+}
+
+/** Asks for chat answers until one is there; the first success ends the wait. */
+export async function awaitFirstAnswer(subject: Subject, model = modelFor(READY_ANSWER)): Promise<void> {
+  const deadline = performance.now() + READY_LIMIT_MS;
+  const body = JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }] });
+  let last = "nothing";
+  while (performance.now() < deadline) {
+    try {
+      const answer = await fetch(`http://127.0.0.1:${subject.port}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body,
+        signal: AbortSignal.timeout(READY_LIMIT_MS),
+      });
+      const text = await answer.text();
+      if (answer.status === 200) return;
+      last = `${answer.status} ${text.slice(0, 300)}`;
+    } catch (error) {
+      last = error instanceof Error ? error.message : String(error);
+    }
+    if (hasEnded(subject)) break;
+    await Bun.sleep(2);
+  }
+  throw new Error(`${subject.name} gave no chat answer; last: ${last}${await explain(subject)}`);
+}
+
+/** The first model a gateway lists. */
+export async function firstModelOf(subject: Subject): Promise<string> {
+  const deadline = performance.now() + READY_LIMIT_MS;
+  while (performance.now() < deadline) {
+    try {
+      const answer = await fetch(`http://127.0.0.1:${subject.port}/v1/models`);
+      const list = (await answer.json()) as { data?: { id?: string }[] };
+      const model = list.data?.[0]?.id;
+      if (model !== undefined) return model;
+    } catch {} // Not listening yet.
+    if (hasEnded(subject)) break;
+    await Bun.sleep(10);
+  }
+  throw new Error(`${subject.name} listed no model${await explain(subject)}`);
+}
+
+function hasEnded({ running }: Subject): boolean {
+  return running !== undefined && (running.child.exitCode !== null || running.child.signalCode !== null);
+}
+
+/** What the command says for itself: its messages went to /dev/null, so one that ended is started once more. */
+async function explain(subject: Subject): Promise<string> {
+  if (!subject.running || !hasEnded(subject)) return "";
+  const { command, directory } = subject.running;
+  const again = Bun.spawn([...command], { cwd: directory, stdin: "ignore", stderr: "pipe", timeout: 2000 });
+  const text = await new Response(again.stderr).text();
+  await again.exited;
+  return `; it ended with code ${again.exitCode} and said:\n${text.slice(0, 2000)}`;
+}

@@ -1,0 +1,25 @@
+// Runs commands one after the other and stops at the first that fails; shared by check and test.
+
+export interface Step {
+  name: string;
+  command: string[];
+  /** Environment on top of this process's own. */
+  env?: Record<string, string>;
+}
+
+/** Runs a step with its output passed through; returns the exit code. */
+export async function runStep({ name, command, env }: Step): Promise<number> {
+  const startedAtMs = performance.now();
+  console.log(`\n== ${name}`);
+  const child = Bun.spawn(command, { stdio: ["ignore", "inherit", "inherit"], env: { ...process.env, ...env } });
+  const exitCode = await child.exited;
+  const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
+  console.log(`== ${name}: ${exitCode === 0 ? "passed" : `failed with exit code ${exitCode}`} in ${seconds} s`);
+  return exitCode;
+}
+
+/** Static checks: format and lint, types. */
+export const STATIC_CHECKS: Step[] = [
+  { name: "biome", command: [process.execPath, "run", "node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."] },
+  { name: "types", command: [process.execPath, "run", "node_modules/typescript/bin/tsc", "-p", "."] },
+];

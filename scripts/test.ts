@@ -1,0 +1,59 @@
+// npm test: the static checks, then every test. Ends with the line "N passed, N failed".
+
+import { runStep, STATIC_CHECKS } from "./run-steps.ts";
+
+interface Counts {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+/** Each group is a process of its own, so that a crash of one is counted and does not hide the others. */
+const TEST_GROUPS = [
+  { name: "unit and architecture tests", paths: ["./src", "./test/architecture"] },
+  { name: "black-box tests", paths: ["./test/black-box"] },
+  { name: "official clients", paths: ["./test/clients"] },
+];
+
+/** A test may take this long; the runner's default of 5 s is short for a loaded machine. */
+const TEST_TIMEOUT_MS = 60_000;
+
+async function runGroup(name: string, paths: string[]): Promise<Counts> {
+  console.log(`\n== ${name}`);
+  const child = Bun.spawn([process.execPath, "test", "--timeout", String(TEST_TIMEOUT_MS), ...paths], {
+    stdio: ["ignore", "inherit", "pipe"],
+    env: { ...process.env, NO_COLOR: "1" },
+  });
+  let output = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of child.stderr) {
+    process.stderr.write(chunk);
+    output += decoder.decode(chunk, { stream: true });
+  }
+  const exitCode = await child.exited;
+  const counts = { passed: count(output, "pass"), failed: count(output, "fail"), skipped: count(output, "(?:skip|todo)") };
+  // A runner that died, or that failed outside of any test, has printed no failed test.
+  if (exitCode !== 0 && counts.failed === 0) counts.failed = 1;
+  if (counts.passed + counts.failed === 0) counts.failed = 1;
+  return counts;
+}
+
+function count(output: string, word: string): number {
+  const matches = [...output.matchAll(new RegExp(`^ *(\\d+) ${word}$`, "gm"))];
+  return Number(matches.at(-1)?.[1] ?? 0);
+}
+
+const total: Counts = { passed: 0, failed: 0, skipped: 0 };
+for (const step of STATIC_CHECKS) {
+  if ((await runStep(step)) === 0) total.passed++;
+  else total.failed++;
+}
+for (const { name, paths } of TEST_GROUPS) {
+  const counts = await runGroup(name, paths);
+  total.passed += counts.passed;
+  total.failed += counts.failed;
+  total.skipped += counts.skipped;
+}
+const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : "";
+console.log(`\n${total.passed} passed, ${total.failed} failed${skipped}`);
+process.exit(total.failed > 0 ? 1 : 0);

@@ -1,0 +1,53 @@
+// GET /v1/models and GET /v1/models/{model}.
+
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import type { FoundModel, ModelListEntry } from "../models/list.ts";
+import type { Endpoint } from "../server/handler.ts";
+
+/** Where the models of all backends are looked up. */
+export interface ModelDirectory {
+  listModels(): Promise<readonly ModelListEntry[]>;
+  findModel(id: string): Promise<FoundModel | undefined>;
+  /** Every backend is unhealthy, and there is at least one. */
+  allUnhealthy(): boolean;
+  /** Optional fields of a single model, from metadata. */
+  modelFields(id: string): Record<string, unknown>;
+}
+
+export function modelListEndpoint(models: ModelDirectory): Endpoint {
+  return {
+    access: "read",
+    async handle({ headers }) {
+      const data = await models.listModels();
+      if (models.allUnhealthy()) {
+        throw new GatewayError(
+          ERRORS.allBackendsUnhealthy,
+          "No backend is healthy at the moment. GET /admin/backends shows why.",
+        );
+      }
+      return Response.json({ object: "list", data }, { headers });
+    },
+  };
+}
+
+export function modelEndpoint(models: ModelDirectory): Endpoint {
+  return {
+    access: "read",
+    async handle({ parameter, headers }) {
+      const found = await models.findModel(parameter);
+      if (found === undefined) {
+        throw new GatewayError(
+          ERRORS.modelNotFound,
+          `The model '${parameter}' is not served by any backend; GET /v1/models lists the models.`,
+          { param: "model" },
+        );
+      }
+      const { id, created, owned_by, available } = found;
+      return Response.json(
+        { id, object: "model", created, owned_by, available, ...models.modelFields(id) },
+        { headers },
+      );
+    },
+  };
+}

@@ -1,0 +1,67 @@
+// Every public path, its method, who may use it, and what answers.
+
+import { SERVICE_NAME } from "../names.ts";
+import { readChatRequest } from "../protocols/chat/request.ts";
+import { readCompletionRequest } from "../protocols/completions/request.ts";
+import { readEmbeddingRequest } from "../protocols/embeddings/request.ts";
+import type { Call, Endpoint } from "../server/handler.ts";
+import type { Route } from "../server/route-table.ts";
+import { type GenerationParts, generationEndpoint } from "./generation.ts";
+import { type ModelDirectory, modelEndpoint, modelListEndpoint } from "./models.ts";
+
+const MEBIBYTE = 1024 * 1024;
+
+/** Body limits of decisions.md, section 3. */
+const BODY_LIMITS = { chat: 32 * MEBIBYTE, completions: 8 * MEBIBYTE, embeddings: 64 * MEBIBYTE };
+
+export interface PublicApiParts extends GenerationParts {
+  models: ModelDirectory;
+  /** Whether at least one backend can take requests. */
+  isReady(): boolean;
+}
+
+export function publicRoutes(parts: PublicApiParts): Route<Endpoint>[] {
+  const health: Endpoint = {
+    access: "open",
+    handle: (call) => json(call, { status: "healthy", service: SERVICE_NAME }),
+  };
+  const ready: Endpoint = {
+    access: "open",
+    handle: (call) =>
+      parts.isReady()
+        ? json(call, { status: "ready", service: SERVICE_NAME })
+        : json(call, { status: "not_ready", service: SERVICE_NAME, reason: "no backend is healthy" }, 503),
+  };
+  return [
+    { method: "GET", path: "/health", handler: health },
+    { method: "GET", path: "/healthz", handler: health },
+    { method: "GET", path: "/readyz", handler: ready },
+    { method: "GET", path: "/v1/models", handler: modelListEndpoint(parts.models) },
+    { method: "GET", path: "/v1/models/*", handler: modelEndpoint(parts.models) },
+    {
+      method: "POST",
+      path: "/v1/chat/completions",
+      handler: generationEndpoint({ operation: "chat", maxBodyBytes: BODY_LIMITS.chat, read: readChatRequest }, parts),
+    },
+    {
+      method: "POST",
+      path: "/v1/completions",
+      handler: generationEndpoint(
+        { operation: "completions", maxBodyBytes: BODY_LIMITS.completions, read: readCompletionRequest },
+        parts,
+      ),
+    },
+    {
+      method: "POST",
+      path: "/v1/embeddings",
+      handler: generationEndpoint(
+        { operation: "embeddings", maxBodyBytes: BODY_LIMITS.embeddings, read: readEmbeddingRequest },
+        parts,
+      ),
+    },
+  ];
+}
+
+export function json({ headers }: Call, body: unknown, status = 200): Response {
+  return Response.json(body, { status, headers });
+}

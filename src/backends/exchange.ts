@@ -1,0 +1,153 @@
+// Pieces of the control plane's own requests to backends: headers, deadline, bounded reading, failure texts, and a limit
+// on how many begin at once. Health checks and model lists share them.
+
+import { type Backend, credentialHeader } from "./backend.ts";
+
+/** Headers in lower case, so that the operator's own replace ours whatever their letter case. */
+export function controlHeaders(backend: Backend, hasBody: boolean): Record<string, string> {
+  const headers: Record<string, string> = { accept: "application/json", "accept-encoding": "identity" };
+  if (hasBody) headers["content-type"] = "application/json";
+  const credential = credentialHeader(backend, false);
+  const layers = [Object.entries(backend.kind.headers), credential ? [credential] : []];
+  for (const [name, value] of [...layers.flat(), ...Object.entries(backend.settings.headers)]) {
+    headers[name.toLowerCase()] = value;
+  }
+  return headers;
+}
+
+export interface ExchangeDeadline {
+  signal: AbortSignal;
+  readonly expired: boolean;
+  /** Must be called when the exchange is over: it stops the timer. */
+  close(): void;
+}
+
+/** Ends an exchange after a time, or as soon as the whole control plane stops. */
+export function exchangeDeadline(timeoutMs: number, stop: AbortSignal): ExchangeDeadline {
+  const controller = new AbortController();
+  const abort = () => controller.abort();
+  let expired = false;
+  const timer = setTimeout(() => {
+    expired = true;
+    abort();
+  }, timerMs(timeoutMs));
+  if (stop.aborted) abort();
+  else stop.addEventListener("abort", abort, { once: true });
+  return {
+    signal: controller.signal,
+    get expired() {
+      return expired;
+    },
+    close() {
+      clearTimeout(timer);
+      stop.removeEventListener("abort", abort);
+    },
+  };
+}
+
+/** A timer that is asked to wait longer than 2^31 ms fires at once instead. */
+export function timerMs(delayMs: number): number {
+  return Math.min(Math.max(0, delayMs), 2 ** 31 - 1);
+}
+
+/** The whole body, or undefined (and the connection given up) when it is longer than the limit. */
+export async function readBounded(response: Response, maxBytes: number): Promise<Uint8Array | undefined> {
+  if (response.body === null) return new Uint8Array();
+  const reader = response.body.getReader();
+  const chunks: Uint8Array[] = [];
+  let totalBytes = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    totalBytes += value.byteLength;
+    if (totalBytes > maxBytes) {
+      await reader.cancel();
+      return undefined;
+    }
+    chunks.push(value);
+  }
+  return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks);
+}
+
+const FAILURES: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "connection refused",
+  ECONNRESET: "connection closed by the backend before it answered",
+  EPIPE: "connection closed by the backend before it answered",
+  ENOENT: "the unix socket does not exist",
+  EACCES: "permission denied on the unix socket",
+  ENOTFOUND: "the host name cannot be resolved",
+  EAI_AGAIN: "the host name cannot be resolved at the moment",
+  ETIMEDOUT: "the connection timed out",
+  EHOSTUNREACH: "no route to the host",
+  ENETUNREACH: "no route to the network",
+  EPROTO: "the TLS handshake failed; does the backend speak TLS on this port?",
+  Malformed_HTTP_Response: "the answer is not HTTP",
+};
+
+const CERTIFICATE_CODE = /CERT|SELF_SIGNED|ISSUER|ALTNAME|SIGNATURE/;
+
+/** What went wrong, in words. Only codes are used: the runtime's messages may quote addresses and header values. */
+export function failureText(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  if (typeof code !== "string") return "the request could not be sent";
+  const known = Object.hasOwn(FAILURES, code) ? FAILURES[code] : undefined;
+  if (known !== undefined) return known;
+  if (CERTIFICATE_CODE.test(code)) return `the TLS certificate is not accepted (${code})`;
+  return `the request failed (${code})`;
+}
+
+/** What a status that no rule accepts most likely means. */
+export function statusText(backend: Backend, status: number): string {
+  if (status === 401 || status === 403) {
+    const hint = backend.apiKey === undefined ? "it wants an api_key, none is configured" : "the api_key is refused";
+    return `HTTP ${status} (${hint})`;
+  }
+  return status >= 300 && status < 400 ? `HTTP ${status} (redirects are not followed)` : `HTTP ${status}`;
+}
+
+export interface Gate {
+  /** Resolves when the work may begin. */
+  enter(): Promise<void>;
+  /** Lets everyone in, now and from now on: what stops does not want to wait. */
+  close(): void;
+}
+
+/**
+ * Lets `limit` pieces of work begin per `spacingMs`. It limits beginnings, not running work: backends that hang until
+ * their deadline must not hold up the checks of all others.
+ */
+export function createGate(limit: number, spacingMs: number): Gate {
+  const waiting: (() => void)[] = [];
+  let started = 0;
+  let timer: Timer | undefined;
+  let closed = false;
+
+  function open(): void {
+    timer = undefined;
+    started = 0;
+    for (const begin of waiting.splice(0, limit)) {
+      started++;
+      begin();
+    }
+    if (started > 0) timer = setTimeout(open, spacingMs);
+  }
+
+  return {
+    enter() {
+      if (closed) return Promise.resolve();
+      if (started < limit) {
+        started++;
+        timer ??= setTimeout(open, spacingMs);
+        return Promise.resolve();
+      }
+      return new Promise((resolve) => {
+        waiting.push(resolve);
+      });
+    },
+    close() {
+      closed = true;
+      clearTimeout(timer);
+      for (const begin of waiting.splice(0)) begin();
+    },
+  };
+}

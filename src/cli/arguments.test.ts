@@ -1,0 +1,73 @@
+// The command line: every option in both forms, and every refusal.
+
+import { describe, expect, test } from "bun:test";
+import { VERSION } from "../names.ts";
+import { helpText, type ParsedArguments, parseArguments } from "./arguments.ts";
+
+const serve = { command: "serve", config: undefined, modelMetadata: undefined } as const;
+const check = { command: "health-check", url: undefined, config: undefined } as const;
+
+describe("parseArguments", () => {
+  test.each<[string[], ParsedArguments]>([
+    [[], serve],
+    [["--config", "a.yaml"], { ...serve, config: "a.yaml" }],
+    [["--config=a=b.yaml"], { ...serve, config: "a=b.yaml" }],
+    [["--config=-a.yaml"], { ...serve, config: "-a.yaml" }],
+    [["--config", "a", "--config", "b"], { ...serve, config: "b" }],
+    [["--config", "~/a.yaml"], { ...serve, config: "/home/me/a.yaml" }],
+    [["--config=~"], { ...serve, config: "/home/me" }],
+    [["--config", "~other/a.yaml"], { ...serve, config: "~other/a.yaml" }],
+    [["--model-metadata", "~/m.yaml"], { ...serve, modelMetadata: "/home/me/m.yaml" }],
+    [["--health-check"], check],
+    [["--health-check", "--config=a"], { ...check, config: "a" }],
+    [["--health-check-url", "http://h:1/x"], { ...check, url: "http://h:1/x" }],
+    [["--health-check", "--health-check-url=unix:/s"], { ...check, url: "unix:/s" }],
+    [["--generate-config"], { command: "generate-config" }],
+    [["-h"], { command: "help" }],
+    [["--version", "--help"], { command: "help" }],
+    [["-V"], { command: "version" }],
+    [["--confg", "a"], { error: "unknown option --confg; did you mean --config?" }],
+    [["--confg=secret"], { error: "unknown option --confg; did you mean --config?" }],
+    [["-x"], { error: "unknown option -x; --help lists the options" }],
+    [["--"], { error: "unknown option --; --help lists the options" }],
+    [["--config"], { error: "--config needs a value: --config <path>" }],
+    [["--config="], { error: "--config needs a value: --config <path>" }],
+    [["--config", ""], { error: "--config needs a value: --config <path>" }],
+    [["--config", "--mode"], { error: "--config needs a value: --config <path>" }],
+    [["--help=x"], { error: "--help takes no value" }],
+    [["serve"], { error: 'unexpected argument "serve"; there are only options' }],
+    [["--config", "a", ""], { error: 'unexpected argument ""; there are only options' }],
+    [["--mode", "stdio"], { error: `--mode stdio is not available in version ${VERSION} yet` }],
+    [
+      ["--mode=http"],
+      { error: 'unknown mode "http"; the only one is stdio, and without --mode the gateway serves HTTP' },
+    ],
+    [
+      ["--health-check-url", "localhost:8080"],
+      { error: "--health-check-url: expected a URL that starts with http://, https:// or unix:/" },
+    ],
+  ])("%j", (words, expected) => {
+    expect(parseArguments(words, "/home/me")).toEqual(expected);
+  });
+
+  test("without a home folder ~ stays", () => {
+    expect(parseArguments(["--config", "~/a"], undefined)).toEqual({ ...serve, config: "~/a" });
+  });
+});
+
+test("the help text names every option of the specification and fits a terminal", () => {
+  const text = helpText();
+  for (const option of [
+    "--config <path>",
+    "--mode <mode>",
+    "--generate-config",
+    "--health-check ",
+    "--health-check-url <url>",
+    "--model-metadata <path>",
+    "-h, --help",
+    "-V, --version",
+  ]) {
+    expect(text).toContain(option);
+  }
+  expect(text.split("\n").filter((line) => line.length > 100)).toEqual([]);
+});

@@ -1,0 +1,73 @@
+// The template: changes nothing as it stands, names every key, and its commented-out parts work too.
+
+import { expect, test } from "bun:test";
+import { compileDocument } from "../config/compile.ts";
+import { documentJsonSchema } from "../config/schema-export.ts";
+import { allPaths } from "../config/schema-path.ts";
+import { documentSchema, type Settings } from "../config/sections/registry.ts";
+import type { Mapping } from "../config/values.ts";
+import { parseYaml } from "../config/yaml-document.ts";
+import { defaultConfigText } from "./generate-config.ts";
+
+const ENV = { OPENAI_API_KEY: "example", AZURE_OPENAI_API_KEY: "example", SIGNALBOX_KEY_TEAM_A: "example-key" };
+
+function compile(text: string): { document: Mapping; settings: Settings } {
+  const parsed = parseYaml(text);
+  expect(parsed.problems).toEqual([]);
+  const compilation = compileDocument(parsed.value as Mapping, ENV);
+  expect(compilation.problems).toEqual([]);
+  return { document: compilation.document as Mapping, settings: compilation.settings! };
+}
+
+/** Paths in the notation of allPaths. */
+function pathsIn(value: unknown, path: string[] = []): string[] {
+  const own = path.length > 0 ? [path.join(".")] : [];
+  if (Array.isArray(value)) return [...own, ...value.flatMap((entry) => pathsIn(entry, [...path, "[]"]))];
+  if (typeof value !== "object" || value === null) return own;
+  const isFree = ["timeouts.models", "backends.[].headers", "backends.[].deployments"].includes(path.join("."));
+  return [
+    ...own,
+    ...Object.entries(value).flatMap(([key, entry]) => pathsIn(entry, [...path, isFree ? "<name>" : key])),
+  ];
+}
+
+/** Explanations are behind "# "; any other "#" hides a setting. */
+function uncommented(template: string): string {
+  return template
+    .replaceAll(/^( *)#(?! \S)/gm, "$1")
+    .replaceAll(/^( *(?:backends|keys|models):) (?:\[\]|\{\})$/gm, "$1");
+}
+
+test("the template equals the defaults", () => {
+  expect(compile(defaultConfigText()).settings).toEqual(documentSchema.parse({}));
+});
+
+test("with everything uncommented it is still valid, and holds every key of the schema", () => {
+  const { document } = compile(uncommented(defaultConfigText()));
+  const present = new Set(pathsIn(document));
+  const missing = allPaths(documentJsonSchema())
+    .map(({ path }) => path.join("."))
+    .filter(
+      (path) =>
+        !present.has(path) && path !== "server.bind_address.[]" && path !== "backends.[].health_check.body.<name>",
+    );
+  expect(missing).toEqual([]);
+});
+
+test("every default is written out", () => {
+  const { document } = compile(defaultConfigText());
+  const present = new Set(pathsIn(document));
+  const missing = allPaths(documentJsonSchema())
+    .filter(({ path, schema }) => schema.default !== undefined && !path.includes("[]"))
+    .map(({ path }) => path.join("."))
+    .filter((path) => !present.has(path));
+  expect(missing).toEqual([]);
+});
+
+test("lines stay readable", () => {
+  expect(
+    defaultConfigText()
+      .split("\n")
+      .filter((line) => line.length > 120),
+  ).toEqual([]);
+});

@@ -1,0 +1,71 @@
+// Asks a running gateway for its health, for container health checks and scripts.
+
+import { resolve } from "node:path";
+import type { Settings } from "../config/sections/registry.ts";
+
+export interface HealthCheckResult {
+  healthy: boolean;
+  message: string;
+}
+
+const HEALTH_PATH = "/health";
+
+/** `url` is an http or https URL, or `unix:/path/to.sock`, which is asked for /health. */
+export async function runHealthCheck(url: string, timeoutMs = 5000): Promise<HealthCheckResult> {
+  const socket = url.startsWith("unix:") ? url.slice("unix:".length) : undefined;
+  const options: BunFetchRequestInit = { redirect: "manual", signal: AbortSignal.timeout(timeoutMs) };
+  if (socket !== undefined) options.unix = socket;
+  try {
+    const target = socket === undefined ? url : `http://localhost${HEALTH_PATH}`;
+    const response = await withoutProxy(target, () => fetch(target, options));
+    await response.body?.cancel();
+    const message = `${displayUrl(url)} answered ${response.status}`;
+    return { healthy: response.status === 200, message };
+  } catch (error) {
+    return { healthy: false, message: `${displayUrl(url)} ${reasonOf(error, timeoutMs)}` };
+  }
+}
+
+/**
+ * The URL at which this configuration's gateway answers: its first address, where "every interface" becomes loopback.
+ * Undefined when the port is chosen at start. Relative sockets are below the folder of the configuration.
+ */
+export function defaultHealthCheckUrl(server: Settings["server"], baseDir: string): string | undefined {
+  const address = typeof server.bind_address === "string" ? server.bind_address : server.bind_address[0];
+  if (address === undefined) return undefined;
+  if (address.startsWith("unix:")) return `unix:${resolve(baseDir, address.slice("unix:".length))}`;
+  const colon = address.lastIndexOf(":");
+  const port = address.slice(colon + 1);
+  if (Number(port) === 0) return undefined;
+  return `http://${loopbackFor(address.slice(0, colon))}:${port}${HEALTH_PATH}`;
+}
+
+function loopbackFor(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  return /^\[[0:]+\]$/.test(host) ? "[::1]" : host;
+}
+
+/** A proxy of the environment is for the world outside; through it this machine's loopback would be another one. */
+async function withoutProxy<Result>(url: string, work: () => Promise<Result>): Promise<Result> {
+  const { hostname } = new URL(url);
+  if (!/^(127\.|localhost$|\[::1\]$)/.test(hostname)) return await work();
+  const before = process.env.NO_PROXY;
+  process.env.NO_PROXY = [before, hostname].filter(Boolean).join(",");
+  try {
+    return await work();
+  } finally {
+    if (before === undefined) delete process.env.NO_PROXY;
+    else process.env.NO_PROXY = before;
+  }
+}
+
+function reasonOf(error: unknown, timeoutMs: number): string {
+  if (error instanceof Error && error.name === "TimeoutError") return `did not answer within ${timeoutMs} ms`;
+  const code = (error as { code?: unknown }).code;
+  return `could not be reached${typeof code === "string" ? ` (${code})` : ""}`;
+}
+
+/** Without credentials, so that the message can be logged. */
+function displayUrl(url: string): string {
+  return url.replace(/\/\/[^/@]*@/, "//");
+}

@@ -1,0 +1,42 @@
+// Configuration problems as lines for the terminal.
+
+import { relative } from "node:path";
+import type { ConfigProblem } from "../config/problems.ts";
+
+/** A headline, then one line per problem, ordered by place, in the form that editors make clickable. */
+export function renderProblems(problems: readonly ConfigProblem[], path: string | undefined, cwd: string): string {
+  const count = problems.length === 1 ? "1 problem" : `${problems.length} problems`;
+  const subject = path === undefined ? "the configuration" : shorten(path, cwd);
+  const ordered = [...problems].sort(
+    (one, other) => fileOrder(one, path) - fileOrder(other, path) || lineOrder(one, other),
+  );
+  return [`${count} in ${subject}:`, ...ordered.map((problem) => `  ${renderProblem(problem, cwd)}`), ""].join("\n");
+}
+
+function renderProblem(problem: ConfigProblem, cwd: string): string {
+  const place =
+    problem.file === undefined
+      ? problem.variable
+      : shorten(problem.file, cwd) + (problem.line === undefined ? "" : `:${problem.line}`);
+  // A key in a file may hold anything; control characters must not reach the terminal.
+  return [place, problem.path, problem.message]
+    .filter((part) => part !== undefined && part !== "")
+    .join(": ")
+    .replace(/\p{Cc}/gu, "?");
+}
+
+/** Relative where that is shorter to read: inside the working folder. */
+function shorten(path: string, cwd: string): string {
+  const inside = relative(cwd, path);
+  return inside === "" || inside.startsWith("..") ? path : inside;
+}
+
+/** The main file first, then other files, then the environment. */
+function fileOrder(problem: ConfigProblem, path: string | undefined): number {
+  if (problem.file === undefined) return 2;
+  return problem.file === path ? 0 : 1;
+}
+
+function lineOrder(one: ConfigProblem, other: ConfigProblem): number {
+  return (one.line ?? 0) - (other.line ?? 0);
+}

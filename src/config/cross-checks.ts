@@ -1,0 +1,55 @@
+// Rules that reach over several fields or sections; each answer is a problem at that path.
+
+import type { SettingsCheck } from "./problems.ts";
+import type { Settings } from "./sections/registry.ts";
+
+export const CROSS_CHECKS: readonly SettingsCheck<Settings>[] = [distinctAddresses, distinctKeys, distinctKeyIds];
+
+function distinctAddresses(settings: Settings) {
+  const addresses = settings.server.bind_address;
+  if (typeof addresses === "string") return [];
+  // Port 0 takes another free port each time.
+  return repeated(addresses.map((address) => (address.endsWith(":0") ? undefined : address))).map(([index, first]) => ({
+    path: ["server", "bind_address", index],
+    message: `is the same address as server.bind_address[${first}]`,
+  }));
+}
+
+function distinctKeys(settings: Settings) {
+  return repeated(settings.api_keys.keys.map(({ key }) => key)).map(([index, first]) => ({
+    path: ["api_keys", "keys", index, "key"],
+    message: `is the same key as ${nameOf(settings, first)}`,
+  }));
+}
+
+function distinctKeyIds(settings: Settings) {
+  // A key without an id is called by its position, which another key may have as its id.
+  const ids = settings.api_keys.keys.map(({ id }, index) => id ?? `key-${index + 1}`);
+  return repeated(ids).map(([index, first]) => ({
+    path: ["api_keys", "keys", index, "id"],
+    message: `is the same id as that of ${nameOf(settings, first)}`,
+  }));
+}
+
+/** By position: an id could be anything, a secret pasted into the wrong line too. */
+function nameOf(settings: Settings, index: number): string {
+  return `the ${ordinal(index + 1)} of the ${settings.api_keys.keys.length} keys`;
+}
+
+function ordinal(position: number): string {
+  const suffix = /1[123]$/.test(String(position)) ? "th" : (["th", "st", "nd", "rd"][position % 10] ?? "th");
+  return `${position}${suffix}`;
+}
+
+/** Positions of values that stood before, each with the first position. */
+function repeated(values: readonly (string | undefined)[]): [index: number, first: number][] {
+  const seen = new Map<string, number>();
+  const found: [number, number][] = [];
+  values.forEach((value, index) => {
+    if (value === undefined) return;
+    const first = seen.get(value);
+    if (first === undefined) seen.set(value, index);
+    else found.push([index, first]);
+  });
+  return found;
+}

@@ -1,0 +1,29 @@
+// What is wrong with a configuration, told so that an operator can find the place.
+
+import type { Path } from "./values.ts";
+
+export interface ConfigProblem {
+  /** The key at fault, e.g. `backends[0].url`; empty when the file as a whole is meant. */
+  path: string;
+  /** Never holds the value of a setting: it may be a secret. */
+  message: string;
+  /** Counted from 1. */
+  line?: number;
+  /** The file at fault, absolute. */
+  file?: string;
+  /** The environment variable at fault. */
+  variable?: string;
+}
+
+/** A problem before its file and line are looked up. */
+export interface PathProblem {
+  path: Path;
+  message: string;
+  /** The environment variable that the value came from or was asked from. */
+  variable?: string;
+  /** The value was set by an environment override, so no line of a file is at fault. */
+  overridden?: boolean;
+}
+
+/** Rules that one field's schema cannot say. */
+export type SettingsCheck<Settings> = (settings: Settings) => { path: (string | number)[]; message: string }[];

@@ -1,0 +1,55 @@
+// Plain values as YAML, TOML and JSON give them: paths into them and walks over them.
+
+export type PathSegment = string | number;
+export type Path = readonly PathSegment[];
+export type Mapping = Record<string, unknown>;
+
+/** Deeper nesting has no use in a configuration, and every walk over a document may recurse. */
+export const MAXIMUM_NESTING = 100;
+
+export function isMapping(value: unknown): value is Mapping {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The value at a path; undefined where the path leads nowhere. Inherited properties do not count. */
+export function valueAt(value: unknown, path: Path): unknown {
+  let current = value;
+  for (const segment of path) {
+    if (typeof current !== "object" || current === null || !Object.hasOwn(current, segment)) return undefined;
+    current = (current as Mapping)[segment];
+  }
+  return current;
+}
+
+/** A copy in which every string is replaced; keys stay. */
+export function mapStrings(value: unknown, replace: (text: string, path: Path) => unknown, path: Path = []): unknown {
+  if (typeof value === "string") return replace(value, path);
+  if (Array.isArray(value)) return value.map((entry, index) => mapStrings(entry, replace, [...path, index]));
+  if (!isMapping(value)) return value;
+  // fromEntries defines properties instead of assigning them, so that a key "__proto__" stays an ordinary key.
+  return Object.fromEntries(
+    Object.entries(value).map(([key, entry]) => [key, mapStrings(entry, replace, [...path, key])]),
+  );
+}
+
+/** Whether lists and mappings nest deeper than the limit; does not recurse itself, and ends on circular values too. */
+export function isNestedTooDeeply(value: unknown, limit: number = MAXIMUM_NESTING): boolean {
+  const open: { value: unknown; depth: number }[] = [{ value, depth: 0 }];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (typeof next.value !== "object" || next.value === null) continue;
+    if (next.depth >= limit) return true;
+    for (const entry of Object.values(next.value)) open.push({ value: entry, depth: next.depth + 1 });
+  }
+  return false;
+}
+
+/** A path as people read it: backends[0].headers["X Team"]. */
+export function formatPath(path: Path): string {
+  let text = "";
+  for (const segment of path) {
+    if (typeof segment === "number") text += `[${segment}]`;
+    else if (!/^[\w-]+$/.test(segment)) text += `[${JSON.stringify(segment)}]`;
+    else text += text === "" ? segment : `.${segment}`;
+  }
+  return text;
+}

@@ -1,0 +1,41 @@
+// Asks one address whether a certain engine answers there; every trouble means no.
+
+import type { LocalEngine } from "./engines.ts";
+
+export type Probe = (url: string, init: RequestInit) => Promise<Response>;
+
+/** More than the model list of any engine; a stranger on the port may send without end. */
+const MAX_ANSWER_BYTES = 4 * 2 ** 20;
+
+/** Returns by the time the signal aborts, even when the probe does not follow its signal. */
+export async function probeEngine(engine: LocalEngine, probe: Probe, signal: AbortSignal): Promise<boolean> {
+  const answers = engine.signs.map(async ({ path, recognise }) => {
+    const body = await readJson(probe, engine.url + path, signal);
+    // Promise.any wants a rejection for "no".
+    if (!recognise(body)) throw new Error(`${engine.url} is not ${engine.kind}`);
+    return true;
+  });
+  const asked = Promise.any(answers).catch(() => false);
+  return Promise.race([asked, aborted(signal).then(() => false)]);
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+async function readJson(probe: Probe, url: string, signal: AbortSignal): Promise<unknown> {
+  // A probe's connection is not worth keeping; a redirect is no sign of an engine.
+  const response = await probe(url, { signal, redirect: "manual", keepalive: false });
+  if (!response.ok || !response.body) throw new Error(`${url} answered ${response.status}`);
+  const chunks: Uint8Array[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of response.body) {
+    sizeBytes += chunk.byteLength;
+    if (sizeBytes > MAX_ANSWER_BYTES) throw new Error(`${url} sent more than ${MAX_ANSWER_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return JSON.parse(Buffer.concat(chunks).toString("utf8"));
+}

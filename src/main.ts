@@ -1,0 +1,125 @@
+// Entry point: parses the arguments, chooses what to do, and sets the exit code.
+
+import { displayUrl, toBackend } from "./backends/backend.ts";
+import { backendProblems } from "./backends/checks.ts";
+import { helpText, parseArguments } from "./cli/arguments.ts";
+import { renderBanner } from "./cli/banner.ts";
+import { defaultConfigText } from "./cli/generate-config.ts";
+import { defaultHealthCheckUrl, runHealthCheck } from "./cli/health-check.ts";
+import { renderProblems } from "./cli/problems.ts";
+import { loadConfig } from "./config/load.ts";
+import { loadModelMetadata } from "./models/metadata-file.ts";
+import { createMetadataLookup, toModelFields } from "./models/metadata-lookup.ts";
+import { SERVICE_NAME, VERSION } from "./names.ts";
+import { raiseFetchLimit } from "./runtime/raise-fetch-limit.ts";
+import { serve } from "./runtime/serve.ts";
+import { withDiscoveredBackends } from "./runtime/zero-configuration.ts";
+
+async function main(): Promise<number> {
+  const { env } = process;
+  const parsed = parseArguments(process.argv.slice(2), env.HOME);
+  if ("error" in parsed) return fail(`${SERVICE_NAME}: ${parsed.error}`);
+  switch (parsed.command) {
+    case "help":
+      process.stdout.write(helpText());
+      return 0;
+    case "version":
+      process.stdout.write(`${SERVICE_NAME} ${VERSION}\n`);
+      return 0;
+    case "generate-config":
+      process.stdout.write(defaultConfigText());
+      return 0;
+    case "health-check":
+      return await checkHealth(parsed.url, parsed.config);
+    case "serve":
+      return await startServer(parsed.config, parsed.modelMetadata);
+  }
+}
+
+async function startServer(configPath: string | undefined, metadataPath: string | undefined): Promise<number> {
+  raiseFetchLimit();
+  const { env } = process;
+  keepLoopbackFromProxies(env);
+  const loaded = await loadConfig({
+    path: configPath,
+    env,
+    cwd: process.cwd(),
+    checks: [(settings) => backendProblems(settings.backends)],
+  });
+  if (!loaded.ok) return fail(renderProblems(loaded.problems, loaded.path, process.cwd()).trimEnd());
+
+  const metadata =
+    metadataPath === undefined ? { ok: true as const, entries: [] } : await loadModelMetadata(metadataPath);
+  if (!metadata.ok) return fail([`${SERVICE_NAME}: --model-metadata:`, ...metadata.problems].join("\n  "));
+  const lookup = createMetadataLookup([metadata.entries]);
+
+  const started =
+    loaded.found === undefined
+      ? await withDiscoveredBackends(loaded.snapshot, env)
+      : { ok: true as const, snapshot: loaded.snapshot, found: undefined };
+  if (!started.ok) return fail(`${SERVICE_NAME}: ${started.message}`);
+  const { snapshot, found } = started;
+
+  const { exitCode, message } = await serve({
+    snapshot,
+    env,
+    modelFields(id) {
+      const known = lookup.lookup(id);
+      return known === undefined ? {} : { ...toModelFields(known) };
+    },
+    async started({ addresses, control }) {
+      const { settings } = snapshot;
+      const configured = settings.backends.map(toBackend).map((backend) => ({
+        name: backend.name,
+        kind: backend.kind.name,
+        url: displayUrl(backend),
+      }));
+      const isChatModel = (id: string) => !/embed|rerank|whisper|tts|dall-e|image/i.test(id);
+      const model = (await control.listModels()).find(({ id }) => isChatModel(id))?.id;
+      const banner = renderBanner({
+        version: VERSION,
+        addresses,
+        backends: found ?? configured,
+        ...(loaded.found !== undefined && { configPath: loaded.found }),
+        ...(model !== undefined && { model }),
+        apiKeyRequired: settings.api_keys.mode === "blocking",
+        colour: process.stdout.isTTY === true && !env.NO_COLOR,
+      });
+      process.stdout.write(banner);
+    },
+  });
+  return message === undefined ? exitCode : fail(`${SERVICE_NAME}: ${message}`);
+}
+
+async function checkHealth(url: string | undefined, configPath: string | undefined): Promise<number> {
+  const target = url ?? (await configuredHealthUrl(configPath));
+  keepLoopbackFromProxies(process.env);
+  const { healthy, message } = await runHealthCheck(target);
+  if (!healthy) return fail(`${SERVICE_NAME}: ${message}`);
+  process.stdout.write(`${message}\n`);
+  return 0;
+}
+
+/** A configuration with problems is not this command's business: it then asks the default address. */
+async function configuredHealthUrl(configPath: string | undefined): Promise<string> {
+  const loaded = await loadConfig({ path: configPath, env: process.env, cwd: process.cwd() });
+  const configured = loaded.ok
+    ? defaultHealthCheckUrl(loaded.snapshot.settings.server, loaded.snapshot.baseDir)
+    : undefined;
+  return configured ?? "http://127.0.0.1:8080/health";
+}
+
+/** A forward proxy of the environment is for the world outside; this machine's engines are not behind it. */
+function keepLoopbackFromProxies(env: Record<string, string | undefined>): void {
+  const own = ["127.0.0.1", "localhost", "::1"];
+  env.NO_PROXY = [env.NO_PROXY ?? env.no_proxy, ...own].filter(Boolean).join(",");
+  env.no_proxy = env.NO_PROXY;
+}
+
+function fail(message: string): number {
+  process.stderr.write(`${message}\n`);
+  return 1;
+}
+
+// Streams and timers may still be winding down; what the process was asked to do is done.
+process.exit(await main());

@@ -1,0 +1,255 @@
+// The model list of each backend: asked, kept for a while, and renewed with one request at a time.
+
+import type { Backend } from "../backends/backend.ts";
+import {
+  controlHeaders,
+  createGate,
+  exchangeDeadline,
+  failureText,
+  readBounded,
+  statusText,
+} from "../backends/exchange.ts";
+import type { Transport } from "../backends/transport.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import type { Clock } from "../lib/clock.ts";
+import { formatDuration } from "../lib/duration.ts";
+import { type Singleflight, singleflight } from "../lib/singleflight.ts";
+import type { Logger } from "../logging/logger.ts";
+import { type ListedModel, type ModelRecord, readModelList } from "./list.ts";
+
+/**
+ * `fresh`: use it. `stale`: use it and renew it in the background. `expired`: renew it before it is used. A list whose
+ * last renewal failed is never `expired`, so that one silent backend does not slow down every caller.
+ */
+export type Freshness = "fresh" | "stale" | "expired";
+
+export interface ModelCatalog {
+  /** The last known list. */
+  list(name: string): readonly ListedModel[];
+  freshness(name: string): Freshness;
+  /** Whether another question may bring something new after this age. */
+  isOlderThan(name: string, ageMs: number): boolean;
+  /** Whether the backend has neither answered nor failed to. */
+  isCold(name: string): boolean;
+  /** Asks the backend now, or joins the question under way; never rejects. */
+  renew(name: string): Promise<void>;
+  /** Counts the changes of lists. */
+  readonly revision: number;
+  stop(): Promise<void>;
+}
+
+export interface ModelCatalogOptions {
+  names: readonly string[];
+  backend: (name: string) => Backend;
+  settings: Pick<Settings, "routing" | "health_checks">;
+  transport: Transport;
+  clock: Clock;
+  log: Logger;
+  /** What the backend answered (also when its models are configured); undefined after a failure. */
+  onAnswer: (name: string, answer: readonly ModelRecord[] | undefined) => Promise<void> | void;
+}
+
+/** A list that came, or words for why none came. */
+type Answer = { models: ModelRecord[] } | { failure: string };
+
+const MAX_BODY_BYTES = 16 * 1024 * 1024;
+const MAX_MODELS = 10_000;
+const MAX_PAGES = 50;
+const STARTS_AT_ONCE = 64;
+const START_SPACING_MS = 50;
+/** However often a backend failed to answer, a caller that misses a model may have it asked again after this time. */
+const FAILURE_RETRY_MS = 5_000;
+
+interface Slot {
+  models: readonly ListedModel[];
+  /** Clock time of the last answer, and of the last failure since then. */
+  answeredMs: number | undefined;
+  failedMs: number | undefined;
+  emptyAnswers: number;
+  failures: number;
+  failure: string | undefined;
+  flight: Singleflight<void>;
+  running: Promise<void> | undefined;
+}
+
+export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
+  const { clock, log } = options;
+  const cache = options.settings.routing.model_list_cache;
+  const stopping = new AbortController();
+  const gate = createGate(STARTS_AT_ONCE, START_SPACING_MS);
+  const slots = new Map<string, Slot>();
+  let revision = 0;
+
+  for (const name of options.names) {
+    const configured = options.backend(name).configuredModels ?? [];
+    const created = Math.floor(clock.wallTime() / 1000);
+    slots.set(name, {
+      models: configured.map((id) => ({ id, created, ownedBy: undefined })),
+      answeredMs: undefined,
+      failedMs: undefined,
+      emptyAnswers: 0,
+      failures: 0,
+      failure: undefined,
+      flight: singleflight(),
+      running: undefined,
+    });
+  }
+
+  function backoffMs(times: number): number {
+    return Math.min(cache.empty_ttl_max, cache.empty_ttl * 2 ** (times - 1));
+  }
+
+  function freshness(name: string): Freshness {
+    const slot = slots.get(name);
+    if (slot === undefined || options.backend(name).configuredModels !== undefined) return "fresh";
+    const nowMs = clock.now();
+    if (slot.failedMs !== undefined) return nowMs - slot.failedMs < backoffMs(slot.failures) ? "fresh" : "stale";
+    if (slot.answeredMs === undefined) return "expired";
+    const ageMs = nowMs - slot.answeredMs;
+    if (slot.emptyAnswers > 0) return ageMs < backoffMs(slot.emptyAnswers) ? "fresh" : "expired";
+    if (ageMs < cache.ttl * cache.soft_ttl_ratio) return "fresh";
+    return ageMs < cache.ttl ? "stale" : "expired";
+  }
+
+  async function ask(name: string, slot: Slot): Promise<void> {
+    await gate.enter();
+    if (stopping.signal.aborted) return;
+    const backend = options.backend(name);
+    const answer = await askBackend(backend, options, stopping.signal);
+    if (stopping.signal.aborted) return;
+    if ("failure" in answer) {
+      slot.failedMs = clock.now();
+      slot.failures++;
+      // One line per kind of failure; the same line every few seconds would bury all others.
+      if (slot.failure !== answer.failure && backend.configuredModels === undefined) {
+        log.warn({ backend: name, reason: answer.failure }, `model list of ${name}: ${answer.failure}`);
+      }
+      slot.failure = answer.failure;
+      return await options.onAnswer(name, undefined);
+    }
+    slot.failedMs = undefined;
+    slot.failures = 0;
+    slot.failure = undefined;
+    slot.emptyAnswers = answer.models.length === 0 ? slot.emptyAnswers + 1 : 0;
+    if (backend.configuredModels === undefined) keep(name, slot, answer.models);
+    slot.answeredMs = clock.now();
+    await options.onAnswer(name, answer.models);
+  }
+
+  function keep(name: string, slot: Slot, answered: ModelRecord[]): void {
+    if (answered.length > MAX_MODELS) {
+      log.warn({ backend: name, models: answered.length }, `model list of ${name}: cut to ${MAX_MODELS} models`);
+    }
+    const known = new Map(slot.models.map((model) => [model.id, model.created]));
+    const nowSeconds = Math.floor(clock.wallTime() / 1000);
+    const models = answered.slice(0, MAX_MODELS).map(({ id, created, ownedBy }) => {
+      // The time that was said first stays: some engines say the time of the question.
+      return { id, created: known.get(id) ?? created ?? nowSeconds, ownedBy };
+    });
+    const isSame =
+      models.length === slot.models.length &&
+      models.every((model, index) => {
+        const old = slot.models[index];
+        return old?.id === model.id && old.created === model.created && old.ownedBy === model.ownedBy;
+      });
+    if (isSame && slot.answeredMs !== undefined) return;
+    slot.models = models;
+    revision++;
+    log.info({ backend: name, models: models.length }, `backend ${name} lists ${models.length} models`);
+  }
+
+  return {
+    list: (name) => slots.get(name)?.models ?? [],
+    freshness,
+    isOlderThan(name, ageMs) {
+      const slot = slots.get(name);
+      if (slot === undefined || options.backend(name).configuredModels !== undefined) return false;
+      const nowMs = clock.now();
+      if (slot.failedMs !== undefined) return nowMs - slot.failedMs >= Math.max(ageMs, FAILURE_RETRY_MS);
+      return slot.answeredMs === undefined || nowMs - slot.answeredMs >= ageMs;
+    },
+    isCold: (name) => freshness(name) === "expired" && slots.get(name)?.answeredMs === undefined,
+    async renew(name) {
+      const slot = slots.get(name);
+      if (slot === undefined || stopping.signal.aborted) return;
+      slot.running = slot.flight.run(() => ask(name, slot));
+      await slot.running;
+    },
+    get revision() {
+      return revision;
+    },
+    async stop() {
+      stopping.abort();
+      gate.close();
+      await Promise.all([...slots.values()].map((slot) => slot.running));
+    },
+  };
+}
+
+/** All pages of a backend's list. The deadline covers all of them together. */
+async function askBackend(backend: Backend, options: ModelCatalogOptions, stop: AbortSignal): Promise<Answer> {
+  const timeoutMs = backend.settings.health_check.timeout ?? options.settings.health_checks.timeout;
+  const deadline = exchangeDeadline(timeoutMs, stop);
+  try {
+    const models = new Map<string, ModelRecord>();
+    let path = firstPage(backend);
+    for (let page = 0; path !== undefined && page < MAX_PAGES && models.size <= MAX_MODELS; page++) {
+      const request = { method: "GET", headers: controlHeaders(backend, false), signal: deadline.signal };
+      const response = await options.transport(backend, path, request);
+      const body = await readBounded(response, MAX_BODY_BYTES);
+      if (body === undefined) return { failure: "the answer is longer than 16 MiB" };
+      const otherPath: string | undefined =
+        response.status === 404 && page === 0 ? otherListPath(backend, path) : undefined;
+      if (otherPath !== undefined) {
+        path = otherPath;
+        continue;
+      }
+      if (response.status !== 200) return { failure: statusText(backend, response.status) };
+      const answer = parseJson(body);
+      const records = readModelList(answer);
+      if (records === undefined) return { failure: "the answer is not a model list" };
+      for (const record of records) if (!models.has(record.id)) models.set(record.id, record);
+      path = nextPage(backend, answer);
+    }
+    return { models: [...models.values()] };
+  } catch (error) {
+    return { failure: deadline.expired ? `no answer within ${formatDuration(timeoutMs)}` : failureText(error) };
+  } finally {
+    deadline.close();
+  }
+}
+
+function firstPage(backend: Backend): string | undefined {
+  const path = backend.kind.modelsPath;
+  if (path === undefined) return undefined;
+  if (backend.kind.name === "anthropic") return `${path}?limit=1000`;
+  return backend.kind.name === "gemini" ? `${path}?pageSize=1000` : path;
+}
+
+/** LM Studio without its OpenAI-style list still has its own. */
+function otherListPath(backend: Backend, path: string): string | undefined {
+  const other = backend.kind.probe.fallbackPaths[0];
+  return backend.kind.name === "lmstudio" && other !== path ? other : undefined;
+}
+
+function nextPage(backend: Backend, answer: unknown): string | undefined {
+  const first = firstPage(backend);
+  if (first === undefined || typeof answer !== "object" || answer === null) return undefined;
+  const { has_more, last_id, nextPageToken } = answer as Record<string, unknown>;
+  if (backend.kind.name === "anthropic" && has_more === true && typeof last_id === "string" && last_id !== "") {
+    return `${first}&after_id=${encodeURIComponent(last_id)}`;
+  }
+  if (backend.kind.name === "gemini" && typeof nextPageToken === "string" && nextPageToken !== "") {
+    return `${first}&pageToken=${encodeURIComponent(nextPageToken)}`;
+  }
+  return undefined;
+}
+
+/** undefined for what is not JSON, which is then no model list either. */
+function parseJson(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(body));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,124 @@
+// Model lists as data: reading the shapes that backends answer with, and joining them into one list.
+
+import type { Backend } from "../backends/backend.ts";
+
+/** One entry of GET /v1/models (specification, "Model (list entry)"). */
+export interface ModelListEntry {
+  id: string;
+  object: "model";
+  /** Unix time in seconds. */
+  created: number;
+  owned_by: string;
+  permission: readonly never[];
+  root: string;
+  parent: null;
+}
+
+/** What GET /v1/models/{model} needs to know of a model. */
+export interface FoundModel {
+  id: string;
+  created: number;
+  owned_by: string;
+  available: boolean;
+}
+
+/** What a backend says of one of its models. */
+export interface ModelRecord {
+  id: string;
+  /** Unix time in seconds. */
+  created: number | undefined;
+  ownedBy: string | undefined;
+}
+
+/** A record as it is kept: models of unknown age were created when they were first seen. */
+export interface ListedModel extends ModelRecord {
+  created: number;
+}
+
+/**
+ * The models of a backend's answer: `data[].id` (OpenAI, Anthropic), `models[].name` as `models/x` (Gemini),
+ * `models[].key` (LM Studio) or a bare array. undefined: this is no model list. Entries without a name are skipped.
+ */
+export function readModelList(answer: unknown): ModelRecord[] | undefined {
+  if (Array.isArray(answer)) return readItems(answer);
+  if (typeof answer !== "object" || answer === null) return undefined;
+  const { data, models } = answer as { data?: unknown; models?: unknown };
+  const records = Array.isArray(data) ? readItems(data) : [];
+  if (records.length === 0 && Array.isArray(models)) return readItems(models);
+  // An engine without models may write null in place of the empty list.
+  return Array.isArray(data) || data === null ? records : undefined;
+}
+
+function readItems(items: readonly unknown[]): ModelRecord[] {
+  const seen = new Set<string>();
+  const records: ModelRecord[] = [];
+  for (const item of items) {
+    const record = readItem(item);
+    if (record === undefined || seen.has(record.id)) continue;
+    seen.add(record.id);
+    records.push(record);
+  }
+  return records;
+}
+
+function readItem(item: unknown): ModelRecord | undefined {
+  if (typeof item === "string") return item === "" ? undefined : { id: item, created: undefined, ownedBy: undefined };
+  if (typeof item !== "object" || item === null) return undefined;
+  const fields = item as Record<string, unknown>;
+  const id = readId(fields);
+  if (id === undefined) return undefined;
+  return {
+    id,
+    created: readTime(fields.created ?? fields.created_at),
+    ownedBy: typeof fields.owned_by === "string" && fields.owned_by !== "" ? fields.owned_by : undefined,
+  };
+}
+
+function readId({ id, key, name }: Record<string, unknown>): string | undefined {
+  for (const text of [id, key]) if (typeof text === "string" && text !== "") return text;
+  // Only a resource name has the prefix; as an id, "models/x.gguf" is the path of a file.
+  return typeof name === "string" && name !== "" ? name.replace(/^models\/(?=.)/, "") : undefined;
+}
+
+/** Whole seconds of a Unix time in seconds or milliseconds, or of a date text. */
+function readTime(value: unknown): number | undefined {
+  if (typeof value === "number" && value > 0 && Number.isFinite(value)) {
+    return Math.floor(value > 100_000_000_000 ? value / 1000 : value);
+  }
+  if (typeof value !== "string") return undefined;
+  const timeMs = Date.parse(value);
+  return timeMs > 0 ? Math.floor(timeMs / 1000) : undefined;
+}
+
+export interface BackendModels {
+  backend: Backend;
+  models: readonly ListedModel[];
+}
+
+/** One list without duplicates; of a model that several backends serve, the first backend's words are taken. */
+export function aggregateModels(lists: readonly BackendModels[]): ModelListEntry[] {
+  const entries = new Map<string, ModelListEntry>();
+  for (const { backend, models } of lists) {
+    for (const model of models) {
+      if (!entries.has(model.id)) entries.set(model.id, toListEntry(backend, model));
+    }
+  }
+  return [...entries.values()];
+}
+
+/** The record under which a list has a requested model, whose name may lack or have Ollama's tag `:latest`. */
+export function findRecord(models: readonly ListedModel[], id: string): ListedModel | undefined {
+  return (
+    models.find((model) => model.id === id) ??
+    models.find((model) => model.id === `${id}:latest` || `${model.id}:latest` === id)
+  );
+}
+
+export function ownerOf(backend: Backend, model: ListedModel | undefined): string {
+  return backend.kind.ownedBy ?? model?.ownedBy ?? backend.kind.name;
+}
+
+function toListEntry(backend: Backend, model: ListedModel): ModelListEntry {
+  const { id, created } = model;
+  return { id, object: "model", created, owned_by: ownerOf(backend, model), permission: [], root: id, parent: null };
+}

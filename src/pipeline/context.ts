@@ -1,0 +1,45 @@
+// What the pipeline knows of a request; free of HTTP, so that other front doors can make one too.
+
+import type { Caller } from "../access/api-keys.ts";
+import type { BackendBoard } from "../backends/board.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import type { TraceContext } from "../tracing/trace-context.ts";
+
+export interface RequestContext {
+  readonly id: string;
+  readonly trace: TraceContext;
+  /** Clock milliseconds. */
+  readonly startedAtMs: number;
+  /** One request never sees two configurations. */
+  readonly settings: Settings;
+  /** Aborts when the client leaves. */
+  readonly signal: AbortSignal;
+  caller: Caller | undefined;
+  /** Request headers that may be handed on to a backend. */
+  readonly clientHeaders: Headers;
+  peerAddress(): string | undefined;
+  /** What happened, for the access log; filled in on the way. */
+  readonly record: RequestRecord;
+}
+
+export interface RequestRecord {
+  method: string;
+  path: string;
+  model: string | undefined;
+  stream: boolean;
+  backend: string | undefined;
+  attempts: number;
+  /** Why the request failed, or why an earlier attempt did. */
+  failure: string | undefined;
+}
+
+/** Where the board comes from, and how the data plane tells the control plane what it met. */
+export interface BackendWatch {
+  readonly board: BackendBoard;
+  /** Resolves when the first checks after the start are done. */
+  readonly firstChecks: Promise<void>;
+  /** Renews cold model lists after an unknown model was asked for. */
+  refreshModels(): Promise<void>;
+  /** A backend could not be reached: have it checked at once. */
+  suspect(backendName: string): void;
+}

@@ -1,0 +1,46 @@
+// Attempts on one model: which backend next, after which wait, and when to give up (specification, "Retry behaviour").
+
+import type { BackendEntry } from "../backends/board.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import { backoffDelayMs } from "../lib/backoff.ts";
+import { isRetryable, type UpstreamFailure } from "../upstream/failure.ts";
+
+export type RetrySettings = Settings["retry"];
+
+/** The section retry with a backend's overrides. */
+export function retrySettingsFor(entry: BackendEntry, retry: RetrySettings): RetrySettings {
+  const { retry_override } = entry.backend.settings;
+  return retry_override === undefined ? retry : ({ ...retry, ...retry_override } as RetrySettings);
+}
+
+export type RetryDecision = { again: false } | { again: true; waitMs: number };
+
+/**
+ * What follows a failed attempt. The wait belongs to a backend: one that was not tried yet is asked at once, the same
+ * one again only after the backoff or its Retry-After, whichever is longer, max_delay at most.
+ */
+export function decideRetry(options: {
+  failure: UpstreamFailure;
+  /** Attempts made so far that count; one that found no connection counts only when no other backend is left. */
+  attempts: number;
+  /** Whether a backend is left that was not tried. */
+  untriedLeft: boolean;
+  retry: RetrySettings;
+  random: () => number;
+}): RetryDecision {
+  const { failure, attempts, untriedLeft, retry, random } = options;
+  if (!isRetryable(failure) || attempts >= retry.max_attempts) return { again: false };
+  if (untriedLeft) return { again: true, waitMs: 0 };
+  const backoffMs = backoffDelayMs(
+    {
+      baseDelayMs: retry.base_delay,
+      maxDelayMs: retry.max_delay,
+      multiplier: retry.backoff_multiplier,
+      jitter: retry.jitter,
+    },
+    Math.max(attempts, 1),
+    random,
+  );
+  const retryAfterMs = failure.kind === "status" ? (failure.retryAfterMs ?? 0) : 0;
+  return { again: true, waitMs: Math.min(Math.max(backoffMs, retryAfterMs), retry.max_delay) };
+}

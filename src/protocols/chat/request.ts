@@ -1,0 +1,86 @@
+// Validation of a chat completion request (specification, "Chat completion request"; wire/openai-chat.md, section 1).
+// Unknown fields pass: the client's own bytes go to the backend, which is the better judge of them.
+
+import {
+  checkArray,
+  checkBoolean,
+  checkNumbers,
+  checkObject,
+  checkStop,
+  checkString,
+  describe,
+  invalidField,
+  isObject,
+  type JsonObject,
+  missingField,
+  NO_MAXIMUM,
+  type NumberRule,
+  requireModel,
+  SAMPLING_NUMBERS,
+} from "../fields.ts";
+import { affinityOf, type RequestSummary } from "../request-summary.ts";
+
+const NUMBERS: readonly NumberRule[] = [
+  ...SAMPLING_NUMBERS,
+  { field: "max_tokens", minimum: 1, maximum: NO_MAXIMUM, integer: true },
+  { field: "max_completion_tokens", minimum: 1, maximum: NO_MAXIMUM, integer: true },
+  { field: "top_logprobs", minimum: 0, maximum: 20, integer: true },
+];
+
+export function readChatRequest(body: JsonObject): RequestSummary {
+  const model = requireModel(body);
+  checkMessages(body.messages);
+  checkNumbers(body, NUMBERS);
+  const stream = checkBoolean(body, "stream");
+  checkObject(body, "stream_options");
+  checkStop(body);
+  checkObject(body, "logit_bias");
+  checkString(body, "user");
+  checkArray(body, "tools");
+  checkString(body, "reasoning_effort");
+  checkReasoning(body);
+  return { model, stream, affinity: affinityOf(body) };
+}
+
+function checkMessages(messages: unknown): void {
+  if (messages === undefined || messages === null)
+    throw missingField("messages", "an array of {role, content} objects.");
+  if (!Array.isArray(messages)) throw invalidField("messages", `expected an array, got ${describe(messages)}.`);
+  if (messages.length === 0) throw invalidField("messages", "must hold at least one message.");
+  for (let index = 0; index < messages.length; index++) {
+    const message: unknown = messages[index];
+    if (!isObject(message)) throw invalidField(`messages[${index}]`, `expected an object, got ${describe(message)}.`);
+    const { role, content } = message;
+    if (role === undefined) throw missingField(`messages[${index}].role`, "such as system, user, assistant or tool.");
+    if (typeof role !== "string" || role === "") {
+      throw invalidField(`messages[${index}].role`, `expected a role such as "user", got ${describe(role)}.`);
+    }
+    if (content === undefined || content === null) {
+      // An assistant turn may consist of tool calls, a refusal or audio alone; other roles say something.
+      if (role === "assistant") continue;
+      throw missingField(`messages[${index}].content`, "a string or an array of content parts.");
+    }
+    if (typeof content !== "string") checkParts(content, `messages[${index}].content`);
+  }
+}
+
+function checkParts(content: unknown, path: string): void {
+  if (!Array.isArray(content)) {
+    throw invalidField(path, `expected a string or an array of content parts, got ${describe(content)}.`);
+  }
+  for (let index = 0; index < content.length; index++) {
+    const part: unknown = content[index];
+    if (!isObject(part)) throw invalidField(`${path}[${index}]`, `expected an object, got ${describe(part)}.`);
+    if (typeof part.type !== "string")
+      throw invalidField(`${path}[${index}].type`, 'expected a part type such as "text".');
+  }
+}
+
+function checkReasoning(body: JsonObject): void {
+  checkObject(body, "reasoning");
+  if (!isObject(body.reasoning)) return;
+  const { effort } = body.reasoning;
+  if (effort !== undefined && effort !== null && typeof effort !== "string") {
+    throw invalidField("reasoning.effort", `expected a string, got ${describe(effort)}.`);
+  }
+}

@@ -1,0 +1,37 @@
+// Validation of a legacy text completion request (wire/openai-chat.md, section 7).
+
+import {
+  checkBoolean,
+  checkNumbers,
+  checkObject,
+  checkStop,
+  checkString,
+  describe,
+  invalidField,
+  type JsonObject,
+  missingField,
+  NO_MAXIMUM,
+  requireModel,
+  SAMPLING_NUMBERS,
+} from "../fields.ts";
+import { affinityOf, type RequestSummary } from "../request-summary.ts";
+
+export function readCompletionRequest(body: JsonObject): RequestSummary {
+  const model = requireModel(body);
+  const { prompt } = body;
+  if (prompt === undefined) throw missingField("prompt", "a string, an array of strings, or token ids.");
+  if (prompt !== null && typeof prompt !== "string" && !Array.isArray(prompt)) {
+    throw invalidField("prompt", `expected a string or an array, got ${describe(prompt)}.`);
+  }
+  checkNumbers(body, SAMPLING_NUMBERS);
+  checkNumbers(body, [
+    { field: "max_tokens", minimum: 0, maximum: NO_MAXIMUM, integer: true },
+    { field: "best_of", minimum: 1, maximum: NO_MAXIMUM, integer: true },
+  ]);
+  const stream = checkBoolean(body, "stream");
+  checkObject(body, "stream_options");
+  checkStop(body);
+  checkObject(body, "logit_bias");
+  checkString(body, "user");
+  return { model, stream, affinity: affinityOf(body) };
+}

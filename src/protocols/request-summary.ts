@@ -1,0 +1,15 @@
+// What routing needs to know of a request whose bytes are forwarded as they came.
+
+import type { JsonObject } from "./fields.ts";
+
+export interface RequestSummary {
+  model: string;
+  stream: boolean;
+  /** Fields that clients set to keep a conversation on one backend: prompt_cache_key, else user. */
+  affinity: string | undefined;
+}
+
+export function affinityOf(body: JsonObject): string | undefined {
+  if (typeof body.prompt_cache_key === "string") return body.prompt_cache_key;
+  return typeof body.user === "string" ? body.user : undefined;
+}

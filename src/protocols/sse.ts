@@ -1,0 +1,104 @@
+// Server-Sent Events as bytes: whole events out of arbitrary pieces (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
+
+/** Longest single event that is held back; no known backend sends events of this size. */
+export const MAX_EVENT_BYTES = 32 * 1024 * 1024;
+
+/**
+ * Cuts a byte stream at event boundaries without copying in the usual case, so that a client never sees half an event.
+ * Throws RangeError when one event grows beyond MAX_EVENT_BYTES.
+ */
+export class EventFramer {
+  #held: Uint8Array[] = [];
+  #heldBytes = 0;
+
+  /** The bytes up to the last event boundary, or undefined when no event is complete yet. */
+  push(chunk: Uint8Array): Uint8Array | undefined {
+    const length = chunk.length;
+    if (this.#heldBytes === 0 && length >= 2 && isBoundary(chunk[length - 1], chunk[length - 2], chunk[length - 3])) {
+      return chunk;
+    }
+    const end = this.#lastBoundary(chunk);
+    if (end === 0) {
+      this.#hold(chunk);
+      return undefined;
+    }
+    const whole = this.#heldBytes === 0 ? chunk.subarray(0, end) : this.#join(chunk.subarray(0, end));
+    if (end < length) this.#hold(chunk.subarray(end));
+    return whole;
+  }
+
+  /** What is left after the last boundary. */
+  rest(): Uint8Array {
+    return this.#join(new Uint8Array(0));
+  }
+
+  #hold(bytes: Uint8Array): void {
+    if (bytes.length === 0) return;
+    this.#heldBytes += bytes.length;
+    if (this.#heldBytes > MAX_EVENT_BYTES) throw new RangeError("an event of the stream is too large");
+    this.#held.push(bytes);
+  }
+
+  #join(last: Uint8Array): Uint8Array {
+    const whole = new Uint8Array(this.#heldBytes + last.length);
+    let offset = 0;
+    for (const piece of this.#held) {
+      whole.set(piece, offset);
+      offset += piece.length;
+    }
+    whole.set(last, offset);
+    this.#held = [];
+    this.#heldBytes = 0;
+    return whole;
+  }
+
+  /** Offset in the chunk behind the last boundary that ends inside it; 0 when there is none. */
+  #lastBoundary(chunk: Uint8Array): number {
+    for (let end = chunk.length; end > 0; end--) {
+      const last = chunk[end - 1];
+      if (last !== LINE_FEED && last !== CARRIAGE_RETURN) continue;
+      if (isBoundary(last, this.#byteBefore(chunk, end - 1), this.#byteBefore(chunk, end - 2))) return end;
+    }
+    return 0;
+  }
+
+  /** The byte before an offset of the chunk, looked up in what is held when the offset is at its start. */
+  #byteBefore(chunk: Uint8Array, offset: number): number | undefined {
+    if (offset > 0) return chunk[offset - 1];
+    let back = offset; // 0 = the last byte held, -1 = the one before it
+    for (let index = this.#held.length - 1; index >= 0; index--) {
+      const piece = this.#held[index] as Uint8Array;
+      if (piece.length + back > 0) return piece[piece.length - 1 + back];
+      back += piece.length;
+    }
+    return undefined;
+  }
+}
+
+/** Whether a byte ends an event: an empty line with any of the three line ends of the standard. */
+function isBoundary(last: number | undefined, before: number | undefined, beforeThat: number | undefined): boolean {
+  if (last === LINE_FEED) {
+    return (
+      before === LINE_FEED ||
+      (before === CARRIAGE_RETURN && (beforeThat === LINE_FEED || beforeThat === CARRIAGE_RETURN))
+    );
+  }
+  return last === CARRIAGE_RETURN && before === CARRIAGE_RETURN;
+}
+
+/** The data of each event in a text of whole events; comments and events without data are left out. */
+export function eventData(text: string): string[] {
+  const events: string[] = [];
+  for (const block of text.split(/\r\n\r\n|\n\n|\r\r|\n\r\n/)) {
+    const lines: string[] = [];
+    for (const line of block.split(/\r\n|\n|\r/)) {
+      if (line.startsWith("data:")) lines.push(line.slice(line[5] === " " ? 6 : 5));
+      else if (line === "data") lines.push("");
+    }
+    if (lines.length > 0) events.push(lines.join("\n"));
+  }
+  return events;
+}

@@ -1,0 +1,60 @@
+// Model id -> backend: which backends may serve a request, and why none may.
+
+import type { BackendBoard, BackendEntry } from "../backends/board.ts";
+import type { Operation } from "../backends/kinds.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import type { SelectionQuery, SelectionStrategy } from "./strategy.ts";
+
+/**
+ * Chooses a backend that was not tried yet, or, when all were, one that was. Backends of weight 0 stand by: they are
+ * chosen only when no other is available. Undefined when no available backend serves the model.
+ */
+export function selectBackend(
+  candidates: readonly BackendEntry[],
+  operation: Operation,
+  tried: ReadonlySet<string>,
+  strategy: SelectionStrategy,
+  query: SelectionQuery,
+): BackendEntry | undefined {
+  const offers = (entry: BackendEntry) => entry.backend.kind.paths[operation] !== undefined;
+  const active = (entry: BackendEntry) => entry.backend.weight > 0 && offers(entry);
+  if (tried.size === 0) return strategy.select(candidates, active, query) ?? strategy.select(candidates, offers, query);
+  const untried = (entry: BackendEntry) => !tried.has(entry.backend.name);
+  return (
+    strategy.select(candidates, (entry) => active(entry) && untried(entry), query) ??
+    strategy.select(candidates, (entry) => offers(entry) && untried(entry), query) ??
+    strategy.select(candidates, active, query) ??
+    strategy.select(candidates, offers, query)
+  );
+}
+
+/** Why no backend can take a request (specification, Errors: 404 and 503). */
+export function noBackendError(board: BackendBoard, model: string, operation: Operation): GatewayError {
+  if (board.entries.length === 0) return new GatewayError(ERRORS.noBackends, "No backends available");
+  if (!board.entries.some((entry) => entry.available)) {
+    return new GatewayError(
+      ERRORS.allBackendsUnhealthy,
+      `No backend is healthy at the moment: ${listNames(board.entries)}. GET /admin/backends shows why.`,
+    );
+  }
+  const available = board.candidates(model);
+  if (available.length > 0) {
+    return new GatewayError(
+      ERRORS.unsupportedOperation,
+      `The backends that serve the model '${model}' (${listNames(available)}) have no ${operation} endpoint.`,
+      { param: "model" },
+    );
+  }
+  const serving = board.serving(model);
+  const reason =
+    serving.length > 0
+      ? `is served only by backends that are not available at the moment (${listNames(serving)})`
+      : "is not served by any backend; GET /v1/models lists the models";
+  return new GatewayError(ERRORS.modelNotFound, `The model '${model}' ${reason}.`, { param: "model" });
+}
+
+function listNames(entries: readonly BackendEntry[]): string {
+  const names = entries.slice(0, 5).map((entry) => entry.backend.name);
+  return entries.length > 5 ? `${names.join(", ")} and ${entries.length - 5} more` : names.join(", ");
+}

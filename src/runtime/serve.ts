@@ -1,0 +1,62 @@
+// Server mode: builds both planes, opens the addresses, says what was found, and runs until a signal.
+
+import { createTransport } from "../backends/transport.ts";
+import type { ConfigSnapshot } from "../config/snapshot.ts";
+import { createDemoBackend } from "../demo/backend.ts";
+import { systemClock } from "../lib/clock.ts";
+import { createLogger } from "../logging/logger.ts";
+import { listen, type Server } from "../server/listener.ts";
+import { type ControlPlane, startControlPlane } from "./control-plane.ts";
+import { createDataPlane } from "./data-plane.ts";
+import { drain, untilSignalled } from "./shutdown.ts";
+
+export interface ServeOptions {
+  snapshot: ConfigSnapshot;
+  env: Record<string, string | undefined>;
+  modelFields(id: string): Record<string, unknown>;
+  /** Called once when every address is open and the backends have been looked at, or are late. */
+  started(state: { addresses: string[]; control: ControlPlane }): void;
+}
+
+/** How long the start waits for the first health checks before it says that it is up. */
+const FIRST_CHECKS_MS = 1_000;
+
+/** Returns the exit code and, when an address could not be opened, why. */
+export async function serve({
+  snapshot,
+  env,
+  modelFields,
+  started,
+}: ServeOptions): Promise<{ exitCode: number; message?: string }> {
+  const { settings } = snapshot;
+  const log = createLogger(settings.logging);
+  const clock = systemClock;
+  const transport = createTransport(createDemoBackend());
+  const control = startControlPlane({ settings, transport, clock, log });
+  const handler = createDataPlane({ settings, control, transport, clock, log, env, modelFields });
+
+  const servers: Server[] = [];
+  const addresses: string[] = [];
+  for (const bindAddress of [settings.server.bind_address].flat()) {
+    const result = await listen(bindAddress, handler);
+    if (!result.ok) {
+      await Promise.all(servers.map((server) => server.stop(true)));
+      await control.stop();
+      return { exitCode: 1, message: result.message };
+    }
+    servers.push(result.server);
+    addresses.push(result.address);
+  }
+  const signalled = untilSignalled();
+  await Promise.race([control.firstChecks, Bun.sleep(FIRST_CHECKS_MS)]);
+  started({ addresses, control });
+
+  await signalled;
+  await drain({
+    servers,
+    timeoutMs: settings.server.shutdown_timeout,
+    stopControlPlane: () => control.stop(),
+    log,
+  });
+  return { exitCode: 0 };
+}

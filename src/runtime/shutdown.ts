@@ -1,0 +1,49 @@
+// Ending in order: no new connections, running requests finish until the deadline, then everything stops.
+
+import type { Logger } from "../logging/logger.ts";
+import type { Server } from "../server/listener.ts";
+
+export interface ShutdownParts {
+  servers: readonly Server[];
+  /** How long running requests may take. */
+  timeoutMs: number;
+  /** Stops what runs beside the servers. */
+  stopControlPlane(): Promise<void>;
+  log: Logger;
+}
+
+/** Resolves when nothing runs any more; requests that are still open at the deadline are cut. */
+export async function drain({ servers, timeoutMs, stopControlPlane, log }: ShutdownParts): Promise<void> {
+  const running = servers.reduce((sum, server) => sum + server.pendingRequests, 0);
+  log.info({ running_requests: running, timeout_ms: timeoutMs }, "shutting down");
+  let timer: Timer | undefined;
+  const deadline = new Promise<"late">((resolve) => {
+    timer = setTimeout(() => resolve("late"), timeoutMs);
+  });
+  const finished = Promise.all(servers.map((server) => server.stop())).then(() => "finished" as const);
+  if ((await Promise.race([finished, deadline])) === "late") {
+    const open = servers.reduce((sum, server) => sum + server.pendingRequests, 0);
+    log.warn({ open_requests: open }, "shutdown_timeout has passed, open requests are cut");
+    await Promise.all(servers.map((server) => server.stop(true)));
+  }
+  clearTimeout(timer);
+  await stopControlPlane();
+  log.info("stopped");
+}
+
+/** Resolves with the first SIGTERM or SIGINT; a second one ends the process at once. */
+export function untilSignalled(): Promise<void> {
+  return new Promise((resolve) => {
+    let signalled = false;
+    for (const [signal, number] of [
+      ["SIGTERM", 15],
+      ["SIGINT", 2],
+    ] as const) {
+      process.on(signal, () => {
+        if (signalled) process.exit(128 + number);
+        signalled = true;
+        resolve();
+      });
+    }
+  });
+}

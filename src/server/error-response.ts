@@ -1,0 +1,36 @@
+// Any thrown value -> an answer in the standard error shape (specification, Errors). The only place that does this.
+
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+
+/** What the client is told: a GatewayError as it is, anything else as an unexpected error without its text. */
+export function toGatewayError(thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  return new GatewayError(
+    ERRORS.internal,
+    "An unexpected error happened inside the gateway; its log has the details.",
+    {
+      cause: thrown,
+    },
+  );
+}
+
+export function errorBody(error: GatewayError, requestId: string): string {
+  return JSON.stringify({
+    error: {
+      message: error.message,
+      type: error.type,
+      code: error.code,
+      ...(error.param === undefined ? {} : { param: error.param }),
+      ...(error.details === undefined ? {} : { details: error.details }),
+      request_id: requestId,
+    },
+  });
+}
+
+export function errorResponse(error: GatewayError, requestId: string, headers: Record<string, string>): Response {
+  return new Response(errorBody(error, requestId), {
+    status: error.status,
+    headers: { ...headers, "Content-Type": "application/json", ...error.headers },
+  });
+}

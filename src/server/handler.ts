@@ -1,0 +1,140 @@
+// The frame around every request: trace id, route, authorization, error answer, access log.
+
+import type { AccessControl, Scope } from "../access/api-keys.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../logging/logger.ts";
+import type { RequestContext } from "../pipeline/context.ts";
+import { resolveTrace, writeIds } from "../tracing/trace-context.ts";
+import { errorResponse, toGatewayError } from "./error-response.ts";
+import type { FetchHandler, Server } from "./listener.ts";
+import { pathOf, type RouteTable } from "./route-table.ts";
+
+/** Who may use an endpoint: anyone, callers with a scope, or peers on this machine. */
+export type Access = "open" | Scope | "loopback";
+
+/** One request as an endpoint sees it. */
+export interface Call {
+  request: Request;
+  context: RequestContext;
+  /** The decoded rest of the path, for routes that end in "/*". */
+  parameter: string;
+  /** Headers that every answer to this request carries. */
+  headers: Record<string, string>;
+  /** To be called when an answer goes on after its handler returned: the access log line waits for `done`. */
+  deferLog(): (failure?: string) => void;
+}
+
+export interface Endpoint {
+  access: Access;
+  handle(call: Call): Response | Promise<Response>;
+}
+
+export interface HandlerParts {
+  routes: RouteTable<Endpoint>;
+  access: AccessControl;
+  settings: Settings;
+  clock: Clock;
+  log: Logger;
+  newId(): string;
+}
+
+/** Status for the log of a request whose client left, as nginx has it; no client ever sees it. */
+const CLIENT_CLOSED_REQUEST = 499;
+
+export function createHandler({ routes, access, settings, clock, log, newId }: HandlerParts): FetchHandler {
+  const logAccess = settings.logging.access_log && log.isLevelEnabled("info");
+
+  return async (request, server) => {
+    const path = pathOf(request.url);
+    const trace = resolveTrace(request.headers, settings.tracing, newId);
+    const headers: Record<string, string> = {};
+    writeIds(trace, settings.tracing, headers);
+    const context: RequestContext = {
+      id: trace.id,
+      trace,
+      startedAtMs: clock.now(),
+      settings,
+      signal: request.signal,
+      caller: undefined,
+      clientHeaders: request.headers,
+      peerAddress: () => server.requestIP(request)?.address,
+      record: {
+        method: request.method,
+        path,
+        model: undefined,
+        stream: false,
+        backend: undefined,
+        attempts: 0,
+        failure: undefined,
+      },
+    };
+    let deferred = false;
+    function writeLog(status: number): void {
+      if (!logAccess) return;
+      const { record } = context;
+      log.info(
+        {
+          request_id: context.id,
+          method: record.method,
+          path: record.path.length > 200 ? record.path.slice(0, 200) : record.path,
+          status: request.signal.aborted ? CLIENT_CLOSED_REQUEST : status,
+          duration_ms: Math.round((clock.now() - context.startedAtMs) * 10) / 10,
+          model: record.model,
+          stream: record.stream || undefined,
+          backend: record.backend,
+          attempts: record.attempts > 1 ? record.attempts : undefined,
+          failure: record.failure,
+          key: context.caller?.keyId,
+        },
+        "request",
+      );
+    }
+
+    let response: Response;
+    try {
+      const { handler: endpoint, parameter } = routes.match(request.method, path);
+      if (endpoint.access === "loopback") requireLoopback(server, request);
+      else if (endpoint.access !== "open") context.caller = access.authorize(request.headers, endpoint.access);
+      // A model may think for minutes; the deadlines of the pipeline watch over the request from here on.
+      if (request.method === "POST") server.timeout(request, 0);
+      const call: Call = {
+        request,
+        context,
+        parameter,
+        headers,
+        deferLog() {
+          deferred = true;
+          return (failure) => {
+            if (failure !== undefined) context.record.failure = failure;
+            writeLog(200);
+          };
+        },
+      };
+      response = await endpoint.handle(call);
+    } catch (thrown) {
+      const error = toGatewayError(thrown);
+      if (error.status === 500) log.error({ request_id: context.id, path, err: thrown }, "unexpected error");
+      context.record.failure ??= error.type;
+      response = errorResponse(error, context.id, headers);
+    }
+    if (!deferred) writeLog(response.status);
+    return response;
+  };
+}
+
+/** Peers on a unix socket are on this machine by nature and have no address. */
+function requireLoopback(server: Server, request: Request): void {
+  const address = server.requestIP(request)?.address;
+  if (address === undefined || address === "" || isLoopback(address)) return;
+  throw new GatewayError(
+    ERRORS.forbidden,
+    "The admin API answers only clients on this machine while no admin authentication is configured.",
+  );
+}
+
+export function isLoopback(address: string): boolean {
+  return /^(::ffff:)?127\.\d+\.\d+\.\d+$/i.test(address) || address === "::1";
+}

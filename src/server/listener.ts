@@ -1,0 +1,76 @@
+// Listening addresses: host and port, IPv6, unix sockets.
+
+import { lstatSync, unlinkSync } from "node:fs";
+
+export type Server = Bun.Server<undefined>;
+export type FetchHandler = (request: Request, server: Server) => Promise<Response>;
+
+export type ListenResult = { ok: true; server: Server; address: string } | { ok: false; message: string };
+
+/**
+ * Seconds after which the runtime closes a quiet connection. Requests that wait for a model lift it for themselves; it
+ * ends idle keep-alive connections and clients that never finish a request head.
+ */
+const IDLE_TIMEOUT_SECONDS = 75;
+
+/** Bodies are bounded per endpoint (read-body.ts), with an answer that the runtime's own limit would not give. */
+const RUNTIME_BODY_LIMIT = Number.MAX_SAFE_INTEGER;
+
+/** Opens one address of `server.bind_address`; a port that is taken is a message, not an exception. */
+export async function listen(bindAddress: string, fetch: FetchHandler): Promise<ListenResult> {
+  const target = parseAddress(bindAddress);
+  if ("unix" in target) await removeStaleSocket(target.unix);
+  try {
+    const server = Bun.serve({
+      ...target,
+      idleTimeout: "unix" in target ? 0 : IDLE_TIMEOUT_SECONDS,
+      maxRequestBodySize: RUNTIME_BODY_LIMIT,
+      development: false,
+      fetch,
+    } as Bun.Serve.Options<undefined>) as Server;
+    const address = "unix" in target ? bindAddress : `http://${formatHost(target.hostname)}:${server.port}`;
+    return { ok: true, server, address };
+  } catch (error) {
+    return { ok: false, message: listenFailure(bindAddress, error) };
+  }
+}
+
+export function parseAddress(bindAddress: string): { unix: string } | { hostname: string; port: number } {
+  if (bindAddress.startsWith("unix:")) return { unix: bindAddress.slice("unix:".length) };
+  const colon = bindAddress.lastIndexOf(":");
+  return {
+    hostname: bindAddress.slice(0, colon).replace(/^\[|\]$/g, ""),
+    port: Number(bindAddress.slice(colon + 1)),
+  };
+}
+
+function formatHost(hostname: string): string {
+  return hostname.includes(":") ? `[${hostname}]` : hostname;
+}
+
+/** A socket file that a killed process left behind would block the address; one that somebody listens on stays. */
+async function removeStaleSocket(path: string): Promise<void> {
+  const isSocket = lstatSync(path, { throwIfNoEntry: false })?.isSocket() ?? false;
+  if (!isSocket) return;
+  try {
+    const socket = await Bun.connect({ unix: path, socket: { data() {} } });
+    socket.end();
+  } catch {
+    unlinkSync(path); // nobody listens
+  }
+}
+
+function listenFailure(bindAddress: string, error: unknown): string {
+  const code = error instanceof Error ? (error as Error & { code?: string }).code : undefined;
+  const prefix = `server.bind_address: cannot listen on ${bindAddress}`;
+  switch (code) {
+    case "EADDRINUSE":
+      return `${prefix}: another process uses it. Stop that one, or set another address.`;
+    case "EACCES":
+      return `${prefix}: not permitted for this user (ports below 1024 need privileges).`;
+    case "EADDRNOTAVAIL":
+      return `${prefix}: this machine has no such address.`;
+    default:
+      return `${prefix}: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}

@@ -1,0 +1,68 @@
+// The id that follows a request: taken from the client or made here, sent to backends and back to the client.
+// Rules: specification, Limits, "Tracing"; https://www.w3.org/TR/trace-context/.
+
+import type { Settings } from "../config/sections/registry.ts";
+
+export interface TraceContext {
+  id: string;
+  /** The client's own traceparent, handed on unchanged; undefined when it sent none. */
+  traceparent: string | undefined;
+  tracestate: string | undefined;
+}
+
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$/;
+/** What a client's id may look like; anything else could break a header or a log line and is replaced. */
+const SAFE_ID = /^[\w.:+/=@-]{1,128}$/;
+/** Long enough for the 512 characters that the standard asks to carry at least. */
+const MAX_TRACESTATE_LENGTH = 1024;
+
+/** Order of the specification: traceparent, trace id, request id, correlation id, else a new UUID. */
+export function resolveTrace(headers: Headers, tracing: Settings["tracing"], newId: () => string): TraceContext {
+  if (!tracing.enabled) return { id: newId(), traceparent: undefined, tracestate: undefined };
+  if (tracing.w3c_trace_context) {
+    const traceparent = headers.get("traceparent");
+    const traceId = traceparent === null ? undefined : TRACEPARENT.exec(traceparent)?.[1];
+    if (traceId !== undefined) {
+      const tracestate = headers.get("tracestate");
+      const carried = tracestate !== null && tracestate.length <= MAX_TRACESTATE_LENGTH;
+      return { id: traceId, traceparent: traceparent as string, tracestate: carried ? tracestate : undefined };
+    }
+  }
+  const names = tracing.headers;
+  const id =
+    safeId(headers.get(names.trace_id)) ??
+    safeId(headers.get(names.request_id)) ??
+    safeId(headers.get(names.correlation_id)) ??
+    newId();
+  return { id, traceparent: undefined, tracestate: undefined };
+}
+
+function safeId(value: string | null): string | undefined {
+  return value !== null && SAFE_ID.test(value) ? value : undefined;
+}
+
+/** Adds the id to the headers of a request to a backend; retries of one request carry the same id. */
+export function propagateTrace(trace: TraceContext, tracing: Settings["tracing"], into: Record<string, string>): void {
+  if (!tracing.enabled) return;
+  writeIds(trace, tracing, into);
+  if (!tracing.w3c_trace_context) return;
+  const traceparent = trace.traceparent ?? newTraceparent(trace.id);
+  if (traceparent !== undefined) into.traceparent = traceparent;
+  if (trace.tracestate !== undefined) into.tracestate = trace.tracestate;
+}
+
+/** Adds the id to the headers of an answer to the client, also when tracing is off. */
+export function writeIds(trace: TraceContext, tracing: Settings["tracing"], into: Record<string, string>): void {
+  into[tracing.headers.request_id] = trace.id;
+  into[tracing.headers.trace_id] = trace.id;
+  into[tracing.headers.correlation_id] = trace.id;
+}
+
+/** A traceparent whose trace id is the request's id; an id that is no 128-bit hex number has no such form. */
+function newTraceparent(id: string): string | undefined {
+  const traceId = id.replaceAll("-", "").toLowerCase();
+  if (!/^(?!0{32})[0-9a-f]{32}$/.test(traceId)) return undefined;
+  // The parent is this gateway, which records no span of its own: part of the trace id serves as its number.
+  const parentId = traceId.slice(16) === "0".repeat(16) ? traceId.slice(0, 16) : traceId.slice(16);
+  return `00-${traceId}-${parentId}-01`;
+}

@@ -1,0 +1,141 @@
+// One exchange with one backend: its abort, its deadlines, its place in the in-flight count. Released exactly once.
+
+import type { BackendEntry } from "../backends/board.ts";
+import type { Deadline, Deadlines } from "../lib/deadlines.ts";
+import { type TimeoutPhase, toFailure, type UpstreamFailure } from "./failure.ts";
+import type { Reachability } from "./reachability.ts";
+
+export interface ExchangeTimeouts {
+  connectMs: number;
+  firstByteMs: number;
+  betweenChunksMs: number;
+  /** Clock milliseconds at which the whole request must be over. */
+  requestDeadlineMs: number;
+}
+
+export interface ExchangeEnvironment {
+  deadlines: Deadlines;
+  reachability: Reachability;
+  now(): number;
+}
+
+export class Exchange implements Deadline {
+  readonly entry: BackendEntry;
+  readonly startedAtMs: number;
+  deadlineMs: number;
+  readonly #timeouts: ExchangeTimeouts;
+  readonly #environment: ExchangeEnvironment;
+  readonly #controller = new AbortController();
+  readonly #clientSignal: AbortSignal;
+  #phase: TimeoutPhase = "connect";
+  #timedOut: UpstreamFailure | undefined;
+  #released = false;
+
+  constructor(
+    entry: BackendEntry,
+    clientSignal: AbortSignal,
+    timeouts: ExchangeTimeouts,
+    environment: ExchangeEnvironment,
+  ) {
+    this.entry = entry;
+    this.#timeouts = timeouts;
+    this.#environment = environment;
+    this.#clientSignal = clientSignal;
+    this.startedAtMs = environment.now();
+    // Half of the time for connecting passes before its other half is spent on asking whether the host can be reached.
+    this.deadlineMs = Math.min(this.startedAtMs + timeouts.connectMs / 2, timeouts.requestDeadlineMs);
+    entry.counters.inFlight++;
+    environment.deadlines.add(this);
+    clientSignal.addEventListener("abort", this.#abortWithClient);
+    if (clientSignal.aborted) this.#controller.abort();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** The backend sent the head of its answer. */
+  headReceived(): void {
+    this.#phase = "first_byte";
+    this.#waitFor(this.#timeouts.firstByteMs, this.startedAtMs);
+  }
+
+  /** The backend sent bytes: the next ones may take as long as the timeout between chunks allows. */
+  chunkReceived(): void {
+    this.#phase = "between_chunks";
+    this.#waitFor(this.#timeouts.betweenChunksMs, this.#environment.now());
+  }
+
+  /** The client reads slowly: no byte is expected from the backend until it has caught up. */
+  pause(): void {
+    this.deadlineMs = this.#timeouts.requestDeadlineMs;
+  }
+
+  /** What an error thrown by fetch or by a body read means. */
+  failureOf(error: unknown): UpstreamFailure {
+    if (this.#timedOut !== undefined) return this.#timedOut;
+    if (this.#clientSignal.aborted) return { kind: "aborted" };
+    return toFailure(error, this.entry.backend.name);
+  }
+
+  /** Closes the connection to the backend. */
+  abort(): void {
+    this.#controller.abort();
+  }
+
+  release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    this.entry.counters.inFlight--;
+    this.#environment.deadlines.remove(this);
+    this.#clientSignal.removeEventListener("abort", this.#abortWithClient);
+  }
+
+  expire(): void {
+    if (this.#released) return;
+    const nowMs = this.#environment.now();
+    if (nowMs >= this.#timeouts.requestDeadlineMs) this.#phase = "request";
+    if (this.#phase === "connect") this.#awaitFirstByte(nowMs);
+    else this.#timeOut(this.#phase);
+  }
+
+  #abortWithClient = (): void => {
+    this.#controller.abort();
+  };
+
+  #waitFor(durationMs: number, sinceMs: number): void {
+    this.deadlineMs = Math.min(sinceMs + durationMs, this.#timeouts.requestDeadlineMs);
+  }
+
+  /** fetch does not say when the connection stands, so a connection of our own tells a slow model from a dead host. */
+  #awaitFirstByte(nowMs: number): void {
+    this.#phase = "first_byte";
+    this.#waitFor(this.#timeouts.firstByteMs, this.startedAtMs);
+    if (this.deadlineMs <= nowMs) {
+      this.#timeOut("first_byte");
+      return;
+    }
+    this.#environment.deadlines.add(this);
+    const { reachability } = this.#environment;
+    void reachability.check(this.entry.backend, this.#timeouts.connectMs / 2).then((reachable) => {
+      const waiting = !this.#released && this.#phase === "first_byte" && this.#timedOut === undefined;
+      if (!reachable && waiting) this.#timeOut("connect");
+    });
+  }
+
+  #timeOut(phase: TimeoutPhase): void {
+    const limitMs = {
+      connect: this.#timeouts.connectMs,
+      first_byte: this.#timeouts.firstByteMs,
+      between_chunks: this.#timeouts.betweenChunksMs,
+      request: undefined,
+    }[phase];
+    const limit = limitMs === undefined ? "" : ` of ${limitMs} ms`;
+    this.#timedOut = {
+      kind: "timeout",
+      phase,
+      message: `Backend '${this.entry.backend.name}' did not answer in time: the limit${limit} for timeouts.${phase} has passed.`,
+    };
+    this.#controller.abort();
+  }
+}

@@ -1,0 +1,90 @@
+// How an attempt at a backend can fail, and which failures may be retried (specification, Errors, "Retry behaviour").
+
+export type UpstreamFailure =
+  /** No connection stood: the request cannot have reached the model. */
+  | { kind: "connect"; message: string }
+  /** The connection broke before anything of the answer was used. */
+  | { kind: "reset"; message: string }
+  | { kind: "timeout"; phase: TimeoutPhase; message: string }
+  /** The backend answered with an error, in HTTP or inside a 200 answer. */
+  | {
+      kind: "status";
+      status: number;
+      body: Uint8Array;
+      retryAfterMs: number | undefined;
+      headers: Record<string, string>;
+    }
+  /** The backend answered something that is no answer of its protocol. */
+  | { kind: "invalid-response"; message: string }
+  /** The backend ended its stream with an error event, which the client got as it came. */
+  | { kind: "told-in-stream" }
+  /** The client left. */
+  | { kind: "aborted" };
+
+export type TimeoutPhase = "connect" | "first_byte" | "between_chunks" | "request";
+
+const RETRYABLE_STATUS: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+
+export function isRetryable(failure: UpstreamFailure): boolean {
+  switch (failure.kind) {
+    case "connect":
+    case "reset":
+    case "invalid-response":
+      return true;
+    case "timeout":
+      return failure.phase !== "request"; // the time for the whole request is used up
+    case "status":
+      return RETRYABLE_STATUS.has(failure.status);
+    case "told-in-stream":
+    case "aborted":
+      return false;
+  }
+}
+
+/** A short word for logs and counters, e.g. "status_429", "timeout_first_byte". */
+export function failureLabel(failure: UpstreamFailure): string {
+  if (failure.kind === "status") return `status_${failure.status}`;
+  if (failure.kind === "timeout") return `timeout_${failure.phase}`;
+  return failure.kind.replaceAll("-", "_");
+}
+
+const CONNECT_CODES: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "EADDRNOTAVAIL",
+  "ENOENT",
+  "FailedToOpenSocket",
+  "ConnectionRefused",
+]);
+
+/** The failure behind what fetch or a body read threw. */
+export function toFailure(error: unknown, backendName: string): UpstreamFailure {
+  const code = errorCode(error);
+  if (CONNECT_CODES.has(code) || /certificate|tls|ssl/i.test(code)) {
+    return { kind: "connect", message: `Could not connect to backend '${backendName}' (${code}).` };
+  }
+  return {
+    kind: "reset",
+    message: `Backend '${backendName}' broke the connection before its answer was complete (${code}).`,
+  };
+}
+
+/** The stable code of a runtime error; messages are not shown, as they may hold addresses with credentials. */
+function errorCode(error: unknown): string {
+  if (error instanceof Error) {
+    const code = (error as Error & { code?: unknown }).code;
+    return typeof code === "string" ? code : error.name;
+  }
+  return "unknown error";
+}
+
+/** Milliseconds of a Retry-After header: seconds or an HTTP date (RFC 9110, section 10.2.3). */
+export function parseRetryAfter(value: string | null, wallTimeMs: number): number | undefined {
+  if (value === null) return undefined;
+  if (/^\d+(\.\d+)?$/.test(value.trim())) return Number(value) * 1000;
+  const date = Date.parse(value);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - wallTimeMs);
+}

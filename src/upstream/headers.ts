@@ -1,0 +1,39 @@
+// Headers of a request to a backend. An allow-list, not a block-list: what a client sends to the gateway, credentials
+// and cookies above all, is not the backend's business.
+
+import { type Backend, credentialHeader } from "../backends/backend.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import { propagateTrace, type TraceContext } from "../tracing/trace-context.ts";
+
+const FORWARDED = ["idempotency-key", "openai-organization", "openai-project", "openai-beta", "user-agent"] as const;
+
+export function upstreamHeaders(
+  backend: Backend,
+  client: Headers,
+  trace: TraceContext,
+  settings: Settings,
+): Record<string, string> {
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    // The answer's bytes are handed on as they come, so they must come plain.
+    "accept-encoding": "identity",
+  };
+  for (const name of FORWARDED) {
+    const value = client.get(name);
+    if (value !== null) headers[name] = value;
+  }
+  propagateTrace(trace, settings.tracing, headers);
+  Object.assign(headers, backend.kind.headers);
+  const credential = credentialHeader(backend, true);
+  if (credential !== undefined) headers[credential[0]] = credential[1];
+  for (const [name, value] of Object.entries(backend.settings.headers)) headers[name.toLowerCase()] = value;
+  return headers;
+}
+
+/** The backend's headers that the client gets besides the gateway's own. */
+export function forwardedResponseHeaders(backend: Backend, answer: Headers, into: Record<string, string>): void {
+  for (const name of backend.kind.responseHeaders) {
+    const value = answer.get(name);
+    if (value !== null) into[name] = value;
+  }
+}

@@ -1,0 +1,50 @@
+// Whether a connection to a backend can be made at all: asked only when an answer is late.
+
+import type { Backend } from "../backends/backend.ts";
+import { type Singleflight, singleflight } from "../lib/singleflight.ts";
+
+export interface Reachability {
+  /** True when a TCP connection stands within the time, or when that cannot be told. Late requests share one try. */
+  check(backend: Backend, timeoutMs: number): Promise<boolean>;
+}
+
+export function createReachability(env: Record<string, string | undefined>): Reachability {
+  // Behind a forward proxy the backend is not connected to directly, and the proxy gives its own errors.
+  const proxied = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].some((name) => env[name]);
+  const running = new WeakMap<Backend, Singleflight<boolean>>();
+  return {
+    check(backend, timeoutMs) {
+      if (proxied || backend.kind.name === "demo" || backend.socketPath !== undefined) return Promise.resolve(true);
+      let flight = running.get(backend);
+      if (flight === undefined) {
+        flight = singleflight();
+        running.set(backend, flight);
+      }
+      return flight.run(() => connects(new URL(backend.rootUrl), timeoutMs));
+    },
+  };
+}
+
+function connects(url: URL, timeoutMs: number): Promise<boolean> {
+  const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
+  const hostname = url.hostname.replace(/^\[|\]$/g, "");
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), timeoutMs);
+    const settle = (reachable: boolean) => {
+      clearTimeout(timer);
+      resolve(reachable);
+    };
+    Bun.connect({
+      hostname,
+      port,
+      socket: {
+        open(socket) {
+          socket.end();
+          settle(true);
+        },
+        data() {},
+        error() {},
+      },
+    }).catch(() => settle(false));
+  });
+}

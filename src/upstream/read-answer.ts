@@ -1,0 +1,198 @@
+// A backend's answer: the whole of a plain one, the first event of a stream. Nothing reaches the client before this.
+
+import type { BackendEntry } from "../backends/board.ts";
+import { EventFramer, eventData } from "../protocols/sse.ts";
+import { statusOfEmbeddedError } from "./error-body.ts";
+import type { Exchange } from "./exchange.ts";
+import { parseRetryAfter, type UpstreamFailure } from "./failure.ts";
+import { forwardedResponseHeaders } from "./headers.ts";
+
+/** Larger plain answers are refused, so that one backend cannot fill the memory. */
+const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
+/** Error bodies are read up to this size. */
+const MAX_ERROR_BYTES = 1024 * 1024;
+/** Answers up to this size are read in one piece and proven to be JSON; larger ones are checked at both ends only. */
+const MAX_CHECKED_BYTES = 1024 * 1024;
+/** Comments before the first event are held back with it, up to this size. */
+const MAX_COMMENT_BYTES = 1024 * 1024;
+
+const decoder = new TextDecoder();
+
+export type Answer<Value> = { ok: true; value: Value } | { ok: false; failure: UpstreamFailure };
+
+function refuse(failure: UpstreamFailure): { ok: false; failure: UpstreamFailure } {
+  return { ok: false, failure };
+}
+
+function invalid(entry: BackendEntry, reason: string): { ok: false; failure: UpstreamFailure } {
+  return refuse({ kind: "invalid-response", message: `Backend '${entry.backend.name}' ${reason}.` });
+}
+
+/** The failure behind an answer that is no success: an error status with its body, or a status that makes no sense. */
+export async function readRefusal(response: Response, exchange: Exchange): Promise<UpstreamFailure> {
+  const { entry } = exchange;
+  const { status } = response;
+  if (status < 400) {
+    await response.body?.cancel();
+    const reason = status >= 300 ? `answered with a redirect (HTTP ${status})` : `answered HTTP ${status}`;
+    return { kind: "invalid-response", message: `Backend '${entry.backend.name}' ${reason} instead of a result.` };
+  }
+  const headers: Record<string, string> = {};
+  forwardedResponseHeaders(entry.backend, response.headers, headers);
+  const retryAfter = response.headers.get("retry-after");
+  if (retryAfter !== null) headers["retry-after"] = retryAfter;
+  // A body that breaks or is too large still leaves a status, which says more than the broken body.
+  const body = await readWhole(response, exchange, MAX_ERROR_BYTES).catch((error: unknown) => {
+    const failure = exchange.failureOf(error);
+    return failure.kind === "aborted" || failure.kind === "timeout" ? failure : undefined;
+  });
+  if (body !== undefined && !(body instanceof Uint8Array)) return body;
+  return {
+    kind: "status",
+    status,
+    body: body ?? new Uint8Array(0),
+    retryAfterMs: parseRetryAfter(retryAfter, Date.now()),
+    headers,
+  };
+}
+
+/** The bytes of a plain JSON answer, exactly as they came. */
+export async function readPlain(response: Response, exchange: Exchange): Promise<Answer<Uint8Array>> {
+  const { entry } = exchange;
+  let body: Uint8Array | undefined;
+  try {
+    body = await readWhole(response, exchange, MAX_ANSWER_BYTES);
+  } catch (error) {
+    return refuse(exchange.failureOf(error));
+  }
+  if (body === undefined) return invalid(entry, `sent an answer of more than ${MAX_ANSWER_BYTES} bytes`);
+  if (body.length === 0) return invalid(entry, "sent an empty answer");
+  if (body.length > MAX_CHECKED_BYTES) {
+    return looksLikeObject(body) ? { ok: true, value: body } : invalid(entry, notJson(response));
+  }
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(decoder.decode(body));
+  } catch {
+    return invalid(entry, notJson(response));
+  }
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
+    return invalid(entry, "sent JSON that is no object");
+  }
+  // Some engines answer 200 with an error inside (wire/local-engines.md, section 8).
+  const { error } = parsed as { error?: unknown };
+  if (error !== undefined && error !== null) return refuse(embeddedError(error, body));
+  return { ok: true, value: body };
+}
+
+/** A stream of which the first event is known to be good. */
+export interface OpenStream {
+  reader: ReadableStreamDefaultReader<Uint8Array>;
+  framer: EventFramer;
+  /** Whole events, ready for the client. */
+  firstEvents: Uint8Array;
+}
+
+/** Reads until the first event with data; a stream that fails before it can be retried unseen. */
+export async function openStream(response: Response, exchange: Exchange): Promise<Answer<OpenStream>> {
+  const { entry } = exchange;
+  const contentType = response.headers.get("content-type") ?? "";
+  if (contentType.includes("json") || contentType.includes("html")) {
+    // An error told as a plain answer has a message worth forwarding; anything else is no stream.
+    const plain = await readPlain(response, exchange);
+    if (!plain.ok) return plain;
+    return invalid(entry, `answered a request for a stream with ${contentType}`);
+  }
+  if (response.body === null) return invalid(entry, "sent an empty answer");
+  const reader = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+  const framer = new EventFramer();
+  let events: Uint8Array | undefined;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) {
+        const rest = decoder.decode(framer.rest());
+        return invalid(entry, rest.trim() === "" ? "closed the stream before its first event" : notEvents(rest));
+      }
+      exchange.chunkReceived();
+      const whole = framer.push(value);
+      if (whole === undefined) continue;
+      events = events === undefined ? whole : joined(events, whole);
+      const data = eventData(decoder.decode(events))[0];
+      if (data === undefined) {
+        // Comments only: the engine is alive, but has said nothing yet.
+        if (events.length <= MAX_COMMENT_BYTES) continue;
+        exchange.abort();
+        return invalid(entry, "sent nothing but comments");
+      }
+      const failure = firstEventFailure(data, exchange);
+      if (failure === undefined) return { ok: true, value: { reader, framer, firstEvents: events } };
+      exchange.abort();
+      return refuse(failure);
+    }
+  } catch (error) {
+    const tooLarge = error instanceof RangeError;
+    if (tooLarge) exchange.abort();
+    return tooLarge ? invalid(entry, "sent a first event that is too large") : refuse(exchange.failureOf(error));
+  }
+}
+
+function firstEventFailure(data: string, exchange: Exchange): UpstreamFailure | undefined {
+  if (data.trim() === "[DONE]") return undefined;
+  const { entry } = exchange;
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(data);
+  } catch {
+    return invalid(entry, "sent a first event that is not JSON").failure;
+  }
+  const error = typeof parsed === "object" && parsed !== null ? (parsed as { error?: unknown }).error : undefined;
+  return error === undefined || error === null ? undefined : embeddedError(error, new TextEncoder().encode(data));
+}
+
+function embeddedError(error: unknown, body: Uint8Array): UpstreamFailure {
+  return { kind: "status", status: statusOfEmbeddedError(error), body, retryAfterMs: undefined, headers: {} };
+}
+
+/** The body, or undefined when it is larger than allowed (the rest is not read). */
+async function readWhole(response: Response, exchange: Exchange, maxBytes: number): Promise<Uint8Array | undefined> {
+  const length = Number(response.headers.get("content-length") ?? Number.NaN);
+  if (length <= MAX_CHECKED_BYTES) {
+    exchange.chunkReceived();
+    return await response.bytes();
+  }
+  if (response.body === null) return new Uint8Array(0);
+  const reader = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+  const pieces: Uint8Array[] = [];
+  let total = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return pieces.length === 1 ? pieces[0] : Buffer.concat(pieces, total);
+    exchange.chunkReceived();
+    total += value.length;
+    if (total > maxBytes) {
+      exchange.abort();
+      return undefined;
+    }
+    pieces.push(value);
+  }
+}
+
+function looksLikeObject(body: Uint8Array): boolean {
+  const start = decoder.decode(body.subarray(0, 64)).trimStart();
+  const end = decoder.decode(body.subarray(-64)).trimEnd();
+  return start.startsWith("{") && end.endsWith("}");
+}
+
+function notJson(response: Response): string {
+  const contentType = response.headers.get("content-type");
+  return `sent an answer that is not valid JSON (HTTP ${response.status}, ${contentType ?? "no content type"})`;
+}
+
+function notEvents(text: string): string {
+  return /^\s*</.test(text) ? "sent HTML instead of a stream of events" : "sent something that is no stream of events";
+}
+
+function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
+  return Buffer.concat([first, second]);
+}

@@ -1,0 +1,93 @@
+// One attempt at one backend: send the request, read its answer up to the point where the client may see it.
+
+import { operationPath } from "../backends/backend.ts";
+import type { BackendEntry } from "../backends/board.ts";
+import type { Operation } from "../backends/kinds.ts";
+import type { Transport } from "../backends/transport.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import type { TraceContext } from "../tracing/trace-context.ts";
+import { Exchange, type ExchangeEnvironment, type ExchangeTimeouts } from "./exchange.ts";
+import type { UpstreamFailure } from "./failure.ts";
+import { forwardedResponseHeaders, upstreamHeaders } from "./headers.ts";
+import { type OpenStream, openStream, readPlain, readRefusal } from "./read-answer.ts";
+
+export interface OutgoingRequest {
+  operation: Operation;
+  model: string;
+  stream: boolean;
+  body: Uint8Array;
+  clientHeaders: Headers;
+  trace: TraceContext;
+  signal: AbortSignal;
+  timeouts: ExchangeTimeouts;
+}
+
+/** Expected trouble is an outcome, never an exception. Every outcome but an open stream has released its exchange. */
+export type AttemptOutcome =
+  | { ok: true; kind: "plain"; body: Uint8Array; contentType: string; headers: Record<string, string> }
+  | { ok: true; kind: "stream"; stream: OpenStream; exchange: Exchange; headers: Record<string, string> }
+  | { ok: false; failure: UpstreamFailure };
+
+export interface Sender {
+  send(entry: BackendEntry, request: OutgoingRequest, settings: Settings): Promise<AttemptOutcome>;
+}
+
+/** Weight of the newest measurement in a backend's average time to the first byte. */
+const LATENCY_SMOOTHING = 0.2;
+
+export function createSender(transport: Transport, environment: ExchangeEnvironment): Sender {
+  return {
+    async send(entry, request, settings) {
+      const { backend, counters } = entry;
+      const path = operationPath(backend, request.operation, request.model) as string; // the router saw that it exists
+      const exchange = new Exchange(entry, request.signal, request.timeouts, environment);
+      counters.totalRequests++;
+      let open = false;
+      try {
+        const response = await transport(backend, path, {
+          method: "POST",
+          headers: upstreamHeaders(backend, request.clientHeaders, request.trace, settings),
+          body: request.body,
+          signal: exchange.signal,
+        });
+        const latencyMs = environment.now() - exchange.startedAtMs;
+        exchange.headReceived();
+        if (response.status !== 200) {
+          return failed(entry, await readRefusal(response, exchange));
+        }
+        counters.latencyMs =
+          counters.latencyMs === undefined
+            ? latencyMs
+            : counters.latencyMs + (latencyMs - counters.latencyMs) * LATENCY_SMOOTHING;
+        const headers: Record<string, string> = {};
+        forwardedResponseHeaders(backend, response.headers, headers);
+        if (request.stream) {
+          const answer = await openStream(response, exchange);
+          if (!answer.ok) return failed(entry, answer.failure);
+          open = true;
+          return { ok: true, kind: "stream", stream: answer.value, exchange, headers };
+        }
+        const answer = await readPlain(response, exchange);
+        if (!answer.ok) return failed(entry, answer.failure);
+        const contentType = response.headers.get("content-type") ?? "application/json";
+        return { ok: true, kind: "plain", body: answer.value, contentType, headers };
+      } catch (error) {
+        return failed(entry, exchange.failureOf(error));
+      } finally {
+        if (!open) exchange.release();
+      }
+    },
+  };
+}
+
+function failed(entry: BackendEntry, failure: UpstreamFailure): AttemptOutcome {
+  countFailure(entry, failure);
+  return { ok: false, failure };
+}
+
+/** A client that leaves, or that is told of its own mistake, is no failure of the backend. */
+export function countFailure(entry: BackendEntry, failure: UpstreamFailure): void {
+  const clientsOwn =
+    failure.kind === "aborted" || (failure.kind === "status" && failure.status < 500 && failure.status !== 429);
+  if (!clientsOwn) entry.counters.failedRequests++;
+}

@@ -1,0 +1,159 @@
+// Logging: one line per request, three formats, levels, and no secret or prompt in any of them.
+
+import { expect, test } from "bun:test";
+import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { chatEvents, chatStream, eventStream, failure } from "../support/openai-answers.ts";
+import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const bed = createTestBed();
+const backend = bed.backend();
+
+function start(logging: ConfigDocument["logging"], more: ConfigDocument = {}): Promise<Gateway> {
+  return startGateway({
+    config: {
+      logging,
+      retry: { base_delay: "1ms" },
+      backends: [
+        {
+          name: "a",
+          url: backend.url,
+          models: ["m"],
+          api_key: "sk-sekret-backend",
+          headers: { "X-Own": "sekret-own" },
+        },
+      ],
+      ...more,
+    },
+  });
+}
+
+async function accessEntry(gateway: Gateway, requestId: string): Promise<Record<string, unknown>> {
+  return waitFor(`the access log line of ${requestId}`, () =>
+    gateway.process.logEntries.find((entry) => entry.request_id === requestId && entry.status !== undefined),
+  );
+}
+
+const withId = (id: string): RequestInit => ({ headers: { "X-Request-ID": id } });
+
+test("json: every line is an object with time, level and message; one access line per request", async () => {
+  await using gateway = await start({ format: "json" });
+  backend.reset();
+  await (await gateway.chat({}, withId("plain-1"))).text();
+  const entry = await accessEntry(gateway, "plain-1");
+  expect(entry).toMatchObject({
+    level: "info",
+    method: "POST",
+    path: "/v1/chat/completions",
+    status: 200,
+    model: "m",
+    backend: "a",
+    duration_ms: expect.any(Number),
+  });
+  expect(entry.time).toMatch(/^\d{4}-\d\d-\d\dT/);
+  for (const line of gateway.process.stderrLines) {
+    expect(JSON.parse(line)).toMatchObject({
+      time: expect.any(String),
+      level: expect.any(String),
+      msg: expect.any(String),
+    });
+  }
+  expect(gateway.process.logEntries.filter(({ request_id }) => request_id === "plain-1")).toHaveLength(1);
+});
+
+test("the line of a stream is written when the stream is over, and says when it broke", async () => {
+  await using gateway = await start({});
+  const gate = Promise.withResolvers<void>();
+  backend.reset(chatStream(["one"], {}, { beforeChunk: (index) => (index === 1 ? gate.promise : undefined) }));
+  const response = await gateway.chat({ stream: true }, withId("stream-1"));
+  expect(gateway.process.logEntries.some(({ request_id }) => request_id === "stream-1")).toBe(false);
+  gate.resolve();
+  await response.text();
+  expect(await accessEntry(gateway, "stream-1")).toMatchObject({ status: 200, stream: true });
+
+  const events = chatEvents(["one", "two"]);
+  backend.reset(eventStream(events, { breakAfterBytes: (events[0] as string).length + 5 }));
+  await (await gateway.chat({ stream: true }, withId("stream-2"))).text();
+  expect((await accessEntry(gateway, "stream-2")).failure).toEqual(expect.any(String));
+});
+
+test("a failed request tells why, and how many attempts were made", async () => {
+  await using gateway = await start({});
+  backend.reset(failure(503));
+  await (await gateway.chat({}, withId("failed-1"))).text();
+  const entry = await accessEntry(gateway, "failed-1");
+  expect(entry.attempts).toBe(3);
+  expect(entry.failure).toContain("503");
+});
+
+test("access_log false leaves the request lines out", async () => {
+  await using gateway = await start({ access_log: false });
+  backend.reset();
+  await (await gateway.chat({}, withId("silent-1"))).text();
+  await gateway.stop();
+  expect(gateway.process.stderr).not.toContain("silent-1");
+});
+
+test("level error says nothing about good requests", async () => {
+  await using gateway = await start({ level: "error" });
+  backend.reset();
+  await (await gateway.chat({}, withId("quiet-1"))).text();
+  await gateway.stop();
+  expect(gateway.process.stderr).toBe("");
+});
+
+test("text and pretty are lines for people, with the same facts", async () => {
+  for (const format of ["text", "pretty"] as const) {
+    await using gateway = await start({ format });
+    backend.reset();
+    await (await gateway.chat({}, withId("people-1"))).text();
+    await waitFor("the line of the request", () => gateway.process.stderr.includes("people-1"));
+    const line = gateway.process.stderrLines.find((text) => text.includes("people-1")) as string;
+    expect(() => JSON.parse(line)).toThrow();
+    expect(line).toContain("/v1/chat/completions");
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the escape character is what is looked for
+    if (format === "text") expect(line).not.toMatch(/\x1b\[/);
+  }
+});
+
+test("a line break in a path or header cannot forge a log line", async () => {
+  await using gateway = await start({ format: "text" });
+  await gateway.fetch('/%0a{"level":"info","forged":true}', { headers: { "User-Agent": "x" } });
+  await gateway.stop();
+  expect(gateway.process.stderrLines.some((line) => line.startsWith('{"level"'))).toBe(false);
+});
+
+test("secrets and prompts are in no line, not even at level trace, whatever goes wrong", async () => {
+  await using gateway = await start(
+    { level: "trace" },
+    { api_keys: { mode: "permissive", keys: [{ key: "sk-sekret-client", id: "client" }] } },
+  );
+  const secrets = {
+    headers: {
+      Authorization: "Bearer sk-sekret-client",
+      "X-Api-Key": "sekret-x",
+      Cookie: "c=sekret",
+      "api-key": "sekret",
+    },
+  };
+  const prompt = { messages: [{ role: "user", content: "my sekret diary" }] };
+  backend.reset();
+  await (await gateway.chat(prompt, secrets)).text();
+  backend.reset(failure(503, "Incorrect API key provided: sk-sekret-backend"));
+  await (await gateway.chat(prompt, secrets)).text();
+  backend.reset(failure(401, "Incorrect API key provided: sk-sekret-backend"));
+  await (await gateway.chat(prompt, secrets)).text();
+  backend.reset({ breakWith: "reset" });
+  await (await gateway.chat(prompt, secrets)).text();
+  backend.reset({ body: "my sekret answer, no JSON" });
+  await (await gateway.chat(prompt, secrets)).text();
+  await gateway.post("/v1/chat/completions", '{"model":"m","messages":"sekret', secrets);
+  await gateway.fetch("/v1/models?api_key=sekret", secrets);
+  backend.stop();
+  await (await gateway.chat(prompt, secrets)).text();
+  backend.start();
+  await gateway.stop();
+  expect(gateway.process.stderr).not.toContain("sekret");
+  expect(gateway.process.stdout).not.toContain("sekret");
+});

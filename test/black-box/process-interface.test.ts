@@ -1,0 +1,233 @@
+// Process interface: options, exit codes, signals, draining, and one process without a wrapper.
+
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import packageJson from "../../package.json";
+import { chat, chatEvents, eventStream } from "../support/openai-answers.ts";
+import { readSse, readUntil } from "../support/sse-reader.ts";
+import { runCommand, startGateway } from "../support/start-gateway.ts";
+import { createTestBed } from "../support/test-bed.ts";
+import { waitFor, within } from "../support/wait-for.ts";
+
+const bed = createTestBed();
+
+function expectNoStackTrace(text: string): void {
+  expect(text).not.toMatch(/^\s+at /m);
+  expect(text).not.toContain("node_modules");
+}
+
+async function commandOf(pid: number): Promise<{ command: string; children: string[] }> {
+  const listing = await new Response(Bun.spawn(["ps", "-eo", "pid=,ppid=,args="]).stdout).text();
+  const rows = listing.split("\n").map((line) => line.trim().split(/\s+/));
+  const own = rows.find(([rowPid]) => rowPid === String(pid));
+  const children = rows.filter(([, parent]) => parent === String(pid)).map((row) => row.slice(2).join(" "));
+  return { command: own?.slice(2).join(" ") ?? "", children };
+}
+
+test("--version prints the version of package.json", async () => {
+  const run = await runCommand({ args: ["--version"] });
+  expect(run.exitCode).toBe(0);
+  expect(run.stdout).toContain(packageJson.version);
+  expect(run.stderr).toBe("");
+});
+
+test("--help names every option of the process interface", async () => {
+  const run = await runCommand({ args: ["--help"] });
+  expect(run.exitCode).toBe(0);
+  for (const option of [
+    "--config",
+    "--mode",
+    "--generate-config",
+    "--health-check",
+    "--health-check-url",
+    "--model-metadata",
+    "--help",
+    "--version",
+  ]) {
+    expect(run.stdout).toContain(option);
+  }
+});
+
+test("an unknown option is refused with the nearest known one, without a stack trace", async () => {
+  const run = await runCommand({ args: ["--confg", "x.yaml"] });
+  expect(run.exitCode).not.toBe(0);
+  expect(run.stderr).toContain("--confg");
+  expect(run.stderr).toMatch(/--config\b/);
+  expectNoStackTrace(run.stderr);
+});
+
+test("an option without its value is refused", async () => {
+  const run = await runCommand({ args: ["--config"] });
+  expect(run.exitCode).not.toBe(0);
+  expect(run.stderr).toContain("--config");
+  expectNoStackTrace(run.stderr);
+});
+
+test("a mode that does not exist is refused", async () => {
+  const run = await runCommand({ args: ["--mode", "carrier-pigeon"] });
+  expect(run.exitCode).not.toBe(0);
+  expect(run.stderr).toContain("carrier-pigeon");
+  expect(run.stderr).toContain("stdio");
+  expectNoStackTrace(run.stderr);
+});
+
+test("--generate-config prints a template that the command accepts", async () => {
+  const run = await runCommand({ args: ["--generate-config"] });
+  expect(run.exitCode).toBe(0);
+  for (const section of [
+    "server",
+    "backends",
+    "routing",
+    "health_checks",
+    "retry",
+    "timeouts",
+    "api_keys",
+    "logging",
+  ]) {
+    expect(run.stdout).toContain(section);
+  }
+  await using gateway = await startGateway({ configText: run.stdout, awaitHealth: false });
+  expect((await gateway.fetch("/health")).status).toBe(200);
+});
+
+test("--health-check exits 0 for a running gateway and 1 when nothing answers", async () => {
+  const backend = bed.backend();
+  await using gateway = await startGateway({ config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] } });
+  const healthy = await runCommand({ args: ["--health-check", "--health-check-url", `${gateway.url}/health`] });
+  expect(healthy.exitCode).toBe(0);
+  await gateway.stop();
+  const gone = await runCommand({ args: ["--health-check", "--health-check-url", `${gateway.url}/health`] });
+  expect(gone.exitCode).toBe(1);
+  expectNoStackTrace(gone.stderr);
+});
+
+test("--health-check exits 1 for an address that answers with an error", async () => {
+  const backend = bed.backend();
+  backend.probeAnswer = { status: 503, body: "{}" };
+  const run = await runCommand({ args: ["--health-check", "--health-check-url", `${backend.url}/health`] });
+  expect(run.exitCode).toBe(1);
+});
+
+test("a taken port is one clear line and exit 1", async () => {
+  const taken = bed.backend();
+  const run = await runCommand({
+    config: { server: { bind_address: `127.0.0.1:${taken.port}` }, backends: [{ name: "a", type: "demo" }] },
+  });
+  expect(run.exitCode).toBe(1);
+  const lines = run.stderr.split("\n").filter((line) => line.includes(String(taken.port)));
+  expect(lines).toHaveLength(1);
+  expectNoStackTrace(run.stderr);
+});
+
+test("the started process is the gateway itself: no wrapper stays, no child is left", async () => {
+  await using gateway = await startGateway({ config: { backends: [{ name: "a", type: "demo" }] } });
+  const { command, children } = await commandOf(gateway.pid);
+  expect(command).toContain("main.ts");
+  expect(command).not.toMatch(/^(\S*\/)?(sh|dash|bash|node|npm)\b/);
+  expect(children).toEqual([]);
+});
+
+for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  test(`${signal}: no new connections, the running stream finishes, then exit 0`, async () => {
+    const events = chatEvents(["one", "two", "three"]);
+    const gate = Promise.withResolvers<void>();
+    const backend = bed.backend({
+      answer: eventStream(events, { beforeChunk: (index) => (index === 2 ? gate.promise : undefined) }),
+    });
+    await using gateway = await startGateway({
+      config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] },
+    });
+    const response = await gateway.chat({ stream: true });
+    const reader = response.body!.getReader();
+    const beginning = await readUntil(reader, "one");
+    gateway.process.kill(signal);
+    await waitFor("new requests are refused", async () => {
+      const answer = await gateway.chat({}, { signal: AbortSignal.timeout(500) }).catch(() => undefined);
+      await answer?.text();
+      return answer === undefined || answer.status === 503;
+    });
+    expect(gateway.process.hasExited).toBe(false);
+    gate.resolve();
+    const rest = await readUntil(reader, "[DONE]");
+    expect(beginning + rest).toBe(events.join(""));
+    const finished = await gateway.process.finished(5_000);
+    expect(finished.exitCode).toBe(0);
+    expectNoStackTrace(finished.stderr);
+  });
+}
+
+test("SIGTERM: plain requests on their way are answered, none is lost", async () => {
+  const gate = Promise.withResolvers<void>();
+  const backend = bed.backend({ answer: { ...chat("in time"), headersAfter: gate.promise } });
+  await using gateway = await startGateway({ config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] } });
+  const pending = Array.from({ length: 20 }, () => gateway.chat());
+  await waitFor("all have reached the backend", () => backend.requests.length === 20);
+  gateway.process.kill("SIGTERM");
+  await Bun.sleep(50);
+  gate.resolve();
+  for (const response of await Promise.all(pending)) {
+    expect(response.status).toBe(200);
+    expect(await response.text()).toBe(chat("in time").body as string);
+  }
+  expect((await gateway.process.finished(5_000)).exitCode).toBe(0);
+});
+
+test("the command works from any folder and through a link", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "signalbox-link-"));
+  const link = join(folder, "signalbox");
+  symlinkSync(join(import.meta.dir, "..", "..", "bin", "signalbox"), link);
+  const run = Bun.spawn(["sh", link, "--version"], { cwd: folder, stdout: "pipe" });
+  expect(await new Response(run.stdout).text()).toContain(packageJson.version);
+  expect(await run.exited).toBe(0);
+  rmSync(folder, { recursive: true });
+});
+
+test("an idle gateway with an open keep-alive connection ends at once", async () => {
+  await using gateway = await startGateway({ config: { backends: [{ name: "a", type: "demo" }] } });
+  await (await gateway.fetch("/health")).text();
+  const startedMs = performance.now();
+  expect(await gateway.stop("SIGTERM")).toBe(0);
+  expect(performance.now() - startedMs).toBeLessThan(5_000);
+});
+
+test("a stream that outlives shutdown_timeout is cut, never ended cleanly, and the exit code is 0", async () => {
+  const backend = bed.backend({
+    answer: eventStream(chatEvents(["one", "two"]), {
+      beforeChunk: (index) => (index === 2 ? new Promise<void>(() => {}) : undefined),
+    }),
+  });
+  await using gateway = await startGateway({
+    config: {
+      server: { shutdown_timeout: "200ms" },
+      backends: [{ name: "a", url: backend.url, models: ["m"] }],
+    },
+  });
+  const response = await gateway.chat({ stream: true });
+  const reading = readSse(response);
+  await waitFor("the backend has the request", () => backend.requests.length === 1);
+  gateway.process.kill("SIGTERM");
+  const finished = await gateway.process.finished(5_000);
+  expect(finished.exitCode).toBe(0);
+  const { data, end } = await within("the client's stream ends", reading);
+  expect(data).not.toContain("[DONE]");
+  const lastError = JSON.parse(data.at(-1) ?? "{}") as { error?: { message: string } };
+  // Either the error event still reached the client, or the connection visibly broke.
+  expect(end === "broken" || lastError.error !== undefined).toBe(true);
+});
+
+test("a second signal while draining ends the process at once", async () => {
+  const backend = bed.backend({ answer: { hang: true } });
+  await using gateway = await startGateway({ config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] } });
+  const pending = gateway.chat().catch(() => undefined);
+  await waitFor("the backend has the request", () => backend.requests.length === 1);
+  gateway.process.kill("SIGINT");
+  await waitFor("draining began", async () => {
+    const answer = await gateway.fetch("/readyz").catch(() => undefined);
+    return answer === undefined || answer.status !== 200;
+  });
+  gateway.process.kill("SIGINT");
+  await gateway.process.finished(5_000);
+  await pending;
+});

@@ -1,0 +1,314 @@
+// Runs the real command `bin/signalbox` in a folder and an environment of its own, and talks to it.
+
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Subprocess } from "bun";
+import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { waitFor, within } from "./wait-for.ts";
+
+const COMMAND = join(import.meta.dir, "..", "..", "bin", "signalbox");
+
+/** Every secret that a test uses contains this text, so that one search proves that none was written to a log. */
+export const SECRET_MARK = "sekret";
+
+export interface GatewayOptions {
+  /** Written as JSON, which is YAML too. `null`: no file and no --config, the zero configuration. */
+  config?: ConfigDocument | null;
+  /** Written as it is. */
+  configText?: string;
+  configName?: string;
+  /** Command line after the configuration. */
+  args?: readonly string[];
+  environment?: Record<string, string>;
+  /** Further files for the working folder. */
+  files?: Record<string, string>;
+  /** Whether to wait until the health checks of all backends have had a result; default true. */
+  awaitHealth?: boolean;
+  /** Secrets may be part of what is printed; only for tests that are about something else. */
+  allowSecrets?: boolean;
+}
+
+export interface BackendStatus {
+  name: string;
+  url: string;
+  is_healthy: boolean;
+  type: string;
+  enabled: boolean;
+  state: "unknown" | "ready" | "warming_up" | "down" | "unhealthy";
+  consecutive_failures: number;
+  consecutive_successes: number;
+  last_check: string | null;
+  last_error: string | null;
+  response_time_ms: number | null;
+  models: string[];
+  weight: number;
+  total_requests: number;
+  failed_requests: number;
+  in_flight: number;
+}
+
+export interface FinishedRun {
+  exitCode: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** The command in a temporary folder, running or finished. */
+export class GatewayProcess {
+  readonly folder: string;
+  stdout = "";
+  stderr = "";
+  readonly #process: Subprocess<"ignore", "pipe", "pipe">;
+  readonly #outputRead: Promise<unknown>;
+  readonly #killAtExit: () => void;
+  readonly #allowSecrets: boolean;
+
+  constructor(options: GatewayOptions = {}) {
+    this.#allowSecrets = options.allowSecrets ?? false;
+    this.folder = realpathSync(mkdtempSync(join(tmpdir(), "signalbox-test-")));
+    mkdirSync(join(this.folder, "home"));
+    const args = [...this.#writeFiles(options), ...(options.args ?? [])];
+    this.#process = Bun.spawn(["sh", COMMAND, ...args], {
+      cwd: this.folder,
+      env: {
+        PATH: process.env.PATH ?? "",
+        HOME: join(this.folder, "home"),
+        XDG_CONFIG_HOME: join(this.folder, "home", ".config"),
+        ...options.environment,
+      },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    this.#outputRead = Promise.all([
+      collect(this.#process.stdout, (text) => {
+        this.stdout += text;
+      }),
+      collect(this.#process.stderr, (text) => {
+        this.stderr += text;
+      }),
+    ]);
+    // A test run that is cut short must not leave a server behind.
+    this.#killAtExit = () => this.#process.kill("SIGKILL");
+    process.on("exit", this.#killAtExit);
+  }
+
+  get pid(): number {
+    return this.#process.pid;
+  }
+
+  get hasExited(): boolean {
+    return this.#process.exitCode !== null || this.#process.signalCode !== null;
+  }
+
+  get stderrLines(): string[] {
+    return this.stderr.split("\n").filter((line) => line !== "");
+  }
+
+  /** Log lines as objects; lines that are not JSON are left out. */
+  get logEntries(): Record<string, unknown>[] {
+    return this.stderrLines.flatMap((line) => {
+      try {
+        return [JSON.parse(line) as Record<string, unknown>];
+      } catch {
+        return [];
+      }
+    });
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#process.kill(signal);
+  }
+
+  /** Resolves when the process has ended and its output is read to the end. */
+  async finished(timeoutMs = 10_000): Promise<FinishedRun> {
+    const exitCode = await within("the process ends", this.#process.exited, timeoutMs);
+    await this.#outputRead;
+    process.off("exit", this.#killAtExit);
+    return { exitCode, stdout: this.stdout, stderr: this.stderr };
+  }
+
+  /** Ends the process if it runs, removes its folder, and checks that nothing it printed holds a secret. */
+  async close(): Promise<void> {
+    if (!this.hasExited) this.kill("SIGKILL");
+    await this.finished();
+    rmSync(this.folder, { recursive: true, force: true });
+    const leak = [...this.stdout.split("\n"), ...this.stderrLines].find((line) => line.includes(SECRET_MARK));
+    if (leak !== undefined && !this.#allowSecrets) throw new Error(`a secret was printed: ${leak}`);
+  }
+
+  #writeFiles(options: GatewayOptions): string[] {
+    const files: Record<string, string> = { ...options.files };
+    const name = options.configName ?? "gateway.yaml";
+    const text = options.configText ?? (options.config ? JSON.stringify(options.config, undefined, 2) : undefined);
+    if (text !== undefined) files[name] = text;
+    for (const [path, content] of Object.entries(files)) {
+      const target = join(this.folder, path);
+      mkdirSync(dirname(target), { recursive: true });
+      writeFileSync(target, content);
+    }
+    return text === undefined ? [] : ["--config", join(this.folder, name)];
+  }
+}
+
+/** A gateway that listens. */
+export class Gateway {
+  readonly process: GatewayProcess;
+  readonly url: string;
+  readonly port: number;
+
+  constructor(process: GatewayProcess, url: string) {
+    this.process = process;
+    this.url = url;
+    this.port = Number(new URL(url).port);
+  }
+
+  get pid(): number {
+    return this.process.pid;
+  }
+
+  fetch(path: string, init?: RequestInit): Promise<Response> {
+    return fetch(this.url + path, init);
+  }
+
+  /** POST of JSON; a text goes out as it is. */
+  post(path: string, body: unknown, init: RequestInit = {}): Promise<Response> {
+    return fetch(this.url + path, {
+      ...init,
+      method: "POST",
+      headers: { "Content-Type": "application/json", ...(init.headers as Record<string, string> | undefined) },
+      body: typeof body === "string" ? body : JSON.stringify(body),
+    });
+  }
+
+  chat(more: Record<string, unknown> = {}, init: RequestInit = {}): Promise<Response> {
+    return this.post(
+      "/v1/chat/completions",
+      { model: "m", messages: [{ role: "user", content: "hi" }], ...more },
+      init,
+    );
+  }
+
+  async backends(): Promise<BackendStatus[]> {
+    const response = await this.fetch("/admin/backends");
+    if (response.status !== 200) throw new Error(`GET /admin/backends answered ${response.status}`);
+    return ((await response.json()) as { backends: BackendStatus[] }).backends;
+  }
+
+  async backend(name: string): Promise<BackendStatus> {
+    const found = (await this.backends()).find((backend) => backend.name === name);
+    if (!found) throw new Error(`no backend ${name}`);
+    return found;
+  }
+
+  async waitForHealth(name: string, isHealthy: boolean, timeoutMs = 5_000): Promise<BackendStatus> {
+    let last: BackendStatus | undefined;
+    return waitFor(
+      `backend ${name} becomes ${isHealthy ? "healthy" : "unhealthy"}`,
+      async () => {
+        last = await this.backend(name);
+        return last.is_healthy === isHealthy && last;
+      },
+      { timeoutMs, intervalMs: 10, explain: () => `last status: ${JSON.stringify(last)}` },
+    );
+  }
+
+  /** No request is left in any counter. */
+  async waitUntilIdle(): Promise<void> {
+    let last: BackendStatus[] = [];
+    await waitFor(
+      "every in_flight is 0",
+      async () => {
+        last = await this.backends();
+        return last.every((backend) => backend.in_flight === 0);
+      },
+      { explain: () => JSON.stringify(last) },
+    );
+  }
+
+  /** Ends the process by a signal; the result is its exit code. */
+  async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number> {
+    this.process.kill(signal);
+    return (await this.process.finished()).exitCode;
+  }
+
+  async close(): Promise<void> {
+    await this.process.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** Starts the command and waits until it answers; by default until every backend was checked. */
+export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
+  const gatewayProcess = new GatewayProcess(withFreePort(options));
+  try {
+    const url = await waitFor(
+      "the gateway prints its address",
+      () => {
+        if (gatewayProcess.hasExited) throw new Error(`the gateway ended early:\n${output(gatewayProcess)}`);
+        return /http:\/\/127\.0\.0\.1:\d+/.exec(gatewayProcess.stdout)?.[0];
+      },
+      { timeoutMs: 10_000, explain: () => output(gatewayProcess) },
+    );
+    const gateway = new Gateway(gatewayProcess, url);
+    await waitFor("GET /readyz answers", async () => {
+      const response = await gateway.fetch("/readyz").catch(() => undefined);
+      return response?.status === 200 || response?.status === 503;
+    });
+    if (options.awaitHealth ?? true) await waitForFirstChecks(gateway);
+    return gateway;
+  } catch (error) {
+    await gatewayProcess.close().catch(() => {}); // the first error says more
+    throw error;
+  }
+}
+
+/** Runs the command to its end, for runs that are expected to end by themselves. */
+export async function runCommand(options: GatewayOptions = {}): Promise<FinishedRun> {
+  const gatewayProcess = new GatewayProcess(options);
+  try {
+    return await gatewayProcess.finished();
+  } finally {
+    await gatewayProcess.close();
+  }
+}
+
+async function waitForFirstChecks(gateway: Gateway): Promise<void> {
+  let last: unknown;
+  await waitFor(
+    "every backend was checked",
+    async () => {
+      const response = await gateway.fetch("/admin/backends");
+      const body = (await response.json()) as { backends?: BackendStatus[] };
+      last = body;
+      return body.backends?.every(
+        (backend) => backend.is_healthy || backend.last_check !== null || backend.enabled === false,
+      );
+    },
+    { timeoutMs: 10_000, explain: () => JSON.stringify(last) },
+  );
+}
+
+/** Port 0 through the configuration where the test gives an object, else through the environment. */
+function withFreePort(options: GatewayOptions): GatewayOptions {
+  if (options.configText === undefined && options.config !== null) {
+    return {
+      ...options,
+      config: { ...options.config, server: { bind_address: "127.0.0.1:0", ...options.config?.server } },
+    };
+  }
+  return { ...options, environment: { SIGNALBOX_SERVER__BIND_ADDRESS: "127.0.0.1:0", ...options.environment } };
+}
+
+function output(gatewayProcess: GatewayProcess): string {
+  return `stdout:\n${gatewayProcess.stdout}\nstderr:\n${gatewayProcess.stderr}`;
+}
+
+async function collect(stream: ReadableStream<Uint8Array>, add: (text: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
+  for await (const bytes of stream) add(decoder.decode(bytes, { stream: true }));
+}

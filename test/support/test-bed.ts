@@ -1,0 +1,32 @@
+// Backends and gateways of one test file: made when asked for, and all ended when the file is done, failed or not.
+
+import { afterAll } from "bun:test";
+import { FakeBackend, type FakeBackendOptions } from "./fake-backend.ts";
+import { type Gateway, type GatewayOptions, startGateway } from "./start-gateway.ts";
+
+export interface TestBed {
+  backend(options?: FakeBackendOptions): FakeBackend;
+  gateway(options?: GatewayOptions): Promise<Gateway>;
+}
+
+export function createTestBed(): TestBed {
+  const backends: FakeBackend[] = [];
+  const gateways: Gateway[] = [];
+  afterAll(async () => {
+    const outcomes = await Promise.allSettled(gateways.map((gateway) => gateway.close()));
+    for (const backend of backends) backend.stop();
+    for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
+  });
+  return {
+    backend(options) {
+      const backend = new FakeBackend(options);
+      backends.push(backend);
+      return backend;
+    },
+    async gateway(options) {
+      const gateway = await startGateway(options);
+      gateways.push(gateway);
+      return gateway;
+    },
+  };
+}
