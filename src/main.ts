@@ -8,6 +8,7 @@ import { defaultConfigText } from "./cli/generate-config.ts";
 import { defaultHealthCheckUrl, runHealthCheck } from "./cli/health-check.ts";
 import { renderProblems } from "./cli/problems.ts";
 import { loadConfig } from "./config/load.ts";
+import { keepLoopbackFromProxies } from "./lib/proxy-environment.ts";
 import { loadModelMetadata } from "./models/metadata-file.ts";
 import { createMetadataLookup, toModelFields } from "./models/metadata-lookup.ts";
 import { SERVICE_NAME, VERSION } from "./names.ts";
@@ -107,13 +108,6 @@ async function configuredHealthUrl(configPath: string | undefined): Promise<stri
     ? defaultHealthCheckUrl(loaded.snapshot.settings.server, loaded.snapshot.baseDir)
     : undefined;
   return configured ?? "http://127.0.0.1:8080/health";
-}
-
-/** A forward proxy of the environment is for the world outside; this machine's engines are not behind it. */
-function keepLoopbackFromProxies(env: Record<string, string | undefined>): void {
-  const own = ["127.0.0.1", "localhost", "::1"];
-  env.NO_PROXY = [env.NO_PROXY ?? env.no_proxy, ...own].filter(Boolean).join(",");
-  env.no_proxy = env.NO_PROXY;
 }
 
 function fail(message: string): number {

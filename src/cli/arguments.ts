@@ -46,7 +46,7 @@ const OPTIONS = [
     name: "--model-metadata",
     value: "path",
     isPath: true,
-    help: "Model metadata file; wins over model_metadata_file of the configuration.",
+    help: "File with facts about models (names, limits, prices) for GET /v1/models/{model}.",
   },
   { name: "--help", short: "-h", help: "Print this text, and exit." },
   { name: "--version", short: "-V", help: "Print the version, and exit." },

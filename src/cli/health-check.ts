@@ -17,7 +17,7 @@ export async function runHealthCheck(url: string, timeoutMs = 5000): Promise<Hea
   if (socket !== undefined) options.unix = socket;
   try {
     const target = socket === undefined ? url : `http://localhost${HEALTH_PATH}`;
-    const response = await withoutProxy(target, () => fetch(target, options));
+    const response = await fetch(target, options);
     await response.body?.cancel();
     const message = `${displayUrl(url)} answered ${response.status}`;
     return { healthy: response.status === 200, message };
@@ -43,20 +43,6 @@ export function defaultHealthCheckUrl(server: Settings["server"], baseDir: strin
 function loopbackFor(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   return /^\[[0:]+\]$/.test(host) ? "[::1]" : host;
-}
-
-/** A proxy of the environment is for the world outside; through it this machine's loopback would be another one. */
-async function withoutProxy<Result>(url: string, work: () => Promise<Result>): Promise<Result> {
-  const { hostname } = new URL(url);
-  if (!/^(127\.|localhost$|\[::1\]$)/.test(hostname)) return await work();
-  const before = process.env.NO_PROXY;
-  process.env.NO_PROXY = [before, hostname].filter(Boolean).join(",");
-  try {
-    return await work();
-  } finally {
-    if (before === undefined) delete process.env.NO_PROXY;
-    else process.env.NO_PROXY = before;
-  }
 }
 
 function reasonOf(error: unknown, timeoutMs: number): string {

@@ -38,7 +38,7 @@ export async function serve({
   const servers: Server[] = [];
   const addresses: string[] = [];
   for (const bindAddress of [settings.server.bind_address].flat()) {
-    const result = await listen(bindAddress, handler);
+    const result = await listen(bindAddress, snapshot.baseDir, handler);
     if (!result.ok) {
       await Promise.all(servers.map((server) => server.stop(true)));
       await control.stop();

@@ -1,10 +1,12 @@
 // Listening addresses: host and port, IPv6, unix sockets.
 
 import { lstatSync, unlinkSync } from "node:fs";
+import { resolve } from "node:path";
 
 export type Server = Bun.Server<undefined>;
 export type FetchHandler = (request: Request, server: Server) => Promise<Response>;
 
+/** `address` is the one that was opened, with the port that was really taken. */
 export type ListenResult = { ok: true; server: Server; address: string } | { ok: false; message: string };
 
 /**
@@ -16,9 +18,12 @@ const IDLE_TIMEOUT_SECONDS = 75;
 /** Bodies are bounded per endpoint (read-body.ts), with an answer that the runtime's own limit would not give. */
 const RUNTIME_BODY_LIMIT = Number.MAX_SAFE_INTEGER;
 
-/** Opens one address of `server.bind_address`; a port that is taken is a message, not an exception. */
-export async function listen(bindAddress: string, fetch: FetchHandler): Promise<ListenResult> {
-  const target = parseAddress(bindAddress);
+/**
+ * Opens one address of `server.bind_address`; a port that is taken is a message, not an exception. A relative socket
+ * path is below `baseDir`.
+ */
+export async function listen(bindAddress: string, baseDir: string, fetch: FetchHandler): Promise<ListenResult> {
+  const target = parseAddress(bindAddress, baseDir);
   if ("unix" in target) await removeStaleSocket(target.unix);
   try {
     const server = Bun.serve({
@@ -28,15 +33,15 @@ export async function listen(bindAddress: string, fetch: FetchHandler): Promise<
       development: false,
       fetch,
     } as Bun.Serve.Options<undefined>) as Server;
-    const address = "unix" in target ? bindAddress : `http://${formatHost(target.hostname)}:${server.port}`;
+    const address = "unix" in target ? `unix:${target.unix}` : `${formatHost(target.hostname)}:${server.port}`;
     return { ok: true, server, address };
   } catch (error) {
     return { ok: false, message: listenFailure(bindAddress, error) };
   }
 }
 
-export function parseAddress(bindAddress: string): { unix: string } | { hostname: string; port: number } {
-  if (bindAddress.startsWith("unix:")) return { unix: bindAddress.slice("unix:".length) };
+function parseAddress(bindAddress: string, baseDir: string): { unix: string } | { hostname: string; port: number } {
+  if (bindAddress.startsWith("unix:")) return { unix: resolve(baseDir, bindAddress.slice("unix:".length)) };
   const colon = bindAddress.lastIndexOf(":");
   return {
     hostname: bindAddress.slice(0, colon).replace(/^\[|\]$/g, ""),

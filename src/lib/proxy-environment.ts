@@ -1,0 +1,8 @@
+// Forward proxies of the environment (HTTP_PROXY and the like), which fetch honours by itself.
+
+/** A forward proxy leads to the world outside; this machine's engines are not behind it. To be called before any fetch. */
+export function keepLoopbackFromProxies(env: Record<string, string | undefined>): void {
+  const exceptions = [env.NO_PROXY ?? env.no_proxy, "127.0.0.1", "localhost", "::1"].filter(Boolean).join(",");
+  env.NO_PROXY = exceptions;
+  env.no_proxy = exceptions;
+}
