@@ -42,12 +42,12 @@ export function generationEndpoint(
       context.record.model = summary.model;
       context.record.stream = summary.stream;
       const result = await forwarder.forward(context, { ...summary, operation, body: bytes });
-      return answer(call, result);
+      return answer(call, summary, result);
     },
   };
 }
 
-function answer(call: Call, result: ForwardResult): Response {
+function answer(call: Call, { choices }: RequestSummary, result: ForwardResult): Response {
   const { headers, context } = call;
   headers["X-Signalbox-Backend"] = result.entry.backend.name;
   if (!result.ok) return failureResponse(call, result.failure);
@@ -61,6 +61,7 @@ function answer(call: Call, result: ForwardResult): Response {
   headers["X-Accel-Buffering"] = "no"; // asks reverse proxies such as nginx not to hold events back
   const logged = call.deferLog();
   const body = relayStream(result.stream, result.exchange, {
+    choices,
     errorEvent: (failure) => `data: ${errorBody(toError(failure), context.id)}\n\n`,
     finished: (failure) => {
       if (failure !== undefined) countFailure(result.entry, failure);

@@ -5,6 +5,8 @@ import type { JsonObject } from "./fields.ts";
 export interface RequestSummary {
   model: string;
   stream: boolean;
+  /** How many choices a complete answer has (the field n). */
+  choices: number;
   /** Fields that clients set to keep a conversation on one backend: prompt_cache_key, else user. */
   affinity: string | undefined;
 }

@@ -116,7 +116,9 @@ export function createHandler({ routes, access, settings, clock, log, newId }: H
       response = await endpoint.handle(call);
     } catch (thrown) {
       const error = toGatewayError(thrown);
-      if (error.status === 500) log.error({ request_id: context.id, path, err: thrown }, "unexpected error");
+      // A client that leaves while it sends its body makes the read fail; nobody is there to be told.
+      if (error.status === 500 && !request.signal.aborted)
+        log.error({ request_id: context.id, path, err: thrown }, "unexpected error");
       context.record.failure ??= error.type;
       response = errorResponse(error, context.id, headers);
     }

@@ -55,7 +55,7 @@ function parseObject(body: Uint8Array): Record<string, unknown> | undefined {
 }
 
 function isStandard(error: unknown): boolean {
-  return isObject(error) && typeof error.message === "string";
+  return isObject(error) && typeof error.message === "string" && typeof error.type === "string";
 }
 
 function readError(body: Record<string, unknown>): StandardError | undefined {

@@ -19,6 +19,9 @@ export interface ExchangeEnvironment {
   now(): number;
 }
 
+/** Longest wait for the end of a connection whose answer is complete. */
+const CLOSING_GRACE_MS = 500;
+
 export class Exchange implements Deadline {
   readonly entry: BackendEntry;
   readonly startedAtMs: number;
@@ -43,7 +46,8 @@ export class Exchange implements Deadline {
     this.#clientSignal = clientSignal;
     this.startedAtMs = environment.now();
     // Half of the time for connecting passes before its other half is spent on asking whether the host can be reached.
-    this.deadlineMs = Math.min(this.startedAtMs + timeouts.connectMs / 2, timeouts.requestDeadlineMs);
+    const firstLookMs = Math.min(timeouts.connectMs / 2, timeouts.firstByteMs);
+    this.deadlineMs = Math.min(this.startedAtMs + firstLookMs, timeouts.requestDeadlineMs);
     entry.counters.inFlight++;
     environment.deadlines.add(this);
     clientSignal.addEventListener("abort", this.#abortWithClient);
@@ -64,6 +68,11 @@ export class Exchange implements Deadline {
   chunkReceived(): void {
     this.#phase = "between_chunks";
     this.#waitFor(this.#timeouts.betweenChunksMs, this.#environment.now());
+  }
+
+  /** The answer is complete; the backend has a moment to end the connection in order, so that it can be used again. */
+  answerComplete(): void {
+    this.deadlineMs = this.#environment.now() + CLOSING_GRACE_MS;
   }
 
   /** The client reads slowly: no byte is expected from the backend until it has caught up. */

@@ -1,17 +1,19 @@
 // The byte pump of streams: whole events go on as they came, and a stream that breaks ends with an error the client can
 // see, never as if it were complete.
 
-import type { EventFramer } from "../protocols/sse.ts";
+import { isWholeEvent, StreamEnding } from "../protocols/stream-ending.ts";
 import type { Exchange } from "./exchange.ts";
 import type { UpstreamFailure } from "./failure.ts";
 import type { OpenStream } from "./read-answer.ts";
 
-const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
 const DONE_EVENT = encoder.encode("data: [DONE]\n\n");
+const LINE_FEED = 10;
 
-export interface RelayHooks {
+export interface RelayOptions {
+  /** How many choices a complete answer has. */
+  choices: number;
   /** The error event for the client, in its protocol. */
   errorEvent(failure: UpstreamFailure): string;
   /** Called exactly once, when the stream is over for whatever reason; undefined = it was complete. */
@@ -22,24 +24,24 @@ export interface RelayHooks {
  * The body for the client. Measured on Bun 1.4.5: a direct stream costs about a tenth less per chunk than an async
  * generator, and its write() returns a promise exactly when the client reads too slowly.
  */
-export function relayStream(stream: OpenStream, exchange: Exchange, hooks: RelayHooks): ReadableStream {
+export function relayStream(stream: OpenStream, exchange: Exchange, options: RelayOptions): ReadableStream {
   let over = false;
   function finish(failure: UpstreamFailure | undefined): void {
     if (over) return;
     over = true;
     exchange.release();
-    hooks.finished(failure);
+    options.finished(failure);
   }
   const source: Bun.DirectUnderlyingSource<Uint8Array> = {
     type: "direct",
     async pull(client) {
-      const failure = await pump(stream, exchange, client);
+      const failure = await pump(stream, new StreamEnding(options.choices), exchange, client);
+      finish(failure);
       if (failure !== undefined && failure.kind !== "aborted" && failure.kind !== "told-in-stream") {
         exchange.abort();
-        void client.write(encoder.encode(hooks.errorEvent(failure)));
+        void client.write(encoder.encode(options.errorEvent(failure)));
       }
       client.close();
-      finish(failure);
     },
     cancel() {
       // The client has left; a write that waits for it never settles, so everything is settled here.
@@ -53,15 +55,16 @@ export function relayStream(stream: OpenStream, exchange: Exchange, hooks: Relay
 /** Resolves when nothing more can be sent: undefined after a complete stream, else with what went wrong. */
 async function pump(
   { reader, framer, firstEvents }: OpenStream,
+  ending: StreamEnding,
   exchange: Exchange,
   client: ReadableStreamDirectController,
 ): Promise<UpstreamFailure | undefined> {
-  const ending = new StreamEnding();
   let events: Uint8Array | undefined = firstEvents;
+  let complete = false;
   try {
     for (;;) {
       if (events !== undefined) {
-        ending.saw(events);
+        if (ending.saw(events)) complete = true;
         const written = client.write(events);
         if (typeof written !== "number") {
           // The client reads slowly: the backend is not to blame for the silence that follows.
@@ -69,7 +72,8 @@ async function pump(
           await written;
         }
         void client.flush();
-        exchange.chunkReceived();
+        if (complete) exchange.answerComplete();
+        else exchange.chunkReceived();
       }
       const { done, value } = await reader.read();
       if (done) break;
@@ -77,65 +81,34 @@ async function pump(
       if (events === undefined) exchange.chunkReceived();
     }
   } catch (error) {
-    if (ending.isDone) return undefined; // the answer was complete; only its connection was not closed in order
-    return error instanceof RangeError
-      ? {
-          kind: "invalid-response",
-          message: `Backend '${exchange.entry.backend.name}' sent an event that is too large.`,
-        }
-      : exchange.failureOf(error);
+    return ending.verdict() === "done" ? undefined : streamFailure(error, exchange);
   }
-  return endStream(framer, ending, exchange, client);
-}
-
-/** The backend closed the stream in order; whether it was complete is told by its last events. */
-function endStream(
-  framer: EventFramer,
-  ending: StreamEnding,
-  exchange: Exchange,
-  client: ReadableStreamDirectController,
-): UpstreamFailure | undefined {
   const rest = framer.rest();
-  if (rest.length > 0 && /^data: ?(\[DONE\]|\{.*\})\r?\n?$/s.test(decoder.decode(rest).trimStart())) {
-    // Only the empty line behind the last event is missing.
-    const event = Buffer.concat([rest, encoder.encode(rest.at(-1) === 10 ? "\n" : "\n\n")]);
-    ending.saw(event);
-    void client.write(event);
+  // The last event may lack only the empty line behind it.
+  const last = rest.length > 0 && isWholeEvent(rest) ? withEmptyLine(rest) : undefined;
+  if (last !== undefined) ending.saw(last);
+  const verdict = ending.verdict();
+  if (last !== undefined && verdict !== "incomplete") void client.write(last);
+  const { name } = exchange.entry.backend;
+  switch (verdict) {
+    case "done":
+      return undefined;
+    case "finished":
+      void client.write(DONE_EVENT); // some engines leave the marker out after an otherwise complete answer
+      return undefined;
+    case "reported":
+      return { kind: "told-in-stream" };
+    case "incomplete":
+      return { kind: "reset", message: `Backend '${name}' ended the stream before its answer was complete.` };
   }
-  if (ending.isDone) return undefined;
-  if (ending.isFinished) {
-    void client.write(DONE_EVENT); // some engines leave the marker out after an otherwise complete answer
-    return undefined;
-  }
-  if (ending.isError) return { kind: "told-in-stream" };
-  return {
-    kind: "reset",
-    message: `Backend '${exchange.entry.backend.name}' ended the stream before its answer was complete.`,
-  };
 }
 
-/** Remembers the last events that went by, in which a complete stream has its marks. */
-class StreamEnding {
-  #last: Uint8Array[] = [];
+function withEmptyLine(event: Uint8Array): Uint8Array {
+  return Buffer.concat([event, encoder.encode(event.at(-1) === LINE_FEED ? "\n" : "\n\n")]);
+}
 
-  saw(events: Uint8Array): void {
-    this.#last.push(events);
-    if (this.#last.length > 3) this.#last.shift();
-  }
-
-  get isDone(): boolean {
-    return /(^|[\r\n])data: ?\[DONE\]\s*$/.test(this.#tail());
-  }
-
-  get isFinished(): boolean {
-    return /"finish_reason":\s*"/.test(this.#tail());
-  }
-
-  get isError(): boolean {
-    return /(^|[\r\n])data: ?\{\s*"error"/.test(this.#tail());
-  }
-
-  #tail(): string {
-    return this.#last.map((events) => decoder.decode(events.subarray(-8192))).join("");
-  }
+function streamFailure(error: unknown, exchange: Exchange): UpstreamFailure {
+  if (!(error instanceof RangeError)) return exchange.failureOf(error);
+  const { name } = exchange.entry.backend;
+  return { kind: "invalid-response", message: `Backend '${name}' sent an event that is too large.` };
 }

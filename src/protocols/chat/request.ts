@@ -39,7 +39,7 @@ export function readChatRequest(body: JsonObject): RequestSummary {
   checkArray(body, "tools");
   checkString(body, "reasoning_effort");
   checkReasoning(body);
-  return { model, stream, affinity: affinityOf(body) };
+  return { model, stream, choices: typeof body.n === "number" ? body.n : 1, affinity: affinityOf(body) };
 }
 
 function checkMessages(messages: unknown): void {

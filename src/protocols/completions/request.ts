@@ -33,5 +33,5 @@ export function readCompletionRequest(body: JsonObject): RequestSummary {
   checkStop(body);
   checkObject(body, "logit_bias");
   checkString(body, "user");
-  return { model, stream, affinity: affinityOf(body) };
+  return { model, stream, choices: typeof body.n === "number" ? body.n : 1, affinity: affinityOf(body) };
 }

@@ -1,0 +1,104 @@
+// Whether a stream of chat or text completion chunks was complete, told by the last events that went by.
+// Cheap while the stream runs: events are only looked into when the stream ends, or when several choices are awaited.
+
+import { eventData } from "./sse.ts";
+
+const decoder = new TextDecoder();
+
+const COLON = 58;
+const CLOSING_BRACKET = 93;
+const LINE_FEED = 10;
+
+/** How much of the last events is looked into. */
+const TAIL_BYTES = 64 * 1024;
+
+export class StreamEnding {
+  /** Pieces of whole events, newest first, without pieces that hold only a comment. */
+  #last: Uint8Array | undefined;
+  #second: Uint8Array | undefined;
+  #third: Uint8Array | undefined;
+  readonly #choices: number;
+  readonly #finished = new Set<unknown>();
+
+  constructor(choices: number) {
+    this.#choices = choices;
+  }
+
+  /** Remembers a piece of whole events; true when the answer's own end marker, [DONE], is its last event. */
+  saw(events: Uint8Array): boolean {
+    if (events[0] === COLON && eventData(decoder.decode(events)).length === 0) return false; // a keep-alive comment
+    this.#third = this.#second;
+    this.#second = this.#last;
+    this.#last = events;
+    // Choices may finish at any time, one by one.
+    if (this.#choices > 1) this.#noteFinished(decoder.decode(events));
+    return endsWithBracket(events) && isDoneMarker(lastData(events));
+  }
+
+  /** What the end of the stream means; `reported` = the backend itself has told of an error. */
+  verdict(): "done" | "finished" | "reported" | "incomplete" {
+    const text = this.#tail();
+    const payloads = eventData(text);
+    if (text.includes('"error"') && payloads.some(hasError)) return "reported";
+    if (payloads.some((data) => isDoneMarker(data))) return "done";
+    this.#noteFinished(text);
+    return this.#finished.size >= this.#choices ? "finished" : "incomplete";
+  }
+
+  #noteFinished(text: string): void {
+    if (!text.includes('"finish_reason":')) return;
+    for (const data of eventData(text)) {
+      for (const choice of choicesOf(data)) {
+        if (choice.finish_reason !== null && choice.finish_reason !== undefined) this.#finished.add(choice.index);
+      }
+    }
+  }
+
+  #tail(): string {
+    const pieces = [this.#third, this.#second, this.#last].filter((piece) => piece !== undefined);
+    return pieces.map((piece) => decoder.decode(piece.subarray(-TAIL_BYTES))).join("");
+  }
+}
+
+/** Whether bytes behind the last whole event are an event that only lacks its empty line. */
+export function isWholeEvent(rest: Uint8Array): boolean {
+  const [data, ...others] = eventData(decoder.decode(rest));
+  return data !== undefined && others.length === 0 && (isDoneMarker(data) || parse(data) !== undefined);
+}
+
+/** A quick look before decoding: "]" before the line ends of the last event. */
+function endsWithBracket(events: Uint8Array): boolean {
+  const { length } = events;
+  return (
+    events[length - 3] === CLOSING_BRACKET ||
+    (events[length - 5] === CLOSING_BRACKET && events[length - 1] === LINE_FEED)
+  );
+}
+
+/** The data of the last event, if it fits into a few bytes as the end marker does. */
+function lastData(events: Uint8Array): string | undefined {
+  return /(?:^|[\r\n])data:([^\r\n]*)[\r\n]+$/.exec(decoder.decode(events.subarray(-32)))?.[1];
+}
+
+function isDoneMarker(data: string | undefined): boolean {
+  return data?.trim() === "[DONE]";
+}
+
+function hasError(data: string): boolean {
+  const error = parse(data)?.error;
+  return error !== undefined && error !== null;
+}
+
+function choicesOf(data: string): { index?: unknown; finish_reason?: unknown }[] {
+  const choices = parse(data)?.choices;
+  return Array.isArray(choices) ? choices.filter((choice) => typeof choice === "object" && choice !== null) : [];
+}
+
+function parse(data: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(data);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined; // [DONE], or the cut first event of the tail
+  }
+}
