@@ -26,6 +26,8 @@ export class Exchange implements Deadline {
   readonly entry: BackendEntry;
   readonly startedAtMs: number;
   deadlineMs: number;
+  previousDeadline: Deadline | undefined = undefined;
+  nextDeadline: Deadline | undefined = undefined;
   readonly #timeouts: ExchangeTimeouts;
   readonly #environment: ExchangeEnvironment;
   readonly #controller = new AbortController();
@@ -50,7 +52,8 @@ export class Exchange implements Deadline {
     this.deadlineMs = Math.min(this.startedAtMs + firstLookMs, timeouts.requestDeadlineMs);
     entry.counters.inFlight++;
     environment.deadlines.add(this);
-    clientSignal.addEventListener("abort", this.#abortWithClient);
+    // Not removed at the end: the signal ends with its request, and aborting what is over does nothing.
+    clientSignal.addEventListener("abort", this);
     if (clientSignal.aborted) this.#controller.abort();
   }
 
@@ -97,7 +100,6 @@ export class Exchange implements Deadline {
     this.#released = true;
     this.entry.counters.inFlight--;
     this.#environment.deadlines.remove(this);
-    this.#clientSignal.removeEventListener("abort", this.#abortWithClient);
   }
 
   expire(): void {
@@ -108,9 +110,10 @@ export class Exchange implements Deadline {
     else this.#timeOut(this.#phase);
   }
 
-  #abortWithClient = (): void => {
+  /** The client has left. */
+  handleEvent(): void {
     this.#controller.abort();
-  };
+  }
 
   #waitFor(durationMs: number, sinceMs: number): void {
     this.deadlineMs = Math.min(sinceMs + durationMs, this.#timeouts.requestDeadlineMs);
