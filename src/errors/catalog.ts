@@ -20,13 +20,11 @@ export const ERRORS = {
   methodNotAllowed: { status: 405, type: "method_not_allowed", code: 405 },
   requestTimeout: { status: 408, type: "request_timeout", code: 408 },
   payloadTooLarge: { status: 413, type: "payload_too_large", code: 413 },
-  headersTooLarge: { status: 431, type: "invalid_request_error", code: "headers_too_large" },
   internal: { status: 500, type: "internal_error", code: 500 },
   backendConnection: { status: 502, type: "backend_connection_error", code: 502 },
   invalidBackendResponse: { status: 502, type: "invalid_backend_response", code: 502 },
   backendError: { status: 502, type: "backend_error", code: 502 },
   noBackends: { status: 503, type: "service_unavailable", code: "no_backends_available" },
   allBackendsUnhealthy: { status: 503, type: "service_unavailable", code: "all_backends_unhealthy" },
-  shuttingDown: { status: 503, type: "service_unavailable", code: "shutting_down" },
   backendTimeout: { status: 504, type: "backend_timeout", code: 504 },
 } as const satisfies Record<string, ErrorDefinition>;

@@ -31,11 +31,12 @@ export function selectBackend(
 
 /** Why no backend can take a request (specification, Errors: 404 and 503). */
 export function noBackendError(board: BackendBoard, model: string, operation: Operation): GatewayError {
-  if (board.entries.length === 0) return new GatewayError(ERRORS.noBackends, "No backends available");
-  if (!board.entries.some((entry) => entry.available)) {
+  const enabled = board.entries.filter((entry) => entry.backend.enabled);
+  if (enabled.length === 0) return new GatewayError(ERRORS.noBackends, "No backends available");
+  if (!enabled.some((entry) => entry.available)) {
     return new GatewayError(
       ERRORS.allBackendsUnhealthy,
-      `No backend is healthy at the moment: ${listNames(board.entries)}. GET /admin/backends shows why.`,
+      `No backend is healthy at the moment: ${listNames(enabled)}. GET /admin/backends shows why.`,
     );
   }
   const available = board.candidates(model);

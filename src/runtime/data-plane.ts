@@ -52,7 +52,7 @@ export function createDataPlane({
       models: {
         listModels: () => control.listModels(),
         findModel: (id) => control.findModel(id),
-        allUnhealthy: () => control.board.entries.length > 0 && !isReady(),
+        allUnhealthy: () => control.board.entries.some(({ backend }) => backend.enabled) && !isReady(),
         modelFields,
       },
     }),

@@ -1,14 +1,15 @@
 // fetch() takes 256 exchanges at a time unless BUN_CONFIG_MAX_HTTP_REQUESTS said otherwise when the process started.
 // bin/signalbox sets it; a compiled binary has no such script and starts itself once more, in place, with the same pid.
 
-import { existsSync } from "node:fs";
-
 const VARIABLE = "BUN_CONFIG_MAX_HTTP_REQUESTS";
 const LIMIT = "65336";
 
+/** Where a compiled binary has its entry point; from source the first argument is the path of main.ts. */
+const EMBEDDED_FILES = /^(\/\$bunfs\/|[A-Z]:[\\/]~BUN[\\/])/;
+
 export function raiseFetchLimit(): void {
   if (process.env[VARIABLE] !== undefined || process.execve === undefined) return;
-  const isCompiled = !existsSync(process.argv[1] ?? "");
+  const isCompiled = EMBEDDED_FILES.test(process.argv[1] ?? "");
   const args = isCompiled ? process.argv.slice(2) : process.argv.slice(1);
   process.execve(process.execPath, [process.execPath, ...args], {
     ...process.env,

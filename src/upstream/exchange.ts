@@ -33,6 +33,7 @@ export class Exchange implements Deadline {
   readonly #controller = new AbortController();
   readonly #clientSignal: AbortSignal;
   #phase: TimeoutPhase = "connect";
+  #hasHead = false;
   #timedOut: UpstreamFailure | undefined;
   #released = false;
 
@@ -63,6 +64,7 @@ export class Exchange implements Deadline {
 
   /** The backend sent the head of its answer. */
   headReceived(): void {
+    this.#hasHead = true;
     this.#phase = "first_byte";
     this.#waitFor(this.#timeouts.firstByteMs, this.startedAtMs);
   }
@@ -130,7 +132,7 @@ export class Exchange implements Deadline {
     this.#environment.deadlines.add(this);
     const { reachability } = this.#environment;
     void reachability.check(this.entry.backend, this.#timeouts.connectMs / 2).then((reachable) => {
-      const waiting = !this.#released && this.#phase === "first_byte" && this.#timedOut === undefined;
+      const waiting = !this.#released && !this.#hasHead && this.#timedOut === undefined;
       if (!reachable && waiting) this.#timeOut("connect");
     });
   }

@@ -4,7 +4,10 @@ import type { Backend } from "../backends/backend.ts";
 import { type Singleflight, singleflight } from "../lib/singleflight.ts";
 
 export interface Reachability {
-  /** True when a TCP connection stands within the time, or when that cannot be told. Late requests share one try. */
+  /**
+   * False when a TCP connection is neither made nor refused within the time: nobody is there. A refusal is an answer: a
+   * backend that drains has closed its port and still finishes what it has. Late requests share one try.
+   */
   check(backend: Backend, timeoutMs: number): Promise<boolean>;
 }
 
@@ -30,9 +33,9 @@ function connects(url: URL, timeoutMs: number): Promise<boolean> {
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), timeoutMs);
-    const settle = (reachable: boolean) => {
+    const settle = () => {
       clearTimeout(timer);
-      resolve(reachable);
+      resolve(true);
     };
     Bun.connect({
       hostname,
@@ -40,11 +43,11 @@ function connects(url: URL, timeoutMs: number): Promise<boolean> {
       socket: {
         open(socket) {
           socket.end();
-          settle(true);
+          settle();
         },
         data() {},
         error() {},
       },
-    }).catch(() => settle(false));
+    }).catch(settle);
   });
 }

@@ -11,8 +11,10 @@ import { forwardedResponseHeaders } from "./headers.ts";
 const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
 /** Error bodies are read up to this size. */
 const MAX_ERROR_BYTES = 1024 * 1024;
-/** Answers up to this size are read in one piece and proven to be JSON; larger ones are checked at both ends only. */
+/** Answers up to this size are proven to be JSON; larger ones are checked at both ends only. */
 const MAX_CHECKED_BYTES = 1024 * 1024;
+/** Bodies announced up to this size are read in one piece, within one timeout between chunks. */
+const MAX_PIECE_BYTES = 64 * 1024;
 /** Comments before the first event are held back with it, up to this size. */
 const MAX_COMMENT_BYTES = 1024 * 1024;
 
@@ -157,7 +159,7 @@ function embeddedError(error: unknown, body: Uint8Array): UpstreamFailure {
 /** The body, or undefined when it is larger than allowed (the rest is not read). */
 async function readWhole(response: Response, exchange: Exchange, maxBytes: number): Promise<Uint8Array | undefined> {
   const length = Number(response.headers.get("content-length") ?? Number.NaN);
-  if (length <= MAX_CHECKED_BYTES) {
+  if (length <= MAX_PIECE_BYTES) {
     exchange.chunkReceived();
     return await response.bytes();
   }

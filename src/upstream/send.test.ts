@@ -273,8 +273,12 @@ describe("an error inside a 200 answer", () => {
   });
 
   test("as the first event of a stream it can still be retried", async () => {
+    const forever = new Promise<void>(() => {});
     const event = 'data: {"error":{"message":"busy","code":503}}\n\n';
-    const { failure } = await failing(eventStream([": ping\n\n", event]), { stream: true });
+    const { failure } = await failing(
+      eventStream([": ping\n\n", event, "more"], { beforeChunk: (index) => (index === 2 ? forever : undefined) }),
+      { stream: true },
+    );
     expect(failure).toMatchObject({ kind: "status", status: 503 });
     await within("the connection is given up", backend.lastRequest.closed);
   });

@@ -20,8 +20,19 @@ function refusal(body: JsonObject): { param: string | undefined; code: unknown; 
 
 describe("what is read", () => {
   test("model, and no stream unless it is asked for", () => {
-    expect(readChatRequest({ model: "m", messages })).toEqual({ model: "m", stream: false, affinity: undefined });
+    expect(readChatRequest({ model: "m", messages })).toEqual({
+      model: "m",
+      stream: false,
+      choices: 1,
+      affinity: undefined,
+    });
     expect(readChatRequest({ model: "m", messages, stream: true }).stream).toBe(true);
+  });
+
+  test("a complete answer has n choices, one by default", () => {
+    expect(
+      [{ n: 3 }, { n: null }, {}].map((more) => readChatRequest({ model: "m", messages, ...more }).choices),
+    ).toEqual([3, 1, 1]);
   });
 
   test("the affinity is prompt_cache_key before user", () => {

@@ -20,11 +20,13 @@ test("model, stream and affinity are read", () => {
   expect(readCompletionRequest({ model: "m", prompt: "a" })).toEqual({
     model: "m",
     stream: false,
+    choices: 1,
     affinity: undefined,
   });
-  expect(readCompletionRequest({ model: "m", prompt: "a", stream: true, user: "u" })).toEqual({
+  expect(readCompletionRequest({ model: "m", prompt: "a", stream: true, user: "u", n: 2 })).toEqual({
     model: "m",
     stream: true,
+    choices: 2,
     affinity: "u",
   });
 });

@@ -33,5 +33,15 @@ export function readCompletionRequest(body: JsonObject): RequestSummary {
   checkStop(body);
   checkObject(body, "logit_bias");
   checkString(body, "user");
-  return { model, stream, choices: typeof body.n === "number" ? body.n : 1, affinity: affinityOf(body) };
+  return {
+    model,
+    stream,
+    choices: countPrompts(prompt) * (typeof body.n === "number" ? body.n : 1),
+    affinity: affinityOf(body),
+  };
+}
+
+/** A list of numbers is one prompt in tokens; any other list has a prompt per entry. */
+function countPrompts(prompt: unknown): number {
+  return Array.isArray(prompt) && typeof prompt[0] !== "number" ? Math.max(prompt.length, 1) : 1;
 }

@@ -20,6 +20,7 @@ test("model and affinity are read; embeddings never stream, whatever the body sa
   expect(readEmbeddingRequest({ model: "m", input: "a", user: "u", stream: true })).toEqual({
     model: "m",
     stream: false,
+    choices: 0,
     affinity: "u",
   });
 });

@@ -1,0 +1,436 @@
+// The way of a request over backends: who is asked in which order, how often, with which waits, and until when.
+
+import { describe, expect, test } from "bun:test";
+import { waitFor, within } from "../../test/support/wait-for.ts";
+import { newCounters, toBackend } from "../backends/backend.ts";
+import type { BackendBoard, BackendEntry } from "../backends/board.ts";
+import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import { silentLogger } from "../logging/logger.ts";
+import { consistentHash } from "../routing/strategies/consistent-hash.ts";
+import { roundRobin } from "../routing/strategies/round-robin.ts";
+import type { SelectionStrategy } from "../routing/strategy.ts";
+import type { UpstreamFailure } from "../upstream/failure.ts";
+import type { AttemptOutcome, OutgoingRequest } from "../upstream/send.ts";
+import type { BackendWatch, RequestContext } from "./context.ts";
+import { createForwarder, type ForwardRequest, type ForwardResult } from "./forward.ts";
+
+type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
+
+const fine: AttemptOutcome = { ok: true, kind: "plain", body: new Uint8Array(), contentType: "x/y", headers: {} };
+
+function failed(failure: UpstreamFailure): AttemptOutcome {
+  return { ok: false, failure };
+}
+
+function status(code: number, retryAfterMs?: number): AttemptOutcome {
+  return failed({ kind: "status", status: code, body: new Uint8Array(), retryAfterMs, headers: {} });
+}
+
+const connect = failed({ kind: "connect", message: "no connection" });
+const reset = failed({ kind: "reset", message: "broken" });
+
+interface BenchOptions {
+  backends?: Partial<BackendInput>[];
+  retry?: ConfigDocument["retry"];
+  timeouts?: ConfigDocument["timeouts"];
+  strategy?: SelectionStrategy;
+  /** What the backend answers at its nth attempt of all (from 0). */
+  answer(name: string, attempt: number): AttemptOutcome | Promise<AttemptOutcome>;
+  watch?: Partial<BackendWatch>;
+  now?: () => number;
+  affinity?: string;
+  keyId?: string;
+}
+
+/** A forwarder over backends a, b, c … of which only the answers are made up. */
+function bench(options: BenchOptions) {
+  const settings: Settings = documentSchema.parse({
+    backends: (options.backends ?? [{}, {}]).map((backend, index) => ({
+      name: "abcdefgh"[index] as string,
+      url: "http://h",
+      models: ["m"],
+      ...backend,
+    })),
+    retry: { base_delay: "20ms", jitter: false, ...options.retry },
+    timeouts: options.timeouts ?? {},
+  });
+  let entries: BackendEntry[] = settings.backends.map((backend) => ({
+    backend: toBackend(backend),
+    health: "ready",
+    available: true,
+    counters: newCounters(),
+  }));
+  let board = boardOf(entries);
+  const asked: string[] = [];
+  const askedAtMs: number[] = [];
+  const requests: OutgoingRequest[] = [];
+  const suspects: string[] = [];
+  const controller = new AbortController();
+  const watch: BackendWatch = {
+    get board() {
+      return board;
+    },
+    firstChecks: Promise.resolve(),
+    refreshModels: async () => {},
+    suspect: (name) => void suspects.push(name),
+    ...options.watch,
+  };
+  const forwarder = createForwarder({
+    watch,
+    strategy: options.strategy ?? roundRobin(),
+    sender: {
+      async send(entry, request) {
+        asked.push(entry.backend.name);
+        askedAtMs.push(performance.now());
+        requests.push(request);
+        return options.answer(entry.backend.name, asked.length - 1);
+      },
+    },
+    log: silentLogger(),
+    now: options.now ?? (() => performance.now()),
+    random: () => 0,
+  });
+  const context: RequestContext = {
+    id: "request-1",
+    trace: { id: "request-1", traceparent: undefined, tracestate: undefined },
+    startedAtMs: (options.now ?? (() => performance.now()))(),
+    settings,
+    signal: controller.signal,
+    caller:
+      options.keyId === undefined
+        ? undefined
+        : { keyId: options.keyId, userId: undefined, organizationId: undefined, scopes: new Set() },
+    clientHeaders: new Headers({ "user-agent": "client" }),
+    peerAddress: () => "10.0.0.1",
+    record: {
+      method: "POST",
+      path: "/v1/chat/completions",
+      model: "m",
+      stream: false,
+      backend: undefined,
+      attempts: 0,
+      failure: undefined,
+    },
+  };
+  const request: ForwardRequest = {
+    operation: "chat",
+    model: "m",
+    stream: false,
+    choices: 1,
+    affinity: options.affinity,
+    body: new TextEncoder().encode('{"model":"m"}'),
+  };
+  return {
+    asked,
+    requests,
+    suspects,
+    context,
+    controller,
+    settings,
+    /** Milliseconds between attempts. */
+    waits: () => askedAtMs.slice(1).map((atMs, index) => atMs - (askedAtMs[index] as number)),
+    setBoard(change: (entries: BackendEntry[]) => BackendEntry[]) {
+      entries = change(entries);
+      board = boardOf(entries);
+    },
+    forward: (more: Partial<ForwardRequest> = {}): Promise<ForwardResult> =>
+      within("the request is answered", forwarder.forward(context, { ...request, ...more }), 8_000),
+  };
+}
+
+function boardOf(entries: readonly BackendEntry[]): BackendBoard {
+  const lists = new Map<string, BackendEntry[]>();
+  const serving = (model: string) => entries.filter((entry) => entry.backend.configuredModels?.includes(model));
+  return {
+    version: 1,
+    entries,
+    serving,
+    candidates(model) {
+      const list = lists.get(model) ?? serving(model).filter((entry) => entry.available);
+      lists.set(model, list);
+      return list;
+    },
+  };
+}
+
+function failureOf(result: ForwardResult): UpstreamFailure {
+  if (result.ok) throw new Error("the request succeeded");
+  return result.failure;
+}
+
+describe("a request that succeeds", () => {
+  test("is sent once, as it came, and the record says where", async () => {
+    const b = bench({ answer: () => fine });
+    const result = await b.forward();
+    expect(result).toMatchObject({ ok: true, kind: "plain" });
+    expect(result.entry.backend.name).toBe("a");
+    expect(b.asked).toEqual(["a"]);
+    expect(b.context.record).toMatchObject({ backend: "a", attempts: 1, failure: undefined });
+    expect(new TextDecoder().decode(b.requests[0]?.body)).toBe('{"model":"m"}');
+    expect(b.requests[0]).toMatchObject({ operation: "chat", model: "m", stream: false });
+    expect(b.requests[0]?.signal).toBe(b.controller.signal);
+  });
+
+  test("has the timeouts of the settings, and those of its model where it has some", async () => {
+    const timeouts = {
+      connect: "1s",
+      first_byte: "2s",
+      between_chunks: "3s",
+      request: "4s",
+      models: { m: { first_byte: "20s", request: "40s" } },
+    };
+    const b = bench({
+      timeouts,
+      answer: () => fine,
+      backends: [{ models: ["m", "other", "constructor"] }],
+      now: () => 500,
+    });
+    await b.forward();
+    await b.forward({ model: "other" });
+    await b.forward({ model: "constructor" });
+    const common = { connectMs: 1_000, betweenChunksMs: 3_000 };
+    expect(b.requests.map((request) => request.timeouts)).toEqual([
+      { ...common, firstByteMs: 20_000, requestDeadlineMs: 40_500 },
+      { ...common, firstByteMs: 2_000, requestDeadlineMs: 4_500 },
+      { ...common, firstByteMs: 2_000, requestDeadlineMs: 4_500 },
+    ]);
+  });
+});
+
+describe("retries", () => {
+  test("another backend is asked first, at once", async () => {
+    const b = bench({
+      retry: { base_delay: "1h", max_delay: "1h" },
+      answer: (name) => (name === "a" ? status(503, 3_600_000) : fine),
+    });
+    expect((await b.forward()).entry.backend.name).toBe("b");
+    expect(b.asked).toEqual(["a", "b"]);
+    expect(b.context.record).toMatchObject({ backend: "b", attempts: 2, failure: "status_503" });
+  });
+
+  test("the same backend again only after the wait", async () => {
+    const b = bench({ backends: [{}], answer: (_name, attempt) => (attempt < 2 ? reset : fine) });
+    expect((await b.forward()).ok).toBe(true);
+    expect(b.asked).toEqual(["a", "a", "a"]);
+    const [first, second] = b.waits();
+    expect(first).toBeGreaterThanOrEqual(19);
+    expect(second).toBeGreaterThanOrEqual(39);
+  });
+
+  test("Retry-After is waited for, but not longer than max_delay", async () => {
+    const answer: BenchOptions["answer"] = (_name, attempt) => (attempt < 1 ? status(429, 3_600_000) : fine);
+    const b = bench({ backends: [{}], retry: { base_delay: "0s", max_delay: "60ms" }, answer });
+    expect((await b.forward()).ok).toBe(true);
+    expect(b.waits()[0]).toBeGreaterThanOrEqual(59);
+  });
+
+  test("end with the last failure when the attempts are used up", async () => {
+    const b = bench({ backends: [{}, {}, {}, {}, {}], answer: (_name, attempt) => status(attempt < 2 ? 503 : 429) });
+    const result = await b.forward();
+    expect(failureOf(result)).toMatchObject({ kind: "status", status: 429 });
+    expect(result.entry.backend.name).toBe("c");
+    expect(b.asked).toEqual(["a", "b", "c"]);
+    expect(b.context.record).toMatchObject({ backend: "c", attempts: 3, failure: "status_429" });
+  });
+
+  test("a failure of the client's own making is not tried again", async () => {
+    const b = bench({ answer: () => status(400) });
+    expect(failureOf(await b.forward())).toMatchObject({ status: 400 });
+    expect(b.asked).toEqual(["a"]);
+  });
+
+  test("attempts that found no connection do not count while another backend is left", async () => {
+    const names = "abcdef";
+    const b = bench({
+      backends: Array.from(names, () => ({})),
+      retry: { max_attempts: 1 },
+      answer: (name) => (name === "f" ? fine : connect),
+    });
+    expect((await b.forward()).entry.backend.name).toBe("f");
+    expect(b.asked.join("")).toBe(names);
+    expect(b.suspects.join("")).toBe("abcde");
+  });
+
+  test("when no connection is found anywhere, the attempts are limited all the same", async () => {
+    const b = bench({ retry: { max_attempts: 3, base_delay: "0s" }, answer: () => connect });
+    expect(failureOf(await b.forward())).toMatchObject({ kind: "connect" });
+    // One free attempt, then three that count.
+    expect(b.asked.length).toBe(4);
+  });
+
+  test("a backend's own settings decide about the attempts after its failure", async () => {
+    const generous = { max_attempts: 5, base_delay: "0s" };
+    const b = bench({ backends: [{ retry_override: generous }], retry: { max_attempts: 1 }, answer: () => reset });
+    await b.forward();
+    expect(b.asked.length).toBe(5);
+  });
+
+  test("weight 0 is asked when the others have failed", async () => {
+    const b = bench({ backends: [{ weight: 0 }, {}], answer: (name) => (name === "b" ? reset : fine) });
+    expect((await b.forward()).entry.backend.name).toBe("a");
+    expect(b.asked).toEqual(["b", "a"]);
+  });
+
+  test("broken connections are told to the watch, refusals and bad answers are not", async () => {
+    const outcomes = [connect, reset, status(503), failed({ kind: "invalid-response", message: "" }), fine];
+    const b = bench({
+      backends: [{}, {}, {}, {}, {}],
+      retry: { max_attempts: 9 },
+      answer: (_name, attempt) => outcomes[attempt] as AttemptOutcome,
+    });
+    expect((await b.forward()).ok).toBe(true);
+    expect(b.suspects).toEqual(["a", "b"]);
+  });
+});
+
+describe("the board changes on the way", () => {
+  test("a backend that went down during an attempt is not asked again", async () => {
+    const b = bench({
+      retry: { base_delay: "0s" },
+      answer: (name) => {
+        if (name !== "a") return fine;
+        b.setBoard(([a, other]) => [a!, { ...other!, available: false }]);
+        return reset;
+      },
+    });
+    expect(failureOf(await b.forward())).toMatchObject({ kind: "reset" });
+    expect(b.asked).toEqual(["a", "a", "a"]);
+  });
+
+  test("a backend that came up during a wait is asked instead of the one that failed", async () => {
+    const b = bench({
+      backends: [{}, {}],
+      retry: { base_delay: "50ms" },
+      answer: (name) => {
+        if (name === "b") return fine;
+        setTimeout(() => b.setBoard((entries) => entries.map((entry) => ({ ...entry, available: true }))), 5);
+        return reset;
+      },
+    });
+    b.setBoard(([a, other]) => [a!, { ...other!, available: false }]);
+    expect((await b.forward()).entry.backend.name).toBe("b");
+    expect(b.asked).toEqual(["a", "b"]);
+  });
+
+  test("when every backend is gone there is no further attempt", async () => {
+    const b = bench({
+      answer: () => {
+        b.setBoard(() => []);
+        return reset;
+      },
+    });
+    expect(failureOf(await b.forward())).toMatchObject({ kind: "reset" });
+    expect(b.asked).toEqual(["a"]);
+  });
+});
+
+describe("the deadline of the request", () => {
+  test("a wait that would reach beyond it is not begun", async () => {
+    const b = bench({
+      backends: [{}],
+      retry: { base_delay: "1h", max_delay: "1h" },
+      timeouts: { request: "1m" },
+      answer: () => status(503),
+    });
+    expect(failureOf(await b.forward())).toMatchObject({ status: 503 });
+    expect(b.asked).toEqual(["a"]);
+  });
+
+  test("after it not even another backend is asked", async () => {
+    let nowMs = 0;
+    const b = bench({
+      timeouts: { request: "1s" },
+      now: () => nowMs,
+      answer: () => {
+        nowMs = 1_000;
+        return reset;
+      },
+    });
+    expect(failureOf(await b.forward())).toMatchObject({ kind: "reset" });
+    expect(b.asked).toEqual(["a"]);
+  });
+});
+
+describe("the client leaves", () => {
+  test("during a wait: it ends at once and nobody is asked any more", async () => {
+    const b = bench({ backends: [{}], retry: { base_delay: "1m", max_delay: "1m" }, answer: () => reset });
+    const answered = b.forward();
+    await waitFor("the first attempt", () => b.asked.length === 1);
+    await Bun.sleep(0);
+    b.controller.abort();
+    const result = await answered;
+    expect(failureOf(result)).toEqual({ kind: "aborted" });
+    expect(b.asked).toEqual(["a"]);
+  });
+
+  test("during an attempt: there is no further one", async () => {
+    const b = bench({ answer: () => failed({ kind: "aborted" }) });
+    expect(failureOf(await b.forward())).toEqual({ kind: "aborted" });
+    expect(b.asked).toEqual(["a"]);
+    expect(b.suspects).toEqual([]);
+  });
+});
+
+describe("the first choice", () => {
+  test("waits for the first checks when nobody is available yet", async () => {
+    const checks = Promise.withResolvers<void>();
+    const b = bench({ answer: () => fine, watch: { firstChecks: checks.promise } });
+    b.setBoard((entries) => entries.map((entry) => ({ ...entry, available: false })));
+    const answered = b.forward();
+    b.setBoard((entries) => entries.map((entry) => ({ ...entry, available: true })));
+    checks.resolve();
+    expect((await answered).ok).toBe(true);
+  });
+
+  test("an unknown model is looked for once before it is refused", async () => {
+    let refreshes = 0;
+    const refreshModels = async () => void refreshes++;
+    const b = bench({ answer: () => fine, watch: { refreshModels } });
+    const refusal = await b.forward({ model: "unknown" }).catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(GatewayError);
+    expect(refusal).toMatchObject({ status: 404, type: "model_not_found" });
+    expect(refreshes).toBe(1);
+    expect(b.asked).toEqual([]);
+    expect(b.context.record.attempts).toBe(0);
+  });
+
+  test("a model that the renewed lists hold is served", async () => {
+    const refreshModels = async () =>
+      b.setBoard((entries) =>
+        entries.map((entry) => ({ ...entry, backend: { ...entry.backend, configuredModels: ["new"] } })),
+      );
+    const b: ReturnType<typeof bench> = bench({ answer: () => fine, watch: { refreshModels } });
+    expect((await b.forward({ model: "new" })).ok).toBe(true);
+  });
+
+  test("model lists are not renewed while no backend is available", async () => {
+    let refreshes = 0;
+    const refreshModels = async () => void refreshes++;
+    const b = bench({ answer: () => fine, watch: { refreshModels } });
+    b.setBoard((entries) => entries.map((entry) => ({ ...entry, available: false })));
+    expect(await b.forward().catch((error: unknown) => error)).toMatchObject({ status: 503 });
+    expect(refreshes).toBe(0);
+  });
+});
+
+describe("what keeps a session on one backend", () => {
+  async function chosen(more: Pick<BenchOptions, "affinity" | "keyId">): Promise<string> {
+    const keys: string[] = [];
+    const hash = consistentHash();
+    const strategy: SelectionStrategy = {
+      select(candidates, allowed, query) {
+        keys.push(query.sessionKey());
+        return hash.select(candidates, allowed, query);
+      },
+    };
+    await bench({ strategy, answer: () => fine, ...more }).forward();
+    return keys[0] as string;
+  }
+
+  test("the client's field, else its key, else its address", async () => {
+    expect(await chosen({ affinity: "conversation", keyId: "key-1" })).toBe("conversation");
+    expect(await chosen({ keyId: "key-1" })).toBe("key-1");
+    expect(await chosen({})).toBe("10.0.0.1");
+  });
+});

@@ -1,0 +1,121 @@
+// What follows a failed attempt: again or not, and after which wait.
+
+import { describe, expect, test } from "bun:test";
+import { newCounters, toBackend } from "../backends/backend.ts";
+import { documentSchema } from "../config/sections/registry.ts";
+import type { UpstreamFailure } from "../upstream/failure.ts";
+import { decideRetry, type RetryDecision, type RetrySettings, retrySettingsFor } from "./retry.ts";
+
+const retry: RetrySettings = {
+  max_attempts: 3,
+  base_delay: 100,
+  max_delay: 10_000,
+  backoff_multiplier: 2,
+  jitter: false,
+};
+
+function status(code: number, retryAfterMs?: number): UpstreamFailure {
+  return { kind: "status", status: code, body: new Uint8Array(), retryAfterMs, headers: {} };
+}
+
+const reset: UpstreamFailure = { kind: "reset", message: "" };
+
+function decide(options: Partial<Parameters<typeof decideRetry>[0]>): RetryDecision {
+  return decideRetry({ failure: reset, attempts: 1, untriedLeft: false, retry, random: () => 0, ...options });
+}
+
+describe("which failures are worth another attempt", () => {
+  const cases: [title: string, failure: UpstreamFailure, again: boolean][] = [
+    ["no connection", { kind: "connect", message: "" }, true],
+    ["a broken connection", reset, true],
+    ["an answer that is none", { kind: "invalid-response", message: "" }, true],
+    ["a timeout of connecting", { kind: "timeout", phase: "connect", message: "" }, true],
+    ["a timeout of the first byte", { kind: "timeout", phase: "first_byte", message: "" }, true],
+    ["a timeout between chunks", { kind: "timeout", phase: "between_chunks", message: "" }, true],
+    ["the timeout of the whole request", { kind: "timeout", phase: "request", message: "" }, false],
+    ["400", status(400), false],
+    ["401", status(401), false],
+    ["404", status(404), false],
+    ["408", status(408), false],
+    ["429", status(429), true],
+    ["500", status(500), false],
+    ["502", status(502), true],
+    ["503", status(503), true],
+    ["504", status(504), true],
+    ["529", status(529), false],
+    ["an error told in the stream", { kind: "told-in-stream" }, false],
+    ["a client that left", { kind: "aborted" }, false],
+  ];
+  test.each(cases)("%s", (_title, failure, again) => {
+    expect(decide({ failure }).again).toBe(again);
+    expect(decide({ failure, untriedLeft: true }).again).toBe(again);
+  });
+});
+
+describe("how often", () => {
+  test("until the attempts are used up, other backends included", () => {
+    expect(decide({ attempts: 2 }).again).toBe(true);
+    expect(decide({ attempts: 3 }).again).toBe(false);
+    expect(decide({ attempts: 3, untriedLeft: true }).again).toBe(false);
+  });
+
+  test("not at all when one attempt is allowed", () => {
+    expect(decide({ retry: { ...retry, max_attempts: 1 }, untriedLeft: true }).again).toBe(false);
+  });
+});
+
+describe("after which wait", () => {
+  const wait = (options: Partial<Parameters<typeof decideRetry>[0]>): number | undefined => {
+    const decision = decide(options);
+    return decision.again ? decision.waitMs : undefined;
+  };
+
+  test("another backend is asked at once, whatever this one said", () => {
+    expect(wait({ untriedLeft: true, failure: status(429, 5_000) })).toBe(0);
+  });
+
+  test("the backoff grows with the attempts", () => {
+    const patient = { ...retry, max_attempts: 20 };
+    expect([1, 2, 3, 7, 8].map((attempts) => wait({ attempts, retry: patient }))).toEqual([
+      100, 200, 400, 6_400, 10_000,
+    ]);
+  });
+
+  test("attempts that do not count wait as long as the first one does", () => {
+    expect(wait({ attempts: 0 })).toBe(100);
+  });
+
+  test("jitter takes at most half of it away", () => {
+    const jittered = { ...retry, jitter: true };
+    expect([0, 0.5].map((value) => wait({ retry: jittered, random: () => value }))).toEqual([50, 75]);
+  });
+
+  test("a longer Retry-After is waited for, a shorter one does not shorten the backoff", () => {
+    expect(wait({ failure: status(503, 2_000) })).toBe(2_000);
+    expect(wait({ failure: status(503, 0) })).toBe(100);
+    expect(wait({ failure: status(503) })).toBe(100);
+  });
+
+  test("never longer than max_delay", () => {
+    expect(wait({ failure: status(429, 3_600_000) })).toBe(10_000);
+  });
+});
+
+describe("settings of one backend", () => {
+  test("its overrides replace single fields", () => {
+    const settings = documentSchema.parse({
+      backends: [
+        { name: "own", url: "http://h", retry_override: { max_attempts: 7, base_delay: "0s" } },
+        { name: "plain", url: "http://h" },
+      ],
+    });
+    const [own, plain] = settings.backends.map((backend) => ({
+      backend: toBackend(backend),
+      health: "ready" as const,
+      available: true,
+      counters: newCounters(),
+    }));
+    expect(retrySettingsFor(own!, retry)).toEqual({ ...retry, max_attempts: 7, base_delay: 0 });
+    expect(retrySettingsFor(plain!, retry)).toEqual(retry);
+  });
+});

@@ -1,0 +1,414 @@
+// Streams from a real backend through the relay to a real client: whole events only, one end, and never a false one.
+
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { type Answer, FakeBackend } from "../../test/support/fake-backend.ts";
+import { chatEvents, eventStream, sseEvent } from "../../test/support/openai-answers.ts";
+import { RawConnection } from "../../test/support/raw-http.ts";
+import { type ByteReader, readSse, readUntil } from "../../test/support/sse-reader.ts";
+import { waitFor, within } from "../../test/support/wait-for.ts";
+import { newCounters, toBackend } from "../backends/backend.ts";
+import type { BackendEntry } from "../backends/board.ts";
+import { createTransport } from "../backends/transport.ts";
+import { documentSchema } from "../config/sections/registry.ts";
+import { createDeadlines } from "../lib/deadlines.ts";
+import type { UpstreamFailure } from "./failure.ts";
+import { createReachability } from "./reachability.ts";
+import { relayStream } from "./relay.ts";
+import { createSender } from "./send.ts";
+
+const LONG_MS = 60_000;
+const ERROR_EVENT = 'data: {"error":{"message":"the gateway says so"}}\n\n';
+
+const now = () => performance.now();
+const deadlines = createDeadlines(now);
+const sender = createSender(
+  createTransport(async () => new Response("{}")),
+  { deadlines, reachability: createReachability({}), now },
+);
+
+let backend: FakeBackend;
+let gateway: Bun.Server<undefined>;
+let entry: BackendEntry;
+/** How each relayed stream ended, in order. */
+let endings: (UpstreamFailure | undefined)[] = [];
+let limits = { betweenChunksMs: LONG_MS, requestMs: LONG_MS };
+let choices = 1;
+
+beforeAll(() => {
+  backend = new FakeBackend();
+  const settings = documentSchema.parse({ backends: [{ name: "b1", url: backend.url }] });
+  entry = { backend: toBackend(settings.backends[0]!), health: "ready", available: true, counters: newCounters() };
+  gateway = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    async fetch(request) {
+      const outcome = await sender.send(
+        entry,
+        {
+          operation: "chat",
+          model: "m",
+          stream: true,
+          body: await request.bytes(),
+          clientHeaders: request.headers,
+          trace: { id: "t", traceparent: undefined, tracestate: undefined },
+          signal: request.signal,
+          timeouts: {
+            connectMs: LONG_MS,
+            firstByteMs: LONG_MS,
+            betweenChunksMs: limits.betweenChunksMs,
+            requestDeadlineMs: now() + limits.requestMs,
+          },
+        },
+        settings,
+      );
+      if (!outcome.ok) return new Response(`not relayed: ${outcome.failure.kind}`, { status: 502 });
+      if (outcome.kind !== "stream") return new Response("no stream", { status: 500 });
+      const body = relayStream(outcome.stream, outcome.exchange, {
+        choices,
+        errorEvent: () => ERROR_EVENT,
+        finished: (failure) => void endings.push(failure),
+      });
+      return new Response(body, { headers: { "content-type": "text/event-stream" } });
+    },
+  });
+});
+afterAll(async () => {
+  await gateway.stop(true);
+  backend.stop();
+});
+afterEach(async () => {
+  backend.reset();
+  await waitFor("nothing is in flight", () => entry.counters.inFlight === 0);
+  expect(deadlines.size).toBe(0);
+  endings = [];
+  limits = { betweenChunksMs: LONG_MS, requestMs: LONG_MS };
+  choices = 1;
+});
+
+function ask(signal?: AbortSignal): Promise<Response> {
+  return fetch(gateway.url, { method: "POST", body: "{}", ...(signal === undefined ? {} : { signal }) });
+}
+
+/** The client's view of an answer that ends by itself, and how the relay saw it end. */
+async function relayed(answer: Answer) {
+  backend.answer = answer;
+  const response = await ask();
+  const reading = await within("the stream ends", readSse(response));
+  if (response.status === 200) await waitFor("the relay is told of the end", () => endings.length > 0);
+  return { ...reading, status: response.status, ending: endings.at(-1), endingCount: endings.length };
+}
+
+const EVENTS = chatEvents(['Grüße 🚂 } ] "', "data: [DONE]"]);
+
+describe("a complete stream", () => {
+  const whole = EVENTS.join("");
+  test.each([[undefined], [1], [7], [100]])("passes byte for byte, in pieces of %p", async (chunkBytes) => {
+    const answer = eventStream(EVENTS, chunkBytes === undefined ? {} : { chunkBytes });
+    const { text, ending, end, endingCount } = await relayed(answer);
+    expect(text).toBe(whole);
+    expect({ ending, end, endingCount }).toEqual({ ending: undefined, end: "clean", endingCount: 1 });
+  });
+
+  test.each([
+    [
+      "comments, event names and CRLF",
+      `: hi\r\n\r\nevent: x\r\nid: 1\r\ndata: {"choices":[]}\r\n\r\ndata: [DONE]\r\n\r\n`,
+    ],
+    ["the marker without its space", `${EVENTS[0]}data:[DONE]\n\n`],
+    ["no answer at all but the marker", "data: [DONE]\n\n"],
+  ])("passes byte for byte: %s", async (_title, text) => {
+    const relay = await relayed(eventStream(text));
+    expect(relay.text).toBe(text);
+    expect(relay.ending).toBeUndefined();
+  });
+
+  test("an event goes on at once, not with the next one", async () => {
+    const gate = Promise.withResolvers<void>();
+    backend.answer = eventStream(EVENTS, { beforeChunk: (index) => (index === 2 ? gate.promise : undefined) });
+    const reader = (await ask()).body?.getReader() as ByteReader;
+    await within("the first events arrive", readUntil(reader, "Grüße"));
+    gate.resolve();
+    await within("the rest arrives", readUntil(reader, EVENTS.at(-1) as string));
+    await reader.cancel();
+  });
+
+  test("a large one passes byte for byte", async () => {
+    const events = chatEvents(Array.from({ length: 40 }, (_, index) => `${index}`.repeat(20_000)));
+    const { bytes } = await relayed(eventStream(events, { chunkBytes: 64 * 1024 }));
+    expect(bytes.equals(Buffer.from(events.join("")))).toBe(true);
+  });
+
+  test("whose connection breaks only after the marker is complete", async () => {
+    const length = Buffer.byteLength(whole);
+    const { text, ending } = await relayed(
+      eventStream([...EVENTS, ": "], { breakAfterBytes: length + 1, breakWith: "reset" }),
+    );
+    expect(text).toBe(whole);
+    expect(ending).toBeUndefined();
+  });
+
+  test("whose connection stays open after the marker ends all the same", async () => {
+    const forever = new Promise<void>(() => {});
+    const last = EVENTS.length;
+    const { text, ending } = await relayed(
+      eventStream([...EVENTS, ": late\n\n"], { beforeChunk: (index) => (index === last ? forever : undefined) }),
+    );
+    expect(text).toBe(whole);
+    expect(ending).toBeUndefined();
+  });
+});
+
+describe("a stream without its marker", () => {
+  test.each([
+    ["finished", chatEvents(["a"], { done: false })],
+    ["finished by length", chatEvents(["a"], { done: false, finishReason: "length" })],
+    [
+      "finished, usage behind it",
+      [...chatEvents(["a"], { done: false }), sseEvent({ choices: [], usage: { total_tokens: 1 } })],
+    ],
+  ])("gets it: %s", async (_title, events) => {
+    const { text, ending, endingCount } = await relayed(eventStream(events));
+    expect(text).toBe(`${events.join("")}data: [DONE]\n\n`);
+    expect({ ending, endingCount }).toEqual({ ending: undefined, endingCount: 1 });
+  });
+
+  test("does not get it when it is not finished, but an error", async () => {
+    const events = chatEvents(["a"], { finishReason: null, done: false });
+    const { text, ending } = await relayed(eventStream(events));
+    expect(text).toBe(events.join("") + ERROR_EVENT);
+    expect(ending?.kind).toBe("reset");
+  });
+
+  test("of several choices is finished when all of them are", async () => {
+    choices = 2;
+    const finish = (index: number) => sseEvent({ choices: [{ index, delta: {}, finish_reason: "stop" }] });
+    const both = await relayed(eventStream([EVENTS[0] as string, finish(0), finish(1)]));
+    expect(both.text).toEndWith("data: [DONE]\n\n");
+    expect(both.ending).toBeUndefined();
+    const one = await relayed(eventStream([EVENTS[0] as string, finish(0)]));
+    expect(one.text).toEndWith(ERROR_EVENT);
+    expect(one.ending?.kind).toBe("reset");
+  });
+
+  test("lacking only the last empty line is completed", async () => {
+    for (const missing of [1, 2]) {
+      const { text, ending } = await relayed(eventStream(EVENTS.join("").slice(0, -missing)));
+      expect(text.trimEnd()).toBe(EVENTS.join("").trimEnd());
+      expect(text).toEndWith("\n\n");
+      expect(ending).toBeUndefined();
+    }
+  });
+});
+
+describe("a stream that is cut", () => {
+  const events = chatEvents(['x} "] \\', "ü"]);
+  const whole = Buffer.from(events.join(""));
+  const finishEnd = Buffer.byteLength(events.slice(0, -1).join(""));
+  // By an orderly end the body looks complete to HTTP; by a reset, or inside a chunk, it does not.
+  const manners: [title: string, how: Partial<Answer>][] = [
+    ["by a reset", { breakWith: "reset" }],
+    ["by an end inside a chunk", { breakWith: "fin" }],
+    ["by an end of a body without length", { breakWith: "fin", framing: "close" }],
+  ];
+  for (const [title, how] of manners) {
+    test(`at every byte, ${title}: whole events, then one end that is true`, async () => {
+      for (let cutAt = 1; cutAt < whole.length; cutAt++) {
+        endings = [];
+        const { text, status, ending, endingCount } = await relayed(
+          eventStream(whole, { framing: "chunked", ...how, breakAfterBytes: cutAt }),
+        );
+        if (status !== 200) {
+          // Nothing had been sent to the client yet: the attempt has failed as a whole, and may be made again.
+          expect(cutAt).toBeLessThan(Buffer.byteLength(events[0] as string));
+          continue;
+        }
+        const sent = whole.toString("utf8");
+        const isComplete = text.trimEnd() === sent.trimEnd();
+        const gotMarker = text === `${whole.toString("utf8", 0, finishEnd)}data: [DONE]\n\n`;
+        if (isComplete || gotMarker) {
+          // All the client needs was there; the connection's manner of ending takes nothing of it away.
+          expect(cutAt).toBeGreaterThanOrEqual(finishEnd - 2);
+          expect({ cutAt, ending }).toEqual({ cutAt, ending: undefined });
+          continue;
+        }
+        const pieces = text.split("\n\n");
+        expect(pieces.pop()).toBe("");
+        expect(`${pieces.pop()}\n\n`).toBe(ERROR_EVENT);
+        expect(pieces).toEqual(sent.split("\n\n").slice(0, pieces.length));
+        expect({ cutAt, kind: ending?.kind, endingCount }).toEqual({ cutAt, kind: "reset", endingCount: 1 });
+      }
+    }, 60_000);
+  }
+
+  test("an event beyond all measure ends it with one error", async () => {
+    const piece = "x".repeat(1024 * 1024);
+    const { text, ending } = await relayed(eventStream([events[0] as string, ...Array<string>(34).fill(piece)]));
+    expect(text).toBe(events[0] + ERROR_EVENT);
+    expect(ending?.kind).toBe("invalid-response");
+    await within("the backend's connection is given up", backend.lastRequest.closed);
+  });
+});
+
+describe("an error event of the backend", () => {
+  const told = 'data: {"error":{"message":"cuda out of memory","code":500}}\n\n';
+
+  test("passes as it is, and the gateway adds none", async () => {
+    const { text, ending, endingCount } = await relayed(eventStream([EVENTS[0] as string, told]));
+    expect(text).toBe(EVENTS[0] + told);
+    expect({ ending, endingCount }).toEqual({ ending: { kind: "told-in-stream" }, endingCount: 1 });
+  });
+
+  test("followed by the marker is still an error", async () => {
+    const { text, ending } = await relayed(eventStream([EVENTS[0] as string, told, "data: [DONE]\n\n"]));
+    expect(text).toBe(`${EVENTS[0]}${told}data: [DONE]\n\n`);
+    expect(ending).toEqual({ kind: "told-in-stream" });
+  });
+
+  test("followed by a broken connection is not told twice", async () => {
+    const breakAfterBytes = Buffer.byteLength(EVENTS[0] + told);
+    const { text, ending } = await relayed(
+      eventStream([EVENTS[0] as string, told, "data: more\n\n"], { breakAfterBytes, breakWith: "reset" }),
+    );
+    expect(text).toBe(EVENTS[0] + told);
+    expect(ending?.kind).toBe("told-in-stream");
+  });
+});
+
+describe("timeouts", () => {
+  test("a silence between events ends the stream with one error", async () => {
+    limits = { ...limits, betweenChunksMs: 100 };
+    const forever = new Promise<void>(() => {});
+    const { text, ending, endingCount } = await relayed(
+      eventStream(EVENTS, { beforeChunk: (index) => (index === 2 ? forever : undefined) }),
+    );
+    expect(text).toBe(EVENTS.slice(0, 2).join("") + ERROR_EVENT);
+    expect(ending).toMatchObject({ kind: "timeout", phase: "between_chunks" });
+    expect(endingCount).toBe(1);
+    await within("the backend's connection is given up", backend.lastRequest.closed);
+  });
+
+  test("comments are signs of life", async () => {
+    limits = { ...limits, betweenChunksMs: 250 };
+    const comments = Array<string>(12).fill(": ping\n\n");
+    const events = [EVENTS[0] as string, ...comments, ...EVENTS.slice(1)];
+    const { text, ending } = await relayed(eventStream(events, { betweenChunksMs: 40 }));
+    expect(text).toBe(events.join(""));
+    expect(ending).toBeUndefined();
+  });
+
+  test("the limit of the request holds for a stream that never falls silent", async () => {
+    limits = { ...limits, requestMs: 200 };
+    const events = [EVENTS[0] as string, ...Array<string>(2_000).fill(EVENTS[1] as string)];
+    const { text, ending } = await relayed(eventStream(events, { betweenChunksMs: 10 }));
+    expect(text).toEndWith(ERROR_EVENT);
+    expect(ending).toMatchObject({ kind: "timeout", phase: "request" });
+    await within("the backend's connection is given up", backend.lastRequest.closed);
+  });
+});
+
+describe("a client that leaves", () => {
+  test("ends the exchange at once, once, and nobody is blamed", async () => {
+    const forever = new Promise<void>(() => {});
+    backend.answer = eventStream(EVENTS, { beforeChunk: (index) => (index === 1 ? forever : undefined) });
+    const client = new AbortController();
+    const reader = (await ask(client.signal)).body?.getReader() as ByteReader;
+    await within("the stream begins", readUntil(reader, "assistant"));
+    expect(entry.counters.inFlight).toBe(1);
+    client.abort();
+    await within("the backend's connection is given up", backend.lastRequest.closed);
+    await waitFor("the exchange is released", () => entry.counters.inFlight === 0);
+    await waitFor("the relay is told", () => endings.length > 0);
+    expect(endings).toEqual([{ kind: "aborted" }]);
+  });
+});
+
+describe("a client that reads slowly", () => {
+  const PIECES = 400;
+  const piece = sseEvent({ choices: [{ index: 0, delta: { content: "x".repeat(256 * 1024) }, finish_reason: null }] });
+
+  /** A client that sends its request and reads nothing of what follows its first bytes. */
+  async function stalledClient() {
+    const socket = await Bun.connect({
+      hostname: "127.0.0.1",
+      port: gateway.port as number,
+      socket: { data: (paused) => void paused.pause(), drain() {}, error() {} },
+    });
+    socket.write("POST / HTTP/1.1\r\nHost: gateway\r\nContent-Length: 2\r\n\r\n{}");
+    return socket;
+  }
+
+  /** Resolves with the count when the backend was not asked for a further piece for a while. */
+  async function settledCount(count: () => number): Promise<number> {
+    let last = -1;
+    let since = now();
+    return waitFor(
+      "the backend is held back",
+      () => {
+        if (count() !== last) {
+          last = count();
+          since = now();
+        }
+        return last > 0 && now() - since > 300 ? last : undefined;
+      },
+      { timeoutMs: 15_000 },
+    );
+  }
+
+  test("holds the backend back instead of filling the memory, and gets every byte when it reads on", async () => {
+    let written = 0;
+    const events = [...Array<string>(PIECES).fill(piece), "data: [DONE]\n\n"];
+    backend.answer = eventStream(events, {
+      beforeChunk: (index) => {
+        written = index;
+        return undefined;
+      },
+    });
+    limits = { ...limits, betweenChunksMs: 200 };
+    const reader = (await ask()).body?.getReader() as unknown as ByteReader;
+    let bytes = (await reader.read()).value?.length ?? 0;
+    // A hundred megabytes are offered; buffers of sockets and of both runtimes hold a few.
+    expect(await settledCount(() => written)).toBeLessThan(PIECES / 2);
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      bytes += value?.length ?? 0;
+    }
+    expect(bytes).toBe(Buffer.byteLength(events.join("")));
+    await waitFor("the relay is told", () => endings.length > 0);
+    expect(endings).toEqual([undefined]);
+  }, 30_000);
+
+  test("is let go when the request's time is over", async () => {
+    limits = { ...limits, requestMs: 1_000 };
+    backend.answer = eventStream(Array<string>(PIECES).fill(piece));
+    const client = await stalledClient();
+    try {
+      await waitFor("the backend has the request", () => backend.requests.length === 1);
+      await within("the backend's connection is given up", backend.lastRequest.closed);
+      await waitFor("the exchange is released", () => entry.counters.inFlight === 0, { timeoutMs: 3_000 });
+      expect(endings).toEqual([expect.objectContaining({ kind: "timeout", phase: "request" })]);
+    } finally {
+      client.terminate();
+    }
+  }, 20_000);
+
+  test("and leaves: the exchange is released although a write never settles", async () => {
+    backend.answer = eventStream(Array<string>(PIECES).fill(piece));
+    const client = await stalledClient();
+    await waitFor("the backend has the request", () => backend.requests.length === 1);
+    await Bun.sleep(100);
+    client.terminate();
+    await waitFor("the exchange is released", () => entry.counters.inFlight === 0);
+    await within("the backend's connection is given up", backend.lastRequest.closed);
+    expect(endings).toEqual([{ kind: "aborted" }]);
+  }, 20_000);
+});
+
+test("the end of a broken stream is an orderly one for HTTP, so that the error event is read", async () => {
+  backend.answer = eventStream(EVENTS, { breakAfterBytes: Buffer.byteLength(EVENTS[0] as string), breakWith: "reset" });
+  const connection = await RawConnection.open(gateway.port as number);
+  connection.write("POST / HTTP/1.1\r\nHost: gateway\r\nContent-Length: 2\r\n\r\n{}");
+  const response = await connection.response();
+  expect(response.text).toBe(EVENTS[0] + ERROR_EVENT);
+});
