@@ -1,9 +1,12 @@
-// npm run build: one self-contained executable, dist/signalbox, for the platform it is built on (or --target=bun-…).
+// npm run build: one self-contained executable for this platform, or for --target=bun-…; dist/signalbox or --outfile=….
 
 import { chmodSync, mkdirSync } from "node:fs";
+import { dirname } from "node:path";
 
-const target = process.argv.find((argument) => argument.startsWith("--target="));
-mkdirSync("dist", { recursive: true });
+const option = (name: string) => process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3);
+const outfile = option("outfile") ?? "dist/signalbox";
+const target = option("target");
+mkdirSync(dirname(outfile), { recursive: true });
 const command = [
   process.execPath,
   "build",
@@ -11,11 +14,11 @@ const command = [
   "--compile",
   "--minify-whitespace",
   "--minify-syntax",
-  "--outfile=dist/signalbox",
+  `--outfile=${outfile}`,
 ];
-if (target !== undefined) command.push(target);
+if (target !== undefined) command.push(`--target=${target}`);
 const child = Bun.spawn(command, { stdio: ["ignore", "inherit", "inherit"] });
 const exitCode = await child.exited;
 if (exitCode !== 0) process.exit(exitCode);
-chmodSync("dist/signalbox", 0o755);
-console.log("built dist/signalbox");
+chmodSync(outfile, 0o755);
+console.log(`built ${outfile}`);

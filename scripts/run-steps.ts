@@ -20,6 +20,9 @@ export async function runStep({ name, command, env }: Step): Promise<number> {
 
 /** Static checks: format and lint, types. */
 export const STATIC_CHECKS: Step[] = [
-  { name: "biome", command: [process.execPath, "run", "node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."] },
+  {
+    name: "biome",
+    command: [process.execPath, "run", "node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."],
+  },
   { name: "types", command: [process.execPath, "run", "node_modules/typescript/bin/tsc", "-p", "."] },
 ];

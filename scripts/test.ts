@@ -31,7 +31,11 @@ async function runGroup(name: string, paths: string[]): Promise<Counts> {
     output += decoder.decode(chunk, { stream: true });
   }
   const exitCode = await child.exited;
-  const counts = { passed: count(output, "pass"), failed: count(output, "fail"), skipped: count(output, "(?:skip|todo)") };
+  const counts = {
+    passed: count(output, "pass"),
+    failed: count(output, "fail"),
+    skipped: count(output, "(?:skip|todo)"),
+  };
   // A runner that died, or that failed outside of any test, has printed no failed test.
   if (exitCode !== 0 && counts.failed === 0) counts.failed = 1;
   if (counts.passed + counts.failed === 0) counts.failed = 1;

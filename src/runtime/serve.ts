@@ -5,7 +5,7 @@ import type { ConfigSnapshot } from "../config/snapshot.ts";
 import { createDemoBackend } from "../demo/backend.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLogger } from "../logging/logger.ts";
-import { listen, type Server } from "../server/listener.ts";
+import { type FetchHandler, listen, type Server } from "../server/listener.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { createDataPlane } from "./data-plane.ts";
 import { drain, untilSignalled } from "./shutdown.ts";
@@ -32,21 +32,25 @@ export async function serve({
   const log = createLogger(settings.logging);
   const clock = systemClock;
   const transport = createTransport(createDemoBackend());
-  const control = startControlPlane({ settings, transport, clock, log });
-  const handler = createDataPlane({ settings, control, transport, clock, log, env, modelFields });
+  // The addresses come first: a port that is taken ends the start before any backend is asked for anything.
+  const handler = Promise.withResolvers<FetchHandler>();
+  let answer: FetchHandler = async (request, server) => (await handler.promise)(request, server);
 
   const servers: Server[] = [];
   const addresses: string[] = [];
   for (const bindAddress of [settings.server.bind_address].flat()) {
-    const result = await listen(bindAddress, snapshot.baseDir, handler);
+    const result = await listen(bindAddress, snapshot.baseDir, (request, server) => answer(request, server));
     if (!result.ok) {
       await Promise.all(servers.map((server) => server.stop(true)));
-      await control.stop();
       return { exitCode: 1, message: result.message };
     }
     servers.push(result.server);
     addresses.push(result.address);
   }
+  const control = startControlPlane({ settings, transport, clock, log });
+  answer = createDataPlane({ settings, control, transport, clock, log, env, modelFields });
+  handler.resolve(answer);
+
   const signalled = untilSignalled();
   await Promise.race([control.firstChecks, Bun.sleep(FIRST_CHECKS_MS)]);
   started({ addresses, control });

@@ -9,7 +9,7 @@ import type { Logger } from "../logging/logger.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 import { resolveTrace, writeIds } from "../tracing/trace-context.ts";
 import { errorResponse, toGatewayError } from "./error-response.ts";
-import type { FetchHandler, Server } from "./listener.ts";
+import { type FetchHandler, IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
 import { pathOf, type RouteTable } from "./route-table.ts";
 
 /** Who may use an endpoint: anyone, callers with a scope, or peers on this machine. */
@@ -98,8 +98,8 @@ export function createHandler({ routes, access, settings, clock, log, newId }: H
       const { handler: endpoint, parameter } = routes.match(request.method, path);
       if (endpoint.access === "loopback") requireLoopback(server, request);
       else if (endpoint.access !== "open") context.caller = access.authorize(request.headers, endpoint.access);
-      // A model may think for minutes; the deadlines of the pipeline watch over the request from here on.
-      if (request.method === "POST") server.timeout(request, 0);
+      // A model may think for minutes; the deadlines of the pipeline watch over the request until it is answered.
+      server.timeout(request, 0);
       const call: Call = {
         request,
         context,
@@ -109,6 +109,7 @@ export function createHandler({ routes, access, settings, clock, log, newId }: H
           deferred = true;
           return (failure) => {
             if (failure !== undefined) context.record.failure = failure;
+            server.timeout(request, IDLE_TIMEOUT_SECONDS);
             writeLog(200);
           };
         },
@@ -122,7 +123,11 @@ export function createHandler({ routes, access, settings, clock, log, newId }: H
       context.record.failure ??= error.type;
       response = errorResponse(error, context.id, headers);
     }
-    if (!deferred) writeLog(response.status);
+    if (!deferred) {
+      // A client that does not read its answer is not waited for.
+      server.timeout(request, IDLE_TIMEOUT_SECONDS);
+      writeLog(response.status);
+    }
     return response;
   };
 }

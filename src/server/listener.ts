@@ -11,9 +11,9 @@ export type ListenResult = { ok: true; server: Server; address: string } | { ok:
 
 /**
  * Seconds after which the runtime closes a quiet connection. Requests that wait for a model lift it for themselves; it
- * ends idle keep-alive connections and clients that never finish a request head.
+ * ends idle keep-alive connections and clients that never finish a request head or never read their answer.
  */
-const IDLE_TIMEOUT_SECONDS = 75;
+export const IDLE_TIMEOUT_SECONDS = 75;
 
 /** Bodies are bounded per endpoint (read-body.ts), with an answer that the runtime's own limit would not give. */
 const RUNTIME_BODY_LIMIT = Number.MAX_SAFE_INTEGER;
@@ -73,6 +73,9 @@ function listenFailure(bindAddress: string, error: unknown): string {
       return `${prefix}: another process uses it. Stop that one, or set another address.`;
     case "EACCES":
       return `${prefix}: not permitted for this user (ports below 1024 need privileges).`;
+    case "ENOTTY": // what the runtime says of a name that does not resolve
+    case "ENOTFOUND":
+      return `${prefix}: the host name cannot be resolved.`;
     case "EADDRNOTAVAIL":
       return `${prefix}: this machine has no such address.`;
     default:

@@ -69,7 +69,8 @@ async function pump(
         if (typeof written !== "number") {
           // The client reads slowly: the backend is not to blame for the silence that follows.
           exchange.pause();
-          await written;
+          await Promise.race([written, exchange.aborted()]);
+          exchange.signal.throwIfAborted();
         }
         void client.flush();
         if (complete) exchange.answerComplete();

@@ -81,17 +81,26 @@ test("configured headers are sent, and may hold secrets", async () => {
 });
 
 test("an address with /v1, with a slash, and below a path means the same backend", async () => {
-  for (const [suffix, path] of [
-    ["", "/v1/chat/completions"],
-    ["/", "/v1/chat/completions"],
-    ["/v1", "/v1/chat/completions"],
-    ["/v1/", "/v1/chat/completions"],
-    ["/team/llm", "/team/llm/v1/chat/completions"],
-    ["/team/llm/v1", "/team/llm/v1/chat/completions"],
-  ] as const) {
-    const backend = bed.backend();
-    await using gateway = await startGateway({ config: { backends: [{ name: "a", url: backend.url + suffix }] } });
-    expect((await gateway.chat()).status).toBe(200);
+  const paths = {
+    "": "/v1/chat/completions",
+    "/": "/v1/chat/completions",
+    "/v1": "/v1/chat/completions",
+    "/v1/": "/v1/chat/completions",
+    "/team/llm": "/team/llm/v1/chat/completions",
+    "/team/llm/v1": "/team/llm/v1/chat/completions",
+  };
+  const backend = bed.backend();
+  await using gateway = await startGateway({
+    config: {
+      backends: Object.keys(paths).map((suffix, index) => ({
+        name: `b${index}`,
+        url: backend.url + suffix,
+        models: [`m${index}`],
+      })),
+    },
+  });
+  for (const [index, path] of Object.values(paths).entries()) {
+    expect((await gateway.chat({ model: `m${index}` })).status).toBe(200);
     expect(backend.lastRequest.path).toBe(path);
   }
 });

@@ -184,18 +184,23 @@ test("warmup_status of one's own", async () => {
 });
 
 test("every kind is probed where its engine answers", async () => {
-  for (const [type, path] of [
-    ["vllm", "/health"],
-    ["llamacpp", "/health"],
-    ["federated", "/health"],
-    ["ollama", "/api/tags"],
-    ["lmstudio", "/v1/models"],
-    ["openai", "/v1/models"],
-  ] as const) {
-    const backend = bed.backend();
-    await using gateway = await start(backend, { interval: "60s" }, { type });
-    await waitForState(gateway, "ready");
-    expect(backend.probes[0]?.path).toBe(path);
+  const paths = {
+    vllm: "/health",
+    llamacpp: "/health",
+    federated: "/health",
+    ollama: "/api/tags",
+    lmstudio: "/v1/models",
+    openai: "/v1/models",
+  };
+  const backends = Object.keys(paths).map((type) => ({ type, backend: bed.backend() }));
+  await using gateway = await startGateway({
+    config: {
+      backends: backends.map(({ type, backend }) => ({ name: type, type, url: backend.url, models: [type] })),
+    },
+  });
+  for (const { type, backend } of backends) {
+    expect((await gateway.backend(type)).state).toBe("ready");
+    expect(backend.probes[0]?.path).toBe(paths[type as keyof typeof paths]);
   }
 });
 

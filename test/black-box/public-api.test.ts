@@ -1,6 +1,9 @@
 // The public API in good order: bytes pass untouched in both directions, model lists, health, methods and paths.
 
 import { beforeAll, beforeEach, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expectError } from "../support/expect-error.ts";
 import { chat, completion, embeddings } from "../support/openai-answers.ts";
 import { RawConnection } from "../support/raw-http.ts";
@@ -251,14 +254,35 @@ test("IPv6 addresses can be listened on", async () => {
   expect((await fetch(`${url}/admin/backends`)).status).toBe(200);
 });
 
-test("several addresses can be listened on, a unix socket among them", async () => {
-  const socketPath = `/tmp/signalbox-listen-${process.pid}.sock`;
-  await using other = await startGateway({
-    config: {
-      server: { bind_address: ["127.0.0.1:0", `unix:${socketPath}`] },
-      backends: [{ name: "d", type: "demo" }],
-    },
-  });
+test("several addresses can be listened on, a unix socket beside the configuration among them", async () => {
+  const config = {
+    server: { bind_address: ["127.0.0.1:0", "unix:gateway.sock"] },
+    backends: [{ name: "d", type: "demo" }],
+  };
+  await using other = await startGateway({ config });
+  const socketPath = join(other.process.folder, "gateway.sock");
   expect((await other.fetch("/health")).status).toBe(200);
   expect((await fetch("http://localhost/health", { unix: socketPath })).status).toBe(200);
+  expect((await fetch("http://localhost/admin/backends", { unix: socketPath })).status).toBe(200);
+  await other.stop();
+  expect(existsSync(socketPath)).toBe(false);
+});
+
+test("a unix socket that a killed gateway left behind does not keep the next one from starting", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "signalbox-socket-"));
+  const socketPath = join(folder, "gateway.sock");
+  const config = {
+    server: { bind_address: ["127.0.0.1:0", `unix:${socketPath}`] },
+    backends: [{ name: "d", type: "demo" }],
+  };
+  try {
+    await using killed = await startGateway({ config });
+    await killed.stop("SIGKILL");
+    expect(existsSync(socketPath)).toBe(true);
+    await using next = await startGateway({ config });
+    expect((await fetch("http://localhost/health", { unix: socketPath })).status).toBe(200);
+    await next.stop();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -266,6 +266,64 @@ describe("after the first event", () => {
     expect(reading.data.filter((data) => errorOf(data) !== undefined)).toHaveLength(1);
   });
 
+  test("what a backend says behind [DONE] is handed on, and [DONE] is not said twice", async () => {
+    const body = [...events, ": bye\n\n"];
+    backend.reset(eventStream(body, { betweenChunksMs: 3 }));
+    expect((await stream()).text).toBe(body.join(""));
+  });
+
+  test("a connection that stays open behind [DONE] does not keep the client waiting", async () => {
+    backend.reset(
+      eventStream([...events, ": never"], {
+        beforeChunk: (index) => (index === events.length ? new Promise(() => {}) : undefined),
+      }),
+    );
+    const controller = new AbortController();
+    try {
+      const response = await gateway.chat({ stream: true }, { signal: controller.signal });
+      const reading = await within("the client's stream ends", readSse(response), 4_000);
+      expect(reading.text).toBe(whole);
+    } finally {
+      controller.abort(); // so that a failure here does not fail the tests that count what is open
+    }
+    await gateway.waitUntilIdle();
+  });
+
+  test("keep-alive comments behind the finish do not make an answer incomplete", async () => {
+    const complete = [...chatEvents(["one"], { done: false }), ...Array.from({ length: 6 }, () => ": keep-alive\n\n")];
+    backend.reset(eventStream(complete, { betweenChunksMs: 3 }));
+    const reading = await stream();
+    expect(reading.data.some((data) => errorOf(data) !== undefined)).toBe(false);
+  });
+
+  test("one finished choice of two is not the end of an answer", async () => {
+    const half = [
+      sseEvent({
+        choices: [
+          { index: 0, delta: { content: "a" } },
+          { index: 1, delta: { content: "b" } },
+        ],
+      }),
+      sseEvent({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }),
+    ];
+    backend.reset(eventStream(half, { betweenChunksMs: 3 }));
+    expectBroken(await stream({ n: 2 }), half);
+  });
+
+  test("an error event that begins with other fields is handed on once as well", async () => {
+    const broken = [...events.slice(0, 2), sseEvent({ id: "x", error: { message: "out of memory" } })];
+    backend.reset(eventStream(broken, { betweenChunksMs: 3 }));
+    expect((await stream()).text).toBe(broken.join(""));
+  });
+
+  test("an error event followed by [DONE] is a failure of its backend", async () => {
+    const before = await gateway.backend("a");
+    const broken = [...events.slice(0, 2), sseEvent({ error: { message: "out of memory" } }), "data: [DONE]\n\n"];
+    backend.reset(eventStream(broken, { betweenChunksMs: 3 }));
+    expect((await stream()).text).toBe(broken.join(""));
+    expect((await gateway.backend("a")).failed_requests).toBe(before.failed_requests + 1);
+  });
+
   test("the gateway's error event has the standard shape with the request id", async () => {
     backend.reset(eventStream(events, { breakAfterBytes: firstLength + 10, betweenChunksMs: 5 }));
     const response = await gateway.chat({ stream: true }, { headers: { "X-Request-ID": "broken-1" } });

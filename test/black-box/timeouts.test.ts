@@ -3,6 +3,7 @@
 import { beforeAll, beforeEach, expect, test } from "bun:test";
 import { expectError } from "../support/expect-error.ts";
 import { chat, chatEvents, chatStream, failure } from "../support/openai-answers.ts";
+import { postBytes, RawConnection } from "../support/raw-http.ts";
 import { startSilentHost } from "../support/silent-host.ts";
 import { readSse } from "../support/sse-reader.ts";
 import { type Gateway, startGateway } from "../support/start-gateway.ts";
@@ -21,10 +22,14 @@ beforeAll(async () => {
       timeouts: {
         first_byte: "250ms",
         between_chunks: "250ms",
-        request: "1200ms",
-        models: { patient: { first_byte: "10s", between_chunks: "10s" }, hasty: { request: "200ms" } },
+        request: "10s",
+        models: {
+          endless: { request: "1200ms" },
+          patient: { first_byte: "10s", between_chunks: "10s" },
+          hasty: { request: "200ms" },
+        },
       },
-      backends: [{ name: "a", url: backend.url, models: ["m", "patient", "hasty"] }],
+      backends: [{ name: "a", url: backend.url, models: ["m", "patient", "hasty", "endless"] }],
     },
   });
 });
@@ -45,7 +50,8 @@ test("no byte within first_byte is 504, and the backend's connection is closed",
 test("a first_byte far below the connect timeout is kept", async () => {
   backend.reset({ hang: true });
   const startedMs = performance.now();
-  await expectError(await gateway.chat(), 504);
+  const error = await expectError(await gateway.chat(), 504);
+  expect(error.message).toContain("first_byte");
   const tookMs = performance.now() - startedMs;
   expect(tookMs).toBeGreaterThanOrEqual(240);
   expect(tookMs).toBeLessThan(2_000);
@@ -92,11 +98,27 @@ test("the time for the whole request ends a stream that never ends", async () =>
     ),
   );
   const startedMs = performance.now();
-  const reading = await readSse(await gateway.chat({ stream: true }));
+  const reading = await readSse(await gateway.chat({ stream: true, model: "endless" }));
   expect(performance.now() - startedMs).toBeGreaterThanOrEqual(1_000);
   expect(reading.data).not.toContain("[DONE]");
   expect(reading.data.at(-1)).toContain('"error"');
   await within("the connection closes", backend.lastRequest.closed);
+});
+
+test("a client that stops reading for good holds nothing beyond the time for the whole request", async () => {
+  backend.reset(chatStream(Array.from({ length: 2_000 }, () => "x".repeat(20_000))));
+  const connection = await RawConnection.open(gateway.port);
+  const body = { model: "endless", stream: true, messages: [{ role: "user", content: "hi" }] };
+  connection.write(postBytes("/v1/chat/completions", JSON.stringify(body)));
+  await waitFor("the stream begins", () => connection.received.length > 0);
+  connection.pause();
+  try {
+    await within("the backend's connection closes", backend.lastRequest.closed);
+    expect(backend.lastRequest.answerComplete).toBe(false);
+    await gateway.waitUntilIdle();
+  } finally {
+    connection.abort();
+  }
 });
 
 test("a model may have more patience, or less", async () => {

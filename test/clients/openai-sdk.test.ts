@@ -1,6 +1,6 @@
 // The official OpenAI SDK as a client of the running command, in front of scripted backends and the demo backend.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import OpenAI, {
   APIConnectionError,
   APIError,
@@ -13,7 +13,6 @@ import OpenAI, {
   RateLimitError,
 } from "openai";
 import type { ChatCompletionMessageParam, ChatCompletionTool } from "openai/resources/chat/completions";
-import { FakeBackend } from "../support/fake-backend.ts";
 import {
   chat,
   chatEvents,
@@ -25,16 +24,18 @@ import {
   html,
   sseEvent,
 } from "../support/openai-answers.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import type { Gateway } from "../support/start-gateway.ts";
+import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 
-const backend = new FakeBackend({ models: ["m", "org/model-1"] });
+const bed = createTestBed();
+const backend = bed.backend({ models: ["m", "org/model-1"] });
 const KEY = "sk-sekret-sdk-client";
 let gateway: Gateway;
 let client: OpenAI;
 
 beforeAll(async () => {
-  gateway = await startGateway({
+  gateway = await bed.gateway({
     config: {
       retry: { base_delay: "1ms", max_delay: "5ms" },
       api_keys: {
@@ -51,11 +52,6 @@ beforeAll(async () => {
     },
   });
   client = new OpenAI({ apiKey: KEY, baseURL: `${gateway.url}/v1`, maxRetries: 0 });
-});
-
-afterAll(async () => {
-  backend.stop();
-  await gateway.close();
 });
 
 beforeEach(() => backend.reset(chat("hello from the backend")));

@@ -25,8 +25,6 @@ export interface GatewayOptions {
   files?: Record<string, string>;
   /** Whether to wait until the health checks of all backends have had a result; default true. */
   awaitHealth?: boolean;
-  /** Secrets may be part of what is printed; only for tests that are about something else. */
-  allowSecrets?: boolean;
 }
 
 export interface BackendStatus {
@@ -62,10 +60,10 @@ export class GatewayProcess {
   readonly #process: Subprocess<"ignore", "pipe", "pipe">;
   readonly #outputRead: Promise<unknown>;
   readonly #killAtExit: () => void;
-  readonly #allowSecrets: boolean;
+  /** Whether a test has asked it to end. */
+  wasSignalled = false;
 
   constructor(options: GatewayOptions = {}) {
-    this.#allowSecrets = options.allowSecrets ?? false;
     this.folder = realpathSync(mkdtempSync(join(tmpdir(), "signalbox-test-")));
     mkdirSync(join(this.folder, "home"));
     const args = [...this.#writeFiles(options), ...(options.args ?? [])];
@@ -118,6 +116,7 @@ export class GatewayProcess {
   }
 
   kill(signal: NodeJS.Signals): void {
+    this.wasSignalled = true;
     this.#process.kill(signal);
   }
 
@@ -129,13 +128,15 @@ export class GatewayProcess {
     return { exitCode, stdout: this.stdout, stderr: this.stderr };
   }
 
-  /** Ends the process if it runs, removes its folder, and checks that nothing it printed holds a secret. */
+  /** Ends the process if it runs, removes its folder, and checks that what it printed holds no secret and no bug. */
   async close(): Promise<void> {
     if (!this.hasExited) this.kill("SIGKILL");
     await this.finished();
     rmSync(this.folder, { recursive: true, force: true });
     const leak = [...this.stdout.split("\n"), ...this.stderrLines].find((line) => line.includes(SECRET_MARK));
-    if (leak !== undefined && !this.#allowSecrets) throw new Error(`a secret was printed: ${leak}`);
+    if (leak !== undefined) throw new Error(`a secret was printed: ${leak}`);
+    const surprise = this.stderrLines.find((line) => /unexpected error|unhandled|panic/i.test(line));
+    if (surprise !== undefined) throw new Error(`the gateway met something it does not understand: ${surprise}`);
   }
 
   #writeFiles(options: GatewayOptions): string[] {
@@ -234,7 +235,9 @@ export class Gateway {
   }
 
   async close(): Promise<void> {
+    const endedByItself = this.process.hasExited && !this.process.wasSignalled;
     await this.process.close();
+    if (endedByItself) throw new Error(`the gateway ended by itself:\n${output(this.process)}`);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,6 @@
 // Backends and gateways of one test file: made when asked for, and all ended when the file is done, failed or not.
 
-import { afterAll } from "bun:test";
+import { afterAll, setDefaultTimeout } from "bun:test";
 import { FakeBackend, type FakeBackendOptions } from "./fake-backend.ts";
 import { type Gateway, type GatewayOptions, startGateway } from "./start-gateway.ts";
 
@@ -9,7 +9,14 @@ export interface TestBed {
   gateway(options?: GatewayOptions): Promise<Gateway>;
 }
 
+/**
+ * Longer than every deadline inside a test: the runner kills the processes of a test that times out, the gateway of the
+ * whole file among them, so that one late test would fail all that follow.
+ */
+const TEST_TIMEOUT_MS = 30_000;
+
 export function createTestBed(): TestBed {
+  setDefaultTimeout(TEST_TIMEOUT_MS);
   const backends: FakeBackend[] = [];
   const gateways: Gateway[] = [];
   afterAll(async () => {

@@ -1,0 +1,122 @@
+// Who may call: both modes, scopes, and the ways a key is presented.
+
+import { describe, expect, test } from "bun:test";
+import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import { type AccessControl, type Caller, createAccessControl, type Scope } from "./api-keys.ts";
+
+const READER = "reader-key-1234";
+const WRITER = "writer-key-1234";
+const DISABLED = "disabled-key-1234";
+
+const KEYS: NonNullable<ConfigDocument["api_keys"]>["keys"] = [
+  { key: READER, scopes: ["read"] },
+  { key: WRITER, id: "writer", user_id: "u", organization_id: "o" },
+  { key: DISABLED, enabled: false },
+];
+
+function accessOf(mode: "permissive" | "blocking", keys = KEYS): AccessControl {
+  return createAccessControl(documentSchema.parse({ api_keys: { mode, keys } }).api_keys);
+}
+
+function bearer(key: string): Headers {
+  return new Headers({ authorization: `Bearer ${key}` });
+}
+
+/** The caller, or the refusal as its parts. */
+function outcome(access: AccessControl, headers: Headers, scope: Scope = "write"): Caller | undefined | GatewayError {
+  try {
+    return access.authorize(headers, scope);
+  } catch (error) {
+    if (error instanceof GatewayError) return error;
+    throw error;
+  }
+}
+
+const UNAUTHORIZED = { status: 401, code: "invalid_api_key", headers: { "WWW-Authenticate": "Bearer" } };
+
+describe("blocking", () => {
+  const access = accessOf("blocking");
+
+  test("a known key is its caller", () => {
+    expect(outcome(access, bearer(WRITER))).toEqual({
+      keyId: "writer",
+      userId: "u",
+      organizationId: "o",
+      scopes: new Set<Scope>(["read", "write"]),
+    });
+  });
+
+  test("a key without a name is called by its position", () => {
+    expect(outcome(access, bearer(READER), "read")).toMatchObject({ keyId: "key-1" });
+  });
+
+  test("without a key, 401 says how to send one", () => {
+    const refusal = outcome(access, new Headers());
+    expect(refusal).toMatchObject(UNAUTHORIZED);
+    expect((refusal as GatewayError).message).toContain("Authorization: Bearer");
+  });
+
+  test.each([["unknown-key-1234"], [DISABLED], [WRITER.toUpperCase()], [`${WRITER}x`], [WRITER.slice(0, -1)]])(
+    "%s is refused, without being repeated",
+    (key) => {
+      const refusal = outcome(access, bearer(key));
+      expect(refusal).toMatchObject(UNAUTHORIZED);
+      expect((refusal as GatewayError).message).not.toContain(key);
+    },
+  );
+
+  test("a key without the scope is known, but not allowed", () => {
+    const refusal = outcome(access, bearer(READER), "write");
+    expect(refusal).toMatchObject({ status: 403, code: "insufficient_scope" });
+    expect((refusal as GatewayError).message).toContain("'write'");
+    expect((refusal as GatewayError).message).not.toContain(READER);
+    expect(outcome(access, bearer(WRITER), "admin")).toMatchObject({ status: 403 });
+  });
+
+  test("without any configured key everyone is refused", () => {
+    expect(outcome(accessOf("blocking", []), bearer(WRITER))).toMatchObject(UNAUTHORIZED);
+    expect(outcome(accessOf("blocking", []), new Headers())).toMatchObject(UNAUTHORIZED);
+  });
+});
+
+describe("permissive", () => {
+  const access = accessOf("permissive");
+
+  test("no key and unknown keys pass without a caller", () => {
+    for (const headers of [new Headers(), bearer("sk-placeholder"), bearer(DISABLED)]) {
+      expect(outcome(access, headers)).toBeUndefined();
+    }
+    expect(outcome(accessOf("permissive", []), bearer(WRITER))).toBeUndefined();
+  });
+
+  test("a known key is its caller, with its scopes", () => {
+    expect(outcome(access, bearer(WRITER))).toMatchObject({ keyId: "writer" });
+    expect(outcome(access, bearer(READER), "write")).toMatchObject({ status: 403 });
+  });
+});
+
+describe("presenting a key", () => {
+  const access = accessOf("blocking");
+  const accepted: [title: string, headers: Record<string, string>][] = [
+    ["a bearer token", { authorization: `Bearer ${WRITER}` }],
+    ["in any letter case", { Authorization: `bEARER ${WRITER}` }],
+    ["with spaces around it", { authorization: `Bearer   ${WRITER}  ` }],
+    ["as x-api-key", { "X-API-Key": WRITER }],
+    ["as x-api-key beside other credentials", { authorization: "Basic dTpw", "x-api-key": WRITER }],
+  ];
+  test.each(accepted)("%s", (_title, headers) => {
+    expect(outcome(access, new Headers(headers))).toMatchObject({ keyId: "writer" });
+  });
+
+  const refused: [title: string, headers: Record<string, string>][] = [
+    ["without the scheme", { authorization: WRITER }],
+    ["with another scheme", { authorization: `Basic ${WRITER}` }],
+    ["with more behind it", { authorization: `Bearer ${WRITER} more` }],
+    ["an unknown bearer token beside a known x-api-key", { authorization: "Bearer unknown", "x-api-key": WRITER }],
+    ["empty", { authorization: "Bearer ", "x-api-key": "" }],
+  ];
+  test.each(refused)("%s is refused", (_title, headers) => {
+    expect(outcome(access, new Headers(headers))).toMatchObject(UNAUTHORIZED);
+  });
+});

@@ -1,0 +1,158 @@
+// Bodies of clients over real connections: what is read, and how each kind of trouble is told.
+
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { RawConnection } from "../../test/support/raw-http.ts";
+import { waitFor } from "../../test/support/wait-for.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import { createDeadlines } from "../lib/deadlines.ts";
+import { type JsonBody, readJsonBody } from "./read-body.ts";
+
+const MAX_BYTES = 64 * 1024;
+const now = () => performance.now();
+const deadlines = createDeadlines(now);
+
+let server: Bun.Server<undefined>;
+let results: (JsonBody | Error)[] = [];
+let timeoutMs = 60_000;
+
+beforeAll(() => {
+  server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    async fetch(request) {
+      try {
+        results.push(await readJsonBody(request, { maxBytes: MAX_BYTES, timeoutMs }, deadlines, now));
+        return new Response("read");
+      } catch (error) {
+        results.push(error as Error);
+        const { status = 500, headers = {} } = error instanceof GatewayError ? error : {};
+        return new Response("refused", { status, headers });
+      }
+    },
+  });
+});
+afterAll(() => server.stop(true));
+afterEach(() => {
+  results = [];
+  timeoutMs = 60_000;
+  expect(deadlines.size).toBe(0);
+});
+
+type Body = string | Uint8Array<ArrayBuffer> | ReadableStream;
+
+async function post(body: Body, headers: Record<string, string> = {}): Promise<JsonBody | Error> {
+  await (await fetch(server.url, { method: "POST", body, headers })).text();
+  expect(results.length).toBe(1);
+  return results[0] as JsonBody | Error;
+}
+
+/** The same bytes with and without a length that is known beforehand. */
+const framings: [name: string, wrap: (bytes: Uint8Array<ArrayBuffer>) => Body][] = [
+  ["with a length", (bytes) => bytes],
+  [
+    "in chunks",
+    (bytes) =>
+      new ReadableStream({
+        start(controller) {
+          for (let at = 0; at < bytes.length; at += 1_000) controller.enqueue(bytes.slice(at, at + 1_000));
+          controller.close();
+        },
+      }),
+  ],
+];
+
+const encode = (text: string) => new TextEncoder().encode(text);
+
+for (const [name, wrap] of framings) {
+  describe(name, () => {
+    test("an object is read, and its bytes are kept as they came", async () => {
+      const bytes = encode(' { "a" : 1.0, "text": "Grüße 🚂" }\n');
+      const body = (await post(wrap(bytes))) as JsonBody;
+      expect(body.value).toEqual({ a: 1, text: "Grüße 🚂" });
+      expect(Buffer.from(body.bytes).equals(Buffer.from(bytes))).toBe(true);
+    });
+
+    test("the limit itself passes, one byte more is refused and the connection is not used again", async () => {
+      const exact = encode(JSON.stringify({ a: "x".repeat(MAX_BYTES - 8) }));
+      expect(exact.length).toBe(MAX_BYTES);
+      expect(await post(wrap(exact))).toMatchObject({ value: { a: expect.any(String) } });
+      results = [];
+      const error = await post(wrap(encode(JSON.stringify({ a: "x".repeat(MAX_BYTES - 7) }))));
+      expect(error).toMatchObject({ status: 413, type: "payload_too_large", headers: { Connection: "close" } });
+      expect((error as Error).message).toContain("0.0625 MiB");
+    });
+
+    const cases: [title: string, text: string, code: string, message: string][] = [
+      ["nothing", "", "invalid_json", "empty"],
+      ["cut JSON", '{"a":', "invalid_json", "not valid JSON"],
+      ["a form", "a=1&b=2", "invalid_json", "not valid JSON"],
+      ["two objects", "{}{}", "invalid_json", "not valid JSON"],
+      ["an array", "[1]", "invalid_value", "a JSON object, not an array"],
+      ["null", "null", "invalid_value", "a JSON object, not null"],
+      ["a string", '"x"', "invalid_value", "a JSON object, not a string"],
+      ["a number", "5", "invalid_value", "a JSON object, not a number"],
+    ];
+    test.each(cases)("%s is refused", async (_title, text, code, message) => {
+      const error = await post(wrap(encode(text)));
+      expect(error).toBeInstanceOf(GatewayError);
+      expect(error).toMatchObject({ status: 400, code });
+      expect((error as Error).message).toContain(message);
+    });
+
+    test("bytes that are no UTF-8 are refused", async () => {
+      const error = await post(wrap(Uint8Array.of(123, 255, 125)));
+      expect(error).toMatchObject({ status: 400, code: "invalid_json" });
+      expect((error as Error).message).toContain("not valid UTF-8");
+    });
+  });
+}
+
+test("a compressed body is told as such", async () => {
+  const error = await post(Bun.gzipSync(encode('{"a":1}')), { "content-encoding": "gzip" });
+  expect(error).toMatchObject({ status: 400, code: "invalid_json" });
+  expect((error as Error).message).toContain("Content-Encoding 'gzip'");
+});
+
+describe("clients that do not send it all", () => {
+  const heads: [name: string, head: string, part: string][] = [
+    ["with a length", "Content-Length: 100", '{"a":'],
+    ["in chunks", "Transfer-Encoding: chunked", '5\r\n{"a":\r\n'],
+  ];
+  for (const [name, head, part] of heads) {
+    test(`${name}: slow ones are refused when their time is over`, async () => {
+      timeoutMs = 100;
+      const connection = await RawConnection.open(server.port as number);
+      connection.write(`POST / HTTP/1.1\r\nHost: h\r\n${head}\r\n\r\n${part}`);
+      const response = await connection.response();
+      expect(response.status).toBe(408);
+      expect(response.headers.connection).toBe("close");
+      expect(results[0]).toMatchObject({ status: 408, type: "request_timeout" });
+      expect((results[0] as Error).message).toContain("100 ms");
+    });
+
+    test(`${name}: those that leave are settled at once`, async () => {
+      const connection = await RawConnection.open(server.port as number);
+      connection.write(`POST / HTTP/1.1\r\nHost: h\r\n${head}\r\n\r\n${part}`);
+      await waitFor("the body is awaited", () => deadlines.size === 1);
+      connection.abort();
+      await waitFor("the read has ended", () => results.length === 1);
+      expect(results[0]).toBeInstanceOf(Error);
+      await waitFor("the deadline is gone", () => deadlines.size === 0);
+    });
+  }
+
+  test("a length beyond the limit is refused before anything of the body came", async () => {
+    const connection = await RawConnection.open(server.port as number);
+    connection.write(`POST / HTTP/1.1\r\nHost: h\r\nContent-Length: ${MAX_BYTES + 1}\r\n\r\n`);
+    expect((await connection.response()).status).toBe(413);
+  });
+
+  test("endless chunks are refused at the limit, not after their end", async () => {
+    const connection = await RawConnection.open(server.port as number);
+    connection.write("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
+    const chunk = "x".repeat(32 * 1024);
+    for (let count = 0; count < 3; count++) connection.write(`${chunk.length.toString(16)}\r\n${chunk}\r\n`);
+    expect((await connection.response()).status).toBe(413);
+  });
+});

@@ -1,0 +1,55 @@
+// The self-contained executable that npm run build makes: it starts, answers and stops like the command from source.
+
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+let folder: string;
+let binary: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "signalbox-binary-"));
+  binary = join(folder, "signalbox");
+  const build = Bun.spawn([process.execPath, "scripts/build.ts", `--outfile=${binary}`], {
+    cwd: join(import.meta.dir, "../.."),
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  expect(await build.exited).toBe(0);
+}, 60_000);
+
+afterAll(() => rm(folder, { recursive: true }));
+
+/** Without the variable that bin/signalbox sets, so that the binary has to raise the limit itself. */
+function start(...words: string[]) {
+  const env = { PATH: process.env.PATH, HOME: folder, SIGNALBOX_SERVER__BIND_ADDRESS: "127.0.0.1:0" };
+  return Bun.spawn([binary, ...words], { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
+}
+
+test("options reach the program", async () => {
+  const child = start("--version");
+  expect(await new Response(child.stdout).text()).toMatch(/^signalbox \d+\.\d+\.\d+\n$/);
+  expect(await child.exited).toBe(0);
+});
+
+test("it serves chat from files it carries in itself, with the limit of exchanges raised, and drains on SIGTERM", async () => {
+  const child = start();
+  let banner = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of child.stdout) {
+    banner += decoder.decode(chunk);
+    if (banner.includes("curl ")) break;
+  }
+  const address = /http:\/\/127\.0\.0\.1:\d+/.exec(banner)?.[0];
+  const response = await fetch(`${address}/v1/chat/completions`, {
+    method: "POST",
+    body: JSON.stringify({ model: "demo", messages: [{ role: "user", content: "Hello!" }] }),
+  });
+  expect(response.status).toBe(200);
+  const environment = await Bun.file(`/proc/${child.pid}/environ`)
+    .text()
+    .catch(() => "BUN_CONFIG_MAX_HTTP_REQUESTS="); // only Linux shows it
+  expect(environment).toContain("BUN_CONFIG_MAX_HTTP_REQUESTS=");
+  child.kill("SIGTERM");
+  expect(await child.exited).toBe(0);
+});
