@@ -32,6 +32,11 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
+/** How far the highest figure lies above the lowest, as a part of the lowest. */
+export function spreadOf(values: readonly number[]): number {
+  return values.length < 2 ? 0 : Math.max(...values) / Math.min(...values) - 1;
+}
+
 export function loadRows(scenario: LoadScenario, results: Rounds<LoadResult>): Row[] {
   return scenario.metrics.map((metric) => {
     const rounds: Row["rounds"] = {};

@@ -1,0 +1,146 @@
+// The parts of a run and the rows of the table that each gives.
+
+import type { LoadResult } from "./load.ts";
+import { measureColdStarts, measureLoad, measureMemory, type Progress, runLoad } from "./measure.ts";
+import { loadRows, makeRow, type Row } from "./report.ts";
+import {
+  COLD_START_TARGET_SECONDS,
+  IDLE_MEMORY_TARGET_MEGABYTES,
+  LOAD_SCENARIOS,
+  type LoadScenario,
+  OPEN_STREAM_TARGET_KILOBYTES,
+  OPEN_STREAMS,
+  WARM_UP,
+} from "./scenarios.ts";
+import {
+  awaitFirstAnswer,
+  type Subject,
+  type SubjectName,
+  type Surroundings,
+  startSubject,
+  stopSubject,
+} from "./subjects.ts";
+
+const MEMORY = "memory";
+const COLD_START = "cold-start";
+
+export const PART_NAMES: readonly string[] = [...LOAD_SCENARIOS.map(({ name }) => name), MEMORY, COLD_START];
+
+export interface Run {
+  parts: ReadonlySet<string>;
+  quick: boolean;
+  rounds: number;
+  names: readonly SubjectName[];
+  surroundings: Surroundings;
+  progress: Progress;
+}
+
+/** Cold starts and memory come first, while nothing else of ours is running. */
+export async function runParts(run: Run): Promise<Row[]> {
+  const coldStarts = run.parts.has(COLD_START) ? await coldStartRows(run) : [];
+  const memory = run.parts.has(MEMORY) ? await memoryRows(run) : [];
+  const load = await loadPartRows(run);
+  return [...load, ...memory, ...coldStarts];
+}
+
+async function loadPartRows(run: Run): Promise<Row[]> {
+  const scenarios = LOAD_SCENARIOS.filter(({ name }) => run.parts.has(name));
+  if (scenarios.length === 0) return [];
+  const subjects = run.names.map((name) => startSubject(name, run.surroundings));
+  for (const subject of subjects) await awaitFirstAnswer(subject);
+  for (const subject of subjects) await runLoad(WARM_UP, subject);
+
+  const rows: Row[] = [];
+  const highest: Row["rounds"] = {};
+  for (const scenario of scenarios) {
+    const results = await withOwnGateway(scenario, subjects, run.surroundings, (taking) =>
+      measureLoad(run.quick ? shorten(scenario) : scenario, taking, run.rounds, run.progress),
+    );
+    rows.push(...loadRows(scenario, results));
+    for (const [name, figures] of results) {
+      if (name !== "direct") highest[name] = [Math.max(...(highest[name] ?? []), highestMegabytes(figures))];
+    }
+  }
+  for (const subject of subjects) await stopSubject(subject);
+  const section = "memory (RSS) under the loads above";
+  return [...rows, makeRow({ section, title: "highest", unit: "MB", digits: 1, show: "value", rounds: highest })];
+}
+
+function highestMegabytes(results: readonly LoadResult[]): number {
+  return Math.max(...results.map(({ residentBytes }) => residentBytes.highest)) / 1e6;
+}
+
+/** A scenario with settings of its own is measured on a gateway of its own. */
+async function withOwnGateway<Result>(
+  { gatewaySettings }: LoadScenario,
+  subjects: readonly Subject[],
+  surroundings: Surroundings,
+  measure: (subjects: readonly Subject[]) => Promise<Result>,
+): Promise<Result> {
+  if (!gatewaySettings) return measure(subjects);
+  const own = startSubject("signalbox", surroundings, gatewaySettings);
+  await awaitFirstAnswer(own);
+  await runLoad(WARM_UP, own);
+  const result = await measure(subjects.map((subject) => (subject.name === own.name ? own : subject)));
+  await stopSubject(own);
+  return result;
+}
+
+/** The same scenario with half the measuring time. */
+function shorten(scenario: LoadScenario): LoadScenario {
+  return { ...scenario, job: { ...scenario.job, measureMs: scenario.job.measureMs / 2 } };
+}
+
+async function memoryRows({ names, surroundings, progress }: Run): Promise<Row[]> {
+  const idle: Row["rounds"] = {};
+  const perStream: Row["rounds"] = {};
+  const perChunk: Row["rounds"] = {};
+  for (const name of names) {
+    if (name === "direct") continue;
+    const memory = await measureMemory(name, surroundings, progress);
+    idle[name] = [memory.idleBytes / 1e6];
+    perStream[name] = [memory.openStreamBytes / 1000];
+    perChunk[name] = [memory.cpuPerChunkMicroseconds];
+  }
+  const common = {
+    section: `memory (RSS) of a fresh process, then with ${OPEN_STREAMS} open streams, one chunk every 0.5 s each`,
+    show: "value",
+    digits: 1,
+  } as const;
+  return [
+    makeRow({
+      ...common,
+      title: "idle after the first answer",
+      unit: "MB",
+      rounds: idle,
+      target: { of: "value", limit: IDLE_MEMORY_TARGET_MEGABYTES },
+    }),
+    makeRow({
+      ...common,
+      title: "per open stream",
+      unit: "KB",
+      rounds: perStream,
+      target: { of: "value", limit: OPEN_STREAM_TARGET_KILOBYTES },
+    }),
+    makeRow({ ...common, title: "CPU per slow chunk", unit: "µs", rounds: perChunk }),
+  ];
+}
+
+async function coldStartRows({ quick, surroundings, progress }: Run): Promise<Row[]> {
+  const seconds = await measureColdStarts(surroundings, quick ? 3 : 5, progress);
+  const common = {
+    section: "cold start: from the command to the first chat answer",
+    unit: "s",
+    digits: 3,
+    show: "value",
+    target: { of: "value", limit: COLD_START_TARGET_SECONDS },
+  } as const;
+  return [
+    makeRow({ ...common, title: "zero configuration", rounds: { signalbox: seconds.zeroConfigurationSeconds } }),
+    makeRow({
+      ...common,
+      title: "configuration file",
+      rounds: { bare: seconds.bareSeconds, signalbox: seconds.configurationFileSeconds },
+    }),
+  ];
+}
