@@ -23,8 +23,10 @@ export interface BackendCounters {
   inFlight: number;
   totalRequests: number;
   failedRequests: number;
-  /** Moving average of the time to the first byte; undefined before the first answer. */
+  /** Moving average of the time to the first byte, failures included; undefined before the first attempt has ended. */
   latencyMs: number | undefined;
+  /** Clock milliseconds of the newest measurement. */
+  latencyAtMs: number;
 }
 
 export function toBackend(settings: BackendSettings): Backend {
@@ -82,5 +84,5 @@ export function credentialHeader(backend: Backend, forOperation: boolean): [name
 }
 
 export function newCounters(): BackendCounters {
-  return { inFlight: 0, totalRequests: 0, failedRequests: 0, latencyMs: undefined };
+  return { inFlight: 0, totalRequests: 0, failedRequests: 0, latencyMs: undefined, latencyAtMs: 0 };
 }

@@ -84,7 +84,7 @@ const FAILURES: Readonly<Record<string, string>> = {
   Malformed_HTTP_Response: "the answer is not HTTP",
 };
 
-const CERTIFICATE_CODE = /CERT|SELF_SIGNED|ISSUER|ALTNAME|SIGNATURE/;
+export const CERTIFICATE_CODE = /CERT|SELF_SIGNED|ISSUER|ALTNAME|SIGNATURE/;
 
 /** What went wrong, in words. Only codes are used: the runtime's messages may quote addresses and header values. */
 export function failureText(error: unknown): string {

@@ -1,4 +1,4 @@
-// Exponential backoff with full or no jitter.
+// Exponential backoff, with or without jitter.
 
 export interface BackoffPolicy {
   baseDelayMs: number;

@@ -50,7 +50,7 @@ export function createDeadlines(now: () => number = () => performance.now()): De
       if (entry.deadlineMs <= nowMs) passed.push(entry);
     }
     for (const entry of passed) {
-      if (entry.nextDeadline === undefined) continue; // removed meanwhile
+      if (entry.nextDeadline === undefined || entry.deadlineMs > nowMs) continue; // removed or moved meanwhile
       remove(entry);
       entry.expire();
     }

@@ -18,14 +18,14 @@ function outputToFile() {
   const path = join(folder, `log-${++files}`);
   const descriptor = openSync(path, "w");
   descriptors.push(descriptor);
-  return { output: batchedOutput(descriptor), written: () => readFileSync(path, "utf8") };
+  return { output: batchedOutput(descriptor, (count) => `${count} lost\n`), written: () => readFileSync(path, "utf8") };
 }
 
 /** A program that logs to its standard error, run by a shell command in which $PROGRAM stands for it. */
 function runProgram(program: string, command = "$PROGRAM") {
   const script = `
     import { batchedOutput } from ${JSON.stringify(join(import.meta.dir, "batched-output.ts"))};
-    const output = batchedOutput(2);
+    const output = batchedOutput(2, (count) => count + " lost\\n");
     ${program}`;
   const path = join(folder, `program-${++files}.ts`);
   return Bun.write(path, script).then(() => {

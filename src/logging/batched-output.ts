@@ -1,14 +1,19 @@
-// Log lines leave in batches: one system call per line would cost a busy gateway a tenth of its time.
+// Log lines leave in batches: one system call per line would cost a busy gateway a tenth of its time. A reader that has
+// stalled never holds the gateway up: lines wait for it up to a bound, and are counted when they are dropped.
 
-import { writeSync } from "node:fs";
+import { constants, fstatSync, openSync, writeSync } from "node:fs";
 
 const FLUSH_INTERVAL_MS = 100;
 const FLUSH_LENGTH = 16 * 1024;
+/** Characters that wait for a slow reader at most. */
+const MAX_WAITING_LENGTH = 1024 * 1024;
+/** How long the end of the process waits for a slow reader. */
+const EXIT_WAIT_MS = 100;
 
 export interface BatchedOutput {
   /** Called by the logger with one whole line. */
   write(line: string): void;
-  /** Writes at once what has gathered. */
+  /** Writes at once what has gathered, as far as the reader takes it. */
   flush(): void;
 }
 
@@ -16,42 +21,64 @@ export interface BatchedOutput {
  * Lines wait at most a tenth of a second. Whoever ends the process must let its exit handlers run: they flush; a kill
  * that cannot be caught loses the last tenth of a second.
  */
-export function batchedOutput(fileDescriptor: number): BatchedOutput {
+export function batchedOutput(fileDescriptor: number, lostLines: (count: number) => string): BatchedOutput {
+  const target = nonBlocking(fileDescriptor);
   let gathered = "";
+  /** The rest of a batch of which the reader has taken a part. */
+  let unsent: Uint8Array = new Uint8Array(0);
+  let lost = 0;
   let timer: Timer | undefined;
+
+  /** True when everything has left. */
+  function send(): boolean {
+    for (;;) {
+      if (unsent.length === 0) {
+        if (lost > 0) {
+          gathered += lostLines(lost);
+          lost = 0;
+        }
+        if (gathered === "") return true;
+        unsent = new TextEncoder().encode(gathered);
+        gathered = "";
+      }
+      try {
+        unsent = unsent.subarray(writeSync(target, unsent));
+      } catch (error) {
+        if ((error as { code?: string }).code === "EAGAIN") return false;
+        unsent = new Uint8Array(0); // the reader has gone; that must not end the gateway
+      }
+    }
+  }
 
   function flush(): void {
     clearTimeout(timer);
-    timer = undefined;
-    const text = gathered;
-    gathered = "";
-    if (text !== "") writeAll(fileDescriptor, text);
+    timer = send() ? undefined : setTimeout(flush, FLUSH_INTERVAL_MS);
   }
 
-  process.on("exit", flush);
+  process.on("exit", () => {
+    const endMs = performance.now() + EXIT_WAIT_MS;
+    while (!send() && performance.now() < endMs) Bun.sleepSync(5);
+  });
   return {
     write(line) {
+      if (gathered.length + line.length > MAX_WAITING_LENGTH) {
+        lost++;
+        return;
+      }
       gathered += line;
-      if (gathered.length >= FLUSH_LENGTH) flush();
+      if (gathered.length >= FLUSH_LENGTH && unsent.length === 0) flush();
       else timer ??= setTimeout(flush, FLUSH_INTERVAL_MS);
     },
     flush,
   };
 }
 
-/** A pipe may take a part only, or nothing for the moment; a reader that has gone away must not end the gateway. */
-function writeAll(fileDescriptor: number, text: string): void {
-  let rest: Uint8Array = new TextEncoder().encode(text);
-  let refusals = 0;
-  while (rest.length > 0) {
-    try {
-      rest = rest.subarray(writeSync(fileDescriptor, rest));
-      refusals = 0;
-    } catch (error) {
-      const code = (error as { code?: string }).code;
-      // A reader that has fallen behind is waited for shortly; a log that nobody reads is not worth a stopped gateway.
-      if (code !== "EAGAIN" || ++refusals > 50) return;
-      Bun.sleepSync(1);
-    }
+/** A pipe is opened once more for this process alone: the mode of the inherited one is shared with other processes. */
+function nonBlocking(fileDescriptor: number): number {
+  try {
+    if (!fstatSync(fileDescriptor).isFIFO()) return fileDescriptor;
+    return openSync(`/proc/self/fd/${fileDescriptor}`, constants.O_WRONLY | constants.O_NONBLOCK);
+  } catch {
+    return fileDescriptor; // not Linux
   }
 }

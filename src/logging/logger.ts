@@ -11,7 +11,11 @@ const STANDARD_ERROR = 2;
 
 /** Warnings and errors are written at once, everything else within a tenth of a second. */
 export function createLogger(settings: Settings["logging"]): Logger {
-  const output = batchedOutput(STANDARD_ERROR);
+  const output = batchedOutput(
+    STANDARD_ERROR,
+    (count) =>
+      `${JSON.stringify({ level: "warn", msg: `${count} log lines were dropped: their reader was too slow` })}\n`,
+  );
   const format = settings.format === "json" ? undefined : readable(settings.format === "pretty");
   const destination = {
     // pino leaves the level of each line here for streams that ask for it.

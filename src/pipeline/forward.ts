@@ -50,6 +50,7 @@ export function createForwarder({ watch, strategy, sender, log, now, random }: F
     const query: SelectionQuery = {
       sessionKey: () => request.affinity ?? context.caller?.keyId ?? context.peerAddress() ?? context.id,
       random,
+      nowMs: now(),
     };
     // The board is read anew for every attempt: a backend that has gone down since is not asked again.
     return selectBackend(watch.board.candidates(request.model), request.operation, tried, strategy, query);
@@ -96,12 +97,13 @@ export function createForwarder({ watch, strategy, sender, log, now, random }: F
         const { failure } = outcome;
         const { name } = entry.backend;
         record.failure = failureLabel(failure);
-        if (failure.kind === "connect" || failure.kind === "reset") watch.suspect(name);
+        const notConnected = failure.kind === "connect" || (failure.kind === "timeout" && failure.phase === "connect");
+        if (notConnected || failure.kind === "reset") watch.suspect(name);
 
         tried = (tried ?? new Set()).add(name);
         const next = choose(context, request, tried);
         const untriedLeft = next !== undefined && !tried.has(next.backend.name);
-        if (failure.kind !== "connect" || !untriedLeft) counted++;
+        if (!notConnected || !untriedLeft) counted++;
         const retry = retrySettingsFor(entry, settings.retry);
         const decision = decideRetry({ failure, attempts: counted, untriedLeft, retry, random });
         if (next === undefined || !decision.again || now() + decision.waitMs >= timeouts.requestDeadlineMs) {

@@ -17,7 +17,7 @@ function entryOf(name: string, more: Partial<BackendInput> = {}, available = tru
   return { backend, health: available ? "ready" : "unhealthy", available, counters: newCounters() };
 }
 
-const query = { sessionKey: () => "session", random: Math.random };
+const query = { sessionKey: () => "session", random: Math.random, nowMs: 0 };
 
 function boardOf(entries: readonly BackendEntry[]): BackendBoard {
   const serving = (model: string) => entries.filter((entry) => entry.backend.configuredModels?.includes(model));

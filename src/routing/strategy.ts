@@ -6,6 +6,8 @@ export interface SelectionQuery {
   /** Requests with the same key should meet the same backend; only asked for by strategies that need it. */
   sessionKey(): string;
   random(): number;
+  /** Clock milliseconds. */
+  nowMs: number;
 }
 
 export interface SelectionStrategy {

@@ -31,6 +31,7 @@ export async function listen(bindAddress: string, baseDir: string, fetch: FetchH
       idleTimeout: "unix" in target ? 0 : IDLE_TIMEOUT_SECONDS,
       maxRequestBodySize: RUNTIME_BODY_LIMIT,
       development: false,
+      reusePort: false, // else two gateways would share a port in silence
       fetch,
     } as Bun.Serve.Options<undefined>) as Server;
     const address = "unix" in target ? `unix:${target.unix}` : `${formatHost(target.hostname)}:${server.port}`;

@@ -119,9 +119,9 @@ describe("ids of clients", () => {
 describe("what a backend is told", () => {
   test("the id under every name", () => {
     expect(propagated(resolve({ "x-request-id": "r" }))).toEqual({
-      "X-Request-ID": "r",
-      "X-Trace-ID": "r",
-      "X-Correlation-ID": "r",
+      "x-request-id": "r",
+      "x-trace-id": "r",
+      "x-correlation-id": "r",
     });
   });
 
@@ -153,7 +153,7 @@ describe("what a backend is told", () => {
 
   test("without W3C the id only; switched off, nothing", () => {
     const trace = resolve({});
-    expect(propagated(trace, { w3c_trace_context: false })).toMatchObject({ "X-Request-ID": NEW_ID });
+    expect(propagated(trace, { w3c_trace_context: false })).toMatchObject({ "x-request-id": NEW_ID });
     expect(propagated(trace, { w3c_trace_context: false }).traceparent).toBeUndefined();
     expect(propagated(trace, { enabled: false })).toEqual({});
   });

@@ -10,7 +10,8 @@ export interface TraceContext {
   tracestate: string | undefined;
 }
 
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$/;
+/** Version 00 has exactly four fields; later versions may have more. */
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:$|(?<!^00.*)-)/;
 /** What a client's id may look like; anything else could break a header or a log line and is replaced. */
 const SAFE_ID = /^[\w.:+/=@-]{1,128}$/;
 /** Long enough for the 512 characters that the standard asks to carry at least. */
@@ -44,7 +45,10 @@ function safeId(value: string | null): string | undefined {
 /** Adds the id to the headers of a request to a backend; retries of one request carry the same id. */
 export function propagateTrace(trace: TraceContext, tracing: Settings["tracing"], into: Record<string, string>): void {
   if (!tracing.enabled) return;
-  writeIds(trace, tracing, into);
+  // In lower case, so that a header of the same name that an operator has set for a backend replaces it.
+  into[tracing.headers.request_id.toLowerCase()] = trace.id;
+  into[tracing.headers.trace_id.toLowerCase()] = trace.id;
+  into[tracing.headers.correlation_id.toLowerCase()] = trace.id;
   if (!tracing.w3c_trace_context) return;
   const traceparent = trace.traceparent ?? newTraceparent(trace.id);
   if (traceparent !== undefined) into.traceparent = traceparent;

@@ -1,5 +1,7 @@
 // How an attempt at a backend can fail, and which failures may be retried (specification, Errors, "Retry behaviour").
 
+import { CERTIFICATE_CODE } from "../backends/exchange.ts";
+
 export type UpstreamFailure =
   /** No connection stood: the request cannot have reached the model. */
   | { kind: "connect"; message: string }
@@ -56,6 +58,8 @@ const CONNECT_CODES: ReadonlySet<string> = new Set([
   "ENETUNREACH",
   "EADDRNOTAVAIL",
   "ENOENT",
+  "EACCES",
+  "EPROTO", // TLS spoken to a port that does not
   "FailedToOpenSocket",
   "ConnectionRefused",
 ]);
@@ -63,7 +67,7 @@ const CONNECT_CODES: ReadonlySet<string> = new Set([
 /** The failure behind what fetch or a body read threw. */
 export function toFailure(error: unknown, backendName: string): UpstreamFailure {
   const code = errorCode(error);
-  if (CONNECT_CODES.has(code) || /certificate|tls|ssl/i.test(code)) {
+  if (CONNECT_CODES.has(code) || CERTIFICATE_CODE.test(code)) {
     return { kind: "connect", message: `Could not connect to backend '${backendName}' (${code}).` };
   }
   return {

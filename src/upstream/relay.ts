@@ -82,7 +82,9 @@ async function pump(
       if (events === undefined) exchange.chunkReceived();
     }
   } catch (error) {
-    return ending.verdict() === "done" ? undefined : streamFailure(error, exchange);
+    const verdict = ending.verdict();
+    if (verdict === "done") return undefined;
+    return verdict === "reported" ? { kind: "told-in-stream" } : streamFailure(error, exchange);
   }
   const rest = framer.rest();
   // The last event may lack only the empty line behind it.

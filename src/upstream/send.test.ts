@@ -177,7 +177,7 @@ describe("an answer that is no success", () => {
     expect(outcome.failure).toMatchObject({ status: 429, retryAfterMs: 7_000 });
     expect(outcome.failure.headers).toEqual({ "retry-after": "7", "x-ratelimit-reset-requests": "7s" });
     expect(new TextDecoder().decode(outcome.failure.body)).toBe(failure(429).body as string);
-    expect(entry.counters).toMatchObject({ failedRequests: 1, latencyMs: undefined });
+    expect(entry.counters).toMatchObject({ failedRequests: 1, latencyMs: 10_000 });
   });
 
   test.each([

@@ -1,6 +1,6 @@
 // One attempt at one backend: send the request, read its answer up to the point where the client may see it.
 
-import { operationPath } from "../backends/backend.ts";
+import { type BackendCounters, operationPath } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
@@ -34,6 +34,8 @@ export interface Sender {
 
 /** Weight of the newest measurement in a backend's average time to the first byte. */
 const LATENCY_SMOOTHING = 0.2;
+/** What a failure counts as: a backend that refuses quickly must not pass for a fast one. */
+const FAILURE_LATENCY_MS = 10_000;
 
 export function createSender(transport: Transport, environment: ExchangeEnvironment): Sender {
   return {
@@ -53,26 +55,23 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
         const latencyMs = environment.now() - exchange.startedAtMs;
         exchange.headReceived();
         if (response.status !== 200) {
-          return failed(entry, await readRefusal(response, exchange));
+          return failed(entry, environment.now(), await readRefusal(response, exchange));
         }
-        counters.latencyMs =
-          counters.latencyMs === undefined
-            ? latencyMs
-            : counters.latencyMs + (latencyMs - counters.latencyMs) * LATENCY_SMOOTHING;
+        observeLatency(counters, latencyMs, environment.now());
         const headers: Record<string, string> = {};
         forwardedResponseHeaders(backend, response.headers, headers);
         if (request.stream) {
           const answer = await openStream(response, exchange);
-          if (!answer.ok) return failed(entry, answer.failure);
+          if (!answer.ok) return failed(entry, environment.now(), answer.failure);
           open = true;
           return { ok: true, kind: "stream", stream: answer.value, exchange, headers };
         }
         const answer = await readPlain(response, exchange);
-        if (!answer.ok) return failed(entry, answer.failure);
+        if (!answer.ok) return failed(entry, environment.now(), answer.failure);
         const contentType = response.headers.get("content-type") ?? "application/json";
         return { ok: true, kind: "plain", body: answer.value, contentType, headers };
       } catch (error) {
-        return failed(entry, exchange.failureOf(error));
+        return failed(entry, environment.now(), exchange.failureOf(error));
       } finally {
         if (!open) exchange.release();
       }
@@ -80,14 +79,24 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
   };
 }
 
-function failed(entry: BackendEntry, failure: UpstreamFailure): AttemptOutcome {
+function observeLatency(counters: BackendCounters, latencyMs: number, nowMs: number): void {
+  const { latencyMs: average = latencyMs } = counters;
+  counters.latencyMs = average + (latencyMs - average) * LATENCY_SMOOTHING;
+  counters.latencyAtMs = nowMs;
+}
+
+function failed(entry: BackendEntry, nowMs: number, failure: UpstreamFailure): AttemptOutcome {
+  if (isBackendsFault(failure)) observeLatency(entry.counters, FAILURE_LATENCY_MS, nowMs);
   countFailure(entry, failure);
   return { ok: false, failure };
 }
 
-/** A client that leaves, or that is told of its own mistake, is no failure of the backend. */
 export function countFailure(entry: BackendEntry, failure: UpstreamFailure): void {
-  const clientsOwn =
-    failure.kind === "aborted" || (failure.kind === "status" && failure.status < 500 && failure.status !== 429);
-  if (!clientsOwn) entry.counters.failedRequests++;
+  if (isBackendsFault(failure)) entry.counters.failedRequests++;
+}
+
+/** A client that leaves, or that is told of its own mistake, is no failure of the backend. */
+function isBackendsFault(failure: UpstreamFailure): boolean {
+  if (failure.kind === "status") return failure.status >= 500 || failure.status === 429;
+  return failure.kind !== "aborted";
 }

@@ -22,7 +22,9 @@ export const retrySection = defineSection({
   schema: z.strictObject({
     max_attempts: maxAttempts.default(3).describe("The first attempt counts."),
     base_delay: duration().prefault("100ms").describe("Wait after the first failure."),
-    max_delay: positiveDuration().prefault("10s").describe("Longest wait; a longer Retry-After is not waited for."),
+    max_delay: positiveDuration()
+      .prefault("10s")
+      .describe("Longest wait, also where Retry-After asks for a longer one."),
     backoff_multiplier: multiplier.default(2).describe("Growth of the wait per failure."),
     jitter: z.boolean().default(true).describe("Spread each wait over its upper half."),
   }),

@@ -1,60 +1,46 @@
 // ConsistentHash: the same session meets the same backend, and a backend that leaves moves only its own sessions.
+// Weighted rendezvous hashing: every backend draws a lot for the session, the best lot wins. A lot depends on nothing
+// but the session and its own backend, so that no other backend's coming or going changes it.
 
 import type { BackendEntry } from "../../backends/board.ts";
 import type { SelectionStrategy } from "../strategy.ts";
 
-/** Points on the ring per backend of average weight: enough for shares within about a tenth of the ideal. */
-const POINTS_PER_BACKEND = 128;
-
-interface Ring {
-  points: Uint32Array;
-  owners: Uint16Array | Uint32Array;
-}
-
 export function consistentHash(): SelectionStrategy {
-  const rings = new WeakMap<readonly BackendEntry[], Ring>();
+  const seeds = new WeakMap<readonly BackendEntry[], Uint32Array>();
   return {
     select(candidates, allowed, query) {
-      if (candidates.length === 0) return undefined;
-      let ring = rings.get(candidates);
-      if (ring === undefined) {
-        ring = buildRing(candidates);
-        rings.set(candidates, ring);
+      let seed = seeds.get(candidates);
+      if (seed === undefined) {
+        seed = Uint32Array.from(candidates, (entry) => Bun.hash.xxHash32(entry.backend.name));
+        seeds.set(candidates, seed);
       }
-      const { points, owners } = ring;
-      const start = firstAtOrAfter(points, hash(query.sessionKey()));
-      for (let step = 0; step < points.length; step++) {
-        const entry = candidates[owners[(start + step) % points.length] as number] as BackendEntry;
-        if (allowed(entry)) return entry;
+      const session = Bun.hash.xxHash32(query.sessionKey());
+      let best: BackendEntry | undefined;
+      let bestLot = Number.NEGATIVE_INFINITY;
+      for (let index = 0; index < candidates.length; index++) {
+        const entry = candidates[index] as BackendEntry;
+        if (!allowed(entry)) continue;
+        const lot = drawLot(session, seed[index] as number, Math.max(entry.backend.weight, 1));
+        if (lot > bestLot) {
+          best = entry;
+          bestLot = lot;
+        }
       }
-      return undefined;
+      return best;
     },
   };
 }
 
-function buildRing(candidates: readonly BackendEntry[]): Ring {
-  const weights = candidates.map((entry) => Math.max(entry.backend.weight, 1));
-  const average = weights.reduce((sum, weight) => sum + weight, 0) / weights.length;
-  const placed: { point: number; owner: number }[] = [];
-  candidates.forEach((entry, owner) => {
-    const count = Math.max(1, Math.round((POINTS_PER_BACKEND * (weights[owner] as number)) / average));
-    for (let index = 0; index < count; index++) placed.push({ point: hash(`${entry.backend.name}#${index}`), owner });
-  });
-  placed.sort((a, b) => a.point - b.point);
-  return { points: Uint32Array.from(placed, (p) => p.point), owners: Uint32Array.from(placed, (p) => p.owner) };
+/** Higher is better; over all sessions each backend wins in proportion to its weight. */
+function drawLot(session: number, seed: number, weight: number): number {
+  const uniform = (mix(session ^ Math.imul(seed, 0x9e3779b1)) + 0.5) / 0x1_0000_0000;
+  return weight / -Math.log(uniform);
 }
 
-function hash(text: string): number {
-  return Bun.hash.xxHash32(text);
-}
-
-function firstAtOrAfter(points: Uint32Array, target: number): number {
-  let low = 0;
-  let high = points.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((points[middle] as number) < target) low = middle + 1;
-    else high = middle;
-  }
-  return low === points.length ? 0 : low;
+/** Spreads the bits of a 32-bit number evenly. */
+function mix(value: number): number {
+  let bits = value;
+  bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
+  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
+  return (bits ^ (bits >>> 16)) >>> 0;
 }

@@ -3,17 +3,20 @@
 import type { BackendEntry } from "../../backends/board.ts";
 import type { SelectionStrategy } from "../strategy.ts";
 
+/** After this time a measurement counts half, so that a backend that was slow once is tried again. */
+const HALF_LIFE_MS = 60_000;
+/** What a backend without a measurement counts as while its first requests are open. */
+const UNKNOWN_LATENCY_MS = 1_000;
+
 export function leastLatency(): SelectionStrategy {
   return {
-    select(candidates, allowed, { random }) {
+    select(candidates, allowed, { random, nowMs }) {
       let best: BackendEntry | undefined;
       let bestScore = Number.POSITIVE_INFINITY;
       let ties = 0;
       for (const entry of candidates) {
         if (!allowed(entry)) continue;
-        const { latencyMs, inFlight } = entry.counters;
-        // A backend without a measurement is tried first; open requests count, so that the fastest is not drowned.
-        const score = (latencyMs ?? 0) * (inFlight + 1) + inFlight * 1e-6;
+        const score = expectedLatency(entry, nowMs);
         if (score < bestScore) {
           best = entry;
           bestScore = score;
@@ -25,4 +28,11 @@ export function leastLatency(): SelectionStrategy {
       return best;
     },
   };
+}
+
+/** Open requests count, so that the fastest is not drowned; a backend that was never measured is tried first. */
+function expectedLatency({ counters }: BackendEntry, nowMs: number): number {
+  const { latencyMs, latencyAtMs, inFlight } = counters;
+  if (latencyMs === undefined) return UNKNOWN_LATENCY_MS * inFlight;
+  return latencyMs * 2 ** (-(nowMs - latencyAtMs) / HALF_LIFE_MS) * (inFlight + 1);
 }

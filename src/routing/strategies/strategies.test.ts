@@ -35,7 +35,7 @@ function seededRandom(seed: number): () => number {
 }
 
 function queryOf(key = "session", random: () => number = seededRandom(1)): SelectionQuery {
-  return { sessionKey: () => key, random };
+  return { sessionKey: () => key, random, nowMs: 0 };
 }
 
 const everyone = () => true;
@@ -201,6 +201,18 @@ describe("Random", () => {
 });
 
 describe("LeastLatency", () => {
+  test("a slow measurement fades, so that a backend that was slow once is tried again", () => {
+    const entries = entriesOf({ slow: 1, steady: 1 });
+    Object.assign((entries[0] as BackendEntry).counters, { latencyMs: 900, latencyAtMs: 0 });
+    Object.assign((entries[1] as BackendEntry).counters, { latencyMs: 100, latencyAtMs: 0 });
+    const chosenAt = (nowMs: number) => {
+      Object.assign((entries[1] as BackendEntry).counters, { latencyAtMs: nowMs });
+      return nameOf(createStrategy("LeastLatency").select(entries, everyone, { ...queryOf(), nowMs }));
+    };
+    expect(chosenAt(0)).toBe("steady");
+    expect(chosenAt(600_000)).toBe("slow");
+  });
+
   function measured(values: Record<string, [latencyMs: number | undefined, inFlight: number]>): BackendEntry[] {
     return Object.entries(values).map(([name, [latencyMs, inFlight]]) => {
       const entry = entryOf(name);

@@ -1,0 +1,107 @@
+// Changes single members of a JSON object in its own bytes, so that all else stays as it was written: spacing, order,
+// and numbers that JavaScript cannot hold.
+
+const QUOTE = 34;
+const BACKSLASH = 92;
+const COMMA = 44;
+const COLON = 58;
+const OPEN_BRACKET = 91;
+const CLOSE_BRACKET = 93;
+const OPEN_BRACE = 123;
+const CLOSE_BRACE = 125;
+
+const decoder = new TextDecoder();
+const encoder = new TextEncoder();
+
+interface Member {
+  key: string;
+  valueStart: number;
+  valueEnd: number;
+}
+
+/**
+ * The object with the given top-level members set to new values (JSON values, serialised here). A member that is written
+ * twice is changed twice; one that is missing is added at the end. The bytes must be a valid JSON object.
+ */
+export function withMembers(bytes: Uint8Array, changes: Readonly<Record<string, unknown>>): Uint8Array {
+  const members = topLevelMembers(bytes);
+  const pieces: Uint8Array[] = [];
+  const missing = new Set(Object.keys(changes));
+  let copied = 0;
+  for (const { key, valueStart, valueEnd } of members) {
+    if (!Object.hasOwn(changes, key)) continue;
+    missing.delete(key);
+    pieces.push(bytes.subarray(copied, valueStart), encoder.encode(JSON.stringify(changes[key])));
+    copied = valueEnd;
+  }
+  if (missing.size > 0) {
+    const end = bytes.lastIndexOf(CLOSE_BRACE);
+    const added = [...missing].map((key) => `${JSON.stringify(key)}:${JSON.stringify(changes[key])}`).join(",");
+    pieces.push(bytes.subarray(copied, end), encoder.encode((members.length > 0 ? "," : "") + added));
+    copied = end;
+  }
+  pieces.push(bytes.subarray(copied));
+  return Buffer.concat(pieces);
+}
+
+/** Where the values of the outermost object stand. */
+function topLevelMembers(bytes: Uint8Array): Member[] {
+  const members: Member[] = [];
+  let position = bytes.indexOf(OPEN_BRACE) + 1;
+  for (;;) {
+    position = skipSpace(bytes, position);
+    if (bytes[position] === COMMA) position = skipSpace(bytes, position + 1);
+    if (bytes[position] !== QUOTE) return members; // the closing brace
+    const keyEnd = stringEnd(bytes, position);
+    const key = JSON.parse(decoder.decode(bytes.subarray(position, keyEnd))) as string;
+    const colon = skipSpace(bytes, keyEnd);
+    if (bytes[colon] !== COLON) throw new SyntaxError("not a JSON object");
+    const valueStart = skipSpace(bytes, colon + 1);
+    const valueEnd = endOfValue(bytes, valueStart);
+    members.push({ key, valueStart, valueEnd });
+    position = valueEnd;
+  }
+}
+
+function skipSpace(bytes: Uint8Array, from: number): number {
+  let position = from;
+  while (isSpace(bytes[position])) position++;
+  return position;
+}
+
+function isSpace(byte: number | undefined): boolean {
+  return byte === 32 || byte === 10 || byte === 13 || byte === 9;
+}
+
+/** The offset behind a string that starts at its opening quote. */
+function stringEnd(bytes: Uint8Array, start: number): number {
+  let position = start + 1;
+  for (;;) {
+    const quote = bytes.indexOf(QUOTE, position);
+    if (quote < 0) throw new SyntaxError("not a JSON object");
+    let backslashes = 0;
+    while (bytes[quote - 1 - backslashes] === BACKSLASH) backslashes++;
+    if (backslashes % 2 === 0) return quote + 1;
+    position = quote + 1;
+  }
+}
+
+function endOfValue(bytes: Uint8Array, start: number): number {
+  let depth = 0;
+  let position = start;
+  while (position < bytes.length) {
+    const byte = bytes[position];
+    if (byte === QUOTE) {
+      position = stringEnd(bytes, position);
+      if (depth === 0) return position;
+      continue;
+    }
+    if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth++;
+    else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
+      if (depth === 0) return position; // a number or word that the outer object's brace ends
+      if (--depth === 0) return position + 1;
+    } else if (depth === 0 && (byte === COMMA || isSpace(byte))) return position;
+    position++;
+  }
+  return position;
+}
