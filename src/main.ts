@@ -12,6 +12,7 @@ import { keepLoopbackFromProxies } from "./lib/proxy-environment.ts";
 import { loadModelMetadata } from "./models/metadata-file.ts";
 import { createMetadataLookup, toModelFields } from "./models/metadata-lookup.ts";
 import { SERVICE_NAME, VERSION } from "./names.ts";
+import { fallbackProblems } from "./pipeline/fallback-checks.ts";
 import { raiseFetchLimit } from "./runtime/raise-fetch-limit.ts";
 import { serve } from "./runtime/serve.ts";
 import { withDiscoveredBackends } from "./runtime/zero-configuration.ts";
@@ -45,7 +46,7 @@ async function startServer(configPath: string | undefined, metadataPath: string 
     path: configPath,
     env,
     cwd: process.cwd(),
-    checks: [(settings) => backendProblems(settings.backends)],
+    checks: [(settings) => backendProblems(settings.backends), fallbackProblems],
   });
   if (!loaded.ok) return fail(renderProblems(loaded.problems, loaded.path, process.cwd()).trimEnd());
 

@@ -14,6 +14,11 @@ export interface Caller {
   scopes: ReadonlySet<Scope>;
 }
 
+/** The name of a key in logs and limits. */
+export function keyId(key: Settings["api_keys"]["keys"][number], index: number): string {
+  return key.id ?? `key-${index + 1}`;
+}
+
 export interface AccessControl {
   /** The caller behind the request's key; throws 401 or 403 when it may not use an endpoint that needs the scope. */
   authorize(headers: Headers, scope: Scope): Caller | undefined;
@@ -24,7 +29,7 @@ export function createAccessControl(settings: Settings["api_keys"]): AccessContr
   settings.keys.forEach((key, index) => {
     if (!key.enabled) return;
     callers.set(key.key, {
-      keyId: key.id ?? `key-${index + 1}`,
+      keyId: keyId(key, index),
       userId: key.user_id,
       organizationId: key.organization_id,
       scopes: new Set(key.scopes),
@@ -55,7 +60,8 @@ export function createAccessControl(settings: Settings["api_keys"]): AccessContr
   };
 }
 
-function presentedKey(headers: Headers): string | undefined {
+/** The key of a request, as a bearer token or as x-api-key. */
+export function presentedKey(headers: Headers): string | undefined {
   const authorization = headers.get("authorization");
   if (authorization !== null) {
     const key = /^bearer\s+(\S+)\s*$/i.exec(authorization)?.[1];

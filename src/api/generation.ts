@@ -4,7 +4,8 @@ import type { Operation } from "../backends/kinds.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Deadlines } from "../lib/deadlines.ts";
-import type { Forwarder, ForwardResult } from "../pipeline/forward.ts";
+import { writeFallbackHeaders } from "../pipeline/fallback.ts";
+import type { Generated, Generator } from "../pipeline/generate.ts";
 import type { JsonObject } from "../protocols/fields.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
 import { errorBody } from "../server/error-response.ts";
@@ -12,11 +13,9 @@ import type { Call, Endpoint } from "../server/handler.ts";
 import { readJsonBody } from "../server/read-body.ts";
 import { forwardableErrorBody } from "../upstream/error-body.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
-import { relayStream } from "../upstream/relay.ts";
-import { countFailure } from "../upstream/send.ts";
 
 export interface GenerationParts {
-  forwarder: Forwarder;
+  generator: Generator;
   deadlines: Deadlines;
   now(): number;
 }
@@ -28,9 +27,11 @@ export interface GenerationEndpoint {
   read(body: JsonObject): RequestSummary;
 }
 
+const NONE_AVOIDED: ReadonlySet<string> = new Set();
+
 export function generationEndpoint(
   { operation, maxBodyBytes, read }: GenerationEndpoint,
-  { forwarder, deadlines, now }: GenerationParts,
+  { generator, deadlines, now }: GenerationParts,
 ): Endpoint {
   return {
     access: "write",
@@ -41,34 +42,38 @@ export function generationEndpoint(
       const summary = read(value);
       context.record.model = summary.model;
       context.record.stream = summary.stream;
-      const result = await forwarder.forward(context, { ...summary, operation, body: bytes });
-      return answer(call, summary, result);
+      const asked = { ...summary, operation, value, body: bytes, patience: 1, avoid: NONE_AVOIDED };
+      let logged: ((failure?: string) => void) | undefined;
+      const generated = await generator.generate(context, asked, {
+        errorEvent: (failure) => `data: ${errorBody(toError(failure), context.id)}\n\n`,
+        ended: (failure) => logged?.(failure === undefined ? undefined : failureLabel(failure)),
+      });
+      if (generated.kind === "stream") logged = call.deferLog();
+      return answer(call, summary.model, generated);
     },
   };
 }
 
-function answer(call: Call, { choices }: RequestSummary, result: ForwardResult): Response {
-  const { headers, context } = call;
-  headers["X-Signalbox-Backend"] = result.entry.backend.name;
-  if (!result.ok) return failureResponse(call, result.failure);
-  Object.assign(headers, result.headers);
-  if (result.kind === "plain") {
-    headers["Content-Type"] = result.contentType;
-    return new Response(result.body as Uint8Array<ArrayBuffer>, { headers });
+function answer(call: Call, model: string, generated: Generated): Response {
+  const { headers } = call;
+  if (generated.cache !== undefined) headers["X-Cache"] = generated.cache;
+  if (generated.kind === "replayed") {
+    headers["Content-Type"] = generated.replay.contentType;
+    return new Response(generated.replay.body as Uint8Array<ArrayBuffer>, { headers });
+  }
+  const { entry } = generated.result;
+  headers["X-Signalbox-Backend"] = entry.backend.name;
+  writeFallbackHeaders(model, generated.result, headers);
+  if (generated.kind === "failed") return failureResponse(call, generated.result.failure);
+  Object.assign(headers, generated.result.headers);
+  if (generated.kind === "plain") {
+    headers["Content-Type"] = generated.result.contentType;
+    return new Response(generated.result.body as Uint8Array<ArrayBuffer>, { headers });
   }
   headers["Content-Type"] = "text/event-stream; charset=utf-8";
   headers["Cache-Control"] = "no-cache";
   headers["X-Accel-Buffering"] = "no"; // asks reverse proxies such as nginx not to hold events back
-  const logged = call.deferLog();
-  const body = relayStream(result.stream, result.exchange, {
-    choices,
-    errorEvent: (failure) => `data: ${errorBody(toError(failure), context.id)}\n\n`,
-    finished: (failure) => {
-      if (failure !== undefined) countFailure(result.entry, failure);
-      logged(failure === undefined ? undefined : failureLabel(failure));
-    },
-  });
-  return new Response(body, { headers });
+  return new Response(generated.body, { headers });
 }
 
 /** The answer to a request whose attempts are used up. */

@@ -26,6 +26,8 @@ export interface RequestRecord {
   method: string;
   path: string;
   model: string | undefined;
+  /** The model of the last attempt, where it is not the one that was asked for. */
+  fallbackModel: string | undefined;
   stream: boolean;
   backend: string | undefined;
   attempts: number;

@@ -1,4 +1,4 @@
-// The way of a request through the house, top to bottom: find backends, attempt, retry, hand the answer on.
+// One model's request on its way: find a backend, attempt, retry, hand the answer on.
 
 import type { BackendEntry } from "../backends/board.ts";
 import type { Operation } from "../backends/kinds.ts";
@@ -6,93 +6,184 @@ import type { Settings } from "../config/sections/registry.ts";
 import { abortableDelay } from "../lib/abortable-delay.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
+import { rateLimitError } from "../rate-limit/decision.ts";
+import type { Limiter } from "../rate-limit/limiter.ts";
+import type { Circuits, Permit } from "../routing/circuits.ts";
 import { noBackendError, selectBackend } from "../routing/router.ts";
 import type { SelectionQuery, SelectionStrategy } from "../routing/strategy.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
-import type { AttemptOutcome, Sender } from "../upstream/send.ts";
+import type { LiveStream } from "../upstream/relay.ts";
+import { type AttemptOutcome, countFailure, type Sender } from "../upstream/send.ts";
 import type { BackendWatch, RequestContext } from "./context.ts";
 import { decideRetry, retrySettingsFor } from "./retry.ts";
 
 export interface ForwardRequest extends RequestSummary {
   operation: Operation;
-  /** The client's own bytes, which go to the backend as they are. */
+  /** What the backend gets; where nothing had to be changed, the client's own bytes. */
   body: Uint8Array;
+  /** Factor of all timeouts; 1 for the model that was asked for. */
+  patience: number;
+  /** Backends that are asked only when no other is left, because this request has failed there already. */
+  avoid: ReadonlySet<string>;
 }
 
-export type ForwardResult =
-  | (Extract<AttemptOutcome, { ok: true }> & { entry: BackendEntry })
-  /** `entry` is the backend of the last attempt. */
-  | { ok: false; failure: UpstreamFailure; entry: BackendEntry };
+/** `entry` is the backend of the last attempt. */
+export type ForwardResult = { entry: BackendEntry } & (
+  | { kind: "plain"; body: Uint8Array; contentType: string; headers: Record<string, string> }
+  | { kind: "stream"; live: LiveStream; headers: Record<string, string> }
+  | { kind: "failed"; failure: UpstreamFailure }
+);
 
 export interface Forwarder {
+  /** Whether a backend that is not among the avoided ones could take a request for the model now. */
+  hasOther(model: string, operation: Operation, avoid: ReadonlySet<string>): boolean;
   /** Throws GatewayError when no backend can take the request at all. */
   forward(context: RequestContext, request: ForwardRequest): Promise<ForwardResult>;
 }
 
+/** The part of the rate limiter that concerns backends. */
+export type BackendLimits = Pick<Limiter, "backendHasRoom" | "takeBackend" | "backendRefusal">;
+
 export interface ForwarderParts {
   watch: BackendWatch;
   strategy: SelectionStrategy;
+  circuits: Circuits;
+  limits: BackendLimits;
   sender: Sender;
   log: Logger;
   now(): number;
   random(): number;
+  /** Waits, or returns at once when the signal aborts. */
+  delay?(durationMs: number, signal: AbortSignal): Promise<void>;
 }
 
-const NONE_TRIED: ReadonlySet<string> = new Set();
+export function createForwarder(parts: ForwarderParts): Forwarder {
+  const { watch, strategy, circuits, limits, sender, log, now, random, delay = abortableDelay } = parts;
 
-export function createForwarder({ watch, strategy, sender, log, now, random }: ForwarderParts): Forwarder {
+  /** Whether a backend's circuit and its rate limit would let a request through now. */
+  function allows(backendName: string): boolean {
+    return circuits.allows(backendName) && limits.backendHasRoom(backendName);
+  }
+
   function choose(
     context: RequestContext,
     request: ForwardRequest,
     tried: ReadonlySet<string>,
   ): BackendEntry | undefined {
     const query: SelectionQuery = {
-      sessionKey: () => request.affinity ?? context.caller?.keyId ?? context.peerAddress() ?? context.id,
+      sessionKey: () => sessionKey(context, request),
       random,
       nowMs: now(),
     };
     // The board is read anew for every attempt: a backend that has gone down since is not asked again.
-    return selectBackend(watch.board.candidates(request.model), request.operation, tried, strategy, query);
+    const candidates = watch.board.candidates(request.model);
+    return selectBackend(candidates, request.operation, tried, strategy, query, allows);
+  }
+
+  function refusal(request: ForwardRequest): Error {
+    const willing = watch.board
+      .candidates(request.model)
+      .filter(({ backend }) => backend.kind.paths[request.operation] !== undefined && circuits.allows(backend.name));
+    const full = limits.backendRefusal(willing.map(({ backend }) => backend.name));
+    if (willing.length > 0 && full !== undefined) return rateLimitError(full);
+    return noBackendError(watch.board, request.model, request.operation, circuits);
   }
 
   /** The first choice of a request; waits for the first checks and asks for an unknown model before it gives up. */
   async function chooseCold(context: RequestContext, request: ForwardRequest): Promise<BackendEntry> {
+    if (watch.board.candidates(request.model).length > 0) throw refusal(request);
     await watch.firstChecks;
-    let entry = choose(context, request, NONE_TRIED);
+    let entry = choose(context, request, request.avoid);
     if (entry === undefined && watch.board.entries.some((candidate) => candidate.available)) {
       await watch.refreshModels();
-      entry = choose(context, request, NONE_TRIED);
+      entry = choose(context, request, request.avoid);
     }
-    if (entry === undefined) throw noBackendError(watch.board, request.model, request.operation);
+    if (entry === undefined) throw refusal(request);
     return entry;
   }
 
+  /** A permit of the entry's circuit, or of another's when that has closed its doors since it was chosen. */
+  function acquire(
+    context: RequestContext,
+    request: ForwardRequest,
+    chosen: BackendEntry,
+    tried: ReadonlySet<string>,
+  ): { entry: BackendEntry; permit: Permit } | undefined {
+    let entry: BackendEntry | undefined = chosen;
+    while (entry !== undefined) {
+      const { name } = entry.backend;
+      const permit = circuits.acquire(name);
+      if (permit !== undefined) {
+        if (limits.takeBackend(name)) return { entry, permit };
+        permit.settle("neutral");
+      }
+      entry = choose(context, request, tried); // who has just refused is no candidate any more
+    }
+    return undefined;
+  }
+
+  async function attempt(
+    context: RequestContext,
+    request: ForwardRequest,
+    entry: BackendEntry,
+    permit: Permit,
+    timeouts: ExchangeTimeouts,
+  ): Promise<AttemptOutcome> {
+    const { record, clientHeaders, trace, signal, settings } = context;
+    record.attempts++;
+    record.backend = entry.backend.name;
+    try {
+      const { operation, model, stream, body } = request;
+      const outgoing = { operation, model, stream, body, clientHeaders, trace, signal, timeouts };
+      const outcome = await sender.send(entry, outgoing, settings);
+      if (!outcome.ok) permit.settle(circuits.outcomeOf(entry.backend.name, outcome.failure));
+      // A trial that streams has shown what it was to show; others need its place before it ends.
+      else if (outcome.kind === "plain" || permit.isProbe) permit.settle("success");
+      return outcome;
+    } catch (error) {
+      permit.settle("neutral");
+      throw error;
+    }
+  }
+
+  function toResult(
+    outcome: Extract<AttemptOutcome, { ok: true }>,
+    entry: BackendEntry,
+    permit: Permit,
+  ): ForwardResult {
+    const { headers } = outcome;
+    if (outcome.kind === "plain") {
+      return { kind: "plain", entry, body: outcome.body, contentType: outcome.contentType, headers };
+    }
+    const { stream, exchange } = outcome;
+    function finished(failure: UpstreamFailure | undefined): void {
+      permit.settle(circuits.outcomeOf(entry.backend.name, failure));
+      if (failure === undefined) return;
+      countFailure(entry, failure);
+      if (failure.kind === "reset") watch.suspect(entry.backend.name);
+    }
+    return { kind: "stream", entry, headers, live: { stream, exchange, finished } };
+  }
+
   return {
+    hasOther(model, operation, avoid) {
+      const isOther = ({ backend }: BackendEntry) =>
+        !avoid.has(backend.name) && backend.kind.paths[operation] !== undefined && allows(backend.name);
+      return watch.board.candidates(model).some(isOther);
+    },
     async forward(context, request) {
       const { settings, record } = context;
-      const timeouts = exchangeTimeouts(settings, request.model, context.startedAtMs);
-      let entry = choose(context, request, NONE_TRIED) ?? (await chooseCold(context, request));
+      const timeouts = exchangeTimeouts(settings, request, context.startedAtMs);
+      let chosen = choose(context, request, request.avoid) ?? (await chooseCold(context, request));
       let tried: Set<string> | undefined;
       let counted = 0;
       for (;;) {
-        record.attempts++;
-        record.backend = entry.backend.name;
-        const outcome = await sender.send(
-          entry,
-          {
-            operation: request.operation,
-            model: request.model,
-            stream: request.stream,
-            body: request.body,
-            clientHeaders: context.clientHeaders,
-            trace: context.trace,
-            signal: context.signal,
-            timeouts,
-          },
-          settings,
-        );
-        if (outcome.ok) return { ...outcome, entry };
+        const admitted = acquire(context, request, chosen, tried ?? request.avoid);
+        if (admitted === undefined) throw refusal(request);
+        const { entry, permit } = admitted;
+        const outcome = await attempt(context, request, entry, permit, timeouts);
+        if (outcome.ok) return toResult(outcome, entry, permit);
 
         const { failure } = outcome;
         const { name } = entry.backend;
@@ -100,43 +191,54 @@ export function createForwarder({ watch, strategy, sender, log, now, random }: F
         const notConnected = failure.kind === "connect" || (failure.kind === "timeout" && failure.phase === "connect");
         if (notConnected || failure.kind === "reset") watch.suspect(name);
 
-        tried = (tried ?? new Set()).add(name);
+        tried = (tried ?? new Set(request.avoid)).add(name);
         const next = choose(context, request, tried);
         const untriedLeft = next !== undefined && !tried.has(next.backend.name);
         if (!notConnected || !untriedLeft) counted++;
         const retry = retrySettingsFor(entry, settings.retry);
         const decision = decideRetry({ failure, attempts: counted, untriedLeft, retry, random });
         if (next === undefined || !decision.again || now() + decision.waitMs >= timeouts.requestDeadlineMs) {
-          return { ok: false, failure, entry };
+          return { kind: "failed", failure, entry };
         }
+        const { waitMs } = decision;
         log.debug(
-          {
-            request_id: context.id,
-            backend: name,
-            failure: record.failure,
-            next: next.backend.name,
-            wait_ms: decision.waitMs,
-          },
+          { request_id: context.id, backend: name, failure: record.failure, next: next.backend.name, wait_ms: waitMs },
           "attempt failed, trying again",
         );
-        if (decision.waitMs > 0) {
-          await abortableDelay(decision.waitMs, context.signal);
-          if (context.signal.aborted) return { ok: false, failure: { kind: "aborted" }, entry };
+        chosen = next;
+        if (waitMs > 0) {
+          await delay(waitMs, context.signal);
+          if (context.signal.aborted) return { kind: "failed", failure: { kind: "aborted" }, entry };
+          // While waiting a backend may have come up or gone down.
+          chosen = choose(context, request, tried) ?? next;
         }
-        // While waiting a backend may have come up or gone down.
-        entry = decision.waitMs > 0 ? (choose(context, request, tried) ?? next) : next;
       }
     },
   };
 }
 
-function exchangeTimeouts(settings: Settings, model: string, startedAtMs: number): ExchangeTimeouts {
-  const { timeouts } = settings;
+/** What keeps a conversation on one backend: the configured header, the client's own fields, else who the client is. */
+function sessionKey(context: RequestContext, request: ForwardRequest): string {
+  const { header } = context.settings.routing.session_affinity;
+  return (
+    context.clientHeaders.get(header) ??
+    request.affinity() ??
+    context.caller?.keyId ??
+    context.peerAddress() ??
+    context.id
+  );
+}
+
+function exchangeTimeouts(
+  { timeouts }: Settings,
+  { model, patience }: ForwardRequest,
+  startedAtMs: number,
+): ExchangeTimeouts {
   const own = Object.hasOwn(timeouts.models, model) ? timeouts.models[model] : undefined;
   return {
     connectMs: timeouts.connect,
-    firstByteMs: own?.first_byte ?? timeouts.first_byte,
-    betweenChunksMs: own?.between_chunks ?? timeouts.between_chunks,
-    requestDeadlineMs: startedAtMs + (own?.request ?? timeouts.request),
+    firstByteMs: (own?.first_byte ?? timeouts.first_byte) * patience,
+    betweenChunksMs: (own?.between_chunks ?? timeouts.between_chunks) * patience,
+    requestDeadlineMs: startedAtMs + (own?.request ?? timeouts.request) * patience,
   };
 }

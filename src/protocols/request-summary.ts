@@ -7,10 +7,11 @@ export interface RequestSummary {
   stream: boolean;
   /** How many choices a complete answer has (the field n). */
   choices: number;
-  /** Fields that clients set to keep a conversation on one backend: prompt_cache_key, else user. */
-  affinity: string | undefined;
+  /** What tells this conversation from others; asked for only by strategies that keep it on one backend. */
+  affinity(): string | undefined;
 }
 
+/** The fields that clients set for this purpose: prompt_cache_key, else user. */
 export function affinityOf(body: JsonObject): string | undefined {
   if (typeof body.prompt_cache_key === "string") return body.prompt_cache_key;
   return typeof body.user === "string" ? body.user : undefined;

@@ -4,6 +4,7 @@ import type { BackendBoard, BackendEntry } from "../backends/board.ts";
 import type { Operation } from "../backends/kinds.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { Circuits } from "./circuits.ts";
 import type { SelectionQuery, SelectionStrategy } from "./strategy.ts";
 
 /**
@@ -16,8 +17,9 @@ export function selectBackend(
   tried: ReadonlySet<string>,
   strategy: SelectionStrategy,
   query: SelectionQuery,
+  allows: (backendName: string) => boolean,
 ): BackendEntry | undefined {
-  const offers = (entry: BackendEntry) => entry.backend.kind.paths[operation] !== undefined;
+  const offers = ({ backend }: BackendEntry) => backend.kind.paths[operation] !== undefined && allows(backend.name);
   const active = (entry: BackendEntry) => entry.backend.weight > 0 && offers(entry);
   if (tried.size === 0) return strategy.select(candidates, active, query) ?? strategy.select(candidates, offers, query);
   const untried = (entry: BackendEntry) => !tried.has(entry.backend.name);
@@ -30,7 +32,12 @@ export function selectBackend(
 }
 
 /** Why no backend can take a request (specification, Errors: 404 and 503). */
-export function noBackendError(board: BackendBoard, model: string, operation: Operation): GatewayError {
+export function noBackendError(
+  board: BackendBoard,
+  model: string,
+  operation: Operation,
+  circuits: Pick<Circuits, "retryAfterMs">,
+): GatewayError {
   const enabled = board.entries.filter((entry) => entry.backend.enabled);
   if (enabled.length === 0) return new GatewayError(ERRORS.noBackends, "No backends available");
   if (!enabled.some((entry) => entry.available)) {
@@ -40,6 +47,8 @@ export function noBackendError(board: BackendBoard, model: string, operation: Op
     );
   }
   const available = board.candidates(model);
+  const offering = available.filter(({ backend }) => backend.kind.paths[operation] !== undefined);
+  if (offering.length > 0) return circuitOpenError(model, offering, circuits);
   if (available.length > 0) {
     return new GatewayError(
       ERRORS.unsupportedOperation,
@@ -53,6 +62,19 @@ export function noBackendError(board: BackendBoard, model: string, operation: Op
       ? `is served only by backends that are not available at the moment (${listNames(serving)})`
       : "is not served by any backend; GET /v1/models lists the models";
   return new GatewayError(ERRORS.modelNotFound, `The model '${model}' ${reason}.`, { param: "model" });
+}
+
+function circuitOpenError(
+  model: string,
+  entries: readonly BackendEntry[],
+  circuits: Pick<Circuits, "retryAfterMs">,
+): GatewayError {
+  const waitMs = Math.min(...entries.map(({ backend }) => circuits.retryAfterMs(backend.name)));
+  return new GatewayError(
+    ERRORS.circuitOpen,
+    `The backends that serve the model '${model}' (${listNames(entries)}) have failed repeatedly and are left alone for a moment.`,
+    { headers: { "Retry-After": String(Math.max(1, Math.ceil(waitMs / 1000))) } },
+  );
 }
 
 function listNames(entries: readonly BackendEntry[]): string {

@@ -4,6 +4,7 @@ import { displayUrl } from "../backends/backend.ts";
 import type { BackendBoard, BackendEntry, HealthState } from "../backends/board.ts";
 import type { HealthChecker } from "../health/checker.ts";
 import type { BackendKindName } from "../names.ts";
+import type { CircuitState } from "../routing/circuit-breaker.ts";
 
 /** One row of GET /admin/backends (specification, "Backend status"). */
 export interface BackendStatus {
@@ -13,6 +14,8 @@ export interface BackendStatus {
   enabled: boolean;
   is_healthy: boolean;
   state: HealthState;
+  /** State of the circuit breaker. */
+  circuit: CircuitState;
   consecutive_failures: number;
   consecutive_successes: number;
   last_check: string | null;
@@ -41,8 +44,11 @@ export function toStatusList(
   board: BackendBoard,
   checker: HealthChecker | undefined,
   modelIds: (name: string) => readonly string[],
+  circuitState: (name: string) => CircuitState,
 ): BackendStatusList {
-  const backends = board.entries.map((entry) => toStatus(entry, checker, modelIds(entry.backend.name)));
+  const backends = board.entries.map((entry) =>
+    toStatus(entry, checker, modelIds(entry.backend.name), circuitState(entry.backend.name)),
+  );
   const times = backends.flatMap((row) => row.response_time_ms ?? []);
   return {
     backends,
@@ -61,6 +67,7 @@ function toStatus(
   { backend, health, available, counters }: BackendEntry,
   checker: HealthChecker | undefined,
   models: readonly string[],
+  circuit: CircuitState,
 ): BackendStatus {
   const view = checker?.view(backend.name);
   return {
@@ -70,6 +77,7 @@ function toStatus(
     enabled: backend.enabled,
     is_healthy: available,
     state: health,
+    circuit,
     consecutive_failures: view?.record.consecutiveFailures ?? 0,
     consecutive_successes: view?.record.consecutiveSuccesses ?? 0,
     last_check: view?.lastCheckAtMs === undefined ? null : new Date(view.lastCheckAtMs).toISOString(),

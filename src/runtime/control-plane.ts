@@ -20,6 +20,7 @@ import {
   type ModelRecord,
   ownerOf,
 } from "../models/list.ts";
+import type { Circuits } from "../routing/circuits.ts";
 import { type BackendStatusList, toStatusList } from "./backend-status.ts";
 
 export interface ControlPlane {
@@ -41,6 +42,7 @@ export interface ControlPlane {
 export interface ControlPlaneOptions {
   settings: Settings;
   transport: Transport;
+  circuits: Circuits;
   clock: Clock;
   log: Logger;
   random?: () => number;
@@ -52,7 +54,7 @@ const SWEEP_SPACING_MS = 2_000;
 const COLD_WAIT_MS = 2_000;
 
 export function startControlPlane(options: ControlPlaneOptions): ControlPlane {
-  const { settings, transport, clock, log } = options;
+  const { settings, transport, circuits, clock, log } = options;
   const checksEnabled = settings.health_checks.enabled;
   const backends = settings.backends.map(toBackend);
   const watched = backends.filter((backend) => backend.enabled).map((backend) => backend.name);
@@ -89,6 +91,9 @@ export function startControlPlane(options: ControlPlaneOptions): ControlPlane {
 
   function onCheck({ name, previousState, record, outcome }: CheckReport): void {
     registry.setHealth(name, record.state);
+    // What made the circuit open is over: the backend is tried again without waiting for the circuit's own time.
+    const hasRecovered = previousState !== "ready" || record.consecutiveSuccesses === 1;
+    if (record.state === "ready" && hasRecovered) circuits.recovered(name);
     if (record.state !== "ready" || !isAsked(name)) return;
     if (previousState !== "ready") renewedOnReady.set(name, catalog.renew(name));
     else if (outcome.verdict === "healthy" && catalog.freshness(name) !== "fresh") void catalog.renew(name);
@@ -207,7 +212,7 @@ export function startControlPlane(options: ControlPlaneOptions): ControlPlane {
     refreshModels,
     listModels,
     findModel,
-    status: () => toStatusList(registry.current, checker, modelIds),
+    status: () => toStatusList(registry.current, checker, modelIds, circuits.state),
     async stop() {
       firstRound.cancel();
       await Promise.all([checker?.stop(), catalog.stop()]);

@@ -5,6 +5,7 @@ import type { ConfigSnapshot } from "../config/snapshot.ts";
 import { createDemoBackend } from "../demo/backend.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLogger } from "../logging/logger.ts";
+import { createCircuits } from "../routing/circuits.ts";
 import { type FetchHandler, listen, type Server } from "../server/listener.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { createDataPlane } from "./data-plane.ts";
@@ -47,8 +48,13 @@ export async function serve({
     servers.push(result.server);
     addresses.push(result.address);
   }
-  const control = startControlPlane({ settings, transport, clock, log });
-  answer = createDataPlane({ settings, control, transport, clock, log, env, modelFields });
+  const circuits = createCircuits({
+    settings: settings.circuit_breaker,
+    now: clock.now,
+    changed: ({ backend, from, to }) => log.warn({ backend, from, to }, `the circuit of backend ${backend} is ${to}`),
+  });
+  const control = startControlPlane({ settings, transport, circuits, clock, log });
+  answer = createDataPlane({ settings, control, circuits, transport, clock, log, env, modelFields });
   handler.resolve(answer);
 
   const signalled = untilSignalled();

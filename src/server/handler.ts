@@ -1,12 +1,15 @@
 // The frame around every request: trace id, route, authorization, error answer, access log.
 
-import type { AccessControl, Scope } from "../access/api-keys.ts";
+import { type AccessControl, presentedKey, type Scope } from "../access/api-keys.ts";
+import type { ClientAddressReader } from "../access/client-address.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { RequestContext } from "../pipeline/context.ts";
+import { rateLimitError, rateLimitHeaders } from "../rate-limit/decision.ts";
+import type { Limiter } from "../rate-limit/limiter.ts";
 import { resolveTrace, writeIds } from "../tracing/trace-context.ts";
 import { errorResponse, toGatewayError } from "./error-response.ts";
 import { type FetchHandler, IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
@@ -35,6 +38,8 @@ export interface Endpoint {
 export interface HandlerParts {
   routes: RouteTable<Endpoint>;
   access: AccessControl;
+  limiter: Limiter;
+  clientAddresses: ClientAddressReader;
   settings: Settings;
   clock: Clock;
   log: Logger;
@@ -44,8 +49,27 @@ export interface HandlerParts {
 /** Status for the log of a request whose client left, as nginx has it; no client ever sees it. */
 const CLIENT_CLOSED_REQUEST = 499;
 
-export function createHandler({ routes, access, settings, clock, log, newId }: HandlerParts): FetchHandler {
+export function createHandler(parts: HandlerParts): FetchHandler {
+  const { routes, access, limiter, clientAddresses, settings, clock, log, newId } = parts;
   const logAccess = settings.logging.access_log && log.isLevelEnabled("info");
+
+  function clientAddress(server: Server, request: Request): string | undefined {
+    return clientAddresses.read(server.requestIP(request)?.address, request.headers.get("x-forwarded-for"));
+  }
+
+  /** Takes a token of every limit that concerns the caller, or throws 429; either way the client is told the state. */
+  function checkLimits(
+    server: Server,
+    request: Request,
+    keyId: string | undefined,
+    headers: Record<string, string>,
+  ): void {
+    const key = presentedKey(request.headers);
+    const decision = limiter.take({ clientAddress: clientAddress(server, request), keyId, key });
+    if (decision === undefined) return;
+    if (!decision.allowed) throw rateLimitError(decision);
+    Object.assign(headers, rateLimitHeaders(decision));
+  }
 
   return async (request, server) => {
     const path = pathOf(request.url);
@@ -60,11 +84,12 @@ export function createHandler({ routes, access, settings, clock, log, newId }: H
       signal: request.signal,
       caller: undefined,
       clientHeaders: request.headers,
-      peerAddress: () => server.requestIP(request)?.address,
+      peerAddress: () => clientAddress(server, request),
       record: {
         method: request.method,
         path,
         model: undefined,
+        fallbackModel: undefined,
         stream: false,
         backend: undefined,
         attempts: 0,
@@ -83,6 +108,7 @@ export function createHandler({ routes, access, settings, clock, log, newId }: H
           status: request.signal.aborted ? CLIENT_CLOSED_REQUEST : status,
           duration_ms: Math.round((clock.now() - context.startedAtMs) * 10) / 10,
           model: record.model,
+          fallback_model: record.fallbackModel,
           stream: record.stream || undefined,
           backend: record.backend,
           attempts: record.attempts > 1 ? record.attempts : undefined,
@@ -97,7 +123,10 @@ export function createHandler({ routes, access, settings, clock, log, newId }: H
     try {
       const { handler: endpoint, parameter } = routes.match(request.method, path);
       if (endpoint.access === "loopback") requireLoopback(server, request);
-      else if (endpoint.access !== "open") context.caller = access.authorize(request.headers, endpoint.access);
+      else if (endpoint.access !== "open") {
+        context.caller = access.authorize(request.headers, endpoint.access);
+        if (limiter.limitsRequests) checkLimits(server, request, context.caller?.keyId, headers);
+      }
       // A model may think for minutes; the deadlines of the pipeline watch over the request until it is answered.
       server.timeout(request, 0);
       const call: Call = {

@@ -1,5 +1,5 @@
-// The byte pump of streams: whole events go on as they came, and a stream that breaks ends with an error the client can
-// see, never as if it were complete.
+// The byte pump of streams: whole events go on as they came, and a stream that breaks is continued by another backend or
+// ends with an error the client can see, never as if it were complete.
 
 import { isWholeEvent, StreamEnding } from "../protocols/stream-ending.ts";
 import type { Exchange } from "./exchange.ts";
@@ -11,68 +11,198 @@ const encoder = new TextEncoder();
 const DONE_EVENT = encoder.encode("data: [DONE]\n\n");
 const LINE_FEED = 10;
 
-export interface RelayOptions {
-  /** How many choices a complete answer has. */
-  choices: number;
-  /** The error event for the client, in its protocol. */
-  errorEvent(failure: UpstreamFailure): string;
-  /** Called exactly once, when the stream is over for whatever reason; undefined = it was complete. */
+/** A backend's stream on its way to the client. */
+export interface LiveStream {
+  stream: OpenStream;
+  exchange: Exchange;
+  /** Called exactly once, when this backend's part is over; undefined = the answer was complete. */
   finished(failure: UpstreamFailure | undefined): void;
 }
 
+/** Where the events go: a client, or several that share an answer. */
+export interface ByteSink {
+  /** A promise when the reader has fallen behind; it resolves when more may come. */
+  write(bytes: Uint8Array): number | Promise<unknown>;
+  flush(): unknown;
+  close(): void;
+  /** Ends with an error event in the client's protocol. */
+  fail(failure: UpstreamFailure): void;
+}
+
+/** Another backend's stream for the rest of an answer. */
+export interface Continuation {
+  live: LiveStream;
+  /** Makes its events fit behind those that were sent; undefined when nothing is left of them. */
+  splice(events: Uint8Array): Uint8Array | undefined;
+}
+
+/** What a stream needs so that another backend can take over. */
+export interface Takeover {
+  /** Splits events at the backend's own error event, so that the client need not see it. */
+  splitAtError(events: Uint8Array): { before: Uint8Array | undefined; failure: UpstreamFailure } | undefined;
+  /** Finds a backend for the rest; undefined when the answer cannot be continued. */
+  continueAfter(failure: UpstreamFailure, sent: readonly Uint8Array[]): Promise<Continuation | undefined>;
+}
+
+export interface RelayOptions {
+  /** How many choices a complete answer has. */
+  choices: number;
+  takeover: Takeover | undefined;
+  /** Sees every byte that is sent, e.g. to keep an answer for the cache. */
+  tap: ((events: Uint8Array) => void) | undefined;
+  /** Called exactly once, when the whole answer is over for whatever reason; undefined = it was complete. */
+  finished(failure: UpstreamFailure | undefined): void;
+}
+
+/** What was sent is kept for a takeover up to this size; a longer answer is not continued by another backend. */
+const MAX_TRANSCRIPT_BYTES = 4 * 1024 * 1024;
+
+export interface Relay {
+  /** Resolves when the answer is over; never rejects. */
+  done: Promise<void>;
+  /** The client has left: the backend is freed at once. */
+  cancel(): void;
+}
+
+/** Sends a stream into a sink. */
+export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptions): Relay {
+  let live = first;
+  let settled = false;
+  let cancelled = false;
+
+  /** The present backend's part is over. */
+  function settle(failure: UpstreamFailure | undefined): void {
+    if (settled) return;
+    settled = true;
+    live.exchange.release();
+    live.finished(failure);
+    if (failure !== undefined) live.exchange.abort();
+  }
+
+  async function run(): Promise<UpstreamFailure | undefined> {
+    const sent = options.takeover === undefined ? undefined : new SentEvents();
+    let splice: Continuation["splice"] | undefined;
+    for (;;) {
+      const end = await pump(live, sink, splice, sent, options);
+      settle(end?.failure);
+      if (end === undefined || cancelled || end.failure.kind === "aborted") return end?.failure;
+      const next = sent?.isWhole ? await options.takeover?.continueAfter(end.failure, sent.pieces) : undefined;
+      if (next === undefined || cancelled) {
+        next?.live.exchange.abort();
+        next?.live.exchange.release();
+        next?.live.finished({ kind: "aborted" });
+        if (cancelled) return { kind: "aborted" };
+        if (end.unsent === undefined) return end.failure;
+        void sink.write(end.unsent); // the backend's own error event
+        return { kind: "told-in-stream" };
+      }
+      ({ live, splice } = next);
+      settled = false;
+    }
+  }
+
+  const done = run().then((failure) => {
+    if (cancelled) return;
+    options.finished(failure);
+    if (failure === undefined || failure.kind === "aborted" || failure.kind === "told-in-stream") sink.close();
+    else sink.fail(failure);
+  });
+  return {
+    done,
+    cancel() {
+      if (cancelled) return;
+      cancelled = true;
+      // A write that waits for the client never settles, so everything is settled here.
+      live.exchange.abort();
+      settle({ kind: "aborted" });
+      options.finished({ kind: "aborted" });
+    },
+  };
+}
+
 /**
- * The body for the client. Measured on Bun 1.4.5: a direct stream costs about a tenth less per chunk than an async
+ * The body for one client. Measured on Bun 1.4.5: a direct stream costs about a tenth less per chunk than an async
  * generator, and its write() returns a promise exactly when the client reads too slowly.
  */
-export function relayStream(stream: OpenStream, exchange: Exchange, options: RelayOptions): ReadableStream {
-  let over = false;
-  function finish(failure: UpstreamFailure | undefined): void {
-    if (over) return;
-    over = true;
-    exchange.release();
-    options.finished(failure);
-  }
+export function relayStream(
+  live: LiveStream,
+  errorEvent: (failure: UpstreamFailure) => string,
+  options: RelayOptions,
+): ReadableStream {
+  let relay: Relay | undefined;
   const source: Bun.DirectUnderlyingSource<Uint8Array> = {
     type: "direct",
     async pull(client) {
-      const failure = await pump(stream, new StreamEnding(options.choices), exchange, client);
-      finish(failure);
-      if (failure !== undefined && failure.kind !== "aborted" && failure.kind !== "told-in-stream") {
-        exchange.abort();
-        void client.write(encoder.encode(options.errorEvent(failure)));
-      }
-      client.close();
+      const sink: ByteSink = {
+        write: (bytes) => client.write(bytes),
+        flush: () => client.flush(),
+        close: () => client.close(),
+        fail(failure) {
+          void client.write(encoder.encode(errorEvent(failure)));
+          client.close();
+        },
+      };
+      relay = relayInto(live, sink, options);
+      await relay.done;
     },
     cancel() {
-      // The client has left; a write that waits for it never settles, so everything is settled here.
-      exchange.abort();
-      finish({ kind: "aborted" });
+      if (relay !== undefined) {
+        relay.cancel();
+        return;
+      }
+      // The client left before its answer began.
+      live.exchange.abort();
+      live.exchange.release();
+      live.finished({ kind: "aborted" });
+      options.finished({ kind: "aborted" });
     },
   };
   return new ReadableStream(source);
 }
 
-/** Resolves when nothing more can be sent: undefined after a complete stream, else with what went wrong. */
+/** How a backend's part ended; `unsent` is its own error event, which the client has not seen. */
+interface BrokenEnd {
+  failure: UpstreamFailure;
+  unsent?: Uint8Array;
+}
+
+/** Resolves when nothing more comes from this backend: undefined after a complete answer, else with what went wrong. */
 async function pump(
-  { reader, framer, firstEvents }: OpenStream,
-  ending: StreamEnding,
-  exchange: Exchange,
-  client: ReadableStreamDirectController,
-): Promise<UpstreamFailure | undefined> {
+  { stream: { reader, framer, firstEvents }, exchange }: LiveStream,
+  sink: ByteSink,
+  splice: Continuation["splice"] | undefined,
+  sent: SentEvents | undefined,
+  { choices, takeover, tap }: RelayOptions,
+): Promise<BrokenEnd | undefined> {
+  const ending = new StreamEnding(choices);
   let events: Uint8Array | undefined = firstEvents;
   let complete = false;
   try {
     for (;;) {
       if (events !== undefined) {
-        if (ending.saw(events)) complete = true;
-        const written = client.write(events);
-        if (typeof written !== "number") {
-          // The client reads slowly: the backend is not to blame for the silence that follows.
-          exchange.pause();
-          await Promise.race([written, exchange.aborted()]);
-          exchange.signal.throwIfAborted();
+        let broken: BrokenEnd | undefined;
+        if (takeover !== undefined) {
+          const split = takeover.splitAtError(events);
+          if (split !== undefined) {
+            broken = { failure: split.failure, unsent: events.subarray(split.before?.length ?? 0) };
+            events = split.before;
+          }
         }
-        void client.flush();
+        if (events !== undefined && ending.saw(events)) complete = true;
+        if (splice !== undefined && events !== undefined) events = splice(events);
+        if (events !== undefined) {
+          tap?.(events);
+          sent?.add(events);
+          const written = sink.write(events);
+          if (typeof written !== "number") {
+            // The client reads slowly: the backend is not to blame for the silence that follows.
+            exchange.pause();
+            await Promise.race([written, exchange.aborted()]);
+            exchange.signal.throwIfAborted();
+          }
+          sink.flush();
+        }
+        if (broken !== undefined) return broken;
         if (complete) exchange.answerComplete();
         else exchange.chunkReceived();
       }
@@ -84,25 +214,49 @@ async function pump(
   } catch (error) {
     const verdict = ending.verdict();
     if (verdict === "done") return undefined;
-    return verdict === "reported" ? { kind: "told-in-stream" } : streamFailure(error, exchange);
+    return { failure: verdict === "reported" ? { kind: "told-in-stream" } : streamFailure(error, exchange) };
   }
   const rest = framer.rest();
   // The last event may lack only the empty line behind it.
   const last = rest.length > 0 && isWholeEvent(rest) ? withEmptyLine(rest) : undefined;
   if (last !== undefined) ending.saw(last);
   const verdict = ending.verdict();
-  if (last !== undefined && verdict !== "incomplete") void client.write(last);
+  const lastForClient = last === undefined || splice === undefined ? last : splice(last);
+  if (lastForClient !== undefined && verdict !== "incomplete") {
+    tap?.(lastForClient);
+    void sink.write(lastForClient);
+  }
   const { name } = exchange.entry.backend;
   switch (verdict) {
     case "done":
       return undefined;
     case "finished":
-      void client.write(DONE_EVENT); // some engines leave the marker out after an otherwise complete answer
+      tap?.(DONE_EVENT);
+      void sink.write(DONE_EVENT); // some engines leave the marker out after an otherwise complete answer
       return undefined;
     case "reported":
-      return { kind: "told-in-stream" };
-    case "incomplete":
-      return { kind: "reset", message: `Backend '${name}' ended the stream before its answer was complete.` };
+      return { failure: { kind: "told-in-stream" } };
+    case "incomplete": {
+      const message = `Backend '${name}' ended the stream before its answer was complete.`;
+      return { failure: { kind: "reset", message } };
+    }
+  }
+}
+
+/** The events that were sent, as long as they are few enough to be kept. */
+class SentEvents {
+  pieces: Uint8Array[] = [];
+  #bytes = 0;
+
+  add(events: Uint8Array): void {
+    this.#bytes += events.length;
+    if (this.#bytes <= MAX_TRANSCRIPT_BYTES) this.pieces.push(events);
+    else this.pieces = [];
+  }
+
+  /** Whether the pieces are all that was sent. */
+  get isWhole(): boolean {
+    return this.#bytes <= MAX_TRANSCRIPT_BYTES;
   }
 }
 

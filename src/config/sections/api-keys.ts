@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { defineSection } from "../section.ts";
+import { requestCount } from "./rate-limiting.ts";
 
 export const SCOPES = ["read", "write", "files", "admin"] as const;
 
@@ -14,6 +15,7 @@ export const apiKeySchema = z.strictObject({
     .array(z.enum(SCOPES))
     .default(["read", "write"])
     .describe("read = list models, write = inference; files and admin are kept for those APIs."),
+  rate_limit: requestCount().optional().describe("Requests per minute; holds also while rate_limiting is off."),
   enabled: z.boolean().default(true),
 });
 

@@ -4,11 +4,17 @@
 import { z } from "zod";
 import { apiKeysSection } from "./api-keys.ts";
 import { backendsSection } from "./backends.ts";
+import { circuitBreakerSection } from "./circuit-breaker.ts";
+import { deduplicationSection } from "./deduplication.ts";
+import { fallbackSection } from "./fallback.ts";
 import { healthChecksSection } from "./health-checks.ts";
 import { loggingSection } from "./logging.ts";
+import { rateLimitingSection } from "./rate-limiting.ts";
+import { responseCacheSection } from "./response-cache.ts";
 import { retrySection } from "./retry.ts";
 import { routingSection } from "./routing.ts";
 import { serverSection } from "./server.ts";
+import { streamingSection } from "./streaming.ts";
 import { timeoutsSection } from "./timeouts.ts";
 import { tracingSection } from "./tracing.ts";
 
@@ -18,6 +24,12 @@ export const SECTIONS = [
   routingSection,
   healthChecksSection,
   retrySection,
+  circuitBreakerSection,
+  fallbackSection,
+  streamingSection,
+  rateLimitingSection,
+  responseCacheSection,
+  deduplicationSection,
   timeoutsSection,
   apiKeysSection,
   loggingSection,
@@ -31,6 +43,12 @@ export const documentSchema = z.strictObject({
   routing: routingSection.schema.prefault({}),
   health_checks: healthChecksSection.schema.prefault({}),
   retry: retrySection.schema.prefault({}),
+  circuit_breaker: circuitBreakerSection.schema.prefault({}),
+  fallback: fallbackSection.schema.prefault({}),
+  streaming: streamingSection.schema.prefault({}),
+  rate_limiting: rateLimitingSection.schema.prefault({}),
+  response_cache: responseCacheSection.schema.prefault({}),
+  deduplication: deduplicationSection.schema.prefault({}),
   timeouts: timeoutsSection.schema.prefault({}),
   api_keys: apiKeysSection.schema.prefault({}),
   logging: loggingSection.schema.prefault({}),

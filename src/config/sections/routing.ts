@@ -1,7 +1,7 @@
 // Section routing: how a backend is chosen, and how long model lists are kept.
 
 import { z } from "zod";
-import { positiveDuration } from "../fields.ts";
+import { headerName, positiveDuration } from "../fields.ts";
 import { defineSection } from "../section.ts";
 
 export const STRATEGY_NAMES = ["RoundRobin", "WeightedRoundRobin", "LeastLatency", "Random", "ConsistentHash"] as const;
@@ -27,6 +27,20 @@ export const routingSection = defineSection({
     selection_strategy: strategy
       .prefault("RoundRobin")
       .describe(`${STRATEGY_NAMES.join(", ")} (also in the form round_robin).`),
+    session_affinity: z
+      .strictObject({
+        header: headerName().default("X-Session-ID").describe("Request header that names the session."),
+        load_factor: z
+          .number()
+          .min(1)
+          .max(100)
+          .default(1.25)
+          .describe(
+            "A backend takes at most this many times its share of the open requests; beyond it the next one does.",
+          ),
+      })
+      .prefault({})
+      .describe("ConsistentHash: a session is the header, else prompt_cache_key, user, or the conversation's start."),
     model_list_cache: z
       .strictObject({
         ttl: positiveDuration().prefault("5m").describe("How long a backend's model list is used."),

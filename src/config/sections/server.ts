@@ -1,6 +1,7 @@
 // Section server: where Signalbox listens and how it stops.
 
 import { z } from "zod";
+import { addressRange } from "../address-range.ts";
 import { positiveDuration } from "../fields.ts";
 import { defineSection } from "../section.ts";
 
@@ -23,6 +24,12 @@ export const serverSection = defineSection({
       })
       .default("127.0.0.1:8080")
       .describe('"host:port", "[v6]:port" or "unix:/path", or a list of these. Port 0 takes a free one.'),
+    trusted_proxies: z
+      .array(z.union([z.literal("unix:"), addressRange()], { error: 'expected an address, a CIDR range, or "unix:"' }))
+      .default([])
+      .describe(
+        'Proxies whose X-Forwarded-For is believed: addresses, CIDR ranges, "unix:" for peers on a unix socket.',
+      ),
     shutdown_timeout: positiveDuration()
       .prefault("30s")
       .describe("How long running requests may finish after SIGTERM or SIGINT."),

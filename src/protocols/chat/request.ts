@@ -39,7 +39,12 @@ export function readChatRequest(body: JsonObject): RequestSummary {
   checkArray(body, "tools");
   checkString(body, "reasoning_effort");
   checkReasoning(body);
-  return { model, stream, choices: typeof body.n === "number" ? body.n : 1, affinity: affinityOf(body) };
+  return {
+    model,
+    stream,
+    choices: typeof body.n === "number" ? body.n : 1,
+    affinity: () => affinityOf(body) ?? conversationStart(body.messages as JsonObject[]),
+  };
 }
 
 function checkMessages(messages: unknown): void {
@@ -83,4 +88,13 @@ function checkReasoning(body: JsonObject): void {
   if (effort !== undefined && effort !== null && typeof effort !== "string") {
     throw invalidField("reasoning.effort", `expected a string, got ${describe(effort)}.`);
   }
+}
+
+/** How much of a conversation's start tells it from others. */
+const MAX_START_LENGTH = 4096;
+
+/** The messages up to the first of the user: they stay the same in every turn, and engines cache just this prefix. */
+function conversationStart(messages: readonly JsonObject[]): string {
+  const first = messages.findIndex((message) => message.role === "user");
+  return JSON.stringify(messages.slice(0, first + 1)).slice(0, MAX_START_LENGTH);
 }

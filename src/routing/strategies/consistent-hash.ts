@@ -1,11 +1,16 @@
 // ConsistentHash: the same session meets the same backend, and a backend that leaves moves only its own sessions.
 // Weighted rendezvous hashing: every backend draws a lot for the session, the best lot wins. A lot depends on nothing
-// but the session and its own backend, so that no other backend's coming or going changes it.
+// but the session and its own backend, so that no other backend's coming or going changes it. A backend that already has
+// more than its share of the open requests is passed over, so that one busy session cannot drown it.
 
 import type { BackendEntry } from "../../backends/board.ts";
 import type { SelectionStrategy } from "../strategy.ts";
 
-export function consistentHash(): SelectionStrategy {
+/** So many requests of one session stay together, however little there is to do. */
+const ALWAYS_TOGETHER = 4;
+
+/** `loadFactor`: how many times its share of the open requests a backend may have; Infinity = no bound. */
+export function consistentHash(loadFactor: number = Number.POSITIVE_INFINITY): SelectionStrategy {
   const seeds = new WeakMap<readonly BackendEntry[], Uint32Array>();
   return {
     select(candidates, allowed, query) {
@@ -15,20 +20,39 @@ export function consistentHash(): SelectionStrategy {
         seeds.set(candidates, seed);
       }
       const session = Bun.hash.xxHash32(query.sessionKey());
+      let open = 1;
+      let weights = 0;
+      for (const entry of candidates) {
+        if (!allowed(entry)) continue;
+        open += entry.counters.inFlight;
+        weights += weightOf(entry);
+      }
       let best: BackendEntry | undefined;
       let bestLot = Number.NEGATIVE_INFINITY;
+      let bestWithRoom: BackendEntry | undefined;
+      let bestLotWithRoom = Number.NEGATIVE_INFINITY;
       for (let index = 0; index < candidates.length; index++) {
         const entry = candidates[index] as BackendEntry;
         if (!allowed(entry)) continue;
-        const lot = drawLot(session, seed[index] as number, Math.max(entry.backend.weight, 1));
+        const weight = weightOf(entry);
+        const lot = drawLot(session, seed[index] as number, weight);
         if (lot > bestLot) {
           best = entry;
           bestLot = lot;
         }
+        const bound = Math.max(ALWAYS_TOGETHER, Math.ceil((loadFactor * open * weight) / weights));
+        if (lot > bestLotWithRoom && entry.counters.inFlight < bound) {
+          bestWithRoom = entry;
+          bestLotWithRoom = lot;
+        }
       }
-      return best;
+      return bestWithRoom ?? best;
     },
   };
+}
+
+function weightOf({ backend }: BackendEntry): number {
+  return Math.max(backend.weight, 1);
 }
 
 /** Higher is better; over all sessions each backend wins in proportion to its weight. */

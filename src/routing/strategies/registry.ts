@@ -1,5 +1,6 @@
 // Configuration name -> selection strategy.
 
+import type { Settings } from "../../config/sections/registry.ts";
 import type { StrategyName } from "../../config/sections/routing.ts";
 import type { SelectionStrategy } from "../strategy.ts";
 import { consistentHash } from "./consistent-hash.ts";
@@ -8,14 +9,14 @@ import { randomChoice } from "./random.ts";
 import { roundRobin } from "./round-robin.ts";
 import { weightedRoundRobin } from "./weighted-round-robin.ts";
 
-const STRATEGIES: Record<StrategyName, () => SelectionStrategy> = {
+const STRATEGIES: Record<StrategyName, (routing: Settings["routing"]) => SelectionStrategy> = {
   RoundRobin: roundRobin,
   WeightedRoundRobin: weightedRoundRobin,
   LeastLatency: leastLatency,
   Random: randomChoice,
-  ConsistentHash: consistentHash,
+  ConsistentHash: (routing) => consistentHash(routing.session_affinity.load_factor),
 };
 
-export function createStrategy(name: StrategyName): SelectionStrategy {
-  return STRATEGIES[name]();
+export function createStrategy(routing: Settings["routing"]): SelectionStrategy {
+  return STRATEGIES[routing.selection_strategy](routing);
 }

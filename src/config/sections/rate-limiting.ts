@@ -1,0 +1,68 @@
+// Section rate_limiting: how many requests clients, keys and backends may make (specification, Limits).
+
+import { z } from "zod";
+import { addressRange } from "../address-range.ts";
+import { defineSection } from "../section.ts";
+
+/** Keeps the arithmetic of the buckets in whole numbers (rate-limit/token-bucket.ts) far from their end. */
+const MOST_REQUESTS = 1_000_000;
+
+/** A number of requests; also for `rate_limit` of a key. */
+export const requestCount = (belowOne = "must be at least 1") =>
+  z
+    .int({ error: "expected a whole number of requests, 1 or more" })
+    .min(1, belowOne)
+    .max(MOST_REQUESTS, `must be at most ${MOST_REQUESTS}`);
+
+const BELOW_ONE = "must be at least 1; limits are switched off with rate_limiting.enabled: false";
+
+/**
+ * burst_capacity may be below requests_per_second: then requests have to come spread over the second. Left out, it
+ * follows requests_per_second, so that a raised rate is not held back by the burst of the default.
+ */
+const limit = (requestsPerSecond: number, description: string) =>
+  z
+    .strictObject({
+      requests_per_second: requestCount(BELOW_ONE).default(requestsPerSecond),
+      burst_capacity: requestCount(BELOW_ONE)
+        .optional()
+        .describe("Most requests at once; default: twice requests_per_second."),
+    })
+    .transform(({ requests_per_second, burst_capacity }) => ({
+      requests_per_second,
+      burst_capacity: burst_capacity ?? Math.min(2 * requests_per_second, MOST_REQUESTS),
+    }))
+    .prefault({})
+    .describe(description);
+
+export const rateLimitingSection = defineSection({
+  name: "rate_limiting",
+  description:
+    "Limits of requests. rate_limit of a key (section api_keys) holds whether this section is enabled or not.",
+  schema: z.strictObject({
+    enabled: z.boolean().default(false).describe("Whether the limits below hold."),
+    storage: z
+      .enum(["memory"], { error: "expected memory; no other storage is available yet" })
+      .default("memory")
+      .describe("Where the state of the limits is kept."),
+    limits: z
+      .strictObject({
+        per_client: limit(10, "For each client address; IPv6 clients count by their /64 network."),
+        per_backend: limit(100, "For each backend, attempts of retries included; another backend takes over."),
+        per_api_key: limit(10, "For each key without a rate_limit of its own."),
+        global: limit(1000, "For all clients together."),
+      })
+      .prefault({}),
+    whitelist: z
+      .array(addressRange())
+      .default([])
+      .describe("Addresses and CIDR ranges of clients that only the limits of backends hold for."),
+    bypass_keys: z
+      .array(z.string().min(8, "at least 8 characters"))
+      .default([])
+      .describe("API keys that only the limits of backends hold for."),
+  }),
+  secretPaths: ["bypass_keys.*"],
+});
+
+export type RateLimitingSettings = z.output<typeof rateLimitingSection.schema>;

@@ -1,0 +1,364 @@
+// Identical requests in flight share one upstream call, and every client gets its own live copy of the answer.
+
+import type { DeduplicationMode } from "../config/sections/deduplication.ts";
+import type { JsonObject } from "../protocols/fields.ts";
+import { hasSideEffect } from "../response-cache/policy.ts";
+
+/** Where the upstream call writes its stream; a direct stream's controller with an end that tells why. */
+export interface ByteSink<Failure> {
+  /** A promise when every client reads too slowly: wait for it before reading on. */
+  write(bytes: Uint8Array): number | Promise<unknown>;
+  flush(): void;
+  close(): void;
+  /** Ends the copies of all clients with their last words about this failure. */
+  fail(failure: Failure): void;
+}
+
+/** What the upstream call came to. `head` is the same object for all clients, so nobody may change it. */
+export interface SharedAnswer<Head, Failure> {
+  head: Head;
+  /** Set for a stream: called once, starts to write the stream's bytes; ends with close() or fail(). */
+  feed?: ((sink: ByteSink<Failure>) => void) | undefined;
+}
+
+/** How a copy of a stream ended for one client. */
+export type CopyEnd<Failure> =
+  | { kind: "complete" }
+  | { kind: "failed"; failure: Failure }
+  /** The client left. */
+  | { kind: "left" }
+  /** The client fell behind the others by more than the buffer holds. */
+  | { kind: "lagged" };
+
+export interface Joining<Head, Failure> {
+  key: string;
+  /** How long after its start the call can be joined; counts for the call that this request starts. */
+  ttlMs: number;
+  /** Aborts when this client leaves. */
+  signal: AbortSignal;
+  /** The upstream call, made by the first of the clients only. The signal aborts when the last of them has left. */
+  start(signal: AbortSignal): Promise<SharedAnswer<Head, Failure>>;
+  /** The in-band error event for this client. */
+  lastWords(end: Exclude<CopyEnd<Failure>, { kind: "complete" | "left" }>): Uint8Array | undefined;
+  /** Called exactly once when this client's copy of a stream is over. */
+  finished(end: CopyEnd<Failure>): void;
+}
+
+export type Joined<Head> =
+  | { kind: "answered"; head: Head; isLeader: boolean; body: ReadableStream<Uint8Array> | undefined }
+  /** The client left before there was an answer. */
+  | { kind: "left" };
+
+export interface Deduplicator<Head, Failure> {
+  /** Rejects with whatever `start` rejects with, for all clients. */
+  join(joining: Joining<Head, Failure>): Promise<Joined<Head>>;
+  /** Calls that can be joined now. */
+  readonly size: number;
+  /** Bytes of streams held back for clients, now. */
+  readonly heldBytes: number;
+}
+
+export interface DeduplicatorOptions {
+  /** Clock milliseconds. */
+  now(): number;
+  /** How far a client may fall behind the others; half of it is kept for clients that join late. */
+  maxBufferBytes?: number;
+  /** Bound of all calls together; beyond it nobody joins late, and clients may hardly fall behind. */
+  maxTotalBytes?: number;
+}
+
+/** What the fastest client may have left to take before the upstream call waits. */
+export const HIGH_WATER_BYTES = 64 * 1024;
+const DEFAULT_BUFFER_BYTES = 4 * 1024 * 1024;
+const DEFAULT_TOTAL_BYTES = 256 * 1024 * 1024;
+
+/** Whether a request may share a call at all. */
+export function isSharable(mode: DeduplicationMode, body: JsonObject, idempotencyKey: string | null): boolean {
+  if (mode === "off" || hasSideEffect(body)) return false;
+  return mode === "all" || body.temperature === 0 || (idempotencyKey !== null && idempotencyKey !== "");
+}
+
+/** Answers are shared by an organisation, but calls in flight only by one caller, and only under one Idempotency-Key. */
+export function flightKey(requestKey: string, keyId: string | undefined, idempotencyKey: string | null): string {
+  return JSON.stringify([requestKey, keyId ?? null, idempotencyKey]);
+}
+
+/** A list in one direction: what every client has passed is freed by itself. */
+interface Piece {
+  bytes: Uint8Array;
+  next: Piece | undefined;
+}
+
+/** What all calls share: the table of those that can be joined, and the memory. */
+interface Shared<Head, Failure> {
+  flights: Map<string, Flight<Head, Failure>>;
+  heldBytes: number;
+  maxBufferBytes: number;
+  maxTotalBytes: number;
+  now(): number;
+}
+
+export function createDeduplicator<Head, Failure>(options: DeduplicatorOptions): Deduplicator<Head, Failure> {
+  const shared: Shared<Head, Failure> = {
+    flights: new Map(),
+    heldBytes: 0,
+    maxBufferBytes: options.maxBufferBytes ?? DEFAULT_BUFFER_BYTES,
+    maxTotalBytes: options.maxTotalBytes ?? DEFAULT_TOTAL_BYTES,
+    now: () => options.now(),
+  };
+  return {
+    join(joining) {
+      if (joining.signal.aborted) return Promise.resolve({ kind: "left" });
+      const running = shared.flights.get(joining.key);
+      if (running?.canBeJoined()) return new Client(running, joining).answer(false);
+      const flight = new Flight(shared, joining.key, joining.ttlMs);
+      const client = new Client(flight, joining);
+      flight.begin(joining.start);
+      return client.answer(true);
+    },
+    get size() {
+      return shared.flights.size;
+    },
+    get heldBytes() {
+      return shared.heldBytes;
+    },
+  };
+}
+
+/** One upstream call with its clients. */
+class Flight<Head, Failure> implements ByteSink<Failure> {
+  readonly clients = new Set<Client<Head, Failure>>();
+  /** Where late clients start to read; undefined as soon as nobody can join any more. */
+  start: Piece | undefined = { bytes: new Uint8Array(0), next: undefined };
+  totalBytes = 0;
+  end: Extract<CopyEnd<Failure>, { kind: "complete" | "failed" }> | undefined;
+  answer!: Promise<SharedAnswer<Head, Failure>>;
+  #last: Piece = this.start as Piece;
+  readonly #shared: Shared<Head, Failure>;
+  readonly #key: string;
+  readonly #joinableUntilMs: number;
+  readonly #controller = new AbortController();
+  #heldBytes = 0;
+  #room: (() => void) | undefined;
+
+  constructor(shared: Shared<Head, Failure>, key: string, ttlMs: number) {
+    this.#shared = shared;
+    this.#key = key;
+    this.#joinableUntilMs = shared.now() + ttlMs;
+    shared.flights.get(key)?.closeDoor();
+    shared.flights.set(key, this);
+  }
+
+  begin(start: (signal: AbortSignal) => Promise<SharedAnswer<Head, Failure>>): void {
+    this.answer = this.#run(start);
+  }
+
+  canBeJoined(): boolean {
+    if (this.start !== undefined && this.#shared.now() >= this.#joinableUntilMs) this.closeDoor();
+    return this.start !== undefined;
+  }
+
+  /** From now on nobody can join, and what all clients have read is let go. */
+  closeDoor(): void {
+    this.start = undefined;
+    if (this.#shared.flights.get(this.#key) === this) this.#shared.flights.delete(this.#key);
+    this.#countHeld();
+  }
+
+  /** A client has left, was ended, or has its whole answer. */
+  remove(client: Client<Head, Failure>): void {
+    if (!this.clients.delete(client)) return;
+    if (this.clients.size === 0) {
+      this.closeDoor();
+      if (this.end === undefined) this.#controller.abort();
+    }
+    this.#countHeld();
+    this.clientMoved();
+  }
+
+  /** A client has taken bytes: the upstream call may have to go on. */
+  clientMoved(): void {
+    if (this.#room === undefined || this.#isFull()) return;
+    const room = this.#room;
+    this.#room = undefined;
+    room();
+  }
+
+  write(bytes: Uint8Array): number | Promise<unknown> {
+    const { length } = bytes;
+    if (length === 0 || this.clients.size === 0 || this.end !== undefined) return length;
+    const { maxBufferBytes, maxTotalBytes } = this.#shared;
+    const isScarce = this.#shared.heldBytes + length > maxTotalBytes;
+    // A late client starts at the beginning, and must not be ended for that at once.
+    if (this.canBeJoined() && (isScarce || this.totalBytes + length > maxBufferBytes / 2)) this.closeDoor();
+    const longestLag = isScarce ? Math.min(2 * HIGH_WATER_BYTES, maxBufferBytes) : maxBufferBytes;
+    for (const client of this.clients) {
+      // The new bytes do not count: one piece larger than the buffer makes nobody slow.
+      if (this.totalBytes - client.takenBytes > longestLag) client.finish({ kind: "lagged" });
+    }
+    const piece: Piece = { bytes, next: undefined };
+    this.#last.next = piece;
+    this.#last = piece;
+    this.totalBytes += length;
+    this.#countHeld();
+    for (const client of this.clients) client.wake();
+    if (!this.#isFull()) return length;
+    return new Promise<void>((resolve) => {
+      this.#room = resolve;
+    });
+  }
+
+  flush(): void {
+    // Every client flushes its own copy.
+  }
+
+  close(): void {
+    this.#endWith({ kind: "complete" });
+  }
+
+  fail(failure: Failure): void {
+    this.#endWith({ kind: "failed", failure });
+  }
+
+  async #run(
+    start: (signal: AbortSignal) => Promise<SharedAnswer<Head, Failure>>,
+  ): Promise<SharedAnswer<Head, Failure>> {
+    try {
+      const answer = await start(this.#controller.signal);
+      // A stream is fed even when everybody has left: only its feeder can release what it holds.
+      if (answer.feed === undefined) this.#endWith({ kind: "complete" });
+      else answer.feed(this);
+      return answer;
+    } catch (error) {
+      this.#endWith({ kind: "complete" });
+      throw error;
+    }
+  }
+
+  #endWith(end: Extract<CopyEnd<Failure>, { kind: "complete" | "failed" }>): void {
+    if (this.end !== undefined) return;
+    this.end = end;
+    this.closeDoor();
+    for (const client of this.clients) client.wake();
+  }
+
+  #isFull(): boolean {
+    for (const client of this.clients) {
+      if (this.totalBytes - client.takenBytes <= HIGH_WATER_BYTES) return false;
+    }
+    return this.clients.size > 0;
+  }
+
+  #countHeld(): void {
+    let held = 0;
+    if (this.start !== undefined) held = this.totalBytes;
+    else for (const client of this.clients) held = Math.max(held, this.totalBytes - client.takenBytes);
+    this.#shared.heldBytes += held - this.#heldBytes;
+    this.#heldBytes = held;
+  }
+}
+
+/** One client of a flight: its place in the stream, and its copy. */
+class Client<Head, Failure> {
+  takenBytes = 0;
+  readonly #flight: Flight<Head, Failure>;
+  readonly #joining: Joining<Head, Failure>;
+  /** The last piece taken. */
+  #place: Piece | undefined;
+  #end: CopyEnd<Failure> | undefined;
+  #streams = false;
+  #wake: (() => void) | undefined;
+  #leave: (() => void) | undefined;
+
+  constructor(flight: Flight<Head, Failure>, joining: Joining<Head, Failure>) {
+    this.#flight = flight;
+    this.#joining = joining;
+    this.#place = flight.start;
+    flight.clients.add(this);
+    // An object as listener: it needs no removal, the signal ends with its request.
+    joining.signal.addEventListener("abort", this);
+  }
+
+  /** The client has left. */
+  handleEvent(): void {
+    this.finish({ kind: "left" });
+  }
+
+  async answer(isLeader: boolean): Promise<Joined<Head>> {
+    const left = new Promise<undefined>((resolve) => {
+      this.#leave = () => resolve(undefined);
+    });
+    let answer: SharedAnswer<Head, Failure> | undefined;
+    try {
+      answer = await Promise.race([this.#flight.answer, left]);
+    } catch (error) {
+      this.finish({ kind: "complete" });
+      throw error;
+    }
+    if (answer === undefined || this.#end?.kind === "left") return { kind: "left" };
+    const { head, feed } = answer;
+    if (feed === undefined) {
+      this.finish({ kind: "complete" });
+      return { kind: "answered", head, isLeader, body: undefined };
+    }
+    this.#streams = true;
+    // It may have fallen behind already, if the stream's first bytes came all at once.
+    if (this.#end !== undefined) this.#joining.finished(this.#end);
+    return { kind: "answered", head, isLeader, body: this.#body() };
+  }
+
+  wake(): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    wake?.();
+  }
+
+  /** Ends this client's share of the flight, once. */
+  finish(end: CopyEnd<Failure>): void {
+    if (this.#end !== undefined) return;
+    this.#end = end;
+    this.#place = undefined;
+    this.#leave?.();
+    this.#flight.remove(this);
+    this.wake();
+    if (this.#streams) this.#joining.finished(end);
+  }
+
+  #body(): ReadableStream<Uint8Array> {
+    const source: Bun.DirectUnderlyingSource<Uint8Array> = {
+      type: "direct",
+      pull: (copy) => this.#pump(copy),
+      cancel: () => this.finish({ kind: "left" }),
+    };
+    return new ReadableStream(source);
+  }
+
+  async #pump(copy: ReadableStreamDirectController): Promise<void> {
+    while (this.#end === undefined) {
+      const piece: Piece | undefined = this.#place?.next;
+      if (piece !== undefined) {
+        const written = copy.write(piece.bytes);
+        // Taken when the client has taken it: until then it counts as behind.
+        if (typeof written !== "number") await written;
+        void copy.flush();
+        if (this.#end !== undefined) break;
+        this.#place = piece;
+        this.takenBytes += piece.bytes.length;
+        this.#flight.clientMoved();
+      } else if (this.#flight.end !== undefined) {
+        this.finish(this.#flight.end);
+      } else {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+      }
+    }
+    const end = this.#end as CopyEnd<Failure> | undefined;
+    if (end?.kind === "failed" || end?.kind === "lagged") {
+      const words = this.#joining.lastWords(end);
+      if (words !== undefined) void copy.write(words);
+    }
+    // A copy that was cancelled is closed already; closing it again does nothing.
+    copy.close();
+  }
+}

@@ -1,0 +1,142 @@
+// Walks the chain of models: when the backends of one model cannot answer, the next model does
+// (specification, Errors, "Model fallback").
+
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import { withMembers } from "../lib/json-members.ts";
+import type { UpstreamFailure } from "../upstream/failure.ts";
+import type { RequestContext } from "./context.ts";
+import type { Forwarder, ForwardRequest, ForwardResult } from "./forward.ts";
+
+export interface FailureReason {
+  model: string;
+  /** e.g. "error_code_429", "timeout", "connection_error", "circuit_breaker_open", "no_backend_available". */
+  reason: string;
+}
+
+export type FallbackResult = ForwardResult & {
+  /** The model that answered. */
+  model: string;
+  /** What went before; empty when the model that was asked for has answered. */
+  reasons: readonly FailureReason[];
+};
+
+export interface FallbackChains {
+  /** The models that may stand in for a model, in order; empty without a chain. */
+  chainOf(context: RequestContext, model: string): readonly string[];
+  /**
+   * The first answer along the chain. A client's own error is answered at once. Throws all_fallbacks_exhausted when a
+   * chain exists and none of its models could answer.
+   */
+  forward(context: RequestContext, request: ForwardRequest): Promise<FallbackResult>;
+}
+
+const NO_MODELS: readonly string[] = [];
+
+export function createFallbackChains(forwarder: Forwarder): FallbackChains {
+  function chainOf({ settings }: RequestContext, model: string): readonly string[] {
+    const { enabled, fallback_chains, fallback_policy } = settings.fallback;
+    if (!enabled || !Object.hasOwn(fallback_chains, model)) return NO_MODELS;
+    return (fallback_chains[model] as string[]).slice(0, fallback_policy.max_fallback_attempts);
+  }
+
+  return {
+    chainOf,
+    async forward(context, request) {
+      const chain = chainOf(context, request.model);
+      if (chain.length === 0) {
+        return { ...(await forwarder.forward(context, request)), model: request.model, reasons: [] };
+      }
+      const { fallback_policy } = context.settings.fallback;
+      const reasons: FailureReason[] = [];
+      for (const model of [request.model, ...chain]) {
+        const isOriginal = model === request.model;
+        if (!isOriginal) context.record.fallbackModel = model;
+        const attempt = isOriginal
+          ? request
+          : {
+              ...request,
+              model,
+              body: withMembers(request.body, { model }),
+              patience: request.patience * fallback_policy.fallback_timeout_multiplier,
+            };
+        let reason: string | undefined;
+        try {
+          const result = await forwarder.forward(context, attempt);
+          if (result.kind !== "failed") return { ...result, model, reasons };
+          reason = triggerOf(result.failure, fallback_policy.trigger_conditions);
+          // What a stand-in refuses may be its own limit, not the client's mistake.
+          if (reason === undefined && !isOriginal && result.failure.kind === "status") {
+            reason = `error_code_${result.failure.status}`;
+          }
+          if (reason === undefined) return { ...result, model, reasons };
+        } catch (error) {
+          reason = refusalOf(error, fallback_policy.trigger_conditions);
+          if (reason === undefined) throw error;
+        }
+        reasons.push({ model, reason });
+      }
+      throw exhausted(request.model, chain, reasons);
+    },
+  };
+}
+
+type TriggerConditions = RequestContext["settings"]["fallback"]["fallback_policy"]["trigger_conditions"];
+
+/** Why a failure leads to the next model, or undefined when the policy says that it does not. */
+export function triggerOf(failure: UpstreamFailure, conditions: TriggerConditions): string | undefined {
+  switch (failure.kind) {
+    case "status":
+      return conditions.error_codes.includes(failure.status) ? `error_code_${failure.status}` : undefined;
+    case "timeout":
+      return conditions.timeout ? "timeout" : undefined;
+    case "connect":
+    case "reset":
+      return conditions.connection_error ? "connection_error" : undefined;
+    case "invalid-response":
+    case "told-in-stream":
+      return conditions.error_codes.includes(502) ? "error_code_502" : undefined;
+    case "aborted":
+      return undefined;
+  }
+}
+
+/** The same for a request that no backend could take at all. */
+function refusalOf(error: unknown, conditions: TriggerConditions): string | undefined {
+  if (!(error instanceof GatewayError)) return undefined;
+  if (error.type === ERRORS.circuitOpen.type)
+    return conditions.circuit_breaker_open ? "circuit_breaker_open" : undefined;
+  if (error.type === ERRORS.rateLimited.type)
+    return conditions.error_codes.includes(429) ? "error_code_429" : undefined;
+  const unavailable: readonly string[] = [
+    ERRORS.modelNotFound.type,
+    ERRORS.allBackendsUnhealthy.type,
+    ERRORS.unsupportedOperation.type,
+  ];
+  return conditions.connection_error && unavailable.includes(error.type) ? "no_backend_available" : undefined;
+}
+
+function exhausted(model: string, chain: readonly string[], reasons: readonly FailureReason[]): GatewayError {
+  const story = reasons.map((entry) => `${entry.model}: ${entry.reason}`).join(", ");
+  return new GatewayError(
+    ERRORS.allFallbacksExhausted,
+    `The model '${model}' and all models of its fallback chain failed (${story}).`,
+    { details: { original_model: model, attempted_fallbacks: chain, failure_reasons: reasons } },
+  );
+}
+
+/** The headers that tell the client of a fallback; nothing when there was none. */
+export function writeFallbackHeaders(original: string, result: FallbackResult, into: Record<string, string>): void {
+  const [first] = result.reasons;
+  if (first === undefined) return;
+  into["X-Fallback-Used"] = "true";
+  into["X-Original-Model"] = headerText(original);
+  into["X-Fallback-Model"] = headerText(result.model);
+  into["X-Fallback-Reason"] = first.reason;
+  into["X-Fallback-Attempts"] = String(result.reasons.length);
+}
+
+/** Model names are the client's text: what a header cannot hold is percent-encoded. */
+function headerText(text: string): string {
+  return text.replaceAll(/[^\x20-\x7e]/gu, (character) => encodeURIComponent(character));
+}

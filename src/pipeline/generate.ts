@@ -1,0 +1,234 @@
+// The whole sequence of a generation request, top to bottom: cache, calls in flight that can be shared, fallback chain,
+// and what happens to the answer on its way out.
+
+import type { JsonObject } from "../protocols/fields.ts";
+import type { ResponseCache } from "../response-cache/cache.ts";
+import { ownerOf, type RequestKeys, requestKeys } from "../response-cache/key.ts";
+import {
+  CACHED_OPERATIONS,
+  type CacheDecision,
+  isCacheablePlain,
+  isCacheableRequest,
+  isCacheableStream,
+} from "../response-cache/policy.ts";
+import type { Recorder } from "../response-cache/recorder.ts";
+import { type Replay, replayAnswer } from "../response-cache/replay.ts";
+import type { UpstreamFailure } from "../upstream/failure.ts";
+import { type ByteSink, type RelayOptions, relayInto, relayStream } from "../upstream/relay.ts";
+import type { RequestContext } from "./context.ts";
+import { type CopyEnd, type Deduplicator, flightKey, isSharable } from "./deduplicate.ts";
+import type { FallbackChains, FallbackResult } from "./fallback.ts";
+import type { ForwardRequest } from "./forward.ts";
+import { type MidStreamParts, takeoverFor } from "./mid-stream.ts";
+
+export interface GenerateRequest extends ForwardRequest {
+  /** The parsed body. */
+  value: JsonObject;
+}
+
+/** What the front door adds to a stream, in its protocol. */
+export interface StreamFrame {
+  errorEvent(failure: UpstreamFailure): string;
+  /** Called exactly once, when this client's stream is over; undefined = it was complete. */
+  ended(failure: UpstreamFailure | undefined): void;
+}
+
+/** `cache` is undefined where the cache has no say. */
+export type Generated = { cache: CacheDecision | undefined } & (
+  | { kind: "replayed"; replay: Replay }
+  | { kind: "plain"; result: Extract<FallbackResult, { kind: "plain" }> }
+  | { kind: "failed"; result: Extract<FallbackResult, { kind: "failed" }> }
+  | { kind: "stream"; result: Extract<FallbackResult, { kind: "stream" }>; body: ReadableStream }
+);
+
+export interface Generator {
+  /** Throws GatewayError when no backend can take the request at all. */
+  generate(context: RequestContext, request: GenerateRequest, frame: StreamFrame): Promise<Generated>;
+}
+
+export interface CacheParts {
+  store: ResponseCache;
+  recorder: Recorder;
+}
+
+export interface GeneratorParts extends MidStreamParts {
+  chains: FallbackChains;
+  deduplicator: Deduplicator<FallbackResult, UpstreamFailure>;
+  /** Undefined while the cache is off. */
+  cache: CacheParts | undefined;
+}
+
+const encoder = new TextEncoder();
+
+export function createGenerator(parts: GeneratorParts): Generator {
+  const { chains, deduplicator, cache } = parts;
+
+  /** A stored answer in the form that was asked for. */
+  async function lookUp(request: GenerateRequest, keys: RequestKeys): Promise<Replay | undefined> {
+    if (cache === undefined) return undefined;
+    const wanted = keys.other === undefined ? [keys.own] : [keys.own, keys.other];
+    const found = cache.store.get(wanted, request.model);
+    const answer = found instanceof Promise ? await found : found;
+    const includeUsage = (request.value.stream_options as { include_usage?: unknown } | null | undefined)
+      ?.include_usage;
+    return answer && replayAnswer(answer, { stream: request.stream, includeUsage: includeUsage === true });
+  }
+
+  /** The upstream call; a plain answer that may be kept is kept here, once, however many clients share it. */
+  async function call(
+    context: RequestContext,
+    request: GenerateRequest,
+    storeUnder: string | undefined,
+  ): Promise<FallbackResult> {
+    const result = await chains.forward(context, request);
+    if (result.kind === "plain" && storeUnder !== undefined && cache !== undefined) {
+      const { response_cache } = context.settings;
+      if (isCacheablePlain(result.body, response_cache)) {
+        const { body, contentType } = result;
+        void cache.store.put(
+          storeUnder,
+          { form: "plain", model: request.model, contentType, body },
+          response_cache.ttl,
+        );
+      }
+    }
+    return result;
+  }
+
+  /** How the stream of a result is relayed: who may take over, and what is kept of it. */
+  function relayOptions(
+    context: RequestContext,
+    request: GenerateRequest,
+    result: FallbackResult,
+    storeUnder: string | undefined,
+    ended: (failure: UpstreamFailure | undefined) => void,
+  ): RelayOptions {
+    const takeover = takeoverFor(parts, context, request, result);
+    if (storeUnder === undefined || cache === undefined) {
+      return { choices: request.choices, takeover, tap: undefined, finished: ended };
+    }
+    const { store, recorder } = cache;
+    const { response_cache } = context.settings;
+    const recording = recorder.start();
+    return {
+      choices: request.choices,
+      takeover,
+      tap: recording.add,
+      finished(failure) {
+        const body = failure === undefined ? recording.finish() : undefined;
+        recording.drop();
+        if (body !== undefined && isCacheableStream(body, response_cache)) {
+          const contentType = "text/event-stream; charset=utf-8";
+          void store.put(storeUnder, { form: "stream", model: request.model, contentType, body }, response_cache.ttl);
+        }
+        ended(failure);
+      },
+    };
+  }
+
+  async function generateAlone(
+    context: RequestContext,
+    request: GenerateRequest,
+    frame: StreamFrame,
+    cacheDecision: CacheDecision | undefined,
+    storeUnder: string | undefined,
+  ): Promise<Generated> {
+    const result = await call(context, request, storeUnder);
+    if (result.kind !== "stream") return wholeAnswer(result, cacheDecision, context);
+    const options = relayOptions(context, request, result, storeUnder, frame.ended);
+    return { kind: "stream", cache: cacheDecision, result, body: relayStream(result.live, frame.errorEvent, options) };
+  }
+
+  async function generateShared(
+    context: RequestContext,
+    request: GenerateRequest,
+    frame: StreamFrame,
+    cacheDecision: CacheDecision | undefined,
+    storeUnder: string | undefined,
+    key: string,
+  ): Promise<Generated | undefined> {
+    const joined = await deduplicator.join({
+      key,
+      ttlMs: context.settings.deduplication.ttl,
+      signal: context.signal,
+      async start(signal) {
+        // The call lives as long as any of its clients, not as long as the first.
+        const shared: RequestContext = { ...context, signal };
+        const head = await call(shared, request, storeUnder);
+        if (head.kind !== "stream") return { head };
+        return {
+          head,
+          feed(sink: ByteSink) {
+            const relay = relayInto(
+              head.live,
+              sink,
+              relayOptions(shared, request, head, storeUnder, () => {}),
+            );
+            signal.addEventListener("abort", relay.cancel);
+          },
+        };
+      },
+      lastWords: (end) => encoder.encode(frame.errorEvent(failureOf(end))),
+      finished: (end) => frame.ended(end.kind === "complete" ? undefined : failureOf(end)),
+    });
+    if (joined.kind === "left") return undefined;
+    const { head: result, body } = joined;
+    context.record.backend = result.entry.backend.name;
+    if (result.kind !== "stream") return wholeAnswer(result, cacheDecision, context);
+    return { kind: "stream", cache: cacheDecision, result, body: body as ReadableStream };
+  }
+
+  return {
+    async generate(context, request, frame) {
+      const { settings, clientHeaders, caller } = context;
+      const { value, operation, body } = request;
+      const idempotencyKey = clientHeaders.get("idempotency-key");
+      const isCacheable = cache !== undefined && isCacheableRequest(operation, value);
+      const isShared = isSharable(settings.deduplication.mode, value, idempotencyKey);
+      const decision =
+        cache === undefined || !CACHED_OPERATIONS.has(operation) ? undefined : isCacheable ? "MISS" : "BYPASS";
+      if (!isCacheable && !isShared) return await generateAlone(context, request, frame, decision, undefined);
+
+      const keys = requestKeys({
+        operation,
+        protocol: operation,
+        owner: ownerOf(caller),
+        bytes: body,
+        body: value,
+        headers: clientHeaders,
+      });
+      if (isCacheable) {
+        const replay = await lookUp(request, keys);
+        if (replay !== undefined) return { kind: "replayed", cache: "HIT", replay };
+      }
+      const storeUnder = isCacheable ? keys.own : undefined;
+      if (!isShared) return await generateAlone(context, request, frame, decision, storeUnder);
+      const key = flightKey(keys.own, caller?.keyId, idempotencyKey);
+      const generated = await generateShared(context, request, frame, decision, storeUnder, key);
+      // A client that left is answered by nobody; its request ends like any aborted one.
+      return generated ?? (await generateAlone(context, request, frame, decision, undefined));
+    },
+  };
+}
+
+function wholeAnswer(
+  result: Exclude<FallbackResult, { kind: "stream" }>,
+  decision: CacheDecision | undefined,
+  { settings }: RequestContext,
+): Generated {
+  if (result.kind === "failed") return { kind: "failed", cache: decision, result };
+  // A plain answer that turned out not to be worth keeping was not a miss.
+  const isKept = decision === "MISS" && isCacheablePlain(result.body, settings.response_cache);
+  return { kind: "plain", cache: decision === "MISS" && !isKept ? "BYPASS" : decision, result };
+}
+
+function failureOf(end: Exclude<CopyEnd<UpstreamFailure>, { kind: "complete" }>): UpstreamFailure {
+  switch (end.kind) {
+    case "failed":
+      return end.failure;
+    case "left":
+      return { kind: "aborted" };
+    case "lagged":
+      return { kind: "invalid-response", message: "The stream was read too slowly and could not be kept any longer." };
+  }
+}

@@ -1,0 +1,107 @@
+// The switch in the middle of a stream: when a backend breaks off, another one of the model or of its fallback chain
+// takes over, and the client sees one answer.
+
+import { withMembers } from "../lib/json-members.ts";
+import type { Logger } from "../logging/logger.ts";
+import { readTranscript, Splicer, splitAtError, type Transcript } from "../protocols/chat/splice.ts";
+import { statusOfEmbeddedError } from "../upstream/error-body.ts";
+import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
+import type { Continuation, Takeover } from "../upstream/relay.ts";
+import type { RequestContext } from "./context.ts";
+import { type FallbackChains, type FallbackResult, triggerOf } from "./fallback.ts";
+import type { Forwarder, ForwardRequest } from "./forward.ts";
+
+export interface MidStreamParts {
+  forwarder: Forwarder;
+  chains: FallbackChains;
+  log: Logger;
+}
+
+/** Undefined when nobody may take over: no chain, several choices, or another endpoint than chat. */
+export function takeoverFor(
+  { forwarder, chains, log }: MidStreamParts,
+  context: RequestContext,
+  request: ForwardRequest,
+  first: FallbackResult,
+): Takeover | undefined {
+  const chain = chains.chainOf(context, request.model);
+  if (chain.length === 0 || request.operation !== "chat" || request.choices !== 1) return undefined;
+  const { fallback_policy } = context.settings.fallback;
+  const { mid_stream_fallback } = context.settings.streaming;
+  const models = [request.model, ...chain];
+  const failed = new Set<string>();
+  let current = { model: first.model, backend: first.entry.backend.name };
+  let switches = 0;
+
+  /** The first stream that another backend begins, from the present model onwards along the chain. */
+  async function openNext(transcript: Transcript): Promise<{ model: string; continuation: Continuation } | undefined> {
+    const goesOn = mid_stream_fallback.enabled && transcript.text !== "";
+    for (const model of models.slice(models.indexOf(current.model))) {
+      if (!forwarder.hasOther(model, request.operation, failed)) continue;
+      const changes = goesOn
+        ? { model, messages: continuedMessages(request.body, transcript.text, mid_stream_fallback.continuation_prompt) }
+        : { model };
+      const attempt: ForwardRequest = {
+        ...request,
+        model,
+        body: withMembers(request.body, changes),
+        patience: request.patience * fallback_policy.fallback_timeout_multiplier,
+        avoid: failed,
+      };
+      const result = await forwarder.forward(context, attempt).catch(() => undefined); // no backend any more
+      if (context.signal.aborted) return undefined;
+      if (result?.kind !== "stream") continue;
+      current = { model, backend: result.entry.backend.name };
+      const splicer = new Splicer(transcript, goesOn ? "continued" : "restarted");
+      return { model, continuation: { live: result.live, splice: (events) => splicer.push(events) } };
+    }
+    return undefined;
+  }
+
+  return {
+    splitAtError(events) {
+      const split = splitAtError(events);
+      if (split === undefined) return undefined;
+      const { before, error, data } = split;
+      const body = new TextEncoder().encode(data);
+      const failure: UpstreamFailure = {
+        kind: "status",
+        status: statusOfEmbeddedError(error),
+        body,
+        retryAfterMs: undefined,
+        headers: {},
+      };
+      return { before, failure };
+    },
+    async continueAfter(failure, sent) {
+      failed.add(current.backend);
+      if (switches >= fallback_policy.max_fallback_attempts) return undefined;
+      if (triggerOf(failure, fallback_policy.trigger_conditions) === undefined) return undefined;
+      const transcript = readTranscript(sent);
+      if (transcript === undefined) return undefined;
+      const from = current;
+      const next = await openNext(transcript);
+      if (next === undefined) return undefined;
+      switches++;
+      if (next.model !== request.model) context.record.fallbackModel = next.model;
+      log.warn(
+        {
+          request_id: context.id,
+          failure: failureLabel(failure),
+          from_backend: from.backend,
+          from_model: from.model,
+          backend: current.backend,
+          model: next.model,
+        },
+        "a stream broke off, another backend took over",
+      );
+      return next.continuation;
+    },
+  };
+}
+
+/** The conversation with what was sent so far as the assistant's turn, and the wish that it be continued. */
+function continuedMessages(body: Uint8Array, text: string, prompt: string): unknown[] {
+  const { messages } = JSON.parse(new TextDecoder().decode(body)) as { messages: unknown[] };
+  return [...messages, { role: "assistant", content: text }, { role: "user", content: prompt }];
+}

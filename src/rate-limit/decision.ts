@@ -1,0 +1,72 @@
+// What the limiter decided, and how a client is told: headers and the 429 (specification, Errors).
+
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+
+/** Whose limit speaks. */
+export type LimitScope = "client" | "key" | "global" | "backend";
+
+export interface Decision {
+  allowed: boolean;
+  /** The limit that refuses; of an admitted request the one that is nearest to refusing. */
+  scope: LimitScope;
+  /** Most requests at once; earned anew within the window. */
+  limit: number;
+  windowMs: number;
+  remaining: number;
+  retryAfterMs: number;
+  /** When all of `limit` is there again: milliseconds since the Unix epoch. */
+  resetAtMs: number;
+}
+
+const WHOSE: Record<LimitScope, string> = {
+  client: "this client",
+  key: "this API key",
+  global: "all clients together",
+  backend: "the backends of this model",
+};
+
+/** The state of the limit; X-RateLimit-Reset is in Unix seconds, rounded up. */
+export function rateLimitHeaders(decision: Decision): Record<string, string> {
+  const headers: Record<string, string> = {
+    "X-RateLimit-Limit": String(decision.limit),
+    "X-RateLimit-Remaining": String(decision.remaining),
+    "X-RateLimit-Reset": String(Math.ceil(decision.resetAtMs / 1000)),
+  };
+  if (!decision.allowed) headers["Retry-After"] = String(retryAfterSeconds(decision));
+  return headers;
+}
+
+/** The refusal of a decision that does not allow. */
+export function rateLimitError(decision: Decision): GatewayError {
+  const seconds = retryAfterSeconds(decision);
+  return new GatewayError(
+    ERRORS.rateLimited,
+    `Rate limit exceeded: ${countOf(decision.limit)} per ${windowText(decision.windowMs)} for ${WHOSE[decision.scope]}. ` +
+      `Try again in ${seconds} s.`,
+    {
+      headers: rateLimitHeaders(decision),
+      details: {
+        limit: decision.limit,
+        window: windowText(decision.windowMs),
+        retry_after: seconds,
+        // The same moment as X-RateLimit-Reset, in whole seconds too.
+        reset_at: new Date(Math.ceil(decision.resetAtMs / 1000) * 1000).toISOString(),
+      },
+    },
+  );
+}
+
+/** Rounded up, and at least 1: a client that comes back after 0 seconds would only be refused again. */
+function retryAfterSeconds(decision: Decision): number {
+  return Math.max(1, Math.ceil(decision.retryAfterMs / 1000));
+}
+
+function countOf(limit: number): string {
+  return limit === 1 ? "1 request" : `${limit} requests`;
+}
+
+/** In the spelling of the configuration: "60s", "500ms". */
+function windowText(windowMs: number): string {
+  return windowMs % 1000 === 0 ? `${windowMs / 1000}s` : `${Math.round(windowMs)}ms`;
+}

@@ -1,0 +1,284 @@
+// Who may make a request now: the buckets of clients, keys, backends and of all together (specification, Limits).
+
+import { createAddressList } from "../access/address-list.ts";
+import { clientGroup } from "../access/client-address.ts";
+import type { RateLimitingSettings } from "../config/sections/rate-limiting.ts";
+import type { Decision, LimitScope } from "./decision.ts";
+import {
+  type Bucket,
+  type BucketPolicy,
+  type BucketReading,
+  type BucketState,
+  bucketPolicy,
+  earn,
+  fullBucket,
+  isFull,
+  look,
+  putBack,
+  take,
+  takeAll,
+} from "./token-bucket.ts";
+
+export interface LimitQuery {
+  /** As client-address.ts gives it; undefined for a client on a unix socket. All of these are one client. */
+  clientAddress: string | undefined;
+  /** The id of a known key. */
+  keyId: string | undefined;
+  /** The key as it was sent, known or not; compared with bypass_keys. */
+  key: string | undefined;
+}
+
+export interface Limiter {
+  /** False when no request can be refused here; then nobody need look for the client's address. */
+  readonly limitsRequests: boolean;
+  /** False when backends have no limit. */
+  readonly limitsBackends: boolean;
+  /** One token of the client, its key and all together, or none of any. Undefined when no limit concerns the caller. */
+  take(query: LimitQuery): Decision | undefined;
+  /** Undoes an admitted `take`, for a request that was refused afterwards without any backend being asked. */
+  putBack(query: LimitQuery): void;
+  /** Whether `takeBackend` would succeed now; takes nothing. */
+  backendHasRoom(name: string): boolean;
+  /** One token of the backend; false when it has none, and then nothing is taken. */
+  takeBackend(name: string): boolean;
+  /** The refusal when none of these backends has room: that of the one that has room first. */
+  backendRefusal(names: readonly string[]): Decision | undefined;
+  /** Number of buckets in memory. */
+  readonly size: number;
+}
+
+export interface LimiterOptions {
+  settings: RateLimitingSettings;
+  /** Key id -> requests per minute. They hold also while the section is disabled. */
+  keyLimits: ReadonlyMap<string, number>;
+  /** Milliseconds of a monotonic clock. */
+  now(): number;
+  /** Milliseconds since the Unix epoch. */
+  wallTime(): number;
+  /** Most buckets kept per kind of limit. */
+  maxEntries?: number;
+  /** Makes it unknown outside which clients share a slot (see createBuckets). */
+  seed?: number;
+}
+
+const MAX_ENTRIES = 50_000;
+const MINUTE_MS = 60_000;
+
+const UNLIMITED: Limiter = {
+  limitsRequests: false,
+  limitsBackends: false,
+  take: () => undefined,
+  putBack: () => {},
+  backendHasRoom: () => true,
+  takeBackend: () => true,
+  backendRefusal: () => undefined,
+  size: 0,
+};
+
+export function createLimiter(options: LimiterOptions): Limiter {
+  const { settings, keyLimits, now, wallTime, maxEntries = MAX_ENTRIES, seed = 0 } = options;
+  const { enabled, limits } = settings;
+  if (!enabled && keyLimits.size === 0) return UNLIMITED;
+
+  const perSecond = ({ requests_per_second, burst_capacity }: typeof limits.global) =>
+    bucketPolicy(requests_per_second, 1000, burst_capacity);
+  const whitelist = createAddressList(settings.whitelist);
+  const bypassKeys = new Set(settings.bypass_keys);
+  const clients = enabled ? createBuckets(perSecond(limits.per_client), maxEntries, seed) : undefined;
+  const keys = enabled ? createBuckets(perSecond(limits.per_api_key), maxEntries, seed) : undefined;
+  const backends = enabled ? createBuckets(perSecond(limits.per_backend), maxEntries, seed) : undefined;
+  const globalPolicy = perSecond(limits.global);
+  const everyone: Bucket | undefined = enabled
+    ? { policy: globalPolicy, state: fullBucket(globalPolicy, now()) }
+    : undefined;
+  // As many as the configuration has keys. N at once, then one each 60 s / N.
+  const ownKeyBuckets = new Map<string, Bucket>();
+  for (const [keyId, perMinute] of keyLimits) {
+    const policy = bucketPolicy(perMinute, MINUTE_MS, perMinute);
+    ownKeyBuckets.set(keyId, { policy, state: fullBucket(policy, now()) });
+  }
+
+  // whitelist and bypass_keys lift the limits of keys too, whether the section is enabled or not.
+  function isExempt({ clientAddress, key }: LimitQuery): boolean {
+    if (key !== undefined && bypassKeys.has(key)) return true;
+    return clientAddress !== undefined && whitelist.contains(clientAddress);
+  }
+
+  function decide(reading: BucketReading, scope: LimitScope, policy: BucketPolicy, nowMs: number): Decision {
+    return {
+      allowed: reading.allowed,
+      scope,
+      limit: policy.capacity,
+      windowMs: policy.fillUs / 1000,
+      remaining: reading.remaining,
+      retryAfterMs: reading.retryAfterMs,
+      resetAtMs: wallTime() + reading.resetAtMs - nowMs,
+    };
+  }
+
+  return {
+    limitsRequests: true,
+    limitsBackends: enabled,
+
+    take(query) {
+      if (isExempt(query)) return undefined;
+      const nowMs = now();
+      const { keyId } = query;
+      const involved: Bucket[] = [];
+      const scopes: LimitScope[] = [];
+      const clientName = clients === undefined ? "" : nameOfClient(query);
+      if (clients !== undefined) {
+        involved.push(clients.find(clientName, nowMs));
+        scopes.push("client");
+      }
+      // The limit that was written for this very key stands in place of the one for all keys.
+      const ownBucket = keyId === undefined ? undefined : ownKeyBuckets.get(keyId);
+      const keyBucket = ownBucket ?? (keyId === undefined ? undefined : keys?.find(keyId, nowMs));
+      if (keyBucket !== undefined) {
+        involved.push(keyBucket);
+        scopes.push("key");
+      }
+      if (everyone !== undefined) {
+        involved.push(everyone);
+        scopes.push("global");
+      }
+      if (involved.length === 0) return undefined;
+
+      const result = takeAll(involved, nowMs);
+      if (result.allowed) {
+        // Only now: refused strangers leave their buckets full, and full buckets need no memory.
+        if (clients !== undefined) clients.keep(clientName, involved[0] as Bucket, nowMs);
+        if (keyBucket !== undefined && ownBucket === undefined) keys?.keep(keyId as string, keyBucket, nowMs);
+      }
+      return decide(result, scopes[result.index] as LimitScope, (involved[result.index] as Bucket).policy, nowMs);
+    },
+
+    putBack(query) {
+      if (isExempt(query)) return;
+      const nowMs = now();
+      const { keyId } = query;
+      const ownBucket = keyId === undefined ? undefined : ownKeyBuckets.get(keyId);
+      const keyBucket = ownBucket ?? (keyId === undefined ? undefined : keys?.peek(keyId));
+      // A bucket that was forgotten meanwhile was full, or left its debt behind, which stays as it is.
+      for (const bucket of [clients?.peek(nameOfClient(query)), keyBucket, everyone]) {
+        if (bucket !== undefined) putBack(bucket.state, bucket.policy, nowMs);
+      }
+    },
+
+    backendHasRoom(name) {
+      const bucket = backends?.peek(name);
+      if (bucket === undefined && backends?.hasDebts !== true) return true;
+      const nowMs = now();
+      const { state, policy } = bucket ?? (backends as Buckets).find(name, nowMs);
+      return look(state, policy, nowMs).allowed;
+    },
+
+    takeBackend(name) {
+      if (backends === undefined) return true;
+      const nowMs = now();
+      const bucket = backends.find(name, nowMs);
+      const { allowed } = take(bucket.state, bucket.policy, nowMs);
+      if (allowed) backends.keep(name, bucket, nowMs);
+      return allowed;
+    },
+
+    backendRefusal(names) {
+      if (backends === undefined) return undefined;
+      const nowMs = now();
+      let soonest: BucketReading | undefined;
+      for (const name of names) {
+        const { state, policy } = backends.find(name, nowMs);
+        const found = look(state, policy, nowMs);
+        if (found.allowed) return undefined;
+        if (soonest === undefined || found.retryAfterMs < soonest.retryAfterMs) soonest = found;
+      }
+      return soonest === undefined ? undefined : decide(soonest, "backend", backends.policy, nowMs);
+    },
+
+    get size() {
+      return (clients?.size ?? 0) + (keys?.size ?? 0) + (backends?.size ?? 0) + ownKeyBuckets.size;
+    },
+  };
+}
+
+function nameOfClient({ clientAddress }: LimitQuery): string {
+  return clientAddress === undefined ? "unix" : clientGroup(clientAddress);
+}
+
+interface Buckets {
+  readonly policy: BucketPolicy;
+  readonly size: number;
+  /** Whether a bucket that was not full has been forgotten. */
+  readonly hasDebts: boolean;
+  /** The bucket of a name, which becomes the most recently used; a new one is kept only when `keep` is called. */
+  find(name: string, nowMs: number): Bucket;
+  keep(name: string, bucket: Bucket, nowMs: number): void;
+  peek(name: string): Bucket | undefined;
+}
+
+/** How many of the least recently used buckets are looked at for full ones before one that is not full must go. */
+const LOOKED_AT = 16;
+const SLOTS = 16_384;
+
+/**
+ * Buckets by name, bounded in number. Full ones are forgotten first, as that changes nothing. When none of the oldest
+ * is full, the least recently used one goes, but not its debt: what it was short of stays in one of a fixed number of
+ * slots, chosen by its name, and whoever is new in that slot starts with no more credit than the slot has. So an
+ * attacker who sends from ever new addresses wins no fresh allowance for an old one. The price is paid only during
+ * such an attack: a stranger may start with an emptier bucket, which fills at the usual rate.
+ */
+function createBuckets(policy: BucketPolicy, maxEntries: number, seed: number): Buckets {
+  // A Map iterates in the order of insertion, and each use inserts anew: the first entry is the least recently used.
+  const buckets = new Map<string, Bucket>();
+  let debts: (BucketState | undefined)[] | undefined;
+
+  function slotOf(name: string): number {
+    return Bun.hash.xxHash32(name, seed) % SLOTS;
+  }
+
+  function makeRoom(nowMs: number): void {
+    let looked = 0;
+    for (const [name, { state }] of buckets) {
+      // A little is tidied with every new bucket, so that the memory follows the number of active clients.
+      if (looked >= (buckets.size < maxEntries ? 2 : LOOKED_AT)) break;
+      looked++;
+      if (isFull(state, policy, nowMs)) buckets.delete(name);
+    }
+    if (buckets.size < maxEntries) return;
+    const [name, { state }] = buckets.entries().next().value as [string, Bucket];
+    buckets.delete(name);
+    debts ??= new Array(SLOTS).fill(undefined);
+    const slot = slotOf(name);
+    const debt = debts[slot];
+    if (debt !== undefined) earn(debt, policy, nowMs);
+    if (debt === undefined || state.parts < debt.parts) debts[slot] = state;
+  }
+
+  return {
+    policy,
+    get size() {
+      return buckets.size;
+    },
+    get hasDebts() {
+      return debts !== undefined;
+    },
+    peek: (name) => buckets.get(name),
+    find(name, nowMs) {
+      const known = buckets.get(name);
+      if (known !== undefined) {
+        buckets.delete(name);
+        buckets.set(name, known);
+        return known;
+      }
+      const debt = debts?.[slotOf(name)];
+      if (debt === undefined) return { policy, state: fullBucket(policy, nowMs) };
+      earn(debt, policy, nowMs);
+      return { policy, state: { ...debt } };
+    },
+    keep(name, bucket, nowMs) {
+      if (buckets.has(name)) return;
+      makeRoom(nowMs);
+      buckets.set(name, bucket);
+    },
+  };
+}

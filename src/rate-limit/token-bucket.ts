@@ -1,0 +1,147 @@
+// The token bucket: how many requests are admitted at a time. Pure arithmetic; the time comes in.
+
+/**
+ * Everything is counted in whole numbers, so that no rounding adds up however often a bucket is asked: time in
+ * microseconds, and credit in parts of a token so small that each microsecond earns a whole number of them.
+ */
+export interface BucketPolicy {
+  /** Most tokens a bucket holds. */
+  readonly capacity: number;
+  /** Parts that one microsecond earns: the tokens per window. */
+  readonly earnedPerUs: number;
+  /** Parts of one token: the microseconds of the window. */
+  readonly partsPerToken: number;
+  /** Parts of a full bucket. */
+  readonly fullParts: number;
+  /** After this time any bucket is full. */
+  readonly fillUs: number;
+}
+
+/** Changed in place by `take` and `putBack`. */
+export interface BucketState {
+  parts: number;
+  /** The time, in whole microseconds, that `parts` is the credit of. */
+  atUs: number;
+}
+
+export interface Bucket {
+  readonly state: BucketState;
+  readonly policy: BucketPolicy;
+}
+
+export interface BucketReading {
+  allowed: boolean;
+  /** Whole tokens that are left. */
+  remaining: number;
+  /** When the next token is there; 0 when one is. */
+  retryAfterMs: number;
+  /** When the bucket is full again if nobody takes; on the same clock as `nowMs`. */
+  resetAtMs: number;
+}
+
+/** `tokens` per window are earned, `capacity` at most are kept; all three are whole numbers of at least 1. */
+export function bucketPolicy(tokens: number, windowMs: number, capacity: number): BucketPolicy {
+  const partsPerToken = windowMs * 1000;
+  const fullParts = capacity * partsPerToken;
+  return { capacity, earnedPerUs: tokens, partsPerToken, fullParts, fillUs: Math.ceil(fullParts / tokens) };
+}
+
+export function fullBucket(policy: BucketPolicy, nowMs: number): BucketState {
+  return { parts: policy.fullParts, atUs: toUs(nowMs) };
+}
+
+/** Takes one token if there is one; a refusal takes nothing. */
+export function take(state: BucketState, policy: BucketPolicy, nowMs: number): BucketReading {
+  earn(state, policy, nowMs);
+  const allowed = state.parts >= policy.partsPerToken;
+  if (allowed) state.parts -= policy.partsPerToken;
+  return reading(state, policy, nowMs, allowed);
+}
+
+/** What `take` would find, without taking. */
+export function look(state: BucketState, policy: BucketPolicy, nowMs: number): BucketReading {
+  earn(state, policy, nowMs);
+  return reading(state, policy, nowMs, state.parts >= policy.partsPerToken);
+}
+
+export interface JointReading extends BucketReading {
+  /** Which bucket speaks: of a refusal the one with the longest wait, else the one with the fewest tokens left. */
+  index: number;
+}
+
+/** Takes one token of every bucket, or none of any: a request that one bucket refuses costs nothing in the others. */
+export function takeAll(buckets: readonly Bucket[], nowMs: number): JointReading {
+  let refusing = -1;
+  let longestWaitUs = 0;
+  for (let index = 0; index < buckets.length; index++) {
+    const { state, policy } = buckets[index] as Bucket;
+    earn(state, policy, nowMs);
+    const waitUs = waitForToken(state, policy);
+    if (waitUs > longestWaitUs) {
+      longestWaitUs = waitUs;
+      refusing = index;
+    }
+  }
+  if (refusing >= 0) return { ...readingOf(buckets, refusing, nowMs, false), index: refusing };
+
+  let tightest = 0;
+  let fewest = Number.POSITIVE_INFINITY;
+  for (let index = 0; index < buckets.length; index++) {
+    const { state, policy } = buckets[index] as Bucket;
+    state.parts -= policy.partsPerToken;
+    const left = state.parts / policy.partsPerToken;
+    if (left < fewest) {
+      fewest = left;
+      tightest = index;
+    }
+  }
+  return { ...readingOf(buckets, tightest, nowMs, true), index: tightest };
+}
+
+/** Gives a taken token back; never more than the bucket holds. */
+export function putBack(state: BucketState, policy: BucketPolicy, nowMs: number): void {
+  earn(state, policy, nowMs);
+  state.parts = Math.min(policy.fullParts, state.parts + policy.partsPerToken);
+}
+
+/** A full bucket says nothing that a new one would not say: it can be forgotten. */
+export function isFull(state: BucketState, policy: BucketPolicy, nowMs: number): boolean {
+  earn(state, policy, nowMs);
+  return state.parts === policy.fullParts;
+}
+
+/** Brings the credit up to now. A clock that goes back earns nothing and loses nothing. */
+export function earn(state: BucketState, policy: BucketPolicy, nowMs: number): void {
+  const nowUs = toUs(nowMs);
+  const elapsedUs = nowUs - state.atUs;
+  if (elapsedUs <= 0) return;
+  // Cut first: after a long pause the product would leave the exact whole numbers.
+  state.parts =
+    elapsedUs >= policy.fillUs
+      ? policy.fullParts
+      : Math.min(policy.fullParts, state.parts + elapsedUs * policy.earnedPerUs);
+  state.atUs = nowUs;
+}
+
+function waitForToken(state: BucketState, policy: BucketPolicy): number {
+  return state.parts >= policy.partsPerToken ? 0 : Math.ceil((policy.partsPerToken - state.parts) / policy.earnedPerUs);
+}
+
+function readingOf(buckets: readonly Bucket[], index: number, nowMs: number, allowed: boolean): BucketReading {
+  const { state, policy } = buckets[index] as Bucket;
+  return reading(state, policy, nowMs, allowed);
+}
+
+function reading(state: BucketState, policy: BucketPolicy, nowMs: number, allowed: boolean): BucketReading {
+  return {
+    allowed,
+    remaining: Math.floor(state.parts / policy.partsPerToken),
+    retryAfterMs: waitForToken(state, policy) / 1000,
+    resetAtMs: nowMs + Math.ceil((policy.fullParts - state.parts) / policy.earnedPerUs) / 1000,
+  };
+}
+
+/** Rounded, not cut: a wait that was computed as a fraction of a millisecond must not end a microsecond too early. */
+function toUs(timeMs: number): number {
+  return Math.round(timeMs * 1000);
+}
