@@ -86,17 +86,21 @@ const addedFirstChunkTail: Metric = {
   read: (result) => result.firstChunkMs.p99,
 };
 
+const PLAIN_JOB: LoadJob = {
+  pattern: { kind: "closed", connections: 32 },
+  answer: { kind: "plain", bytes: 1024 },
+  promptBytes: 1000,
+  warmUpMs: 500,
+  measureMs: 1600,
+};
+
+const NO_LIMIT = { requests_per_second: 1_000_000 };
+
 export const LOAD_SCENARIOS: readonly LoadScenario[] = [
   {
     name: "plain",
     title: "plain 1 KB answers, 1 KB prompts, 32 connections as fast as they go",
-    job: {
-      pattern: { kind: "closed", connections: 32 },
-      answer: { kind: "plain", bytes: 1024 },
-      promptBytes: 1000,
-      warmUpMs: 500,
-      measureMs: 1600,
-    },
+    job: PLAIN_JOB,
     metrics: [{ ...cpuPerRequest, target: { of: "ratio to nginx", limit: 3.0 } }, requestsPerSecond],
   },
   {
@@ -146,6 +150,27 @@ export const LOAD_SCENARIOS: readonly LoadScenario[] = [
       measureMs: 1800,
     },
     metrics: [{ ...addedFirstChunk, target: { of: "added", limit: 1 } }, addedFirstChunkTail],
+  },
+  {
+    name: "guards-off",
+    title: "plain, without circuit breaker, rate limits and response cache",
+    job: PLAIN_JOB,
+    gatewaySettings: { circuit_breaker: { enabled: false } },
+    metrics: [cpuPerRequest],
+  },
+  {
+    name: "guards-on",
+    title: "plain, with circuit breaker, rate limits, and a cache that is looked into and never hit",
+    job: PLAIN_JOB,
+    gatewaySettings: {
+      rate_limiting: {
+        enabled: true,
+        limits: { per_client: NO_LIMIT, per_backend: NO_LIMIT, per_api_key: NO_LIMIT, global: NO_LIMIT },
+      },
+      // The load repeats one request: what is stored must be gone when the next one comes.
+      response_cache: { enabled: true, ttl: "1ms" },
+    },
+    metrics: [cpuPerRequest],
   },
 ];
 
