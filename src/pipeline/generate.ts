@@ -164,7 +164,8 @@ export function createGenerator(parts: GeneratorParts): Generator {
               sink,
               relayOptions(shared, request, head, storeUnder, () => {}),
             );
-            signal.addEventListener("abort", relay.cancel);
+            if (signal.aborted) relay.cancel();
+            else signal.addEventListener("abort", relay.cancel);
           },
         };
       },

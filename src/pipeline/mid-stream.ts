@@ -6,7 +6,7 @@ import type { Logger } from "../logging/logger.ts";
 import { readTranscript, Splicer, splitAtError, type Transcript } from "../protocols/chat/splice.ts";
 import { statusOfEmbeddedError } from "../upstream/error-body.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
-import type { Continuation, Takeover } from "../upstream/relay.ts";
+import { type Continuation, discard, type Takeover } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
 import { type FallbackChains, type FallbackResult, triggerOf } from "./fallback.ts";
 import type { Forwarder, ForwardRequest } from "./forward.ts";
@@ -49,7 +49,10 @@ export function takeoverFor(
         avoid: failed,
       };
       const result = await forwarder.forward(context, attempt).catch(() => undefined); // no backend any more
-      if (context.signal.aborted) return undefined;
+      if (context.signal.aborted) {
+        if (result?.kind === "stream") discard(result.live);
+        return undefined;
+      }
       if (result?.kind !== "stream") continue;
       current = { model, backend: result.entry.backend.name };
       const splicer = new Splicer(transcript, goesOn ? "continued" : "restarted");

@@ -16,7 +16,7 @@ export interface ServeOptions {
   env: Record<string, string | undefined>;
   modelFields(id: string): Record<string, unknown>;
   /** Called once when every address is open and the backends have been looked at, or are late. */
-  started(state: { addresses: string[]; control: ControlPlane }): void;
+  started(state: { addresses: string[]; control: ControlPlane }): Promise<void>;
 }
 
 /** How long the start waits for the first health checks before it says that it is up. */
@@ -59,7 +59,7 @@ export async function serve({
 
   const signalled = untilSignalled();
   await Promise.race([control.firstChecks, Bun.sleep(FIRST_CHECKS_MS)]);
-  started({ addresses, control });
+  await started({ addresses, control });
 
   await signalled;
   await drain({

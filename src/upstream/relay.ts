@@ -88,9 +88,7 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
       if (end === undefined || cancelled || end.failure.kind === "aborted") return end?.failure;
       const next = sent?.isWhole ? await options.takeover?.continueAfter(end.failure, sent.pieces) : undefined;
       if (next === undefined || cancelled) {
-        next?.live.exchange.abort();
-        next?.live.exchange.release();
-        next?.live.finished({ kind: "aborted" });
+        if (next !== undefined) discard(next.live);
         if (cancelled) return { kind: "aborted" };
         if (end.unsent === undefined) return end.failure;
         void sink.write(end.unsent); // the backend's own error event
@@ -151,13 +149,18 @@ export function relayStream(
         return;
       }
       // The client left before its answer began.
-      live.exchange.abort();
-      live.exchange.release();
-      live.finished({ kind: "aborted" });
+      discard(live);
       options.finished({ kind: "aborted" });
     },
   };
   return new ReadableStream(source);
+}
+
+/** Frees the backend of a stream that nobody reads. */
+export function discard({ exchange, finished }: LiveStream): void {
+  exchange.abort();
+  exchange.release();
+  finished({ kind: "aborted" });
 }
 
 /** How a backend's part ended; `unsent` is its own error event, which the client has not seen. */
