@@ -11,6 +11,7 @@ interface Counts {
 /** Each group is a process of its own, so that a crash of one is counted and does not hide the others. */
 const TEST_GROUPS = [
   { name: "unit and architecture tests", paths: ["./src", "./test/architecture"] },
+  { name: "simulation", paths: ["./test/simulation"] },
   { name: "black-box tests", paths: ["./test/black-box"] },
   { name: "official clients", paths: ["./test/clients"] },
 ];

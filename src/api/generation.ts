@@ -43,12 +43,13 @@ export function generationEndpoint(
       context.record.model = summary.model;
       context.record.stream = summary.stream;
       const asked = { ...summary, operation, value, body: bytes, patience: 1, avoid: NONE_AVOIDED };
-      let logged: ((failure?: string) => void) | undefined;
+      const ended = Promise.withResolvers<string | undefined>();
       const generated = await generator.generate(context, asked, {
         errorEvent: (failure) => `data: ${errorBody(toError(failure), context.id)}\n\n`,
-        ended: (failure) => logged?.(failure === undefined ? undefined : failureLabel(failure)),
+        ended: (failure) => ended.resolve(failure === undefined ? undefined : failureLabel(failure)),
       });
-      if (generated.kind === "stream") logged = call.deferLog();
+      // A shared stream may have ended for this client already.
+      if (generated.kind === "stream") void ended.promise.then(call.deferLog());
       return answer(call, summary.model, generated);
     },
   };

@@ -19,12 +19,21 @@ function compile(text: string): { document: Mapping; settings: Settings } {
   return { document: compilation.document as Mapping, settings: compilation.settings! };
 }
 
+/** Mappings whose keys are names that operators choose. */
+const FREE_NAMES: ReadonlySet<string> = new Set([
+  "timeouts.models",
+  "backends.[].headers",
+  "backends.[].deployments",
+  "circuit_breaker.backends",
+  "fallback.fallback_chains",
+]);
+
 /** Paths in the notation of allPaths. */
 function pathsIn(value: unknown, path: string[] = []): string[] {
   const own = path.length > 0 ? [path.join(".")] : [];
   if (Array.isArray(value)) return [...own, ...value.flatMap((entry) => pathsIn(entry, [...path, "[]"]))];
   if (typeof value !== "object" || value === null) return own;
-  const isFree = ["timeouts.models", "backends.[].headers", "backends.[].deployments"].includes(path.join("."));
+  const isFree = FREE_NAMES.has(path.join("."));
   return [
     ...own,
     ...Object.entries(value).flatMap(([key, entry]) => pathsIn(entry, [...path, isFree ? "<name>" : key])),
@@ -35,7 +44,10 @@ function pathsIn(value: unknown, path: string[] = []): string[] {
 function uncommented(template: string): string {
   return template
     .replaceAll(/^( *)#(?! \S)/gm, "$1")
-    .replaceAll(/^( *(?:backends|keys|models):) (?:\[\]|\{\})$/gm, "$1");
+    .replaceAll(
+      /^( *(?:backends|keys|models|trusted_proxies|fallback_chains|whitelist|bypass_keys):) (?:\[\]|\{\})$/gm,
+      "$1",
+    );
 }
 
 test("the template equals the defaults", () => {

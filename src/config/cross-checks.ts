@@ -1,9 +1,27 @@
 // Rules that reach over several fields or sections; each answer is a problem at that path.
 
+import { nearest } from "../lib/nearest.ts";
 import type { SettingsCheck } from "./problems.ts";
 import type { Settings } from "./sections/registry.ts";
 
-export const CROSS_CHECKS: readonly SettingsCheck<Settings>[] = [distinctAddresses, distinctKeys, distinctKeyIds];
+export const CROSS_CHECKS: readonly SettingsCheck<Settings>[] = [
+  distinctAddresses,
+  distinctKeys,
+  distinctKeyIds,
+  knownCircuits,
+];
+
+/** An override under a mistyped name would be ignored in silence. */
+function knownCircuits({ backends, circuit_breaker }: Settings) {
+  const names = backends.map(({ name }) => name);
+  return Object.keys(circuit_breaker.backends)
+    .filter((name) => !names.includes(name))
+    .map((name) => {
+      const near = nearest(name, names);
+      const hint = near === undefined ? "" : `; did you mean "${near}"?`;
+      return { path: ["circuit_breaker", "backends", name], message: `there is no backend of this name${hint}` };
+    });
+}
 
 function distinctAddresses(settings: Settings) {
   const addresses = settings.server.bind_address;

@@ -1,5 +1,21 @@
 // Waiting that ends early when nobody is interested any more.
 
+/** Resolves when the work is done, or as soon as the signal aborts; the work goes on by itself. */
+export function orAborted(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) {
+      resolve();
+      return;
+    }
+    const end = () => {
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    signal.addEventListener("abort", end);
+    work.then(end, reject);
+  });
+}
+
 /** Resolves after the time, or at once when the signal aborts. Leaves no timer and no listener behind. */
 export function abortableDelay(durationMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

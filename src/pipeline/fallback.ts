@@ -89,7 +89,8 @@ export function triggerOf(failure: UpstreamFailure, conditions: TriggerCondition
     case "status":
       return conditions.error_codes.includes(failure.status) ? `error_code_${failure.status}` : undefined;
     case "timeout":
-      return conditions.timeout ? "timeout" : undefined;
+      // When the time for the whole request is used up, there is none left for another model.
+      return conditions.timeout && failure.phase !== "request" ? "timeout" : undefined;
     case "connect":
     case "reset":
       return conditions.connection_error ? "connection_error" : undefined;
@@ -121,7 +122,10 @@ function exhausted(model: string, chain: readonly string[], reasons: readonly Fa
   return new GatewayError(
     ERRORS.allFallbacksExhausted,
     `The model '${model}' and all models of its fallback chain failed (${story}).`,
-    { details: { original_model: model, attempted_fallbacks: chain, failure_reasons: reasons } },
+    {
+      details: { original_model: model, attempted_fallbacks: chain, failure_reasons: reasons },
+      headers: { "x-should-retry": "false" }, // the chain has been walked; an SDK need not do it again
+    },
   );
 }
 
@@ -138,5 +142,5 @@ export function writeFallbackHeaders(original: string, result: FallbackResult, i
 
 /** Model names are the client's text: what a header cannot hold is percent-encoded. */
 function headerText(text: string): string {
-  return text.replaceAll(/[^\x20-\x7e]/gu, (character) => encodeURIComponent(character));
+  return text.toWellFormed().replaceAll(/[^\x20-\x24\x26-\x7e]/gu, (character) => encodeURIComponent(character));
 }

@@ -7,6 +7,8 @@ import type { BackendBoard, BackendEntry } from "../backends/board.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { silentLogger } from "../logging/logger.ts";
+import { createLimiter } from "../rate-limit/limiter.ts";
+import { createCircuits } from "../routing/circuits.ts";
 import { consistentHash } from "../routing/strategies/consistent-hash.ts";
 import { roundRobin } from "../routing/strategies/round-robin.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
@@ -76,8 +78,13 @@ function bench(options: BenchOptions) {
     suspect: (name) => void suspects.push(name),
     ...options.watch,
   };
+  const now = options.now ?? (() => performance.now());
+  const circuits = createCircuits({ settings: settings.circuit_breaker, now });
+  const limits = createLimiter({ settings: settings.rate_limiting, keyLimits: new Map(), now, wallTime: now });
   const forwarder = createForwarder({
     watch,
+    circuits,
+    limits,
     strategy: options.strategy ?? roundRobin(),
     sender: {
       async send(entry, request) {
@@ -88,13 +95,13 @@ function bench(options: BenchOptions) {
       },
     },
     log: silentLogger(),
-    now: options.now ?? (() => performance.now()),
+    now,
     random: () => 0,
   });
   const context: RequestContext = {
     id: "request-1",
     trace: { id: "request-1", traceparent: undefined, tracestate: undefined },
-    startedAtMs: (options.now ?? (() => performance.now()))(),
+    startedAtMs: now(),
     settings,
     signal: controller.signal,
     caller:
@@ -107,6 +114,7 @@ function bench(options: BenchOptions) {
       method: "POST",
       path: "/v1/chat/completions",
       model: "m",
+      fallbackModel: undefined,
       stream: false,
       backend: undefined,
       attempts: 0,
@@ -118,7 +126,9 @@ function bench(options: BenchOptions) {
     model: "m",
     stream: false,
     choices: 1,
-    affinity: options.affinity,
+    affinity: () => options.affinity,
+    patience: 1,
+    avoid: new Set(),
     body: new TextEncoder().encode('{"model":"m"}'),
   };
   return {

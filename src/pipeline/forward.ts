@@ -3,7 +3,9 @@
 import type { BackendEntry } from "../backends/board.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
-import { abortableDelay } from "../lib/abortable-delay.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import { abortableDelay, orAborted } from "../lib/abortable-delay.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
 import { rateLimitError } from "../rate-limit/decision.ts";
@@ -93,12 +95,13 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
   /** The first choice of a request; waits for the first checks and asks for an unknown model before it gives up. */
   async function chooseCold(context: RequestContext, request: ForwardRequest): Promise<BackendEntry> {
     if (watch.board.candidates(request.model).length > 0) throw refusal(request);
-    await watch.firstChecks;
+    await orAborted(watch.firstChecks, context.signal);
     let entry = choose(context, request, request.avoid);
     if (entry === undefined && watch.board.entries.some((candidate) => candidate.available)) {
-      await watch.refreshModels();
+      await orAborted(watch.refreshModels(), context.signal);
       entry = choose(context, request, request.avoid);
     }
+    if (context.signal.aborted) throw new GatewayError(ERRORS.requestTimeout, "The client closed the request.");
     if (entry === undefined) throw refusal(request);
     return entry;
   }

@@ -1,6 +1,8 @@
 // The whole sequence of a generation request, top to bottom: cache, calls in flight that can be shared, fallback chain,
 // and what happens to the answer on its way out.
 
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
 import type { JsonObject } from "../protocols/fields.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
 import { ownerOf, type RequestKeys, requestKeys } from "../response-cache/key.ts";
@@ -51,9 +53,12 @@ export interface CacheParts {
   recorder: Recorder;
 }
 
+/** What an upstream call came to, and whether its plain answer was stored. */
+export type CallResult = FallbackResult & { isKept: boolean };
+
 export interface GeneratorParts extends MidStreamParts {
   chains: FallbackChains;
-  deduplicator: Deduplicator<FallbackResult, UpstreamFailure>;
+  deduplicator: Deduplicator<CallResult, UpstreamFailure>;
   /** Undefined while the cache is off. */
   cache: CacheParts | undefined;
 }
@@ -79,9 +84,10 @@ export function createGenerator(parts: GeneratorParts): Generator {
     context: RequestContext,
     request: GenerateRequest,
     storeUnder: string | undefined,
-  ): Promise<FallbackResult> {
+  ): Promise<CallResult> {
     const result = await chains.forward(context, request);
-    if (result.kind === "plain" && storeUnder !== undefined && cache !== undefined) {
+    // What a model that stood in has said is not kept as the answer of the one that was asked.
+    if (result.kind === "plain" && result.reasons.length === 0 && storeUnder !== undefined && cache !== undefined) {
       const { response_cache } = context.settings;
       if (isCacheablePlain(result.body, response_cache)) {
         const { body, contentType } = result;
@@ -90,9 +96,10 @@ export function createGenerator(parts: GeneratorParts): Generator {
           { form: "plain", model: request.model, contentType, body },
           response_cache.ttl,
         );
+        return { ...result, isKept: true };
       }
     }
-    return result;
+    return { ...result, isKept: false };
   }
 
   /** How the stream of a result is relayed: who may take over, and what is kept of it. */
@@ -104,7 +111,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
     ended: (failure: UpstreamFailure | undefined) => void,
   ): RelayOptions {
     const takeover = takeoverFor(parts, context, request, result);
-    if (storeUnder === undefined || cache === undefined) {
+    if (storeUnder === undefined || cache === undefined || result.reasons.length > 0) {
       return { choices: request.choices, takeover, tap: undefined, finished: ended };
     }
     const { store, recorder } = cache;
@@ -115,7 +122,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
       takeover,
       tap: recording.add,
       finished(failure) {
-        const body = failure === undefined ? recording.finish() : undefined;
+        const body = failure === undefined && takeover?.hasHappened !== true ? recording.finish() : undefined;
         recording.drop();
         if (body !== undefined && isCacheableStream(body, response_cache)) {
           const contentType = "text/event-stream; charset=utf-8";
@@ -134,7 +141,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
     storeUnder: string | undefined,
   ): Promise<Generated> {
     const result = await call(context, request, storeUnder);
-    if (result.kind !== "stream") return wholeAnswer(result, cacheDecision, context);
+    if (result.kind !== "stream") return wholeAnswer(result, cacheDecision);
     const options = relayOptions(context, request, result, storeUnder, frame.ended);
     return { kind: "stream", cache: cacheDecision, result, body: relayStream(result.live, frame.errorEvent, options) };
   }
@@ -146,7 +153,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
     cacheDecision: CacheDecision | undefined,
     storeUnder: string | undefined,
     key: string,
-  ): Promise<Generated | undefined> {
+  ): Promise<Generated> {
     const joined = await deduplicator.join({
       key,
       ttlMs: context.settings.deduplication.ttl,
@@ -172,10 +179,11 @@ export function createGenerator(parts: GeneratorParts): Generator {
       lastWords: (end) => encoder.encode(frame.errorEvent(failureOf(end))),
       finished: (end) => frame.ended(end.kind === "complete" ? undefined : failureOf(end)),
     });
-    if (joined.kind === "left") return undefined;
+    if (joined.kind === "left") throw new GatewayError(ERRORS.requestTimeout, "The client closed the request.");
     const { head: result, body } = joined;
     context.record.backend = result.entry.backend.name;
-    if (result.kind !== "stream") return wholeAnswer(result, cacheDecision, context);
+    if (result.reasons.length > 0) context.record.fallbackModel = result.model;
+    if (result.kind !== "stream") return wholeAnswer(result, cacheDecision);
     return { kind: "stream", cache: cacheDecision, result, body: body as ReadableStream };
   }
 
@@ -205,22 +213,15 @@ export function createGenerator(parts: GeneratorParts): Generator {
       const storeUnder = isCacheable ? keys.own : undefined;
       if (!isShared) return await generateAlone(context, request, frame, decision, storeUnder);
       const key = flightKey(keys.own, caller?.keyId, idempotencyKey);
-      const generated = await generateShared(context, request, frame, decision, storeUnder, key);
-      // A client that left is answered by nobody; its request ends like any aborted one.
-      return generated ?? (await generateAlone(context, request, frame, decision, undefined));
+      return await generateShared(context, request, frame, decision, storeUnder, key);
     },
   };
 }
 
-function wholeAnswer(
-  result: Exclude<FallbackResult, { kind: "stream" }>,
-  decision: CacheDecision | undefined,
-  { settings }: RequestContext,
-): Generated {
+function wholeAnswer(result: Exclude<CallResult, { kind: "stream" }>, decision: CacheDecision | undefined): Generated {
   if (result.kind === "failed") return { kind: "failed", cache: decision, result };
-  // A plain answer that turned out not to be worth keeping was not a miss.
-  const isKept = decision === "MISS" && isCacheablePlain(result.body, settings.response_cache);
-  return { kind: "plain", cache: decision === "MISS" && !isKept ? "BYPASS" : decision, result };
+  // An answer that turned out not to be worth keeping was not a miss.
+  return { kind: "plain", cache: decision === "MISS" && !result.isKept ? "BYPASS" : decision, result };
 }
 
 function failureOf(end: Exclude<CopyEnd<UpstreamFailure>, { kind: "complete" }>): UpstreamFailure {

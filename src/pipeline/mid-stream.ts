@@ -1,6 +1,7 @@
 // The switch in the middle of a stream: when a backend breaks off, another one of the model or of its fallback chain
 // takes over, and the client sees one answer.
 
+import { GatewayError } from "../errors/gateway-error.ts";
 import { withMembers } from "../lib/json-members.ts";
 import type { Logger } from "../logging/logger.ts";
 import { readTranscript, Splicer, splitAtError, type Transcript } from "../protocols/chat/splice.ts";
@@ -36,8 +37,10 @@ export function takeoverFor(
   /** The first stream that another backend begins, from the present model onwards along the chain. */
   async function openNext(transcript: Transcript): Promise<{ model: string; continuation: Continuation } | undefined> {
     const goesOn = mid_stream_fallback.enabled && transcript.text !== "";
-    for (const model of models.slice(models.indexOf(current.model))) {
-      if (!forwarder.hasOther(model, request.operation, failed)) continue;
+    const rest = models.slice(models.indexOf(current.model));
+    const withOthers = rest.filter((model) => forwarder.hasOther(model, request.operation, failed));
+    // A backend that failed in this very request is better than an error: it may have come back.
+    for (const model of [...withOthers, ...rest.filter((model) => !withOthers.includes(model))]) {
       const changes = goesOn
         ? { model, messages: continuedMessages(request.body, transcript.text, mid_stream_fallback.continuation_prompt) }
         : { model };
@@ -48,7 +51,10 @@ export function takeoverFor(
         patience: request.patience * fallback_policy.fallback_timeout_multiplier,
         avoid: failed,
       };
-      const result = await forwarder.forward(context, attempt).catch(() => undefined); // no backend any more
+      const result = await forwarder.forward(context, attempt).catch((error: unknown) => {
+        if (!(error instanceof GatewayError)) log.error({ request_id: context.id, err: error }, "unexpected error");
+        return undefined; // no backend any more
+      });
       if (context.signal.aborted) {
         if (result?.kind === "stream") discard(result.live);
         return undefined;
@@ -62,6 +68,9 @@ export function takeoverFor(
   }
 
   return {
+    get hasHappened() {
+      return switches > 0;
+    },
     splitAtError(events) {
       const split = splitAtError(events);
       if (split === undefined) return undefined;

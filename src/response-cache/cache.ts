@@ -23,7 +23,7 @@ export interface ModelStatistics {
 export interface CacheStatistics {
   backend: "memory";
   capacity: number;
-  maxBytes: number;
+  max_bytes: number;
   entries: number;
   bytes: number;
   hits: number;

@@ -124,7 +124,7 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOption
     stats: () => ({
       backend: "memory",
       capacity,
-      maxBytes,
+      max_bytes: maxBytes,
       entries: entries.size,
       ...total,
       models: [...models.values()].map((counters) => ({ ...counters })),

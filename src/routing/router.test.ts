@@ -5,9 +5,10 @@ import fc from "fast-check";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendBoard, BackendEntry } from "../backends/board.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
-import { STRATEGY_NAMES } from "../config/sections/routing.ts";
+import { STRATEGY_NAMES, type StrategyName } from "../config/sections/routing.ts";
 import { noBackendError, selectBackend } from "./router.ts";
 import { createStrategy } from "./strategies/registry.ts";
+import type { SelectionStrategy } from "./strategy.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
 
@@ -19,6 +20,12 @@ function entryOf(name: string, more: Partial<BackendInput> = {}, available = tru
 
 const query = { sessionKey: () => "session", random: Math.random, nowMs: 0 };
 
+const everyone = () => true;
+
+function strategyOf(selection_strategy: StrategyName): SelectionStrategy {
+  return createStrategy(documentSchema.parse({ routing: { selection_strategy } }).routing);
+}
+
 function boardOf(entries: readonly BackendEntry[]): BackendBoard {
   const serving = (model: string) => entries.filter((entry) => entry.backend.configuredModels?.includes(model));
   return { version: 1, entries, serving, candidates: (model) => serving(model).filter((entry) => entry.available) };
@@ -28,7 +35,7 @@ describe("choosing a backend", () => {
   for (const name of STRATEGY_NAMES) {
     describe(name, () => {
       const select = (entries: readonly BackendEntry[], tried: readonly string[] = []) =>
-        selectBackend(entries, "chat", new Set(tried), createStrategy(name), query)?.backend.name;
+        selectBackend(entries, "chat", new Set(tried), strategyOf(name), query, everyone)?.backend.name;
 
       test("weight 0 stands by: chosen only when no other is left", () => {
         const entries = [entryOf("standby", { weight: 0 }), entryOf("a"), entryOf("b")];
@@ -50,13 +57,25 @@ describe("choosing a backend", () => {
 
       test("a backend without the operation is never chosen", () => {
         const entries = [entryOf("claude", { type: "anthropic", weight: 100 }), entryOf("b", { weight: 0 })];
-        const chosen = selectBackend(entries, "embeddings", new Set(), createStrategy(name), query);
+        const chosen = selectBackend(entries, "embeddings", new Set(), strategyOf(name), query, everyone);
         expect(chosen?.backend.name).toBe("b");
-        const second = selectBackend(entries, "embeddings", new Set(["b"]), createStrategy(name), query);
+        const second = selectBackend(entries, "embeddings", new Set(["b"]), strategyOf(name), query, everyone);
         expect(second?.backend.name).toBe("b");
         expect(
-          selectBackend(entries.slice(0, 1), "embeddings", new Set(), createStrategy(name), query),
+          selectBackend(entries.slice(0, 1), "embeddings", new Set(), strategyOf(name), query, everyone),
         ).toBeUndefined();
+      });
+
+      test("a backend whose circuit or limit refuses is never chosen, not even as the last one or a second time", () => {
+        const entries = [entryOf("a"), entryOf("b", { weight: 0 }), entryOf("c", { weight: 5 })];
+        const choose = (tried: readonly string[], allowed: readonly string[]) =>
+          selectBackend(entries, "chat", new Set(tried), strategyOf(name), query, (each) => allowed.includes(each))
+            ?.backend.name;
+        expect(choose([], ["b"])).toBe("b");
+        expect(choose(["a"], ["a"])).toBe("a");
+        expect(choose(["b", "c"], ["b", "c"])).toBe("c");
+        expect(choose(["b"], ["a", "b"])).toBe("a");
+        for (const tried of [[], ["a"], ["a", "b", "c"]]) expect(choose(tried, [])).toBeUndefined();
       });
 
       test("without candidates there is none", () => {
@@ -68,14 +87,14 @@ describe("choosing a backend", () => {
         fc.assert(
           fc.property(fc.array(fc.constantFrom(0, 1, 5), { minLength: 1, maxLength: 6 }), (weights) => {
             const entries = weights.map((weight, index) => entryOf(`b${index}`, { weight }));
-            const strategy = createStrategy(name);
+            const strategy = strategyOf(name);
             const tried = new Set<string>();
             for (let count = 0; count < entries.length; count++) {
-              const chosen = selectBackend(entries, "chat", tried, strategy, query)?.backend.name as string;
+              const chosen = selectBackend(entries, "chat", tried, strategy, query, everyone)?.backend.name as string;
               expect(tried.has(chosen)).toBe(false);
               tried.add(chosen);
             }
-            expect(selectBackend(entries, "chat", tried, strategy, query)).toBeDefined();
+            expect(selectBackend(entries, "chat", tried, strategy, query, everyone)).toBeDefined();
           }),
           { numRuns: 30 },
         );
@@ -85,8 +104,10 @@ describe("choosing a backend", () => {
 });
 
 describe("why no backend can take a request", () => {
+  const waitsMs: Record<string, number> = {};
+  const circuits = { retryAfterMs: (name: string) => waitsMs[name] ?? 0 };
   const refusal = (entries: readonly BackendEntry[], model = "m", operation: "chat" | "embeddings" = "chat") => {
-    const { status, type, code, message, param } = noBackendError(boardOf(entries), model, operation);
+    const { status, type, code, message, param } = noBackendError(boardOf(entries), model, operation, circuits);
     return { status, type, code, message, param };
   };
 
@@ -116,6 +137,16 @@ describe("why no backend can take a request", () => {
     const error = refusal([entryOf("claude", { type: "anthropic", models: ["m"] })], "m", "embeddings");
     expect(error).toMatchObject({ status: 400, code: "unsupported_operation", param: "model" });
     expect(error.message).toContain("(claude) have no embeddings endpoint");
+  });
+
+  test("those that serve the model are left alone after failures: the shortest wait counts, in whole seconds", () => {
+    Object.assign(waitsMs, { a: 20_001, b: 7_001 });
+    const entries = [entryOf("a", { models: ["m"] }), entryOf("b", { models: ["m"] }), entryOf("c", { models: ["x"] })];
+    const error = noBackendError(boardOf(entries), "m", "chat", circuits);
+    expect(error).toMatchObject({ status: 503, code: "circuit_breaker_open", headers: { "Retry-After": "8" } });
+    expect(error.message).toContain("(a, b)");
+    waitsMs.b = 0;
+    expect(noBackendError(boardOf(entries), "m", "chat", circuits).headers).toEqual({ "Retry-After": "1" });
   });
 
   test("of many backends five are named", () => {

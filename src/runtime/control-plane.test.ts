@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { waitFor, within } from "../../test/support/wait-for.ts";
 import { createTransport } from "../backends/transport.ts";
-import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
+import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
 import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
+import { type Circuits, createCircuits } from "../routing/circuits.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
@@ -64,9 +65,14 @@ function startEngine(facts: Partial<Engine> = {}, where: { port?: number; unix?:
   return engine;
 }
 
+const circuitsOf = (settings: Settings, now: () => number = systemClock.now): Circuits =>
+  createCircuits({ settings: settings.circuit_breaker, now });
+
 function start(backends: BackendInput[], more: Partial<ConfigDocument> = {}): ControlPlane {
+  const settings = documentSchema.parse({ backends, ...more });
   const control = startControlPlane({
-    settings: documentSchema.parse({ backends, ...more }),
+    settings,
+    circuits: circuitsOf(settings),
     transport: createTransport(async () => Response.json({ data: [{ id: "demo" }] })),
     clock: systemClock,
     log: silentLogger(),
@@ -253,6 +259,7 @@ describe("model lists", () => {
     const settings = documentSchema.parse({ backends: [{ name: "v", type: "vllm", url: engine.url }] });
     const control = startControlPlane({
       settings,
+      circuits: circuitsOf(settings),
       transport: createTransport(async () => new Response()),
       clock: { now: () => performance.now() + offsetMs, wallTime: () => Date.now() },
       log: silentLogger(),
@@ -274,11 +281,13 @@ describe("model lists", () => {
   test("an old list is served while a new one is fetched, an expired one is not", async () => {
     const engine = startEngine();
     let offsetMs = 0;
+    const settings = documentSchema.parse({
+      backends: [{ name: "v", type: "vllm", url: engine.url }],
+      routing: { model_list_cache: { ttl: "100s" } },
+    });
     const control = startControlPlane({
-      settings: documentSchema.parse({
-        backends: [{ name: "v", type: "vllm", url: engine.url }],
-        routing: { model_list_cache: { ttl: "100s" } },
-      }),
+      settings,
+      circuits: circuitsOf(settings),
       transport: createTransport(async () => new Response()),
       clock: { now: () => performance.now() + offsetMs, wallTime: () => Date.now() },
       log: silentLogger(),
@@ -301,8 +310,10 @@ describe("model lists", () => {
   test("a list that fails keeps what was known, and its backend is available", async () => {
     const engine = startEngine();
     let offsetMs = 0;
+    const settings = documentSchema.parse({ backends: [{ name: "v", type: "vllm", url: engine.url }] });
     const control = startControlPlane({
-      settings: documentSchema.parse({ backends: [{ name: "v", type: "vllm", url: engine.url }] }),
+      settings,
+      circuits: circuitsOf(settings),
       transport: createTransport(async () => new Response()),
       clock: { now: () => performance.now() + offsetMs, wallTime: () => Date.now() },
       log: silentLogger(),
@@ -350,6 +361,7 @@ describe("status", () => {
       enabled: true,
       is_healthy: true,
       state: "ready",
+      circuit: "closed",
       consecutive_failures: 0,
       consecutive_successes: 1,
       last_check: good!.last_check,
@@ -394,9 +406,11 @@ describe("stop", () => {
       import { documentSchema } from "${import.meta.dir}/../config/sections/registry.ts";
       import { systemClock } from "${import.meta.dir}/../lib/clock.ts";
       import { silentLogger } from "${import.meta.dir}/../logging/logger.ts";
+      import { createCircuits } from "${import.meta.dir}/../routing/circuits.ts";
       const settings = documentSchema.parse({ backends: [{ name: "v", url: "${engine.url}" }] });
       const transport = createTransport(async () => new Response());
-      const control = startControlPlane({ settings, transport, clock: systemClock, log: silentLogger() });
+      const circuits = createCircuits({ settings: settings.circuit_breaker, now: systemClock.now });
+      const control = startControlPlane({ settings, transport, circuits, clock: systemClock, log: silentLogger() });
       await control.firstChecks;
       await control.stop();
       process.stdout.write(String(control.board.candidates("m").length));

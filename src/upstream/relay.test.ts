@@ -11,10 +11,11 @@ import type { BackendEntry } from "../backends/board.ts";
 import { createTransport } from "../backends/transport.ts";
 import { documentSchema } from "../config/sections/registry.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
+import { readTranscript, Splicer, splitAtError } from "../protocols/chat/splice.ts";
 import type { UpstreamFailure } from "./failure.ts";
 import { createReachability } from "./reachability.ts";
-import { relayStream } from "./relay.ts";
-import { createSender } from "./send.ts";
+import { type LiveStream, relayStream, type Takeover } from "./relay.ts";
+import { type AttemptOutcome, createSender, type OutgoingRequest } from "./send.ts";
 
 const LONG_MS = 60_000;
 const ERROR_EVENT = 'data: {"error":{"message":"the gateway says so"}}\n\n';
@@ -31,42 +32,93 @@ let gateway: Bun.Server<undefined>;
 let entry: BackendEntry;
 /** How each relayed stream ended, in order. */
 let endings: (UpstreamFailure | undefined)[] = [];
+/** How each backend's part ended, in order; without a takeover just the same. */
+let liveEndings: (UpstreamFailure | undefined)[] = [];
+/** Who may take over; undefined = nobody ever does. */
+let successors: BackendEntry[] | undefined;
+/** Why a successor was looked for. */
+let searches: UpstreamFailure[] = [];
+/** Called when a successor's stream is open, before the relay gets it. */
+let beforeTakeover: () => unknown = () => {};
 let limits = { betweenChunksMs: LONG_MS, requestMs: LONG_MS };
 let choices = 1;
 
+let others: { backend: FakeBackend; entry: BackendEntry }[] = [];
+
+function liveOf({ stream, exchange }: Pick<LiveStream, "stream" | "exchange">): LiveStream {
+  return { stream, exchange, finished: (failure) => void liveEndings.push(failure) };
+}
+
+/** A takeover by the successors, in order. */
+function takeoverBy(waiting: BackendEntry[], open: (entry: BackendEntry) => Promise<AttemptOutcome>): Takeover {
+  let switches = 0;
+  return {
+    get hasHappened() {
+      return switches > 0;
+    },
+    splitAtError(events) {
+      const split = splitAtError(events);
+      if (split === undefined) return undefined;
+      const body = Buffer.from(split.data);
+      return {
+        before: split.before,
+        failure: { kind: "status", status: 500, body, retryAfterMs: undefined, headers: {} },
+      };
+    },
+    async continueAfter(failure, sent) {
+      searches.push(failure);
+      const transcript = readTranscript(sent);
+      const next = waiting.shift();
+      if (transcript === undefined || next === undefined) return undefined;
+      const outcome = await open(next);
+      if (!outcome.ok || outcome.kind !== "stream") throw new Error("the successor has no stream");
+      await beforeTakeover();
+      switches++;
+      const splicer = new Splicer(transcript, "restarted");
+      return { live: liveOf(outcome), splice: (events) => splicer.push(events) };
+    },
+  };
+}
+
 beforeAll(() => {
   backend = new FakeBackend();
-  const settings = documentSchema.parse({ backends: [{ name: "b1", url: backend.url }] });
-  entry = { backend: toBackend(settings.backends[0]!), health: "ready", available: true, counters: newCounters() };
+  const spares = [new FakeBackend(), new FakeBackend()];
+  const settings = documentSchema.parse({
+    backends: [backend, ...spares].map(({ url }, index) => ({ name: `b${index + 1}`, url })),
+  });
+  const entries = settings.backends.map(
+    (each): BackendEntry => ({ backend: toBackend(each), health: "ready", available: true, counters: newCounters() }),
+  );
+  entry = entries[0]!;
+  others = spares.map((other, index) => ({ backend: other, entry: entries[index + 1]! }));
   gateway = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
     idleTimeout: 0,
     async fetch(request) {
-      const outcome = await sender.send(
-        entry,
-        {
-          operation: "chat",
-          model: "m",
-          stream: true,
-          body: await request.bytes(),
-          clientHeaders: request.headers,
-          trace: { id: "t", traceparent: undefined, tracestate: undefined },
-          signal: request.signal,
-          timeouts: {
-            connectMs: LONG_MS,
-            firstByteMs: LONG_MS,
-            betweenChunksMs: limits.betweenChunksMs,
-            requestDeadlineMs: now() + limits.requestMs,
-          },
+      const outgoing: OutgoingRequest = {
+        operation: "chat",
+        model: "m",
+        stream: true,
+        body: await request.bytes(),
+        clientHeaders: request.headers,
+        trace: { id: "t", traceparent: undefined, tracestate: undefined },
+        signal: request.signal,
+        timeouts: {
+          connectMs: LONG_MS,
+          firstByteMs: LONG_MS,
+          betweenChunksMs: limits.betweenChunksMs,
+          requestDeadlineMs: now() + limits.requestMs,
         },
-        settings,
-      );
+      };
+      const open = (to: BackendEntry) => sender.send(to, outgoing, settings);
+      const outcome = await open(entry);
       if (!outcome.ok) return new Response(`not relayed: ${outcome.failure.kind}`, { status: 502 });
       if (outcome.kind !== "stream") return new Response("no stream", { status: 500 });
-      const body = relayStream(outcome.stream, outcome.exchange, {
+      const body = relayStream(liveOf(outcome), () => ERROR_EVENT, {
         choices,
-        errorEvent: () => ERROR_EVENT,
+        takeover: successors && takeoverBy(successors, open),
+        tap: undefined,
         finished: (failure) => void endings.push(failure),
       });
       return new Response(body, { headers: { "content-type": "text/event-stream" } });
@@ -75,13 +127,20 @@ beforeAll(() => {
 });
 afterAll(async () => {
   await gateway.stop(true);
-  backend.stop();
+  for (const each of [backend, ...others.map((other) => other.backend)]) each.stop();
 });
 afterEach(async () => {
   backend.reset();
-  await waitFor("nothing is in flight", () => entry.counters.inFlight === 0);
+  for (const other of others) other.backend.reset();
+  const entries = [entry, ...others.map((other) => other.entry)];
+  await waitFor("nothing is in flight", () => entries.every(({ counters }) => counters.inFlight === 0));
   expect(deadlines.size).toBe(0);
+  if (successors === undefined) expect(liveEndings).toEqual(endings);
+  successors = undefined;
+  searches = [];
+  beforeTakeover = () => {};
   endings = [];
+  liveEndings = [];
   limits = { betweenChunksMs: LONG_MS, requestMs: LONG_MS };
   choices = 1;
 });
@@ -237,6 +296,7 @@ describe("a stream that is cut", () => {
       const firstEnd = Buffer.byteLength(events[0] as string);
       for (let cutAt = 1; cutAt < whole.length; cutAt++) {
         endings = [];
+        liveEndings = [];
         const first = Math.min(cutAt, firstEnd);
         const more = { framing: "chunked" as const, ...how, breakAfterBytes: cutAt };
         const pieces = [whole.subarray(0, first), whole.subarray(first)];
@@ -438,4 +498,170 @@ test("the end of a broken stream is an orderly one for HTTP, so that the error e
   clientSaw(first);
   const response = await connection.response();
   expect(response.text).toBe(EVENTS[0] + ERROR_EVENT);
+});
+
+describe("another backend takes over", () => {
+  const TEXTS = ["Grüße", " 🚂", " ]}", "!"];
+  const events = chatEvents(TEXTS);
+  const secondEvents = chatEvents(TEXTS, { model: "two" }).map((event) => event.replace("chatcmpl-1", "chatcmpl-2"));
+  const told = 'data: {"error":{"message":"cuda out of memory","code":500}}\n\n';
+  const tool = (delta: Record<string, unknown>) =>
+    sseEvent({ id: "chatcmpl-1", choices: [{ index: 0, delta, finish_reason: null }] });
+
+  interface Part {
+    id: string;
+    choices: { delta: { role?: string; content?: string }; finish_reason: string | null }[];
+  }
+
+  /** One answer as a client understands it. */
+  function answerIn(data: readonly string[]) {
+    const parts = data.filter((each) => each !== "[DONE]").map((each) => JSON.parse(each) as Part);
+    const chunks = parts.flatMap((part) => part.choices);
+    return {
+      ids: [...new Set(parts.map((part) => part.id))],
+      roles: chunks.flatMap((choice) => choice.delta.role ?? []),
+      text: chunks.map((choice) => choice.delta.content ?? "").join(""),
+      finishes: chunks.flatMap((choice) => choice.finish_reason ?? []),
+      isDone: data.at(-1) === "[DONE]",
+    };
+  }
+
+  const WHOLE = { ids: ["chatcmpl-1"], roles: ["assistant"], text: TEXTS.join(""), finishes: ["stop"], isDone: true };
+  const kinds = (list: readonly (UpstreamFailure | undefined)[]) => list.map((failure) => failure?.kind);
+
+  /** The first backend breaks when the client has so many of its events. */
+  function cutAfter(count: number, of: readonly string[] = events) {
+    const before = Buffer.byteLength(of.slice(0, count).join(""));
+    return heldBack([...of, "data: never\n\n"], count, { breakAfterBytes: before, breakWith: "reset" });
+  }
+
+  function succeed(...answers: Answer[]) {
+    answers.forEach((answer, index) => {
+      others[index]!.backend.answer = answer;
+    });
+    successors = answers.map((_, index) => others[index]!.entry);
+  }
+
+  for (let count = 1; count <= TEXTS.length + 1; count++) {
+    test(`cut after ${count} events: one answer, whole`, async () => {
+      succeed(eventStream(secondEvents));
+      const { answer, clientSaw } = cutAfter(count);
+      const { data, endingCount } = await relayed(answer, clientSaw);
+      expect(answerIn(data)).toEqual(WHOLE);
+      expect(kinds(liveEndings)).toEqual(["reset", undefined]);
+      expect({ endingCount, endings }).toEqual({ endingCount: 1, endings: [undefined] });
+      expect(others[0]!.backend.requests.length).toBe(1);
+    });
+  }
+
+  test("a finished answer that lacks only its marker is not asked for again", async () => {
+    succeed(eventStream(secondEvents));
+    const { text } = await relayed(eventStream(events.slice(0, -1)));
+    expect(text).toBe(events.join(""));
+    expect({ searches, liveEndings }).toEqual({ searches: [], liveEndings: [undefined] });
+  });
+
+  test.each([
+    ["alone", [told]],
+    ["in one piece with text before it", []],
+    ["followed by the marker", [`${told}data: [DONE]\n\n`]],
+  ])("after an error event, which the client never sees: %s", async (_title, behind) => {
+    succeed(eventStream(secondEvents));
+    const start = events.slice(0, 3);
+    const pieces = behind.length === 0 ? [start[0] as string, `${start[1]}${start[2]}${told}`] : [...start, ...behind];
+    const { data, text } = await relayed(eventStream(pieces));
+    expect(text).not.toContain("cuda");
+    expect(answerIn(data)).toEqual(WHOLE);
+    expect(kinds(liveEndings)).toEqual(["status", undefined]);
+    expect(endings).toEqual([undefined]);
+  });
+
+  test("after an error event that lacks its empty line", async () => {
+    succeed(eventStream(secondEvents));
+    const { data, text } = await relayed(eventStream([...events.slice(0, 3), told.slice(0, -1)]));
+    expect(text).not.toContain("cuda");
+    expect(answerIn(data)).toEqual(WHOLE);
+  });
+
+  test("nobody does: the error event is seen as it came, once, behind all text", async () => {
+    succeed();
+    const { text, ending } = await relayed(eventStream([events[0] as string, `${events[1]}${told}`]));
+    expect(text).toBe(`${events[0]}${events[1]}${told}`);
+    expect(ending).toEqual({ kind: "told-in-stream" });
+    expect(kinds(liveEndings)).toEqual(["status"]);
+  });
+
+  test("nobody does: a cut stream ends with the gateway's error", async () => {
+    succeed();
+    const { answer, clientSaw } = cutAfter(3);
+    const { text, ending } = await relayed(answer, clientSaw);
+    expect(text).toBe(events.slice(0, 3).join("") + ERROR_EVENT);
+    expect({ kind: ending?.kind, searches: kinds(searches) }).toEqual({ kind: "reset", searches: ["reset"] });
+  });
+
+  test("after a silence", async () => {
+    limits = { ...limits, betweenChunksMs: 150 };
+    succeed(eventStream(secondEvents));
+    const forever = new Promise<void>(() => {});
+    const silent = eventStream(events, { beforeChunk: (index) => (index === 3 ? forever : undefined) });
+    const { data } = await relayed(silent);
+    expect(answerIn(data)).toEqual(WHOLE);
+    expect(kinds(liveEndings)).toEqual(["timeout", undefined]);
+    await within("the silent backend's connection is given up", backend.lastRequest.closed);
+  });
+
+  test("and another one after that", async () => {
+    const third = chatEvents([TEXTS.join("")]).map((event) => event.replace("chatcmpl-1", "chatcmpl-3"));
+    succeed(eventStream([...secondEvents.slice(0, 4), told]), eventStream(third));
+    const { answer, clientSaw } = cutAfter(2);
+    const { data, endingCount } = await relayed(answer, clientSaw);
+    expect(answerIn(data)).toEqual(WHOLE);
+    expect(kinds(liveEndings)).toEqual(["reset", "status", undefined]);
+    expect(endingCount).toBe(1);
+  });
+
+  test("cannot, when a tool call was begun", async () => {
+    succeed(eventStream(secondEvents));
+    const begun = [
+      events[0] as string,
+      tool({ tool_calls: [{ index: 0, id: "t", function: { name: "f", arguments: '{"a' } }] }),
+    ];
+    const { answer, clientSaw } = cutAfter(2, begun);
+    const { text, ending } = await relayed(answer, clientSaw);
+    expect(text).toBe(begun.join("") + ERROR_EVENT);
+    expect(ending?.kind).toBe("reset");
+    expect(others[0]!.backend.requests.length).toBe(0);
+  });
+
+  test("a search that fails ends the stream with an error, once", async () => {
+    succeed({ status: 500 });
+    const { answer, clientSaw } = cutAfter(2);
+    const { text, endingCount } = await relayed(answer, clientSaw);
+    expect(text).toBe(events.slice(0, 2).join("") + ERROR_EVENT);
+    expect(endingCount).toBe(1);
+  });
+
+  test("the client leaves during the search: everything is freed, once", async () => {
+    const forever = new Promise<void>(() => {});
+    succeed(eventStream(secondEvents, { beforeChunk: (index) => (index === 2 ? forever : undefined) }));
+    const searching = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    beforeTakeover = () => {
+      searching.resolve();
+      return gate.promise;
+    };
+    backend.answer = eventStream([...events.slice(0, 3), told]);
+    const client = new AbortController();
+    const reader = (await ask(client.signal)).body?.getReader() as ByteReader;
+    await within("the stream begins", readUntil(reader, "🚂"));
+    await within("a successor is found", searching.promise);
+    expect(others[0]!.entry.counters.inFlight).toBe(1);
+    client.abort();
+    await waitFor("the relay is told", () => endings.length > 0);
+    gate.resolve();
+    await waitFor("the successor is released", () => others[0]!.entry.counters.inFlight === 0);
+    await within("its connection is given up", others[0]!.backend.lastRequest.closed);
+    expect(kinds(liveEndings)).toEqual(["status", "aborted"]);
+    expect(endings).toEqual([{ kind: "aborted" }]);
+  });
 });

@@ -38,6 +38,8 @@ export interface Continuation {
 
 /** What a stream needs so that another backend can take over. */
 export interface Takeover {
+  /** Whether another backend has taken over already. */
+  readonly hasHappened: boolean;
   /** Splits events at the backend's own error event, so that the client need not see it. */
   splitAtError(events: Uint8Array): { before: Uint8Array | undefined; failure: UpstreamFailure } | undefined;
   /** Finds a backend for the rest; undefined when the answer cannot be continued. */
@@ -79,14 +81,26 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
     if (failure !== undefined) live.exchange.abort();
   }
 
+  const sent = options.takeover === undefined ? undefined : new SentEvents();
+
+  /** Who goes on, if anybody can. Whoever looks for a successor reports his own trouble; the client gets an error. */
+  async function successor(failure: UpstreamFailure): Promise<Continuation | undefined> {
+    // The client has seen the backend's own error: its answer is over.
+    if (failure.kind === "told-in-stream" || sent?.isWhole !== true) return undefined;
+    try {
+      return await options.takeover?.continueAfter(failure, sent.pieces);
+    } catch {
+      return undefined;
+    }
+  }
+
   async function run(): Promise<UpstreamFailure | undefined> {
-    const sent = options.takeover === undefined ? undefined : new SentEvents();
     let splice: Continuation["splice"] | undefined;
     for (;;) {
       const end = await pump(live, sink, splice, sent, options);
       settle(end?.failure);
       if (end === undefined || cancelled || end.failure.kind === "aborted") return end?.failure;
-      const next = sent?.isWhole ? await options.takeover?.continueAfter(end.failure, sent.pieces) : undefined;
+      const next = await successor(end.failure);
       if (next === undefined || cancelled) {
         if (next !== undefined) discard(next.live);
         if (cancelled) return { kind: "aborted" };
@@ -215,13 +229,21 @@ async function pump(
       if (events === undefined) exchange.chunkReceived();
     }
   } catch (error) {
+    const failure = streamFailure(error, exchange);
     const verdict = ending.verdict();
     if (verdict === "done") return undefined;
-    return { failure: verdict === "reported" ? { kind: "told-in-stream" } : streamFailure(error, exchange) };
+    if (verdict === "reported") return { failure: { kind: "told-in-stream" } };
+    if (verdict === "incomplete" || failure.kind === "aborted") return { failure };
+    // Every choice has its finish reason: only the marker, and perhaps the usage, is missing.
+    tap?.(DONE_EVENT);
+    void sink.write(DONE_EVENT);
+    return undefined;
   }
   const rest = framer.rest();
   // The last event may lack only the empty line behind it.
   const last = rest.length > 0 && isWholeEvent(rest) ? withEmptyLine(rest) : undefined;
+  const split = last === undefined ? undefined : takeover?.splitAtError(last);
+  if (split !== undefined) return { failure: split.failure, unsent: last as Uint8Array };
   if (last !== undefined) ending.saw(last);
   const verdict = ending.verdict();
   const lastForClient = last === undefined || splice === undefined ? last : splice(last);

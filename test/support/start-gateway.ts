@@ -34,6 +34,7 @@ export interface BackendStatus {
   type: string;
   enabled: boolean;
   state: "unknown" | "ready" | "warming_up" | "down" | "unhealthy";
+  circuit: "closed" | "open" | "half_open";
   consecutive_failures: number;
   consecutive_successes: number;
   last_check: string | null;
@@ -215,6 +216,18 @@ export class Gateway {
     );
   }
 
+  async waitForCircuit(name: string, circuit: BackendStatus["circuit"], timeoutMs = 5_000): Promise<BackendStatus> {
+    let last: BackendStatus | undefined;
+    return waitFor(
+      `the circuit of ${name} becomes ${circuit}`,
+      async () => {
+        last = await this.backend(name);
+        return last.circuit === circuit && last;
+      },
+      { timeoutMs, intervalMs: 10, explain: () => `last status: ${JSON.stringify(last)}` },
+    );
+  }
+
   /** No request is left in any counter. */
   async waitUntilIdle(): Promise<void> {
     let last: BackendStatus[] = [];
@@ -301,7 +314,12 @@ function withFreePort(options: GatewayOptions): GatewayOptions {
   if (options.configText === undefined && options.config !== null) {
     return {
       ...options,
-      config: { ...options.config, server: { bind_address: "127.0.0.1:0", ...options.config?.server } },
+      config: {
+        // Many tests make one backend fail again and again; those about the circuit breaker switch it on.
+        circuit_breaker: { enabled: false },
+        ...options.config,
+        server: { bind_address: "127.0.0.1:0", ...options.config?.server },
+      },
     };
   }
   return { ...options, environment: { SIGNALBOX_SERVER__BIND_ADDRESS: "127.0.0.1:0", ...options.environment } };

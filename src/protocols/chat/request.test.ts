@@ -20,11 +20,12 @@ function refusal(body: JsonObject): { param: string | undefined; code: unknown; 
 
 describe("what is read", () => {
   test("model, and no stream unless it is asked for", () => {
-    expect(readChatRequest({ model: "m", messages })).toEqual({
+    const summary = readChatRequest({ model: "m", messages });
+    expect({ ...summary, affinity: summary.affinity() }).toEqual({
       model: "m",
       stream: false,
       choices: 1,
-      affinity: undefined,
+      affinity: messages.map((message) => JSON.stringify(message)).join("\n"),
     });
     expect(readChatRequest({ model: "m", messages, stream: true }).stream).toBe(true);
   });
@@ -36,9 +37,33 @@ describe("what is read", () => {
   });
 
   test("the affinity is prompt_cache_key before user", () => {
-    expect(readChatRequest({ model: "m", messages, user: "u" }).affinity).toBe("u");
-    expect(readChatRequest({ model: "m", messages, user: "u", prompt_cache_key: "k" }).affinity).toBe("k");
-    expect(readChatRequest({ model: "m", messages, user: "u", prompt_cache_key: 5 }).affinity).toBe("u");
+    expect(readChatRequest({ model: "m", messages, user: "u" }).affinity()).toBe("u");
+    expect(readChatRequest({ model: "m", messages, user: "u", prompt_cache_key: "k" }).affinity()).toBe("k");
+    expect(readChatRequest({ model: "m", messages, user: "u", prompt_cache_key: 5 }).affinity()).toBe("u");
+  });
+});
+
+describe("the affinity of a conversation without such fields", () => {
+  const affinity = (conversation: JsonObject[]) =>
+    readChatRequest({ model: "m", messages: conversation }).affinity() as string;
+  const system = { role: "system", content: "be brief" };
+  const [first, other] = ["hi", "ho"].map((content) => ({ role: "user", content }));
+
+  test("stays the same in every turn, and differs where the start differs", () => {
+    const start = [system, first as JsonObject];
+    const later = [...start, { role: "assistant", content: "hello" }, { role: "user", content: "more" }];
+    expect(affinity(later)).toBe(affinity(start));
+    const others = [
+      [system, other as JsonObject],
+      [first as JsonObject],
+      [{ ...system, content: "x" }, ...start.slice(1)],
+    ];
+    expect(new Set([start, ...others].map(affinity)).size).toBe(4);
+  });
+
+  test("is bounded, however long the start is", () => {
+    const long = affinity([{ role: "user", content: "x".repeat(100_000) }]);
+    expect(long.length).toBe(4_096);
   });
 });
 

@@ -90,11 +90,16 @@ function checkReasoning(body: JsonObject): void {
   }
 }
 
-/** How much of a conversation's start tells it from others. */
-const MAX_START_LENGTH = 4096;
+/** How much of a message tells it from others. */
+const MAX_MESSAGE_LENGTH = 4096;
 
-/** The messages up to the first of the user: they stay the same in every turn, and engines cache just this prefix. */
-function conversationStart(messages: readonly JsonObject[]): string {
+/**
+ * The messages up to the first of the user: they stay the same in every turn, and engines cache just this prefix.
+ * Undefined for a conversation without a user.
+ */
+function conversationStart(messages: readonly JsonObject[]): string | undefined {
   const first = messages.findIndex((message) => message.role === "user");
-  return JSON.stringify(messages.slice(0, first + 1)).slice(0, MAX_START_LENGTH);
+  if (first < 0) return undefined;
+  const start = messages.slice(0, first + 1);
+  return start.map((message) => JSON.stringify(message).slice(0, MAX_MESSAGE_LENGTH)).join("\n");
 }

@@ -4,6 +4,7 @@
 import { eventData } from "../sse.ts";
 
 const decoder = new TextDecoder();
+const latin1 = new TextDecoder("latin1");
 const encoder = new TextEncoder();
 
 /** What the client has seen of an answer that broke off. */
@@ -12,6 +13,7 @@ export interface Transcript {
   created: unknown;
   model: unknown;
   text: string;
+  hasRole: boolean;
   hasReasoning: boolean;
 }
 
@@ -19,8 +21,14 @@ interface Chunk {
   id?: unknown;
   created?: unknown;
   model?: unknown;
-  choices?: { index?: unknown; delta?: Delta; finish_reason?: unknown }[];
+  choices?: unknown;
   error?: unknown;
+}
+
+interface Choice {
+  index?: unknown;
+  delta?: Delta | null;
+  finish_reason?: unknown;
 }
 
 interface Delta {
@@ -39,17 +47,26 @@ interface Delta {
  * could not be continued into valid JSON), a refusal or audio was sent, several choices run, or the answer was finished.
  */
 export function readTranscript(events: readonly Uint8Array[]): Transcript | undefined {
-  const transcript: Transcript = { id: undefined, created: undefined, model: undefined, text: "", hasReasoning: false };
+  const transcript: Transcript = {
+    id: undefined,
+    created: undefined,
+    model: undefined,
+    text: "",
+    hasRole: false,
+    hasReasoning: false,
+  };
   for (const data of eventData(events.map((piece) => decoder.decode(piece)).join(""))) {
     const chunk = parseChunk(data);
     if (chunk === undefined) continue;
-    transcript.id ??= chunk.id;
-    transcript.created ??= chunk.created;
-    transcript.model ??= chunk.model;
-    for (const { index, delta, finish_reason } of chunk.choices ?? []) {
+    // Some backends send a first chunk without an id (Azure, with its content filter results).
+    if (isSet(chunk.id)) transcript.id ??= chunk.id;
+    if (isSet(chunk.created)) transcript.created ??= chunk.created;
+    if (isSet(chunk.model)) transcript.model ??= chunk.model;
+    for (const { index, delta, finish_reason } of choicesOf(chunk)) {
       if (index !== undefined && index !== 0) return undefined;
       if (isSet(finish_reason)) return undefined;
-      if (delta === undefined) continue;
+      if (delta === undefined || delta === null) continue;
+      if (isSet(delta.role)) transcript.hasRole = true;
       if (isSet(delta.tool_calls) || isSet(delta.function_call) || isSet(delta.refusal) || isSet(delta.audio)) {
         return undefined;
       }
@@ -91,10 +108,11 @@ export class Splicer {
     if (id !== undefined) chunk.id = id;
     if (created !== undefined) chunk.created = created;
     if (model !== undefined) chunk.model = model;
-    let isEmpty = (chunk.choices?.length ?? 0) > 0;
-    for (const choice of chunk.choices ?? []) {
+    const choices = choicesOf(chunk);
+    let isEmpty = choices.length > 0;
+    for (const choice of choices) {
       const delta = choice.delta ?? {};
-      delete delta.role;
+      if (this.#transcript.hasRole) delete delta.role;
       // Reasoning that was shown already is not shown a second time.
       if (this.#transcript.hasReasoning || this.#transcript.text !== "") {
         delete delta.reasoning_content;
@@ -105,11 +123,8 @@ export class Splicer {
         if (rest === "") delete delta.content;
         else delta.content = rest;
       }
-      if (isSet(choice.finish_reason) && this.#swallowed !== "") {
-        // The new answer ended within what was sent: it is shorter, and nothing of it is new.
-        this.#swallowed = "";
-        this.#expected = "";
-      }
+      // The new answer ends, or turns to tools, within what was sent: what it has said so far is not new.
+      if (isSet(choice.finish_reason) || isSet(delta.tool_calls) || isSet(delta.function_call)) this.#end();
       if (isSet(choice.finish_reason) || Object.values(delta).some(isSet)) isEmpty = false;
     }
     return isEmpty ? "" : `data: ${JSON.stringify(chunk)}\n\n`;
@@ -144,13 +159,14 @@ export function splitAtError(
 ): { before: Uint8Array | undefined; error: unknown; data: string } | undefined {
   if (!Buffer.from(events.buffer, events.byteOffset, events.byteLength).includes('"error"')) return undefined;
   let offset = 0;
-  for (const block of decoder.decode(events).split(/(?<=\r\n\r\n|\n\n|\r\r)/)) {
-    const [data] = eventData(block);
+  // As Latin-1 every byte is one character, so that offsets are right whatever the bytes are.
+  for (const block of latin1.decode(events).split(/(?<=\r\n\r\n|\n\n|\r\r)/)) {
+    const [data] = eventData(decoder.decode(events.subarray(offset, offset + block.length)));
     const error = data === undefined ? undefined : parseChunk(data)?.error;
     if (data !== undefined && isSet(error)) {
       return { before: offset === 0 ? undefined : events.subarray(0, offset), error, data };
     }
-    offset += Buffer.byteLength(block);
+    offset += block.length;
   }
   return undefined;
 }
@@ -162,6 +178,10 @@ function parseChunk(data: string): Chunk | undefined {
   } catch {
     return undefined;
   }
+}
+
+function choicesOf({ choices }: Chunk): Choice[] {
+  return Array.isArray(choices) ? choices.filter((choice) => typeof choice === "object" && choice !== null) : [];
 }
 
 function isSet(value: unknown): boolean {

@@ -17,13 +17,15 @@ function refusal(body: JsonObject): { param: string | undefined; message: string
 }
 
 test("model, stream and affinity are read", () => {
-  expect(readCompletionRequest({ model: "m", prompt: "a" })).toEqual({
+  const plain = readCompletionRequest({ model: "m", prompt: "a" });
+  expect({ ...plain, affinity: plain.affinity() }).toEqual({
     model: "m",
     stream: false,
     choices: 1,
     affinity: undefined,
   });
-  expect(readCompletionRequest({ model: "m", prompt: "a", stream: true, user: "u", n: 2 })).toEqual({
+  const stream = readCompletionRequest({ model: "m", prompt: "a", stream: true, user: "u", n: 2 });
+  expect({ ...stream, affinity: stream.affinity() }).toEqual({
     model: "m",
     stream: true,
     choices: 2,

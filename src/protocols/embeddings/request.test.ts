@@ -17,7 +17,8 @@ function refusal(body: JsonObject): { param: string | undefined; message: string
 }
 
 test("model and affinity are read; embeddings never stream, whatever the body says", () => {
-  expect(readEmbeddingRequest({ model: "m", input: "a", user: "u", stream: true })).toEqual({
+  const summary = readEmbeddingRequest({ model: "m", input: "a", user: "u", stream: true });
+  expect({ ...summary, affinity: summary.affinity() }).toEqual({
     model: "m",
     stream: false,
     choices: 0,

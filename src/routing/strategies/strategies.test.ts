@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { newCounters, toBackend } from "../../backends/backend.ts";
 import type { BackendEntry } from "../../backends/board.ts";
 import { documentSchema } from "../../config/sections/registry.ts";
-import { STRATEGY_NAMES } from "../../config/sections/routing.ts";
+import { STRATEGY_NAMES, type StrategyName } from "../../config/sections/routing.ts";
 import type { SelectionQuery, SelectionStrategy } from "../strategy.ts";
 import { consistentHash } from "./consistent-hash.ts";
 import { leastLatency } from "./least-latency.ts";
@@ -36,6 +36,10 @@ function seededRandom(seed: number): () => number {
 
 function queryOf(key = "session", random: () => number = seededRandom(1)): SelectionQuery {
   return { sessionKey: () => key, random, nowMs: 0 };
+}
+
+function strategyOf(selection_strategy: StrategyName): SelectionStrategy {
+  return createStrategy(documentSchema.parse({ routing: { selection_strategy } }).routing);
 }
 
 const everyone = () => true;
@@ -69,7 +73,7 @@ describe("every strategy", () => {
               entry.counters.latencyMs = backends[index]?.latency ?? undefined;
             });
             const allowed = new Set(entries.filter((_, index) => backends[index]?.allowed));
-            const strategy = createStrategy(name);
+            const strategy = strategyOf(name);
             const query = queryOf(`key ${seed}`, seededRandom(seed));
             for (let count = 0; count < 10; count++) {
               const chosen = strategy.select(entries, (entry) => allowed.has(entry), query);
@@ -207,7 +211,7 @@ describe("LeastLatency", () => {
     Object.assign((entries[1] as BackendEntry).counters, { latencyMs: 100, latencyAtMs: 0 });
     const chosenAt = (nowMs: number) => {
       Object.assign((entries[1] as BackendEntry).counters, { latencyAtMs: nowMs });
-      return nameOf(createStrategy("LeastLatency").select(entries, everyone, { ...queryOf(), nowMs }));
+      return nameOf(strategyOf("LeastLatency").select(entries, everyone, { ...queryOf(), nowMs }));
     };
     expect(chosenAt(0)).toBe("steady");
     expect(chosenAt(600_000)).toBe("slow");
@@ -301,5 +305,78 @@ describe("ConsistentHash", () => {
       else expect(after[index]).toBe(before[index] as string);
     });
     expect([...heirs].sort()).toEqual(["b", "c", "d"]);
+  });
+});
+
+describe("ConsistentHash with a bound of the load", () => {
+  const busy = (name: string, inFlight: number, weight = 1): BackendEntry => {
+    const entry = entryOf(name, weight);
+    entry.counters.inFlight = inFlight;
+    return entry;
+  };
+
+  const fleet = fc.array(fc.record({ inFlight: fc.nat({ max: 60 }), weight: fc.integer({ min: 0, max: 5 }) }), {
+    minLength: 1,
+    maxLength: 8,
+  });
+
+  test("property: nobody gets more than its share, unless it has only a few; who has room keeps its sessions", () => {
+    fc.assert(
+      fc.property(fleet, fc.double({ min: 1, max: 4, noNaN: true }), fc.string(), (backends, factor, key) => {
+        const entries = backends.map(({ inFlight, weight }, index) => busy(`b${index}`, inFlight, weight));
+        const weightOf = (entry: BackendEntry) => Math.max(entry.backend.weight, 1);
+        const open = 1 + entries.reduce((sum, entry) => sum + entry.counters.inFlight, 0);
+        const weights = entries.reduce((sum, entry) => sum + weightOf(entry), 0);
+        const hasRoom = (entry: BackendEntry) =>
+          entry.counters.inFlight < Math.max(4, Math.ceil((factor * open * weightOf(entry)) / weights));
+        const chosen = consistentHash(factor).select(entries, everyone, queryOf(key)) as BackendEntry;
+        expect(hasRoom(chosen)).toBe(true);
+        // Just as if those without room were not allowed: the session's next choice, not anybody.
+        expect(chosen).toBe(consistentHash().select(entries, hasRoom, queryOf(key)) as BackendEntry);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("one hot session fills its backend up to the bound and overflows to the others", () => {
+    const entries = entriesOf({ a: 1, b: 1, c: 1, d: 1 });
+    const strategy = strategyOf("ConsistentHash");
+    for (let count = 0; count < 400; count++) {
+      (strategy.select(entries, everyone, queryOf("hot")) as BackendEntry).counters.inFlight++;
+    }
+    const loads = entries.map(({ counters }) => counters.inFlight);
+    expect(Math.max(...loads)).toBeLessThanOrEqual(Math.ceil((1.25 * 400) / 4));
+    expect(Math.min(...loads)).toBeGreaterThan(0);
+  });
+
+  test("a session comes back to its backend as soon as that has room again", () => {
+    const entries = entriesOf({ a: 1, b: 1, c: 1 });
+    const strategy = consistentHash(1.25);
+    const home = strategy.select(entries, everyone, queryOf("k")) as BackendEntry;
+    home.counters.inFlight = 100;
+    const guest = strategy.select(entries, everyone, queryOf("k")) as BackendEntry;
+    expect(guest).not.toBe(home);
+    home.counters.inFlight = 3;
+    expect(strategy.select(entries, everyone, queryOf("k"))).toBe(home);
+  });
+
+  test("a few requests stay together, however idle the others are", () => {
+    const entries = entriesOf({ a: 1, b: 1, c: 1, d: 1 });
+    const strategy = consistentHash(1);
+    const chosen = Array.from({ length: 5 }, () => {
+      const entry = strategy.select(entries, everyone, queryOf("k")) as BackendEntry;
+      entry.counters.inFlight++;
+      return entry;
+    });
+    expect(new Set(chosen.slice(0, 4)).size).toBe(1);
+    expect(chosen[4]).not.toBe(chosen[0] as BackendEntry);
+  });
+
+  test("the load of those who are not allowed plays no part", () => {
+    const entries = [busy("away", 1_000), busy("a", 6), busy("b", 0)];
+    const allowed = (entry: BackendEntry) => entry.backend.name !== "away";
+    for (let index = 0; index < 50; index++) {
+      expect(nameOf(consistentHash(1).select(entries, allowed, queryOf(`k${index}`)))).toBe("b");
+    }
   });
 });

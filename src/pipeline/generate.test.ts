@@ -1,0 +1,356 @@
+// A generation request from cache to stream: what is replayed and kept, and how clients share a call.
+
+import { describe, expect, test } from "bun:test";
+import { chatBody, chatEvents } from "../../test/support/openai-answers.ts";
+import { waitFor, within } from "../../test/support/wait-for.ts";
+import { newCounters, toBackend } from "../backends/backend.ts";
+import type { BackendEntry } from "../backends/board.ts";
+import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
+import { silentLogger } from "../logging/logger.ts";
+import { EventFramer } from "../protocols/sse.ts";
+import { createMemoryCache } from "../response-cache/memory.ts";
+import { createRecorder } from "../response-cache/recorder.ts";
+import type { UpstreamFailure } from "../upstream/failure.ts";
+import type { LiveStream } from "../upstream/relay.ts";
+import type { RequestContext } from "./context.ts";
+import { createDeduplicator } from "./deduplicate.ts";
+import type { FallbackChains, FallbackResult } from "./fallback.ts";
+import { type CallResult, createGenerator, type Generated, type GenerateRequest } from "./generate.ts";
+
+const encoder = new TextEncoder();
+const EVENTS = chatEvents(["Grüße", " 🚂"]);
+
+const entry: BackendEntry = {
+  backend: toBackend(documentSchema.parse({ backends: [{ name: "b1", url: "http://h" }] }).backends[0]!),
+  health: "ready",
+  available: true,
+  counters: newCounters(),
+};
+
+/** One call of the backend; a stream is written by the test. */
+interface Upstream {
+  signal: AbortSignal;
+  send(...events: string[]): void;
+  end(): void;
+  cut(): void;
+  /** How this backend's part ended. */
+  ends: (UpstreamFailure | undefined)[];
+  released: number;
+}
+
+interface BenchOptions {
+  cache?: boolean;
+  mode?: "deterministic" | "all" | "off";
+  settings?: ConfigDocument;
+  plain?: string;
+  /** What went before the answer of a model that stands in. */
+  reasons?: FallbackResult["reasons"];
+}
+
+function bench({
+  cache = true,
+  mode = "off",
+  settings: more = {},
+  plain = chatBody("hi"),
+  reasons = [],
+}: BenchOptions = {}) {
+  const settings = documentSchema.parse({ deduplication: { mode }, response_cache: { enabled: cache }, ...more });
+  const calls: Upstream[] = [];
+  const chains: FallbackChains = {
+    chainOf: () => [],
+    async forward(context, request): Promise<FallbackResult> {
+      const common = { entry, headers: {}, model: request.model, reasons };
+      const upstream: Upstream = { signal: context.signal, ends: [], released: 0, send() {}, end() {}, cut() {} };
+      calls.push(upstream);
+      if (!request.stream) {
+        return { ...common, kind: "plain", body: encoder.encode(plain), contentType: "application/json" };
+      }
+      let source!: ReadableStreamDefaultController<Uint8Array>;
+      const stream = new ReadableStream<Uint8Array>({
+        start(controller) {
+          source = controller;
+        },
+      });
+      upstream.send = (...events) => {
+        for (const event of events) source.enqueue(encoder.encode(event));
+      };
+      upstream.end = () => source.close();
+      upstream.cut = () => source.error(new Error("cut"));
+      const given = new AbortController();
+      context.signal.addEventListener("abort", () => given.abort());
+      given.signal.addEventListener("abort", () => {
+        try {
+          source.error(new Error("aborted"));
+        } catch {
+          // It was over already.
+        }
+      });
+      const exchange = {
+        entry,
+        signal: given.signal,
+        abort: () => given.abort(),
+        release: () => upstream.released++,
+        aborted: () => new Promise<void>((resolve) => given.signal.addEventListener("abort", () => resolve())),
+        pause() {},
+        chunkReceived() {},
+        answerComplete() {},
+        failureOf: (): UpstreamFailure =>
+          context.signal.aborted ? { kind: "aborted" } : { kind: "reset", message: "broken" },
+      };
+      const live = {
+        stream: { reader: stream.getReader(), framer: new EventFramer(), firstEvents: encoder.encode(EVENTS[0]) },
+        exchange,
+        finished: (failure?: UpstreamFailure) => void upstream.ends.push(failure),
+      };
+      return { ...common, kind: "stream", live: live as unknown as LiveStream };
+    },
+  };
+  const deduplicator = createDeduplicator<CallResult, UpstreamFailure>({ now: () => 0 });
+  const store = createMemoryCache({ capacity: 10, maxBytes: 1_000_000, now: () => 0 });
+  const recorder = createRecorder({ maxBytes: 100_000, maxTotalBytes: 1_000_000 });
+  const forwarder = { hasOther: () => false, forward: () => Promise.reject(new Error("not asked here")) };
+  const generator = createGenerator({
+    forwarder,
+    chains,
+    log: silentLogger(),
+    deduplicator,
+    cache: cache ? { store, recorder } : undefined,
+  });
+
+  function ask(
+    stream: boolean,
+    fields: Record<string, unknown> = { temperature: 0 },
+    headers: Record<string, string> = {},
+  ) {
+    const controller = new AbortController();
+    const ends: (UpstreamFailure | undefined)[] = [];
+    const value = { model: "m", stream, messages: [{ role: "user", content: "hi" }], ...fields };
+    const context: RequestContext = {
+      id: "r",
+      trace: { id: "r", traceparent: undefined, tracestate: undefined },
+      startedAtMs: 0,
+      settings,
+      signal: controller.signal,
+      caller: undefined,
+      clientHeaders: new Headers(headers),
+      peerAddress: () => undefined,
+      record: {
+        method: "POST",
+        path: "/",
+        model: "m",
+        fallbackModel: undefined,
+        stream,
+        backend: undefined,
+        attempts: 0,
+        failure: undefined,
+      },
+    };
+    const request: GenerateRequest = {
+      operation: "chat",
+      model: "m",
+      stream,
+      choices: 1,
+      affinity: () => undefined,
+      body: encoder.encode(JSON.stringify(value)),
+      value,
+      patience: 1,
+      avoid: new Set(),
+    };
+    const generated = generator.generate(context, request, {
+      errorEvent: (failure) => `data: <${failure.kind}>\n\n`,
+      ended: (failure) => void ends.push(failure),
+    });
+    return { generated, ends, context, leave: () => controller.abort() };
+  }
+  return { ask, calls, deduplicator, store, recorder };
+}
+
+async function textOf(generated: Promise<Generated>): Promise<string> {
+  const answer = await generated;
+  if (answer.kind === "stream") return await new Response(answer.body).text();
+  if (answer.kind === "failed") throw new Error("the request failed");
+  return new TextDecoder().decode(answer.kind === "plain" ? answer.result.body : answer.replay.body);
+}
+
+describe("the cache", () => {
+  test("plain: first a miss, then the same bytes without a call", async () => {
+    const b = bench();
+    expect(await b.ask(false).generated).toMatchObject({ kind: "plain", cache: "MISS" });
+    const second = b.ask(false).generated;
+    expect(await second).toMatchObject({ kind: "replayed", cache: "HIT" });
+    expect(await textOf(second)).toBe(chatBody("hi"));
+    expect(b.calls.length).toBe(1);
+  });
+
+  test("stream: kept when it is complete, and given again as the same bytes", async () => {
+    const b = bench();
+    const first = b.ask(true);
+    const reading = textOf(first.generated);
+    await waitFor("the call", () => b.calls.length === 1);
+    b.calls[0]?.send(...EVENTS.slice(1));
+    b.calls[0]?.end();
+    expect(await within("the stream ends", reading)).toBe(EVENTS.join(""));
+    expect((await first.generated).cache).toBe("MISS");
+    expect(first.ends).toEqual([undefined]);
+    const second = b.ask(true).generated;
+    expect(await second).toMatchObject({ kind: "replayed", cache: "HIT" });
+    expect(await textOf(second)).toBe(EVENTS.join(""));
+    expect({ calls: b.calls.length, held: b.recorder.heldBytes }).toEqual({ calls: 1, held: 0 });
+  });
+
+  test("stream: a broken one is not kept", async () => {
+    const b = bench();
+    const { generated, ends } = b.ask(true);
+    const reading = textOf(generated);
+    await waitFor("the call", () => b.calls.length === 1);
+    b.calls[0]?.send(EVENTS[1] as string);
+    await Bun.sleep(1);
+    b.calls[0]?.cut();
+    expect(await within("the stream ends", reading)).toBe(`${EVENTS[0]}${EVENTS[1]}data: <reset>\n\n`);
+    expect(ends.map((failure) => failure?.kind)).toEqual(["reset"]);
+    expect(await b.ask(false).generated).toMatchObject({ cache: "MISS" });
+    expect(b.recorder.heldBytes).toBe(0);
+  });
+
+  test("one that was left is not kept", async () => {
+    const b = bench();
+    const { generated, ends, leave } = b.ask(true);
+    const answer = await generated;
+    if (answer.kind !== "stream") throw new Error("no stream");
+    const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
+    await reader.read();
+    leave();
+    await reader.cancel();
+    await waitFor("the end", () => ends.length > 0);
+    expect(ends).toEqual([{ kind: "aborted" }]);
+    expect({ released: b.calls[0]?.released, held: b.recorder.heldBytes }).toEqual({ released: 1, held: 0 });
+    expect(await b.store.stats()).toMatchObject({ stores: 0 });
+  });
+
+  test.each([
+    ["a temperature", { temperature: 1 }],
+    ["a side effect", { temperature: 0, store: true }],
+  ])("is passed by with %s", async (_title, fields) => {
+    const b = bench();
+    for (let count = 1; count <= 2; count++) {
+      expect(await b.ask(false, fields).generated).toMatchObject({ kind: "plain", cache: "BYPASS" });
+      expect(b.calls.length).toBe(count);
+    }
+  });
+
+  test("an answer that is not worth keeping was no miss", async () => {
+    const unfinished = '{"choices":[{"index":0,"message":{},"finish_reason":null}]}';
+    const b = bench({ plain: unfinished });
+    expect(await b.ask(false).generated).toMatchObject({ kind: "plain", cache: "BYPASS" });
+    expect(await b.ask(false).generated).toMatchObject({ kind: "plain", cache: "BYPASS" });
+  });
+
+  test("does not keep what a model that stood in has said", async () => {
+    const b = bench({ reasons: [{ model: "m", reason: "timeout" }] });
+    for (let count = 1; count <= 2; count++) {
+      expect((await b.ask(false).generated).kind).toBe("plain");
+      expect(b.calls.length).toBe(count);
+    }
+    const reading = textOf(b.ask(true).generated);
+    await waitFor("the call", () => b.calls.length === 3);
+    b.calls[2]?.send(...EVENTS.slice(1));
+    b.calls[2]?.end();
+    expect(await within("the stream ends", reading)).toBe(EVENTS.join(""));
+    expect(await b.store.stats()).toMatchObject({ stores: 0 });
+  });
+
+  test("off: it has no say", async () => {
+    const b = bench({ cache: false });
+    for (let count = 0; count < 2; count++) expect((await b.ask(false).generated).cache).toBeUndefined();
+    expect(b.calls.length).toBe(2);
+  });
+});
+
+describe("shared calls", () => {
+  const shared = (more: BenchOptions = {}) => bench({ cache: false, mode: "deterministic", ...more });
+
+  test("plain: one call, the same answer for all", async () => {
+    const b = shared();
+    const asked = [b.ask(false), b.ask(false), b.ask(false)];
+    expect(await Promise.all(asked.map(({ generated }) => textOf(generated)))).toEqual(Array(3).fill(chatBody("hi")));
+    expect(asked.map(({ context }) => context.record.backend)).toEqual(["b1", "b1", "b1"]);
+    expect(b.calls.length).toBe(1);
+  });
+
+  test("only equal requests with temperature 0 share", async () => {
+    const b = shared();
+    await Promise.all(
+      [{ temperature: 0 }, { temperature: 1 }, { temperature: 1 }, { temperature: 0, seed: 1 }].map(
+        (fields) => b.ask(false, fields).generated,
+      ),
+    );
+    expect(b.calls.length).toBe(4);
+  });
+
+  test("stream: every client gets identical bytes, also one that joins late", async () => {
+    const b = shared();
+    const [first, second] = [b.ask(true), b.ask(true)];
+    const reading = [first, second].map(({ generated }) => textOf(generated));
+    await waitFor("the call", () => b.calls.length === 1);
+    b.calls[0]?.send(EVENTS[1] as string);
+    await Bun.sleep(5);
+    const third = b.ask(true);
+    reading.push(textOf(third.generated));
+    await third.generated;
+    b.calls[0]?.send(...EVENTS.slice(2));
+    b.calls[0]?.end();
+    expect(await within("all end", Promise.all(reading))).toEqual(Array(3).fill(EVENTS.join("")));
+    expect([first, second, third].map(({ ends }) => ends)).toEqual([[undefined], [undefined], [undefined]]);
+    expect({ calls: b.calls.length, ends: b.calls[0]?.ends }).toEqual({ calls: 1, ends: [undefined] });
+    expect(b.deduplicator).toMatchObject({ size: 0, heldBytes: 0 });
+  });
+
+  test("stream: when the leader leaves, the others read on; when the last one leaves, the call ends", async () => {
+    const b = shared();
+    const [leader, follower] = [b.ask(true), b.ask(true)];
+    const readers = [];
+    for (const { generated } of [leader, follower]) {
+      const answer = await generated;
+      if (answer.kind !== "stream") throw new Error("no stream");
+      const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
+      await reader.read();
+      readers.push(reader);
+    }
+    leader.leave();
+    await waitFor("the leader's end", () => leader.ends.length > 0);
+    expect(leader.ends).toEqual([{ kind: "aborted" }]);
+    expect(b.calls[0]?.signal.aborted).toBe(false);
+    b.calls[0]?.send(EVENTS[1] as string);
+    const next = await within("the follower reads on", readers[1]!.read());
+    expect(new TextDecoder().decode(next.value)).toBe(EVENTS[1] as string);
+    expect(b.calls[0]?.released).toBe(0);
+    follower.leave();
+    await waitFor("the call's end", () => b.calls[0]?.ends.length === 1);
+    expect(b.calls[0]).toMatchObject({ ends: [{ kind: "aborted" }], released: 1 });
+    expect(follower.ends).toEqual([{ kind: "aborted" }]);
+    expect(b.calls.length).toBe(1);
+  });
+
+  test("stream: a break is told to every client", async () => {
+    const b = shared();
+    const asked = [b.ask(true), b.ask(true)];
+    const reading = asked.map(({ generated }) => textOf(generated));
+    await waitFor("the call", () => b.calls.length === 1);
+    await Bun.sleep(1);
+    b.calls[0]?.cut();
+    expect(await within("all end", Promise.all(reading))).toEqual(Array(2).fill(`${EVENTS[0]}data: <reset>\n\n`));
+    expect(asked.map(({ ends }) => ends.map((failure) => failure?.kind))).toEqual([["reset"], ["reset"]]);
+  });
+
+  test("with the cache: one call, kept once, then a hit", async () => {
+    const b = bench({ mode: "deterministic" });
+    const asked = [b.ask(true), b.ask(true)].map(({ generated }) => textOf(generated));
+    await waitFor("the call", () => b.calls.length === 1);
+    b.calls[0]?.send(...EVENTS.slice(1));
+    b.calls[0]?.end();
+    expect(await within("all end", Promise.all(asked))).toEqual(Array(2).fill(EVENTS.join("")));
+    expect(await b.ask(true).generated).toMatchObject({ kind: "replayed", cache: "HIT" });
+    expect(await b.store.stats()).toMatchObject({ stores: 1 });
+    expect(b.calls.length).toBe(1);
+  });
+});

@@ -1,0 +1,335 @@
+// The circuit breaker: a backend that keeps failing is left alone, then tried with single requests; what is the
+// client's fault, or mere overload, never counts (specification, "States and transitions"; decisions.md, section 3).
+
+import { expect, test } from "bun:test";
+import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { expectError } from "../support/expect-error.ts";
+import type { Answer, FakeBackend } from "../support/fake-backend.ts";
+import { chat, chatStream, failure } from "../support/openai-answers.ts";
+import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import { createTestBed } from "../support/test-bed.ts";
+import { waitFor, within } from "../support/wait-for.ts";
+
+const bed = createTestBed();
+
+/** The first backend gets every request that its circuit lets through; the others stand by. */
+function start(
+  backends: Record<string, FakeBackend>,
+  circuit_breaker: NonNullable<ConfigDocument["circuit_breaker"]>,
+  more: Partial<ConfigDocument> = {},
+): Promise<Gateway> {
+  return startGateway({
+    config: {
+      routing: { selection_strategy: "WeightedRoundRobin" },
+      retry: { max_attempts: 1 },
+      health_checks: { enabled: false },
+      circuit_breaker,
+      backends: Object.entries(backends).map(([name, backend], index) => ({
+        name,
+        url: backend.url,
+        models: ["m"],
+        weight: index === 0 ? 1 : 0,
+      })),
+      ...more,
+    },
+  });
+}
+
+async function ask(gateway: Gateway, count: number, more: Record<string, unknown> = {}): Promise<number[]> {
+  const statuses: number[] = [];
+  for (let index = 0; index < count; index++) {
+    const response = await gateway.chat(more);
+    await response.text();
+    statuses.push(response.status);
+  }
+  return statuses;
+}
+
+test("it opens after the threshold, and the backend is left alone", async () => {
+  const sick = bed.backend({ answer: failure(500) });
+  await using gateway = await start({ sick }, { failure_threshold: 3 });
+  expect((await gateway.backend("sick")).circuit).toBe("closed");
+  await ask(gateway, 2);
+  expect((await gateway.backend("sick")).circuit).toBe("closed");
+  await ask(gateway, 1);
+  expect((await gateway.backend("sick")).circuit).toBe("open");
+  expect(sick.requests).toHaveLength(3);
+  for (let index = 0; index < 3; index++) {
+    const response = await gateway.chat();
+    const error = await expectError(response, 503);
+    expect(error).toMatchObject({ type: "circuit_breaker_open", code: "circuit_breaker_open" });
+    expect(error.message).toContain("sick");
+    const seconds = Number(response.headers.get("retry-after"));
+    expect(seconds).toBeGreaterThanOrEqual(1);
+    expect(seconds).toBeLessThanOrEqual(60);
+  }
+  expect(sick.requests).toHaveLength(3);
+  await gateway.waitUntilIdle();
+});
+
+test("while it is open, another backend answers and nobody notices", async () => {
+  const sick = bed.backend({ answer: failure(502) });
+  const good = bed.backend({ answer: chat("good") });
+  await using gateway = await start({ sick, good }, { failure_threshold: 2 }, { retry: { base_delay: "1ms" } });
+  expect(await ask(gateway, 10)).toEqual(Array(10).fill(200));
+  expect(sick.requests).toHaveLength(2);
+  expect(good.requests).toHaveLength(10);
+  expect((await gateway.backend("good")).circuit).toBe("closed");
+});
+
+test("half open, single requests try the backend; enough successes close it", async () => {
+  const sick = bed.backend({ answer: failure(500) });
+  await using gateway = await start(
+    { sick },
+    { failure_threshold: 1, timeout: "200ms", half_open_max_requests: 2, success_threshold: 3 },
+  );
+  await ask(gateway, 1);
+  await gateway.waitForCircuit("sick", "half_open");
+  const gate = Promise.withResolvers<void>();
+  sick.reset({ ...chat("back"), headersAfter: gate.promise });
+  const pending = Array.from({ length: 20 }, () => gateway.chat());
+  const refused: Promise<unknown>[] = [];
+  let refusals = 0;
+  for (const answer of pending) {
+    refused.push(
+      answer.then((response) => {
+        if (response.status === 503) refusals++;
+      }),
+    );
+  }
+  await waitFor("18 of 20 are refused", () => refusals === 18, { explain: () => `${refusals} refused` });
+  expect(sick.requests).toHaveLength(2);
+  gate.resolve();
+  await Promise.all(refused);
+  const statuses = (await Promise.all(pending)).map((response) => response.status);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(2);
+  expect((await gateway.backend("sick")).circuit).toBe("half_open"); // two of three
+  expect(await ask(gateway, 1)).toEqual([200]);
+  expect((await gateway.backend("sick")).circuit).toBe("closed");
+  expect(await ask(gateway, 5)).toEqual(Array(5).fill(200));
+  for (const response of await Promise.all(pending)) await response.text();
+});
+
+test("a failure while half open opens it again", async () => {
+  const sick = bed.backend({ answer: failure(500) });
+  await using gateway = await start({ sick }, { failure_threshold: 1, timeout: "200ms" });
+  await ask(gateway, 1);
+  await gateway.waitForCircuit("sick", "half_open");
+  expect(await ask(gateway, 1)).not.toEqual([200]);
+  expect(sick.requests).toHaveLength(2);
+  const { circuit } = await gateway.backend("sick");
+  expect(circuit).not.toBe("closed");
+  await gateway.waitForCircuit("sick", "half_open");
+  sick.reset(chat("back"));
+  expect(await ask(gateway, 2)).toEqual([200, 200]);
+  expect((await gateway.backend("sick")).circuit).toBe("closed");
+});
+
+test("a trial whose client leaves gives its place back", async () => {
+  const sick = bed.backend({ answer: failure(500) });
+  await using gateway = await start(
+    { sick },
+    { failure_threshold: 1, timeout: "100ms", half_open_max_requests: 1, success_threshold: 1 },
+  );
+  await ask(gateway, 1);
+  await gateway.waitForCircuit("sick", "half_open");
+  sick.reset({ hang: true });
+  const leaving = new AbortController();
+  const pending = gateway.chat({}, { signal: leaving.signal }).catch(() => undefined);
+  await waitFor("the trial is under way", () => sick.requests.length === 1);
+  expect(await ask(gateway, 1)).toEqual([503]);
+  leaving.abort();
+  await pending;
+  await within("the backend is let go", sick.lastRequest.closed);
+  await gateway.waitUntilIdle();
+  sick.reset(chat("back"));
+  expect(await ask(gateway, 1)).toEqual([200]);
+  expect((await gateway.backend("sick")).circuit).toBe("closed");
+});
+
+test("a trial that streams closes it, and others come through before the stream ends", async () => {
+  const sick = bed.backend({ answer: failure(500) });
+  await using gateway = await start(
+    { sick },
+    { failure_threshold: 1, timeout: "100ms", half_open_max_requests: 1, success_threshold: 1 },
+  );
+  await ask(gateway, 1);
+  await gateway.waitForCircuit("sick", "half_open");
+  const gate = Promise.withResolvers<void>();
+  sick.reset(chatStream(["one", "two"], {}, { beforeChunk: (index) => (index === 2 ? gate.promise : undefined) }));
+  const response = await gateway.chat({ stream: true });
+  expect(response.status).toBe(200);
+  await gateway.waitForCircuit("sick", "closed");
+  gate.resolve();
+  await response.text();
+});
+
+const HARMLESS: Record<string, Answer> = {
+  "429": failure(429),
+  "429 with Retry-After": { ...failure(429), headers: { "Retry-After": "1" } },
+  "503 with Retry-After": { ...failure(503), headers: { "Retry-After": "1" } },
+  "400": failure(400),
+  "401": failure(401),
+  "404": failure(404),
+  "413": failure(413),
+  "422": failure(422),
+};
+
+test("overload and a client's own error never open it", async () => {
+  const backend = bed.backend();
+  await using gateway = await start({ backend }, { failure_threshold: 1, minimum_requests: 1 });
+  for (const [name, answer] of Object.entries(HARMLESS)) {
+    backend.reset(answer);
+    await ask(gateway, 3);
+    expect([name, (await gateway.backend("backend")).circuit, backend.requests.length]).toEqual([name, "closed", 3]);
+  }
+});
+
+const HARMFUL: Record<string, Answer> = {
+  "500": failure(500),
+  "502": failure(502),
+  "503 without Retry-After": failure(503),
+  "504": failure(504),
+  "a reset": { breakWith: "reset" },
+  "half a body": { body: '{"id":', contentLength: 100 },
+  "no answer in time": { hang: true },
+  "an error within 200": { body: '{"error":{"message":"broken","code":500}}' },
+};
+
+for (const [name, answer] of Object.entries(HARMFUL)) {
+  test(`${name} counts`, async () => {
+    const backend = bed.backend({ answer });
+    await using gateway = await start({ backend }, { failure_threshold: 2 }, { timeouts: { first_byte: "100ms" } });
+    await ask(gateway, 2);
+    expect((await gateway.backend("backend")).circuit).toBe("open");
+  });
+}
+
+test("a refused connection counts", async () => {
+  const backend = bed.backend();
+  backend.stop();
+  await using gateway = await start({ backend }, { failure_threshold: 2 });
+  await ask(gateway, 2);
+  expect((await gateway.backend("backend")).circuit).toBe("open");
+});
+
+test("a stream that breaks off counts, one that the client leaves does not", async () => {
+  const backend = bed.backend();
+  await using gateway = await start({ backend }, { failure_threshold: 2 });
+  backend.reset(
+    chatStream(["one", "two"], {}, { beforeChunk: (index) => (index === 2 ? new Promise(() => {}) : undefined) }),
+  );
+  for (let index = 0; index < 4; index++) {
+    const response = await gateway.chat({ stream: true });
+    await response.body?.cancel();
+    await within("the backend is let go", backend.lastRequest.closed);
+  }
+  await gateway.waitUntilIdle();
+  expect((await gateway.backend("backend")).circuit).toBe("closed");
+  backend.reset(chatStream(["one", "two"], {}, { breakAfterBytes: 400, breakWith: "reset" }));
+  await ask(gateway, 2, { stream: true });
+  await gateway.waitForCircuit("backend", "open");
+});
+
+test("a success in between starts the count anew, but the rate opens it", async () => {
+  const backend = bed.backend();
+  await using gateway = await start(
+    { backend },
+    { failure_threshold: 2, failure_rate_threshold: 0.5, minimum_requests: 10 },
+  );
+  for (let index = 0; index < 4; index++) {
+    backend.queue(failure(500));
+    await ask(gateway, 2);
+  }
+  expect((await gateway.backend("backend")).circuit).toBe("closed");
+  backend.queue(chat("ok"), failure(500));
+  await ask(gateway, 2);
+  expect((await gateway.backend("backend")).circuit).toBe("open");
+});
+
+test("failures of one incident that arrive together count once", async () => {
+  const backend = bed.backend({ answer: { hang: true } });
+  await using gateway = await start({ backend }, { failure_threshold: 2 });
+  const pending = Array.from({ length: 40 }, () => gateway.chat());
+  await waitFor("all are under way", () => backend.requests.length === 40);
+  backend.dropConnections();
+  for (const response of await Promise.all(pending)) await expectError(response, 502);
+  expect((await gateway.backend("backend")).circuit).toBe("closed");
+  backend.reset(chat("back"));
+  expect(await ask(gateway, 1)).toEqual([200]);
+});
+
+test("a backend's own settings win, and enabled: false keeps its circuit closed", async () => {
+  const [strict, patient, exempt] = [1, 2, 3].map(() => bed.backend({ answer: failure(500) })) as [
+    FakeBackend,
+    FakeBackend,
+    FakeBackend,
+  ];
+  await using gateway = await startGateway({
+    config: {
+      retry: { max_attempts: 1 },
+      health_checks: { enabled: false },
+      circuit_breaker: {
+        failure_threshold: 3,
+        backends: { strict: { failure_threshold: 1 }, exempt: { enabled: false } },
+      },
+      backends: Object.entries({ strict, patient, exempt }).map(([name, { url }]) => ({ name, url, models: [name] })),
+    },
+  });
+  const circuits = async () => (await gateway.backends()).map(({ name, circuit }) => `${name} ${circuit}`);
+  for (const model of ["strict", "patient", "exempt"]) await ask(gateway, 1, { model });
+  expect(await circuits()).toEqual(["strict open", "patient closed", "exempt closed"]);
+  for (const model of ["strict", "patient", "exempt"]) await ask(gateway, 2, { model });
+  expect(await circuits()).toEqual(["strict open", "patient open", "exempt closed"]);
+  expect(strict.requests).toHaveLength(1);
+});
+
+test("switched off, it never opens", async () => {
+  const backend = bed.backend({ answer: failure(500) });
+  await using gateway = await start({ backend }, { enabled: false, failure_threshold: 1 });
+  await ask(gateway, 10);
+  expect(backend.requests).toHaveLength(10);
+  expect((await gateway.backend("backend")).circuit).toBe("closed");
+});
+
+test("health checks that see the backend come back end the wait", async () => {
+  const backend = bed.backend();
+  await using gateway = await start(
+    { backend },
+    { failure_threshold: 1, timeout: "300s", success_threshold: 1 },
+    {
+      health_checks: { interval: "100ms", warmup_check_interval: "50ms", unhealthy_threshold: 1, healthy_threshold: 1 },
+    },
+  );
+  backend.stop();
+  await ask(gateway, 1);
+  expect((await gateway.backend("backend")).circuit).toBe("open");
+  await gateway.waitForHealth("backend", false);
+  backend.start();
+  await gateway.waitForHealth("backend", true);
+  await gateway.waitForCircuit("backend", "half_open");
+  expect(await ask(gateway, 3)).toEqual([200, 200, 200]);
+  expect((await gateway.backend("backend")).circuit).toBe("closed");
+});
+
+test("only the health checks' news end the wait: a backend that fails requests but passes its checks stays alone", async () => {
+  const backend = bed.backend({ answer: failure(500) });
+  await using gateway = await start(
+    { backend },
+    { failure_threshold: 1, timeout: "300s" },
+    { health_checks: { interval: "50ms" } },
+  );
+  await ask(gateway, 1);
+  const checks = backend.probes.length;
+  await waitFor("three more checks", () => backend.probes.length >= checks + 3);
+  expect((await gateway.backend("backend")).circuit).toBe("open");
+  expect(backend.requests).toHaveLength(1);
+});
+
+test("embeddings and text completions move the same circuit", async () => {
+  const backend = bed.backend({ answer: failure(500) });
+  await using gateway = await start({ backend }, { failure_threshold: 2 });
+  await (await gateway.post("/v1/embeddings", { model: "m", input: "x" })).text();
+  await (await gateway.post("/v1/completions", { model: "m", prompt: "x" })).text();
+  expect((await gateway.backend("backend")).circuit).toBe("open");
+});
