@@ -32,6 +32,7 @@ export interface FallbackChains {
 }
 
 const NO_MODELS: readonly string[] = [];
+const NO_REASONS: readonly FailureReason[] = [];
 
 export function createFallbackChains(forwarder: Forwarder): FallbackChains {
   function chainOf({ settings }: RequestContext, model: string): readonly string[] {
@@ -45,7 +46,8 @@ export function createFallbackChains(forwarder: Forwarder): FallbackChains {
     async forward(context, request) {
       const chain = chainOf(context, request.model);
       if (chain.length === 0) {
-        return { ...(await forwarder.forward(context, request)), model: request.model, reasons: [] };
+        const result = await forwarder.forward(context, request);
+        return Object.assign(result, { model: request.model, reasons: NO_REASONS });
       }
       const { fallback_policy } = context.settings.fallback;
       const reasons: FailureReason[] = [];

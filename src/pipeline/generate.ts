@@ -54,7 +54,7 @@ export interface CacheParts {
 }
 
 /** What an upstream call came to, and whether its plain answer was stored. */
-export type CallResult = FallbackResult & { isKept: boolean };
+export type CallResult = FallbackResult & { isKept?: boolean };
 
 export interface GeneratorParts extends MidStreamParts {
   chains: FallbackChains;
@@ -99,7 +99,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
         return { ...result, isKept: true };
       }
     }
-    return { ...result, isKept: false };
+    return result;
   }
 
   /** How the stream of a result is relayed: who may take over, and what is kept of it. */
@@ -140,7 +140,8 @@ export function createGenerator(parts: GeneratorParts): Generator {
     cacheDecision: CacheDecision | undefined,
     storeUnder: string | undefined,
   ): Promise<Generated> {
-    const result = await call(context, request, storeUnder);
+    const result =
+      storeUnder === undefined ? await chains.forward(context, request) : await call(context, request, storeUnder);
     if (result.kind !== "stream") return wholeAnswer(result, cacheDecision);
     const options = relayOptions(context, request, result, storeUnder, frame.ended);
     return { kind: "stream", cache: cacheDecision, result, body: relayStream(result.live, frame.errorEvent, options) };
