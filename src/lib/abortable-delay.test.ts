@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { getEventListeners } from "node:events";
 import { within } from "../../test/support/wait-for.ts";
-import { abortableDelay } from "./abortable-delay.ts";
+import { abortableDelay, orAborted } from "./abortable-delay.ts";
 
 const AN_HOUR_MS = 3_600_000;
 
@@ -30,7 +30,7 @@ test("with a signal that has aborted already nothing is waited for", async () =>
 
 test("an ended wait keeps no timer that would keep a process alive", async () => {
   const script = `
-    import { abortableDelay } from ${JSON.stringify(`${import.meta.dir}/abortable-delay.ts`)};
+    import { abortableDelay, orAborted } from ${JSON.stringify(`${import.meta.dir}/abortable-delay.ts`)};
     const controller = new AbortController();
     const waiting = abortableDelay(${AN_HOUR_MS}, controller.signal);
     controller.abort();
@@ -41,4 +41,21 @@ test("an ended wait keeps no timer that would keep a process alive", async () =>
   } finally {
     child.kill();
   }
+});
+
+test("waiting for work again and again under one signal leaves no listener behind", async () => {
+  const { signal } = new AbortController();
+  for (let time = 0; time < 100; time++) await orAborted(Promise.resolve(), signal);
+  expect(getEventListeners(signal, "abort")).toEqual([]);
+  await expect(orAborted(Promise.reject(new Error("no")), signal)).rejects.toThrow("no");
+  expect(getEventListeners(signal, "abort")).toEqual([]);
+});
+
+test("work that never ends is waited for until the signal aborts", async () => {
+  const controller = new AbortController();
+  const waiting = orAborted(new Promise(() => {}), controller.signal);
+  expect(getEventListeners(controller.signal, "abort")).toHaveLength(1);
+  controller.abort();
+  await within("the wait ends", waiting);
+  expect(getEventListeners(controller.signal, "abort")).toEqual([]);
 });

@@ -1,6 +1,9 @@
 // Waiting that ends early when nobody is interested any more.
 
-/** Resolves when the work is done, or as soon as the signal aborts; the work goes on by itself. */
+/**
+ * Resolves when the work is done, or as soon as the signal aborts; the work goes on by itself. Leaves no listener behind:
+ * a stream may wait for a slow client thousands of times under one signal.
+ */
 export function orAborted(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
@@ -12,7 +15,10 @@ export function orAborted(work: Promise<unknown>, signal: AbortSignal): Promise<
       resolve();
     };
     signal.addEventListener("abort", end);
-    work.then(end, reject);
+    work.then(end, (error) => {
+      signal.removeEventListener("abort", end);
+      reject(error);
+    });
   });
 }
 

@@ -62,13 +62,6 @@ export class Exchange implements Deadline {
     return this.#controller.signal;
   }
 
-  /** Resolves when the exchange is given up, for whatever reason. */
-  aborted(): Promise<void> {
-    const { signal } = this.#controller;
-    if (signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-  }
-
   /** The backend sent the head of its answer. */
   headReceived(): void {
     this.#hasHead = true;

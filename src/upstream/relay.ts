@@ -1,6 +1,7 @@
 // The byte pump of streams: whole events go on as they came, and a stream that breaks is continued by another backend or
 // ends with an error the client can see, never as if it were complete.
 
+import { orAborted } from "../lib/abortable-delay.ts";
 import { isWholeEvent, StreamEnding } from "../protocols/stream-ending.ts";
 import type { Exchange } from "./exchange.ts";
 import type { UpstreamFailure } from "./failure.ts";
@@ -214,7 +215,7 @@ async function pump(
           if (typeof written !== "number") {
             // The client reads slowly: the backend is not to blame for the silence that follows.
             exchange.pause();
-            await Promise.race([written, exchange.aborted()]);
+            await orAborted(written, exchange.signal);
             exchange.signal.throwIfAborted();
           }
           sink.flush();
