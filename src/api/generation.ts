@@ -2,7 +2,7 @@
 
 import type { Operation } from "../backends/kinds.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
-import { GatewayError } from "../errors/gateway-error.ts";
+import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { Deadlines } from "../lib/deadlines.ts";
 import { writeFallbackHeaders } from "../pipeline/fallback.ts";
 import type { Generated, Generator } from "../pipeline/generate.ts";
@@ -89,17 +89,17 @@ function failureResponse({ headers, context }: Call, failure: UpstreamFailure): 
   return new Response(body as Uint8Array<ArrayBuffer> | string, { status: failure.status, headers });
 }
 
-const FAILURE_ERRORS: Record<Exclude<UpstreamFailure["kind"], "status">, ErrorDefinition> = {
+const FAILURE_ERRORS: Record<Exclude<UpstreamFailure["kind"], "status" | "aborted">, ErrorDefinition> = {
   connect: ERRORS.backendConnection,
   reset: ERRORS.backendConnection,
   timeout: ERRORS.backendTimeout,
   "invalid-response": ERRORS.invalidBackendResponse,
   "told-in-stream": ERRORS.backendError,
-  aborted: ERRORS.requestTimeout,
 };
 
 function toError(failure: UpstreamFailure, headers?: Record<string, string>): GatewayError {
-  const message = "message" in failure ? failure.message : "The client closed the request.";
+  if (failure.kind === "aborted") return clientLeft();
+  const message = "message" in failure ? failure.message : "The backend ended the stream with an error.";
   const definition = failure.kind === "status" ? ERRORS.backendError : FAILURE_ERRORS[failure.kind];
   return new GatewayError(definition, message, headers === undefined ? {} : { headers });
 }

@@ -50,25 +50,6 @@ export function timerMs(delayMs: number): number {
   return Math.min(Math.max(0, delayMs), 2 ** 31 - 1);
 }
 
-/** The whole body, or undefined (and the connection given up) when it is longer than the limit. */
-export async function readBounded(response: Response, maxBytes: number): Promise<Uint8Array | undefined> {
-  if (response.body === null) return new Uint8Array();
-  const reader = response.body.getReader();
-  const chunks: Uint8Array[] = [];
-  let totalBytes = 0;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    totalBytes += value.byteLength;
-    if (totalBytes > maxBytes) {
-      await reader.cancel();
-      return undefined;
-    }
-    chunks.push(value);
-  }
-  return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks);
-}
-
 const FAILURES: Readonly<Record<string, string>> = {
   ECONNREFUSED: "connection refused",
   ECONNRESET: "connection closed by the backend before it answered",

@@ -1,6 +1,6 @@
 // A refusal that the client sees: thrown anywhere, turned into a response in one place (server/error-response.ts).
 
-import type { ErrorDefinition } from "./catalog.ts";
+import { ERRORS, type ErrorDefinition } from "./catalog.ts";
 
 export interface GatewayErrorOptions {
   /** The request field at fault, in the client's spelling, e.g. "messages[0].role". */
@@ -28,4 +28,9 @@ export class GatewayError extends Error {
     this.details = options.details;
     this.headers = options.headers;
   }
+}
+
+/** The end of a request whose client has left; nobody is there to read it. */
+export function clientLeft(): GatewayError {
+  return new GatewayError(ERRORS.requestTimeout, "The client closed the request.");
 }

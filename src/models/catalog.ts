@@ -1,18 +1,12 @@
 // The model list of each backend: asked, kept for a while, and renewed with one request at a time.
 
 import type { Backend } from "../backends/backend.ts";
-import {
-  controlHeaders,
-  createGate,
-  exchangeDeadline,
-  failureText,
-  readBounded,
-  statusText,
-} from "../backends/exchange.ts";
+import { controlHeaders, createGate, exchangeDeadline, failureText, statusText } from "../backends/exchange.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatDuration } from "../lib/duration.ts";
+import { readBounded } from "../lib/read-bounded.ts";
 import { type Singleflight, singleflight } from "../lib/singleflight.ts";
 import type { Logger } from "../logging/logger.ts";
 import { type ListedModel, type ModelRecord, readModelList } from "./list.ts";
@@ -196,7 +190,7 @@ async function askBackend(backend: Backend, options: ModelCatalogOptions, stop: 
     for (let page = 0; path !== undefined && page < MAX_PAGES && models.size <= MAX_MODELS; page++) {
       const request = { method: "GET", headers: controlHeaders(backend, false), signal: deadline.signal };
       const response = await options.transport(backend, path, request);
-      const body = await readBounded(response, MAX_BODY_BYTES);
+      const body = await readBounded(response.body, MAX_BODY_BYTES);
       if (body === undefined) return { failure: "the answer is longer than 16 MiB" };
       const otherPath: string | undefined =
         response.status === 404 && page === 0 ? otherListPath(backend, path) : undefined;

@@ -3,15 +3,14 @@
 import type { BackendEntry } from "../backends/board.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
-import { ERRORS } from "../errors/catalog.ts";
-import { GatewayError } from "../errors/gateway-error.ts";
+import { clientLeft } from "../errors/gateway-error.ts";
 import { abortableDelay, orAborted } from "../lib/abortable-delay.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
 import { rateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import type { Circuits, Permit } from "../routing/circuits.ts";
-import { noBackendError, selectBackend } from "../routing/router.ts";
+import { hasOperation, noBackendError, selectBackend } from "../routing/router.ts";
 import type { SelectionQuery, SelectionStrategy } from "../routing/strategy.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
@@ -86,7 +85,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
   function refusal(request: ForwardRequest): Error {
     const willing = watch.board
       .candidates(request.model)
-      .filter(({ backend }) => backend.kind.paths[request.operation] !== undefined && circuits.allows(backend.name));
+      .filter((entry) => hasOperation(entry, request.operation) && circuits.allows(entry.backend.name));
     const full = limits.backendRefusal(willing.map(({ backend }) => backend.name));
     if (willing.length > 0 && full !== undefined) return rateLimitError(full);
     return noBackendError(watch.board, request.model, request.operation, circuits);
@@ -101,7 +100,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       await orAborted(watch.refreshModels(), context.signal);
       entry = choose(context, request, request.avoid);
     }
-    if (context.signal.aborted) throw new GatewayError(ERRORS.requestTimeout, "The client closed the request.");
+    if (context.signal.aborted) throw clientLeft();
     if (entry === undefined) throw refusal(request);
     return entry;
   }
@@ -171,8 +170,8 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
 
   return {
     hasOther(model, operation, avoid) {
-      const isOther = ({ backend }: BackendEntry) =>
-        !avoid.has(backend.name) && backend.kind.paths[operation] !== undefined && allows(backend.name);
+      const isOther = (entry: BackendEntry) =>
+        !avoid.has(entry.backend.name) && hasOperation(entry, operation) && allows(entry.backend.name);
       return watch.board.candidates(model).some(isOther);
     },
     async forward(context, request) {

@@ -1,8 +1,7 @@
 // The whole sequence of a generation request, top to bottom: cache, calls in flight that can be shared, fallback chain,
 // and what happens to the answer on its way out.
 
-import { ERRORS } from "../errors/catalog.ts";
-import { GatewayError } from "../errors/gateway-error.ts";
+import { clientLeft } from "../errors/gateway-error.ts";
 import type { JsonObject } from "../protocols/fields.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
 import { ownerOf, type RequestKeys, requestKeys } from "../response-cache/key.ts";
@@ -180,7 +179,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
       lastWords: (end) => encoder.encode(frame.errorEvent(failureOf(end))),
       finished: (end) => frame.ended(end.kind === "complete" ? undefined : failureOf(end)),
     });
-    if (joined.kind === "left") throw new GatewayError(ERRORS.requestTimeout, "The client closed the request.");
+    if (joined.kind === "left") throw clientLeft();
     const { head: result, body } = joined;
     context.record.backend = result.entry.backend.name;
     if (result.reasons.length > 0) context.record.fallbackModel = result.model;

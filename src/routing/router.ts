@@ -19,7 +19,7 @@ export function selectBackend(
   query: SelectionQuery,
   allows: (backendName: string) => boolean,
 ): BackendEntry | undefined {
-  const offers = ({ backend }: BackendEntry) => backend.kind.paths[operation] !== undefined && allows(backend.name);
+  const offers = (entry: BackendEntry) => hasOperation(entry, operation) && allows(entry.backend.name);
   const active = (entry: BackendEntry) => entry.backend.weight > 0 && offers(entry);
   if (tried.size === 0) return strategy.select(candidates, active, query) ?? strategy.select(candidates, offers, query);
   const untried = (entry: BackendEntry) => !tried.has(entry.backend.name);
@@ -29,6 +29,11 @@ export function selectBackend(
     strategy.select(candidates, active, query) ??
     strategy.select(candidates, offers, query)
   );
+}
+
+/** Whether the backend's kind has such an endpoint. */
+export function hasOperation({ backend }: BackendEntry, operation: Operation): boolean {
+  return backend.kind.paths[operation] !== undefined;
 }
 
 /** Why no backend can take a request (specification, Errors: 404 and 503). */
@@ -47,7 +52,7 @@ export function noBackendError(
     );
   }
   const available = board.candidates(model);
-  const offering = available.filter(({ backend }) => backend.kind.paths[operation] !== undefined);
+  const offering = available.filter((entry) => hasOperation(entry, operation));
   if (offering.length > 0) return circuitOpenError(model, offering, circuits);
   if (available.length > 0) {
     return new GatewayError(

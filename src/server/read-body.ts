@@ -3,6 +3,7 @@
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
+import { readBounded } from "../lib/read-bounded.ts";
 
 export interface BodyLimits {
   maxBytes: number;
@@ -80,20 +81,9 @@ function readBytes(
 
 /** A body of unknown length is counted while it arrives. */
 async function readChunked(request: Request, maxBytes: number): Promise<Uint8Array> {
-  if (request.body === null) return new Uint8Array(0);
-  const reader = request.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-  const pieces: Uint8Array[] = [];
-  let total = 0;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces, total);
-    total += value.length;
-    if (total > maxBytes) {
-      await reader.cancel();
-      throw tooLarge(maxBytes);
-    }
-    pieces.push(value);
-  }
+  const bytes = await readBounded(request.body, maxBytes);
+  if (bytes === undefined) throw tooLarge(maxBytes);
+  return bytes;
 }
 
 function tooLarge(maxBytes: number): GatewayError {

@@ -1,6 +1,7 @@
 // A backend's answer: the whole of a plain one, the first event of a stream. Nothing reaches the client before this.
 
 import type { BackendEntry } from "../backends/board.ts";
+import { readBounded } from "../lib/read-bounded.ts";
 import { EventFramer, eventData } from "../protocols/sse.ts";
 import { statusOfEmbeddedError } from "./error-body.ts";
 import type { Exchange } from "./exchange.ts";
@@ -163,21 +164,9 @@ async function readWhole(response: Response, exchange: Exchange, maxBytes: numbe
     exchange.chunkReceived();
     return await response.bytes();
   }
-  if (response.body === null) return new Uint8Array(0);
-  const reader = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-  const pieces: Uint8Array[] = [];
-  let total = 0;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return pieces.length === 1 ? pieces[0] : Buffer.concat(pieces, total);
-    exchange.chunkReceived();
-    total += value.length;
-    if (total > maxBytes) {
-      exchange.abort();
-      return undefined;
-    }
-    pieces.push(value);
-  }
+  const body = await readBounded(response.body, maxBytes, () => exchange.chunkReceived());
+  if (body === undefined) exchange.abort();
+  return body;
 }
 
 function looksLikeObject(body: Uint8Array): boolean {
