@@ -18,6 +18,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["rate-limit"],
   ["access"],
   ["protocols"],
+  ["generation", "media"],
   ["tracing", "logging"],
   ["config"],
   ["errors"],

@@ -1,0 +1,24 @@
+// Token counts in one meaning for all formats: totals include their parts.
+
+export interface Usage {
+  input: {
+    /** All prompt tokens: fresh, read from a cache and written to one. */
+    total: number;
+    cacheRead?: number;
+    cacheWrite?: number;
+    /** The part of cacheWrite that is kept for an hour. */
+    cacheWrite1h?: number;
+  };
+  output: {
+    /** All generated tokens, reasoning included. */
+    total: number;
+    reasoning?: number;
+  };
+  /** Web searches that the backend or the gateway made. */
+  webSearches?: number;
+}
+
+/** Prompt tokens that were neither read from nor written to a cache; never below 0. */
+export function freshInput({ input }: Usage): number {
+  return Math.max(0, input.total - (input.cacheRead ?? 0) - (input.cacheWrite ?? 0));
+}
