@@ -29,6 +29,14 @@ test("a member written twice is changed twice, also when its key is escaped", ()
   expect(change('{"model":"a","mod\\u0065l":"b"}', { model: "z" })).toBe('{"model":"z","mod\\u0065l":"z"}');
 });
 
+test("a member set to undefined goes, with its comma; what is left stays as it was written", () => {
+  expect(change('{"a":1, "b" : 2,"c":3}', { a: undefined })).toBe('{"b" : 2,"c":3}');
+  expect(change('{"a":1,"b":2,"c":3}', { c: undefined, b: 5 })).toBe('{"a":1,"b":5}');
+  expect(change('{"a":1}', { a: undefined, z: 9 })).toBe('{"z":9}');
+  expect(change('{"a":1}', { a: undefined, missing: undefined })).toBe("{}");
+  expect(change('{"a":12345678901234567890}', { missing: undefined })).toBe('{"a":12345678901234567890}');
+});
+
 test("property: the result parses to the object with the change, for any JSON object", () => {
   fc.assert(
     fc.property(

@@ -15,32 +15,43 @@ const encoder = new TextEncoder();
 
 interface Member {
   key: string;
+  keyStart: number;
   valueStart: number;
   valueEnd: number;
 }
 
 /**
- * The object with the given top-level members set to new values (JSON values, serialised here). A member that is written
- * twice is changed twice; one that is missing is added at the end. The bytes must be a valid JSON object.
+ * The object with the given top-level members set to new values (JSON values, serialised here; undefined removes the
+ * member). A member that is written twice is changed twice; one that is missing is added at the end. The bytes must be a
+ * valid JSON object.
  */
 export function withMembers(bytes: Uint8Array, changes: Readonly<Record<string, unknown>>): Uint8Array {
   const members = topLevelMembers(bytes);
+  const kept = members.filter(({ key }) => !(Object.hasOwn(changes, key) && changes[key] === undefined));
+  const missing = new Set(Object.keys(changes).filter((key) => changes[key] !== undefined));
   const pieces: Uint8Array[] = [];
-  const missing = new Set(Object.keys(changes));
+  // What stands between the members is kept too, unless one of them goes.
+  const isComplete = kept.length === members.length;
   let copied = 0;
-  for (const { key, valueStart, valueEnd } of members) {
-    if (!Object.hasOwn(changes, key)) continue;
-    missing.delete(key);
-    pieces.push(bytes.subarray(copied, valueStart), encoder.encode(JSON.stringify(changes[key])));
-    copied = valueEnd;
+  if (!isComplete) pieces.push(encoder.encode("{"));
+  for (const [index, { key, keyStart, valueStart, valueEnd }] of kept.entries()) {
+    if (!isComplete) {
+      if (index > 0) pieces.push(encoder.encode(","));
+      copied = keyStart;
+    }
+    if (Object.hasOwn(changes, key)) {
+      missing.delete(key);
+      pieces.push(bytes.subarray(copied, valueStart), encoder.encode(JSON.stringify(changes[key])));
+      copied = valueEnd;
+    } else if (!isComplete) pieces.push(bytes.subarray(copied, valueEnd));
   }
+  const end = bytes.lastIndexOf(CLOSE_BRACE);
+  if (isComplete) pieces.push(bytes.subarray(copied, end));
   if (missing.size > 0) {
-    const end = bytes.lastIndexOf(CLOSE_BRACE);
     const added = [...missing].map((key) => `${JSON.stringify(key)}:${JSON.stringify(changes[key])}`).join(",");
-    pieces.push(bytes.subarray(copied, end), encoder.encode((members.length > 0 ? "," : "") + added));
-    copied = end;
+    pieces.push(encoder.encode((kept.length > 0 ? "," : "") + added));
   }
-  pieces.push(bytes.subarray(copied));
+  pieces.push(bytes.subarray(end));
   return Buffer.concat(pieces);
 }
 
@@ -58,7 +69,7 @@ function topLevelMembers(bytes: Uint8Array): Member[] {
     if (bytes[colon] !== COLON) throw new SyntaxError("not a JSON object");
     const valueStart = skipSpace(bytes, colon + 1);
     const valueEnd = endOfValue(bytes, valueStart);
-    members.push({ key, valueStart, valueEnd });
+    members.push({ key, keyStart: position, valueStart, valueEnd });
     position = valueEnd;
   }
 }

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { EventFramer, eventData, MAX_EVENT_BYTES } from "./sse.ts";
+import { EventFramer, eventData, MAX_EVENT_BYTES, readEvents } from "./sse.ts";
 
 const encoder = new TextEncoder();
 
@@ -185,6 +185,17 @@ describe("framing", () => {
     const framer = new EventFramer();
     const event = Buffer.concat([new Uint8Array(MAX_EVENT_BYTES / 4).fill(120), encoder.encode("\n\nx")]);
     for (let count = 0; count < 8; count++) expect(framer.push(event)).toBeDefined();
+  });
+});
+
+describe("events with names", () => {
+  test("name and data of each event, whatever the order of its lines and their ends", () => {
+    const text = 'event: one\ndata: {"a":1}\n\n: comment\n\ndata:x\r\nevent:two\r\ndata: y\r\n\r\nevent: empty\n\ndata: z';
+    expect(readEvents(text)).toEqual([
+      { name: "one", data: '{"a":1}' },
+      { name: "two", data: "x\ny" },
+      { name: undefined, data: "z" },
+    ]);
   });
 });
 

@@ -91,14 +91,39 @@ function isBoundary(last: number | undefined, before: number | undefined, before
 
 /** The data of each event in a text of whole events; comments and events without data are left out. */
 export function eventData(text: string): string[] {
-  const events: string[] = [];
-  for (const block of text.split(/\r\n\r\n|\n\n|\r\r|\n\r\n/)) {
-    const lines: string[] = [];
-    for (const line of block.split(/\r\n|\n|\r/)) {
-      if (line.startsWith("data:")) lines.push(line.slice(line[5] === " " ? 6 : 5));
-      else if (line === "data") lines.push("");
+  return readEvents(text).map((event) => event.data);
+}
+
+export interface SseEvent {
+  /** The `event:` field. */
+  name: string | undefined;
+  data: string;
+}
+
+/** The events in a text of whole events, read line by line; comments and events without data are left out. */
+export function readEvents(text: string): SseEvent[] {
+  const lines = text.includes("\r") ? text.replaceAll(/\r\n?/g, "\n") : text;
+  const events: SseEvent[] = [];
+  let name: string | undefined;
+  let data: string | undefined;
+  let start = 0;
+  while (start < lines.length) {
+    const lineFeed = lines.indexOf("\n", start);
+    const end = lineFeed < 0 ? lines.length : lineFeed;
+    if (end === start) {
+      if (data !== undefined) events.push({ name, data });
+      name = undefined;
+      data = undefined;
+    } else if (lines.startsWith("data:", start)) {
+      const value = lines.slice(lines[start + 5] === " " ? start + 6 : start + 5, end);
+      data = data === undefined ? value : `${data}\n${value}`;
+    } else if (end - start === 4 && lines.startsWith("data", start)) {
+      data = data === undefined ? "" : `${data}\n`;
+    } else if (lines.startsWith("event:", start)) {
+      name = lines.slice(lines[start + 6] === " " ? start + 7 : start + 6, end);
     }
-    if (lines.length > 0) events.push(lines.join("\n"));
+    start = end + 1;
   }
+  if (data !== undefined) events.push({ name, data });
   return events;
 }
