@@ -31,6 +31,10 @@ export interface Failure {
   status: number;
   type?: string;
   code?: string;
+  /** The request field at fault, as the backend named it. */
+  param?: string;
+  /** How long the backend asks to be left alone. */
+  retryAfterMs?: number;
 }
 
 export interface GenerationResult {

@@ -1,0 +1,153 @@
+// Which reasoning effort a backend is sent, given the one that the client asked for (specification, "reasoning_effort
+// values per backend kind", and decisions.md, section 5).
+
+import type { JsonObject } from "./content.ts";
+import type { Effort } from "./request.ts";
+
+export interface EffortTarget {
+  /** Name of the backend kind (names.ts). */
+  kind: string;
+  /** The model as the backend knows it. */
+  model: string;
+}
+
+export interface NormalisedEffort {
+  /** Undefined: the member is left out. */
+  effort: Effort | undefined;
+  /** Why it is another one than asked for. */
+  reason?: string;
+}
+
+const EFFORTS: ReadonlySet<unknown> = new Set<Effort>([
+  "none",
+  "minimal",
+  "auto",
+  "low",
+  "medium",
+  "high",
+  "xhigh",
+  "max",
+]);
+
+export function isEffort(value: unknown): value is Effort {
+  return EFFORTS.has(value);
+}
+
+/** What a family of models makes of an effort; an effort that is not named stays as it is. */
+interface EffortRules {
+  /** The family cannot think on demand: no effort is sent at all. */
+  unsupported?: true;
+  changes: Partial<Record<Effort, Effort>>;
+}
+
+const UNSUPPORTED: EffortRules = { unsupported: true, changes: {} };
+/** The global rules; everything else passes. */
+const GLOBAL: EffortRules = { changes: { xhigh: "high", auto: "medium" } };
+/** The messages encoder maps every effort by the tier of the model, auto and xhigh too. */
+const AS_ASKED: EffortRules = { changes: {} };
+const OPENAI_REASONING: EffortRules = { changes: { xhigh: "high", max: "high", auto: "medium" } };
+const OPENAI_WITH_XHIGH: EffortRules = { changes: { max: "xhigh", auto: "medium" } };
+const OPENAI_WITH_MAX: EffortRules = { changes: { auto: "medium" } };
+const GEMINI_FLASH: EffortRules = { changes: { xhigh: "high", max: "high", auto: "medium" } };
+/** Thinking cannot be switched off; the encoder takes the lowest level that the model has for minimal. */
+const GEMINI_OTHER: EffortRules = { changes: { ...GEMINI_FLASH.changes, none: "minimal" } };
+
+/**
+ * Names of OpenAI's models, without namespace, first match counts. From the list of models in the official SDK
+ * (openai 7.55, resources/shared ChatModel and AllModels) and the efforts per model in @ai-sdk/openai 4.0.118
+ * (docs/03-openai.mdx, "Request Capabilities"): o-series low to high; gpt-5 and 5.1 up to high; xhigh from 5.2 on and in
+ * gpt-5.1-codex-max; max from 5.6 on. gpt-5-chat does not reason, later chat variants do.
+ */
+const OPENAI_FAMILIES: readonly (readonly [RegExp, EffortRules])[] = [
+  [/^(?:gpt-[34]|gpt-35|chatgpt-4o|gpt-audio|gpt-realtime|davinci|babbage)/, UNSUPPORTED],
+  [/^gpt-5-chat/, UNSUPPORTED],
+  [/^gpt-5\.1-codex-max/, OPENAI_WITH_XHIGH],
+  [/^gpt-5(?:\.[01])?(?:-|$)/, OPENAI_REASONING],
+  [/^gpt-5\.[2-5](?:-|$)/, OPENAI_WITH_XHIGH],
+  [/^gpt-(?:5\.(?:[6-9]|\d\d+)|[6-9]|\d\d+)(?:[.-]|$)/, OPENAI_WITH_MAX],
+];
+
+/** wire/gemini-generatecontent.md, section 3: thinking begins with 2.5. */
+const GEMINI_FAMILIES: readonly (readonly [RegExp, EffortRules])[] = [
+  [/^gemini-(?:1\.|2\.0)/, UNSUPPORTED],
+  [/flash/, GEMINI_FLASH],
+];
+
+const RULES_BY_KIND: Readonly<Record<string, (model: string) => EffortRules>> = {
+  openai: (model) => familyOf(OPENAI_FAMILIES, model) ?? OPENAI_REASONING,
+  azure: (model) => familyOf(OPENAI_FAMILIES, model) ?? OPENAI_REASONING,
+  anthropic: () => AS_ASKED,
+  gemini: (model) => familyOf(GEMINI_FAMILIES, model) ?? GEMINI_OTHER,
+};
+
+function familyOf(families: readonly (readonly [RegExp, EffortRules])[], model: string): EffortRules | undefined {
+  const name = baseName(model);
+  return families.find(([pattern]) => pattern.test(name))?.[1];
+}
+
+/** "ft:gpt-4o:team::id" and "openai/gpt-4o" are gpt-4o. */
+function baseName(model: string): string {
+  return model.slice(model.lastIndexOf("/") + 1).replace(/^ft:/, "");
+}
+
+function rulesFor({ kind, model }: EffortTarget): EffortRules {
+  return RULES_BY_KIND[kind]?.(model) ?? GLOBAL;
+}
+
+export function supportsReasoning(target: EffortTarget): boolean {
+  return rulesFor(target).unsupported !== true;
+}
+
+export function normaliseEffort(effort: Effort, target: EffortTarget): NormalisedEffort {
+  const rules = rulesFor(target);
+  if (rules.unsupported) return { effort: undefined, reason: `${target.model} does not reason` };
+  const changed = rules.changes[effort];
+  if (changed === undefined) return { effort };
+  return { effort: changed, reason: `${target.model} on a backend of type ${target.kind} does not know ${effort}` };
+}
+
+/** Kinds whose chat format has the nested form too (wire/local-engines.md, section 4; federated ones are gateways). */
+const KNOW_NESTED_EFFORT: ReadonlySet<string> = new Set(["ollama", "federated"]);
+
+/**
+ * The top-level members of a body that goes on in its own format which must be other ones; undefined: none. A member
+ * whose value is undefined is to be removed. Values that no format knows are left for the backend to refuse.
+ */
+export function adaptedEffort(
+  protocol: "chat" | "responses",
+  body: JsonObject,
+  target: EffortTarget,
+): JsonObject | undefined {
+  const changes = protocol === "chat" ? chatChanges(body, target) : nestedChange(body, target);
+  return Object.keys(changes).length === 0 ? undefined : changes;
+}
+
+function chatChanges(body: JsonObject, target: EffortTarget): JsonObject {
+  const { reasoning_effort: flat } = body;
+  const changes: JsonObject = {};
+  if (isEffort(flat)) {
+    const { effort } = normaliseEffort(flat, target);
+    if (effort !== flat) changes.reasoning_effort = effort;
+  }
+  if (body.reasoning === undefined) return changes;
+  if (KNOW_NESTED_EFFORT.has(target.kind)) return { ...changes, ...nestedChange(body, target) };
+  changes.reasoning = undefined;
+  const asked = isObject(body.reasoning) ? body.reasoning.effort : undefined;
+  if ((flat !== undefined && flat !== null) || asked === undefined || asked === null) return changes;
+  const effort = isEffort(asked) ? normaliseEffort(asked, target).effort : asked;
+  if (effort !== undefined) changes.reasoning_effort = effort;
+  return changes;
+}
+
+function nestedChange({ reasoning }: JsonObject, target: EffortTarget): JsonObject {
+  if (!isObject(reasoning)) return {};
+  if (!supportsReasoning(target)) return { reasoning: undefined };
+  const { effort: asked } = reasoning;
+  if (!isEffort(asked)) return {};
+  const { effort } = normaliseEffort(asked, target);
+  return effort === asked ? {} : { reasoning: { ...reasoning, effort } };
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,109 @@
+// Ids of tool calls that stay unique over a whole conversation (specification, "Tool calls"). Some engines count from 0
+// in every answer; their ids reach clients as crt_<answer>x<count>_<id in base64url> and are decoded when they come back.
+
+import type { ContentPart } from "./content.ts";
+import type { GenerationEvent } from "./events.ts";
+import type { GenerationRequest } from "./request.ts";
+import type { GenerationResult } from "./result.ts";
+
+/** Ids of these forms are random: they pass unchanged. */
+const UNIQUE_PREFIXES: readonly string[] = ["toolu_", "call_", "fc_", "chatcmpl-tool-"];
+
+/** Digits of the answer's nonce: enough to tell the answers of one conversation apart. */
+const NONCE_DIGITS = 10;
+/** A longer id is not carried inside the new one; it is then not decoded either, which call and result do alike. */
+const LONGEST_CARRIED_BYTES = 256;
+const WRAPPED = /^crt_[0-9a-f]{10}x[0-9a-z]+_([A-Za-z0-9_-]+)$/;
+
+export function needsWrapping(id: string): boolean {
+  return !UNIQUE_PREFIXES.some((prefix) => id.startsWith(prefix));
+}
+
+/** `ordinal` counts the calls of the answer: one answer may use an id twice. */
+export function wrapCallId(id: string, nonce: string, ordinal: number): string {
+  if (!needsWrapping(id)) return id;
+  const answer = nonce.slice(0, NONCE_DIGITS);
+  const count = ordinal.toString(36);
+  const bytes = Buffer.from(id, "utf8");
+  const isCarried = bytes.length > 0 && bytes.length <= LONGEST_CARRIED_BYTES && id.isWellFormed();
+  return isCarried ? `crt_${answer}x${count}_${bytes.toString("base64url")}` : `crt_${answer}o${count}`;
+}
+
+/** The backend's own id; any other text comes back as it is. */
+export function unwrapCallId(id: string): string {
+  if (!id.startsWith("crt_")) return id;
+  const [, encoded] = WRAPPED.exec(id) ?? [];
+  if (encoded === undefined) return id;
+  const bytes = Buffer.from(encoded, "base64url");
+  const text = bytes.toString("utf8");
+  // What was not made here does not survive the way back.
+  return Buffer.from(text, "utf8").toString("base64url") === encoded ? text : id;
+}
+
+/** Gives the calls of an answer their unique ids; calls that the backend runs itself keep theirs. */
+export function wrapCallIds(nonce: string): {
+  result(result: GenerationResult): GenerationResult;
+  stream(): { push(event: GenerationEvent): readonly GenerationEvent[]; end(): readonly GenerationEvent[] };
+} {
+  return {
+    result(result) {
+      let ordinal = 0;
+      const wrapped = (part: ContentPart): ContentPart => {
+        if (part.type !== "tool-call" || part.serverSide) return part;
+        return { ...part, id: wrapCallId(part.id, nonce, ordinal++) };
+      };
+      return { ...result, parts: result.parts.map(wrapped) };
+    },
+    stream() {
+      let ordinal = 0;
+      return {
+        push(event) {
+          if (event.type !== "part-start" || event.part.type !== "tool-call" || event.part.serverSide) return [event];
+          const id = wrapCallId(event.part.id, nonce, ordinal++);
+          return id === event.part.id ? [event] : [{ ...event, part: { ...event.part, id } }];
+        },
+        end: () => [],
+      };
+    },
+  };
+}
+
+export interface UnwrapOptions {
+  /**
+   * Leaves ids wrapped that would become the same one again: for backends that look results up by their id, or refuse
+   * ids that appear twice.
+   */
+  keepAmbiguous?: boolean;
+}
+
+/** The request with the ids that its backend gave; `origin` and `extensions` stay as they are. */
+export function unwrapCallIds(request: GenerationRequest, options: UnwrapOptions = {}): GenerationRequest {
+  const originals = originalIds(request, options.keepAmbiguous === true);
+  if (originals.size === 0) return request;
+  const original = (id: string): string => originals.get(id) ?? id;
+  const unwrapped = (part: ContentPart): ContentPart => {
+    if (part.type === "tool-call" && originals.has(part.id)) return { ...part, id: original(part.id) };
+    if (part.type === "tool-result" && originals.has(part.callId)) return { ...part, callId: original(part.callId) };
+    return part;
+  };
+  const messages = request.messages.map((message) => ({ ...message, parts: message.parts.map(unwrapped) }));
+  return { ...request, messages };
+}
+
+function originalIds(request: GenerationRequest, keepAmbiguous: boolean): Map<string, string> {
+  const originals = new Map<string, string>();
+  const plain = new Set<string>();
+  for (const { parts } of request.messages) {
+    for (const part of parts) {
+      const id = part.type === "tool-call" ? part.id : part.type === "tool-result" ? part.callId : undefined;
+      if (id === undefined || originals.has(id)) continue;
+      const original = unwrapCallId(id);
+      if (original === id) plain.add(id);
+      else originals.set(id, original);
+    }
+  }
+  if (!keepAmbiguous) return originals;
+  const uses = new Map<string, number>();
+  for (const original of originals.values()) uses.set(original, (uses.get(original) ?? 0) + 1);
+  return new Map([...originals].filter(([, original]) => uses.get(original) === 1 && !plain.has(original)));
+}

@@ -1,0 +1,268 @@
+// Fetches a file from a URL that a client named, without becoming the client's way into the operator's network: every
+// address is checked, and the address that was checked is the one that is connected to.
+
+import { lookup } from "node:dns/promises";
+import { ERRORS } from "../errors/catalog.ts";
+import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
+import type { Deadline, Deadlines } from "../lib/deadlines.ts";
+import {
+  type AcceptedMedia,
+  acceptedTypes,
+  checkMedia,
+  isPlainText,
+  isUnknownType,
+  largestSize,
+  mediaTypeRule,
+  normalizeMediaType,
+  sniffMediaType,
+  tooLarge,
+} from "./media-types.ts";
+import { canonicalAddress, isLocalName, isPublicAddress } from "./public-address.ts";
+
+export interface ExternalFetchOptions {
+  deadlines: Deadlines;
+  /** For the whole fetch, redirects included. */
+  timeoutMs?: number;
+  /** Addresses of a name; the system's resolver when left out. */
+  resolve?: (hostname: string) => Promise<readonly string[]>;
+  /**
+   * Addresses that the operator opened though they are not public, in the spelling of canonicalAddress. Without it no
+   * local name is even looked up.
+   */
+  allowAddress?: (address: string) => boolean;
+  now?: () => number;
+  /** Certificates that are trusted instead of the system's. */
+  ca?: string;
+}
+
+export interface ExternalFetchRequest {
+  url: string;
+  /** The field of the request that holds the URL; errors name it. */
+  param: string;
+  accepted?: AcceptedMedia;
+  /** Told of every piece as it arrives; what it throws ends the fetch. */
+  onBytes?: (bytes: number) => void;
+  signal?: AbortSignal;
+}
+
+export interface ExternalFile {
+  /** Proven by the content. */
+  mediaType: string;
+  bytes: Uint8Array;
+}
+
+/** Throws GatewayError 400 that names the field; the message holds neither addresses nor more of the URL than its host. */
+export type FetchExternal = (request: ExternalFetchRequest) => Promise<ExternalFile>;
+
+const DEFAULT_TIMEOUT_MS = 15_000;
+const MAX_REDIRECTS = 3;
+const MAX_URL_LENGTH = 8192;
+/** Of a name with many addresses, only so many are tried. */
+const MAX_ADDRESSES_TRIED = 3;
+const REDIRECT_STATUS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+/** Below it live protocols that an HTTP request must not be spoken to: mail, databases of a neighbour, and the like. */
+const FIRST_UNPRIVILEGED_PORT = 1024;
+const LOCAL_OR_PRIVATE = "leads to a local, private or reserved address, which is not fetched.";
+
+/** One fetch under way. */
+interface Fetching {
+  request: ExternalFetchRequest;
+  accepted: AcceptedMedia;
+  signal: AbortSignal;
+}
+
+export function createExternalFetch(options: ExternalFetchOptions): FetchExternal {
+  const { deadlines, timeoutMs = DEFAULT_TIMEOUT_MS, resolve = systemResolver, allowAddress } = options;
+  const now = options.now ?? (() => performance.now());
+
+  async function fetchFile(fetching: Fetching): Promise<ExternalFile> {
+    let url = parseUrl(fetching.request.url, fetching.request.param);
+    for (let redirects = 0; ; redirects++) {
+      const response = await openHop(url, fetching);
+      if (!REDIRECT_STATUS.has(response.status)) return readFile(response, url, fetching);
+      await response.body?.cancel().catch(() => undefined);
+      if (redirects === MAX_REDIRECTS) throw refused(fetching, `more than ${MAX_REDIRECTS} redirects were answered.`);
+      url = redirectTarget(response, url, fetching);
+    }
+  }
+
+  /** The answer of one hop: name looked up once, all its addresses checked, one of them connected to. */
+  async function openHop(url: URL, fetching: Fetching): Promise<Response> {
+    const addresses = await checkedAddresses(url, fetching);
+    for (const address of addresses.slice(0, MAX_ADDRESSES_TRIED)) {
+      try {
+        return await connect(url, address, fetching.signal, options.ca);
+      } catch {
+        if (fetching.signal.aborted) throw new Error("aborted");
+      }
+    }
+    throw refused(fetching, `${url.host} could not be reached.`);
+  }
+
+  async function checkedAddresses(url: URL, fetching: Fetching): Promise<readonly string[]> {
+    const literal = canonicalAddress(url.hostname.replace(/^\[|\]$/g, ""));
+    const isLocal = literal === undefined && isLocalName(url.hostname);
+    const refusal = () => refused(fetching, `${url.host} ${LOCAL_OR_PRIVATE}`);
+    // An address in brackets that has no canonical form is one of the forms that hide another address.
+    if (url.hostname.startsWith("[") && literal === undefined) throw refusal();
+    if (isLocal && allowAddress === undefined) throw refusal();
+    const found = literal === undefined ? await lookUp(url, fetching) : [literal];
+    const addresses = found.map(canonicalAddress);
+    // One bad address among good ones is how a name is made to point to both.
+    const isFine = (address: string | undefined): address is string =>
+      address !== undefined && ((!isLocal && isPublicAddress(address)) || allowAddress?.(address) === true);
+    if (!addresses.every(isFine)) throw refusal();
+    return addresses;
+  }
+
+  async function lookUp(url: URL, fetching: Fetching): Promise<readonly string[]> {
+    try {
+      const addresses = await unlessAborted(resolve(url.hostname), fetching.signal);
+      if (addresses.length > 0) return addresses;
+    } catch {
+      if (fetching.signal.aborted) throw new Error("aborted");
+    }
+    throw refused(fetching, `the host ${url.hostname} was not found.`);
+  }
+
+  return async (request) => {
+    if (request.signal?.aborted) throw clientLeft();
+    const abort = new AbortController();
+    const deadline: Deadline = { deadlineMs: now() + timeoutMs, expire: () => abort.abort() };
+    const leave = () => abort.abort();
+    request.signal?.addEventListener("abort", leave, { once: true });
+    deadlines.add(deadline);
+    const fetching: Fetching = { request, accepted: request.accepted ?? {}, signal: abort.signal };
+    try {
+      return await fetchFile(fetching);
+    } catch (error) {
+      if (request.signal?.aborted) throw clientLeft();
+      if (abort.signal.aborted) throw refused(fetching, "the file could not be fetched in time.");
+      if (error instanceof GatewayError) throw error;
+      throw refused(fetching, "the file could not be fetched.");
+    } finally {
+      deadlines.remove(deadline);
+      request.signal?.removeEventListener("abort", leave);
+      // Whatever is still open is given up.
+      abort.abort();
+    }
+  };
+}
+
+function parseUrl(text: string, param: string): URL {
+  const url = text.length > MAX_URL_LENGTH ? null : URL.parse(text);
+  if (url === null) throw invalid(param, "expected an http or https URL.");
+  checkUrl(url, param);
+  return url;
+}
+
+function checkUrl(url: URL, param: string): void {
+  if (url.protocol !== "https:" && url.protocol !== "http:") {
+    throw invalid(param, `expected an http or https URL, got ${JSON.stringify(url.protocol.slice(0, 20))}.`);
+  }
+  if (url.username !== "" || url.password !== "") throw invalid(param, "credentials in a URL are not accepted.");
+  if (url.port !== "" && Number(url.port) < FIRST_UNPRIVILEGED_PORT && url.port !== "80" && url.port !== "443") {
+    throw invalid(param, `the port ${url.port} is not accepted.`);
+  }
+}
+
+function redirectTarget(response: Response, from: URL, fetching: Fetching): URL {
+  const { param } = fetching.request;
+  const location = response.headers.get("location");
+  const url = location === null || location.length > MAX_URL_LENGTH ? null : URL.parse(location, from.href);
+  if (url === null) throw refused(fetching, `${from.host} answered a redirect without a target.`);
+  checkUrl(url, param);
+  if (from.protocol === "https:" && url.protocol === "http:") {
+    throw refused(fetching, `${from.host} redirects from https to http, which is not followed.`);
+  }
+  return url;
+}
+
+/**
+ * Connects to the address, and to nothing that the name may mean by now: the URL holds the address, while the Host
+ * header and the name in the certificate are those of the URL that was asked for.
+ */
+function connect(url: URL, address: string, signal: AbortSignal, ca: string | undefined): Promise<Response> {
+  const host = address.includes(":") ? `[${address}]` : address;
+  const target = `${url.protocol}//${host}${url.port && `:${url.port}`}${url.pathname}${url.search}`;
+  const isLiteral = canonicalAddress(url.hostname.replace(/^\[|\]$/g, "")) !== undefined;
+  // A name in a certificate has no dot at its end.
+  const serverName = isLiteral ? undefined : url.hostname.replace(/\.$/, "");
+  const tls = { ...(serverName !== undefined && { serverName }), ...(ca !== undefined && { ca }) };
+  return fetch(target, {
+    headers: {
+      Host: url.host,
+      Accept: "*/*",
+      // What is measured is what is transferred: nothing may grow while it is unpacked.
+      "Accept-Encoding": "identity",
+      "User-Agent": "signalbox",
+    },
+    redirect: "manual",
+    // A pooled connection belongs to an address, not to the name that it was opened for.
+    keepalive: false,
+    decompress: false,
+    timeout: false,
+    signal,
+    tls,
+  } as RequestInit);
+}
+
+async function readFile(response: Response, url: URL, fetching: Fetching): Promise<ExternalFile> {
+  const { request, accepted } = fetching;
+  if (response.status !== 200) throw refused(fetching, `${url.host} answered with HTTP ${response.status}.`);
+  const encoding = response.headers.get("content-encoding") ?? "identity";
+  if (encoding.toLowerCase() !== "identity") throw refused(fetching, `${url.host} answered in compressed form.`);
+  const declared = normalizeMediaType(response.headers.get("content-type") ?? "");
+  const rule = mediaTypeRule(declared, accepted);
+  if (rule === undefined && !isUnknownType(declared)) {
+    const types = acceptedTypes(accepted).join(", ");
+    throw refused(fetching, `${url.host} answered with the media type ${JSON.stringify(declared)}; expected ${types}.`);
+  }
+  const limit = rule?.maxBytes ?? largestSize(accepted);
+  const bytes = await readUpTo(response, limit, fetching);
+  if (bytes === undefined) throw refused(fetching, tooLarge(declared || "unknown", limit));
+  const sniffed = sniffMediaType(bytes);
+  const facts = { declared, sniffed, sizeBytes: bytes.length, isText: () => isPlainText(bytes) };
+  return { mediaType: checkMedia(facts, request.param, accepted), bytes };
+}
+
+/** All bytes; undefined when there are more, or more are announced. */
+async function readUpTo(response: Response, limit: number, fetching: Fetching): Promise<Uint8Array | undefined> {
+  const announced = Number(response.headers.get("content-length") ?? 0);
+  if (announced > limit) return undefined;
+  if (response.body === null) return new Uint8Array(0);
+  const reader = response.body.getReader();
+  const chunks: Uint8Array[] = [];
+  let totalBytes = 0;
+  for (;;) {
+    const { done, value } = await unlessAborted(reader.read(), fetching.signal);
+    if (done) return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, totalBytes);
+    totalBytes += value.length;
+    if (totalBytes > limit) return undefined;
+    fetching.request.onBytes?.(value.length);
+    chunks.push(value);
+  }
+}
+
+/** Rejects when the signal says so, whatever the promise does later. */
+function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((fulfil, reject) => {
+    const abort = () => reject(new Error("aborted"));
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    promise.then(fulfil, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
+
+async function systemResolver(hostname: string): Promise<readonly string[]> {
+  const found = await lookup(hostname, { all: true });
+  return found.map(({ address }) => address);
+}
+
+function refused(fetching: Fetching, message: string): GatewayError {
+  return invalid(fetching.request.param, message);
+}
+
+function invalid(param: string, message: string): GatewayError {
+  return new GatewayError(ERRORS.invalidRequest, `${param}: ${message}`, { param });
+}

@@ -1,0 +1,95 @@
+// Errors of the chat format: what clients are told, and what backends tell in any of their shapes.
+
+import type { Failure } from "../../generation/result.ts";
+import { isObject, type JsonObject } from "../fields.ts";
+import type { ClientError } from "../protocol.ts";
+import { compact, nonEmptyString } from "./wire.ts";
+
+/** The same shape as server/error-response.ts. */
+export function encodeErrorBody(error: ClientError): JsonObject {
+  return {
+    error: compact({
+      message: error.message,
+      type: error.type,
+      code: error.code ?? error.status,
+      param: error.param,
+      details: error.details,
+      request_id: error.requestId,
+    }),
+  };
+}
+
+export function encodeErrorEvent(error: ClientError): string {
+  return `data: ${JSON.stringify(encodeErrorBody(error))}\n\n`;
+}
+
+/** A backend's failure inside a stream: no finish and no end marker follow it. */
+export function encodeFailure(failure: Failure): string {
+  const { message, type = "backend_error", code = failure.status, param } = failure;
+  return `data: ${JSON.stringify({ error: compact({ message, type, code, param }) })}\n\n`;
+}
+
+/** Words in `type` or `code` that stand for a status where the HTTP status does not tell (200, or inside a stream). */
+const STATUS_WORDS: readonly (readonly [word: string, status: number])[] = [
+  ["context", 400],
+  ["invalid_api_key", 401],
+  ["authentication", 401],
+  ["permission", 403],
+  ["not_found", 404],
+  ["rate_limit", 429],
+  ["insufficient_quota", 429],
+  ["invalid", 400],
+  ["overloaded", 529],
+  ["unavailable", 503],
+  ["timeout", 504],
+];
+
+/** @param status - the HTTP status; one below 400 stands for an error inside a 200 or a stream */
+export function decodeError(status: number, body: unknown): Failure {
+  const error = findError(body);
+  const type = nonEmptyString(error.type);
+  const failure: Failure = {
+    message: messageOf(error) ?? `The backend told of an error (HTTP ${status}) without saying which.`,
+    status: status >= 400 ? status : embeddedStatus(error),
+  };
+  if (type !== undefined) failure.type = type;
+  const code = typeof error.code === "number" && !isErrorStatus(error.code) ? String(error.code) : error.code;
+  if (typeof code === "string" && code !== "") failure.code = code;
+  const param = nonEmptyString(error.param);
+  if (param !== undefined) failure.param = param;
+  return failure;
+}
+
+/** The error that an answer or a chunk holds; undefined when it holds none. */
+export function embeddedError(body: JsonObject): Failure | undefined {
+  const { error } = body;
+  const isError = (error !== undefined && error !== null && error !== false && error !== "") || body.object === "error";
+  return isError ? decodeError(200, body) : undefined;
+}
+
+/** {error: {...}}, {error: "..."}, a bare error object (older vLLM), {detail: ...} (FastAPI), a list of one, plain text. */
+function findError(body: unknown): JsonObject {
+  const value: unknown = Array.isArray(body) ? body[0] : body;
+  if (typeof value === "string") return { message: value };
+  if (!isObject(value)) return {};
+  if (isObject(value.error)) return value.error;
+  if (typeof value.error === "string") return { ...value, message: value.error };
+  return value;
+}
+
+function messageOf({ message, detail }: JsonObject): string | undefined {
+  const text = nonEmptyString(message) ?? nonEmptyString(detail);
+  if (text !== undefined) return text.trim() === "" ? undefined : text;
+  return detail === undefined || detail === null ? undefined : JSON.stringify(detail);
+}
+
+function embeddedStatus({ code, type }: JsonObject): number {
+  const number = Number(code);
+  if (isErrorStatus(number)) return number;
+  const words = `${typeof code === "string" ? code : ""} ${typeof type === "string" ? type : ""}`;
+  return STATUS_WORDS.find(([word]) => words.includes(word))?.[1] ?? 502;
+}
+
+function isErrorStatus(value: number): boolean {
+  return Number.isInteger(value) && value >= 400 && value <= 599;
+}

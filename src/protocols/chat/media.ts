@@ -1,0 +1,118 @@
+// Images, audio, files and videos in chat messages: data URLs and addresses <-> media sources.
+
+import type { ContentPart, MediaSource } from "../../generation/content.ts";
+import { invalidField, isObject, type JsonObject, missingField } from "../fields.ts";
+import { nonEmptyString } from "./wire.ts";
+
+const BASE64_MARK = ";base64";
+
+/** A data: URL or any other address. */
+export function decodeUrl(url: string, path: string): MediaSource {
+  if (!isDataUrl(url)) return { kind: "url", url };
+  const comma = url.indexOf(",");
+  if (comma < 0) throw invalidField(path, "is no valid data: URL.");
+  const header = url.slice("data:".length, comma);
+  const mediaType = header.split(";", 1)[0] || "text/plain";
+  const data = url.slice(comma + 1);
+  if (header.toLowerCase().endsWith(BASE64_MARK)) return { kind: "base64", mediaType, data };
+  return { kind: "base64", mediaType, data: Buffer.from(decodePercent(data, path)).toString("base64") };
+}
+
+export function isDataUrl(url: string): boolean {
+  return url.slice(0, 5).toLowerCase() === "data:";
+}
+
+function decodePercent(text: string, path: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    if (error instanceof URIError) throw invalidField(path, "is no valid data: URL.");
+    throw error;
+  }
+}
+
+export function dataUrl(source: Extract<MediaSource, { kind: "base64" }>): string {
+  return `data:${source.mediaType}${BASE64_MARK},${source.data}`;
+}
+
+/** input_audio names formats, the neutral model media types. */
+const AUDIO_TYPES: readonly (readonly [format: string, mediaType: string])[] = [
+  ["wav", "audio/wav"],
+  ["mp3", "audio/mpeg"],
+];
+const AUDIO_SPELLINGS: ReadonlyMap<string, string> = new Map([
+  ["audio/x-wav", "wav"],
+  ["audio/wave", "wav"],
+  ["audio/mp3", "mp3"],
+]);
+
+/** The format that input_audio names; undefined for one that it does not have. */
+export function audioFormat(mediaType: string): string | undefined {
+  return AUDIO_TYPES.find(([, type]) => type === mediaType)?.[0] ?? AUDIO_SPELLINGS.get(mediaType);
+}
+
+const FILE_TYPES: Readonly<Record<string, string>> = {
+  pdf: "application/pdf",
+  txt: "text/plain",
+  md: "text/markdown",
+  csv: "text/csv",
+  html: "text/html",
+  json: "application/json",
+};
+
+/** The media parts of a message; text and refusals are no media. Undefined for a type that is not known. */
+export function decodeMediaPart(part: JsonObject, path: string): ContentPart | undefined {
+  switch (part.type) {
+    case "image_url": {
+      const source = decodeUrl(urlOf(part, "image_url", path), `${path}.image_url`);
+      const detail = isObject(part.image_url) ? nonEmptyString(part.image_url.detail) : undefined;
+      return detail === undefined ? { type: "image", source } : { type: "image", source, detail };
+    }
+    case "input_audio":
+      return decodeAudio(part.input_audio, `${path}.input_audio`);
+    case "file":
+      return decodeFile(part.file, `${path}.file`);
+    // vLLM's names, which other engines took over.
+    case "audio_url":
+      return { type: "audio", source: decodeUrl(urlOf(part, "audio_url", path), `${path}.audio_url`) };
+    case "video_url":
+      return { type: "video", source: decodeUrl(urlOf(part, "video_url", path), `${path}.video_url`) };
+    default:
+      return undefined;
+  }
+}
+
+/** {url} as OpenAI writes it, or the bare address that some clients send. */
+function urlOf(part: JsonObject, field: string, path: string): string {
+  const holder = part[field];
+  const url = nonEmptyString(isObject(holder) ? holder.url : holder);
+  if (url === undefined) throw missingField(`${path}.${field}.url`, "an address or a data: URL.");
+  return url;
+}
+
+function decodeAudio(audio: unknown, path: string): ContentPart {
+  const data = isObject(audio) ? nonEmptyString(audio.data) : undefined;
+  if (!isObject(audio) || data === undefined) throw missingField(`${path}.data`, "the audio in base64.");
+  const format = nonEmptyString(audio.format);
+  if (format === undefined) throw missingField(`${path}.format`, '"wav" or "mp3".');
+  const mediaType = AUDIO_TYPES.find(([name]) => name === format)?.[1] ?? `audio/${format}`;
+  return { type: "audio", source: { kind: "base64", mediaType, data } };
+}
+
+function decodeFile(file: unknown, path: string): ContentPart {
+  if (!isObject(file)) throw missingField(path, "an object with file_id or file_data.");
+  const title = nonEmptyString(file.filename);
+  const fileId = nonEmptyString(file.file_id);
+  const data = nonEmptyString(file.file_data);
+  if (fileId === undefined && data === undefined) throw missingField(path, "file_id or file_data.");
+  const source: MediaSource =
+    data === undefined ? { kind: "file", fileId: fileId as string } : decodeFileData(data, title, `${path}.file_data`);
+  if (source.kind === "base64" && source.mediaType.startsWith("image/")) return { type: "image", source };
+  return title === undefined ? { type: "document", source } : { type: "document", source, title };
+}
+
+function decodeFileData(data: string, title: string | undefined, path: string): MediaSource {
+  if (isDataUrl(data) || data.startsWith("https://") || data.startsWith("http://")) return decodeUrl(data, path);
+  const extension = title?.split(".").at(-1)?.toLowerCase() ?? "";
+  return { kind: "base64", mediaType: FILE_TYPES[extension] ?? "application/pdf", data };
+}

@@ -1,0 +1,139 @@
+// What has to change in a chat request that passes as it is, for each kind of backend.
+
+import { describe, expect, test } from "bun:test";
+import type { JsonObject } from "../fields.ts";
+import { adaptChatBody } from "./quirks.ts";
+
+const user = { role: "user", content: "hi" };
+const fn = (name: string) => ({ type: "function", function: { name } });
+const KINDS = ["openai", "azure", "vllm", "llamacpp", "ollama", "lmstudio", "federated", "generic", "demo"];
+const OLD = ["llamacpp", "ollama", "lmstudio"];
+
+function adapt(more: JsonObject, kind: string): Record<string, unknown> | undefined {
+  return adaptChatBody({ model: "m", messages: [user], ...more }, kind);
+}
+
+test("an ordinary request passes everywhere", () => {
+  const more = {
+    temperature: 1,
+    max_tokens: 5,
+    stream: true,
+    tools: [fn("f")],
+    tool_choice: "auto",
+    messages: [
+      { role: "system", content: "x" },
+      user,
+      { role: "assistant", content: "y" },
+      { role: "tool", content: "z" },
+    ],
+  };
+  for (const kind of KINDS) expect([kind, adapt(more, kind)]).toEqual([kind, undefined]);
+});
+
+test("max_completion_tokens is renamed for engines that know only max_tokens", () => {
+  for (const kind of KINDS) {
+    const changes = adapt({ max_completion_tokens: 5, max_tokens: 9 }, kind);
+    expect([kind, changes]).toEqual([
+      kind,
+      OLD.includes(kind) ? { max_completion_tokens: undefined, max_tokens: 5 } : undefined,
+    ]);
+    expect(changes !== undefined && "max_completion_tokens" in changes).toBe(OLD.includes(kind));
+  }
+  expect(adapt({ max_completion_tokens: null, max_tokens: 9 }, "ollama")).toEqual({ max_completion_tokens: undefined });
+});
+
+test("what a client says to its own format goes on, even where it means nothing", () => {
+  const more = { store: true, metadata: {}, service_tier: "flex", safety_identifier: "x", prompt_cache_key: "k" };
+  for (const kind of ["vllm", "llamacpp", "ollama", "lmstudio", "openai", "azure", "generic", "federated"]) {
+    expect(adapt(more, kind)).toBeUndefined();
+  }
+});
+
+test("developer is system where it is not known", () => {
+  const messages = [{ role: "developer", content: "x", name: "n" }, user];
+  for (const kind of ["vllm", "llamacpp", "ollama", "lmstudio", "generic"]) {
+    expect(adapt({ messages }, kind)).toEqual({ messages: [{ role: "system", content: "x", name: "n" }, user] });
+  }
+  for (const kind of ["openai", "azure", "federated"]) expect(adapt({ messages }, kind)).toBeUndefined();
+});
+
+describe("is_error", () => {
+  const adapted = (message: JsonObject, kind = "openai") =>
+    (adapt({ messages: [user, { role: "tool", tool_call_id: "t", ...message }] }, kind)?.messages as JsonObject[])?.[1];
+
+  test("is told in the text", () => {
+    expect(adapted({ content: "bad", is_error: true })).toEqual({
+      role: "tool",
+      tool_call_id: "t",
+      content: "[tool error] bad",
+    });
+    expect(adapted({ content: [{ type: "text", text: "bad" }], is_error: true })?.content).toEqual([
+      { type: "text", text: "[tool error]" },
+      { type: "text", text: "bad" },
+    ]);
+    expect(adapted({ content: "fine", is_error: false }, "ollama")).toEqual({
+      role: "tool",
+      tool_call_id: "t",
+      content: "fine",
+    });
+  });
+
+  test("another gateway of this kind reads it itself", () => {
+    expect(adapted({ content: "bad", is_error: true }, "federated")).toBeUndefined();
+  });
+});
+
+describe("extensions in replayed answers", () => {
+  const answer = {
+    role: "assistant",
+    content: "x",
+    reasoning_content: "hm",
+    reasoning_details: [{}],
+    tool_calls: [{ id: "1", ...fn("f"), extra_content: { google: {} } }],
+  };
+
+  test("are taken out for OpenAI", () => {
+    expect(adapt({ messages: [answer] }, "openai")).toEqual({
+      messages: [{ role: "assistant", content: "x", tool_calls: [{ id: "1", ...fn("f") }] }],
+    });
+  });
+
+  test("thoughts are told under both names to local engines", () => {
+    for (const kind of ["vllm", "llamacpp", "ollama", "lmstudio"]) {
+      const changes = adapt({ messages: [answer] }, kind);
+      expect(changes).toEqual({ messages: [{ ...answer, reasoning: "hm" }] });
+      expect(adapt(changes as JsonObject, kind)).toBeUndefined();
+    }
+    expect(adapt({ messages: [answer] }, "generic")).toBeUndefined();
+  });
+});
+
+describe("tool_choice", () => {
+  const tools = [fn("f"), fn("g")];
+  const cases: [kind: string, choice: unknown, expected: unknown][] = [
+    ["openai", fn("g"), undefined],
+    ["vllm", fn("g"), undefined],
+    ["lmstudio", fn("g"), { tools: [fn("g")], tool_choice: "required" }],
+    ["llamacpp", fn("g"), { tools: [fn("g")], tool_choice: "required" }],
+    ["ollama", fn("g"), { tools: [fn("g")], tool_choice: undefined }],
+    ["ollama", "none", { tools: undefined, tool_choice: undefined }],
+    ["ollama", "required", undefined],
+    ["lmstudio", "none", undefined],
+    ["lmstudio", fn("h"), undefined],
+    ["lmstudio", { type: "nonsense" }, undefined],
+    [
+      "generic",
+      { type: "allowed_tools", allowed_tools: { mode: "auto", tools: [fn("f")] } },
+      { tools: [fn("f")], tool_choice: "auto" },
+    ],
+  ];
+  test.each(cases)("%s: %j", (kind, tool_choice, expected) => {
+    expect(adapt({ tools, tool_choice }, kind) as unknown).toEqual(expected);
+  });
+});
+
+test("LM Studio knows JSON only by a schema", () => {
+  const response_format = { type: "json_object" };
+  expect(adapt({ response_format }, "lmstudio")).toMatchObject({ response_format: { type: "json_schema" } });
+  expect(adapt({ response_format }, "ollama")).toBeUndefined();
+});

@@ -1,0 +1,231 @@
+// What each kind of chat backend understands of the format, as data: one row per kind. Read by the encoder of translated
+// requests, and by adaptChatBody for requests that pass as they are. Sources: wire/local-engines.md and the engines' own
+// documents.
+
+import { isObject, type JsonObject } from "../fields.ts";
+import { fitToolChoice, parseToolChoice, type ToolChoiceSupport, wireToolName } from "./tools.ts";
+import { markToolError } from "./wire.ts";
+
+export interface ChatQuirks {
+  /** The field for the most output tokens in a translated request. */
+  outputLimit: "max_tokens" | "max_completion_tokens";
+  /** Knows max_tokens only: a client's max_completion_tokens is renamed. */
+  isOldLimit: boolean;
+  /** The role "developer" is known. */
+  developerRole: boolean;
+  /** OpenAI's own members of a request that a translation leaves out; a client's own body keeps them. */
+  leftOut: readonly string[];
+  /** Members of a request, beyond those every chat backend knows, that a translation may send. */
+  extras: ReadonlySet<string>;
+  toolChoice: ToolChoiceSupport;
+  customTools: boolean;
+  files: boolean;
+  audio: boolean;
+  video: boolean;
+  /** response_format json_object is known; else a schema that allows any object takes its place. */
+  jsonObject: boolean;
+  /** The members in which earlier thoughts are told; some versions of an engine read only one of them. */
+  reasoning: readonly ("reasoning" | "reasoning_content")[];
+  /** In requests that pass as they are, thoughts told in one member are repeated in the others. */
+  mirrorsReasoning: boolean;
+  /** Members of messages that only gateways know are taken out of requests that pass. */
+  isStrict: boolean;
+  /** Several texts of a message become one: chat templates of local models often take nothing else. */
+  joinsText: boolean;
+  /** message.refusal is known, and a null content. */
+  refusals: boolean;
+}
+
+/** Members that mean something to OpenAI's own service alone. */
+const OPENAI_ONLY = [
+  "store",
+  "metadata",
+  "service_tier",
+  "prompt_cache_key",
+  "prompt_cache_options",
+  "prompt_cache_retention",
+  "safety_identifier",
+  "moderation",
+] as const;
+
+const OPENAI_EXTRAS = ["logit_bias", "parallel_tool_calls", "prompt_cache_key", "verbosity", "user", "metadata"];
+const ENGINE_EXTRAS = ["logit_bias", "top_k", "parallel_tool_calls"];
+
+const OPENAI: ChatQuirks = {
+  outputLimit: "max_completion_tokens",
+  isOldLimit: false,
+  developerRole: true,
+  leftOut: [],
+  extras: new Set(OPENAI_EXTRAS),
+  toolChoice: "full",
+  customTools: true,
+  files: true,
+  audio: true,
+  video: false,
+  jsonObject: true,
+  reasoning: [],
+  mirrorsReasoning: false,
+  isStrict: true,
+  joinsText: false,
+  refusals: true,
+};
+
+const LOCAL: ChatQuirks = {
+  outputLimit: "max_tokens",
+  isOldLimit: true,
+  developerRole: false,
+  leftOut: OPENAI_ONLY,
+  extras: new Set(ENGINE_EXTRAS),
+  toolChoice: "words",
+  customTools: false,
+  files: false,
+  audio: false,
+  video: false,
+  jsonObject: true,
+  reasoning: ["reasoning", "reasoning_content"],
+  mirrorsReasoning: true,
+  isStrict: false,
+  joinsText: true,
+  refusals: false,
+};
+
+/** An unknown server may be an engine or a hosted service: what a client says itself is mostly left alone. */
+const GENERIC: ChatQuirks = {
+  ...LOCAL,
+  isOldLimit: false,
+  leftOut: [],
+  extras: new Set([...ENGINE_EXTRAS, "user"]),
+  toolChoice: "named",
+  customTools: false,
+  files: true,
+  audio: true,
+  video: true,
+  mirrorsReasoning: false,
+};
+
+const QUIRKS: ReadonlyMap<string, ChatQuirks> = new Map([
+  ["openai", OPENAI],
+  ["azure", OPENAI],
+  ["vllm", { ...LOCAL, isOldLimit: false, toolChoice: "named", audio: true, video: true }],
+  ["llamacpp", { ...LOCAL, audio: true }],
+  ["lmstudio", { ...LOCAL, jsonObject: false }],
+  ["ollama", { ...LOCAL, extras: new Set<string>(), toolChoice: "nothing" }],
+  [
+    "federated", // another gateway of this kind: it knows what this one knows
+    {
+      ...OPENAI,
+      extras: new Set([...OPENAI_EXTRAS, "top_k"]),
+      video: true,
+      reasoning: ["reasoning_content"],
+      isStrict: false,
+    },
+  ],
+]);
+
+/** The row of a kind; unknown kinds are treated as generic ones. */
+export function chatQuirks(kind: string): ChatQuirks {
+  return QUIRKS.get(kind) ?? GENERIC;
+}
+
+/** What json_object means, for engines that know json_schema only. */
+export const ANY_OBJECT_FORMAT = {
+  type: "json_schema",
+  json_schema: { name: "object", schema: { type: "object" } },
+} as const;
+
+/**
+ * The top-level members to change in a chat client's request for a chat backend of the kind; a member that is to be
+ * removed is given as undefined. Undefined when the request can pass as it is.
+ */
+export function adaptChatBody(body: JsonObject, kind: string): Record<string, unknown> | undefined {
+  const quirks = chatQuirks(kind);
+  const changes: Record<string, unknown> = {};
+  if (quirks.isOldLimit && body.max_completion_tokens !== undefined) {
+    changes.max_completion_tokens = undefined;
+    if (body.max_completion_tokens !== null) changes.max_tokens = body.max_completion_tokens;
+  }
+  if (!quirks.jsonObject && isObject(body.response_format) && body.response_format.type === "json_object") {
+    changes.response_format = ANY_OBJECT_FORMAT;
+  }
+  Object.assign(changes, adaptTools(body, quirks));
+  const messages = kind === "federated" ? undefined : adaptMessages(body.messages, quirks);
+  if (messages !== undefined) changes.messages = messages;
+  return Object.keys(changes).length > 0 ? changes : undefined;
+}
+
+/** The three words pass everywhere, but "none" means nothing to an engine that does not read tool_choice. */
+function adaptTools(body: JsonObject, quirks: ChatQuirks): Record<string, unknown> {
+  const { tools, tool_choice } = body;
+  if (!Array.isArray(tools) || (!isObject(tool_choice) && tool_choice !== "none")) return {};
+  const choice = parseToolChoice(tool_choice);
+  const fitted = fitToolChoice(tools as readonly unknown[], wireToolName, choice, quirks.toolChoice);
+  // A choice that cannot be read, and one of tools that are not there, is for the backend to refuse.
+  if (fitted.choice === choice || (fitted.tools.length === 0 && choice?.type !== "none")) return {};
+  return {
+    tools: fitted.tools.length > 0 ? fitted.tools : undefined,
+    tool_choice: fitted.choice?.type,
+  };
+}
+
+/** Undefined when no message has to change. */
+function adaptMessages(messages: unknown, quirks: ChatQuirks): unknown[] | undefined {
+  if (!Array.isArray(messages)) return undefined;
+  let adapted: unknown[] | undefined;
+  for (let index = 0; index < messages.length; index++) {
+    const message: unknown = messages[index];
+    const changed = isObject(message) ? adaptMessage(message, quirks) : undefined;
+    if (changed === undefined) continue;
+    adapted ??= [...messages];
+    adapted[index] = changed;
+  }
+  return adapted;
+}
+
+function adaptMessage(message: JsonObject, quirks: ChatQuirks): JsonObject | undefined {
+  switch (message.role) {
+    case "developer":
+      return quirks.developerRole ? undefined : { ...message, role: "system" };
+    case "tool":
+      return message.is_error === undefined ? undefined : adaptToolResult(message);
+    case "assistant":
+      return quirks.isStrict ? withoutExtensions(message) : mirrorReasoning(message, quirks);
+    default:
+      return undefined;
+  }
+}
+
+function adaptToolResult({ is_error, ...message }: JsonObject): JsonObject {
+  if (is_error !== true) return message;
+  const { content } = message;
+  if (typeof content === "string") return { ...message, content: markToolError(content) };
+  if (!Array.isArray(content)) return message;
+  return { ...message, content: [{ type: "text", text: markToolError("") }, ...content] };
+}
+
+const MESSAGE_EXTENSIONS = ["reasoning_content", "reasoning", "reasoning_details", "extra_content", "images"];
+
+function withoutExtensions(message: JsonObject): JsonObject | undefined {
+  const calls = Array.isArray(message.tool_calls) ? message.tool_calls : [];
+  const hasSignedCall = calls.some((call) => isObject(call) && "extra_content" in call);
+  if (!hasSignedCall && !MESSAGE_EXTENSIONS.some((field) => field in message)) return undefined;
+  const stripped = { ...message };
+  for (const field of MESSAGE_EXTENSIONS) delete stripped[field];
+  if (hasSignedCall) stripped.tool_calls = calls.map(withoutExtraContent);
+  return stripped;
+}
+
+function withoutExtraContent(call: unknown): unknown {
+  if (!isObject(call)) return call;
+  const { extra_content: _, ...rest } = call;
+  return rest;
+}
+
+function mirrorReasoning(message: JsonObject, quirks: ChatQuirks): JsonObject | undefined {
+  if (!quirks.mirrorsReasoning) return undefined;
+  const told = quirks.reasoning.map((field) => message[field]).find((text) => typeof text === "string" && text !== "");
+  if (told === undefined) return undefined;
+  const missing = quirks.reasoning.filter((field) => message[field] === undefined || message[field] === null);
+  return missing.length === 0
+    ? undefined
+    : { ...message, ...Object.fromEntries(missing.map((field) => [field, told])) };
+}

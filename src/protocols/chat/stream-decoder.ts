@@ -1,0 +1,184 @@
+// A chat backend's stream -> neutral events. Engines take the format loosely; what is known of them is read here.
+
+import type { GenerationEvent, PartStart } from "../../generation/events.ts";
+import { isObject, type JsonObject } from "../fields.ts";
+import { DecodeError, type StreamDecoder } from "../protocol.ts";
+import { decodeError, embeddedError } from "./errors.ts";
+import { decodeFinish, isBroken, readFinishReason } from "./finish-reason.ts";
+import { decodeAnnotations } from "./message-decoder.ts";
+import { brokenOff, contentPieces, decodeHead, decodeImages, firstChoice, reasoningText } from "./response-decoder.ts";
+import { ToolCallAssembler } from "./tool-call-assembler.ts";
+import { decodeUsage } from "./usage.ts";
+import { readThoughtSignature } from "./wire.ts";
+
+type TextKind = "text" | "reasoning" | "refusal";
+
+export class ChatStreamDecoder implements StreamDecoder {
+  /** What the event that is being read means. */
+  #events: GenerationEvent[] = [];
+  #hasStarted = false;
+  #isOver = false;
+  #nextIndex = 0;
+  /** The text, refusal or reasoning part that is open. */
+  #open: { kind: TextKind; index: number } | undefined;
+  readonly #calls = new ToolCallAssembler({
+    start: (part) => this.#startPart(part),
+    emit: (event) => this.#events.push(event),
+  });
+  /** Where the open text part begins in the whole content, in which annotations count. */
+  #textOffset = 0;
+  #contentLength = 0;
+  #finishReason: string | undefined;
+  #stopSequence: unknown;
+
+  push(data: string, name?: string): readonly GenerationEvent[] {
+    if (this.#isOver || data === "") return [];
+    this.#events = [];
+    if (data.trim() === "[DONE]") {
+      if (this.#hasStarted) this.#finish();
+      return this.#events;
+    }
+    const chunk = parseChunk(data);
+    const failure = name === "error" ? decodeError(200, chunk) : embeddedError(chunk);
+    if (failure !== undefined) {
+      this.#isOver = true;
+      return [{ type: "failure", failure }];
+    }
+    this.#readChunk(chunk);
+    return this.#events;
+  }
+
+  /** Some backends leave out [DONE]; an answer with a finish reason is complete all the same. */
+  end(): readonly GenerationEvent[] {
+    this.#events = [];
+    if (this.#isOver) return [];
+    if (this.#finishReason !== undefined) this.#finish();
+    else this.#isOver = true;
+    return this.#events;
+  }
+
+  /**
+   * The finish waits for the end of the stream: some backends repeat the finish reason in several chunks, and send
+   * pieces of the answer behind the first one.
+   */
+  #finish(): void {
+    this.#isOver = true;
+    this.#closeText();
+    this.#calls.finish();
+    const finish = decodeFinish(this.#finishReason, this.#calls.count > 0, this.#stopSequence);
+    this.#events.push({ type: "finish", finish });
+  }
+
+  #readChunk(chunk: JsonObject): void {
+    const choice = firstChoice(chunk);
+    const usage = chunk.usage === undefined || chunk.usage === null ? undefined : decodeUsage(chunk.usage);
+    // Chunks before the answer (Azure's filter results) have no id and no choice.
+    if (!this.#hasStarted && (choice !== undefined || usage !== undefined || isFilled(chunk.id))) {
+      this.#hasStarted = true;
+      this.#events.push({ type: "start", ...decodeHead(chunk) });
+    }
+    if (choice !== undefined) this.#readChoice(choice);
+    if (usage !== undefined && !this.#isOver) this.#events.push({ type: "usage", usage });
+  }
+
+  #readChoice(choice: JsonObject): void {
+    const delta = isObject(choice.delta) ? choice.delta : choice.message; // some send the whole message in one chunk
+    if (isObject(delta)) this.#readDelta(delta);
+    const reason = readFinishReason(choice);
+    if (isBroken(reason)) {
+      this.#isOver = true;
+      this.#events.push({ type: "failure", failure: brokenOff(reason) });
+      return;
+    }
+    if (reason === undefined) return;
+    this.#finishReason = reason;
+    this.#stopSequence = choice.stop_reason ?? this.#stopSequence;
+  }
+
+  #readDelta(delta: JsonObject): void {
+    const thought = reasoningText(delta);
+    if (thought !== "") this.#addText("reasoning", thought);
+    const { content, refusal } = delta;
+    if (typeof content === "string") this.#addText("text", content);
+    else if (Array.isArray(content)) this.#addPieces(content);
+    if (typeof refusal === "string") this.#addText("refusal", refusal);
+    if (delta.annotations !== undefined) this.#addCitations(delta.annotations);
+    if (delta.extra_content !== undefined) this.#addSignature(delta);
+    if (delta.images !== undefined) this.#addImages(delta.images);
+    if (Array.isArray(delta.tool_calls)) {
+      for (const entry of delta.tool_calls) if (isObject(entry)) this.#calls.push(entry);
+    }
+    if (isObject(delta.function_call)) this.#calls.pushFunctionCall(delta.function_call);
+  }
+
+  #addPieces(content: readonly unknown[]): void {
+    for (const { kind, text } of contentPieces(content)) this.#addText(kind === "thinking" ? "reasoning" : kind, text);
+  }
+
+  #addText(kind: TextKind, text: string): void {
+    if (text === "") return;
+    if (this.#open?.kind !== kind) {
+      // Stray white space between the pieces of a call would end the call.
+      if (this.#calls.isOpen && text.trim() === "") return;
+      this.#calls.close();
+      this.#startPart({ type: kind });
+    }
+    const { index } = this.#open as { index: number };
+    if (kind === "text") this.#contentLength += text.length;
+    this.#events.push({ type: "delta", index, text });
+  }
+
+  #startPart(part: PartStart): number {
+    this.#closeText();
+    const index = this.#nextIndex++;
+    this.#events.push({ type: "part-start", index, part });
+    if (part.type === "text" || part.type === "reasoning" || part.type === "refusal") {
+      this.#open = { kind: part.type, index };
+      if (part.type === "text") this.#textOffset = this.#contentLength;
+    }
+    return index;
+  }
+
+  #closeText(): void {
+    if (this.#open === undefined) return;
+    this.#events.push({ type: "part-end", index: this.#open.index });
+    this.#open = undefined;
+  }
+
+  #addCitations(annotations: unknown): void {
+    if (this.#open?.kind !== "text") return;
+    for (const citation of decodeAnnotations(annotations)) {
+      if (citation.startIndex !== undefined) citation.startIndex -= this.#textOffset;
+      if (citation.endIndex !== undefined) citation.endIndex -= this.#textOffset;
+      this.#events.push({ type: "citation", index: this.#open.index, citation });
+    }
+  }
+
+  #addSignature(delta: JsonObject): void {
+    const signature = readThoughtSignature(delta);
+    if (signature === undefined || this.#open?.kind !== "text") return;
+    this.#events.push({ type: "seal", index: this.#open.index, origin: "generate-content", signature });
+  }
+
+  #addImages(images: unknown): void {
+    for (const part of decodeImages(images)) {
+      this.#calls.close();
+      this.#events.push({ type: "part-end", index: this.#startPart(part) });
+    }
+  }
+}
+
+function isFilled(value: unknown): boolean {
+  return typeof value === "string" && value !== "";
+}
+
+function parseChunk(data: string): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(data);
+  } catch {
+    throw new DecodeError("has an event that is not valid JSON");
+  }
+  if (!isObject(value)) throw new DecodeError("has an event that is no JSON object");
+  return value;
+}

@@ -1,0 +1,207 @@
+// Neutral events -> the chunks of a chat client's stream: role, then reasoning, content and tool calls as they come, an
+// empty delta with the finish reason, the usage if it was asked for, [DONE].
+
+import type { Citation } from "../../generation/content.ts";
+import type { GenerationEvent, PartStart } from "../../generation/events.ts";
+import type { Usage } from "../../generation/usage.ts";
+import { isObject } from "../fields.ts";
+import type { AnswerContext, StreamEncoder } from "../protocol.ts";
+import { encodeFailure } from "./errors.ts";
+import { encodeFinishReason } from "./finish-reason.ts";
+import { encodeReasoningDetail } from "./reasoning-details.ts";
+import { answerId, answersFunctions, encodeCitations, encodeImage, showsReasoning } from "./response-encoder.ts";
+import { encodeUsage } from "./usage.ts";
+import { compact, thoughtSignature } from "./wire.ts";
+
+type Event<Type extends GenerationEvent["type"]> = Extract<GenerationEvent, { type: Type }>;
+
+type Part =
+  /** `offset`: where the part begins in the whole content. */
+  | { type: "text"; offset: number; length: number; citations: Citation[] }
+  | { type: "refusal" }
+  /** The text is kept for the entry that goes with its proof. */
+  | { type: "reasoning"; text: string; itemId: string | undefined }
+  /** `before` and `after`: the constant parts of a delta with a fragment of the arguments. */
+  | { type: "call"; before: string; after: string; hasArguments: boolean; needsArguments: boolean }
+  | undefined;
+
+export class ChatStreamEncoder implements StreamEncoder {
+  readonly #context: AnswerContext;
+  readonly #parts = new Map<number, Part>();
+  readonly #isLegacy: boolean;
+  readonly #showsReasoning: boolean;
+  readonly #wantsUsage: boolean;
+  /** What every chunk begins with, up to its choices. */
+  #head = "";
+  /** A chunk without an end is #before + delta + #after. */
+  #before = "";
+  readonly #after: string;
+  #calls = 0;
+  #contentLength = 0;
+  #usage: Usage | undefined;
+
+  constructor(context: AnswerContext) {
+    this.#context = context;
+    this.#isLegacy = answersFunctions(context);
+    this.#showsReasoning = showsReasoning(context);
+    this.#wantsUsage = wantsUsage(context);
+    this.#after = `,"finish_reason":null}]${this.#usageMember}}\n\n`;
+  }
+
+  push(event: GenerationEvent): string {
+    switch (event.type) {
+      case "delta":
+        return this.#encodeDelta(event.index, event.text);
+      case "part-start":
+        return this.#startPart(event.index, event.part);
+      case "part-end":
+        return this.#endPart(event.index);
+      case "start":
+        return this.#start(event);
+      case "seal":
+        return this.#encodeSeal(event);
+      case "citation": {
+        const part = this.#parts.get(event.index);
+        if (part?.type === "text") part.citations.push(event.citation);
+        return "";
+      }
+      case "usage":
+        this.#usage = event.usage;
+        return "";
+      case "finish": {
+        const reason = JSON.stringify(encodeFinishReason(event.finish, this.#isLegacy));
+        return `${this.#before}{},"finish_reason":${reason}}]${this.#usageMember}}\n\n`;
+      }
+      case "failure":
+        return encodeFailure(event.failure);
+    }
+  }
+
+  end(): string {
+    const hasUsage = this.#wantsUsage && this.#usage !== undefined;
+    const usage = hasUsage ? `${this.#head}[],"usage":${JSON.stringify(encodeUsage(this.#usage as Usage))}}\n\n` : "";
+    return `${usage}data: [DONE]\n\n`;
+  }
+
+  get #usageMember(): string {
+    return this.#wantsUsage ? ',"usage":null' : "";
+  }
+
+  #start({ id, createdAt }: Event<"start">): string {
+    const { model } = this.#context;
+    const head = JSON.stringify({
+      id: answerId(id, this.#context),
+      object: "chat.completion.chunk",
+      created: createdAt || this.#context.createdAt,
+      model,
+    });
+    this.#head = `data: ${head.slice(0, -1)},"choices":`;
+    this.#before = `${this.#head}[{"index":0,"delta":`;
+    return this.#chunk('{"role":"assistant","content":""}');
+  }
+
+  #chunk(delta: string): string {
+    return this.#before + delta + this.#after;
+  }
+
+  #encodeDelta(index: number, text: string): string {
+    const part = this.#parts.get(index);
+    switch (part?.type) {
+      case "text":
+        part.length += text.length;
+        return this.#chunk(`{"content":${JSON.stringify(text)}}`);
+      case "reasoning":
+        part.text += text;
+        return this.#chunk(`{"reasoning_content":${JSON.stringify(text)}}`);
+      case "refusal":
+        return this.#chunk(`{"refusal":${JSON.stringify(text)}}`);
+      case "call":
+        part.hasArguments = true;
+        return this.#chunk(part.before + JSON.stringify(text) + part.after);
+      default:
+        return "";
+    }
+  }
+
+  #startPart(index: number, start: PartStart): string {
+    switch (start.type) {
+      case "text":
+        this.#parts.set(index, { type: "text", offset: this.#contentLength, length: 0, citations: [] });
+        return "";
+      case "refusal":
+        this.#parts.set(index, { type: "refusal" });
+        return "";
+      case "reasoning":
+        if (this.#showsReasoning) this.#parts.set(index, { type: "reasoning", text: "", itemId: start.itemId });
+        return "";
+      case "tool-call":
+        return start.serverSide === true ? "" : this.#startCall(index, start);
+      case "image": {
+        const images = encodeImage(start);
+        return images.length === 0 ? "" : this.#chunk(JSON.stringify({ images }));
+      }
+      default:
+        return ""; // results of server-side tools and parts of other formats have no place here
+    }
+  }
+
+  #startCall(index: number, { id, name, custom, signature }: Extract<PartStart, { type: "tool-call" }>): string {
+    const slot = this.#calls++;
+    if (this.#isLegacy) {
+      if (slot > 0) return ""; // the deprecated form holds one call
+      this.#addCall(index, '{"function_call":{"arguments":', "}}", true);
+      return this.#chunk(JSON.stringify({ function_call: { name, arguments: "" } }));
+    }
+    const type = custom === true ? "custom" : "function";
+    const field = custom === true ? "input" : "arguments";
+    this.#addCall(index, `{"tool_calls":[{"index":${slot},"${type}":{"${field}":`, "}}]}", custom !== true);
+    const call = compact({
+      index: slot,
+      id,
+      type,
+      [type]: { name, [field]: "" },
+      extra_content: signature === undefined ? undefined : thoughtSignature(signature),
+    });
+    return this.#chunk(JSON.stringify({ tool_calls: [call] }));
+  }
+
+  #addCall(index: number, before: string, after: string, needsArguments: boolean): void {
+    this.#parts.set(index, { type: "call", before, after, hasArguments: false, needsArguments });
+  }
+
+  #encodeSeal({ index, origin, signature, sealed }: Event<"seal">): string {
+    const part = this.#parts.get(index);
+    if (part?.type === "text" && signature !== undefined) {
+      return this.#chunk(JSON.stringify({ extra_content: thoughtSignature(signature) }));
+    }
+    if (part?.type !== "reasoning") return "";
+    const detail = encodeReasoningDetail({
+      text: part.text,
+      origin,
+      ...(signature === undefined ? {} : { signature }),
+      ...(sealed === undefined ? {} : { sealed }),
+      ...(part.itemId === undefined ? {} : { itemId: part.itemId }),
+    });
+    return detail === undefined ? "" : this.#chunk(JSON.stringify({ reasoning_details: [detail] }));
+  }
+
+  #endPart(index: number): string {
+    const part = this.#parts.get(index);
+    this.#parts.delete(index);
+    if (part?.type === "text") {
+      this.#contentLength += part.length;
+      const annotations = encodeCitations(part.citations, part.offset, part.length);
+      return annotations.length === 0 ? "" : this.#chunk(JSON.stringify({ annotations }));
+    }
+    // Clients parse the arguments, and "" is no JSON.
+    if (part?.type === "call" && part.needsArguments && !part.hasArguments) {
+      return this.#chunk(`${part.before}"{}"${part.after}`);
+    }
+    return "";
+  }
+}
+
+function wantsUsage({ request }: AnswerContext): boolean {
+  const { stream_options } = request.origin.body;
+  return isObject(stream_options) && stream_options.include_usage === true;
+}

@@ -1,0 +1,217 @@
+// Tools, tool choice and tool calls of the chat format, the deprecated functions included.
+
+import type { CacheHint, JsonObject, ToolCallPart } from "../../generation/content.ts";
+import type { Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
+import { describe, invalidField, isObject, missingField } from "../fields.ts";
+import { compact, readThoughtSignature } from "./wire.ts";
+
+// ---- Definitions
+
+export function decodeTools(body: JsonObject): Tool[] {
+  const tools: Tool[] = [];
+  for (const [index, tool] of listOf(body.tools).entries()) tools.push(decodeTool(tool, `tools[${index}]`));
+  if (tools.length === 0) {
+    for (const [index, definition] of listOf(body.functions).entries()) {
+      tools.push(decodeFunction(definition, {}, `functions[${index}]`));
+    }
+  }
+  if (isObject(body.web_search_options)) tools.push(webSearch(body.web_search_options));
+  return tools;
+}
+
+/** Whether a client uses the deprecated functions, and has to be answered in their form. */
+export function usesFunctions(body: JsonObject): boolean {
+  return listOf(body.tools).length === 0 && listOf(body.functions).length > 0;
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function decodeTool(tool: unknown, path: string): Tool {
+  if (!isObject(tool)) throw invalidField(path, `expected an object, got ${describe(tool)}.`);
+  const { type } = tool;
+  if (type === "function" || (type === undefined && isObject(tool.function))) {
+    return decodeFunction(tool.function, tool, `${path}.function`);
+  }
+  if (type === "custom") return decodeCustom(tool.custom, `${path}.custom`);
+  if (typeof type !== "string" || type === "") throw missingField(`${path}.type`, '"function" or "custom".');
+  if (type.startsWith("web_search")) return webSearch(tool);
+  return { kind: "hosted", name: type, origin: { protocol: "chat", value: tool } };
+}
+
+function decodeFunction(value: unknown, tool: JsonObject, path: string): Tool {
+  if (!isObject(value)) throw missingField(path, "an object with the name and the parameters of the function.");
+  const { description, parameters, strict } = value;
+  const result: Tool = { kind: "function", name: nameOf(value, path) };
+  if (typeof description === "string") result.description = description;
+  if (isObject(parameters)) result.parameters = parameters;
+  else if (parameters !== undefined && parameters !== null) {
+    throw invalidField(`${path}.parameters`, `expected a JSON Schema object, got ${describe(parameters)}.`);
+  }
+  if (typeof strict === "boolean") result.strict = strict;
+  const cache = readCacheHint(tool) ?? readCacheHint(value);
+  if (cache !== undefined) result.cache = cache;
+  return result;
+}
+
+function decodeCustom(value: unknown, path: string): Tool {
+  if (!isObject(value)) throw missingField(path, "an object with the name of the tool.");
+  const result: Tool = { kind: "custom", name: nameOf(value, path) };
+  if (typeof value.description === "string") result.description = value.description;
+  if (isObject(value.format)) result.format = value.format;
+  return result;
+}
+
+function nameOf(value: JsonObject, path: string): string {
+  const { name } = value;
+  if (name === undefined || name === null || name === "") throw missingField(`${path}.name`, "the name of the tool.");
+  if (typeof name !== "string") throw invalidField(`${path}.name`, `expected a string, got ${describe(name)}.`);
+  return name;
+}
+
+function webSearch(value: JsonObject): WebSearchTool {
+  const tool: WebSearchTool = { kind: "web-search", name: "web_search", origin: { protocol: "chat", value } };
+  const location = value.user_location;
+  if (isObject(location)) tool.userLocation = isObject(location.approximate) ? location.approximate : location;
+  return tool;
+}
+
+/** cache_control, which many chat clients put on parts, messages and tools for backends that know it. */
+export function readCacheHint(holder: JsonObject): CacheHint | undefined {
+  const { cache_control } = holder;
+  if (!isObject(cache_control)) return undefined;
+  return cache_control.ttl === "5m" || cache_control.ttl === "1h" ? { ttl: cache_control.ttl } : {};
+}
+
+const NO_PARAMETERS = { type: "object", properties: {}, additionalProperties: false };
+
+/** Undefined for a tool that chat backends do not know. */
+export function encodeTool(tool: Tool): JsonObject | undefined {
+  if (tool.kind === "function") {
+    const { name, description, parameters = NO_PARAMETERS, strict } = tool;
+    return { type: "function", function: compact({ name, description, parameters, strict }) };
+  }
+  if (tool.kind === "custom") {
+    const { name, description, format } = tool;
+    return { type: "custom", custom: compact({ name, description, format }) };
+  }
+  const { protocol, value } = tool.origin;
+  return protocol === "chat" && typeof value.type === "string" ? value : undefined;
+}
+
+/** The name of a tool as it is on the wire. */
+export function wireToolName(tool: unknown): string | undefined {
+  if (!isObject(tool)) return undefined;
+  const named = tool.type === "custom" ? tool.custom : tool.function;
+  return isObject(named) && typeof named.name === "string" ? named.name : undefined;
+}
+
+// ---- Choice
+
+export function decodeToolChoice(body: JsonObject): ToolChoice | undefined {
+  const [field, value] = isSet(body.tool_choice)
+    ? (["tool_choice", body.tool_choice] as const)
+    : (["function_call", body.function_call] as const);
+  if (!isSet(value)) return undefined;
+  const choice = parseToolChoice(value);
+  if (choice === undefined) {
+    throw invalidField(field, "expected none, auto, required, or an object that names a tool or the allowed tools.");
+  }
+  return choice;
+}
+
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+/** Undefined for anything that is no tool choice. */
+export function parseToolChoice(value: unknown): ToolChoice | undefined {
+  if (value === "auto" || value === "none" || value === "required") return { type: value };
+  if (value === "any") return { type: "required" };
+  if (!isObject(value)) return undefined;
+  if (value.type === "allowed_tools") return parseAllowed(value.allowed_tools);
+  // {type: "function", function: {name}}, {type: "custom", custom: {name}} or the deprecated {name}
+  const name = wireToolName(value) ?? (typeof value.name === "string" ? value.name : undefined);
+  if (name !== undefined) return { type: "tool", name };
+  return typeof value.type === "string" ? parseToolChoice(value.type) : undefined;
+}
+
+function parseAllowed(value: unknown): ToolChoice | undefined {
+  if (!isObject(value) || !Array.isArray(value.tools)) return undefined;
+  const names = value.tools.map((tool) => wireToolName(tool) ?? (isObject(tool) ? tool.name : undefined));
+  if (!names.every((name) => typeof name === "string")) return undefined;
+  return { type: "allowed", mode: value.mode === "required" ? "required" : "auto", names };
+}
+
+export function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]): unknown {
+  const reference = (name: string): JsonObject => {
+    const isCustom = tools.some((tool) => tool.kind === "custom" && tool.name === name);
+    return isCustom ? { type: "custom", custom: { name } } : { type: "function", function: { name } };
+  };
+  if (choice.type === "tool") return reference(choice.name);
+  if (choice.type !== "allowed") return choice.type;
+  return { type: "allowed_tools", allowed_tools: { mode: choice.mode, tools: choice.names.map(reference) } };
+}
+
+/** How much of tool_choice an engine honours: everything, no allowed_tools, only the three words, or nothing. */
+export type ToolChoiceSupport = "full" | "named" | "words" | "nothing";
+
+export interface FittedTools<T> {
+  tools: readonly T[];
+  choice: ToolChoice | undefined;
+  /** The model is no longer made to call a tool. */
+  isWeaker: boolean;
+}
+
+/** Says by the list of tools what an engine does not understand in tool_choice. */
+export function fitToolChoice<T>(
+  tools: readonly T[],
+  nameOf: (tool: T) => string | undefined,
+  choice: ToolChoice | undefined,
+  support: ToolChoiceSupport,
+): FittedTools<T> {
+  const unchanged = { tools, choice, isWeaker: false };
+  if (choice === undefined || support === "full") return unchanged;
+  const only = (names: readonly string[]): readonly T[] => tools.filter((tool) => names.includes(nameOf(tool) ?? ""));
+  if (choice.type === "allowed") {
+    const allowed = { tools: only(choice.names), choice: { type: choice.mode }, isWeaker: false } as const;
+    return support === "nothing" ? { ...allowed, choice: undefined, isWeaker: choice.mode === "required" } : allowed;
+  }
+  if (choice.type === "tool" && support !== "named") {
+    const forced = support === "words" ? ({ type: "required" } as const) : undefined;
+    return { tools: only([choice.name]), choice: forced, isWeaker: forced === undefined };
+  }
+  if (support !== "nothing") return unchanged;
+  return { tools: choice.type === "none" ? [] : tools, choice: undefined, isWeaker: choice.type === "required" };
+}
+
+// ---- Calls in messages
+
+/** One entry of tool_calls, as clients replay it and backends write it; undefined for something without a name. */
+export function decodeToolCall(entry: JsonObject, fallbackId: string): ToolCallPart | undefined {
+  const isCustom = entry.type === "custom" || isObject(entry.custom);
+  const called = isCustom ? entry.custom : entry.function;
+  if (!isObject(called) || typeof called.name !== "string" || called.name === "") return undefined;
+  const part: ToolCallPart = {
+    type: "tool-call",
+    id: typeof entry.id === "string" && entry.id !== "" ? entry.id : fallbackId,
+    name: called.name,
+    arguments: argumentText(isCustom ? called.input : called.arguments),
+  };
+  if (isCustom) part.custom = true;
+  const signature = readThoughtSignature(entry);
+  if (signature !== undefined) part.signature = signature;
+  return part;
+}
+
+/** Some engines write the arguments as an object instead of its text. */
+export function argumentText(value: unknown): string {
+  if (typeof value === "string") return value;
+  return isObject(value) ? JSON.stringify(value) : "";
+}
+
+/** An id for a call that came without one; it has no known prefix, so that it is made unique where ids are rewritten. */
+export function missingCallId(position: number): string {
+  return `tool_${position}`;
+}

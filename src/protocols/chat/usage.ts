@@ -1,0 +1,44 @@
+// Token counts of the chat format. Its totals include their parts, as the neutral ones do.
+
+import type { Usage } from "../../generation/usage.ts";
+import { isObject, type JsonObject } from "../fields.ts";
+import { compact } from "./wire.ts";
+
+export function encodeUsage({ input, output }: Usage): JsonObject {
+  const promptDetails = compact({ cached_tokens: input.cacheRead, cache_write_tokens: input.cacheWrite });
+  const completionDetails = compact({ reasoning_tokens: output.reasoning });
+  return compact({
+    prompt_tokens: input.total,
+    completion_tokens: output.total,
+    total_tokens: input.total + output.total,
+    prompt_tokens_details: Object.keys(promptDetails).length > 0 ? promptDetails : undefined,
+    completion_tokens_details: Object.keys(completionDetails).length > 0 ? completionDetails : undefined,
+  });
+}
+
+/** Undefined when nothing was counted. */
+export function decodeUsage(value: unknown): Usage | undefined {
+  if (!isObject(value)) return undefined;
+  const prompt = count(value.prompt_tokens);
+  const completion = count(value.completion_tokens);
+  const total = count(value.total_tokens);
+  if (prompt === undefined && completion === undefined) return undefined;
+  const promptDetails = isObject(value.prompt_tokens_details) ? value.prompt_tokens_details : {};
+  const completionDetails = isObject(value.completion_tokens_details) ? value.completion_tokens_details : {};
+  const usage: Usage = {
+    input: { total: prompt ?? Math.max(0, (total ?? 0) - (completion ?? 0)) },
+    output: { total: completion ?? Math.max(0, (total ?? 0) - (prompt ?? 0)) },
+  };
+  // DeepSeek counts what it read from its cache outside of the details.
+  const cacheRead = count(promptDetails.cached_tokens) ?? count(value.prompt_cache_hit_tokens);
+  const cacheWrite = count(promptDetails.cache_write_tokens);
+  const reasoning = count(completionDetails.reasoning_tokens);
+  if (cacheRead !== undefined) usage.input.cacheRead = cacheRead;
+  if (cacheWrite !== undefined) usage.input.cacheWrite = cacheWrite;
+  if (reasoning !== undefined) usage.output.reasoning = reasoning;
+  return usage;
+}
+
+function count(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : undefined;
+}

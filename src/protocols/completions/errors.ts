@@ -1,0 +1,29 @@
+// Errors for clients of text completions; the same shape as server/error-response.ts.
+
+import type { Failure } from "../../generation/result.ts";
+import type { JsonObject } from "../fields.ts";
+import type { ClientError } from "../protocol.ts";
+
+export function encodeErrorBody(error: ClientError): JsonObject {
+  const { message, type, code = error.status, param, details, requestId } = error;
+  return {
+    error: {
+      message,
+      type,
+      code,
+      ...(param === undefined ? {} : { param }),
+      ...(details === undefined ? {} : { details }),
+      request_id: requestId,
+    },
+  };
+}
+
+export function encodeErrorEvent(error: ClientError): string {
+  return `data: ${JSON.stringify(encodeErrorBody(error))}\n\n`;
+}
+
+/** A backend's failure inside a stream: no finish and no end marker follow it. */
+export function encodeFailure(failure: Failure): string {
+  const { message, type = "backend_error", code = failure.status, param } = failure;
+  return `data: ${JSON.stringify({ error: { message, type, code, ...(param === undefined ? {} : { param }) } })}\n\n`;
+}

@@ -1,0 +1,82 @@
+// Errors of the Messages format: a fixed set of types, each with its HTTP status.
+
+import type { JsonObject } from "../../generation/content.ts";
+import type { Failure } from "../../generation/result.ts";
+import { isObject } from "../fields.ts";
+import type { ClientError } from "../protocol.ts";
+import { optionalText } from "./wire.ts";
+
+const STATUS_OF_TYPE: ReadonlyMap<string, number> = new Map([
+  ["invalid_request_error", 400],
+  ["authentication_error", 401],
+  ["billing_error", 402],
+  ["permission_error", 403],
+  ["not_found_error", 404],
+  ["conflict_error", 409],
+  ["request_too_large", 413],
+  ["rate_limit_error", 429],
+  ["api_error", 500],
+  ["timeout_error", 504],
+  ["overloaded_error", 529],
+]);
+
+const TYPE_OF_STATUS: ReadonlyMap<number, string> = new Map([
+  [401, "authentication_error"],
+  [402, "billing_error"],
+  [403, "permission_error"],
+  [404, "not_found_error"],
+  [408, "timeout_error"],
+  [409, "conflict_error"],
+  [413, "request_too_large"],
+  [429, "rate_limit_error"],
+  [503, "overloaded_error"],
+  [504, "timeout_error"],
+  [529, "overloaded_error"],
+]);
+
+/** What a spent account is called; its status is 429 elsewhere, which would invite retries. */
+const QUOTA_CODE = "insufficient_quota";
+
+function errorType(status: number, type: string | undefined, code: unknown): string {
+  if (type !== undefined && STATUS_OF_TYPE.has(type)) return type;
+  if (code === QUOTA_CODE || type === QUOTA_CODE) return "billing_error";
+  return TYPE_OF_STATUS.get(status) ?? (status < 500 ? "invalid_request_error" : "api_error");
+}
+
+export function errorBody({ status, message, type, code, details, requestId }: ClientError): JsonObject {
+  const error: JsonObject = { type: errorType(status, type, code), message };
+  if (details !== undefined) error.details = details;
+  return { type: "error", error, request_id: requestId };
+}
+
+export function errorEvent(error: ClientError): string {
+  return eventText(errorBody(error));
+}
+
+/** The event for an error that a backend told of inside its stream. */
+export function failureEvent({ status, message, type, code }: Failure): string {
+  return eventText({ type: "error", error: { type: errorType(status, type, code), message } });
+}
+
+function eventText(body: JsonObject): string {
+  return `event: error\ndata: ${JSON.stringify(body)}\n\n`;
+}
+
+/** Reads {type: "error", error: {type, message}} and what stands in for it: proxies answer with text or HTML. */
+export function decodeError(status: number, body: unknown): Failure {
+  const error = isObject(body) ? (body.error ?? body) : undefined;
+  const type = isObject(error) ? optionalText(error.type) : undefined;
+  const failure: Failure = {
+    message: messageOf(error) ?? `The backend answered with status ${status}.`,
+    status: status >= 400 ? status : (STATUS_OF_TYPE.get(type ?? "") ?? 502),
+  };
+  if (type !== undefined) failure.type = type;
+  const code = isObject(error) && isObject(error.details) ? optionalText(error.details.error_code) : undefined;
+  if (code !== undefined) failure.code = code;
+  return failure;
+}
+
+function messageOf(error: unknown): string | undefined {
+  const message = isObject(error) ? error.message : error;
+  return typeof message === "string" && message !== "" ? message : undefined;
+}

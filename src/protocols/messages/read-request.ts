@@ -1,0 +1,150 @@
+// Validation of a Messages request (wire format: the Messages API, versions 2023-06-01 and 2026-10-21).
+// Unknown fields and blocks pass: a native backend is the better judge of them.
+
+import {
+  checkArray,
+  checkBoolean,
+  checkNumbers,
+  checkObject,
+  describe,
+  invalidField,
+  isObject,
+  type JsonObject,
+  missingField,
+  NO_MAXIMUM,
+  type NumberRule,
+  requireModel,
+} from "../fields.ts";
+import type { RequestSummary } from "../request-summary.ts";
+import { arrayOf } from "./wire.ts";
+
+const NUMBERS: readonly NumberRule[] = [
+  { field: "max_tokens", minimum: 0, maximum: NO_MAXIMUM, integer: true },
+  { field: "temperature", minimum: 0, maximum: 1 },
+  { field: "top_p", minimum: 0, maximum: 1 },
+  { field: "top_k", minimum: 0, maximum: NO_MAXIMUM, integer: true },
+];
+
+const OBJECTS = ["metadata", "thinking", "tool_choice", "output_config"] as const;
+
+const ROLES: ReadonlySet<unknown> = new Set(["user", "assistant", "system"]);
+
+export function readMessagesRequest(body: JsonObject): RequestSummary {
+  const model = requireModel(body);
+  if (body.max_tokens === undefined || body.max_tokens === null) {
+    throw missingField("max_tokens", "the most tokens that the answer may have.");
+  }
+  checkNumbers(body, NUMBERS);
+  const stream = checkBoolean(body, "stream");
+  checkConversation(body);
+  return { model, stream, choices: 1, affinity: () => userId(body) ?? conversationStart(body) };
+}
+
+/** A request to count tokens: a Messages request that asks for no answer. */
+export function readCountTokensRequest(body: JsonObject): { model: string } {
+  const model = requireModel(body);
+  checkConversation(body);
+  return { model };
+}
+
+function checkConversation(body: JsonObject): void {
+  const { system } = body;
+  if (system !== undefined && system !== null) checkContent(system, "system");
+  checkMessages(body.messages);
+  checkTools(body);
+  checkStopSequences(body);
+  for (const field of OBJECTS) checkObject(body, field);
+  const { tool_choice: choice } = body;
+  if (isObject(choice) && typeof choice.type !== "string") {
+    throw invalidField("tool_choice.type", `expected auto, any, tool or none, got ${describe(choice.type)}.`);
+  }
+}
+
+function checkMessages(messages: unknown): void {
+  if (messages === undefined || messages === null)
+    throw missingField("messages", "an array of {role, content} objects.");
+  if (!Array.isArray(messages)) throw invalidField("messages", `expected an array, got ${describe(messages)}.`);
+  if (messages.length === 0) throw invalidField("messages", "must hold at least one message.");
+  for (let index = 0; index < messages.length; index++) checkMessage(messages[index], `messages[${index}]`);
+}
+
+function checkMessage(message: unknown, path: string): void {
+  if (!isObject(message)) throw invalidField(path, `expected an object, got ${describe(message)}.`);
+  const { role, content } = message;
+  if (role === undefined) throw missingField(`${path}.role`, "user, assistant or system.");
+  if (!ROLES.has(role)) {
+    const got = typeof role === "string" ? `"${role.slice(0, 32)}"` : describe(role);
+    throw invalidField(`${path}.role`, `expected user, assistant or system, got ${got}.`);
+  }
+  if (content === undefined || content === null) {
+    throw missingField(`${path}.content`, "a string or an array of content blocks.");
+  }
+  checkContent(content, `${path}.content`);
+}
+
+function checkContent(content: unknown, path: string): void {
+  if (typeof content === "string") return;
+  if (!Array.isArray(content)) {
+    throw invalidField(path, `expected a string or an array of content blocks, got ${describe(content)}.`);
+  }
+  for (let index = 0; index < content.length; index++) {
+    const block: unknown = content[index];
+    if (!isObject(block)) throw invalidField(`${path}[${index}]`, `expected an object, got ${describe(block)}.`);
+    checkBlock(block, `${path}[${index}]`);
+  }
+}
+
+/** The members without which a block means nothing. */
+const REQUIRED_TEXTS: Record<string, readonly string[]> = {
+  text: ["text"],
+  tool_use: ["id", "name"],
+  tool_result: ["tool_use_id"],
+};
+
+function checkBlock(block: JsonObject, path: string): void {
+  if (typeof block.type !== "string") throw invalidField(`${path}.type`, 'expected a block type such as "text".');
+  const required = Object.hasOwn(REQUIRED_TEXTS, block.type) ? REQUIRED_TEXTS[block.type] : undefined;
+  for (const field of required ?? []) {
+    if (typeof block[field] !== "string") {
+      throw invalidField(`${path}.${field}`, `expected a string, got ${describe(block[field] ?? null)}.`);
+    }
+  }
+}
+
+function checkTools(body: JsonObject): void {
+  checkArray(body, "tools");
+  for (const [index, tool] of arrayOf(body.tools).entries()) {
+    if (!isObject(tool)) throw invalidField(`tools[${index}]`, `expected an object, got ${describe(tool)}.`);
+    const isCustom = tool.type === undefined || tool.type === null || tool.type === "custom";
+    if (isCustom && (typeof tool.name !== "string" || tool.name === "")) {
+      throw missingField(`tools[${index}].name`, "the name of the tool.");
+    }
+    if (isCustom && !isObject(tool.input_schema)) {
+      throw invalidField(`tools[${index}].input_schema`, "expected a JSON Schema of the tool's input.");
+    }
+  }
+}
+
+function checkStopSequences(body: JsonObject): void {
+  checkArray(body, "stop_sequences");
+  const index = arrayOf(body.stop_sequences).findIndex((entry) => typeof entry !== "string");
+  if (index >= 0) throw invalidField(`stop_sequences[${index}]`, "expected a string.");
+}
+
+/** Claude Code names its session here, other clients their user. */
+function userId({ metadata }: JsonObject): string | undefined {
+  const id = isObject(metadata) ? metadata.user_id : undefined;
+  return typeof id === "string" && id !== "" ? id : undefined;
+}
+
+/** How much of each piece tells it from others. */
+const MAX_PIECE_LENGTH = 4096;
+
+/** The instructions and the messages up to the first of the user: the same in every turn of a conversation. */
+function conversationStart(body: JsonObject): string | undefined {
+  const messages = arrayOf(body.messages);
+  const first = messages.findIndex((message) => isObject(message) && message.role === "user");
+  if (first < 0) return undefined;
+  const pieces = [...(body.system === undefined ? [] : [body.system]), ...messages.slice(0, first + 1)];
+  return pieces.map((piece) => JSON.stringify(piece).slice(0, MAX_PIECE_LENGTH)).join("\n");
+}

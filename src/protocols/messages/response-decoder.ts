@@ -1,0 +1,40 @@
+// A Messages backend's whole answer -> neutral result.
+
+import type { ContentPart, JsonObject } from "../../generation/content.ts";
+import type { GenerationResult } from "../../generation/result.ts";
+import { isObject } from "../fields.ts";
+import { DecodeError } from "../protocol.ts";
+import { decodeAnswerBlock } from "./content-decoder.ts";
+import { decodeFinish } from "./finish-reason.ts";
+import { decodeUsage } from "./usage.ts";
+import { isBlock, optionalText, textOf } from "./wire.ts";
+
+export function decodeResponse(body: JsonObject): GenerationResult {
+  if (!Array.isArray(body.content)) throw new DecodeError("is no message: it has no list named content");
+  const parts: ContentPart[] = body.content.filter(isBlock).map(decodeAnswerBlock).filter(saysSomething);
+  const explanation = refusalText(body.stop_details);
+  if (explanation !== undefined) parts.push({ type: "refusal", text: explanation });
+  const hasToolCalls = parts.some((part) => part.type === "tool-call" && part.serverSide !== true);
+  const result: GenerationResult = {
+    id: textOf(body.id),
+    model: textOf(body.model),
+    createdAt: 0,
+    parts,
+    finish: decodeFinish(body.stop_reason, body.stop_sequence, hasToolCalls),
+  };
+  const usage = decodeUsage(body.usage);
+  if (usage !== undefined) result.usage = usage;
+  return result;
+}
+
+/** Streams have no event for an empty text either. */
+function saysSomething(part: ContentPart): boolean {
+  return part.type !== "text" || part.text !== "" || (part.citations?.length ?? 0) > 0;
+}
+
+/** Why the model refused, in words for the user. */
+export function refusalText(stopDetails: unknown): string | undefined {
+  if (!isObject(stopDetails) || stopDetails.type !== "refusal") return undefined;
+  const explanation = optionalText(stopDetails.explanation);
+  return explanation === "" ? undefined : explanation;
+}

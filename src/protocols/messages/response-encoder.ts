@@ -1,0 +1,114 @@
+// Neutral result -> body of a Messages answer; and the blocks and citations that the stream encoder writes as well.
+
+import type { Citation, ContentPart, JsonObject, ReasoningPart, SearchResultPart } from "../../generation/content.ts";
+import type { GenerationResult } from "../../generation/result.ts";
+import type { AnswerContext } from "../protocol.ts";
+import { parseArguments } from "./content-encoder.ts";
+import { encodeFinish } from "./finish-reason.ts";
+import { wrapSeal, wrapSnippet } from "./foreign-seal.ts";
+import { FREE_FORM_MEMBER } from "./tools.ts";
+import { encodeUsage } from "./usage.ts";
+import type { Block } from "./wire.ts";
+
+export function encodeResponse(result: GenerationResult, context: AnswerContext): JsonObject {
+  const content: Block[] = [];
+  for (const [index, part] of result.parts.entries()) content.push(...encodePart(part, index, context.nonce));
+  const shape = {
+    hasToolCalls: result.parts.some((part) => part.type === "tool-call" && part.serverSide !== true),
+    hasRefusal: result.parts.some((part) => part.type === "refusal"),
+  };
+  return {
+    id: messageId(result.id, context.nonce),
+    type: "message",
+    role: "assistant",
+    model: context.model,
+    content,
+    ...encodeFinish(result.finish, shape),
+    usage: encodeUsage(result.usage),
+  };
+}
+
+export function messageId(id: string, nonce: string): string {
+  return id.startsWith("msg_") ? id : `msg_${nonce}`;
+}
+
+/** The id of a call, made up where the backend gave none. */
+export function callId(id: string, serverSide: boolean, index: number, nonce: string): string {
+  return id === "" ? `${serverSide ? "srvtoolu" : "toolu"}_${nonce}${index}` : id;
+}
+
+function encodePart(part: ContentPart, index: number, nonce: string): Block[] {
+  switch (part.type) {
+    case "text":
+      return encodeText(part.text, part.citations ?? []);
+    case "refusal":
+      return encodeText(part.text, []);
+    case "reasoning":
+      return encodeReasoning(part);
+    case "tool-call": {
+      const isServerSide = part.serverSide === true;
+      const input = part.custom === true ? { [FREE_FORM_MEMBER]: part.arguments } : parseArguments(part.arguments);
+      const type = isServerSide ? "server_tool_use" : "tool_use";
+      return [{ type, id: callId(part.id, isServerSide, index, nonce), name: part.name, input }];
+    }
+    case "search-result":
+      return [encodeSearchResult(part)];
+    case "opaque":
+      return part.protocol === "messages" && typeof part.value.type === "string"
+        ? [{ ...part.value, type: part.value.type }]
+        : [];
+    default:
+      return []; // Pictures and sound have no place in an answer of this format.
+  }
+}
+
+function encodeText(text: string, citations: readonly Citation[]): Block[] {
+  const encoded = citations.map(encodeCitation).filter((citation) => citation !== undefined);
+  // An empty text would be refused when the client sends the turn back.
+  if (text === "" && encoded.length === 0) return [];
+  return [encoded.length === 0 ? { type: "text", text } : { type: "text", text, citations: encoded }];
+}
+
+function encodeReasoning(part: ReasoningPart): Block[] {
+  const { text, origin, signature, sealed } = part;
+  const isOwn = origin === "messages";
+  const redacted: Block[] = isOwn && sealed !== undefined ? [{ type: "redacted_thinking", data: sealed }] : [];
+  const thinkingSignature = isOwn && signature !== undefined ? signature : foreignSignature(part);
+  const isEmpty = text === "" && thinkingSignature === undefined;
+  return isEmpty
+    ? redacted
+    : [{ type: "thinking", thinking: text, signature: thinkingSignature ?? wrapSeal({}) }, ...redacted];
+}
+
+/** The signature that brings a foreign seal back; undefined when there is nothing to bring back. */
+export function foreignSignature(part: Omit<ReasoningPart, "type" | "text">): string | undefined {
+  if (part.origin === undefined || part.origin === "messages") return undefined;
+  return part.signature === undefined && part.sealed === undefined ? undefined : wrapSeal(part);
+}
+
+export function encodeSearchResult({ callId: id, results, errorCode }: SearchResultPart): Block {
+  const content =
+    errorCode === undefined
+      ? results.map((hit) => ({
+          type: "web_search_result",
+          url: hit.url,
+          title: hit.title,
+          encrypted_content: hit.encryptedContent ?? wrapSnippet(hit.snippet),
+          page_age: hit.pageAge ?? null,
+        }))
+      : { type: "web_search_tool_result_error", error_code: errorCode };
+  return { type: "web_search_tool_result", tool_use_id: id, content };
+}
+
+/** Undefined for a citation without an address, which this format knows of documents only. */
+export function encodeCitation({ origin, url, title, citedText }: Citation): JsonObject | undefined {
+  if (origin?.protocol === "messages") return origin.value;
+  if (url === undefined) return undefined;
+  return {
+    type: "web_search_result_location",
+    url,
+    title: title ?? null,
+    encrypted_index: wrapSeal({}),
+    cited_text: citedText ?? "",
+  };
+}

@@ -1,0 +1,324 @@
+// A Messages backend's event stream -> neutral events. Blocks come one after the other; streams that overlap them, skip
+// their beginning or change their kind are put in order as far as nothing gets lost.
+
+import type { Citation, JsonObject } from "../../generation/content.ts";
+import type { GenerationEvent, PartStart } from "../../generation/events.ts";
+import { isObject } from "../fields.ts";
+import { DecodeError, type StreamDecoder } from "../protocol.ts";
+import { argumentsOf, decodeAnswerBlock, decodeCitation, decodeCitations, sealOf } from "./content-decoder.ts";
+import { decodeError } from "./errors.ts";
+import { decodeFinish } from "./finish-reason.ts";
+import { refusalText } from "./response-decoder.ts";
+import { decodeUsage, mergeUsage } from "./usage.ts";
+import { arrayOf, type Block, isBlock, textOf } from "./wire.ts";
+
+type OpenBlock =
+  | { kind: "text"; part: number }
+  | { kind: "reasoning"; part: number; signature: string }
+  | { kind: "tool"; part: number; input: unknown; hasArguments: boolean }
+  /** A block that is passed on whole once it is complete. */
+  | { kind: "opaque"; value: Block; json: string };
+
+type BlockOfKind<Kind extends OpenBlock["kind"]> = Extract<OpenBlock, { kind: Kind }>;
+
+export function createStreamDecoder(): StreamDecoder {
+  return new MessagesStreamDecoder();
+}
+
+class MessagesStreamDecoder implements StreamDecoder {
+  #events: GenerationEvent[] = [];
+  /** By the index of the wire. */
+  readonly #open = new Map<number, OpenBlock>();
+  #nextPart = 0;
+  #hasStarted = false;
+  #isOver = false;
+  #hasToolCalls = false;
+  #usage: JsonObject | undefined;
+  #stop: JsonObject = {};
+
+  push(data: string, name?: string): readonly GenerationEvent[] {
+    if (this.#isOver || data === "" || data === "[DONE]") return [];
+    const event = parseEvent(data);
+    this.#read(event, typeof event.type === "string" ? event.type : (name ?? ""));
+    return this.#take();
+  }
+
+  end(): readonly GenerationEvent[] {
+    if (!this.#isOver) {
+      this.#isOver = true;
+      this.#closeAll();
+    }
+    return this.#take();
+  }
+
+  #take(): readonly GenerationEvent[] {
+    const events = this.#events;
+    this.#events = [];
+    return events;
+  }
+
+  #read(event: JsonObject, type: string): void {
+    switch (type) {
+      case "content_block_delta":
+        if (isObject(event.delta)) this.#delta(indexOf(event), event.delta);
+        break;
+      case "content_block_start":
+        if (isBlock(event.content_block)) this.#startBlock(indexOf(event), event.content_block);
+        break;
+      case "content_block_stop":
+        this.#close(indexOf(event));
+        break;
+      case "message_start":
+        this.#startMessage(event.message);
+        break;
+      case "message_delta":
+        if (isObject(event.delta)) this.#stop = { ...this.#stop, ...event.delta };
+        this.#countUsage(event.usage);
+        break;
+      case "message_stop":
+        this.#finish();
+        break;
+      case "error":
+        this.#isOver = true;
+        this.#events.push({ type: "failure", failure: decodeError(200, event) });
+        break;
+      default: // ping, and whatever comes to be
+    }
+  }
+
+  #startMessage(message: unknown): void {
+    const value = isObject(message) ? message : {};
+    if (!this.#hasStarted) this.#start(textOf(value.id), textOf(value.model));
+    this.#countUsage(value.usage);
+    // Calls that were put off until now stand in the start of the message.
+    for (const block of arrayOf(value.content).filter(isBlock)) this.#wholeBlock(block);
+  }
+
+  #start(id: string, model: string): void {
+    this.#hasStarted = true;
+    this.#events.push({ type: "start", id, model, createdAt: 0 });
+  }
+
+  #countUsage(value: unknown): void {
+    const merged = mergeUsage(this.#usage, value);
+    if (merged === this.#usage) return;
+    this.#usage = merged;
+    this.#ensureStart();
+    const usage = decodeUsage(merged);
+    if (usage !== undefined) this.#events.push({ type: "usage", usage });
+  }
+
+  #ensureStart(): void {
+    if (!this.#hasStarted) this.#start("", "");
+  }
+
+  #startBlock(index: number, block: Block): void {
+    this.#close(index);
+    switch (block.type) {
+      case "text":
+        this.#startText(index, block);
+        break;
+      case "thinking":
+        this.#startThinking(index, block);
+        break;
+      case "tool_use":
+      case "server_tool_use":
+        this.#startTool(index, block);
+        break;
+      case "redacted_thinking":
+      case "web_search_tool_result":
+        this.#wholeBlock(block);
+        break;
+      default:
+        this.#open.set(index, { kind: "opaque", value: { ...block }, json: "" });
+    }
+  }
+
+  /** The part begins with its first text, so that an empty block leaves no trace. */
+  #startText(index: number, block: Block): void {
+    const text = textOf(block.text);
+    const citations = decodeCitations(block.citations);
+    if (text !== "") this.#emitText(this.#ensureText(index).part, text);
+    for (const citation of citations) this.#cite(index, citation);
+  }
+
+  #startThinking(index: number, block: Block): void {
+    const open = this.#ensureReasoning(index);
+    open.signature = textOf(block.signature);
+    this.#emitText(open.part, textOf(block.thinking));
+  }
+
+  #startTool(index: number, block: Block): void {
+    this.#closeAll("tool");
+    const call = decodeAnswerBlock(block);
+    if (call.type !== "tool-call") return;
+    const start: PartStart = { type: "tool-call", id: call.id, name: call.name };
+    if (call.serverSide === true) start.serverSide = true;
+    else this.#hasToolCalls = true;
+    this.#open.set(index, { kind: "tool", part: this.#startPart(start), input: block.input, hasArguments: false });
+  }
+
+  #delta(index: number, delta: JsonObject): void {
+    switch (delta.type) {
+      case "text_delta":
+        if (this.#open.get(index)?.kind === "opaque") this.#extendOpaque(index, "text", delta.text);
+        else if (textOf(delta.text) !== "") this.#emitText(this.#ensureText(index).part, textOf(delta.text));
+        break;
+      case "input_json_delta":
+        this.#argue(index, textOf(delta.partial_json));
+        break;
+      case "thinking_delta":
+        this.#emitText(this.#ensureReasoning(index).part, textOf(delta.thinking));
+        break;
+      case "signature_delta":
+        this.#sign(index, textOf(delta.signature));
+        break;
+      case "citations_delta":
+        if (isObject(delta.citation)) this.#cite(index, decodeCitation(delta.citation));
+        break;
+      case "compaction_delta":
+        this.#extendOpaque(index, "content", delta.content);
+        break;
+      default: // a kind of delta that this gateway does not know
+    }
+  }
+
+  #emitText(index: number, text: string): void {
+    if (text !== "") this.#events.push({ type: "delta", index, text });
+  }
+
+  #cite(index: number, citation: Citation): void {
+    this.#events.push({ type: "citation", index: this.#ensureText(index).part, citation });
+  }
+
+  #argue(index: number, fragment: string): void {
+    const open = this.#open.get(index);
+    if (open?.kind === "opaque") open.json += fragment;
+    else if (open?.kind === "tool") {
+      if (fragment === "") return;
+      open.hasArguments = true;
+      this.#emitText(open.part, fragment);
+    } else if (fragment !== "") throw new DecodeError("has arguments outside of a tool call");
+  }
+
+  /** As in the vendor's own library the last signature counts. */
+  #sign(index: number, signature: string): void {
+    const open = this.#open.get(index);
+    if (open?.kind === "opaque") open.value.signature = signature;
+    else this.#ensureReasoning(index).signature = signature;
+  }
+
+  #extendOpaque(index: number, member: string, text: unknown): void {
+    const open = this.#open.get(index);
+    if (open?.kind === "opaque") open.value[member] = textOf(open.value[member]) + textOf(text);
+  }
+
+  #ensureText(index: number): BlockOfKind<"text"> {
+    const open = this.#open.get(index);
+    if (open?.kind === "text") return open;
+    this.#closeAll();
+    const started: BlockOfKind<"text"> = { kind: "text", part: this.#startPart({ type: "text" }) };
+    this.#open.set(index, started);
+    return started;
+  }
+
+  #ensureReasoning(index: number): BlockOfKind<"reasoning"> {
+    const open = this.#open.get(index);
+    if (open?.kind === "reasoning") return open;
+    this.#closeAll();
+    const part = this.#startPart({ type: "reasoning" });
+    const started: BlockOfKind<"reasoning"> = { kind: "reasoning", part, signature: "" };
+    this.#open.set(index, started);
+    return started;
+  }
+
+  #startPart(part: PartStart): number {
+    this.#ensureStart();
+    const index = this.#nextPart++;
+    this.#events.push({ type: "part-start", index, part });
+    return index;
+  }
+
+  /** A block that has all it will have. */
+  #wholeBlock(block: Block): void {
+    this.#closeAll();
+    const part = decodeAnswerBlock(block);
+    if (part.type === "reasoning") {
+      const index = this.#startPart({ type: "reasoning" });
+      this.#emitText(index, part.text);
+      this.#seal(index, part);
+      this.#events.push({ type: "part-end", index });
+    } else if (part.type === "search-result" || part.type === "opaque") {
+      this.#events.push({ type: "part-end", index: this.#startPart(part) });
+    } else {
+      // Text and calls are read as if they were streamed; no stream uses this index.
+      this.#startBlock(-1, block);
+      this.#close(-1);
+    }
+  }
+
+  #seal(index: number, { origin, signature, sealed }: ReturnType<typeof sealOf>): void {
+    if (origin === undefined) return;
+    const event: GenerationEvent = { type: "seal", index, origin };
+    if (signature !== undefined) event.signature = signature;
+    if (sealed !== undefined) event.sealed = sealed;
+    this.#events.push(event);
+  }
+
+  #close(index: number): void {
+    const open = this.#open.get(index);
+    if (open === undefined) return;
+    this.#open.delete(index);
+    const isCutOff = this.#isOver; // Only then is something closed that the backend did not complete.
+    if (open.kind === "opaque") {
+      if (isCutOff) return;
+      if (open.json !== "") open.value.input = parseOr(open.json, open.value.input);
+      const part: PartStart = { type: "opaque", protocol: "messages", value: open.value };
+      this.#events.push({ type: "part-end", index: this.#startPart(part) });
+      return;
+    }
+    if (open.kind === "tool" && !open.hasArguments && !isCutOff) this.#emitText(open.part, argumentsOf(open.input));
+    if (open.kind === "reasoning") this.#seal(open.part, sealOf(open.signature));
+    this.#events.push({ type: "part-end", index: open.part });
+  }
+
+  /** Closes all but blocks of the kind that may stay open beside a new one. */
+  #closeAll(kept?: OpenBlock["kind"]): void {
+    if (this.#open.size === 0) return;
+    for (const [index, open] of [...this.#open]) {
+      if (open.kind !== kept) this.#close(index);
+    }
+  }
+
+  #finish(): void {
+    this.#ensureStart();
+    this.#closeAll();
+    this.#isOver = true;
+    const { stop_reason: reason, stop_sequence: sequence, stop_details: details } = this.#stop;
+    const explanation = refusalText(details);
+    if (explanation !== undefined) {
+      const index = this.#startPart({ type: "refusal" });
+      this.#emitText(index, explanation);
+      this.#events.push({ type: "part-end", index });
+    }
+    this.#events.push({ type: "finish", finish: decodeFinish(reason, sequence, this.#hasToolCalls) });
+  }
+}
+
+function parseEvent(data: string): JsonObject {
+  const value = parseOr(data, undefined);
+  if (!isObject(value)) throw new DecodeError("is no JSON object");
+  return value;
+}
+
+function parseOr(text: string, otherwise: unknown): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return otherwise;
+  }
+}
+
+function indexOf({ index }: JsonObject): number {
+  return typeof index === "number" ? index : 0;
+}

@@ -1,0 +1,282 @@
+// Neutral events -> event stream of a Messages answer. Blocks follow one another without gaps: what belongs to a later
+// block waits until the one before is complete.
+
+import type { Citation } from "../../generation/content.ts";
+import type { GenerationEvent, PartStart } from "../../generation/events.ts";
+import type { Finish } from "../../generation/result.ts";
+import type { Usage } from "../../generation/usage.ts";
+import type { AnswerContext, StreamEncoder } from "../protocol.ts";
+import { failureEvent } from "./errors.ts";
+import { encodeFinish } from "./finish-reason.ts";
+import { wrapSeal } from "./foreign-seal.ts";
+import { callId, encodeCitation, encodeSearchResult, foreignSignature, messageId } from "./response-encoder.ts";
+import { FREE_FORM_MEMBER } from "./tools.ts";
+import { encodeUsage } from "./usage.ts";
+import type { Block } from "./wire.ts";
+
+type ToolStart = Extract<PartStart, { type: "tool-call" }>;
+type SealEvent = Extract<GenerationEvent, { type: "seal" }>;
+
+interface TextPartState {
+  kind: "text";
+  /** What every delta begins with; undefined until the block is open. */
+  prefix: string | undefined;
+}
+
+interface ReasoningPartState {
+  kind: "reasoning";
+  prefix: string | undefined;
+  itemId: string | undefined;
+  seal: SealEvent | undefined;
+}
+
+interface ToolPartState {
+  kind: "tool";
+  start: ToolStart;
+  part: number;
+  prefix: string | undefined;
+  /** Arguments that came while another call was open. */
+  waiting: string;
+  hasEnded: boolean;
+}
+
+type PartState = TextPartState | ReasoningPartState | ToolPartState;
+
+const DELTA_SUFFIX = "}}\n\n";
+
+export function createStreamEncoder(context: AnswerContext): StreamEncoder {
+  return new MessagesStreamEncoder(context);
+}
+
+class MessagesStreamEncoder implements StreamEncoder {
+  readonly #context: AnswerContext;
+  readonly #parts = new Map<number, PartState>();
+  /** Calls that are not written to their end; the first of them is open. */
+  #calls: ToolPartState[] = [];
+  /** Blocks written so far. */
+  #blocks = 0;
+  #hasStarted = false;
+  #hasToolCalls = false;
+  #hasRefusal = false;
+  #usage: Usage | undefined;
+  #finish: Finish = { reason: "stop" };
+
+  constructor(context: AnswerContext) {
+    this.#context = context;
+  }
+
+  push(event: GenerationEvent): string {
+    switch (event.type) {
+      case "delta":
+        return this.#delta(event.index, event.text);
+      case "start":
+        return this.#start(event.id);
+      case "part-start":
+        return this.#start("") + this.#startPart(event.index, event.part);
+      case "part-end":
+        return this.#endPart(event.index);
+      case "seal": {
+        const part = this.#parts.get(event.index);
+        if (part?.kind === "reasoning") part.seal = event;
+        return "";
+      }
+      case "citation":
+        return this.#cite(event.index, event.citation);
+      case "usage":
+        this.#usage = event.usage;
+        return "";
+      case "finish":
+        this.#finish = event.finish;
+        return "";
+      case "failure":
+        return failureEvent(event.failure);
+    }
+  }
+
+  end(): string {
+    let text = this.#start("");
+    for (const index of [...this.#parts.keys()]) text += this.#endPart(index);
+    const shape = { hasToolCalls: this.#hasToolCalls, hasRefusal: this.#hasRefusal };
+    const delta = { ...encodeFinish(this.#finish, shape), container: null };
+    text += eventText("message_delta", { type: "message_delta", delta, usage: encodeUsage(this.#usage) });
+    return `${text}event: message_stop\ndata: {"type":"message_stop"}\n\n`;
+  }
+
+  #start(id: string): string {
+    if (this.#hasStarted) return "";
+    this.#hasStarted = true;
+    const message = {
+      id: messageId(id, this.#context.nonce),
+      type: "message",
+      role: "assistant",
+      model: this.#context.model,
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      stop_details: null,
+      usage: encodeUsage(undefined),
+    };
+    return eventText("message_start", { type: "message_start", message });
+  }
+
+  #startPart(index: number, part: PartStart): string {
+    switch (part.type) {
+      case "refusal":
+        this.#hasRefusal = true;
+        this.#parts.set(index, { kind: "text", prefix: undefined });
+        return "";
+      case "text":
+        this.#parts.set(index, { kind: "text", prefix: undefined });
+        return "";
+      case "reasoning":
+        this.#parts.set(index, { kind: "reasoning", prefix: undefined, itemId: part.itemId, seal: undefined });
+        return "";
+      case "tool-call":
+        return this.#startCall(index, part);
+      case "search-result":
+        return this.#wholeBlock(encodeSearchResult(part));
+      case "opaque": {
+        const { type } = part.value;
+        return part.protocol === "messages" && typeof type === "string"
+          ? this.#wholeBlock({ ...part.value, type })
+          : "";
+      }
+      default:
+        return ""; // Pictures and sound have no place in an answer of this format.
+    }
+  }
+
+  #startCall(part: number, start: ToolStart): string {
+    const call: ToolPartState = { kind: "tool", start, part, prefix: undefined, waiting: "", hasEnded: false };
+    if (start.serverSide !== true) this.#hasToolCalls = true;
+    this.#parts.set(part, call);
+    this.#calls.push(call);
+    return this.#calls.length === 1 ? this.#openCall(call) : "";
+  }
+
+  #openCall(call: ToolPartState): string {
+    const { start, part } = call;
+    const isServerSide = start.serverSide === true;
+    const type = isServerSide ? "server_tool_use" : "tool_use";
+    const id = callId(start.id, isServerSide, part, this.#context.nonce);
+    const text = this.#openBlock({ type, id, name: start.name, input: {} });
+    call.prefix = this.#deltaPrefix("input_json_delta", "partial_json");
+    if (start.custom !== true) return text;
+    // Free-form text becomes the one member of an object, written as it arrives.
+    return `${text}${call.prefix}${JSON.stringify(`{"${FREE_FORM_MEMBER}":"`)}${DELTA_SUFFIX}`;
+  }
+
+  #delta(index: number, text: string): string {
+    const part = this.#parts.get(index);
+    if (part === undefined) return "";
+    if (part.kind === "tool") return this.#argue(part, text);
+    let opened = "";
+    if (part.prefix === undefined) opened = part.kind === "text" ? this.#openText(part) : this.#openThinking(part);
+    return `${opened}${part.prefix}${JSON.stringify(text)}${DELTA_SUFFIX}`;
+  }
+
+  #argue(call: ToolPartState, text: string): string {
+    const json = call.start.custom === true ? JSON.stringify(text).slice(1, -1) : text;
+    if (call.prefix !== undefined) return `${call.prefix}${JSON.stringify(json)}${DELTA_SUFFIX}`;
+    call.waiting += json;
+    return "";
+  }
+
+  #openText(part: TextPartState): string {
+    const text = this.#openBlock({ type: "text", text: "" });
+    part.prefix = this.#deltaPrefix("text_delta", "text");
+    return text;
+  }
+
+  #openThinking(part: ReasoningPartState): string {
+    const text = this.#openBlock({ type: "thinking", thinking: "", signature: "" });
+    part.prefix = this.#deltaPrefix("thinking_delta", "thinking");
+    return text;
+  }
+
+  #cite(index: number, citation: Citation): string {
+    const part = this.#parts.get(index);
+    const encoded = encodeCitation(citation);
+    if (part?.kind !== "text" || encoded === undefined) return "";
+    const opened = part.prefix === undefined ? this.#openText(part) : "";
+    return `${opened}${this.#deltaPrefix("citations_delta", "citation")}${JSON.stringify(encoded)}${DELTA_SUFFIX}`;
+  }
+
+  #endPart(index: number): string {
+    const part = this.#parts.get(index);
+    if (part === undefined) return "";
+    this.#parts.delete(index);
+    switch (part.kind) {
+      case "text":
+        return part.prefix === undefined ? "" : this.#closeBlock();
+      case "reasoning":
+        return this.#endReasoning(part);
+      case "tool":
+        part.hasEnded = true;
+        return this.#advanceCalls();
+    }
+  }
+
+  #endReasoning(part: ReasoningPartState): string {
+    const { seal, itemId } = part;
+    const isOwn = seal?.origin === "messages";
+    const signature =
+      isOwn && seal.signature !== undefined
+        ? seal.signature
+        : seal && foreignSignature({ ...seal, ...(itemId !== undefined && { itemId }) });
+    let text = "";
+    if (part.prefix !== undefined || signature !== undefined) {
+      if (part.prefix === undefined) text += this.#openThinking(part);
+      const signed = JSON.stringify(signature ?? wrapSeal({}));
+      text += this.#deltaPrefix("signature_delta", "signature") + signed + DELTA_SUFFIX + this.#closeBlock();
+    }
+    if (isOwn && seal.sealed !== undefined) {
+      text += this.#wholeBlock({ type: "redacted_thinking", data: seal.sealed });
+    }
+    return text;
+  }
+
+  /** Closes the calls that are complete and opens the next one with what has come for it. */
+  #advanceCalls(): string {
+    let text = "";
+    for (let call = this.#calls[0]; call !== undefined; call = this.#calls[0]) {
+      if (call.prefix === undefined) {
+        text += this.#openCall(call);
+        if (call.waiting !== "") text += `${call.prefix}${JSON.stringify(call.waiting)}${DELTA_SUFFIX}`;
+        call.waiting = "";
+      }
+      if (!call.hasEnded) return text;
+      if (call.start.custom === true) text += `${call.prefix}${JSON.stringify('"}')}${DELTA_SUFFIX}`;
+      text += this.#closeBlock();
+      this.#calls.shift();
+    }
+    return text;
+  }
+
+  #wholeBlock(block: Block): string {
+    return this.#openBlock(block) + this.#closeBlock();
+  }
+
+  #openBlock(block: Block): string {
+    return eventText("content_block_start", {
+      type: "content_block_start",
+      index: this.#blocks,
+      content_block: block,
+    });
+  }
+
+  #closeBlock(): string {
+    const index = this.#blocks++;
+    return `event: content_block_stop\ndata: {"type":"content_block_stop","index":${index}}\n\n`;
+  }
+
+  /** The constant beginning of the deltas of the open block. */
+  #deltaPrefix(type: string, member: string): string {
+    const data = `{"type":"content_block_delta","index":${this.#blocks},"delta":{"type":"${type}","${member}":`;
+    return `event: content_block_delta\ndata: ${data}`;
+  }
+}
+
+function eventText(name: string, data: object): string {
+  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+}

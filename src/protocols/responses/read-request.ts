@@ -1,0 +1,166 @@
+// Validation of a Responses request (specification, "Responses-style request"; wire/openai-responses.md, sections 2 to 4).
+// Unknown fields, items and tools pass: a backend that speaks this format is the better judge of them.
+
+import {
+  checkArray,
+  checkBoolean,
+  checkNumbers,
+  checkObject,
+  checkString,
+  describe,
+  invalidField,
+  isObject,
+  type JsonObject,
+  missingField,
+  NO_MAXIMUM,
+  type NumberRule,
+  requireModel,
+} from "../fields.ts";
+import { affinityOf, type RequestSummary } from "../request-summary.ts";
+import { checkInput } from "./check-input.ts";
+
+const NUMBERS: readonly NumberRule[] = [
+  { field: "temperature", minimum: 0, maximum: 2 },
+  { field: "top_p", minimum: 0, maximum: 1 },
+  { field: "max_output_tokens", minimum: 1, maximum: NO_MAXIMUM, integer: true },
+  { field: "max_tool_calls", minimum: 0, maximum: NO_MAXIMUM, integer: true },
+  { field: "top_logprobs", minimum: 0, maximum: 20, integer: true },
+];
+
+const STRINGS = [
+  "instructions",
+  "previous_response_id",
+  "user",
+  "safety_identifier",
+  "prompt_cache_key",
+  "service_tier",
+] as const;
+
+const BOOLEANS = ["parallel_tool_calls", "store", "background", "include_reasoning"] as const;
+
+const OBJECTS = ["reasoning", "text", "metadata", "stream_options", "prompt"] as const;
+
+/** What the specification names, and the public API's none and minimal (decisions.md, section 5). */
+const EFFORTS: readonly string[] = ["auto", "low", "medium", "high", "xhigh", "none", "minimal"];
+
+const TOOL_CHOICES: readonly string[] = ["auto", "none", "required"];
+
+export function readResponsesRequest(body: JsonObject): RequestSummary {
+  const model = requireModel(body);
+  checkInput(body.input);
+  checkNumbers(body, NUMBERS);
+  const stream = checkBoolean(body, "stream");
+  for (const field of STRINGS) checkString(body, field);
+  for (const field of BOOLEANS) checkBoolean(body, field);
+  for (const field of OBJECTS) checkObject(body, field);
+  checkInclude(body);
+  checkConversation(body);
+  checkEffort(body.reasoning);
+  checkTools(body);
+  checkToolChoice(body.tool_choice);
+  return { model, stream, choices: 1, affinity: () => affinityOf(body) ?? conversationStart(body) };
+}
+
+function checkInclude(body: JsonObject): void {
+  checkArray(body, "include");
+  if (!Array.isArray(body.include)) return;
+  const index = body.include.findIndex((entry) => typeof entry !== "string");
+  if (index >= 0) throw invalidField(`include[${index}]`, `expected a string, got ${describe(body.include[index])}.`);
+}
+
+/** conversation is an id or {id}, and excludes previous_response_id. */
+function checkConversation({ conversation, previous_response_id: previous }: JsonObject): void {
+  if (conversation === undefined || conversation === null) return;
+  if (typeof conversation !== "string" && !isObject(conversation)) {
+    throw invalidField("conversation", `expected an id or an object with an id, got ${describe(conversation)}.`);
+  }
+  if (typeof previous === "string") {
+    throw invalidField("previous_response_id", "cannot be used together with conversation.");
+  }
+}
+
+function checkEffort(reasoning: unknown): void {
+  if (!isObject(reasoning)) return;
+  const { effort } = reasoning;
+  if (effort === undefined || effort === null) return;
+  if (typeof effort !== "string" || !EFFORTS.includes(effort)) {
+    const given = typeof effort === "string" ? JSON.stringify(effort) : describe(effort);
+    throw invalidField("reasoning.effort", `expected one of ${EFFORTS.join(", ")}, got ${given}.`);
+  }
+}
+
+function checkTools(body: JsonObject): void {
+  checkArray(body, "tools");
+  if (!Array.isArray(body.tools)) return;
+  for (let index = 0; index < body.tools.length; index++) checkTool(body.tools[index], `tools[${index}]`);
+}
+
+/** Also for the tools that an additional_tools item brings. */
+export function checkTool(tool: unknown, path: string): void {
+  if (!isObject(tool)) throw invalidField(path, `expected an object, got ${describe(tool)}.`);
+  if (tool.type === undefined) throw missingField(`${path}.type`, 'such as "function" or "web_search".');
+  if (typeof tool.type !== "string")
+    throw invalidField(`${path}.type`, `expected a string, got ${describe(tool.type)}.`);
+  if (tool.type !== "function" && tool.type !== "custom") return;
+  if (isObject(tool.function)) {
+    throw invalidField(
+      `${path}.function`,
+      "the nested form of chat completions is not accepted here; put name, description and parameters beside type.",
+    );
+  }
+  if (typeof tool.name !== "string" || tool.name === "") {
+    throw missingField(`${path}.name`, "the name under which the model calls the tool.");
+  }
+  for (const [field, check] of TOOL_CHECKS) {
+    const problem = check(tool[field]);
+    if (problem !== undefined)
+      throw invalidField(`${path}.${field}`, `expected ${problem}, got ${describe(tool[field])}.`);
+  }
+}
+
+/** Field of a tool -> what it should have been, undefined when it is fine. */
+const TOOL_CHECKS: readonly [field: string, check: (value: unknown) => string | undefined][] = [
+  ["description", (value) => (isLeftOutOr(value, "string") ? undefined : "a string")],
+  ["parameters", (value) => (isLeftOutOr(value, "undefined") || isObject(value) ? undefined : "an object")],
+  ["strict", (value) => (isLeftOutOr(value, "boolean") ? undefined : "true or false")],
+];
+
+function isLeftOutOr(value: unknown, type: string): boolean {
+  return value === undefined || value === null || typeof value === type;
+}
+
+function checkToolChoice(choice: unknown): void {
+  if (choice === undefined || choice === null) return;
+  if (typeof choice === "string") {
+    if (TOOL_CHOICES.includes(choice)) return;
+    throw invalidField(
+      "tool_choice",
+      `expected ${TOOL_CHOICES.join(", ")} or an object, got ${JSON.stringify(choice)}.`,
+    );
+  }
+  if (!isObject(choice)) throw invalidField("tool_choice", `expected a string or an object, got ${describe(choice)}.`);
+  if (typeof choice.type !== "string") throw missingField("tool_choice.type", 'such as "function".');
+  if ((choice.type === "function" || choice.type === "custom") && typeof choice.name !== "string") {
+    throw missingField("tool_choice.name", "the name of the tool, beside type.");
+  }
+}
+
+/** How much of an item tells it from others. */
+const MAX_ITEM_LENGTH = 4096;
+
+/**
+ * What stays the same in every turn, and what engines cache: the instructions and the items up to the user's first.
+ * A reference to an earlier answer tells the conversation better, where the answers are kept by the backend.
+ */
+function conversationStart(body: JsonObject): string | undefined {
+  const { conversation, input, instructions, previous_response_id: previous } = body;
+  if (typeof previous === "string") return previous;
+  if (isObject(conversation) || typeof conversation === "string") return JSON.stringify(conversation);
+  const start = typeof instructions === "string" ? [instructions.slice(0, MAX_ITEM_LENGTH)] : [];
+  if (typeof input === "string") return [...start, input.slice(0, MAX_ITEM_LENGTH)].join("\n");
+  const items = input as JsonObject[];
+  const first = items.findIndex((item) => item.role === "user");
+  if (first < 0) return undefined;
+  const shown = items.slice(0, first + 1).map((item) => JSON.stringify(item).slice(0, MAX_ITEM_LENGTH));
+  return [...start, ...shown].join("\n");
+}

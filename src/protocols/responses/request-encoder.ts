@@ -1,0 +1,135 @@
+// The neutral request -> a Responses request for a backend. Nothing is kept there (store: false): every request carries
+// its whole conversation, and sealed thoughts come back with it.
+
+import { DropList } from "../../generation/dropped.ts";
+import type { GenerationRequest, ReasoningWish, ResponseFormat } from "../../generation/request.ts";
+import { invalidField, type JsonObject } from "../fields.ts";
+import type { BackendTarget, EncodedRequest } from "../protocol.ts";
+import { encodeMessages } from "./history-items.ts";
+import { SEALED_REASONING } from "./request-decoder.ts";
+import { encodeToolChoice, encodeTools } from "./tools.ts";
+
+export function encodeRequest(request: GenerationRequest, target: BackendTarget): EncodedRequest {
+  const dropped = new DropList();
+  if ((request.sampling.choices ?? 1) > 1) throw invalidField("n", "the backend of this model gives one choice only.");
+  listUnsupported(request, dropped);
+  const isOwn = request.origin.protocol === "responses";
+  const body: JsonObject = {
+    ...(isOwn && request.extensions),
+    model: target.model,
+    ...encodeInput(request, dropped),
+    ...encodeToolFields(request, dropped),
+    ...encodeLimits(request, target),
+    ...encodeReasoning(request.reasoning),
+    ...includes(request, isOwn),
+    ...encodeText(request),
+    ...(request.user !== undefined && { user: request.user }),
+    ...(request.metadata !== undefined && { metadata: request.metadata }),
+    ...(request.promptCacheKey !== undefined && { prompt_cache_key: request.promptCacheKey }),
+    store: false,
+    stream: request.stream,
+  };
+  return { body, dropped: dropped.entries };
+}
+
+/** Sampling members that this format has no word for, in the client's spelling where all formats agree on one. */
+const UNSUPPORTED_SAMPLING = [
+  ["topK", "top_k"],
+  ["frequencyPenalty", "frequency_penalty"],
+  ["presencePenalty", "presence_penalty"],
+  ["seed", "seed"],
+  ["stop", "stop"],
+  ["logprobs", "logprobs"],
+  ["logitBias", "logit_bias"],
+] as const;
+
+function listUnsupported({ sampling, reasoning, origin, extensions }: GenerationRequest, dropped: DropList): void {
+  for (const [field, feature] of UNSUPPORTED_SAMPLING) {
+    const value = sampling[field];
+    if (value !== undefined && value !== false) dropped.add(feature);
+  }
+  if (reasoning.budgetTokens !== undefined) dropped.add("thinking budget", "only efforts can be asked for");
+  if (origin.protocol !== "responses") for (const name of Object.keys(extensions)) dropped.add(name);
+}
+
+function encodeInput(request: GenerationRequest, dropped: DropList): JsonObject {
+  const { system, messages } = request;
+  // An input without items is refused.
+  if (messages.length === 0) return { input: encodeMessages([{ role: "system", parts: system }], dropped) };
+  if (system.some((part) => part.cache !== undefined)) dropped.add("cache_control");
+  const input = encodeMessages(messages, dropped);
+  return system.length === 0 ? { input } : { instructions: system.map((part) => part.text).join("\n\n"), input };
+}
+
+function encodeToolFields(request: GenerationRequest, dropped: DropList): JsonObject {
+  const { tools, toolChoice, parallelToolCalls } = request;
+  // Without tools a choice among them is refused by the public service.
+  if (tools.length === 0) return {};
+  return {
+    tools: encodeTools(tools, request.origin.protocol === "responses", dropped),
+    ...(toolChoice !== undefined && { tool_choice: encodeToolChoice(toolChoice, tools) }),
+    ...(parallelToolCalls !== undefined && { parallel_tool_calls: parallelToolCalls }),
+  };
+}
+
+/** The public service refuses a lower limit, which clients send to test a key. */
+const LEAST_OUTPUT_TOKENS = 16;
+
+function encodeLimits({ maxOutputTokens, sampling }: GenerationRequest, target: BackendTarget): JsonObject {
+  const { temperature, topP } = sampling;
+  const least = target.kind === "openai" || target.kind === "azure" ? LEAST_OUTPUT_TOKENS : 1;
+  const limit =
+    maxOutputTokens === undefined
+      ? undefined
+      : Math.max(least, Math.min(maxOutputTokens, target.maxOutputTokens ?? maxOutputTokens));
+  return {
+    ...(limit !== undefined && { max_output_tokens: limit }),
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { top_p: topP }),
+  };
+}
+
+function encodeReasoning({ effort, enabled, visible }: ReasoningWish): JsonObject {
+  const wanted = effort ?? (enabled === false ? "none" : undefined);
+  const reasoning = {
+    ...(wanted !== undefined && { effort: wanted }),
+    ...(visible === true && wanted !== "none" && { summary: "auto" }),
+  };
+  return Object.keys(reasoning).length === 0 ? {} : { reasoning };
+}
+
+/** Models that cannot think refuse to be asked for sealed thoughts. */
+function includes({ reasoning, extensions }: GenerationRequest, isOwn: boolean): JsonObject {
+  const { effort, enabled, budgetTokens, sealed } = reasoning;
+  const isWanted = effort === undefined ? enabled === true || budgetTokens !== undefined : effort !== "none";
+  const own = isOwn && Array.isArray(extensions.include) ? extensions.include : [];
+  const include = [...own, ...(isWanted || sealed === true ? [SEALED_REASONING] : [])];
+  return include.length === 0 ? {} : { include };
+}
+
+function encodeText({ responseFormat, verbosity }: GenerationRequest): JsonObject {
+  const text = {
+    ...(responseFormat !== undefined && { format: encodeFormat(responseFormat) }),
+    ...(verbosity !== undefined && { verbosity }),
+  };
+  return Object.keys(text).length === 0 ? {} : { text };
+}
+
+function encodeFormat(format: ResponseFormat): JsonObject {
+  switch (format.type) {
+    case "text":
+      return { type: "text" };
+    case "json":
+      return { type: "json_object" };
+    case "json-schema": {
+      const { name, description, schema, strict } = format;
+      return {
+        type: "json_schema",
+        name,
+        ...(description !== undefined && { description }),
+        schema,
+        strict: strict ?? false,
+      };
+    }
+  }
+}

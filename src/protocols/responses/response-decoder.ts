@@ -1,0 +1,32 @@
+// The body of a backend's Responses answer -> a whole answer.
+
+import type { GenerationResult } from "../../generation/result.ts";
+import type { JsonObject } from "../fields.ts";
+import { DecodeError } from "../protocol.ts";
+import { decodeError } from "./errors.ts";
+import { decodeFinish } from "./finish.ts";
+import { decodeItem } from "./output-decoder.ts";
+import { decodeUsage } from "./usage.ts";
+import { countOf, isGiven, objectsOf, textOf } from "./wire.ts";
+
+const UNFINISHED: readonly unknown[] = ["queued", "in_progress", "cancelled"];
+
+export function decodeResponse(body: JsonObject): GenerationResult {
+  if (isGiven(body.error) || body.status === "failed") throw new DecodeError(decodeError(200, body).message);
+  if (UNFINISHED.includes(body.status)) throw new DecodeError(`is not finished: ${textOf(body.status)}`);
+  if (!Array.isArray(body.output)) throw new DecodeError("has no output");
+  const parts = objectsOf(body.output).flatMap(decodeItem);
+  const calls = parts.filter((part) => part.type === "tool-call");
+  const usage = decodeUsage(body.usage, calls.filter((call) => call.serverSide === true).length);
+  return {
+    id: textOf(body.id),
+    model: textOf(body.model),
+    createdAt: countOf(body.created_at) ?? 0,
+    parts,
+    finish: decodeFinish(
+      body,
+      calls.some((call) => call.serverSide !== true),
+    ),
+    ...(usage !== undefined && { usage }),
+  };
+}

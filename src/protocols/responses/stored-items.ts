@@ -1,0 +1,46 @@
+// What the gateway keeps of an answer, and how a later request takes it up (previous_response_id, item_reference).
+// Pure: where items are kept, for how long and for whom is settled elsewhere.
+
+import type { GenerationResult } from "../../generation/result.ts";
+import { invalidField, isObject, type JsonObject } from "../fields.ts";
+import type { AnswerContext } from "../protocol.ts";
+import { encodeOutput } from "./output-items.ts";
+import { isItemReference, textOf } from "./wire.ts";
+
+/**
+ * The whole conversation as items: the input of the request, with what withPreviousItems() put before it, and the output.
+ * The output keeps the thoughts with their proofs even where the client did not ask for them; its ids are the client's.
+ * Instructions are not part of it: they hold for one request only.
+ */
+export function storedItems(result: GenerationResult, context: AnswerContext): JsonObject[] {
+  return [...inputItems(context.request.origin.body.input), ...encodeOutput(result, context, { keepsAll: true })];
+}
+
+/** The request with earlier items before its own input. */
+export function withPreviousItems(body: JsonObject, items: readonly JsonObject[]): JsonObject {
+  return { ...body, input: [...items, ...inputItems(body.input)] };
+}
+
+/** The ids of the items that a request only refers to. */
+export function referencedItemIds(body: JsonObject): string[] {
+  return inputItems(body.input)
+    .filter(isItemReference)
+    .map(({ id }) => textOf(id));
+}
+
+/** The request with items in the place of references to them. Throws a 400 for one that is not kept. */
+export function withReferencedItems(body: JsonObject, items: ReadonlyMap<string, JsonObject>): JsonObject {
+  if (!Array.isArray(body.input)) return body;
+  const input = body.input.map((item: unknown, index) => {
+    if (!isObject(item) || !isItemReference(item)) return item;
+    const found = items.get(textOf(item.id));
+    if (found !== undefined) return found;
+    throw invalidField(`input[${index}].id`, `no item ${JSON.stringify(item.id)} is kept here; send the item itself.`);
+  });
+  return { ...body, input };
+}
+
+function inputItems(input: unknown): JsonObject[] {
+  if (typeof input === "string") return [{ type: "message", role: "user", content: input }];
+  return Array.isArray(input) ? input.filter(isObject) : [];
+}

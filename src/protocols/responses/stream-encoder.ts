@@ -1,0 +1,252 @@
+// The events of an answer -> the event stream of a Responses answer (wire/openai-responses.md, sections 7 and 8).
+
+import type { ReasoningPart, SearchResultPart } from "../../generation/content.ts";
+import type { GenerationEvent, PartStart } from "../../generation/events.ts";
+import type { Failure, Finish } from "../../generation/result.ts";
+import type { Usage } from "../../generation/usage.ts";
+import type { JsonObject } from "../fields.ts";
+import type { AnswerContext, StreamEncoder } from "../protocol.ts";
+import { failureCode } from "./errors.ts";
+import { encodeFinish } from "./finish.ts";
+import { imageItem, type OutputRules, opaqueItem, outputRules, reasoningId, thoughtsToken } from "./output-items.ts";
+import { createFrame, type ResponseFrame, type ResponseState, responseObject } from "./response-object.ts";
+import { EventSequence, itemId } from "./sequence.ts";
+import { CallWriter, MessageWriter, type OpenItem, OutputList, ReasoningWriter, SearchWriter } from "./stream-items.ts";
+
+/** The part that is open besides tool calls. Its item is added with its first character, so that none stays empty. */
+type Current =
+  | { type: "text" | "refusal"; index: number; isShown: boolean }
+  | { type: "reasoning"; index: number; part: ReasoningPart; writer: ReasoningWriter | undefined };
+
+export class ResponsesStreamEncoder implements StreamEncoder {
+  readonly #context: AnswerContext;
+  readonly #rules: OutputRules;
+  readonly #sequence = new EventSequence();
+  readonly #list = new OutputList(this.#sequence);
+  #frame: ResponseFrame | undefined;
+  /** Items that are not closed yet, in the order of the output. */
+  #open: OpenItem[] = [];
+  #current: Current | undefined;
+  /** The message that further text joins. */
+  #message: MessageWriter | undefined;
+  readonly #calls = new Map<number, CallWriter | SearchWriter>();
+  readonly #searches = new Map<string, SearchWriter>();
+  #usage: Usage | undefined;
+  #finish: Finish | undefined;
+
+  constructor(context: AnswerContext) {
+    this.#context = context;
+    this.#rules = outputRules(context);
+  }
+
+  push(event: GenerationEvent): string {
+    switch (event.type) {
+      case "delta":
+        return this.#delta(event.index, event.text);
+      case "start":
+        return this.#begin(event.id, event.createdAt);
+      case "part-start":
+        return this.#begin("", 0) + this.#startPart(event.index, event.part);
+      case "part-end":
+        return this.#endPart(event.index);
+      case "seal":
+        return this.#seal(event);
+      case "citation":
+        if (this.#current?.index === event.index && this.#current.type === "text" && this.#current.isShown) {
+          this.#message?.cite(event.citation);
+        }
+        return "";
+      case "usage":
+        this.#usage = event.usage;
+        return "";
+      case "finish":
+        this.#finish = event.finish;
+        return this.#begin("", 0) + this.#closeAll(event.finish);
+      case "failure":
+        return this.#begin("", 0) + this.#fail(event.failure);
+    }
+  }
+
+  end(): string {
+    if (this.#finish === undefined) return "";
+    const ending = encodeFinish(this.#finish);
+    return this.#snapshot(`response.${ending.status}`, {
+      ...ending,
+      error: null,
+      output: this.#list.items,
+      usage: { counts: this.#usage },
+    });
+  }
+
+  #begin(id: string, createdAt: number): string {
+    if (this.#frame !== undefined) return "";
+    this.#frame = createFrame({ id, createdAt }, this.#context);
+    const state = {
+      status: "in_progress",
+      error: null,
+      incomplete_details: null,
+      output: [],
+      usage: undefined,
+    } as const;
+    return this.#snapshot("response.created", state) + this.#snapshot("response.in_progress", state);
+  }
+
+  #snapshot(type: string, state: ResponseState): string {
+    if (this.#frame === undefined) return "";
+    return this.#sequence.event(type, { response: responseObject(this.#frame, state) });
+  }
+
+  #startPart(index: number, part: PartStart): string {
+    switch (part.type) {
+      case "text":
+      case "refusal":
+        this.#current = { type: part.type, index, isShown: false };
+        return "";
+      case "reasoning":
+        this.#current = { type: "reasoning", index, part: { ...part, text: "" }, writer: undefined };
+        return "";
+      case "tool-call": {
+        if (part.serverSide !== true) {
+          const call = this.#add((list) => new CallWriter(list, part, index, this.#rules));
+          this.#calls.set(index, call.item);
+          return call.events + call.item.open();
+        }
+        const search = this.#add((list) => new SearchWriter(list, index, this.#rules));
+        this.#calls.set(index, search.item);
+        this.#searches.set(part.id, search.item);
+        return search.events + search.item.open();
+      }
+      case "search-result":
+        return this.#endSearch(part);
+      case "image":
+        return this.#addWhole(imageItem(itemId("ig", this.#context, index), part), {
+          status: "in_progress",
+          result: null,
+        });
+      case "opaque":
+        return this.#addWhole(opaqueItem(part, index, this.#rules), {});
+      case "audio":
+        return ""; // No request of this format can ask for it.
+    }
+  }
+
+  #delta(index: number, text: string): string {
+    const current = this.#current;
+    if (current === undefined || current.index !== index) return this.#calls.get(index)?.delta(text) ?? "";
+    if (current.type === "reasoning") {
+      current.part.text += text;
+      return this.#rules.showsThoughts ? this.#showThoughts(current, text) : "";
+    }
+    if (current.isShown && this.#message !== undefined) return this.#message.delta(text);
+    current.isShown = true;
+    const [message, opened] = this.#openMessage(index);
+    return opened + message.openContent(current.type) + message.delta(text);
+  }
+
+  #openMessage(part: number): [MessageWriter, string] {
+    if (this.#message !== undefined) return [this.#message, ""];
+    const { item, events } = this.#add((list) => new MessageWriter(list, itemId("msg", this.#context, part)));
+    this.#message = item;
+    return [item, events + item.open()];
+  }
+
+  #showThoughts(current: Extract<Current, { type: "reasoning" }>, text: string): string {
+    if (current.writer !== undefined) return current.writer.delta(text);
+    const [writer, opened] = this.#openReasoning(current);
+    return opened + writer.delta(text);
+  }
+
+  #openReasoning(current: Extract<Current, { type: "reasoning" }>): [ReasoningWriter, string] {
+    const id = reasoningId(current.part.itemId, current.index, this.#rules);
+    const { item, events } = this.#add((list) => new ReasoningWriter(list, id));
+    current.writer = item;
+    return [item, events + item.open()];
+  }
+
+  #seal({ index, origin, signature, sealed }: Extract<GenerationEvent, { type: "seal" }>): string {
+    const current = this.#current;
+    if (current?.type !== "reasoning" || current.index !== index) return "";
+    current.part.origin = origin;
+    if (signature !== undefined) current.part.signature = signature;
+    if (sealed !== undefined) current.part.sealed = sealed;
+    return "";
+  }
+
+  #endPart(index: number): string {
+    if (this.#current?.index === index) return this.#endCurrent();
+    const call = this.#calls.get(index);
+    // A search ends with its results.
+    return call instanceof CallWriter ? call.end() : "";
+  }
+
+  #endCurrent(): string {
+    const current = this.#current;
+    this.#current = undefined;
+    if (current === undefined) return "";
+    if (current.type !== "reasoning") return current.isShown ? (this.#message?.end() ?? "") : "";
+    const token = thoughtsToken(current.part, this.#rules);
+    let events = "";
+    if (current.writer === undefined && token !== undefined) events = this.#openReasoning(current)[1];
+    if (current.writer === undefined) return "";
+    current.writer.token = token;
+    return events + current.writer.end();
+  }
+
+  #endSearch(result: SearchResultPart): string {
+    const search = this.#searches.get(result.callId);
+    if (search === undefined || !search.isOpen) return "";
+    const events = search.resolve(result);
+    this.#open = this.#open.filter((item) => item !== search);
+    return events + search.close();
+  }
+
+  /** Makes room for a further item: those that ended are closed before it. */
+  #add<Item extends OpenItem>(create: (list: OutputList) => Item): { item: Item; events: string } {
+    const events = this.#closeEnded();
+    const item = create(this.#list);
+    this.#open.push(item);
+    return { item, events };
+  }
+
+  #addWhole(item: JsonObject | undefined, unfinished: JsonObject): string {
+    if (item === undefined) return "";
+    const events = this.#closeEnded();
+    const index = this.#list.nextIndex;
+    return events + this.#list.add({ ...item, ...unfinished }) + this.#list.done(index, item);
+  }
+
+  #closeEnded(): string {
+    let events = "";
+    const stillOpen: OpenItem[] = [];
+    for (const item of this.#open) {
+      if (item.isOpen) stillOpen.push(item);
+      else events += item.close("completed");
+    }
+    this.#open = stillOpen;
+    this.#message = undefined;
+    return events;
+  }
+
+  #closeAll(finish: Finish): string {
+    const { status } = encodeFinish(finish);
+    let events = this.#endCurrent();
+    const last = this.#list.nextIndex - 1;
+    for (const item of this.#open) events += item.end() + item.close(item.index === last ? status : "completed");
+    this.#open = [];
+    this.#message = undefined;
+    return events;
+  }
+
+  /**
+   * Both, as the public service does: the openai SDK's helper throws on `error` only (a failed response is returned as
+   * any other), the AI SDK reports the first of the two, and Codex reads `response.failed` only.
+   */
+  #fail(failure: Failure): string {
+    const error = { code: failureCode(failure), message: failure.message };
+    const state = { status: "failed", incomplete_details: null, output: this.#list.items } as const;
+    return (
+      this.#sequence.event("error", { ...error, param: null }) +
+      this.#snapshot("response.failed", { ...state, error, usage: this.#usage && { counts: this.#usage } })
+    );
+  }
+}

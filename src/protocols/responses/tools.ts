@@ -1,0 +1,162 @@
+// Tools and the choice among them: flat here, where chat completions nest them.
+
+import type { DropList } from "../../generation/dropped.ts";
+import type { FunctionTool, Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
+import { invalidField, type JsonObject, missingField } from "../fields.ts";
+import { isGiven, objectOf, objectsOf, optionalText, textOf } from "./wire.ts";
+
+const WEB_SEARCH = "web_search";
+
+/** For tools that read-request.ts has checked. */
+export function decodeTool(tool: JsonObject): Tool {
+  const type = textOf(tool.type);
+  if (type === "function") return decodeFunction(tool);
+  if (type === "custom") {
+    const description = optionalText(tool.description);
+    return {
+      kind: "custom",
+      name: textOf(tool.name),
+      ...(description !== undefined && { description }),
+      ...(isGiven(tool.format) && { format: objectOf(tool.format) }),
+    };
+  }
+  if (isWebSearch(type)) return decodeWebSearch(tool);
+  return { kind: "hosted", name: type, origin: { protocol: "responses", value: tool } };
+}
+
+function decodeFunction(tool: JsonObject): FunctionTool {
+  const description = optionalText(tool.description);
+  return {
+    kind: "function",
+    name: textOf(tool.name),
+    ...(description !== undefined && { description }),
+    ...(isGiven(tool.parameters) && { parameters: objectOf(tool.parameters) }),
+    ...(typeof tool.strict === "boolean" && { strict: tool.strict }),
+  };
+}
+
+/** web_search and web_search_preview, dated or not. */
+function isWebSearch(type: string): boolean {
+  return type.startsWith(WEB_SEARCH);
+}
+
+const LOCATION_FIELDS = ["city", "region", "country", "timezone"] as const;
+
+function decodeWebSearch(tool: JsonObject): WebSearchTool {
+  const filters = objectOf(tool.filters);
+  const allowed = domains(filters.allowed_domains);
+  const blocked = domains(filters.blocked_domains);
+  const given = objectOf(tool.user_location);
+  const location = LOCATION_FIELDS.filter((field) => typeof given[field] === "string");
+  return {
+    kind: "web-search",
+    name: WEB_SEARCH,
+    ...(allowed !== undefined && { allowedDomains: allowed }),
+    ...(blocked !== undefined && { blockedDomains: blocked }),
+    ...(location.length > 0 && { userLocation: Object.fromEntries(location.map((field) => [field, given[field]])) }),
+    origin: { protocol: "responses", value: tool },
+  };
+}
+
+function domains(value: unknown): string[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const names = value.filter((entry): entry is string => typeof entry === "string");
+  return names.length === 0 ? undefined : names;
+}
+
+export function decodeToolChoice(choice: unknown): ToolChoice | undefined {
+  if (choice === "auto" || choice === "none" || choice === "required") return { type: choice };
+  if (!isGiven(choice)) return undefined;
+  const given = objectOf(choice);
+  if (given.type !== "allowed_tools") return { type: "tool", name: choiceName(given) };
+  const tools = objectsOf(given.tools);
+  if (tools.length === 0) throw missingField("tool_choice.tools", "the tools that may be called.");
+  if (given.mode !== "auto" && given.mode !== "required") {
+    throw invalidField("tool_choice.mode", 'expected "auto" or "required".');
+  }
+  return { type: "allowed", mode: given.mode, names: tools.map(choiceName) };
+}
+
+/** Tools without a name of their own are chosen by their type. */
+function choiceName(tool: JsonObject): string {
+  const type = textOf(tool.type);
+  return optionalText(tool.name) ?? (isWebSearch(type) ? WEB_SEARCH : type);
+}
+
+/** `isOwn`: the client speaks this format too, so that what it left out means the same to the backend. */
+export function encodeTools(tools: readonly Tool[], isOwn: boolean, dropped: DropList): JsonObject[] {
+  return tools.map((tool) => encodeTool(tool, isOwn, dropped));
+}
+
+function encodeTool(tool: Tool, isOwn: boolean, dropped: DropList): JsonObject {
+  switch (tool.kind) {
+    case "function":
+      if (tool.cache !== undefined) dropped.add("cache_control on tools");
+      return encodeFunction(tool, isOwn);
+    case "custom":
+      return {
+        type: "custom",
+        name: tool.name,
+        ...(tool.description !== undefined && { description: tool.description }),
+        ...(tool.format !== undefined && { format: tool.format }),
+      };
+    case "web-search":
+      return tool.origin.protocol === "responses" ? tool.origin.value : encodeWebSearch(tool, dropped);
+    case "hosted":
+      if (tool.origin.protocol === "responses") return tool.origin.value;
+      throw invalidField("tools", `the backend of this model has no tool of the type ${JSON.stringify(tool.name)}.`);
+  }
+}
+
+/** Left out, strict would mean "where the schema permits it"; the other formats mean false. */
+function encodeFunction(tool: FunctionTool, isOwn: boolean): JsonObject {
+  return {
+    type: "function",
+    name: tool.name,
+    ...(tool.description !== undefined && { description: tool.description }),
+    parameters: tool.parameters ?? { type: "object", properties: {} },
+    ...(isOwn && tool.strict === undefined ? {} : { strict: tool.strict ?? false }),
+  };
+}
+
+function encodeWebSearch(tool: WebSearchTool, dropped: DropList): JsonObject {
+  const { allowedDomains, blockedDomains, userLocation } = tool;
+  if (tool.maxUses !== undefined) dropped.add("max_uses of web search");
+  // A search that must leave out certain sites may not be widened.
+  if (blockedDomains !== undefined && blockedDomains.length > 0) {
+    throw invalidField(
+      "tools",
+      "the web search of this model's backend cannot block domains; name allowed ones instead.",
+    );
+  }
+  return {
+    type: WEB_SEARCH,
+    ...(allowedDomains !== undefined && { filters: { allowed_domains: allowedDomains } }),
+    ...(userLocation !== undefined && { user_location: { type: "approximate", ...userLocation } }),
+  };
+}
+
+export function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]): unknown {
+  switch (choice.type) {
+    case "tool":
+      return namedTool(choice.name, tools);
+    case "allowed":
+      return { type: "allowed_tools", mode: choice.mode, tools: choice.names.map((name) => namedTool(name, tools)) };
+    default:
+      return choice.type;
+  }
+}
+
+function namedTool(name: string, tools: readonly Tool[]): JsonObject {
+  const tool = tools.find((candidate) => candidate.name === name);
+  if (tool?.kind === "custom") return { type: "custom", name };
+  if (tool?.kind === "hosted") return hostedChoice(tool.origin.value);
+  if (tool?.kind === "web-search") {
+    return { type: tool.origin.protocol === "responses" ? tool.origin.value.type : WEB_SEARCH };
+  }
+  return { type: "function", name };
+}
+
+function hostedChoice({ type, server_label: server }: JsonObject): JsonObject {
+  return { type, ...(server !== undefined && { server_label: server }) };
+}

@@ -1,0 +1,42 @@
+// Token counts: this format's totals include their parts, as the neutral ones do.
+
+import type { Usage } from "../../generation/usage.ts";
+import { isObject, type JsonObject } from "../fields.ts";
+import { countOf, objectOf } from "./wire.ts";
+
+/** Strictly typed clients need every count, so what was not counted is 0. */
+export function encodeUsage(usage: Usage | undefined): JsonObject {
+  const input = usage?.input.total ?? 0;
+  const output = usage?.output.total ?? 0;
+  return {
+    input_tokens: input,
+    input_tokens_details: {
+      cached_tokens: usage?.input.cacheRead ?? 0,
+      cache_write_tokens: usage?.input.cacheWrite ?? 0,
+    },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: usage?.output.reasoning ?? 0 },
+    total_tokens: input + output,
+  };
+}
+
+/** Undefined when the backend did not count. */
+export function decodeUsage(usage: unknown, webSearches: number): Usage | undefined {
+  if (!isObject(usage)) return undefined;
+  const input = countOf(usage.input_tokens);
+  const output = countOf(usage.output_tokens);
+  if (input === undefined && output === undefined) return undefined;
+  const details = objectOf(usage.input_tokens_details);
+  const cacheRead = countOf(details.cached_tokens);
+  const cacheWrite = countOf(details.cache_write_tokens);
+  const reasoning = countOf(objectOf(usage.output_tokens_details).reasoning_tokens);
+  return {
+    input: {
+      total: input ?? 0,
+      ...(cacheRead !== undefined && { cacheRead }),
+      ...(cacheWrite !== undefined && { cacheWrite }),
+    },
+    output: { total: output ?? 0, ...(reasoning !== undefined && { reasoning }) },
+    ...(webSearches > 0 && { webSearches }),
+  };
+}

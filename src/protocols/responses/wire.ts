@@ -1,0 +1,79 @@
+// Reading values of the wire without trust: what is missing or of another type counts as left out.
+
+import { isObject, type JsonObject } from "../fields.ts";
+
+/** Media types that a file input may have (specification, "Responses-style request"). */
+export const FILE_MEDIA_TYPES: readonly string[] = [
+  "application/pdf",
+  "image/jpeg",
+  "image/png",
+  "image/gif",
+  "image/webp",
+  "text/plain",
+];
+
+export const CONVERSATION_ROLES: readonly unknown[] = ["user", "assistant", "system", "developer"];
+
+export function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+export function optionalText(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+export function numberOf(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
+}
+
+/** A token count: a whole number that is not negative. */
+export function countOf(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : undefined;
+}
+
+export function objectOf(value: unknown): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+export function objectsOf(value: unknown): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+export function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+/** The url of an image part, in this format's form (a string) or in chat's ({url}). */
+export function imageUrlOf(part: JsonObject): string | undefined {
+  const { image_url: image } = part;
+  return optionalText(isObject(image) ? image.url : image);
+}
+
+export interface DataUrl {
+  mediaType: string;
+  /** base64 */
+  data: string;
+}
+
+/** Longest media type with parameters that is looked for; the data behind it may be many megabytes. */
+const LONGEST_HEAD = 256;
+
+/** Undefined for what is no base64 data URL. */
+export function parseDataUrl(url: string): DataUrl | undefined {
+  if (!/^data:/i.test(url)) return undefined;
+  const head = url.slice(0, LONGEST_HEAD);
+  const comma = head.indexOf(",");
+  if (comma < 0) return undefined;
+  const [mediaType = "", ...parameters] = head.slice("data:".length, comma).split(";");
+  if (parameters.at(-1)?.trim().toLowerCase() !== "base64") return undefined;
+  return { mediaType: mediaType.trim().toLowerCase(), data: url.slice(comma + 1) };
+}
+
+export function toDataUrl(mediaType: string, data: string): string {
+  return `data:${mediaType};base64,${data}`;
+}
+
+/** An item that only names another; its type may be left out. */
+export function isItemReference({ type, role, id }: JsonObject): boolean {
+  return type === "item_reference" || (!isGiven(type) && role === undefined && typeof id === "string");
+}
