@@ -46,7 +46,6 @@ function bed(answer: Answer, backend: Partial<BackendInput> = {}, more: Partial<
   const answers: Bed["answers"] = [];
   const target = toBackend(settings.backends[0]!);
   const catalog = createModelCatalog({
-    names: ["b"],
     backend: () => target,
     settings,
     transport: createTransport(async () => new Response("{}")),
@@ -54,6 +53,7 @@ function bed(answer: Answer, backend: Partial<BackendInput> = {}, more: Partial<
     log,
     onAnswer: (_, models) => void answers.push(models?.length),
   });
+  catalog.add("b");
   cleanups.push(() => catalog.stop());
   return { catalog, asked, warnings, clock: time, answers };
 }
@@ -225,6 +225,25 @@ describe("age", () => {
     clock.nowMs += 100_000;
     expect(catalog.freshness("b")).toBe("fresh");
   });
+});
+
+test("remove ends a question under way, forgets the list, and a new backend of the name begins anew", async () => {
+  let isSilent = false;
+  const { catalog, asked, answers } = bed(() => (isSilent ? new Promise<Response>(() => {}) : models("x")));
+  await catalog.renew("b");
+  isSilent = true;
+  const renewing = catalog.renew("b");
+  await waitFor("it is asked again", () => asked.length === 2);
+  catalog.remove("b");
+  catalog.add("b");
+  await renewing;
+  expect([idsOf(catalog), answers, catalog.isCold("b")]).toEqual([[], [1], true]);
+  isSilent = false;
+  await catalog.renew("b");
+  expect([idsOf(catalog), answers]).toEqual([["x"], [1, 1]]);
+  catalog.remove("b");
+  await catalog.renew("b");
+  expect([idsOf(catalog), asked.length]).toEqual([[], 3]);
 });
 
 test("stop ends a question under way", async () => {

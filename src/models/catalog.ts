@@ -18,6 +18,12 @@ import { type ListedModel, type ModelRecord, readModelList } from "./list.ts";
 export type Freshness = "fresh" | "stale" | "expired";
 
 export interface ModelCatalog {
+  /** Begins with the configured models, or with none. */
+  add(name: string): void;
+  /** Forgets the list, and ends a question under way. */
+  remove(name: string): void;
+  /** New settings; what is known stays. */
+  apply(settings: CatalogSettings): void;
   /** The last known list. */
   list(name: string): readonly ListedModel[];
   freshness(name: string): Freshness;
@@ -32,15 +38,21 @@ export interface ModelCatalog {
   stop(): Promise<void>;
 }
 
+export type CatalogSettings = Pick<Settings, "routing" | "health_checks">;
+
 export interface ModelCatalogOptions {
-  names: readonly string[];
   backend: (name: string) => Backend;
-  settings: Pick<Settings, "routing" | "health_checks">;
+  settings: CatalogSettings;
   transport: Transport;
   clock: Clock;
   log: Logger;
   /** What the backend answered (also when its models are configured); undefined after a failure. */
-  onAnswer: (name: string, answer: readonly ModelRecord[] | undefined) => Promise<void> | void;
+  onAnswer: (
+    name: string,
+    answer: readonly ModelRecord[] | undefined,
+    /** Aborts when the backend is removed, and its name may stand for another one. */
+    removed: AbortSignal,
+  ) => Promise<void> | void;
 }
 
 /** A list that came, or words for why none came. */
@@ -64,38 +76,25 @@ interface Slot {
   failure: string | undefined;
   flight: Singleflight<void>;
   running: Promise<void> | undefined;
+  stopping: AbortController;
 }
 
 export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
   const { clock, log } = options;
-  const cache = options.settings.routing.model_list_cache;
-  const stopping = new AbortController();
+  let { settings } = options;
   const gate = createGate(STARTS_AT_ONCE, START_SPACING_MS);
   const slots = new Map<string, Slot>();
   let revision = 0;
 
-  for (const name of options.names) {
-    const configured = options.backend(name).configuredModels ?? [];
-    const created = Math.floor(clock.wallTime() / 1000);
-    slots.set(name, {
-      models: configured.map((id) => ({ id, created, ownedBy: undefined })),
-      answeredMs: undefined,
-      failedMs: undefined,
-      emptyAnswers: 0,
-      failures: 0,
-      failure: undefined,
-      flight: singleflight(),
-      running: undefined,
-    });
-  }
-
   function backoffMs(times: number): number {
+    const cache = settings.routing.model_list_cache;
     return Math.min(cache.empty_ttl_max, cache.empty_ttl * 2 ** (times - 1));
   }
 
   function freshness(name: string): Freshness {
     const slot = slots.get(name);
     if (slot === undefined || options.backend(name).configuredModels !== undefined) return "fresh";
+    const cache = settings.routing.model_list_cache;
     const nowMs = clock.now();
     if (slot.failedMs !== undefined) return nowMs - slot.failedMs < backoffMs(slot.failures) ? "fresh" : "stale";
     if (slot.answeredMs === undefined) return "expired";
@@ -106,11 +105,13 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
   }
 
   async function ask(name: string, slot: Slot): Promise<void> {
+    const { signal } = slot.stopping;
     await gate.enter();
-    if (stopping.signal.aborted) return;
+    if (signal.aborted) return;
     const backend = options.backend(name);
-    const answer = await askBackend(backend, options, stopping.signal);
-    if (stopping.signal.aborted) return;
+    const timeoutMs = backend.settings.health_check.timeout ?? settings.health_checks.timeout;
+    const answer = await askBackend(backend, options.transport, timeoutMs, signal);
+    if (signal.aborted) return;
     if ("failure" in answer) {
       slot.failedMs = clock.now();
       slot.failures++;
@@ -119,7 +120,7 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
         log.warn({ backend: name, reason: answer.failure }, `model list of ${name}: ${answer.failure}`);
       }
       slot.failure = answer.failure;
-      return await options.onAnswer(name, undefined);
+      return await options.onAnswer(name, undefined, signal);
     }
     slot.failedMs = undefined;
     slot.failures = 0;
@@ -127,7 +128,7 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
     slot.emptyAnswers = answer.models.length === 0 ? slot.emptyAnswers + 1 : 0;
     if (backend.configuredModels === undefined) keep(name, slot, answer.models);
     slot.answeredMs = clock.now();
-    await options.onAnswer(name, answer.models);
+    await options.onAnswer(name, answer.models, signal);
   }
 
   function keep(name: string, slot: Slot, answered: ModelRecord[]): void {
@@ -153,6 +154,29 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
   }
 
   return {
+    add(name) {
+      const configured = options.backend(name).configuredModels ?? [];
+      const created = Math.floor(clock.wallTime() / 1000);
+      slots.set(name, {
+        models: configured.map((id) => ({ id, created, ownedBy: undefined })),
+        answeredMs: undefined,
+        failedMs: undefined,
+        emptyAnswers: 0,
+        failures: 0,
+        failure: undefined,
+        flight: singleflight(),
+        running: undefined,
+        stopping: new AbortController(),
+      });
+    },
+    remove(name) {
+      slots.get(name)?.stopping.abort();
+      slots.delete(name);
+      revision++;
+    },
+    apply(next) {
+      settings = next;
+    },
     list: (name) => slots.get(name)?.models ?? [],
     freshness,
     isOlderThan(name, ageMs) {
@@ -165,7 +189,7 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
     isCold: (name) => freshness(name) === "expired" && slots.get(name)?.answeredMs === undefined,
     async renew(name) {
       const slot = slots.get(name);
-      if (slot === undefined || stopping.signal.aborted) return;
+      if (slot === undefined || slot.stopping.signal.aborted) return;
       slot.running = slot.flight.run(() => ask(name, slot));
       await slot.running;
     },
@@ -173,7 +197,7 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
       return revision;
     },
     async stop() {
-      stopping.abort();
+      for (const { stopping } of slots.values()) stopping.abort();
       gate.close();
       await Promise.all([...slots.values()].map((slot) => slot.running));
     },
@@ -181,15 +205,19 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
 }
 
 /** All pages of a backend's list. The deadline covers all of them together. */
-async function askBackend(backend: Backend, options: ModelCatalogOptions, stop: AbortSignal): Promise<Answer> {
-  const timeoutMs = backend.settings.health_check.timeout ?? options.settings.health_checks.timeout;
+async function askBackend(
+  backend: Backend,
+  transport: Transport,
+  timeoutMs: number,
+  stop: AbortSignal,
+): Promise<Answer> {
   const deadline = exchangeDeadline(timeoutMs, stop);
   try {
     const models = new Map<string, ModelRecord>();
     let path = firstPage(backend);
     for (let page = 0; path !== undefined && page < MAX_PAGES && models.size <= MAX_MODELS; page++) {
       const request = { method: "GET", headers: controlHeaders(backend, false), signal: deadline.signal };
-      const response = await options.transport(backend, path, request);
+      const response = await transport(backend, path, request);
       const body = await readBounded(response.body, MAX_BODY_BYTES);
       if (body === undefined) return { failure: "the answer is longer than 16 MiB" };
       const otherPath: string | undefined =

@@ -81,7 +81,9 @@ describe("one list of several", () => {
       permission: [],
       root: "b",
       parent: null,
+      backends: ["v"],
     });
+    expect(list.map(({ backends }) => backends)).toEqual([["v"], ["v", "g"], ["g"], ["g"]]);
   });
 });
 

@@ -12,6 +12,8 @@ export interface ModelListEntry {
   permission: readonly never[];
   root: string;
   parent: null;
+  /** Names of the backends that serve it; not shown while metadata enrichment is off. */
+  backends: readonly string[];
 }
 
 /** What GET /v1/models/{model} needs to know of a model. */
@@ -20,6 +22,8 @@ export interface FoundModel {
   created: number;
   owned_by: string;
   available: boolean;
+  /** Names of the backends that serve it, also of those that are not available. */
+  backends: readonly string[];
 }
 
 /** What a backend says of one of its models. */
@@ -97,13 +101,15 @@ export interface BackendModels {
 
 /** One list without duplicates; of a model that several backends serve, the first backend's words are taken. */
 export function aggregateModels(lists: readonly BackendModels[]): ModelListEntry[] {
-  const entries = new Map<string, ModelListEntry>();
+  const entries = new Map<string, { entry: Omit<ModelListEntry, "backends">; backends: Set<string> }>();
   for (const { backend, models } of lists) {
     for (const model of models) {
-      if (!entries.has(model.id)) entries.set(model.id, toListEntry(backend, model));
+      const known = entries.get(model.id);
+      if (known !== undefined) known.backends.add(backend.name);
+      else entries.set(model.id, { entry: toListEntry(backend, model), backends: new Set([backend.name]) });
     }
   }
-  return [...entries.values()];
+  return [...entries.values()].map(({ entry, backends }) => ({ ...entry, backends: [...backends] }));
 }
 
 /** The record under which a list has a requested model, whose name may lack or have Ollama's tag `:latest`. */
@@ -118,7 +124,7 @@ export function ownerOf(backend: Backend, model: ListedModel | undefined): strin
   return backend.kind.ownedBy ?? model?.ownedBy ?? backend.kind.name;
 }
 
-function toListEntry(backend: Backend, model: ListedModel): ModelListEntry {
+function toListEntry(backend: Backend, model: ListedModel): Omit<ModelListEntry, "backends"> {
   const { id, created } = model;
   return { id, object: "model", created, owned_by: ownerOf(backend, model), permission: [], root: id, parent: null };
 }

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { MetadataEntry } from "./metadata-file.ts";
+import type { MetadataEntry } from "../config/model-metadata.ts";
 import { createMetadataLookup, toModelFields, withoutDateSuffix } from "./metadata-lookup.ts";
 
 /** An entry that can be told by its display name. */

@@ -1,8 +1,8 @@
 // Finds the metadata of a model id in five steps (specification, "Metadata lookup priority"), and shows it to clients.
 
+import type { MetadataEntry, ModelMetadata } from "../config/model-metadata.ts";
 import { compileGlob, type GlobMatcher, isGlob } from "../lib/glob.ts";
 import { features, supportedMethods } from "./capabilities.ts";
-import type { MetadataEntry, ModelMetadata } from "./metadata-file.ts";
 
 export interface MetadataLookup {
   lookup(modelId: string): ModelMetadata | undefined;

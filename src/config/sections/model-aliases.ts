@@ -1,0 +1,11 @@
+// Section model_aliases: other names under which models may be asked for.
+
+import { z } from "zod";
+import { defineSection } from "../section.ts";
+
+export const modelAliasesSection = defineSection({
+  name: "model_aliases",
+  description:
+    "Requested model -> the model that answers. A key is a whole name, a word of it such as haiku, or default.",
+  schema: z.record(z.string().min(1, "must not be empty"), z.string().min(1, "must not be empty")),
+});

@@ -1,0 +1,43 @@
+// The built-in metadata can be read, and names of the wild lead to the right entry.
+
+import { expect, test } from "bun:test";
+import { builtinMetadata } from "./builtin-metadata.ts";
+import { supportedMethods } from "./capabilities.ts";
+import { createMetadataLookup } from "./metadata-lookup.ts";
+
+const lookup = createMetadataLookup([builtinMetadata()]);
+
+test.each([
+  ["gpt-4o", "GPT-4o"],
+  ["gpt-4o-2024-08-06", "GPT-4o"],
+  ["openai/gpt-4o-mini", "GPT-4o mini"],
+  ["gpt-5.2-2025-12-11", "GPT-5.2"],
+  ["claude-haiku-4-5-20251001", "Claude Haiku 4.5"],
+  ["claude-sonnet-4-20250514", "Claude Sonnet 4"],
+  ["claude-opus-4-5@20251101", "Claude Opus 4.5"],
+  ["gemini-2.5-pro", "Gemini 2.5 Pro"],
+  ["deepseek-r1:7b", "DeepSeek R1"],
+  ["deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "DeepSeek R1"],
+  ["qwen3:8b", "Qwen3"],
+  ["Qwen/Qwen3-8B", "Qwen3"],
+  ["Qwen/Qwen3-4B-Thinking-2507", "Qwen3 Thinking"],
+  ["Qwen/Qwen3-30B-A3B-Instruct-2507", "Qwen3 Instruct"],
+  ["qwen3-coder:30b", "Qwen3 Coder"],
+  ["Qwen/Qwen3-Embedding-0.6B", "Qwen3 Embedding"],
+  ["gpt-oss:20b", "gpt-oss"],
+])("%s is %s", (model, name) => {
+  expect(lookup.lookup(model)?.display_name).toBe(name);
+});
+
+test.each(["example-model", "m", "llama3.2", "demo", "gpt-4o-audio-preview"])("nothing is said of %s", (model) => {
+  expect(lookup.lookup(model)).toBeUndefined();
+});
+
+test("every entry has a capability that is known, and no entry a thinking pattern", () => {
+  for (const { id, metadata } of builtinMetadata()) {
+    expect([id, supportedMethods(metadata.capabilities ?? []).length > 0]).toEqual([id, true]);
+    expect(metadata.pricing).toBeUndefined();
+  }
+  // Answers pass untouched unless the operator says how a model thinks.
+  expect(builtinMetadata().filter(({ metadata }) => metadata.thinking !== undefined)).toEqual([]);
+});

@@ -1,0 +1,70 @@
+// What is known of a model on a backend: the backend's own model_configs, then the metadata file, then what is built in.
+
+import type { MetadataEntry, ModelMetadata } from "../config/model-metadata.ts";
+import { builtinMetadata } from "./builtin-metadata.ts";
+import type { ModelListEntry } from "./list.ts";
+import { createMetadataLookup, type MetadataLookup, type PublicMetadata, toPublicMetadata } from "./metadata-lookup.ts";
+
+export interface ModelMetadataSource {
+  /** As one backend has it. */
+  of(modelId: string, backendName: string): ModelMetadata | undefined;
+  /** As the first of the backends that says something of its own has it. */
+  ofAny(modelId: string, backendNames: readonly string[]): ModelMetadata | undefined;
+}
+
+export interface MetadataSources {
+  backends: readonly { name: string; model_configs: readonly MetadataEntry[] }[];
+  /** Entries of the metadata file. */
+  external: readonly MetadataEntry[];
+}
+
+export function createModelMetadata({ backends, external }: MetadataSources): ModelMetadataSource {
+  const shared = createMetadataLookup([external, builtinMetadata()]);
+  const own = new Map<string, MetadataLookup>();
+  for (const { name, model_configs } of backends) {
+    if (model_configs.length > 0) own.set(name, createMetadataLookup([model_configs]));
+  }
+
+  return {
+    of: (modelId, backendName) => own.get(backendName)?.lookup(modelId) ?? shared.lookup(modelId),
+    ofAny(modelId, backendNames) {
+      for (const name of own.size === 0 ? [] : backendNames) {
+        const metadata = own.get(name)?.lookup(modelId);
+        if (metadata !== undefined) return metadata;
+      }
+      return shared.lookup(modelId);
+    },
+  };
+}
+
+/** An entry of the model list while metadata enrichment is on. */
+export type EnrichedEntry = ModelListEntry & { metadata?: PublicMetadata };
+
+/** An entry while it is off. */
+export type PlainEntry = Omit<ModelListEntry, "backends">;
+
+/** The list as clients get it. Made once per list, however often it is asked for. */
+export function createListEnricher(
+  metadata: ModelMetadataSource,
+  isEnabled: boolean,
+): (entries: readonly ModelListEntry[]) => readonly (EnrichedEntry | PlainEntry)[] {
+  const shown = new WeakMap<readonly ModelListEntry[], readonly (EnrichedEntry | PlainEntry)[]>();
+  return (entries) => {
+    let list = shown.get(entries);
+    if (list === undefined) {
+      list = entries.map((entry) => (isEnabled ? enriched(entry, metadata) : plain(entry)));
+      shown.set(entries, list);
+    }
+    return list;
+  };
+}
+
+function enriched(entry: ModelListEntry, metadata: ModelMetadataSource): EnrichedEntry {
+  const known = metadata.ofAny(entry.id, entry.backends);
+  const visible = known === undefined ? {} : toPublicMetadata(known);
+  return Object.keys(visible).length === 0 ? entry : { ...entry, metadata: visible };
+}
+
+function plain({ backends: _, ...entry }: ModelListEntry): PlainEntry {
+  return entry;
+}
