@@ -54,11 +54,14 @@ interface Connection {
   firstChunkSeen: boolean;
 }
 
+/** Stands at the end of every prompt, and is counted up, so that no request is like another. */
+const COUNTER = "0000000000";
 const SAMPLE_EVERY_MS = 100;
 const DRAIN_LIMIT_MS = 15_000;
 
 async function run(job: AimedLoadJob): Promise<LoadResult> {
   const request = requestBytes(job);
+  const counterAt = request.lastIndexOf(COUNTER);
   const expected = payloadBytes(job.answer);
   const { pattern } = job;
   const limit = pattern.kind === "paced" ? (pattern.total ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
@@ -68,6 +71,7 @@ async function run(job: AimedLoadJob): Promise<LoadResult> {
   const firstChunks: number[] = [];
   const memory: number[] = [];
   const state = { measuring: false, stopped: false, begun: 0, open: 0, requests: 0, payload: 0, fewestOpen: 0 };
+  let sent = 0;
   let windowFrom = 0;
   let windowTo = Number.POSITIVE_INFINITY;
   const failed = Promise.withResolvers<never>();
@@ -79,12 +83,14 @@ async function run(job: AimedLoadJob): Promise<LoadResult> {
     connection.firstChunkSeen = false;
     connection.reader.reset();
     state.open++;
+    request.write(String(++sent).padStart(COUNTER.length, "0"), counterAt, "latin1");
     write(socket, request);
   }
 
   function write(socket: Socket<Connection>, bytes: Buffer): void {
     const written = Math.max(0, socket.write(bytes));
-    socket.data.unsent = written < bytes.length ? bytes.subarray(written) : undefined;
+    // A copy: the counter of the next request is written into the same bytes.
+    socket.data.unsent = written < bytes.length ? Buffer.from(bytes.subarray(written)) : undefined;
   }
 
   function want(): void {
@@ -214,7 +220,9 @@ function requestBytes(job: AimedLoadJob): Buffer {
   const body = JSON.stringify({
     model: modelFor(job.answer),
     ...(job.answer.kind === "stream" && { stream: true }),
-    messages: [{ role: "user", content: "The quick brown fox. ".repeat(Math.ceil(job.promptBytes / 21)) }],
+    messages: [
+      { role: "user", content: `${"The quick brown fox. ".repeat(Math.ceil(job.promptBytes / 21))}${COUNTER}` },
+    ],
   });
   return Buffer.from(
     `POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:${job.port}\r\nuser-agent: bench\r\naccept: */*\r\n` +

@@ -8,11 +8,13 @@ import { defaultConfigText } from "./cli/generate-config.ts";
 import { defaultHealthCheckUrl, runHealthCheck } from "./cli/health-check.ts";
 import { renderProblems } from "./cli/problems.ts";
 import { loadConfig } from "./config/load.ts";
+import { resolvePath } from "./config/paths.ts";
 import { keepLoopbackFromProxies } from "./lib/proxy-environment.ts";
-import { loadModelMetadata } from "./models/metadata-file.ts";
-import { createMetadataLookup, toModelFields } from "./models/metadata-lookup.ts";
+import { createModelMetadata } from "./models/metadata.ts";
+import { loadModelMetadata, type MetadataFileResult } from "./models/metadata-file.ts";
 import { SERVICE_NAME, VERSION } from "./names.ts";
 import { fallbackProblems } from "./pipeline/fallback-checks.ts";
+import { loadPromptFiles } from "./prompts/prompt-files.ts";
 import { raiseFetchLimit } from "./runtime/raise-fetch-limit.ts";
 import { serve } from "./runtime/serve.ts";
 import { withDiscoveredBackends } from "./runtime/zero-configuration.ts";
@@ -50,10 +52,11 @@ async function startServer(configPath: string | undefined, metadataPath: string 
   });
   if (!loaded.ok) return fail(renderProblems(loaded.problems, loaded.path, process.cwd()).trimEnd());
 
-  const metadata =
-    metadataPath === undefined ? { ok: true as const, entries: [] } : await loadModelMetadata(metadataPath);
-  if (!metadata.ok) return fail([`${SERVICE_NAME}: --model-metadata:`, ...metadata.problems].join("\n  "));
-  const lookup = createMetadataLookup([metadata.entries]);
+  const { settings: written, baseDir } = loaded.snapshot;
+  const metadataFile = await readMetadataFile(metadataPath, written.model_metadata.file, baseDir);
+  if (!metadataFile.ok) return fail(`${SERVICE_NAME}: ${metadataFile.problems.join("\n  ")}`);
+  const promptFiles = await loadPromptFiles(written.global_prompts, { baseDir, home: env.HOME });
+  if (!promptFiles.ok) return fail(renderProblems(promptFiles.problems, loaded.found, process.cwd()).trimEnd());
 
   const started =
     loaded.found === undefined
@@ -65,10 +68,8 @@ async function startServer(configPath: string | undefined, metadataPath: string 
   const { exitCode, message } = await serve({
     snapshot,
     env,
-    modelFields(id) {
-      const known = lookup.lookup(id);
-      return known === undefined ? {} : { ...toModelFields(known) };
-    },
+    metadata: createModelMetadata({ backends: snapshot.settings.backends, external: metadataFile.entries }),
+    promptFiles: promptFiles.files,
     async started({ addresses, control }) {
       const { settings } = snapshot;
       const configured = settings.backends.map(toBackend).map((backend) => ({
@@ -91,6 +92,21 @@ async function startServer(configPath: string | undefined, metadataPath: string 
     },
   });
   return message === undefined ? exitCode : fail(`${SERVICE_NAME}: ${message}`);
+}
+
+/** The option wins over the configuration; problems begin with the one that named the file. */
+async function readMetadataFile(
+  option: string | undefined,
+  configured: string | undefined,
+  baseDir: string,
+): Promise<MetadataFileResult> {
+  if (option === undefined && configured === undefined) return { ok: true, entries: [] };
+  const read = await loadModelMetadata(option ?? resolvePath(configured ?? "", baseDir, process.env.HOME));
+  if (read.ok) return read;
+  return {
+    ok: false,
+    problems: [option === undefined ? "model_metadata.file:" : "--model-metadata:", ...read.problems],
+  };
 }
 
 async function checkHealth(url: string | undefined, configPath: string | undefined): Promise<number> {

@@ -1,18 +1,20 @@
-// Chat completions, text completions and embeddings: the endpoints whose bytes are forwarded as they came.
+// The endpoints that ask a model for something: read the request, have it generated, answer in the client's format.
 
-import type { Operation } from "../backends/kinds.ts";
+import { formatOf, type Operation, servedBy } from "../backends/kinds.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { Deadlines } from "../lib/deadlines.ts";
 import { writeFallbackHeaders } from "../pipeline/fallback.ts";
-import type { Generated, Generator } from "../pipeline/generate.ts";
+import type { Generated, GenerateRequest, Generator } from "../pipeline/generate.ts";
 import type { JsonObject } from "../protocols/fields.ts";
+import type { ClientProtocol } from "../protocols/protocol.ts";
+import { clientProtocol } from "../protocols/registry.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
-import { errorBody } from "../server/error-response.ts";
+import { clientError } from "../server/error-response.ts";
 import type { Call, Endpoint } from "../server/handler.ts";
 import { readJsonBody } from "../server/read-body.ts";
-import { forwardableErrorBody } from "../upstream/error-body.ts";
-import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
+import { forwardableErrorBody, hasStandardError, standardError } from "../upstream/error-body.ts";
+import { failureLabel, type StatusFailure, type UpstreamFailure } from "../upstream/failure.ts";
 
 export interface GenerationParts {
   generator: Generator;
@@ -25,16 +27,23 @@ export interface GenerationEndpoint {
   maxBodyBytes: number;
   /** Validates the body; throws 400 with the field. */
   read(body: JsonObject): RequestSummary;
+  /** What is done with a request before a backend is looked for; most endpoints have nothing to do. */
+  arrange?(call: Call, asked: GenerateRequest): GenerateRequest | Promise<GenerateRequest>;
+  /** Answers in the gateway's own words where no backend is needed; undefined: a backend is asked. */
+  answerHere?(call: Call, asked: GenerateRequest): Response | undefined;
+  /** Sees what was generated before it is answered. */
+  noted?(call: Call, asked: GenerateRequest, generated: Generated): void;
 }
 
 const NONE_AVOIDED: ReadonlySet<string> = new Set();
 
-export function generationEndpoint(
-  { operation, maxBodyBytes, read }: GenerationEndpoint,
-  { generator, deadlines, now }: GenerationParts,
-): Endpoint {
+export function generationEndpoint(endpoint: GenerationEndpoint, parts: GenerationParts): Endpoint {
+  const { operation, maxBodyBytes, read, arrange, answerHere, noted } = endpoint;
+  const { generator, deadlines, now } = parts;
+  const client = clientProtocol(operation === "count-tokens" ? "messages" : formatOf(operation));
   return {
     access: "write",
+    ...(client.name === "messages" ? { errorFormat: client.errorBody } : {}),
     async handle(call) {
       const { context, request } = call;
       const limits = { maxBytes: maxBodyBytes, timeoutMs: context.settings.timeouts.request_body };
@@ -42,20 +51,32 @@ export function generationEndpoint(
       const summary = read(value);
       context.record.model = summary.model;
       context.record.stream = summary.stream;
-      const asked = { ...summary, operation, value, body: bytes, patience: 1, avoid: NONE_AVOIDED };
+      let asked: GenerateRequest = {
+        ...summary,
+        askedModel: summary.model,
+        operation,
+        value,
+        body: bytes,
+        patience: 1,
+        avoid: NONE_AVOIDED,
+      };
+      if (arrange !== undefined) asked = await arrange(call, asked);
+      const own = answerHere?.(call, asked);
+      if (own !== undefined) return own;
       const ended = Promise.withResolvers<string | undefined>();
       const generated = await generator.generate(context, asked, {
-        errorEvent: (failure) => `data: ${errorBody(toError(failure), context.id)}\n\n`,
+        errorEvent: (failure) => client.errorEvent(clientError(toError(failure), context.id)),
         ended: (failure) => ended.resolve(failure === undefined ? undefined : failureLabel(failure)),
       });
       // A shared stream may have ended for this client already.
       if (generated.kind === "stream") void ended.promise.then(call.deferLog());
-      return answer(call, summary.model, generated);
+      noted?.(call, asked, generated);
+      return answer(call, asked, client, generated);
     },
   };
 }
 
-function answer(call: Call, model: string, generated: Generated): Response {
+function answer(call: Call, asked: GenerateRequest, client: ClientProtocol, generated: Generated): Response {
   const { headers } = call;
   if (generated.cache !== undefined) headers["X-Cache"] = generated.cache;
   if (generated.kind === "replayed") {
@@ -64,8 +85,11 @@ function answer(call: Call, model: string, generated: Generated): Response {
   }
   const { entry } = generated.result;
   headers["X-Signalbox-Backend"] = entry.backend.name;
-  writeFallbackHeaders(model, generated.result, headers);
-  if (generated.kind === "failed") return failureResponse(call, generated.result.failure);
+  writeFallbackHeaders(asked.model, generated.result, headers);
+  if (generated.kind === "failed") {
+    const isNative = servedBy(entry.backend.paths, asked.operation) === asked.operation;
+    return failureResponse(call, client, isNative, generated.result.failure);
+  }
   Object.assign(headers, generated.result.headers);
   if (generated.kind === "plain") {
     headers["Content-Type"] = generated.result.contentType;
@@ -78,15 +102,35 @@ function answer(call: Call, model: string, generated: Generated): Response {
 }
 
 /** The answer to a request whose attempts are used up. */
-function failureResponse({ headers, context }: Call, failure: UpstreamFailure): Response {
+function failureResponse(
+  { headers, context }: Call,
+  client: ClientProtocol,
+  isNative: boolean,
+  failure: UpstreamFailure,
+): Response {
   // The gateway has retried already: the SDKs' own retries would multiply the load on backends in trouble.
   headers["x-should-retry"] = "false";
   if (failure.kind !== "status") throw toError(failure, { "x-should-retry": "false" });
   context.record.failure = failureLabel(failure);
   Object.assign(headers, failure.headers);
   headers["Content-Type"] = "application/json";
-  const body = forwardableErrorBody(failure.status, failure.body);
+  const body = errorBodyFor(client, isNative, failure, context.id);
   return new Response(body as Uint8Array<ArrayBuffer> | string, { status: failure.status, headers });
+}
+
+/** A backend's own error goes on as it came where it has the client's format. */
+function errorBodyFor(
+  client: ClientProtocol,
+  isNative: boolean,
+  { status, body }: StatusFailure,
+  requestId: string,
+): Uint8Array | string {
+  if (client.name !== "messages") return forwardableErrorBody(status, body);
+  if (isNative && hasStandardError(body)) return body;
+  const { message, type, code, param } = standardError(status, body);
+  return JSON.stringify(
+    client.errorBody({ status, message, type, code, ...(typeof param === "string" ? { param } : {}), requestId }),
+  );
 }
 
 const FAILURE_ERRORS: Record<Exclude<UpstreamFailure["kind"], "status" | "aborted">, ErrorDefinition> = {
@@ -97,7 +141,7 @@ const FAILURE_ERRORS: Record<Exclude<UpstreamFailure["kind"], "status" | "aborte
   "told-in-stream": ERRORS.backendError,
 };
 
-function toError(failure: UpstreamFailure, headers?: Record<string, string>): GatewayError {
+export function toError(failure: UpstreamFailure, headers?: Record<string, string>): GatewayError {
   if (failure.kind === "aborted") return clientLeft();
   const message = "message" in failure ? failure.message : "The backend ended the stream with an error.";
   const definition = failure.kind === "status" ? ERRORS.backendError : FAILURE_ERRORS[failure.kind];

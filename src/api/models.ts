@@ -2,17 +2,19 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { FoundModel, ModelListEntry } from "../models/list.ts";
+import type { FoundModel } from "../models/list.ts";
+import type { EnrichedEntry, PlainEntry } from "../models/metadata.ts";
+import type { ModelFields } from "../models/metadata-lookup.ts";
 import type { Endpoint } from "../server/handler.ts";
 
 /** Where the models of all backends are looked up. */
 export interface ModelDirectory {
-  listModels(): Promise<readonly ModelListEntry[]>;
+  listModels(): Promise<readonly (EnrichedEntry | PlainEntry)[]>;
   findModel(id: string): Promise<FoundModel | undefined>;
   /** Every backend is unhealthy, and there is at least one. */
   allUnhealthy(): boolean;
-  /** Optional fields of a single model, from metadata. */
-  modelFields(id: string): Record<string, unknown>;
+  /** Optional fields of a single model, from metadata; what its backends say of it themselves comes first. */
+  modelFields(model: { id: string; backends?: readonly string[] }): ModelFields;
 }
 
 export function modelListEndpoint(models: ModelDirectory): Endpoint {
@@ -45,7 +47,7 @@ export function modelEndpoint(models: ModelDirectory): Endpoint {
       }
       const { id, created, owned_by, available } = found;
       return Response.json(
-        { id, object: "model", created, owned_by, available, ...models.modelFields(id) },
+        { id, object: "model", created, owned_by, available, ...models.modelFields(found) },
         { headers },
       );
     },

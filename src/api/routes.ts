@@ -1,21 +1,37 @@
 // Every public path, its method, who may use it, and what answers.
 
 import { SERVICE_NAME } from "../names.ts";
+import type { GenerateRequest } from "../pipeline/generate.ts";
 import { readChatRequest } from "../protocols/chat/request.ts";
 import { readCompletionRequest } from "../protocols/completions/request.ts";
 import { readEmbeddingRequest } from "../protocols/embeddings/request.ts";
+import { readCountTokensRequest, readMessagesRequest } from "../protocols/messages/read-request.ts";
+import { readResponsesRequest } from "../protocols/responses/read-request.ts";
 import type { Call, Endpoint } from "../server/handler.ts";
 import type { Route } from "../server/route-table.ts";
 import { type GenerationParts, generationEndpoint } from "./generation.ts";
+import { estimatedCount, messagesModel, messagesModelList } from "./messages.ts";
 import { type ModelDirectory, modelEndpoint, modelListEndpoint } from "./models.ts";
+import { arrangeResponse, noteResponse, type ResponsesParts } from "./responses.ts";
 
 const MEBIBYTE = 1024 * 1024;
 
 /** Body limits of decisions.md, section 3. */
-const BODY_LIMITS = { chat: 32 * MEBIBYTE, completions: 8 * MEBIBYTE, embeddings: 64 * MEBIBYTE };
+const BODY_LIMITS = {
+  chat: 32 * MEBIBYTE,
+  responses: 32 * MEBIBYTE,
+  messages: 32 * MEBIBYTE,
+  completions: 8 * MEBIBYTE,
+  embeddings: 64 * MEBIBYTE,
+};
 
 export interface PublicApiParts extends GenerationParts {
   models: ModelDirectory;
+  /** The request under the model that its alias leads to. */
+  aliases(asked: GenerateRequest): GenerateRequest;
+  responses: ResponsesParts;
+  /** Whether a backend of the model counts tokens itself. */
+  hasCounter(model: string): boolean;
   /** Whether at least one backend can take requests. */
   isReady(): boolean;
 }
@@ -38,6 +54,34 @@ export function publicRoutes(parts: PublicApiParts): Route<Endpoint>[] {
     { method: "GET", path: "/readyz", handler: ready },
     { method: "GET", path: "/v1/models", handler: modelListEndpoint(parts.models) },
     { method: "GET", path: "/v1/models/*", handler: modelEndpoint(parts.models) },
+    ...generationRoutes(parts),
+    { method: "GET", path: "/anthropic/v1/models", handler: messagesModelList(parts.models) },
+    { method: "GET", path: "/anthropic/v1/models/*", handler: messagesModel(parts.models) },
+  ];
+}
+
+function generationRoutes(parts: PublicApiParts): Route<Endpoint>[] {
+  const { aliases, responses, hasCounter } = parts;
+  const messages = generationEndpoint(
+    {
+      operation: "messages",
+      maxBodyBytes: BODY_LIMITS.messages,
+      read: readMessagesRequest,
+      arrange: (_call, asked) => aliases(asked),
+    },
+    parts,
+  );
+  const countTokens = generationEndpoint(
+    {
+      operation: "count-tokens",
+      maxBodyBytes: BODY_LIMITS.messages,
+      read: (body) => ({ ...readCountTokensRequest(body), stream: false, choices: 1, affinity: () => undefined }),
+      arrange: (_call, asked) => aliases(asked),
+      answerHere: (call, asked) => (hasCounter(asked.model) ? undefined : estimatedCount(call, asked.value)),
+    },
+    parts,
+  );
+  return [
     {
       method: "POST",
       path: "/v1/chat/completions",
@@ -51,6 +95,24 @@ export function publicRoutes(parts: PublicApiParts): Route<Endpoint>[] {
         parts,
       ),
     },
+    {
+      method: "POST",
+      path: "/v1/responses",
+      handler: generationEndpoint(
+        {
+          operation: "responses",
+          maxBodyBytes: BODY_LIMITS.responses,
+          read: readResponsesRequest,
+          arrange: (call, asked) => arrangeResponse(call, asked, responses),
+          noted: (call, asked, generated) => noteResponse(call, asked, generated, responses.store),
+        },
+        parts,
+      ),
+    },
+    { method: "POST", path: "/v1/messages", handler: messages },
+    { method: "POST", path: "/anthropic/v1/messages", handler: messages },
+    { method: "POST", path: "/v1/messages/count_tokens", handler: countTokens },
+    { method: "POST", path: "/anthropic/v1/messages/count_tokens", handler: countTokens },
     {
       method: "POST",
       path: "/v1/embeddings",

@@ -1,11 +1,13 @@
 // What a backend is: the configured facts, resolved once, and the numbers that change while it serves.
 
 import type { BackendSettings } from "../config/sections/registry.ts";
-import { BACKEND_KINDS, type BackendKind, type Operation } from "./kinds.ts";
+import { BACKEND_KINDS, type BackendKind, type Operation, type OperationPaths, PROTOCOL_PATHS } from "./kinds.ts";
 
 export interface Backend {
   name: string;
   kind: BackendKind;
+  /** Path of each operation that it is asked for: those of its kind, or of the formats that its configuration names. */
+  paths: OperationPaths;
   /** Root address without trailing slash and without /v1. */
   rootUrl: string;
   /** Path of the unix socket, when the backend is reached through one. */
@@ -18,9 +20,19 @@ export interface Backend {
   settings: BackendSettings;
 }
 
-/** Numbers of one backend that the data plane writes and everyone may read. */
+/** Something in flight at a backend. */
+export interface Running {
+  /** The backend's time to finish is over: ends as a failure of the backend, so that another may take over. */
+  cut(): void;
+}
+
+/** What the data plane writes of one backend, and everyone may read. */
 export interface BackendCounters {
   inFlight: number;
+  /** The same requests one by one. */
+  running: Set<Running>;
+  /** Set while the backend takes no new requests; called when nothing is in flight any more. */
+  onIdle: (() => void) | undefined;
   totalRequests: number;
   failedRequests: number;
   /** Moving average of the time to the first byte, failures included; undefined before the first attempt has ended. */
@@ -36,6 +48,7 @@ export function toBackend(settings: BackendSettings): Backend {
   return {
     name: settings.name,
     kind,
+    paths: pathsOf(kind, settings.protocols),
     rootUrl: isSocket ? "http://localhost" : withoutVersionPath(url),
     socketPath: isSocket ? url.slice("unix:".length) : undefined,
     weight: settings.weight,
@@ -44,6 +57,25 @@ export function toBackend(settings: BackendSettings): Backend {
     apiKey: settings.api_key,
     settings,
   };
+}
+
+/** The backend after its kind was recognised. */
+export function ofKind(backend: Backend, kind: BackendKind): Backend {
+  return { ...backend, kind, paths: pathsOf(kind, backend.settings.protocols) };
+}
+
+/** The named formats take the place of those that the kind is asked in by default; the other operations stay. */
+function pathsOf(kind: BackendKind, protocols: BackendSettings["protocols"]): OperationPaths {
+  if (protocols === undefined) return kind.paths;
+  const formats = Object.keys(Object.assign({}, ...Object.values(PROTOCOL_PATHS)));
+  const others = Object.entries(kind.paths).filter(([operation]) => !formats.includes(operation));
+  const named = protocols.flatMap((protocol) =>
+    Object.entries(PROTOCOL_PATHS[protocol]).map(([operation, path]) => [
+      operation,
+      kind.paths[operation as Operation] ?? path,
+    ]),
+  );
+  return Object.fromEntries([...others, ...named]);
 }
 
 /** Credentials in an address (http://user:pass@host) are cut, so that the result can be logged and shown. */
@@ -65,24 +97,45 @@ export function configuredModels(settings: BackendSettings): readonly string[] |
 const AZURE_API_VERSION = "2024-10-21"; // the newest version that Microsoft calls generally available
 
 /** Path and query of an operation on this backend for a model; undefined when its kind has no such operation. */
-export function operationPath(backend: Backend, operation: Operation, model: string): string | undefined {
-  const path = backend.kind.paths[operation];
-  if (path === undefined || backend.kind.name !== "azure") return path;
-  const deployment = backend.settings.deployments?.[model] ?? model;
-  return path.replace("{deployment}", encodeURIComponent(deployment)) + azureQuery(backend);
+export function operationPath(
+  backend: Backend,
+  operation: Operation,
+  model: string,
+  stream: boolean,
+): string | undefined {
+  const path = backend.paths[operation];
+  if (path === undefined) return undefined;
+  if (backend.kind.name === "azure") {
+    const deployment = backend.settings.deployments?.[model] ?? model;
+    return path.replace("{deployment}", encodeURIComponent(deployment)) + azureQuery(backend, operation);
+  }
+  if (!path.includes("{model}")) return path;
+  // Without alt=sse a streamed answer would be one JSON array (wire/gemini-generatecontent.md, section 1).
+  const method = stream ? "streamGenerateContent?alt=sse" : "generateContent";
+  return path.replace("{model}", encodeURIComponent(model)).replace("{method}", method);
 }
 
-export function azureQuery(backend: Backend): string {
+export function azureQuery(backend: Backend, operation?: Operation): string {
+  // The v1 path carries its version itself; preview features are asked for by name.
+  if (operation === "responses") return backend.settings.api_version === "preview" ? "?api-version=preview" : "";
   return `?api-version=${encodeURIComponent(backend.settings.api_version ?? AZURE_API_VERSION)}`;
 }
 
-/** The header that carries this backend's API key for an operation, if it has a key. */
-export function credentialHeader(backend: Backend, forOperation: boolean): [name: string, value: string] | undefined {
+/** The header that carries this backend's API key, if it has one. */
+export function credentialHeader(backend: Backend): [name: string, value: string] | undefined {
   if (backend.apiKey === undefined) return undefined;
-  const auth = (forOperation ? backend.kind.operationAuth : undefined) ?? backend.kind.auth;
+  const { auth } = backend.kind;
   return [auth.header, auth.scheme === "bearer" ? `Bearer ${backend.apiKey}` : backend.apiKey];
 }
 
 export function newCounters(): BackendCounters {
-  return { inFlight: 0, totalRequests: 0, failedRequests: 0, latencyMs: undefined, latencyAtMs: 0 };
+  return {
+    inFlight: 0,
+    running: new Set(),
+    onIdle: undefined,
+    totalRequests: 0,
+    failedRequests: 0,
+    latencyMs: undefined,
+    latencyAtMs: 0,
+  };
 }

@@ -7,7 +7,7 @@ import { type Backend, credentialHeader } from "./backend.ts";
 export function controlHeaders(backend: Backend, hasBody: boolean): Record<string, string> {
   const headers: Record<string, string> = { accept: "application/json", "accept-encoding": "identity" };
   if (hasBody) headers["content-type"] = "application/json";
-  const credential = credentialHeader(backend, false);
+  const credential = credentialHeader(backend);
   const layers = [Object.entries(backend.kind.headers), credential ? [credential] : []];
   for (const [name, value] of [...layers.flat(), ...Object.entries(backend.settings.headers)]) {
     headers[name.toLowerCase()] = value;

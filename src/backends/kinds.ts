@@ -1,10 +1,58 @@
 // What Signalbox knows about each kind of backend, as data: one row per kind.
 // Sources: specification (Health configuration, Model list), decisions.md section 2, wire/local-engines.md, vendor documents.
 
+import type { ProtocolName } from "../generation/content.ts";
 import type { BackendKindName } from "../names.ts";
 
-/** Operations that are forwarded to a backend. */
-export type Operation = "chat" | "completions" | "embeddings";
+/** What a backend can be asked to do; each has an endpoint of its own. */
+export type Operation =
+  | "chat"
+  | "completions"
+  | "responses"
+  | "messages"
+  | "generate-content"
+  | "count-tokens"
+  | "embeddings"
+  | "embed-content"
+  | "rerank"
+  | "embed-sparse";
+
+/** Operations that can be done by means of others, in order of preference, because their formats are translated. */
+const STAND_INS: Readonly<Partial<Record<Operation, readonly Operation[]>>> = {
+  chat: ["messages", "generate-content", "responses"],
+  completions: ["chat", "messages", "generate-content", "responses"],
+  responses: ["messages", "generate-content", "chat"],
+  messages: ["generate-content", "chat", "responses"],
+  embeddings: ["embed-content"],
+};
+
+const FORMATS: Readonly<Partial<Record<Operation, ProtocolName>>> = {
+  chat: "chat",
+  completions: "completions",
+  responses: "responses",
+  messages: "messages",
+  "generate-content": "generate-content",
+};
+
+/** The wire format of an operation that generates; undefined for the others, whose formats are not translated alike. */
+export function formatOf(operation: Operation): ProtocolName | undefined {
+  return FORMATS[operation];
+}
+
+export type OperationPaths = Readonly<Partial<Record<Operation, string>>>;
+
+/** The operation that a backend with these paths is asked for; undefined when it cannot do it, nor anything like it. */
+export function servedBy(paths: OperationPaths, operation: Operation): Operation | undefined {
+  if (paths[operation] !== undefined) return operation;
+  return STAND_INS[operation]?.find((standIn) => paths[standIn] !== undefined);
+}
+
+/** The formats that `backends[].protocols` may name, with the usual paths of each. */
+export const PROTOCOL_PATHS = {
+  chat: { chat: "/v1/chat/completions" },
+  responses: { responses: "/v1/responses" },
+  messages: { messages: "/v1/messages", "count-tokens": "/v1/messages/count_tokens" },
+} as const satisfies Record<string, OperationPaths>;
 
 export interface ProbeDefinition {
   method: "GET" | "POST" | "HEAD";
@@ -28,13 +76,8 @@ export interface BackendKind {
   auth: { header: string; scheme: "bearer" | "bare" };
   /** Headers that every request to this kind carries. */
   headers: Readonly<Record<string, string>>;
-  /** Path of each operation below the backend's root; `{deployment}` is filled in for azure. */
-  paths: Readonly<Partial<Record<Operation, string>>>;
-  /**
-   * How the listed operations authenticate where that differs from `auth` (a vendor's OpenAI-compatible endpoint may
-   * want a bearer token while its own API wants another header).
-   */
-  operationAuth?: { header: string; scheme: "bearer" | "bare" };
+  /** Path of each operation below the backend's root; `{deployment}`, `{model}` and `{method}` are filled in. */
+  paths: OperationPaths;
   /** Path of the model list; undefined: the models must be configured. */
   modelsPath?: string;
   probe: ProbeDefinition;
@@ -51,6 +94,21 @@ const OPENAI_PATHS = {
   completions: "/v1/completions",
   embeddings: "/v1/embeddings",
 } as const;
+
+const RERANK_PATHS = { rerank: "/v1/rerank", "embed-sparse": "/embed_sparse" } as const;
+
+const ANTHROPIC_RESPONSE_HEADERS = [
+  "anthropic-organization-id",
+  "anthropic-ratelimit-input-tokens-limit",
+  "anthropic-ratelimit-input-tokens-remaining",
+  "anthropic-ratelimit-input-tokens-reset",
+  "anthropic-ratelimit-output-tokens-limit",
+  "anthropic-ratelimit-output-tokens-remaining",
+  "anthropic-ratelimit-output-tokens-reset",
+  "anthropic-ratelimit-requests-limit",
+  "anthropic-ratelimit-requests-remaining",
+  "anthropic-ratelimit-requests-reset",
+] as const;
 
 const OPENAI_RESPONSE_HEADERS = [
   "openai-organization",
@@ -87,6 +145,7 @@ function openAiStyle(name: BackendKindName, more: Partial<BackendKind> & Pick<Ba
 export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
   openai: openAiStyle("openai", {
     defaultUrl: "https://api.openai.com",
+    paths: { ...OPENAI_PATHS, responses: "/v1/responses" },
     probe: probe("/v1/models"),
     ownedBy: "openai",
     responseHeaders: OPENAI_RESPONSE_HEADERS,
@@ -98,6 +157,8 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     paths: {
       chat: "/openai/deployments/{deployment}/chat/completions",
       completions: "/openai/deployments/{deployment}/completions",
+      // The deployment is named by the body's model (Microsoft, "Azure OpenAI Responses API").
+      responses: "/openai/v1/responses",
       embeddings: "/openai/deployments/{deployment}/embeddings",
     },
     // The service lists base models, not deployments: the models of an azure backend are configured.
@@ -105,27 +166,27 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     ownedBy: "azure",
     responseHeaders: ["apim-request-id", "x-ms-region", ...OPENAI_RESPONSE_HEADERS],
   },
-  // Both vendors document an endpoint that speaks the chat format; their own formats come with protocol translation.
   anthropic: {
     name: "anthropic",
     defaultUrl: "https://api.anthropic.com",
     auth: { header: "x-api-key", scheme: "bare" },
     headers: { "anthropic-version": "2023-06-01" },
-    paths: { chat: "/v1/chat/completions" },
-    operationAuth: BEARER,
+    paths: { messages: "/v1/messages", "count-tokens": "/v1/messages/count_tokens" },
     modelsPath: "/v1/models",
     // An empty body is refused with 400 before any token is spent, which proves address and service.
     probe: probe("/v1/messages", [], { method: "POST", acceptStatus: [200, 400, 401, 429], body: "{}" }),
     ownedBy: "anthropic",
-    responseHeaders: [],
+    responseHeaders: ANTHROPIC_RESPONSE_HEADERS,
   },
   gemini: {
     name: "gemini",
     defaultUrl: "https://generativelanguage.googleapis.com",
     auth: { header: "x-goog-api-key", scheme: "bare" },
     headers: {},
-    paths: { chat: "/v1beta/openai/chat/completions", embeddings: "/v1beta/openai/embeddings" },
-    operationAuth: BEARER,
+    paths: {
+      "generate-content": "/v1beta/models/{model}:{method}",
+      "embed-content": "/v1beta/models/{model}:batchEmbedContents",
+    },
     modelsPath: "/v1beta/models",
     probe: probe("/models", ["/v1beta/models"]),
     ownedBy: "google",
@@ -133,10 +194,15 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
   },
   vllm: openAiStyle("vllm", {
     defaultUrl: "http://127.0.0.1:8000",
+    paths: { ...OPENAI_PATHS, ...RERANK_PATHS },
     probe: probe("/health", ["/v1/models"]),
     ownedBy: "vllm",
   }),
-  llamacpp: openAiStyle("llamacpp", { probe: probe("/health", ["/v1/models"]), ownedBy: "llamacpp" }),
+  llamacpp: openAiStyle("llamacpp", {
+    paths: { ...OPENAI_PATHS, rerank: RERANK_PATHS.rerank },
+    probe: probe("/health", ["/v1/models"]),
+    ownedBy: "llamacpp",
+  }),
   ollama: openAiStyle("ollama", {
     defaultUrl: "http://127.0.0.1:11434",
     probe: probe("/api/tags", ["/"]),
@@ -147,8 +213,21 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     probe: probe("/v1/models", ["/api/v1/models"]),
     ownedBy: "lmstudio",
   }),
-  federated: openAiStyle("federated", { probe: probe("/health", ["/v1/models"]) }),
-  generic: openAiStyle("generic", { probe: probe("/v1/models", ["/health"]) }),
+  // Another gateway of this kind: every format passes through, and the far one translates.
+  federated: openAiStyle("federated", {
+    paths: {
+      ...OPENAI_PATHS,
+      ...RERANK_PATHS,
+      responses: "/v1/responses",
+      messages: "/v1/messages",
+      "count-tokens": "/v1/messages/count_tokens",
+    },
+    probe: probe("/health", ["/v1/models"]),
+  }),
+  generic: openAiStyle("generic", {
+    paths: { ...OPENAI_PATHS, ...RERANK_PATHS },
+    probe: probe("/v1/models", ["/health"]),
+  }),
   // Answered inside the process; the url is only a name that can be shown.
   demo: openAiStyle("demo", { defaultUrl: "http://demo.invalid", probe: probe("/health"), ownedBy: "signalbox" }),
 };

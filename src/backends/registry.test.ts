@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { manualDrains } from "../../test/support/manual-drains.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { toBackend } from "./backend.ts";
 import { BACKEND_KINDS } from "./kinds.ts";
@@ -8,7 +9,7 @@ type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
 
 function registryOf(backends: BackendInput[], checksEnabled = true): BackendRegistry {
   const settings = documentSchema.parse({ backends: backends.map((each) => ({ url: "http://h", ...each })) });
-  return createRegistry(settings.backends.map(toBackend), { checksEnabled });
+  return createRegistry(settings.backends.map(toBackend), { checksEnabled, drains: manualDrains().drains });
 }
 
 function names(entries: readonly { backend: { name: string } }[]): string[] {

@@ -1,11 +1,18 @@
 // The registry of backends: takes facts from health checks and model lists, and publishes them as boards.
 
 import type { Backend, BackendCounters } from "./backend.ts";
-import { newCounters } from "./backend.ts";
+import { newCounters, ofKind } from "./backend.ts";
 import type { BackendBoard, BackendEntry, BoardSource, HealthState } from "./board.ts";
+import type { Drains } from "./drains.ts";
 import type { BackendKind } from "./kinds.ts";
 
 export interface BackendRegistry extends BoardSource {
+  /**
+   * A whole new list. Backends are told apart by name, and by the server that they point at: one that stays keeps what
+   * is known of it, and its counters. One that is gone, disabled or at another server drains. Models are set anew by
+   * whoever keeps the lists.
+   */
+  replace(backends: readonly Backend[], checksEnabled: boolean): BackendChanges;
   /** The backend with the kind known now; throws for a name that is not configured. */
   backend(name: string): Backend;
   setHealth(name: string, health: HealthState): void;
@@ -15,9 +22,20 @@ export interface BackendRegistry extends BoardSource {
   setHeld(name: string, held: boolean): void;
 }
 
+/** What a new list means for those who keep something per name. */
+export interface BackendChanges {
+  /** Names whose backend is gone; where the name went on to another server, it is among the added ones too. */
+  removed: string[];
+  /** Names of backends of which nothing is known yet. */
+  added: string[];
+  /** Backends that stay, with other facts. */
+  changed: { before: Backend; after: Backend }[];
+}
+
 export interface RegistryOptions {
   /** false: every enabled backend is available. */
   checksEnabled: boolean;
+  drains: Drains;
 }
 
 interface Slot {
@@ -35,14 +53,16 @@ interface Slot {
 const NO_ENTRIES: readonly BackendEntry[] = Object.freeze([]);
 
 export function createRegistry(backends: readonly Backend[], options: RegistryOptions): BackendRegistry {
-  const slots = new Map<string, Slot>();
-  for (const backend of backends) {
-    const facts = { backend, health: "unknown" as const, held: false, counters: newCounters() };
-    const none = { models: [], names: new Set<string>() };
-    slots.set(backend.name, { ...facts, ...none, entry: toEntry(facts, options.checksEnabled) });
-  }
+  const { drains } = options;
+  let { checksEnabled } = options;
+  let slots = new Map(backends.map((backend) => [backend.name, newSlot(backend)]));
   let board = toBoard(1, [...slots.values()]);
   let changed = false;
+
+  function newSlot(backend: Backend): Slot {
+    const facts = { backend, health: "unknown" as const, held: false, counters: newCounters() };
+    return { ...facts, models: [], names: new Set<string>(), entry: toEntry(facts, checksEnabled) };
+  }
 
   function slotOf(name: string): Slot {
     const slot = slots.get(name);
@@ -52,11 +72,49 @@ export function createRegistry(backends: readonly Backend[], options: RegistryOp
 
   function change(slot: Slot, facts: Partial<Slot>): void {
     Object.assign(slot, facts);
-    slot.entry = toEntry(slot, options.checksEnabled);
+    slot.entry = toEntry(slot, checksEnabled);
     changed = true;
   }
 
+  /** The same server under the same name, with other facts. */
+  function adjust(slot: Slot, backend: Backend): void {
+    const { kind, enabled } = slot.backend;
+    if (enabled && !backend.enabled) drains.begin(backend, slot.counters);
+    if (!enabled && backend.enabled) drains.end(slot.counters);
+    // What was recognised stays. Nobody checks a disabled backend, so that nothing is known of its health.
+    change(slot, { backend: { ...backend, kind }, health: backend.enabled ? slot.health : "unknown" });
+  }
+
   return {
+    replace(list, isChecked) {
+      const changes: BackendChanges = { removed: [], added: [], changed: [] };
+      const next = new Map<string, Slot>();
+      for (const backend of list) {
+        const known = slots.get(backend.name);
+        if (known === undefined || !isSameServer(known.backend, backend)) {
+          next.set(backend.name, newSlot(backend));
+          changes.added.push(backend.name);
+          continue;
+        }
+        next.set(backend.name, known);
+        const before = known.backend;
+        if (Bun.deepEquals(before.settings, backend.settings)) continue;
+        adjust(known, backend);
+        changes.changed.push({ before, after: known.backend });
+      }
+      for (const [name, slot] of slots) {
+        if (next.get(name) === slot) continue;
+        drains.begin(slot.backend, slot.counters);
+        changes.removed.push(name);
+      }
+      changed ||= !sameItems([...slots.values()], [...next.values()]);
+      slots = next;
+      if (isChecked !== checksEnabled) {
+        checksEnabled = isChecked;
+        for (const slot of slots.values()) change(slot, {});
+      }
+      return changes;
+    },
     // Built when it is read: a thousand backends that answer at the same time cost one board, not a thousand.
     get current() {
       if (changed) {
@@ -77,7 +135,7 @@ export function createRegistry(backends: readonly Backend[], options: RegistryOp
     setKind(name, kind) {
       const slot = slotOf(name);
       if (slot.backend.kind === kind) return;
-      const backend = { ...slot.backend, kind };
+      const backend = ofKind(slot.backend, kind);
       change(slot, { backend, names: requestNames(backend, slot.models) });
     },
     setHeld(name, held) {
@@ -139,6 +197,12 @@ function requestNames(backend: Backend, models: readonly string[]): ReadonlySet<
   return names;
 }
 
-function sameItems(left: readonly string[], right: readonly string[]): boolean {
+/** Everything else, credentials included, may change while requests run there. */
+function isSameServer(left: Backend, right: Backend): boolean {
+  const isSameAddress = left.rootUrl === right.rootUrl && left.socketPath === right.socketPath;
+  return isSameAddress && left.settings.type === right.settings.type;
+}
+
+function sameItems<Item>(left: readonly Item[], right: readonly Item[]): boolean {
   return left.length === right.length && left.every((item, index) => item === right[index]);
 }

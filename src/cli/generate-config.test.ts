@@ -26,6 +26,9 @@ const FREE_NAMES: ReadonlySet<string> = new Set([
   "backends.[].deployments",
   "circuit_breaker.backends",
   "fallback.fallback_chains",
+  "global_prompts.backends",
+  "global_prompts.models",
+  "model_aliases",
 ]);
 
 /** Paths in the notation of allPaths. */
@@ -45,7 +48,7 @@ function uncommented(template: string): string {
   return template
     .replaceAll(/^( *)#(?! \S)/gm, "$1")
     .replaceAll(
-      /^( *(?:backends|keys|models|trusted_proxies|fallback_chains|whitelist|bypass_keys):) (?:\[\]|\{\})$/gm,
+      /^( *(?:backends|keys|models|trusted_proxies|fallback_chains|model_aliases|whitelist|bypass_keys):) (?:\[\]|\{\})$/gm,
       "$1",
     );
 }

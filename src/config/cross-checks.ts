@@ -8,19 +8,22 @@ export const CROSS_CHECKS: readonly SettingsCheck<Settings>[] = [
   distinctAddresses,
   distinctKeys,
   distinctKeyIds,
-  knownCircuits,
+  knownBackendsOf("circuit_breaker"),
+  knownBackendsOf("global_prompts"),
 ];
 
-/** An override under a mistyped name would be ignored in silence. */
-function knownCircuits({ backends, circuit_breaker }: Settings) {
-  const names = backends.map(({ name }) => name);
-  return Object.keys(circuit_breaker.backends)
-    .filter((name) => !names.includes(name))
-    .map((name) => {
-      const near = nearest(name, names);
-      const hint = near === undefined ? "" : `; did you mean "${near}"?`;
-      return { path: ["circuit_breaker", "backends", name], message: `there is no backend of this name${hint}` };
-    });
+/** Overrides under a mistyped name would be ignored in silence. */
+function knownBackendsOf(section: "circuit_breaker" | "global_prompts"): SettingsCheck<Settings> {
+  return (settings) => {
+    const names = settings.backends.map(({ name }) => name);
+    return Object.keys(settings[section].backends)
+      .filter((name) => !names.includes(name))
+      .map((name) => {
+        const near = nearest(name, names);
+        const hint = near === undefined ? "" : `; did you mean "${near}"?`;
+        return { path: [section, "backends", name], message: `there is no backend of this name${hint}` };
+      });
+  };
 }
 
 function distinctAddresses(settings: Settings) {

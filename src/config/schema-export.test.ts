@@ -29,7 +29,7 @@ test("docs/configuration.md names every key with its default, and no key that do
   for (const [name, shown] of rows) {
     const value = defaults.get(name);
     const isPlain = typeof value !== "object" && value !== undefined;
-    if (isPlain) expect(`${name} ${shown}`).toBe(`${name} \`${value}\``);
+    if (isPlain) expect(`${name} ${shown}`).toBe(`${name} \`${String(value).replaceAll("\n", "\\n")}\``);
     else if (Array.isArray(value)) expect(`${name} ${shown}`).toBe(`${name} \`[${value.join(", ")}]\``);
     else expect(`${name} ${shown}`).toMatch(/ (required|none|by kind|per key|`\{\}`)$/);
   }

@@ -29,6 +29,11 @@ export function canonicalKey(parent: Path, key: string): string | undefined {
   return undefined;
 }
 
+/** Top-level keys that stand for a key of a section. */
+const TOP_LEVEL_SPELLINGS: Readonly<Record<string, readonly [section: string, key: string]>> = {
+  model_metadata_file: ["model_metadata", "file"],
+};
+
 export interface ResolvedAliases {
   document: Mapping;
   /** The same path with the keys as they were written. */
@@ -63,10 +68,28 @@ export function resolveAliases(document: Mapping): ResolvedAliases {
     return Object.fromEntries(entries);
   }
 
+  let renamed = rename(document, []) as Mapping;
+  /** Where a key of a section was written at the top level. */
+  const moved = new Map<string, string>();
+  for (const [spelling, [section, key]] of Object.entries(TOP_LEVEL_SPELLINGS)) {
+    if (!Object.hasOwn(renamed, spelling)) continue;
+    const inSection = Object.hasOwn(renamed, section) ? renamed[section] : {};
+    if (!isMapping(inSection)) continue;
+    if (Object.hasOwn(inSection, key)) {
+      problems.push({ path: [spelling], message: `is another spelling of ${section}.${key}, which is given too` });
+    }
+    moved.set(JSON.stringify([section, key]), spelling);
+    const others = Object.entries(renamed).filter(([name]) => name !== spelling && name !== section);
+    renamed = Object.fromEntries([...others, [section, { [key]: renamed[spelling], ...inSection }]]);
+  }
+
   return {
-    document: rename(document, []) as Mapping,
-    writtenPath: (path) =>
-      path.map((segment, index) => written.get(JSON.stringify(path.slice(0, index + 1))) ?? segment),
+    document: renamed,
+    writtenPath(path) {
+      const spelling = moved.get(JSON.stringify(path.slice(0, 2)));
+      if (spelling !== undefined) return [spelling, ...path.slice(2)];
+      return path.map((segment, index) => written.get(JSON.stringify(path.slice(0, index + 1))) ?? segment);
+    },
     problems,
   };
 }

@@ -11,6 +11,7 @@ export const ERRORS = {
   invalidJson: { status: 400, type: "invalid_request_error", code: "invalid_json" },
   invalidRequest: { status: 400, type: "invalid_request_error", code: "invalid_value" },
   missingParameter: { status: 400, type: "invalid_request_error", code: "missing_required_parameter" },
+  previousResponseNotFound: { status: 400, type: "invalid_request_error", code: "previous_response_not_found" },
   unsupportedOperation: { status: 400, type: "invalid_request_error", code: "unsupported_operation" },
   invalidApiKey: { status: 401, type: "authentication_error", code: "invalid_api_key" },
   forbidden: { status: 403, type: "permission_error", code: "forbidden" },

@@ -5,7 +5,7 @@ import { createTransport } from "../backends/transport.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
-import { type CheckReport, type HealthChecker, startHealthChecker } from "./checker.ts";
+import { type CheckReport, createHealthChecker, type HealthChecker } from "./checker.ts";
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -48,8 +48,7 @@ function watch(urls: readonly string[], healthChecks: ConfigDocument["health_che
     info: (_: unknown, message: string) => lines.push({ level: "info", message }),
     warn: (_: unknown, message: string) => lines.push({ level: "warn", message }),
   } as unknown as Logger;
-  const checker = startHealthChecker({
-    names: [...byName.keys()],
+  const checker = createHealthChecker({
     backend: (name) => byName.get(name)!,
     settings: settings.health_checks,
     transport: createTransport(async () => new Response("{}")),
@@ -58,6 +57,7 @@ function watch(urls: readonly string[], healthChecks: ConfigDocument["health_che
     random: () => 0.5,
     onCheck: (report) => reports.push(report),
   });
+  for (const name of byName.keys()) void checker.watch(name);
   cleanups.push(() => checker.stop());
   return { checker, reports, lines, state: (name = "b0") => checker.view(name)?.record.state };
 }
@@ -163,6 +163,55 @@ describe("suspicion", () => {
 
   test("of an unknown backend does nothing", () => {
     expect(() => watch([]).checker.suspect("nobody")).not.toThrow();
+  });
+});
+
+describe("a list that changes", () => {
+  test("who is no longer watched is forgotten, with its check under way and its timer", async () => {
+    const silent = startTarget(undefined);
+    const good = startTarget(200);
+    const { checker, reports, state } = watch([silent.url, good.url], { interval: "10ms", timeout: "1h" });
+    await waitFor("both were asked", () => silent.checks > 0 && good.checks > 1);
+    checker.unwatch("b0");
+    checker.unwatch("b1");
+    const { checks } = good;
+    const count = reports.length;
+    await Bun.sleep(50);
+    expect([good.checks, reports.length, state("b0"), state("b1")]).toEqual([checks, count, undefined, undefined]);
+    await within("it is watched anew", checker.watch("b1"));
+    expect(state("b1")).toBe("ready");
+  });
+
+  test("who is watched again keeps its record, but not a check that hangs", async () => {
+    const target = startTarget(200);
+    const { checker, reports, state } = watch([target.url], { interval: "1h", timeout: "1h" });
+    await waitFor("it is ready", () => state() === "ready");
+    target.status = undefined;
+    const hanging = checker.check("b0");
+    await waitFor("it is asked", () => target.checks === 2);
+    target.status = 200;
+    await within("it is checked anew", checker.watch("b0"));
+    await within("the old check is over", hanging);
+    expect(reports.map(({ previousState, record }) => [previousState, record.state])).toEqual([
+      ["unknown", "ready"],
+      ["ready", "ready"],
+    ]);
+  });
+
+  test("a shorter interval counts at once", async () => {
+    const target = startTarget(200);
+    const { checker, state } = watch([target.url], { interval: "1h" });
+    await waitFor("it is ready", () => state() === "ready");
+    checker.apply(documentSchema.parse({ health_checks: { interval: "10ms" } }).health_checks);
+    await waitFor("it is checked often", () => target.checks > 3);
+  });
+
+  test("after the stop nobody is checked any more", async () => {
+    const target = startTarget(200);
+    const { checker } = watch([]);
+    await checker.stop();
+    await within("nothing is waited for", checker.watch("b0"));
+    expect(target.checks).toBe(0);
   });
 });
 

@@ -26,6 +26,15 @@ export interface HealthView {
 }
 
 export interface HealthChecker {
+  /**
+   * Checks the backend now, and from now on; resolves when this check is over. One that is watched already keeps its
+   * record, but a check under way begins anew, because the backend may have got another key or probe.
+   */
+  watch(name: string): Promise<void>;
+  /** Ends checks of the backend, one under way included, and forgets it. */
+  unwatch(name: string): void;
+  /** New settings: they count from the next check on, which comes no later than they say. */
+  apply(settings: Settings["health_checks"]): void;
   view(name: string): HealthView | undefined;
   /** Checks at once, or joins the check that runs; resolves when it is over. */
   check(name: string): Promise<void>;
@@ -35,8 +44,6 @@ export interface HealthChecker {
 }
 
 export interface HealthCheckerOptions {
-  /** Names of the backends to watch; each is checked at once. */
-  names: readonly string[];
   /** The backend as it is known now: the kind, and with it the probe, may have been recognised meanwhile. */
   backend: (name: string) => Backend;
   settings: Settings["health_checks"];
@@ -60,23 +67,25 @@ interface Watch extends HealthView {
   nextCheckMs: number;
   finishedMs: number;
   running: Promise<void> | undefined;
+  stopping: AbortController;
 }
 
-export function startHealthChecker(options: HealthCheckerOptions): HealthChecker {
-  const { clock, log, settings } = options;
-  const stopping = new AbortController();
+export function createHealthChecker(options: HealthCheckerOptions): HealthChecker {
+  const { clock, log } = options;
+  let { settings } = options;
+  let isStopped = false;
   const gate = createGate(STARTS_AT_ONCE, START_SPACING_MS);
   const watches = new Map<string, Watch>();
 
   function schedule(watch: Watch, delayMs: number): void {
     clearTimeout(watch.timer);
-    if (stopping.signal.aborted) return;
+    if (watch.stopping.signal.aborted) return;
     watch.nextCheckMs = clock.now() + delayMs;
     watch.timer = setTimeout(() => void run(watch), timerMs(delayMs));
   }
 
   function run(watch: Watch): Promise<void> {
-    if (stopping.signal.aborted) return Promise.resolve();
+    if (watch.stopping.signal.aborted) return Promise.resolve();
     clearTimeout(watch.timer);
     watch.running ??= checkOnce(watch).finally(() => {
       watch.running = undefined;
@@ -85,11 +94,13 @@ export function startHealthChecker(options: HealthCheckerOptions): HealthChecker
   }
 
   async function checkOnce(watch: Watch): Promise<void> {
+    const { signal } = watch.stopping;
     await gate.enter();
+    if (signal.aborted) return;
     const backend = options.backend(watch.name);
-    const tools = { transport: options.transport, clock, stop: stopping.signal };
+    const tools = { transport: options.transport, clock, stop: signal };
     const outcome = await probeBackend(backend, probePlan(backend, settings), tools);
-    if (stopping.signal.aborted) return;
+    if (signal.aborted) return;
 
     const previousState = watch.record.state;
     const { record, nextCheckInMs } = applyVerdict(watch.record, outcome.verdict, settings, clock.now());
@@ -103,22 +114,43 @@ export function startHealthChecker(options: HealthCheckerOptions): HealthChecker
     options.onCheck({ name: watch.name, previousState, record, outcome });
   }
 
-  for (const name of options.names) {
-    const watch: Watch = {
-      name,
-      record: initialHealth(clock.now()),
-      lastCheckAtMs: undefined,
-      lastOutcome: undefined,
-      timer: undefined,
-      nextCheckMs: clock.now(),
-      finishedMs: Number.NEGATIVE_INFINITY,
-      running: undefined,
-    };
-    watches.set(name, watch);
-    void run(watch);
+  function end(watch: Watch): void {
+    watch.stopping.abort();
+    clearTimeout(watch.timer);
   }
 
   return {
+    watch(name) {
+      const known = watches.get(name);
+      if (known !== undefined) end(known);
+      const watch: Watch = {
+        name,
+        record: known?.record ?? initialHealth(clock.now()),
+        lastCheckAtMs: known?.lastCheckAtMs,
+        lastOutcome: known?.lastOutcome,
+        timer: undefined,
+        nextCheckMs: clock.now(),
+        finishedMs: Number.NEGATIVE_INFINITY,
+        running: undefined,
+        stopping: new AbortController(),
+      };
+      if (isStopped) watch.stopping.abort();
+      watches.set(name, watch);
+      return run(watch);
+    },
+    unwatch(name) {
+      const watch = watches.get(name);
+      if (watch !== undefined) end(watch);
+      watches.delete(name);
+    },
+    apply(next) {
+      settings = next;
+      for (const watch of watches.values()) {
+        if (watch.running === undefined && watch.nextCheckMs > clock.now() + settings.interval) {
+          schedule(watch, settings.interval);
+        }
+      }
+    },
     view: (name) => watches.get(name),
     async check(name) {
       const watch = watches.get(name);
@@ -132,9 +164,9 @@ export function startHealthChecker(options: HealthCheckerOptions): HealthChecker
       if (nowMs + delayMs < watch.nextCheckMs) schedule(watch, delayMs);
     },
     async stop() {
-      stopping.abort();
+      isStopped = true;
+      for (const watch of watches.values()) end(watch);
       gate.close();
-      for (const watch of watches.values()) clearTimeout(watch.timer);
       await Promise.all([...watches.values()].map((watch) => watch.running));
     },
   };

@@ -5,7 +5,10 @@ import { BoundedMap } from "./bounded-map.ts";
 function mapOf(more: { maxEntries?: number; maxBytes?: number; ttlMs?: number } = {}) {
   let nowMs = 0;
   const map = new BoundedMap<number>({ maxEntries: 3, maxBytes: 1000, ttlMs: 10, now: () => nowMs, ...more });
-  return { map, advance: (ms: number) => void (nowMs += ms) };
+  function advance(ms: number): void {
+    nowMs += ms;
+  }
+  return { map, advance };
 }
 
 test("what was not used for longest goes first", () => {

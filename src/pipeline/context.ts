@@ -3,6 +3,7 @@
 import type { Caller } from "../access/api-keys.ts";
 import type { BackendBoard } from "../backends/board.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import type { Usage } from "../generation/usage.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 
 export interface RequestContext {
@@ -33,6 +34,10 @@ export interface RequestRecord {
   attempts: number;
   /** Why the request failed, or why an earlier attempt did. */
   failure: string | undefined;
+  /** Tokens of the answer, where they are known. */
+  usage?: Usage;
+  /** What the translation to the last backend could not carry. */
+  dropped?: readonly string[];
 }
 
 /** Where the board comes from, and how the data plane tells the control plane what it met. */

@@ -41,10 +41,12 @@ function bench({ outcomes = {}, policy = {}, enabled = true, chains = { m: ["n",
     fallback: { enabled, fallback_chains: chains, fallback_policy: policy },
   });
   const requests: ForwardRequest[] = [];
+  const hurries: boolean[] = [];
   const fallback = createFallbackChains({
     hasOther: () => true,
-    async forward(_context, request) {
+    async forward(_context, request, hurry = false) {
       requests.push(request);
+      hurries.push(hurry);
       const outcome = outcomes[request.model] ?? plain;
       if (outcome instanceof Error) throw outcome;
       return outcome;
@@ -77,11 +79,14 @@ function bench({ outcomes = {}, policy = {}, enabled = true, chains = { m: ["n",
     choices: 1,
     affinity: () => undefined,
     body,
+    value: { model: "m" },
+    askedModel: "m",
     patience: 1,
     avoid: new Set(),
   };
   return {
     requests,
+    hurries,
     context,
     fallback,
     request,
@@ -229,6 +234,51 @@ describe("the walk", () => {
     });
     expect(error.message).toContain("m: error_code_503, n: timeout, o: no_backend_available");
   });
+});
+
+describe("when to come back", () => {
+  const later = (code: number, retryAfterMs: number | undefined) =>
+    failed({ kind: "status", status: code, body: new Uint8Array(), retryAfterMs, headers: {} });
+  const cases: [title: string, outcomes: BenchOptions["outcomes"], seconds: string | undefined][] = [
+    ["nobody knows", { m: status(503), n: status(503), o: status(503) }, undefined],
+    ["the soonest of all models", { m: later(429, 30_000), n: later(503, 2_100), o: status(500) }, "3"],
+    [
+      "a circuit that opens sooner",
+      {
+        m: later(429, 30_000),
+        n: new GatewayError(ERRORS.circuitOpen, "open", { headers: { "Retry-After": "7" } }),
+        o: status(500),
+      },
+      "7",
+    ],
+    [
+      "an attempt before the last one",
+      {
+        m: { ...failed({ kind: "connect", message: "" }), retryAfterMs: 4_000 } as ForwardResult,
+        n: status(500),
+        o: status(500),
+      },
+      "4",
+    ],
+    ["at once", { m: later(429, 0), n: status(500), o: status(500) }, "1"],
+    ["a backend that exaggerates", { m: later(429, 1e300), n: status(500), o: status(500) }, "86400"],
+    ["nonsense", { m: later(429, Number.POSITIVE_INFINITY), n: status(500), o: status(500) }, undefined],
+  ];
+  test.each(cases)("%s", async (_title, outcomes, seconds) => {
+    const error = await bench(outcomes === undefined ? {} : { outcomes }).refusal();
+    expect(error.headers?.["Retry-After"]).toBe(seconds as string);
+    expect(error.headers?.["x-should-retry"]).toBe("false");
+  });
+});
+
+test("only the last model of a chain waits for a circuit, and all when an open circuit is no trigger", async () => {
+  const outcomes = { m: status(503), n: status(503), o: status(503) };
+  const b = bench({ outcomes });
+  await b.refusal();
+  expect(b.hurries).toEqual([true, true, false]);
+  const patient = bench({ outcomes, policy: { trigger_conditions: { circuit_breaker_open: false } } });
+  await patient.refusal();
+  expect(patient.hurries).toEqual([false, false, false]);
 });
 
 describe("without a chain", () => {

@@ -32,6 +32,7 @@ export interface FallbackChains {
 }
 
 const NO_MODELS: readonly string[] = [];
+const MAX_RETRY_AFTER_SECONDS = 86_400;
 const NO_REASONS: readonly FailureReason[] = [];
 
 export function createFallbackChains(forwarder: Forwarder): FallbackChains {
@@ -51,8 +52,11 @@ export function createFallbackChains(forwarder: Forwarder): FallbackChains {
       }
       const { fallback_policy } = context.settings.fallback;
       const reasons: FailureReason[] = [];
-      for (const model of [request.model, ...chain]) {
+      let retryAfterMs = Number.POSITIVE_INFINITY;
+      const models = [request.model, ...chain];
+      for (const [index, model] of models.entries()) {
         const isOriginal = model === request.model;
+        const hasNext = index < models.length - 1 && fallback_policy.trigger_conditions.circuit_breaker_open;
         if (!isOriginal) context.record.fallbackModel = model;
         const attempt = isOriginal
           ? request
@@ -60,12 +64,16 @@ export function createFallbackChains(forwarder: Forwarder): FallbackChains {
               ...request,
               model,
               body: withMembers(request.body, { model }),
+              value: { ...request.value, model },
               patience: request.patience * fallback_policy.fallback_timeout_multiplier,
             };
         let reason: string | undefined;
         try {
-          const result = await forwarder.forward(context, attempt);
+          const result = await forwarder.forward(context, attempt, hasNext);
           if (result.kind !== "failed") return { ...result, model, reasons };
+          const { failure } = result;
+          const toldMs = result.retryAfterMs ?? (failure.kind === "status" ? failure.retryAfterMs : undefined);
+          retryAfterMs = Math.min(retryAfterMs, toldMs ?? retryAfterMs);
           reason = triggerOf(result.failure, fallback_policy.trigger_conditions);
           // What a stand-in refuses may be its own limit, not the client's mistake.
           if (reason === undefined && !isOriginal && result.failure.kind === "status") {
@@ -74,11 +82,14 @@ export function createFallbackChains(forwarder: Forwarder): FallbackChains {
           if (reason === undefined) return { ...result, model, reasons };
         } catch (error) {
           reason = refusalOf(error, fallback_policy.trigger_conditions);
+          // What a stand-in's format cannot say is no mistake of the client.
+          if (!isOriginal && error instanceof GatewayError && error.status === 400) reason ??= "error_code_400";
           if (reason === undefined) throw error;
+          retryAfterMs = Math.min(retryAfterMs, refusedForMs(error));
         }
         reasons.push({ model, reason });
       }
-      throw exhausted(request.model, chain, reasons);
+      throw exhausted(request.model, chain, reasons, retryAfterMs);
     },
   };
 }
@@ -119,16 +130,36 @@ function refusalOf(error: unknown, conditions: TriggerConditions): string | unde
   return conditions.connection_error && unavailable.includes(error.type) ? "no_backend_available" : undefined;
 }
 
-function exhausted(model: string, chain: readonly string[], reasons: readonly FailureReason[]): GatewayError {
+/** How long a refusal holds; Infinity when it does not say. */
+function refusedForMs(error: unknown): number {
+  const seconds = error instanceof GatewayError ? error.headers?.["Retry-After"] : undefined;
+  return seconds === undefined ? Number.POSITIVE_INFINITY : Number(seconds) * 1000;
+}
+
+/** `retryAfterMs`: the soonest time at which one of the models may be back; Infinity when nobody has told one. */
+function exhausted(
+  model: string,
+  chain: readonly string[],
+  reasons: readonly FailureReason[],
+  retryAfterMs: number,
+): GatewayError {
   const story = reasons.map((entry) => `${entry.model}: ${entry.reason}`).join(", ");
   return new GatewayError(
     ERRORS.allFallbacksExhausted,
     `The model '${model}' and all models of its fallback chain failed (${story}).`,
     {
       details: { original_model: model, attempted_fallbacks: chain, failure_reasons: reasons },
-      headers: { "x-should-retry": "false" }, // the chain has been walked; an SDK need not do it again
+      headers: {
+        "x-should-retry": "false", // the chain has been walked; an SDK need not do it again
+        ...(Number.isFinite(retryAfterMs) && { "Retry-After": retryAfterSeconds(retryAfterMs) }),
+      },
     },
   );
+}
+
+/** At least a second; what a backend has told is not trusted beyond a day. */
+function retryAfterSeconds(durationMs: number): string {
+  return String(Math.min(Math.max(1, Math.ceil(durationMs / 1000)), MAX_RETRY_AFTER_SECONDS));
 }
 
 /** The headers that tell the client of a fallback; nothing when there was none. */

@@ -1,6 +1,7 @@
 // The way of a request over backends: who is asked in which order, how often, with which waits, and until when.
 
 import { describe, expect, test } from "bun:test";
+import { passThrough } from "../../test/support/pass-through.ts";
 import { waitFor, within } from "../../test/support/wait-for.ts";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendBoard, BackendEntry } from "../backends/board.ts";
@@ -15,7 +16,7 @@ import type { SelectionStrategy } from "../routing/strategy.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { AttemptOutcome, OutgoingRequest } from "../upstream/send.ts";
 import type { BackendWatch, RequestContext } from "./context.ts";
-import { createForwarder, type ForwardRequest, type ForwardResult } from "./forward.ts";
+import { createForwarder, type ForwardRequest, type ForwardResult, MAX_TRIAL_WAITERS } from "./forward.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
 
@@ -43,6 +44,8 @@ interface BenchOptions {
   now?: () => number;
   affinity?: string;
   keyId?: string;
+  circuitBreaker?: ConfigDocument["circuit_breaker"];
+  delay?: (durationMs: number, signal: AbortSignal) => Promise<void>;
 }
 
 /** A forwarder over backends a, b, c … of which only the answers are made up. */
@@ -56,6 +59,7 @@ function bench(options: BenchOptions) {
     })),
     retry: { base_delay: "20ms", jitter: false, ...options.retry },
     timeouts: options.timeouts ?? {},
+    circuit_breaker: options.circuitBreaker ?? {},
   });
   let entries: BackendEntry[] = settings.backends.map((backend) => ({
     backend: toBackend(backend),
@@ -94,9 +98,11 @@ function bench(options: BenchOptions) {
         return options.answer(entry.backend.name, asked.length - 1);
       },
     },
+    bridge: passThrough,
     log: silentLogger(),
     now,
     random: () => 0,
+    ...(options.delay && { delay: options.delay }),
   });
   const context: RequestContext = {
     id: "request-1",
@@ -130,6 +136,8 @@ function bench(options: BenchOptions) {
     patience: 1,
     avoid: new Set(),
     body: new TextEncoder().encode('{"model":"m"}'),
+    value: { model: "m" },
+    askedModel: "m",
   };
   return {
     asked,
@@ -144,8 +152,8 @@ function bench(options: BenchOptions) {
       entries = change(entries);
       board = boardOf(entries);
     },
-    forward: (more: Partial<ForwardRequest> = {}): Promise<ForwardResult> =>
-      within("the request is answered", forwarder.forward(context, { ...request, ...more }), 8_000),
+    forward: (more: Partial<ForwardRequest> = {}, inHurry?: boolean): Promise<ForwardResult> =>
+      within("the request is answered", forwarder.forward(context, { ...request, ...more }, inHurry), 8_000),
   };
 }
 
@@ -226,6 +234,22 @@ describe("retries", () => {
     const [first, second] = b.waits();
     expect(first).toBeGreaterThanOrEqual(19);
     expect(second).toBeGreaterThanOrEqual(39);
+  });
+
+  test("not the same backend again when it was taken out of service during the wait", async () => {
+    const b = bench({
+      backends: [{}],
+      answer() {
+        const remove = ([entry]: BackendEntry[]): BackendEntry[] => {
+          (entry as BackendEntry).counters.onIdle = () => {};
+          return [];
+        };
+        setTimeout(() => b.setBoard(remove), 5);
+        return reset;
+      },
+    });
+    expect(failureOf(await b.forward())).toMatchObject({ kind: "reset" });
+    expect(b.asked).toEqual(["a"]);
   });
 
   test("Retry-After is waited for, but not longer than max_delay", async () => {
@@ -379,6 +403,111 @@ describe("the client leaves", () => {
     expect(failureOf(await b.forward())).toEqual({ kind: "aborted" });
     expect(b.asked).toEqual(["a"]);
     expect(b.suspects).toEqual([]);
+  });
+});
+
+describe("a circuit that is half open, with all places taken", () => {
+  /** One backend whose circuit opens at once and is half open after a moment; trials end when the test says so. */
+  async function halfOpen(more: Partial<BenchOptions> = {}) {
+    let nowMs = 1_000;
+    const trials: PromiseWithResolvers<AttemptOutcome>[] = [];
+    const b = bench({
+      backends: [{}],
+      retry: { max_attempts: 1 },
+      circuitBreaker: { failure_threshold: 1, half_open_max_requests: 1, success_threshold: 1, timeout: "60s" },
+      now: () => nowMs,
+      answer(_name, attempt) {
+        if (attempt === 0) return reset;
+        const trial = Promise.withResolvers<AttemptOutcome>();
+        trials.push(trial);
+        return trial.promise;
+      },
+      ...more,
+    });
+    failureOf(await b.forward());
+    nowMs += 60_000;
+    return {
+      ...b,
+      trials,
+      wait(durationMs: number): void {
+        nowMs += durationMs;
+      },
+    };
+  }
+  const refusalOf = (request: Promise<ForwardResult>) =>
+    request.then(
+      () => undefined,
+      (error: GatewayError) => error.type,
+    );
+
+  test("the others wait for the trial and go on when it succeeds", async () => {
+    const b = await halfOpen();
+    const requests = Array.from({ length: 10 }, () => b.forward());
+    await Bun.sleep(5);
+    expect(b.asked.length).toBe(2);
+    b.trials[0]?.resolve(fine);
+    await waitFor("all are sent", () => b.trials.length === 10);
+    for (const trial of b.trials) trial.resolve(fine);
+    expect((await Promise.all(requests)).map(({ kind }) => kind)).toEqual(Array(10).fill("plain"));
+  });
+
+  test("they are refused when it fails", async () => {
+    const b = await halfOpen();
+    const first = b.forward();
+    const others = [b.forward(), b.forward()].map(refusalOf);
+    await Bun.sleep(5);
+    b.trials[0]?.resolve(reset);
+    failureOf(await first);
+    expect(await Promise.all(others)).toEqual(["circuit_breaker_open", "circuit_breaker_open"]);
+    expect(b.asked.length).toBe(2);
+  });
+
+  test("a place that becomes free is taken by one of them", async () => {
+    const b = await halfOpen();
+    const requests = [b.forward(), b.forward(), b.forward()];
+    for (let index = 0; index < 3; index++) {
+      await waitFor("a trial", () => b.trials.length === index + 1);
+      b.trials[index]?.resolve(failed({ kind: "aborted" }));
+    }
+    expect((await Promise.all(requests)).map(({ kind }) => kind)).toEqual(Array(3).fill("failed"));
+  });
+
+  test("nobody waits for ever, beyond the deadline, in a hurry, or behind too many others", async () => {
+    const delays: number[] = [];
+    const b = await halfOpen({
+      async delay(durationMs) {
+        delays.push(durationMs);
+        b.wait(durationMs);
+      },
+      timeouts: { request: "62s" },
+    });
+    const first = b.forward();
+    expect(await refusalOf(b.forward({}, true))).toBe("circuit_breaker_open");
+    expect(delays).toEqual([]);
+    expect(await refusalOf(b.forward())).toBe("circuit_breaker_open");
+    expect(delays).toEqual([2_000]); // 60 s of the time for the whole request have passed
+    b.trials[0]?.resolve(fine);
+    await first;
+
+    const full = await halfOpen();
+    const one = full.forward();
+    const waiting = Array.from({ length: MAX_TRIAL_WAITERS }, () => full.forward());
+    expect(await refusalOf(full.forward())).toBe("circuit_breaker_open");
+    full.trials[0]?.resolve(fine);
+    await waitFor("all are sent", () => full.trials.length === 1 + MAX_TRIAL_WAITERS);
+    for (const trial of full.trials) trial.resolve(fine);
+    await Promise.all([one, ...waiting]);
+  });
+
+  test("a client that leaves waits no longer", async () => {
+    const b = await halfOpen();
+    const first = b.forward();
+    const second = refusalOf(b.forward());
+    await Bun.sleep(5);
+    b.controller.abort();
+    expect(await within("the wait ends", second)).toBe("request_timeout");
+    b.trials[0]?.resolve(fine);
+    await first;
   });
 });
 

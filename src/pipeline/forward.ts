@@ -1,12 +1,17 @@
 // One model's request on its way: find a backend, attempt, retry, hand the answer on.
 
+import type { Backend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
-import type { Operation } from "../backends/kinds.ts";
+import { formatOf, type Operation, servedBy } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { clientLeft } from "../errors/gateway-error.ts";
+import type { GenerationResult } from "../generation/result.ts";
 import { abortableDelay, orAborted } from "../lib/abortable-delay.ts";
 import type { Logger } from "../logging/logger.ts";
+import type { JsonObject } from "../protocols/fields.ts";
+import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
+import type { Translation } from "../protocols/translate.ts";
 import { rateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import type { Circuits, Permit } from "../routing/circuits.ts";
@@ -20,28 +25,61 @@ import type { BackendWatch, RequestContext } from "./context.ts";
 import { decideRetry, retrySettingsFor } from "./retry.ts";
 
 export interface ForwardRequest extends RequestSummary {
+  /** What the client asked for, in the format it speaks. */
   operation: Operation;
-  /** What the backend gets; where nothing had to be changed, the client's own bytes. */
+  /** The body in the client's format; where nothing had to be changed, the client's own bytes. */
   body: Uint8Array;
+  /** The same, parsed. */
+  value: JsonObject;
+  /** The model's name as the client wrote it; `model` is the one that is asked now. */
+  askedModel: string;
+  /** The format of the answer, where it is not the one of the operation. */
+  client?: ClientProtocol;
+  /** The backend that holds what the request refers to; asked first while it is available. */
+  prefer?: string | undefined;
+  /** Told of a complete answer that was translated. */
+  answered?(result: GenerationResult, context: AnswerContext): void;
   /** Factor of all timeouts; 1 for the model that was asked for. */
   patience: number;
   /** Backends that are asked only when no other is left, because this request has failed there already. */
   avoid: ReadonlySet<string>;
 }
 
+/** A request as one backend gets it. */
+export interface Prepared {
+  operation: Operation;
+  body: Uint8Array;
+  headers?: Readonly<Record<string, string>>;
+  translation?: Translation;
+}
+
+/** Puts a request into the format of a backend. */
+export interface Bridge {
+  /** Throws GatewayError 400 for what the backend's format cannot say. */
+  prepare(context: RequestContext, request: ForwardRequest, backend: Backend): Prepared | Promise<Prepared>;
+}
+
 /** `entry` is the backend of the last attempt. */
 export type ForwardResult = { entry: BackendEntry } & (
   | { kind: "plain"; body: Uint8Array; contentType: string; headers: Record<string, string> }
   | { kind: "stream"; live: LiveStream; headers: Record<string, string> }
-  | { kind: "failed"; failure: UpstreamFailure }
+  /** `retryAfterMs` is the soonest that any attempt was told. */
+  | { kind: "failed"; failure: UpstreamFailure; retryAfterMs?: number | undefined }
 );
 
 export interface Forwarder {
   /** Whether a backend that is not among the avoided ones could take a request for the model now. */
   hasOther(model: string, operation: Operation, avoid: ReadonlySet<string>): boolean;
-  /** Throws GatewayError when no backend can take the request at all. */
-  forward(context: RequestContext, request: ForwardRequest): Promise<ForwardResult>;
+  /**
+   * Throws GatewayError when no backend can take the request at all. In a hurry, because another model can answer, it
+   * does not wait for the outcome of a half-open circuit's trials.
+   */
+  forward(context: RequestContext, request: ForwardRequest, inHurry?: boolean): Promise<ForwardResult>;
 }
+
+/** How long a request waits for requests that try its backend after failures, and how many may wait in all. */
+export const MAX_TRIAL_WAIT_MS = 5_000;
+export const MAX_TRIAL_WAITERS = 256;
 
 /** The part of the rate limiter that concerns backends. */
 export type BackendLimits = Pick<Limiter, "backendHasRoom" | "takeBackend" | "backendRefusal">;
@@ -52,6 +90,7 @@ export interface ForwarderParts {
   circuits: Circuits;
   limits: BackendLimits;
   sender: Sender;
+  bridge: Bridge;
   log: Logger;
   now(): number;
   random(): number;
@@ -59,8 +98,15 @@ export interface ForwarderParts {
   delay?(durationMs: number, signal: AbortSignal): Promise<void>;
 }
 
+interface Admitted {
+  entry: BackendEntry;
+  permit: Permit;
+}
+
 export function createForwarder(parts: ForwarderParts): Forwarder {
-  const { watch, strategy, circuits, limits, sender, log, now, random, delay = abortableDelay } = parts;
+  const { watch, strategy, circuits, limits, sender, bridge, log, now, random, delay = abortableDelay } = parts;
+
+  let trialWaiters = 0;
 
   /** Whether a backend's circuit and its rate limit would let a request through now. */
   function allows(backendName: string): boolean {
@@ -79,7 +125,18 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     };
     // The board is read anew for every attempt: a backend that has gone down since is not asked again.
     const candidates = watch.board.candidates(request.model);
+    const preferred = request.prefer === undefined ? undefined : preferredOf(candidates, request, tried);
+    if (preferred !== undefined) return preferred;
     return selectBackend(candidates, request.operation, tried, strategy, query, allows);
+  }
+
+  function preferredOf(
+    candidates: readonly BackendEntry[],
+    { prefer, operation }: ForwardRequest,
+    tried: ReadonlySet<string>,
+  ): BackendEntry | undefined {
+    if (prefer === undefined || tried.has(prefer) || !allows(prefer)) return undefined;
+    return candidates.find((entry) => entry.backend.name === prefer && hasOperation(entry, operation));
   }
 
   function refusal(request: ForwardRequest): Error {
@@ -91,9 +148,8 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     return noBackendError(watch.board, request.model, request.operation, circuits);
   }
 
-  /** The first choice of a request; waits for the first checks and asks for an unknown model before it gives up. */
+  /** The first choice when the model has no candidate; waits for the first checks and asks for an unknown model before it gives up. */
   async function chooseCold(context: RequestContext, request: ForwardRequest): Promise<BackendEntry> {
-    if (watch.board.candidates(request.model).length > 0) throw refusal(request);
     await orAborted(watch.firstChecks, context.signal);
     let entry = choose(context, request, request.avoid);
     if (entry === undefined && watch.board.entries.some((candidate) => candidate.available)) {
@@ -109,10 +165,10 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
   function acquire(
     context: RequestContext,
     request: ForwardRequest,
-    chosen: BackendEntry,
+    chosen: BackendEntry | undefined,
     tried: ReadonlySet<string>,
-  ): { entry: BackendEntry; permit: Permit } | undefined {
-    let entry: BackendEntry | undefined = chosen;
+  ): Admitted | undefined {
+    let entry = chosen;
     while (entry !== undefined) {
       const { name } = entry.backend;
       const permit = circuits.acquire(name);
@@ -123,6 +179,47 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       entry = choose(context, request, tried); // who has just refused is no candidate any more
     }
     return undefined;
+  }
+
+  /**
+   * The same when nobody may be asked, but some backend is being tried after failures: the outcome is near, and may
+   * spare the client a refusal. Undefined when there is nothing to wait for, or none of it helped.
+   */
+  async function acquireAfterTrial(
+    context: RequestContext,
+    request: ForwardRequest,
+    tried: ReadonlySet<string>,
+    deadlineMs: number,
+  ): Promise<Admitted | undefined> {
+    if (trialWaiters >= MAX_TRIAL_WAITERS) return undefined;
+    const untilMs = Math.min(now() + MAX_TRIAL_WAIT_MS, deadlineMs);
+    trialWaiters++;
+    try {
+      for (;;) {
+        const ends = trialEnds(request);
+        const leftMs = untilMs - now();
+        if (ends.length === 0 || leftMs <= 0) return undefined;
+        const ended = new AbortController();
+        void Promise.race(ends).then(() => ended.abort());
+        await delay(leftMs, AbortSignal.any([context.signal, ended.signal]));
+        if (context.signal.aborted) throw clientLeft();
+        // Everyone who waits is woken; whoever finds no place waits on.
+        const admitted = acquire(context, request, choose(context, request, tried), tried);
+        if (admitted !== undefined) return admitted;
+      }
+    } finally {
+      trialWaiters--;
+    }
+  }
+
+  /** None when a circuit would let the request through: then a rate limit refuses it, and says until when. */
+  function trialEnds({ model, operation }: ForwardRequest): Promise<void>[] {
+    const names = watch.board
+      .candidates(model)
+      .filter((entry) => hasOperation(entry, operation))
+      .map(({ backend }) => backend.name);
+    if (names.some((name) => circuits.allows(name))) return [];
+    return names.map((name) => circuits.trialEnd(name)).filter((end) => end !== undefined);
   }
 
   async function attempt(
@@ -136,8 +233,10 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     record.attempts++;
     record.backend = entry.backend.name;
     try {
-      const { operation, model, stream, body } = request;
-      const outgoing = { operation, model, stream, body, clientHeaders, trace, signal, timeouts };
+      const { model, stream } = request;
+      const preparing = bridge.prepare(context, request, entry.backend);
+      const prepared = preparing instanceof Promise ? await preparing : preparing;
+      const outgoing = { ...prepared, model, stream, clientHeaders, trace, signal, timeouts };
       const outcome = await sender.send(entry, outgoing, settings);
       if (!outcome.ok) permit.settle(circuits.outcomeOf(entry.backend.name, outcome.failure));
       // A trial that streams has shown what it was to show; others need its place before it ends.
@@ -150,6 +249,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
   }
 
   function toResult(
+    request: ForwardRequest,
     outcome: Extract<AttemptOutcome, { ok: true }>,
     entry: BackendEntry,
     permit: Permit,
@@ -158,14 +258,16 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     if (outcome.kind === "plain") {
       return { kind: "plain", entry, body: outcome.body, contentType: outcome.contentType, headers };
     }
-    const { stream, exchange } = outcome;
+    const { stream, translator, exchange } = outcome;
     function finished(failure: UpstreamFailure | undefined): void {
       permit.settle(circuits.outcomeOf(entry.backend.name, failure));
       if (failure === undefined) return;
       countFailure(entry, failure);
       if (failure.kind === "reset") watch.suspect(entry.backend.name);
     }
-    return { kind: "stream", entry, headers, live: { stream, exchange, finished } };
+    // A backend that was asked at all has a format for it.
+    const protocol = formatOf(servedBy(entry.backend.paths, request.operation) ?? request.operation) ?? "chat";
+    return { kind: "stream", entry, headers, live: { stream, exchange, protocol, translator, finished } };
   }
 
   return {
@@ -174,22 +276,33 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
         !avoid.has(entry.backend.name) && hasOperation(entry, operation) && allows(entry.backend.name);
       return watch.board.candidates(model).some(isOther);
     },
-    async forward(context, request) {
+    async forward(context, request, inHurry = false) {
       const { settings, record } = context;
       const timeouts = exchangeTimeouts(settings, request, context.startedAtMs);
-      let chosen = choose(context, request, request.avoid) ?? (await chooseCold(context, request));
+      const { requestDeadlineMs } = timeouts;
+      let chosen = choose(context, request, request.avoid);
+      if (chosen === undefined && watch.board.candidates(request.model).length === 0) {
+        chosen = await chooseCold(context, request);
+      }
       let tried: Set<string> | undefined;
+      let retryAfterMs: number | undefined;
       let counted = 0;
       for (;;) {
-        const admitted = acquire(context, request, chosen, tried ?? request.avoid);
+        const others = tried ?? request.avoid;
+        const admitted =
+          acquire(context, request, chosen, others) ??
+          (inHurry ? undefined : await acquireAfterTrial(context, request, others, requestDeadlineMs));
         if (admitted === undefined) throw refusal(request);
         const { entry, permit } = admitted;
         const outcome = await attempt(context, request, entry, permit, timeouts);
-        if (outcome.ok) return toResult(outcome, entry, permit);
+        if (outcome.ok) return toResult(request, outcome, entry, permit);
 
         const { failure } = outcome;
         const { name } = entry.backend;
         record.failure = failureLabel(failure);
+        if (failure.kind === "status" && failure.retryAfterMs !== undefined) {
+          retryAfterMs = Math.min(failure.retryAfterMs, retryAfterMs ?? Number.POSITIVE_INFINITY);
+        }
         const notConnected = failure.kind === "connect" || (failure.kind === "timeout" && failure.phase === "connect");
         if (notConnected || failure.kind === "reset") watch.suspect(name);
 
@@ -199,8 +312,8 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
         if (!notConnected || !untriedLeft) counted++;
         const retry = retrySettingsFor(entry, settings.retry);
         const decision = decideRetry({ failure, attempts: counted, untriedLeft, retry, random });
-        if (next === undefined || !decision.again || now() + decision.waitMs >= timeouts.requestDeadlineMs) {
-          return { kind: "failed", failure, entry };
+        if (next === undefined || !decision.again || now() + decision.waitMs >= requestDeadlineMs) {
+          return { kind: "failed", failure, retryAfterMs, entry };
         }
         const { waitMs } = decision;
         log.debug(
@@ -211,8 +324,9 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
         if (waitMs > 0) {
           await delay(waitMs, context.signal);
           if (context.signal.aborted) return { kind: "failed", failure: { kind: "aborted" }, entry };
-          // While waiting a backend may have come up or gone down.
+          // While waiting a backend may have come up or gone down, or have been taken out of service.
           chosen = choose(context, request, tried) ?? next;
+          if (chosen.counters.onIdle !== undefined) return { kind: "failed", failure, entry };
         }
       }
     },

@@ -15,7 +15,7 @@ import type { LiveStream } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
 import { createDeduplicator } from "./deduplicate.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
-import { type CallResult, createGenerator, type Generated, type GenerateRequest } from "./generate.ts";
+import { createGenerator, type Generated, type GenerateRequest, type SharedCall } from "./generate.ts";
 
 const encoder = new TextEncoder();
 const EVENTS = chatEvents(["Grüße", " 🚂"]);
@@ -43,6 +43,9 @@ interface BenchOptions {
   mode?: "deterministic" | "all" | "off";
   settings?: ConfigDocument;
   plain?: string;
+  /** Attempts that the call takes. */
+  attempts?: number;
+  refusal?: Error;
   /** What went before the answer of a model that stands in. */
   reasons?: FallbackResult["reasons"];
 }
@@ -52,6 +55,8 @@ function bench({
   mode = "off",
   settings: more = {},
   plain = chatBody("hi"),
+  attempts = 1,
+  refusal,
   reasons = [],
 }: BenchOptions = {}) {
   const settings = documentSchema.parse({ deduplication: { mode }, response_cache: { enabled: cache }, ...more });
@@ -62,6 +67,8 @@ function bench({
       const common = { entry, headers: {}, model: request.model, reasons };
       const upstream: Upstream = { signal: context.signal, ends: [], released: 0, send() {}, end() {}, cut() {} };
       calls.push(upstream);
+      context.record.attempts += attempts;
+      if (refusal !== undefined) throw refusal;
       if (!request.stream) {
         return { ...common, kind: "plain", body: encoder.encode(plain), contentType: "application/json" };
       }
@@ -105,7 +112,7 @@ function bench({
       return { ...common, kind: "stream", live: live as unknown as LiveStream };
     },
   };
-  const deduplicator = createDeduplicator<CallResult, UpstreamFailure>({ now: () => 0 });
+  const deduplicator = createDeduplicator<SharedCall, UpstreamFailure>({ now: () => 0 });
   const store = createMemoryCache({ capacity: 10, maxBytes: 1_000_000, now: () => 0 });
   const recorder = createRecorder({ maxBytes: 100_000, maxTotalBytes: 1_000_000 });
   const forwarder = { hasOther: () => false, forward: () => Promise.reject(new Error("not asked here")) };
@@ -153,6 +160,7 @@ function bench({
       affinity: () => undefined,
       body: encoder.encode(JSON.stringify(value)),
       value,
+      askedModel: "m",
       patience: 1,
       avoid: new Set(),
     };
@@ -275,6 +283,29 @@ describe("shared calls", () => {
     expect(await Promise.all(asked.map(({ generated }) => textOf(generated)))).toEqual(Array(3).fill(chatBody("hi")));
     expect(asked.map(({ context }) => context.record.backend)).toEqual(["b1", "b1", "b1"]);
     expect(b.calls.length).toBe(1);
+  });
+
+  test("every log line has the attempts of the call, also when nobody could answer", async () => {
+    for (const more of [{}, { refusal: new Error("nobody") }]) {
+      const b = shared({ attempts: 3, ...more });
+      const asked = [b.ask(false), b.ask(false), b.ask(false)];
+      const outcomes = await Promise.allSettled(asked.map(({ generated }) => generated));
+      expect(outcomes.map(({ status }) => status)).toEqual(Array(3).fill("refusal" in more ? "rejected" : "fulfilled"));
+      expect(asked.map(({ context }) => context.record.attempts)).toEqual([3, 3, 3]);
+      expect(b.calls.length).toBe(1);
+    }
+  });
+
+  test("stream: attempts of a takeover are told to all", async () => {
+    const b = shared();
+    const asked = [b.ask(true), b.ask(true)];
+    const reading = asked.map(({ generated }) => textOf(generated));
+    await asked[0]?.generated;
+    (asked[0]?.context.record as { attempts: number }).attempts++;
+    b.calls[0]?.send(...EVENTS.slice(1));
+    b.calls[0]?.end();
+    await within("all end", Promise.all(reading));
+    expect(asked.map(({ context }) => context.record.attempts)).toEqual([2, 2]);
   });
 
   test("only equal requests with temperature 0 share", async () => {

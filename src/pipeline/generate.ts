@@ -2,7 +2,6 @@
 // and what happens to the answer on its way out.
 
 import { clientLeft } from "../errors/gateway-error.ts";
-import type { JsonObject } from "../protocols/fields.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
 import { ownerOf, type RequestKeys, requestKeys } from "../response-cache/key.ts";
 import {
@@ -16,16 +15,13 @@ import type { Recorder } from "../response-cache/recorder.ts";
 import { type Replay, replayAnswer } from "../response-cache/replay.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import { type ByteSink, type RelayOptions, relayInto, relayStream } from "../upstream/relay.ts";
-import type { RequestContext } from "./context.ts";
+import type { RequestContext, RequestRecord } from "./context.ts";
 import { type CopyEnd, type Deduplicator, flightKey, isSharable } from "./deduplicate.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
 import type { ForwardRequest } from "./forward.ts";
 import { type MidStreamParts, takeoverFor } from "./mid-stream.ts";
 
-export interface GenerateRequest extends ForwardRequest {
-  /** The parsed body. */
-  value: JsonObject;
-}
+export type GenerateRequest = ForwardRequest;
 
 /** What the front door adds to a stream, in its protocol. */
 export interface StreamFrame {
@@ -55,9 +51,15 @@ export interface CacheParts {
 /** What an upstream call came to, and whether its plain answer was stored. */
 export type CallResult = FallbackResult & { isKept?: boolean };
 
+/** What the clients of a shared call get: the outcome, and the record of the request that made the call. */
+export interface SharedCall {
+  record: RequestRecord;
+  outcome: CallResult | { kind: "refused"; error: unknown };
+}
+
 export interface GeneratorParts extends MidStreamParts {
   chains: FallbackChains;
-  deduplicator: Deduplicator<CallResult, UpstreamFailure>;
+  deduplicator: Deduplicator<SharedCall, UpstreamFailure>;
   /** Undefined while the cache is off. */
   cache: CacheParts | undefined;
 }
@@ -154,6 +156,11 @@ export function createGenerator(parts: GeneratorParts): Generator {
     storeUnder: string | undefined,
     key: string,
   ): Promise<Generated> {
+    /** Of the request that made the call, once it is known. */
+    let leader: RequestRecord | undefined;
+    const noteAttempts = () => {
+      if (leader !== undefined) context.record.attempts = leader.attempts;
+    };
     const joined = await deduplicator.join({
       key,
       ttlMs: context.settings.deduplication.ttl,
@@ -161,15 +168,22 @@ export function createGenerator(parts: GeneratorParts): Generator {
       async start(signal) {
         // The call lives as long as any of its clients, not as long as the first.
         const shared: RequestContext = { ...context, signal };
-        const head = await call(shared, request, storeUnder);
-        if (head.kind !== "stream") return { head };
+        const { record } = shared;
+        let outcome: CallResult;
+        try {
+          outcome = await call(shared, request, storeUnder);
+        } catch (error) {
+          return { head: { record, outcome: { kind: "refused", error } } };
+        }
+        if (outcome.kind !== "stream") return { head: { record, outcome } };
+        const { live } = outcome;
         return {
-          head,
+          head: { record, outcome },
           feed(sink: ByteSink) {
             const relay = relayInto(
-              head.live,
+              live,
               sink,
-              relayOptions(shared, request, head, storeUnder, () => {}),
+              relayOptions(shared, request, outcome, storeUnder, () => {}),
             );
             if (signal.aborted) relay.cancel();
             else signal.addEventListener("abort", relay.cancel);
@@ -177,10 +191,17 @@ export function createGenerator(parts: GeneratorParts): Generator {
         };
       },
       lastWords: (end) => encoder.encode(frame.errorEvent(failureOf(end))),
-      finished: (end) => frame.ended(end.kind === "complete" ? undefined : failureOf(end)),
+      finished(end) {
+        noteAttempts(); // a takeover is an attempt more
+        frame.ended(end.kind === "complete" ? undefined : failureOf(end));
+      },
     });
     if (joined.kind === "left") throw clientLeft();
-    const { head: result, body } = joined;
+    const { head, body } = joined;
+    leader = head.record;
+    noteAttempts();
+    const { outcome: result } = head;
+    if (result.kind === "refused") throw result.error;
     context.record.backend = result.entry.backend.name;
     if (result.reasons.length > 0) context.record.fallbackModel = result.model;
     if (result.kind !== "stream") return wholeAnswer(result, cacheDecision);

@@ -98,6 +98,8 @@ function bench(options: BenchOptions = {}) {
     choices: 1,
     affinity: () => undefined,
     body: encoder.encode('{"model":"m", "messages":[{"role":"user","content":"hi"}], "n":1.0}'),
+    value: { model: "m", messages: [{ role: "user", content: "hi" }], n: 1 },
+    askedModel: "m",
     patience: 1,
     avoid: new Set(),
     ...options.request,

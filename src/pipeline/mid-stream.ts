@@ -5,6 +5,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import { withMembers } from "../lib/json-members.ts";
 import type { Logger } from "../logging/logger.ts";
 import { readTranscript, Splicer, splitAtError, type Transcript } from "../protocols/chat/splice.ts";
+import type { JsonObject } from "../protocols/fields.ts";
 import { statusOfEmbeddedError } from "../upstream/error-body.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import { type Continuation, discard, type Takeover } from "../upstream/relay.ts";
@@ -42,16 +43,20 @@ export function takeoverFor(
     // A backend that failed in this very request is better than an error: it may have come back.
     for (const model of [...withOthers, ...rest.filter((model) => !withOthers.includes(model))]) {
       const changes = goesOn
-        ? { model, messages: continuedMessages(request.body, transcript.text, mid_stream_fallback.continuation_prompt) }
+        ? {
+            model,
+            messages: continuedMessages(request.value, transcript.text, mid_stream_fallback.continuation_prompt),
+          }
         : { model };
       const attempt: ForwardRequest = {
         ...request,
         model,
         body: withMembers(request.body, changes),
+        value: { ...request.value, ...changes },
         patience: request.patience * fallback_policy.fallback_timeout_multiplier,
         avoid: failed,
       };
-      const result = await forwarder.forward(context, attempt).catch((error: unknown) => {
+      const result = await forwarder.forward(context, attempt, true).catch((error: unknown) => {
         if (!(error instanceof GatewayError)) log.error({ request_id: context.id, err: error }, "unexpected error");
         return undefined; // no backend any more
       });
@@ -113,7 +118,6 @@ export function takeoverFor(
 }
 
 /** The conversation with what was sent so far as the assistant's turn, and the wish that it be continued. */
-function continuedMessages(body: Uint8Array, text: string, prompt: string): unknown[] {
-  const { messages } = JSON.parse(new TextDecoder().decode(body)) as { messages: unknown[] };
-  return [...messages, { role: "assistant", content: text }, { role: "user", content: prompt }];
+function continuedMessages(value: JsonObject, text: string, prompt: string): unknown[] {
+  return [...(value.messages as unknown[]), { role: "assistant", content: text }, { role: "user", content: prompt }];
 }

@@ -79,7 +79,7 @@ export interface BackendProtocol {
   name: ProtocolName;
   /** Throws GatewayError 400 that names the client's feature where dropping it would change the meaning. */
   encodeRequest(request: GenerationRequest, target: BackendTarget): EncodedRequest;
-  /** Throws DecodeError when the body is no answer of this format. */
+  /** Throws DecodeError when the body is no answer of this format, AnswerFailed when it tells of a failure. */
   decodeResponse(body: JsonObject): GenerationResult;
   streamDecoder(): StreamDecoder;
   /** The error of an answer with an error status, or of an `error` member inside a 200. Never throws. */
@@ -98,6 +98,17 @@ export interface StreamDecoder {
    * not complete, the last event is no `finish`, and the caller treats the stream as broken.
    */
   end(): readonly GenerationEvent[];
+}
+
+/** A backend's whole answer says that it failed, though its status is 200 (Gemini's MALFORMED_FUNCTION_CALL). */
+export class AnswerFailed extends Error {
+  readonly failure: Failure;
+
+  constructor(failure: Failure) {
+    super(failure.message);
+    this.name = "AnswerFailed";
+    this.failure = failure;
+  }
 }
 
 /** A backend sent something that its format does not allow. */

@@ -190,7 +190,8 @@ describe("framing", () => {
 
 describe("events with names", () => {
   test("name and data of each event, whatever the order of its lines and their ends", () => {
-    const text = 'event: one\ndata: {"a":1}\n\n: comment\n\ndata:x\r\nevent:two\r\ndata: y\r\n\r\nevent: empty\n\ndata: z';
+    const text =
+      'event: one\ndata: {"a":1}\n\n: comment\n\ndata:x\r\nevent:two\r\ndata: y\r\n\r\nevent: empty\n\ndata: z';
     expect(readEvents(text)).toEqual([
       { name: "one", data: '{"a":1}' },
       { name: "two", data: "x\ny" },

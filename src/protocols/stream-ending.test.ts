@@ -54,6 +54,19 @@ describe("verdicts", () => {
     expect(verdict([chunk("", "stop", 0), ...others, chunk("", "stop", 1)], 2)).toBe("finished");
   });
 
+  test("a backend that makes up choices neither fills the memory nor finishes the answer", () => {
+    const ending = new StreamEnding(2);
+    for (let index = 2; index < 5_000; index++) ending.saw(encoder.encode(chunk("", "stop", index)));
+    for (const index of ["x", "y", {}, [], -1, 0.5]) {
+      ending.saw(encoder.encode(chunk("", "stop", index as unknown as number)));
+    }
+    expect(ending.finishedChoices).toBe(0);
+    expect(ending.verdict()).toBe("incomplete");
+    ending.saw(encoder.encode(chunk("", "stop", 0) + chunk("", "stop", 1)));
+    expect(ending.finishedChoices).toBe(2);
+    expect(ending.verdict()).toBe("finished");
+  });
+
   test("a long last event is read whole", () => {
     const content = "x".repeat(20_000);
     const event = `data: ${JSON.stringify({ choices: [{ finish_reason: "stop", index: 0, delta: { content } }] })}\n\n`;

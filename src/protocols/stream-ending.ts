@@ -18,10 +18,16 @@ export class StreamEnding {
   #second: Uint8Array | undefined;
   #third: Uint8Array | undefined;
   readonly #choices: number;
-  readonly #finished = new Set<unknown>();
+  /** Indexes of choices; at most as many as were asked for. */
+  readonly #finished = new Set<number>();
 
   constructor(choices: number) {
     this.#choices = choices;
+  }
+
+  /** How many of the choices are known to have finished. */
+  get finishedChoices(): number {
+    return this.#finished.size;
   }
 
   /** Remembers a piece of whole events; true when the answer's own end marker, [DONE], is its last event. */
@@ -46,12 +52,18 @@ export class StreamEnding {
   }
 
   #noteFinished(text: string): void {
-    if (!text.includes('"finish_reason":')) return;
+    if (this.#finished.size >= this.#choices || !text.includes('"finish_reason":')) return;
     for (const data of eventData(text)) {
       for (const choice of choicesOf(data)) {
-        if (choice.finish_reason !== null && choice.finish_reason !== undefined) this.#finished.add(choice.index);
+        // Of a single choice any index is believed; otherwise a backend could make up ever new ones.
+        const index = this.#choices === 1 ? 0 : (choice.index ?? 0);
+        if (isPresent(choice.finish_reason) && this.#isChoice(index)) this.#finished.add(index);
       }
     }
+  }
+
+  #isChoice(index: unknown): index is number {
+    return typeof index === "number" && Number.isInteger(index) && index >= 0 && index < this.#choices;
   }
 
   #tail(): string {
@@ -92,6 +104,10 @@ function hasError(data: string): boolean {
 function choicesOf(data: string): { index?: unknown; finish_reason?: unknown }[] {
   const choices = parse(data)?.choices;
   return Array.isArray(choices) ? choices.filter((choice) => typeof choice === "object" && choice !== null) : [];
+}
+
+function isPresent(value: unknown): boolean {
+  return value !== undefined && value !== null;
 }
 
 function parse(data: string): Record<string, unknown> | undefined {

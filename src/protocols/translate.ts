@@ -27,6 +27,8 @@ export interface TranslationParts {
   transforms: readonly AnswerTransform[];
   /** Sees every event of a stream as the client gets it. */
   sawEvent?(event: GenerationEvent): void;
+  /** A stream was complete. */
+  sawEnd?(): void;
   /** Sees a whole answer as the client gets it. */
   sawResult?(result: GenerationResult): void;
 }
@@ -35,6 +37,8 @@ export interface Translation {
   /** A backend's whole answer -> the client's. Throws DecodeError when it is no answer of the backend's format. */
   plain(body: Uint8Array): Uint8Array;
   stream(): StreamTranslator;
+  /** The error behind an answer with an error status. */
+  error(status: number, body: Uint8Array): Failure;
 }
 
 const decoder = new TextDecoder();
@@ -50,6 +54,15 @@ export function createTranslation(parts: TranslationParts): Translation {
       return encoder.encode(JSON.stringify(client.encodeResponse(result, context)));
     },
     stream: () => new StreamTranslator(parts),
+    error(status, body) {
+      let value: unknown;
+      try {
+        value = JSON.parse(decoder.decode(body));
+      } catch {
+        value = undefined; // HTML and plain text are common here; the status says enough
+      }
+      return backend.decodeError(status, value);
+    },
   };
 }
 
@@ -69,16 +82,18 @@ export class StreamTranslator {
   readonly #encoder;
   readonly #transforms: readonly EventTransform[];
   readonly #sawEvent: TranslationParts["sawEvent"];
+  readonly #sawEnd: TranslationParts["sawEnd"];
   #hasFinish = false;
   #isOver = false;
   /** The error that the backend told of; nothing is written after it. */
   failure: Failure | undefined;
 
-  constructor({ backend, client, context, transforms, sawEvent }: TranslationParts) {
+  constructor({ backend, client, context, transforms, sawEvent, sawEnd }: TranslationParts) {
     this.#decoder = backend.streamDecoder();
     this.#encoder = client.streamEncoder(context);
     this.#transforms = transforms.map((transform) => transform.stream());
     this.#sawEvent = sawEvent;
+    this.#sawEnd = sawEnd;
   }
 
   /** Whole events of the backend -> whole events for the client, undefined when there is nothing to send yet. */
@@ -97,7 +112,10 @@ export class StreamTranslator {
     this.#isOver = true;
     let text = this.#encode(this.#decoder.end(), 0);
     for (const [index, transform] of this.#transforms.entries()) text += this.#encode(transform.end(), index + 1);
-    if (this.#hasFinish && this.failure === undefined) text += this.#encoder.end();
+    if (this.isComplete) {
+      text += this.#encoder.end();
+      this.#sawEnd?.();
+    }
     return text === "" ? undefined : encoder.encode(text);
   }
 

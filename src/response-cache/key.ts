@@ -32,6 +32,13 @@ const FLOAT_FIELDS: ReadonlySet<string> = new Set(["temperature", "top_p", "freq
 /** Deeper bodies are not walked: their keys are made of the bytes as they are. */
 const MAX_DEPTH = 200;
 
+const QUOTE = 34;
+const COMMA = 44;
+const OPENING_BRACKET = 91;
+const BACKSLASH = 92;
+const CLOSING_BRACKET = 93;
+const OPENING_BRACE = 123;
+
 const REPLACEMENT_CHARACTER = "\uFFFD";
 const decoder = new TextDecoder();
 
@@ -67,23 +74,16 @@ export function ownerOf(caller: { keyId: string; organizationId: string | undefi
  */
 export function requestKeys({ operation, protocol, owner, bytes, body, headers }: KeyedRequest): RequestKeys {
   const text = decoder.decode(bytes);
-  const hash = new Bun.CryptoHasher("sha256");
-  const context = [operation, protocol, owner, ...KEYED_HEADERS.map((name) => headers.get(name))];
-  hash.update(`${JSON.stringify(context)}\n`);
+  const context = JSON.stringify([operation, protocol, owner, ...KEYED_HEADERS.map((name) => headers.get(name))]);
   const members = new CanonicalJson(text).requestMembers();
-  if (members === undefined) {
-    hash.update(bytes);
-    return { own: `${hash.digest("hex")}:as-is`, other: undefined };
-  }
-  let canonical = "";
+  if (members === undefined) return { own: `${digestOf(`${context}\n`, bytes)}:as-is`, other: undefined };
+  let canonical = `${context}\n`;
   for (const name of [...members.keys()].sort()) {
     if (!WITHOUT_EFFECT.has(name) && !FORM_FIELDS.has(name))
       canonical += `${JSON.stringify(name)}:${members.get(name)}\n`;
   }
-  hash.update(canonical);
   // Bytes that are no UTF-8 have all become the same character, but the backend gets them as they are.
-  if (text.includes(REPLACEMENT_CHARACTER)) hash.update(bytes);
-  const digest = hash.digest("hex");
+  const digest = digestOf(canonical, text.includes(REPLACEMENT_CHARACTER) ? bytes : undefined);
   const plain = `${digest}:plain`;
   const withUsage = `${digest}:stream+usage`;
   if (body.stream !== true) return { own: plain, other: withUsage };
@@ -93,10 +93,16 @@ export function requestKeys({ operation, protocol, owner, bytes, body, headers }
     case false:
       return { own: `${digest}:stream`, other: plain };
     case undefined: {
-      const options = new Bun.CryptoHasher("sha256").update(members.get("stream_options") ?? "").digest("hex");
+      const options = digestOf(members.get("stream_options") ?? "", undefined);
       return { own: `${digest}:stream+${options}`, other: undefined };
     }
   }
+}
+
+function digestOf(text: string, bytes: Uint8Array | undefined): string {
+  // In one call, which is cheaper than an object that is told piece by piece.
+  if (bytes === undefined) return Bun.SHA256.hash(text, "hex");
+  return new Bun.SHA256().update(text).update(bytes).digest("hex");
 }
 
 /** Whether a usage chunk is asked for; undefined when other options shape the stream too. */
@@ -111,116 +117,167 @@ function usageOption(options: unknown): boolean | undefined {
 /**
  * Reads a JSON text that JSON.parse has accepted, without turning numbers into doubles: 9007199254740993 and
  * 9007199254740992 are different seeds. Names that occur twice are both kept, since parsers differ in which one counts.
+ * Every request that may be kept or shared passes here: what needs no change is one slice of the text.
  */
 class CanonicalJson {
   readonly #text: string;
+  /** Whether any character may be spelled in two ways; told of the text as a whole, so that most strings need no look. */
+  readonly #hasSpellings: boolean;
   #at = 0;
   #depth = 0;
+  /** The first backslash that is not read yet; at the end of the text when there is none. */
+  #backslash = -1;
+  /** How often what was read had to be written differently. */
+  #changes = 0;
 
   constructor(text: string) {
     this.#text = text;
+    // Every character has one short spelling; only these two escapes are further ones.
+    this.#hasSpellings = text.includes("\\u") || text.includes("\\/");
   }
 
   /** The canonical texts of the request's own members, by name; undefined when they nest too deeply. */
   requestMembers(): Map<string, string> | undefined {
     const members = new Map<string, string>();
-    this.#eachMember((name, nameText) => {
+    this.#skipBlanks();
+    this.#at++; // {
+    while (this.#isAtMember()) {
+      const nameText = this.#memberName();
+      const name = nameOf(nameText);
       const value = FLOAT_FIELDS.has(name) ? plainNumber(this.#value(false)) : this.#value(ORDER_FREE.has(name));
       const previous = members.get(name);
       members.set(name, previous === undefined ? value : `${previous},${nameText}:${value}`);
-    });
+    }
     return this.#depth > MAX_DEPTH ? undefined : members;
   }
 
   #value(orderFree: boolean): string {
     this.#skipBlanks();
-    const start = this.#text[this.#at];
-    switch (start) {
-      case "{":
-      case "[": {
-        this.#depth++;
-        if (this.#depth > MAX_DEPTH) {
-          this.#at = this.#text.length; // ends every loop that is open; the depth is left as it is
-          return "";
-        }
-        const text = start === "{" ? this.#object(orderFree) : this.#array(orderFree);
-        if (this.#depth <= MAX_DEPTH) this.#depth--;
-        return text;
+    const text = this.#text;
+    const start = this.#at;
+    const first = text.charCodeAt(start);
+    if (first === QUOTE) return this.#string();
+    if (first === OPENING_BRACE || first === OPENING_BRACKET) {
+      this.#depth++;
+      if (this.#depth > MAX_DEPTH) {
+        this.#at = text.length; // ends every loop that is open; the depth is left as it is
+        return "";
       }
-      case '"':
-        return this.#string();
-      default: {
-        const start = this.#at;
-        while (this.#at < this.#text.length && !isDelimiter(this.#text.charCodeAt(this.#at))) this.#at++;
-        return this.#text.slice(start, this.#at);
-      }
+      const value = first === OPENING_BRACE ? this.#object(orderFree) : this.#array(orderFree);
+      if (this.#depth <= MAX_DEPTH) this.#depth--;
+      return value;
     }
+    while (this.#at < text.length && !isDelimiter(text.charCodeAt(this.#at))) this.#at++;
+    return text.slice(start, this.#at);
   }
 
   #object(orderFree: boolean): string {
-    const members: { name: string; text: string }[] = [];
-    this.#eachMember((name, nameText) => {
+    const start = this.#at++;
+    const changesBefore = this.#changes;
+    const members: Member[] = [];
+    let isSorted = true;
+    let previousName = "";
+    while (this.#isAtMember()) {
+      const nameText = this.#memberName();
+      const name = orderFree ? nameOf(nameText) : "";
+      if (name < previousName) isSorted = false;
+      previousName = name;
       members.push({ name, text: `${nameText}:${this.#value(orderFree)}` });
-    });
-    // The sort is stable, so that of two members with one name the first stays the first.
-    if (orderFree) members.sort((left, right) => (left.name < right.name ? -1 : left.name > right.name ? 1 : 0));
-    return `{${members.map(({ text }) => text).join(",")}}`;
+    }
+    if (!isSorted) {
+      this.#changes++;
+      // The sort is stable, so that of two members with one name the first stays the first.
+      members.sort((left, right) => (left.name < right.name ? -1 : left.name > right.name ? 1 : 0));
+    }
+    if (this.#changes === changesBefore) return this.#text.slice(start, this.#at);
+    let joined = "";
+    for (const { text } of members) joined += joined === "" ? text : `,${text}`;
+    return `{${joined}}`;
   }
 
   #array(orderFree: boolean): string {
-    const values: string[] = [];
-    this.#at++;
+    const start = this.#at++;
+    const changesBefore = this.#changes;
+    let joined = "";
     for (;;) {
       this.#skipBlanks();
-      const next = this.#text[this.#at];
-      if (next === undefined || next === "," || next === "]") {
+      const next = this.#text.charCodeAt(this.#at);
+      if (next === COMMA) {
+        joined += ",";
         this.#at++;
-        if (next !== ",") return `[${values.join(",")}]`;
+      } else if (next === CLOSING_BRACKET || !(this.#at < this.#text.length)) {
+        this.#at++;
+        return this.#changes === changesBefore ? this.#text.slice(start, this.#at) : `[${joined}]`;
       } else {
-        values.push(this.#value(orderFree));
+        joined += this.#value(orderFree);
       }
     }
   }
 
-  /** Calls back at the value of each member; the callback reads it. */
-  #eachMember(readValue: (name: string, nameText: string) => void): void {
+  /** Goes on to the next member's name; false at the end of the object, which is read then. */
+  #isAtMember(): boolean {
     this.#skipBlanks();
-    this.#at++; // {
-    for (;;) {
+    if (this.#text.charCodeAt(this.#at) === COMMA) {
+      this.#at++;
       this.#skipBlanks();
-      const next = this.#text[this.#at];
-      if (next === '"') {
-        const nameText = this.#string();
-        this.#skipBlanks();
-        this.#at++; // :
-        readValue(nameText.includes("\\") ? (JSON.parse(nameText) as string) : nameText.slice(1, -1), nameText);
-      } else {
-        this.#at++;
-        if (next !== ",") return;
-      }
     }
+    if (this.#text.charCodeAt(this.#at) === QUOTE) return true;
+    this.#at++; // }
+    return false;
+  }
+
+  /** Reads a name with its quotes, and the colon. */
+  #memberName(): string {
+    const nameText = this.#string();
+    this.#skipBlanks();
+    this.#at++; // :
+    return nameText;
   }
 
   /** The string with its quotes; one spelling for each, whichever characters were escaped. */
   #string(): string {
+    const text = this.#text;
     const start = this.#at;
-    let end = this.#text.indexOf('"', start + 1);
-    while (this.#isEscaped(end)) end = this.#text.indexOf('"', end + 1);
+    let end = text.indexOf('"', start + 1);
+    if (this.#backslash < start) this.#backslash = this.#nextBackslash(start);
+    if (this.#backslash > end) {
+      this.#at = end + 1;
+      return text.slice(start, this.#at);
+    }
+    while (this.#isEscaped(end)) end = text.indexOf('"', end + 1);
     this.#at = end + 1;
-    const text = this.#text.slice(start, this.#at);
-    // Every character has one short spelling; only these two escapes are further ones.
-    return text.includes("\\u") || text.includes("\\/") ? JSON.stringify(JSON.parse(text)) : text;
+    const string = text.slice(start, this.#at);
+    if (!this.#hasSpellings || !(string.includes("\\u") || string.includes("\\/"))) return string;
+    this.#changes++;
+    return JSON.stringify(JSON.parse(string));
+  }
+
+  #nextBackslash(from: number): number {
+    const found = this.#text.indexOf("\\", from);
+    return found < 0 ? this.#text.length : found;
   }
 
   #isEscaped(quote: number): boolean {
-    let backslashes = 0;
-    while (this.#text[quote - 1 - backslashes] === "\\") backslashes++;
-    return backslashes % 2 === 1;
+    let before = quote - 1;
+    while (this.#text.charCodeAt(before) === BACKSLASH) before--;
+    return (quote - before) % 2 === 0;
   }
 
   #skipBlanks(): void {
+    const start = this.#at;
     while (isBlank(this.#text.charCodeAt(this.#at))) this.#at++;
+    if (this.#at > start) this.#changes++;
   }
+}
+
+interface Member {
+  /** Read only where members are put into order. */
+  name: string;
+  text: string;
+}
+
+function nameOf(nameText: string): string {
+  return nameText.includes("\\") ? (JSON.parse(nameText) as string) : nameText.slice(1, -1);
 }
 
 function plainNumber(text: string): string {

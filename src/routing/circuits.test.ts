@@ -96,6 +96,24 @@ describe("circuits", () => {
     }
   });
 
+  test("the end of a trial can be waited for, as long as all places are taken", async () => {
+    const { circuits, run, wait } = bench({ half_open_max_requests: 1, success_threshold: 2 });
+    expect(circuits.trialEnd("a")).toBeUndefined();
+    run("a", "failure", 5);
+    expect(circuits.trialEnd("a")).toBeUndefined();
+    wait(60_000);
+    expect(circuits.trialEnd("a")).toBeUndefined();
+    const trial = circuits.acquire("a");
+    let ends = 0;
+    for (let index = 0; index < 2; index++) void circuits.trialEnd("a")?.then(() => ends++);
+    await Bun.sleep(0);
+    expect(ends).toBe(0);
+    trial?.settle("success");
+    await Bun.sleep(0);
+    expect(ends).toBe(2);
+    expect(circuits.trialEnd("a")).toBeUndefined(); // there is a place
+  });
+
   test("a backend that came back is tried at once", () => {
     const { circuits, run } = bench();
     circuits.recovered("a");

@@ -23,6 +23,11 @@ export interface Circuits {
   allows(backendName: string): boolean;
   /** Undefined: the circuit is open, or enough requests are trying the backend already. */
   acquire(backendName: string): Permit | undefined;
+  /**
+   * Resolves when a request that tries the backend has ended, or sooner; undefined unless the circuit is half open and
+   * all places for such requests are taken.
+   */
+  trialEnd(backendName: string): Promise<void> | undefined;
   /** What the end of an attempt means for the circuit of this backend; undefined = it succeeded. */
   outcomeOf(backendName: string, failure: UpstreamFailure | undefined): CircuitOutcome;
   state(backendName: string): CircuitState;
@@ -76,6 +81,9 @@ export function createCircuits(parts: CircuitsParts): Circuits {
     acquire(name) {
       return isOff ? FREE_PERMIT : circuitOf(name).acquire();
     },
+    trialEnd(name) {
+      return circuits.get(name)?.trialEnd();
+    },
     outcomeOf(name, failure) {
       // Without a failure there is nothing to look up.
       return failure === undefined
@@ -118,6 +126,8 @@ class Circuit {
   readonly breaker: CircuitBreaker;
   readonly #now: () => number;
   readonly #changed: ChangeListener;
+  /** Set while somebody waits for it. */
+  #trialEnd: PromiseWithResolvers<void> | undefined;
 
   constructor(name: string, breaker: CircuitBreaker, now: () => number, changed: ChangeListener) {
     this.name = name;
@@ -143,6 +153,16 @@ class Circuit {
     const from = this.breaker.entered;
     this.breaker.record(ticket, outcome, this.#now());
     this.#reportChange(from);
+    const ended = this.#trialEnd;
+    this.#trialEnd = undefined;
+    ended?.resolve();
+  }
+
+  trialEnd(): Promise<void> | undefined {
+    // A half-open circuit admits by the number of trials, whatever the time.
+    if (this.breaker.entered !== "half_open" || this.breaker.allows(0)) return undefined;
+    this.#trialEnd ??= Promise.withResolvers<void>();
+    return this.#trialEnd.promise;
   }
 
   #reportChange(from: CircuitState): void {

@@ -1,7 +1,7 @@
 // Model id -> backend: which backends may serve a request, and why none may.
 
 import type { BackendBoard, BackendEntry } from "../backends/board.ts";
-import type { Operation } from "../backends/kinds.ts";
+import { type Operation, servedBy } from "../backends/kinds.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Circuits } from "./circuits.ts";
@@ -31,9 +31,9 @@ export function selectBackend(
   );
 }
 
-/** Whether the backend's kind has such an endpoint. */
+/** Whether the backend can do it, be it by means of another operation. */
 export function hasOperation({ backend }: BackendEntry, operation: Operation): boolean {
-  return backend.kind.paths[operation] !== undefined;
+  return servedBy(backend.paths, operation) !== undefined;
 }
 
 /** Why no backend can take a request (specification, Errors: 404 and 503). */

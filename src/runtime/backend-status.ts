@@ -1,8 +1,9 @@
 // The rows of GET /admin/backends: what the control plane knows of each backend, without secrets.
 
-import { displayUrl } from "../backends/backend.ts";
-import type { BackendBoard, BackendEntry, HealthState } from "../backends/board.ts";
-import type { HealthChecker } from "../health/checker.ts";
+import { type Backend, type BackendCounters, displayUrl } from "../backends/backend.ts";
+import type { BackendBoard, HealthState } from "../backends/board.ts";
+import type { Drain } from "../backends/drains.ts";
+import type { HealthChecker, HealthView } from "../health/checker.ts";
 import type { BackendKindName } from "../names.ts";
 import type { CircuitState } from "../routing/circuit-breaker.ts";
 
@@ -12,6 +13,10 @@ export interface BackendStatus {
   url: string;
   type: BackendKindName;
   enabled: boolean;
+  /** `draining`: takes no new requests and finishes what it has. */
+  phase: "active" | "draining";
+  /** How long it may take for that yet. */
+  drain_remaining_ms: number | null;
   is_healthy: boolean;
   state: HealthState;
   /** State of the circuit breaker. */
@@ -40,41 +45,63 @@ export interface BackendStatusList {
   };
 }
 
-export function toStatusList(
-  board: BackendBoard,
-  checker: HealthChecker | undefined,
-  modelIds: (name: string) => readonly string[],
-  circuitState: (name: string) => CircuitState,
-): BackendStatusList {
-  const backends = board.entries.map((entry) =>
-    toStatus(entry, checker, modelIds(entry.backend.name), circuitState(entry.backend.name)),
-  );
-  const times = backends.flatMap((row) => row.response_time_ms ?? []);
+export interface StatusSources {
+  drains: readonly Drain[];
+  checker: HealthChecker;
+  modelIds(name: string): readonly string[];
+  circuitState(name: string): CircuitState;
+}
+
+/** The configured backends in their order, and behind them those that were removed and still finish requests. */
+export function toStatusList(board: BackendBoard, sources: StatusSources): BackendStatusList {
+  const { checker, modelIds, circuitState } = sources;
+  const drains = new Map(sources.drains.map((drain) => [drain.counters, drain]));
+  const configured = board.entries.map(({ backend, counters, health, available }) => {
+    const { name } = backend;
+    const drain = drains.get(counters);
+    drains.delete(counters);
+    const facts = { health, available, circuit: circuitState(name), models: modelIds(name), view: checker.view(name) };
+    return toStatus(backend, counters, drain, facts);
+  });
+  const removed = [...drains.values()].map((drain) => toStatus(drain.backend, drain.counters, drain, REMOVED));
+  const times = configured.flatMap((row) => row.response_time_ms ?? []);
   return {
-    backends,
-    healthy_count: backends.filter((row) => row.is_healthy).length,
-    total_count: backends.length,
+    backends: [...configured, ...removed],
+    healthy_count: configured.filter((row) => row.is_healthy).length,
+    total_count: configured.length,
     summary: {
-      total_models: new Set(backends.flatMap((row) => row.models)).size,
-      total_requests: sum(backends.map((row) => row.total_requests)),
-      total_failures: sum(backends.map((row) => row.failed_requests)),
+      total_models: new Set(configured.flatMap((row) => row.models)).size,
+      total_requests: sum(configured.map((row) => row.total_requests)),
+      total_failures: sum(configured.map((row) => row.failed_requests)),
       average_response_time_ms: times.length === 0 ? null : Math.round(sum(times) / times.length),
     },
   };
 }
 
+interface Facts {
+  health: HealthState;
+  available: boolean;
+  circuit: CircuitState;
+  models: readonly string[];
+  view: HealthView | undefined;
+}
+
+/** What is known by name belongs to whoever has the name now. */
+const REMOVED: Facts = { health: "unknown", available: false, circuit: "closed", models: [], view: undefined };
+
 function toStatus(
-  { backend, health, available, counters }: BackendEntry,
-  checker: HealthChecker | undefined,
-  models: readonly string[],
-  circuit: CircuitState,
+  backend: Backend,
+  counters: BackendCounters,
+  drain: Drain | undefined,
+  { health, available, circuit, models, view }: Facts,
 ): BackendStatus {
-  const view = checker?.view(backend.name);
   return {
     name: backend.name,
     url: displayUrl(backend),
     type: backend.kind.name,
     enabled: backend.enabled,
+    phase: drain === undefined ? "active" : "draining",
+    drain_remaining_ms: drain === undefined ? null : Math.round(drain.remainingMs),
     is_healthy: available,
     state: health,
     circuit,

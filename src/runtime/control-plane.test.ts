@@ -359,6 +359,8 @@ describe("status", () => {
       url: engine.url,
       type: "vllm",
       enabled: true,
+      phase: "active",
+      drain_remaining_ms: null,
       is_healthy: true,
       state: "ready",
       circuit: "closed",

@@ -3,12 +3,14 @@
 import { toBackend } from "../backends/backend.ts";
 import type { BackendBoard } from "../backends/board.ts";
 import { detectKind, isDetectable } from "../backends/detect.ts";
+import { createDrains } from "../backends/drains.ts";
 import { timerMs } from "../backends/exchange.ts";
 import { createRegistry } from "../backends/registry.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
-import { type CheckReport, startHealthChecker } from "../health/checker.ts";
+import { type CheckReport, createHealthChecker } from "../health/checker.ts";
 import type { Clock } from "../lib/clock.ts";
+import { createDeadlines } from "../lib/deadlines.ts";
 import { singleflight } from "../lib/singleflight.ts";
 import type { Logger } from "../logging/logger.ts";
 import { createModelCatalog } from "../models/catalog.ts";
@@ -26,8 +28,16 @@ import { type BackendStatusList, toStatusList } from "./backend-status.ts";
 export interface ControlPlane {
   /** The newest published board. */
   readonly board: BackendBoard;
-  /** Resolves when every enabled backend has been checked once and asked for its models; never rejects. */
+  /**
+   * Resolves when every enabled backend that came with the start or with an update has been checked once and asked for
+   * its models; never rejects.
+   */
   readonly firstChecks: Promise<void>;
+  /**
+   * The backends, and how they are watched, from now on: valid settings, applied as a whole. Requests in flight at
+   * backends that are gone or disabled end in peace.
+   */
+  update(settings: Settings): void;
   /** A live request could not connect or was reset: the backend is checked at once. */
   suspect(backendName: string): void;
   /** A model was not found: lists that may be cold or old are renewed; resolves when done, never rejects. */
@@ -48,38 +58,93 @@ export interface ControlPlaneOptions {
   random?: () => number;
 }
 
+/** The first look at the backends that came together. */
+interface FirstRound {
+  readonly done: Promise<void>;
+  isOver: boolean;
+  readonly startedMs: number;
+  /** Keeps nobody waiting any longer. */
+  cancel(): void;
+}
+
 /** Sweeps for models that nobody seems to serve begin at least this far apart. */
 const SWEEP_SPACING_MS = 2_000;
 /** Once a backend is available, nobody waits longer than this for the first answers of the others. */
 const COLD_WAIT_MS = 2_000;
 
 export function startControlPlane(options: ControlPlaneOptions): ControlPlane {
-  const { settings, transport, circuits, clock, log } = options;
-  const checksEnabled = settings.health_checks.enabled;
-  const backends = settings.backends.map(toBackend);
-  const watched = backends.filter((backend) => backend.enabled).map((backend) => backend.name);
-  const registry = createRegistry(backends, { checksEnabled });
+  const { transport, circuits, clock, log } = options;
+  let { settings } = options;
+  let isStopped = false;
+  const drains = createDrains({
+    deadlines: createDeadlines(clock.now),
+    now: clock.now,
+    finished({ name }, cut) {
+      if (cut === 0) log.info({ backend: name }, `backend ${name} has finished what it had`);
+      else log.warn({ backend: name, cut }, `backend ${name} did not finish in time, ${cut} requests were cut`);
+    },
+  });
+  // Everything begins empty: the settings of the start are the first update.
+  const registry = createRegistry([], { checksEnabled: settings.health_checks.enabled, drains });
   const backend = (name: string) => registry.backend(name);
   const common = { backend, transport, clock, log };
+  const catalog = createModelCatalog({ ...common, settings, onAnswer });
+  const checker = createHealthChecker({
+    ...common,
+    settings: settings.health_checks,
+    random: options.random ?? Math.random,
+    onCheck,
+  });
+  /** Names of the backends that are enabled. */
+  const watched = new Set<string>();
+  let round: FirstRound = { done: Promise.resolve(), isOver: true, startedMs: clock.now(), cancel() {} };
+  update(settings);
 
-  const catalog = createModelCatalog({ ...common, names: backends.map(({ name }) => name), settings, onAnswer });
-  for (const { name } of backends) registry.setModels(name, modelIds(name));
+  function update(next: Settings): void {
+    if (isStopped) return;
+    const isSwitched = next.health_checks.enabled !== settings.health_checks.enabled;
+    settings = next;
+    catalog.apply(next);
+    checker.apply(next.health_checks);
+    const { removed, added, changed } = registry.replace(next.backends.map(toBackend), next.health_checks.enabled);
+    circuits.apply(next.circuit_breaker);
+    const gone = new Set(removed);
+    const kept = next.backends.filter(({ name, enabled }) => enabled && !gone.has(name));
+    circuits.retain(kept.map(({ name }) => name));
 
-  // A loading llama.cpp server lists its models already: what it is must be known before its health can be judged.
-  for (const name of watched) registry.setHeld(name, checksEnabled && isDetectable(backend(name)));
+    for (const name of removed) {
+      unwatch(name);
+      catalog.remove(name);
+    }
+    const relisted = changed.filter(
+      ({ before, after }) => !Bun.deepEquals(before.configuredModels, after.configuredModels),
+    );
+    for (const { after } of relisted) catalog.remove(after.name);
+    for (const name of [...added, ...relisted.map(({ after }) => after.name)]) {
+      catalog.add(name);
+      registry.setModels(name, modelIds(name));
+    }
 
-  const checker = checksEnabled
-    ? startHealthChecker({
-        ...common,
-        names: watched,
-        settings: settings.health_checks,
-        random: options.random ?? Math.random,
-        onCheck,
-      })
-    : undefined;
-  const renewedOnReady = new Map<string, Promise<void>>();
-  const startedMs = clock.now();
-  const firstRound = startFirstRound();
+    const starting = new Set<string>();
+    for (const { after } of changed) {
+      if (after.enabled) starting.add(after.name);
+    }
+    for (const { name, enabled } of next.backends) {
+      if (!enabled || isSwitched) unwatch(name);
+      if (isSwitched) registry.setHealth(name, "unknown");
+      if (!enabled || watched.has(name)) continue;
+      watched.add(name);
+      starting.add(name);
+      // A loading llama.cpp server lists its models already: what it is must be known before its health can be judged.
+      registry.setHeld(name, next.health_checks.enabled && isDetectable(backend(name)));
+    }
+    if (starting.size > 0) round = startRound([...starting]);
+  }
+
+  function unwatch(name: string): void {
+    watched.delete(name);
+    checker.unwatch(name);
+  }
 
   function modelIds(name: string): string[] {
     return catalog.list(name).map((model) => model.id);
@@ -95,54 +160,75 @@ export function startControlPlane(options: ControlPlaneOptions): ControlPlane {
     const hasRecovered = previousState !== "ready" || record.consecutiveSuccesses === 1;
     if (record.state === "ready" && hasRecovered) circuits.recovered(name);
     if (record.state !== "ready" || !isAsked(name)) return;
-    if (previousState !== "ready") renewedOnReady.set(name, catalog.renew(name));
-    else if (outcome.verdict === "healthy" && catalog.freshness(name) !== "fresh") void catalog.renew(name);
+    const isRefreshed = outcome.verdict === "healthy" && catalog.freshness(name) !== "fresh";
+    if (previousState !== "ready" || isRefreshed) void catalog.renew(name);
   }
 
-  async function onAnswer(name: string, answer: readonly ModelRecord[] | undefined): Promise<void> {
+  async function onAnswer(
+    name: string,
+    answer: readonly ModelRecord[] | undefined,
+    removed: AbortSignal,
+  ): Promise<void> {
     const known = backend(name);
     const kind = answer && isDetectable(known) ? detectKind(answer.map((model) => model.ownedBy)) : undefined;
     if (kind !== undefined && kind !== known.kind) {
       registry.setKind(name, kind);
       log.info({ backend: name, kind: kind.name }, `backend ${name} was recognised as ${kind.name}`);
-      await checker?.check(name);
+      await checker.check(name);
+      if (removed.aborted) return;
     }
     registry.setModels(name, modelIds(name));
     registry.setHeld(name, false);
   }
 
-  function startFirstRound(): { done: Promise<void>; cancel: () => void } {
+  /** The first look at backends, or another one at those whose facts have changed. */
+  async function look(name: string): Promise<void> {
+    if (settings.health_checks.enabled) {
+      await checker.watch(name);
+      if (checker.view(name)?.record.state !== "ready") return;
+    }
+    if (watched.has(name) && isAsked(name)) await catalog.renew(name);
+  }
+
+  function startRound(names: readonly string[]): FirstRound {
+    const previous = round.isOver ? undefined : round;
     const { promise: overdue, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, timerMs(settings.health_checks.timeout));
-    const answers = watched.map(async (name) => {
-      if (checker === undefined) return isAsked(name) ? await catalog.renew(name) : undefined;
-      await checker.check(name);
-      return await renewedOnReady.get(name);
-    });
-    const done = Promise.race([Promise.all(answers).then(() => undefined), overdue]).finally(() => clearTimeout(timer));
-    return { done, cancel: resolve };
+    const looked = Promise.all(names.map(look));
+    const done = Promise.race([looked, overdue])
+      .finally(() => clearTimeout(timer))
+      .then(() => previous?.done)
+      .then(() => {
+        started.isOver = true;
+      });
+    const started: FirstRound = {
+      done,
+      isOver: false,
+      startedMs: clock.now(),
+      cancel() {
+        resolve();
+        previous?.cancel();
+      },
+    };
+    return started;
   }
 
   function hasAvailable(): boolean {
     return registry.current.entries.some((entry) => entry.available);
   }
 
-  let isFirstRoundOver = false;
-  void firstRound.done.then(() => {
-    isFirstRoundOver = true;
-  });
-
   async function firstAnswers(): Promise<void> {
-    if (isFirstRoundOver) return;
+    const { isOver, startedMs, done } = round;
+    if (isOver) return;
     const restMs = startedMs + COLD_WAIT_MS - clock.now();
     if (restMs <= 0 && hasAvailable()) return;
     let timer: Timer | undefined;
     const waited = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, timerMs(restMs));
     });
-    await Promise.race([firstRound.done, waited]);
+    await Promise.race([done, waited]);
     clearTimeout(timer);
-    if (!hasAvailable()) await firstRound.done;
+    if (!hasAvailable()) await done;
   }
 
   function availableNames(): string[] {
@@ -200,22 +286,29 @@ export function startControlPlane(options: ControlPlaneOptions): ControlPlane {
     if (entry === undefined) return undefined;
     const model = findRecord(catalog.list(entry.backend.name), id);
     const created = model?.created ?? Math.floor(clock.wallTime() / 1000);
-    return { id, created, owned_by: ownerOf(entry.backend, model), available: entry.available };
+    const backends = serving.map((each) => each.backend.name);
+    return { id, created, owned_by: ownerOf(entry.backend, model), available: entry.available, backends };
   }
 
   return {
     get board() {
       return registry.current;
     },
-    firstChecks: firstRound.done,
-    suspect: (name) => checker?.suspect(name),
+    get firstChecks() {
+      return round.done;
+    },
+    update,
+    suspect: (name) => checker.suspect(name),
     refreshModels,
     listModels,
     findModel,
-    status: () => toStatusList(registry.current, checker, modelIds, circuits.state),
+    status: () =>
+      toStatusList(registry.current, { drains: drains.list(), checker, modelIds, circuitState: circuits.state }),
     async stop() {
-      firstRound.cancel();
-      await Promise.all([checker?.stop(), catalog.stop()]);
+      isStopped = true;
+      round.cancel();
+      drains.stop();
+      await Promise.all([checker.stop(), catalog.stop()]);
     },
   };
 }

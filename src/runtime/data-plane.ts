@@ -4,15 +4,25 @@ import { createAccessControl, keyId } from "../access/api-keys.ts";
 import { createClientAddressReader } from "../access/client-address.ts";
 import { adminRoutes } from "../admin/routes.ts";
 import { publicRoutes } from "../api/routes.ts";
+import type { Operation } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
+import { withMembers } from "../lib/json-members.ts";
 import type { Logger } from "../logging/logger.ts";
+import { createExternalFetch } from "../media/fetch-external.ts";
+import { resolveAlias } from "../models/aliases.ts";
+import { createListEnricher, type ModelMetadataSource } from "../models/metadata.ts";
+import { toModelFields } from "../models/metadata-lookup.ts";
+import { createBridge } from "../pipeline/bridge.ts";
 import { createDeduplicator } from "../pipeline/deduplicate.ts";
 import { createFallbackChains } from "../pipeline/fallback.ts";
 import { createForwarder } from "../pipeline/forward.ts";
-import { type CacheParts, createGenerator } from "../pipeline/generate.ts";
+import { type CacheParts, createGenerator, type GenerateRequest } from "../pipeline/generate.ts";
+import { createResponseStore } from "../pipeline/response-store.ts";
+import type { PromptFiles } from "../prompts/prompt-files.ts";
+import { createPrompts } from "../prompts/resolve.ts";
 import { createLimiter } from "../rate-limit/limiter.ts";
 import { createMemoryCache } from "../response-cache/memory.ts";
 import { createRecorder } from "../response-cache/recorder.ts";
@@ -33,8 +43,8 @@ export interface DataPlaneOptions {
   clock: Clock;
   log: Logger;
   env: Record<string, string | undefined>;
-  /** Optional fields of a single model, from metadata. */
-  modelFields(id: string): Record<string, unknown>;
+  metadata: ModelMetadataSource;
+  promptFiles: PromptFiles;
 }
 
 export function createDataPlane({
@@ -45,7 +55,8 @@ export function createDataPlane({
   clock,
   log,
   env,
-  modelFields,
+  metadata,
+  promptFiles,
 }: DataPlaneOptions): FetchHandler {
   const { now } = clock;
   const deadlines = createDeadlines(now);
@@ -58,12 +69,20 @@ export function createDataPlane({
     wallTime: clock.wallTime,
     seed: crypto.getRandomValues(new Uint32Array(1))[0] as number,
   });
+  const bridge = createBridge({
+    prompts: createPrompts(settings.global_prompts, promptFiles),
+    metadataOf: (backend, model) => metadata.of(model, backend.name),
+    fetchExternal: createExternalFetch({ deadlines, now }),
+    clock,
+    log,
+  });
   const forwarder = createForwarder({
     watch: control,
     strategy,
     circuits,
     limits: limiter,
     sender,
+    bridge,
     log,
     now,
     random: Math.random,
@@ -71,18 +90,30 @@ export function createDataPlane({
   const chains = createFallbackChains(forwarder);
   const cache = createCache(settings.response_cache, now);
   const generator = createGenerator({ forwarder, chains, log, deduplicator: createDeduplicator({ now }), cache });
+  const toShownList = createListEnricher(metadata, settings.model_metadata.enrichment);
   const isReady = () => control.board.entries.some((entry) => entry.available);
+  const hasNative = (model: string, operation: Operation) =>
+    control.board.candidates(model).some(({ backend }) => backend.paths[operation] !== undefined);
   const routes = createRouteTable([
     ...publicRoutes({
       generator,
       deadlines,
       now,
       isReady,
+      aliases: (asked) => withAlias(asked, settings.model_aliases, (model) => control.board.serving(model).length > 0),
+      responses: {
+        store: createResponseStore(now),
+        hasNative: (model) => hasNative(model, "responses"),
+      },
+      hasCounter: (model) => hasNative(model, "count-tokens"),
       models: {
-        listModels: () => control.listModels(),
+        listModels: async () => toShownList(await control.listModels()),
         findModel: (id) => control.findModel(id),
         allUnhealthy: () => control.board.entries.some(({ backend }) => backend.enabled) && !isReady(),
-        modelFields,
+        modelFields({ id, backends = [] }) {
+          const known = metadata.ofAny(id, backends);
+          return known === undefined ? {} : toModelFields(known);
+        },
       },
     }),
     ...adminRoutes({ backendStatus: () => control.status(), cache: cache?.store }),
@@ -97,6 +128,17 @@ export function createDataPlane({
     log,
     newId: () => crypto.randomUUID(),
   });
+}
+
+/** The request under the model that an alias leads to; its body says so too. */
+function withAlias(
+  asked: GenerateRequest,
+  aliases: Settings["model_aliases"],
+  isKnown: (model: string) => boolean,
+): GenerateRequest {
+  const model = resolveAlias(aliases, asked.model, isKnown(asked.model));
+  if (model === asked.model) return asked;
+  return { ...asked, model, value: { ...asked.value, model }, body: withMembers(asked.body, { model }) };
 }
 
 /** Requests per minute by key id. */

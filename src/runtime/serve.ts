@@ -5,6 +5,8 @@ import type { ConfigSnapshot } from "../config/snapshot.ts";
 import { createDemoBackend } from "../demo/backend.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLogger } from "../logging/logger.ts";
+import type { ModelMetadataSource } from "../models/metadata.ts";
+import type { PromptFiles } from "../prompts/prompt-files.ts";
 import { createCircuits } from "../routing/circuits.ts";
 import { type FetchHandler, listen, type Server } from "../server/listener.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
@@ -14,7 +16,8 @@ import { drain, untilSignalled } from "./shutdown.ts";
 export interface ServeOptions {
   snapshot: ConfigSnapshot;
   env: Record<string, string | undefined>;
-  modelFields(id: string): Record<string, unknown>;
+  metadata: ModelMetadataSource;
+  promptFiles: PromptFiles;
   /** Called once when every address is open and the backends have been looked at, or are late. */
   started(state: { addresses: string[]; control: ControlPlane }): Promise<void>;
 }
@@ -26,7 +29,8 @@ const FIRST_CHECKS_MS = 1_000;
 export async function serve({
   snapshot,
   env,
-  modelFields,
+  metadata,
+  promptFiles,
   started,
 }: ServeOptions): Promise<{ exitCode: number; message?: string }> {
   const { settings } = snapshot;
@@ -54,7 +58,7 @@ export async function serve({
     changed: ({ backend, from, to }) => log.warn({ backend, from, to }, `the circuit of backend ${backend} is ${to}`),
   });
   const control = startControlPlane({ settings, transport, circuits, clock, log });
-  answer = createDataPlane({ settings, control, circuits, transport, clock, log, env, modelFields });
+  answer = createDataPlane({ settings, control, circuits, transport, clock, log, env, metadata, promptFiles });
   handler.resolve(answer);
 
   const signalled = untilSignalled();

@@ -2,6 +2,8 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { JsonObject } from "../generation/content.ts";
+import type { ClientError } from "../protocols/protocol.ts";
 
 /** What the client is told: a GatewayError as it is, anything else as an unexpected error without its text. */
 export function toGatewayError(thrown: unknown): GatewayError {
@@ -28,8 +30,31 @@ export function errorBody(error: GatewayError, requestId: string): string {
   });
 }
 
-export function errorResponse(error: GatewayError, requestId: string, headers: Record<string, string>): Response {
-  return new Response(errorBody(error, requestId), {
+/** The body in another format than the standard one. */
+export type ErrorFormat = (error: ClientError) => JsonObject;
+
+export function clientError(error: GatewayError, requestId: string): ClientError {
+  const { status, message, type, code, param, details } = error;
+  return {
+    status,
+    message,
+    type,
+    code,
+    ...(param === undefined ? {} : { param }),
+    ...(details === undefined ? {} : { details }),
+    requestId,
+  };
+}
+
+export function errorResponse(
+  error: GatewayError,
+  requestId: string,
+  headers: Record<string, string>,
+  format?: ErrorFormat,
+): Response {
+  const body =
+    format === undefined ? errorBody(error, requestId) : JSON.stringify(format(clientError(error, requestId)));
+  return new Response(body, {
     status: error.status,
     headers: { ...headers, "Content-Type": "application/json", ...error.headers },
   });

@@ -11,7 +11,7 @@ import type { RequestContext } from "../pipeline/context.ts";
 import { rateLimitError, rateLimitHeaders } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import { resolveTrace, writeIds } from "../tracing/trace-context.ts";
-import { errorResponse, toGatewayError } from "./error-response.ts";
+import { type ErrorFormat, errorResponse, toGatewayError } from "./error-response.ts";
 import { type FetchHandler, IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
 import { pathOf, type RouteTable } from "./route-table.ts";
 
@@ -32,6 +32,8 @@ export interface Call {
 
 export interface Endpoint {
   access: Access;
+  /** How its errors are told, where that is not the standard shape. */
+  errorFormat?: ErrorFormat;
   handle(call: Call): Response | Promise<Response>;
 }
 
@@ -120,8 +122,10 @@ export function createHandler(parts: HandlerParts): FetchHandler {
     }
 
     let response: Response;
+    let endpoint: Endpoint | undefined;
     try {
-      const { handler: endpoint, parameter } = routes.match(request.method, path);
+      const { handler, parameter } = routes.match(request.method, path);
+      endpoint = handler;
       if (endpoint.access === "loopback") requireLoopback(server, request);
       else if (endpoint.access !== "open") {
         context.caller = access.authorize(request.headers, endpoint.access);
@@ -150,7 +154,7 @@ export function createHandler(parts: HandlerParts): FetchHandler {
       if (error.status === 500 && !request.signal.aborted)
         log.error({ request_id: context.id, path, err: thrown }, "unexpected error");
       context.record.failure ??= error.type;
-      response = errorResponse(error, context.id, headers);
+      response = errorResponse(error, context.id, headers, endpoint?.errorFormat);
     }
     if (!deferred) {
       // A client that does not read its answer is not waited for.

@@ -17,16 +17,29 @@ export interface StandardError {
 export function forwardableErrorBody(status: number, body: Uint8Array): Uint8Array | string {
   const parsed = parseObject(body);
   if (parsed !== undefined && isStandard(parsed.error)) return body;
+  const { code, type, message, param } = standardError(status, body);
+  return JSON.stringify({ error: { code, type, message, ...(param === undefined ? {} : { param }) } });
+}
+
+/** Whether a body has an error with type and message, as both the chat and the messages format want it. */
+export function hasStandardError(body: Uint8Array): boolean {
+  return isStandard(parseObject(body)?.error);
+}
+
+/** What can be read of a backend's error body, and what the standard says where it says nothing. */
+export function standardError(
+  status: number,
+  body: Uint8Array,
+): { message: string; type: string; code: string | number; param: string | null | undefined } {
+  const parsed = parseObject(body);
   const error = parsed === undefined ? undefined : readError(parsed);
   const isClientError = status < 500;
-  return JSON.stringify({
-    error: {
-      code: error?.code ?? status,
-      type: error?.type ?? (isClientError ? "invalid_request_error" : "backend_error"),
-      message: error?.message ?? `${isClientError ? "Client" : "Backend"} error: HTTP ${status}`,
-      ...(error?.param === undefined ? {} : { param: error.param }),
-    },
-  });
+  return {
+    message: error?.message ?? `${isClientError ? "Client" : "Backend"} error: HTTP ${status}`,
+    type: typeof error?.type === "string" ? error.type : isClientError ? "invalid_request_error" : "backend_error",
+    code: typeof error?.code === "string" || typeof error?.code === "number" ? error.code : status,
+    param: typeof error?.param === "string" || error?.param === null ? error.param : undefined,
+  };
 }
 
 /** The message inside a backend error, for logs; cut, because a body may be long. */
@@ -36,18 +49,40 @@ export function errorMessage(body: Uint8Array): string | undefined {
   return message?.slice(0, 500);
 }
 
+/** What error types and codes stand for where no number is given (wire/anthropic-messages.md 10, openai-chat.md 5). */
+const STATUS_OF_WORD: Readonly<Record<string, number>> = {
+  overloaded_error: 503,
+  rate_limit_error: 429,
+  rate_limit_exceeded: 429,
+  invalid_request_error: 400,
+  authentication_error: 401,
+  permission_error: 403,
+  not_found_error: 404,
+  request_too_large: 413,
+  timeout_error: 504,
+  server_error: 500,
+};
+
 /**
- * The HTTP status that an error inside a 200 answer stands for: its numeric code when that is an error status, else 502.
+ * The HTTP status that an error inside a 200 answer stands for: its numeric code when that is an error status, else what
+ * its code or type says, else 502.
  */
 export function statusOfEmbeddedError(error: unknown): number {
-  const code = typeof error === "object" && error !== null ? (error as { code?: unknown }).code : undefined;
+  if (!isObject(error)) return 502;
+  const { code, type } = error;
   const status = Number(code);
-  return Number.isInteger(status) && status >= 400 && status <= 599 ? status : 502;
+  if (Number.isInteger(status) && status >= 400 && status <= 599) return status;
+  for (const word of [code, type]) {
+    const known = typeof word === "string" && Object.hasOwn(STATUS_OF_WORD, word) ? STATUS_OF_WORD[word] : undefined;
+    if (known !== undefined) return known;
+  }
+  return 502;
 }
 
 function parseObject(body: Uint8Array): Record<string, unknown> | undefined {
   try {
-    const value: unknown = JSON.parse(decoder.decode(body));
+    const parsed: unknown = JSON.parse(decoder.decode(body));
+    const value: unknown = Array.isArray(parsed) ? parsed[0] : parsed; // Gemini may wrap an error in an array
     return isObject(value) ? value : undefined;
   } catch {
     return undefined; // HTML and plain text are common here; the caller falls back to the status

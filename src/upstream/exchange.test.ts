@@ -119,6 +119,51 @@ describe("the client", () => {
   });
 });
 
+describe("the backend is taken out of service, and its time to finish passes", () => {
+  test("the connection is closed, and it reads as a failure of the backend", () => {
+    const { exchange, counters, failure } = bench();
+    expect([...counters.running]).toEqual([exchange]);
+    exchange.cut();
+    expect(exchange.signal.aborted).toBe(true);
+    expect(failure()).toMatchObject({ kind: "reset", message: expect.stringContaining("'b1'") });
+    exchange.release();
+    expect(counters.running.size).toBe(0);
+  });
+
+  test("a client that left before stays the reason", () => {
+    const { exchange, client, failure } = bench();
+    client.abort();
+    exchange.cut();
+    expect(failure()).toEqual({ kind: "aborted" });
+  });
+
+  test("a deadline that passes afterwards does not", async () => {
+    const { exchange, moveTo, failure } = bench();
+    exchange.headReceived();
+    exchange.cut();
+    await moveTo(10_000);
+    expect(failure().kind).toBe("reset");
+  });
+
+  test("the last release tells it, once", () => {
+    const { exchange, counters } = bench();
+    let calls = 0;
+    counters.onIdle = () => calls++;
+    exchange.release();
+    exchange.release();
+    expect(calls).toBe(1);
+  });
+
+  test("another release does not", () => {
+    const { exchange, counters } = bench();
+    let calls = 0;
+    counters.onIdle = () => calls++;
+    counters.inFlight++;
+    exchange.release();
+    expect(calls).toBe(0);
+  });
+});
+
 describe("deadlines", () => {
   function timeout(failure: UpstreamFailure): string {
     if (failure.kind !== "timeout") return failure.kind;

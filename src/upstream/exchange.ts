@@ -1,5 +1,6 @@
 // One exchange with one backend: its abort, its deadlines, its place in the in-flight count. Released exactly once.
 
+import type { Running } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
 import { type TimeoutPhase, toFailure, type UpstreamFailure } from "./failure.ts";
@@ -22,7 +23,7 @@ export interface ExchangeEnvironment {
 /** Longest wait for the end of a connection whose answer is complete. */
 const CLOSING_GRACE_MS = 500;
 
-export class Exchange implements Deadline {
+export class Exchange implements Deadline, Running {
   readonly entry: BackendEntry;
   readonly startedAtMs: number;
   deadlineMs: number;
@@ -34,7 +35,8 @@ export class Exchange implements Deadline {
   readonly #clientSignal: AbortSignal;
   #phase: TimeoutPhase = "connect";
   #hasHead = false;
-  #timedOut: UpstreamFailure | undefined;
+  /** Why the gateway itself ended the exchange. */
+  #endedBy: UpstreamFailure | undefined;
   #released = false;
 
   constructor(
@@ -52,6 +54,7 @@ export class Exchange implements Deadline {
     const firstLookMs = Math.min(timeouts.connectMs / 2, timeouts.firstByteMs);
     this.deadlineMs = Math.min(this.startedAtMs + firstLookMs, timeouts.requestDeadlineMs);
     entry.counters.inFlight++;
+    entry.counters.running.add(this);
     environment.deadlines.add(this);
     // Not removed at the end: the signal ends with its request, and aborting what is over does nothing.
     clientSignal.addEventListener("abort", this);
@@ -87,7 +90,7 @@ export class Exchange implements Deadline {
 
   /** What an error thrown by fetch or by a body read means. */
   failureOf(error: unknown): UpstreamFailure {
-    if (this.#timedOut !== undefined) return this.#timedOut;
+    if (this.#endedBy !== undefined) return this.#endedBy;
     if (this.#clientSignal.aborted) return { kind: "aborted" };
     return toFailure(error, this.entry.backend.name);
   }
@@ -100,8 +103,18 @@ export class Exchange implements Deadline {
   release(): void {
     if (this.#released) return;
     this.#released = true;
-    this.entry.counters.inFlight--;
+    const { counters } = this.entry;
+    counters.inFlight--;
+    counters.running.delete(this);
     this.#environment.deadlines.remove(this);
+    if (counters.inFlight === 0) counters.onIdle?.();
+  }
+
+  cut(): void {
+    this.#end({
+      kind: "reset",
+      message: `Backend '${this.entry.backend.name}' was taken out of service, and its time to finish has passed.`,
+    });
   }
 
   expire(): void {
@@ -132,7 +145,7 @@ export class Exchange implements Deadline {
     this.#environment.deadlines.add(this);
     const { reachability } = this.#environment;
     void reachability.check(this.entry.backend, this.#timeouts.connectMs / 2).then((reachable) => {
-      const waiting = !this.#released && !this.#hasHead && this.#timedOut === undefined;
+      const waiting = !this.#released && !this.#hasHead && this.#endedBy === undefined;
       if (!reachable && waiting) this.#timeOut("connect");
     });
   }
@@ -145,11 +158,17 @@ export class Exchange implements Deadline {
       request: undefined,
     }[phase];
     const limit = limitMs === undefined ? "" : ` of ${limitMs} ms`;
-    this.#timedOut = {
+    this.#end({
       kind: "timeout",
       phase,
       message: `Backend '${this.entry.backend.name}' did not answer in time: the limit${limit} for timeouts.${phase} has passed.`,
-    };
+    });
+  }
+
+  /** The first reason counts. */
+  #end(failure: UpstreamFailure): void {
+    if (this.#controller.signal.aborted) return;
+    this.#endedBy = failure;
     this.#controller.abort();
   }
 }

@@ -1,6 +1,7 @@
 // How an attempt at a backend can fail, and which failures may be retried (specification, Errors, "Retry behaviour").
 
 import { CERTIFICATE_CODE } from "../backends/exchange.ts";
+import type { Failure } from "../generation/result.ts";
 
 export type UpstreamFailure =
   /** No connection stood: the request cannot have reached the model. */
@@ -22,6 +23,25 @@ export type UpstreamFailure =
   | { kind: "told-in-stream" }
   /** The client left. */
   | { kind: "aborted" };
+
+/** The failure behind an error that a backend told of inside a 200 answer, in the words of its decoder. */
+export function toldFailure({ message, status, type, code, retryAfterMs }: Failure): StatusFailure {
+  const body = JSON.stringify({ error: { message, type: type ?? "backend_error", code: code ?? status } });
+  return {
+    kind: "status",
+    status: usualStatus(status),
+    body: new TextEncoder().encode(body),
+    retryAfterMs,
+    headers: retryAfterMs === undefined ? {} : { "retry-after": String(Math.ceil(retryAfterMs / 1000)) },
+  };
+}
+
+/** 529 is Anthropic's "overloaded", for which everyone else has 503 (wire/anthropic-messages.md, section 10). */
+export function usualStatus(status: number): number {
+  return status === 529 ? 503 : status;
+}
+
+export type StatusFailure = Extract<UpstreamFailure, { kind: "status" }>;
 
 export type TimeoutPhase = "connect" | "first_byte" | "between_chunks" | "request";
 

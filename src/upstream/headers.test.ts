@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { type Backend, toBackend } from "../backends/backend.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
-import { forwardedResponseHeaders, upstreamHeaders } from "./headers.ts";
+import { forwardedResponseHeaders, type OutgoingHead, upstreamHeaders } from "./headers.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
 
@@ -18,8 +18,14 @@ function backendOf(more: Partial<BackendInput> = {}): Backend {
 }
 
 /** As they go over the wire: names in lower case, repeated ones joined. */
-function sent(more: Partial<BackendInput>, client: Record<string, string> = {}, settings = settingsOf()) {
-  return new Headers(upstreamHeaders(backendOf(more), new Headers(client), trace, settings)).toJSON();
+function sent(
+  more: Partial<BackendInput>,
+  client: Record<string, string> = {},
+  settings = settingsOf(),
+  head: Partial<OutgoingHead> = {},
+) {
+  const outgoing: OutgoingHead = { operation: "chat", clientHeaders: new Headers(client), trace, ...head };
+  return new Headers(upstreamHeaders(backendOf(more), outgoing, settings)).toJSON();
 }
 
 const CLIENT_SECRETS = {
@@ -44,10 +50,25 @@ describe("to a backend", () => {
     ["generic", "authorization", "Bearer own-key"],
     ["openai", "authorization", "Bearer own-key"],
     ["azure", "api-key", "own-key"],
-    ["anthropic", "authorization", "Bearer own-key"],
-    ["gemini", "authorization", "Bearer own-key"],
+    ["anthropic", "x-api-key", "own-key"],
+    ["gemini", "x-goog-api-key", "own-key"],
   ])("%s: its own key goes in %s", (type, header, value) => {
     expect(sent({ type, api_key: "own-key" }, CLIENT_SECRETS)[header]).toBe(value);
+  });
+
+  test("a client's anthropic-version and beta go with its own body, and only with it", () => {
+    const client = { "anthropic-version": "2026-10-21", "anthropic-beta": "one,two" };
+    const own = sent({ type: "anthropic" }, client, undefined, { operation: "messages" });
+    expect(own).toMatchObject(client);
+    const translated = sent({ type: "anthropic" }, client, undefined, { operation: "messages", translation: {} });
+    expect(translated["anthropic-version"]).toBe("2023-06-01");
+    expect(translated).not.toHaveProperty("anthropic-beta");
+    expect(sent({ type: "openai" }, client)).not.toHaveProperty("anthropic-version");
+  });
+
+  test("headers of the format are sent", () => {
+    const head = { operation: "messages" as const, translation: {}, headers: { "anthropic-beta": "ours" } };
+    expect(sent({ type: "anthropic" }, {}, undefined, head)["anthropic-beta"]).toBe("ours");
   });
 
   test("only listed headers of the client are handed on", () => {

@@ -2,15 +2,31 @@
 // and cookies above all, is not the backend's business.
 
 import { type Backend, credentialHeader } from "../backends/backend.ts";
+import type { Operation } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { propagateTrace, type TraceContext } from "../tracing/trace-context.ts";
 
+/** What the headers of an outgoing request depend on. */
+export interface OutgoingHead {
+  operation: Operation;
+  clientHeaders: Headers;
+  trace: TraceContext;
+  headers?: Readonly<Record<string, string>> | undefined;
+  translation?: unknown;
+}
+
 const FORWARDED = ["idempotency-key", "openai-organization", "openai-project", "openai-beta", "user-agent"] as const;
+
+/** Headers of a format that mean something only together with a body of that format. */
+const FORMAT_HEADERS: Partial<Record<Operation, readonly string[]>> = {
+  messages: ["anthropic-version", "anthropic-beta"],
+  "count-tokens": ["anthropic-version", "anthropic-beta"],
+};
+const NONE: readonly string[] = [];
 
 export function upstreamHeaders(
   backend: Backend,
-  client: Headers,
-  trace: TraceContext,
+  { clientHeaders, trace, operation, translation, headers: formatHeaders }: OutgoingHead,
   settings: Settings,
 ): Record<string, string> {
   const headers: Record<string, string> = {
@@ -19,12 +35,17 @@ export function upstreamHeaders(
     "accept-encoding": "identity",
   };
   for (const name of FORWARDED) {
-    const value = client.get(name);
+    const value = clientHeaders.get(name);
     if (value !== null) headers[name] = value;
   }
   propagateTrace(trace, settings.tracing, headers);
-  Object.assign(headers, backend.kind.headers);
-  const credential = credentialHeader(backend, true);
+  Object.assign(headers, backend.kind.headers, formatHeaders);
+  // The client's own body goes with the version it was written for.
+  for (const name of (translation === undefined ? FORMAT_HEADERS[operation] : undefined) ?? NONE) {
+    const value = clientHeaders.get(name);
+    if (value !== null) headers[name] = value;
+  }
+  const credential = credentialHeader(backend);
   if (credential !== undefined) headers[credential[0]] = credential[1];
   for (const [name, value] of Object.entries(backend.settings.headers)) headers[name.toLowerCase()] = value;
   return headers;

@@ -5,7 +5,7 @@ import { readBounded } from "../lib/read-bounded.ts";
 import { EventFramer, eventData } from "../protocols/sse.ts";
 import { statusOfEmbeddedError } from "./error-body.ts";
 import type { Exchange } from "./exchange.ts";
-import { parseRetryAfter, type UpstreamFailure } from "./failure.ts";
+import { parseRetryAfter, type UpstreamFailure, usualStatus } from "./failure.ts";
 import { forwardedResponseHeaders } from "./headers.ts";
 
 /** Larger plain answers are refused, so that one backend cannot fill the memory. */
@@ -52,7 +52,7 @@ export async function readRefusal(response: Response, exchange: Exchange): Promi
   if (body !== undefined && !(body instanceof Uint8Array)) return body;
   return {
     kind: "status",
-    status,
+    status: usualStatus(status),
     body: body ?? new Uint8Array(0),
     retryAfterMs: parseRetryAfter(retryAfter, Date.now()),
     headers,
@@ -121,9 +121,9 @@ export async function openStream(response: Response, exchange: Exchange): Promis
       const whole = framer.push(value);
       if (whole === undefined) continue;
       events = events === undefined ? whole : joined(events, whole);
-      const data = eventData(decoder.decode(events))[0];
+      const data = eventData(decoder.decode(events)).find((each) => !isPreamble(each));
       if (data === undefined) {
-        // Comments only: the engine is alive, but has said nothing yet.
+        // Comments and the like only: the engine is alive, but has said nothing yet.
         if (events.length <= MAX_COMMENT_BYTES) continue;
         exchange.abort();
         return invalid(entry, "sent nothing but comments");
@@ -140,6 +140,13 @@ export async function openStream(response: Response, exchange: Exchange): Promis
   }
 }
 
+/** How the events begin that announce an answer without saying anything of it; an error may still follow unseen. */
+const PREAMBLE = /^\{\s*"type"\s*:\s*"(message_start|ping|response\.(created|queued|in_progress))"/;
+
+function isPreamble(data: string): boolean {
+  return PREAMBLE.test(data);
+}
+
 function firstEventFailure(data: string, exchange: Exchange): UpstreamFailure | undefined {
   if (data.trim() === "[DONE]") return undefined;
   const { entry } = exchange;
@@ -149,8 +156,16 @@ function firstEventFailure(data: string, exchange: Exchange): UpstreamFailure | 
   } catch {
     return invalid(entry, "sent a first event that is not JSON").failure;
   }
-  const error = typeof parsed === "object" && parsed !== null ? (parsed as { error?: unknown }).error : undefined;
+  const error = toldError(parsed);
   return error === undefined || error === null ? undefined : embeddedError(error, new TextEncoder().encode(data));
+}
+
+/** The error of an event: its member `error`, or the event itself where Responses tells of one. */
+function toldError(event: unknown): unknown {
+  if (typeof event !== "object" || event === null) return undefined;
+  const { type, error, response } = event as { type?: unknown; error?: unknown; response?: { error?: unknown } | null };
+  if (type === "response.failed") return response?.error ?? event;
+  return error ?? (type === "error" ? event : undefined);
 }
 
 function embeddedError(error: unknown, body: Uint8Array): UpstreamFailure {

@@ -46,7 +46,7 @@ let choices = 1;
 let others: { backend: FakeBackend; entry: BackendEntry }[] = [];
 
 function liveOf({ stream, exchange }: Pick<LiveStream, "stream" | "exchange">): LiveStream {
-  return { stream, exchange, finished: (failure) => void liveEndings.push(failure) };
+  return { stream, exchange, protocol: "chat", finished: (failure) => void liveEndings.push(failure) };
 }
 
 /** A takeover by the successors, in order. */

@@ -1,10 +1,16 @@
 // The byte pump of streams: whole events go on as they came, and a stream that breaks is continued by another backend or
 // ends with an error the client can see, never as if it were complete.
 
+import type { ProtocolName } from "../generation/content.ts";
+import type { Failure } from "../generation/result.ts";
 import { orAborted } from "../lib/abortable-delay.ts";
-import { isWholeEvent, StreamEnding } from "../protocols/stream-ending.ts";
+import { watchEnding } from "../protocols/event-ending.ts";
+import { DecodeError } from "../protocols/protocol.ts";
+import { isWholeEvent } from "../protocols/stream-ending.ts";
+import type { StreamTranslator } from "../protocols/translate.ts";
+import { standardError } from "./error-body.ts";
 import type { Exchange } from "./exchange.ts";
-import type { UpstreamFailure } from "./failure.ts";
+import { toldFailure, type UpstreamFailure } from "./failure.ts";
 import type { OpenStream } from "./read-answer.ts";
 
 const encoder = new TextEncoder();
@@ -16,6 +22,10 @@ const LINE_FEED = 10;
 export interface LiveStream {
   stream: OpenStream;
   exchange: Exchange;
+  /** The backend's format. */
+  protocol: ProtocolName;
+  /** Set where the client reads another format. */
+  translator?: StreamTranslator | undefined;
   /** Called exactly once, when this backend's part is over; undefined = the answer was complete. */
   finished(failure: UpstreamFailure | undefined): void;
 }
@@ -26,8 +36,8 @@ export interface ByteSink {
   write(bytes: Uint8Array): number | Promise<unknown>;
   flush(): unknown;
   close(): void;
-  /** Ends with an error event in the client's protocol. */
-  fail(failure: UpstreamFailure): void;
+  /** Ends with an error event in the client's format: the given one, or one that the client's front door makes. */
+  fail(failure: UpstreamFailure, words: Uint8Array | undefined): void;
 }
 
 /** Another backend's stream for the rest of an answer. */
@@ -118,7 +128,7 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
     if (cancelled) return;
     options.finished(failure);
     if (failure === undefined || failure.kind === "aborted" || failure.kind === "told-in-stream") sink.close();
-    else sink.fail(failure);
+    else sink.fail(failure, live.translator?.fail(clientFailure(failure)));
   });
   return {
     done,
@@ -150,8 +160,8 @@ export function relayStream(
         write: (bytes) => client.write(bytes),
         flush: () => client.flush(),
         close: () => client.close(),
-        fail(failure) {
-          void client.write(encoder.encode(errorEvent(failure)));
+        fail(failure, words) {
+          void client.write(words ?? encoder.encode(errorEvent(failure)));
           client.close();
         },
       };
@@ -186,87 +196,128 @@ interface BrokenEnd {
 
 /** Resolves when nothing more comes from this backend: undefined after a complete answer, else with what went wrong. */
 async function pump(
-  { stream: { reader, framer, firstEvents }, exchange }: LiveStream,
+  live: LiveStream,
   sink: ByteSink,
   splice: Continuation["splice"] | undefined,
   sent: SentEvents | undefined,
-  { choices, takeover, tap }: RelayOptions,
+  options: RelayOptions,
 ): Promise<BrokenEnd | undefined> {
-  const ending = new StreamEnding(choices);
-  let events: Uint8Array | undefined = firstEvents;
+  const { stream, exchange, translator, protocol } = live;
+  const { reader, framer, firstEvents } = stream;
+  const { choices, takeover, tap } = options;
+  const ending = watchEnding(protocol, choices);
+
+  /** Hands client events on; a promise when the client has fallen behind. */
+  function give(events: Uint8Array): number | Promise<unknown> {
+    tap?.(events);
+    sent?.add(events);
+    return sink.write(events);
+  }
+
+  /** The same at the end of the answer, when nobody waits any more. */
+  function giveLast(events: Uint8Array | undefined): void {
+    const rest = events === undefined || splice === undefined ? events : splice(events);
+    if (rest !== undefined) void give(rest);
+  }
+
+  let received: Uint8Array | undefined = firstEvents;
   let complete = false;
   try {
     for (;;) {
-      if (events !== undefined) {
+      if (received !== undefined) {
+        let events: Uint8Array | undefined = received;
         let broken: BrokenEnd | undefined;
-        if (takeover !== undefined) {
-          const split = takeover.splitAtError(events);
+        if (translator !== undefined) {
+          if (ending.saw(received)) complete = true;
+          events = translator.push(received);
+          if (translator.failure !== undefined) broken = { failure: toldFailure(translator.failure) };
+        } else {
+          const split = takeover?.splitAtError(received);
           if (split !== undefined) {
-            broken = { failure: split.failure, unsent: events.subarray(split.before?.length ?? 0) };
+            broken = { failure: split.failure, unsent: received.subarray(split.before?.length ?? 0) };
             events = split.before;
           }
+          if (events !== undefined && ending.saw(events)) complete = true;
         }
-        if (events !== undefined && ending.saw(events)) complete = true;
         if (splice !== undefined && events !== undefined) events = splice(events);
         if (events !== undefined) {
-          tap?.(events);
-          sent?.add(events);
-          const written = sink.write(events);
+          const written = give(events);
           if (typeof written !== "number") {
             // The client reads slowly: the backend is not to blame for the silence that follows.
             exchange.pause();
             await orAborted(written, exchange.signal);
             exchange.signal.throwIfAborted();
           }
-          sink.flush();
         }
-        if (broken !== undefined) return broken;
+        if (broken !== undefined) {
+          sink.flush();
+          return broken;
+        }
+        // The client need not wait for the connection to end.
+        if (complete) giveLast(translator?.end());
+        sink.flush();
         if (complete) exchange.answerComplete();
         else exchange.chunkReceived();
       }
       const { done, value } = await reader.read();
       if (done) break;
-      events = framer.push(value);
-      if (events === undefined) exchange.chunkReceived();
+      received = framer.push(value);
+      if (received === undefined) exchange.chunkReceived();
     }
   } catch (error) {
     const failure = streamFailure(error, exchange);
+    if (translator !== undefined) {
+      giveLast(translator.end());
+      return translator.isComplete ? undefined : { failure };
+    }
     const verdict = ending.verdict();
     if (verdict === "done") return undefined;
     if (verdict === "reported") return { failure: { kind: "told-in-stream" } };
     if (verdict === "incomplete" || failure.kind === "aborted") return { failure };
     // Every choice has its finish reason: only the marker, and perhaps the usage, is missing.
-    tap?.(DONE_EVENT);
-    void sink.write(DONE_EVENT);
+    void give(DONE_EVENT);
     return undefined;
   }
   const rest = framer.rest();
   // The last event may lack only the empty line behind it.
   const last = rest.length > 0 && isWholeEvent(rest) ? withEmptyLine(rest) : undefined;
+  const incomplete = `Backend '${exchange.entry.backend.name}' ended the stream before its answer was complete.`;
+  if (translator !== undefined) {
+    try {
+      if (last !== undefined) giveLast(translator.push(last));
+      giveLast(translator.end());
+    } catch (error) {
+      return { failure: streamFailure(error, exchange) };
+    }
+    if (translator.failure !== undefined) return { failure: toldFailure(translator.failure) };
+    return translator.isComplete ? undefined : { failure: { kind: "reset", message: incomplete } };
+  }
   const split = last === undefined ? undefined : takeover?.splitAtError(last);
   if (split !== undefined) return { failure: split.failure, unsent: last as Uint8Array };
   if (last !== undefined) ending.saw(last);
   const verdict = ending.verdict();
-  const lastForClient = last === undefined || splice === undefined ? last : splice(last);
-  if (lastForClient !== undefined && verdict !== "incomplete") {
-    tap?.(lastForClient);
-    void sink.write(lastForClient);
-  }
-  const { name } = exchange.entry.backend;
+  if (verdict !== "incomplete") giveLast(last);
   switch (verdict) {
     case "done":
       return undefined;
     case "finished":
-      tap?.(DONE_EVENT);
-      void sink.write(DONE_EVENT); // some engines leave the marker out after an otherwise complete answer
+      void give(DONE_EVENT); // some engines leave the marker out after an otherwise complete answer
       return undefined;
     case "reported":
       return { failure: { kind: "told-in-stream" } };
-    case "incomplete": {
-      const message = `Backend '${name}' ended the stream before its answer was complete.`;
-      return { failure: { kind: "reset", message } };
-    }
+    case "incomplete":
+      return { failure: { kind: "reset", message: incomplete } };
   }
+}
+
+/** What a translator tells the client of a stream that cannot go on. */
+function clientFailure(failure: UpstreamFailure): Failure {
+  if (failure.kind !== "status") {
+    const message = "message" in failure ? failure.message : "The backend ended the stream with an error.";
+    return { message, status: failure.kind === "timeout" ? 504 : 502 };
+  }
+  const { message, type, code } = standardError(failure.status, failure.body);
+  return { message, status: failure.status, type, code: String(code) };
 }
 
 /** The events that were sent, as long as they are few enough to be kept. */
@@ -291,7 +342,13 @@ function withEmptyLine(event: Uint8Array): Uint8Array {
 }
 
 function streamFailure(error: unknown, exchange: Exchange): UpstreamFailure {
-  if (!(error instanceof RangeError)) return exchange.failureOf(error);
   const { name } = exchange.entry.backend;
+  if (error instanceof DecodeError) {
+    return {
+      kind: "invalid-response",
+      message: `Backend '${name}' sent an event that could not be read: ${error.message}.`,
+    };
+  }
+  if (!(error instanceof RangeError)) return exchange.failureOf(error);
   return { kind: "invalid-response", message: `Backend '${name}' sent an event that is too large.` };
 }

@@ -5,17 +5,24 @@ import type { BackendEntry } from "../backends/board.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import { AnswerFailed, DecodeError } from "../protocols/protocol.ts";
+import type { StreamTranslator, Translation } from "../protocols/translate.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 import { Exchange, type ExchangeEnvironment, type ExchangeTimeouts } from "./exchange.ts";
-import type { UpstreamFailure } from "./failure.ts";
+import { toldFailure, type UpstreamFailure } from "./failure.ts";
 import { forwardedResponseHeaders, upstreamHeaders } from "./headers.ts";
-import { type OpenStream, openStream, readPlain, readRefusal } from "./read-answer.ts";
+import { type Answer, type OpenStream, openStream, readPlain, readRefusal } from "./read-answer.ts";
 
 export interface OutgoingRequest {
+  /** What the backend is asked for. */
   operation: Operation;
   model: string;
   stream: boolean;
   body: Uint8Array;
+  /** Headers that belong to the body's format. */
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** Set where the client speaks another format than the backend. */
+  translation?: Translation | undefined;
   clientHeaders: Headers;
   trace: TraceContext;
   signal: AbortSignal;
@@ -25,7 +32,14 @@ export interface OutgoingRequest {
 /** Expected trouble is an outcome, never an exception. Every outcome but an open stream has released its exchange. */
 export type AttemptOutcome =
   | { ok: true; kind: "plain"; body: Uint8Array; contentType: string; headers: Record<string, string> }
-  | { ok: true; kind: "stream"; stream: OpenStream; exchange: Exchange; headers: Record<string, string> }
+  | {
+      ok: true;
+      kind: "stream";
+      stream: OpenStream;
+      translator?: StreamTranslator | undefined;
+      exchange: Exchange;
+      headers: Record<string, string>;
+    }
   | { ok: false; failure: UpstreamFailure };
 
 export interface Sender {
@@ -41,21 +55,23 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
   return {
     async send(entry, request, settings) {
       const { backend, counters } = entry;
-      const path = operationPath(backend, request.operation, request.model) as string; // the router saw that it exists
+      const { operation, translation } = request;
+      const path = operationPath(backend, operation, request.model, request.stream) as string; // the router saw that it exists
       const exchange = new Exchange(entry, request.signal, request.timeouts, environment);
       counters.totalRequests++;
       let open = false;
       try {
         const response = await transport(backend, path, {
           method: "POST",
-          headers: upstreamHeaders(backend, request.clientHeaders, request.trace, settings),
+          headers: upstreamHeaders(backend, request, settings),
           body: request.body,
           signal: exchange.signal,
         });
         const latencyMs = environment.now() - exchange.startedAtMs;
         exchange.headReceived();
         if (response.status !== 200) {
-          return failed(entry, environment.now(), await readRefusal(response, exchange));
+          const refusal = await readRefusal(response, exchange);
+          return failed(entry, environment.now(), translation === undefined ? refusal : reworded(refusal, translation));
         }
         observeLatency(counters, latencyMs, environment.now());
         const headers: Record<string, string> = {};
@@ -64,12 +80,24 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
           const answer = await openStream(response, exchange);
           if (!answer.ok) return failed(entry, environment.now(), answer.failure);
           open = true;
-          return { ok: true, kind: "stream", stream: answer.value, exchange, headers };
+          return {
+            ok: true,
+            kind: "stream",
+            stream: answer.value,
+            translator: translation?.stream(),
+            exchange,
+            headers,
+          };
         }
         const answer = await readPlain(response, exchange);
         if (!answer.ok) return failed(entry, environment.now(), answer.failure);
-        const contentType = response.headers.get("content-type") ?? "application/json";
-        return { ok: true, kind: "plain", body: answer.value, contentType, headers };
+        if (translation === undefined) {
+          const contentType = response.headers.get("content-type") ?? "application/json";
+          return { ok: true, kind: "plain", body: answer.value, contentType, headers };
+        }
+        const translated = translatePlain(translation, answer.value, backend.name);
+        if (!translated.ok) return failed(entry, environment.now(), translated.failure);
+        return { ok: true, kind: "plain", body: translated.value, contentType: "application/json", headers };
       } catch (error) {
         return failed(entry, environment.now(), exchange.failureOf(error));
       } finally {
@@ -77,6 +105,28 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
       }
     },
   };
+}
+
+/** An error of the backend's format in the standard words. */
+function reworded(failure: UpstreamFailure, { error }: Translation): UpstreamFailure {
+  if (failure.kind !== "status") return failure;
+  const told = toldFailure(error(failure.status, failure.body));
+  return {
+    ...told,
+    retryAfterMs: failure.retryAfterMs ?? told.retryAfterMs,
+    headers: { ...told.headers, ...failure.headers },
+  };
+}
+
+function translatePlain(translation: Translation, body: Uint8Array, backendName: string): Answer<Uint8Array> {
+  try {
+    return { ok: true, value: translation.plain(body) };
+  } catch (error) {
+    if (error instanceof AnswerFailed) return { ok: false, failure: toldFailure(error.failure) };
+    if (!(error instanceof DecodeError)) throw error;
+    const message = `Backend '${backendName}' sent an answer that could not be read: ${error.message}.`;
+    return { ok: false, failure: { kind: "invalid-response", message } };
+  }
 }
 
 function observeLatency(counters: BackendCounters, latencyMs: number, nowMs: number): void {

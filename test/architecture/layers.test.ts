@@ -13,7 +13,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["response-cache"],
   ["routing", "upstream"],
   ["demo", "discovery"],
-  ["health", "models"],
+  ["health", "models", "prompts"],
   ["backends"],
   ["rate-limit"],
   ["access"],

@@ -88,23 +88,12 @@ test("half open, single requests try the backend; enough successes close it", as
   const gate = Promise.withResolvers<void>();
   sick.reset({ ...chat("back"), headersAfter: gate.promise });
   const pending = Array.from({ length: 20 }, () => gateway.chat());
-  const refused: Promise<unknown>[] = [];
-  let refusals = 0;
-  for (const answer of pending) {
-    refused.push(
-      answer.then((response) => {
-        if (response.status === 503) refusals++;
-      }),
-    );
-  }
-  await waitFor("18 of 20 are refused", () => refusals === 18, { explain: () => `${refusals} refused` });
-  expect(sick.requests).toHaveLength(2);
+  await waitFor("two of 20 try it", () => sick.requests.length === 2);
+  await Bun.sleep(100);
+  expect(sick.requests).toHaveLength(2); // the others wait for them
   gate.resolve();
-  await Promise.all(refused);
   const statuses = (await Promise.all(pending)).map((response) => response.status);
-  expect(statuses.filter((status) => status === 200)).toHaveLength(2);
-  expect((await gateway.backend("sick")).circuit).toBe("half_open"); // two of three
-  expect(await ask(gateway, 1)).toEqual([200]);
+  expect(statuses).toEqual(Array(20).fill(200));
   expect((await gateway.backend("sick")).circuit).toBe("closed");
   expect(await ask(gateway, 5)).toEqual(Array(5).fill(200));
   for (const response of await Promise.all(pending)) await response.text();

@@ -216,3 +216,76 @@ test("a metadata file that is missing or wrong is a clear message and exit 1", a
   expect(wrong.stderr).toContain("sumary");
   expect(wrong.stderr).not.toMatch(/^\s+at /m);
 });
+
+interface Listed {
+  id: string;
+  backends?: string[];
+  metadata?: { display_name: string };
+}
+
+async function list(gateway: Gateway): Promise<Listed[]> {
+  return ((await (await gateway.fetch("/v1/models")).json()) as { data: Listed[] }).data;
+}
+
+test("the list names backends and metadata: of the backend, of the configured file, and built in", async () => {
+  const first = engine(() => models(["m", "gpt-4o", "plain"]));
+  const second = engine(() => models(["m"]));
+  const model_configs = [{ id: "m", metadata: { display_name: "M of b", capabilities: ["rerank"] } }];
+  await using gateway = await startGateway({
+    config: {
+      backends: [
+        { name: "a", type: "vllm", url: first.url },
+        { name: "b", type: "vllm", url: second.url, model_configs },
+      ],
+      // The specification's own spelling, which the document's type does not name.
+      ...({ model_metadata_file: "facts/metadata.yaml" } as object),
+    },
+    files: { "facts/metadata.yaml": METADATA },
+  });
+  const shown = (await list(gateway)).map(({ id, backends, metadata }) => [id, backends, metadata?.display_name]);
+  expect(shown).toEqual([
+    ["m", ["a", "b"], "M of b"],
+    ["gpt-4o", ["a"], "GPT-4o"],
+    ["plain", ["a"], undefined],
+  ]);
+  expect((await (await gateway.fetch("/v1/models/m")).json()) as object).toMatchObject({
+    supported_methods: ["rerank"],
+    metadata: { display_name: "M of b" },
+  });
+});
+
+test("without enrichment the list has neither, and --model-metadata wins over the configured file", async () => {
+  const backend = engine(() => models(["m"]));
+  await using gateway = await startGateway({
+    config: {
+      backends: [{ name: "a", type: "vllm", url: backend.url }],
+      model_metadata: { file: "other.yaml", enrichment: false },
+    },
+    files: { "metadata.yaml": METADATA, "other.yaml": METADATA.replace("Model M", "Other") },
+    args: ["--model-metadata", "metadata.yaml"],
+  });
+  const [entry] = await list(gateway);
+  expect(Object.keys(entry ?? {}).sort()).toEqual([
+    "created",
+    "id",
+    "object",
+    "owned_by",
+    "parent",
+    "permission",
+    "root",
+  ]);
+  const single = (await (await gateway.fetch("/v1/models/m")).json()) as Listed;
+  expect(single.metadata?.display_name).toBe("Model M");
+});
+
+test("a configured file that cannot be read is a clear message with its key, and exit 1", async () => {
+  const backends = [{ name: "a", type: "demo" }];
+  const metadata = await runCommand({ config: { backends, model_metadata: { file: "nowhere.yaml" } } });
+  expect(metadata.exitCode).toBe(1);
+  expect(metadata.stderr).toContain("model_metadata.file");
+  const prompt = await runCommand({
+    config: { backends, global_prompts: { prompts_dir: ".", default_file: "no.md" } },
+  });
+  expect(prompt.exitCode).toBe(1);
+  expect(prompt.stderr).toContain("global_prompts.default_file: there is no such file in prompts_dir");
+});

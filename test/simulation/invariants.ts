@@ -14,6 +14,8 @@
 //   then only Order and Giving up hold, and the client sees the 429 of its last attempt, or that every circuit is open.
 // - Limits: each bucket admits at most burst + rate * time, over every span of time.
 // - Circuits: no permit while open, and while half open never more than half_open_max_requests at a time.
+// - Removal: a backend that was removed gets no new request, and what is in flight there does not fail for it: nothing
+//   breaks at a backend that was fine from the request's beginning to its end.
 // - Leaving: a client that leaves ends its request at once, whatever the request waits for.
 // - Nothing is left over: see `finish` in simulation.ts.
 
@@ -188,12 +190,17 @@ export class Invariants {
         if (walk.tried.size > 0) this.retries++;
         this.#parts.trace(`${request.trace.id} ${request.model} -> ${name}`);
         this.#judgeOrder(walk, entry);
+        if (!this.#parts.registry.current.entries.some(({ counters }) => counters === entry.counters)) {
+          this.fail(`${request.trace.id} was sent to ${name}, which was removed`);
+        }
+        const sinceMs = this.#parts.time.nowMs;
         if (walk.hadFinalFailure) this.fail(`${request.trace.id} was sent again after an answer that is final`);
         const outcome = await sender.send(entry, request, settings);
         this.touched.add(name);
         walk.tried.add(name);
         if (!outcome.ok) {
           const { failure } = outcome;
+          this.#judgeBreak(walk.context.id, name, failure, sinceMs);
           const notConnected =
             failure.kind === "connect" || (failure.kind === "timeout" && failure.phase === "connect");
           const isUntriedLeft = this.#willing(walk.request.model).some((other) => this.#rank(walk, other) < 2);
@@ -221,11 +228,22 @@ export class Invariants {
         try {
           const result = await forwarder.forward(context, request);
           if (result.kind === "failed") this.#judgeGivingUp(walk, result.failure);
+          if (result.kind === "stream") {
+            const { live, entry } = result;
+            const { finished } = live;
+            const sinceMs = live.exchange.startedAtMs;
+            live.finished = (failure) => {
+              if (failure !== undefined) this.#judgeBreak(context.id, entry.backend.name, failure, sinceMs);
+              finished(failure);
+            };
+          }
           return result;
         } catch (error) {
           if (!(error instanceof GatewayError)) this.fail(`${context.id} ended with ${error}`);
           const willing = this.#willing(request.model);
-          if (willing.length > 0) this.fail(`${context.id} was refused (${error}) while ${listOf(willing)} had room`);
+          const isLeft = context.signal.aborted;
+          if (willing.length > 0 && !isLeft)
+            this.fail(`${context.id} was refused (${error}) while ${listOf(willing)} had room`);
           throw error;
         } finally {
           this.#walks.delete(context.id);
@@ -243,7 +261,9 @@ export class Invariants {
     const wasCalm = (untilMs: number | undefined) => (untilMs ?? Number.NEGATIVE_INFINITY) < sinceMs;
     for (const model of models) {
       const board = registry.current;
-      if (board.serving(model).length > scenario.settings.retry.max_attempts) continue;
+      // Those that are removed now may have used an attempt up before.
+      const backends = scenario.settings.backends.filter(({ models }) => models?.includes(model));
+      if (backends.length > scenario.settings.retry.max_attempts) continue;
       for (const { backend } of board.candidates(model)) {
         const { name } = backend;
         const isSteadfast =
@@ -286,6 +306,12 @@ export class Invariants {
       const what = ["", "a standby", "a tried one", "a tried standby", "not available"][rank];
       this.fail(`${walk.context.id} was sent to ${name} (${what}) while ${listOf(better)} had room`);
     }
+  }
+
+  #judgeBreak(id: string, name: string, failure: UpstreamFailure, sinceMs: number): void {
+    if (failure.kind !== "reset" && failure.kind !== "connect") return;
+    const wasFine = (this.#parts.network.backends.get(name)?.troubledUntilMs ?? 0) < sinceMs;
+    if (wasFine) this.fail(`${id} broke at ${name} (${failure.message}), which was fine`);
   }
 
   #judgeGivingUp(walk: Walk, failure: UpstreamFailure): void {

@@ -2,6 +2,7 @@
 
 import type { BackendEntry } from "../../src/backends/board.ts";
 import type { ProbeVerdict } from "../../src/health/state-machine.ts";
+import type { Deadlines } from "../../src/lib/deadlines.ts";
 import { EventFramer } from "../../src/protocols/sse.ts";
 import { Exchange } from "../../src/upstream/exchange.ts";
 import type { UpstreamFailure } from "../../src/upstream/failure.ts";
@@ -77,6 +78,7 @@ export interface NetworkOptions {
 }
 
 export interface Network extends Sender {
+  readonly deadlines: Deadlines;
   readonly backends: ReadonlyMap<string, SimulatedBackend>;
   readonly openDeadlines: number;
   setCondition(name: string, condition: Condition): void;
@@ -277,6 +279,7 @@ export function createNetwork(names: readonly string[], options: NetworkOptions)
 
   return {
     backends,
+    deadlines,
     get openDeadlines() {
       return deadlines.size;
     },

@@ -13,6 +13,9 @@ const JITTER = 0.2;
 export interface Prober {
   readonly firstChecks: Promise<void>;
   suspect(name: string): void;
+  /** A backend that came (again): nothing is known of it, and it is checked at once. */
+  watch(name: string): void;
+  unwatch(name: string): void;
   stop(): void;
 }
 
@@ -58,6 +61,8 @@ export function startProber({ time, random, network, registry, circuits, policy,
     const isFirst = watch.finishedMs === Number.NEGATIVE_INFINITY;
     watch.isRunning = false;
     watch.finishedMs = time.nowMs;
+    if (isFirst && --unchecked === 0) time.schedule(0, resolve);
+    if (watches.get(name) !== watch) return; // removed meanwhile
     const previous = watch.record.state;
     const { record, nextCheckInMs } = applyVerdict(watch.record, verdict, policy, time.nowMs);
     watch.record = record;
@@ -67,10 +72,9 @@ export function startProber({ time, random, network, registry, circuits, policy,
     const hasRecovered = previous !== "ready" || record.consecutiveSuccesses === 1;
     if (record.state === "ready" && hasRecovered) circuits.recovered(name);
     if (record.state !== previous) onChange(name, record);
-    if (isFirst && --unchecked === 0) time.schedule(0, resolve);
   }
 
-  for (const name of network.backends.keys()) {
+  function start(name: string): void {
     const watch: Watch = {
       record: initialHealth(time.nowMs),
       timer: undefined,
@@ -82,11 +86,27 @@ export function startProber({ time, random, network, registry, circuits, policy,
     schedule(name, watch, 0);
   }
 
+  for (const name of network.backends.keys()) start(name);
+
   return {
     firstChecks,
+    watch(name) {
+      unchecked++;
+      start(name);
+    },
+    unwatch(name) {
+      const watch = watches.get(name);
+      if (watch === undefined) return;
+      time.cancel(watch.timer);
+      watches.delete(name);
+      // Whoever waits for the first checks does not wait for this one.
+      if (!watch.isRunning && watch.finishedMs === Number.NEGATIVE_INFINITY && --unchecked === 0) {
+        time.schedule(0, resolve);
+      }
+    },
     suspect(name) {
-      const watch = watches.get(name) as Watch;
-      if (watch.isRunning) return;
+      const watch = watches.get(name);
+      if (watch === undefined || watch.isRunning) return;
       const delayMs = Math.max(0, watch.finishedMs + SUSPECT_SPACING_MS - time.nowMs);
       if (time.nowMs + delayMs < watch.nextCheckMs) schedule(name, watch, delayMs);
     },

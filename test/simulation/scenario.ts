@@ -27,6 +27,8 @@ export interface Scenario {
   mistaken: number;
   clients: number;
   keyLimits: ReadonlyMap<string, number>;
+  /** Mean time between two removals of a backend, which comes back under its name later; undefined: none. */
+  meanRemovalGapMs: number | undefined;
   /** Of the limiter; small, so that buckets are forgotten. */
   maxEntries: number;
   random: SeededRandom;
@@ -40,6 +42,7 @@ export interface ScenarioWishes {
   limits?: boolean;
   chains?: boolean;
   breaker?: boolean;
+  removals?: boolean;
 }
 
 /** Few requests at many backends, so that each seed costs about the same. */
@@ -119,6 +122,8 @@ export function scenarioOf(seed: number, wishes: ScenarioWishes = {}): Scenario 
   if (pattern === "last-survivor")
     for (const name of names.slice(hasChains ? models.length - 1 : 0, models.length)) survivors.add(name);
   else if (random.chance(0.4)) survivors.add(random.pick(names));
+  // Drawn apart, so that all else about a seed is the same with and without removals.
+  const hasRemovals = wishes.removals ?? (pattern !== "last-survivor" && seededRandom(seed + 0.5).chance(0.5));
   const isFlapping = pattern === "flapping";
   return {
     seed,
@@ -142,6 +147,7 @@ export function scenarioOf(seed: number, wishes: ScenarioWishes = {}): Scenario 
     mistaken: 0.03,
     clients: random.pick([3, 40, 400]),
     keyLimits: new Map(random.chance(0.3) ? [["key0", random.between(5, 200)]] : []),
+    meanRemovalGapMs: hasRemovals ? Math.max(200, 2_000 / Math.max(1, count / 8)) : undefined,
     maxEntries: Math.max(count, random.pick([8, 64, 1000])),
     random,
   };

@@ -2,6 +2,7 @@
 // Run: sh bin/bun test test/simulation (SIGNALBOX_SIMULATION_SEED=7 replays one seed; SIGNALBOX_SIMULATION_SECONDS=600 goes on longer)
 
 import { describe, expect, test } from "bun:test";
+import type { BackendEntry } from "../../src/backends/board.ts";
 import { PATTERNS, type ScenarioWishes, scenarioOf } from "./scenario.ts";
 import { type Sabotage, type Summary, simulate } from "./simulation.ts";
 
@@ -120,6 +121,45 @@ if (oneSeed !== undefined) {
   describe("a broken part is noticed", () => {
     const busy: ScenarioWishes = { pattern: "mixed", backends: 6, requests: 300 };
     const cases: [string, ScenarioWishes, Sabotage, RegExp][] = [
+      [
+        "a strategy that remembers a backend that was removed",
+        { ...busy, removals: true },
+        {
+          strategy(real) {
+            const seen = new Map<string, BackendEntry>();
+            return {
+              select(candidates, allowed, query) {
+                const chosen = real.select(candidates, allowed, query);
+                if (chosen === undefined) return undefined;
+                const known = seen.get(chosen.backend.name) ?? chosen;
+                seen.set(chosen.backend.name, known);
+                return known;
+              },
+            };
+          },
+        },
+        /which was removed/,
+      ],
+      [
+        "a removal that cuts what is in flight",
+        { ...busy, removals: true },
+        {
+          sender: (real) => ({
+            async send(entry, request, settings) {
+              const { running } = entry.counters;
+              Object.defineProperty(entry.counters, "onIdle", {
+                configurable: true,
+                set() {
+                  for (const each of running) each.cut();
+                },
+                get: () => undefined,
+              });
+              return await real.send(entry, request, settings);
+            },
+          }),
+        },
+        /which was fine/,
+      ],
       [
         "a strategy that ignores `allowed`",
         { ...busy, breaker: false, limits: false },

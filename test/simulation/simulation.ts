@@ -1,6 +1,7 @@
 // One simulation: the real decision code, wired to virtual time, a simulated network and watchful invariants.
 
-import { toBackend } from "../../src/backends/backend.ts";
+import { type BackendCounters, toBackend } from "../../src/backends/backend.ts";
+import { createDrains } from "../../src/backends/drains.ts";
 import { createRegistry } from "../../src/backends/registry.ts";
 import { GatewayError } from "../../src/errors/gateway-error.ts";
 import { silentLogger } from "../../src/logging/logger.ts";
@@ -15,6 +16,7 @@ import type { SelectionStrategy } from "../../src/routing/strategy.ts";
 import type { UpstreamFailure } from "../../src/upstream/failure.ts";
 import { relayInto } from "../../src/upstream/relay.ts";
 import type { Sender } from "../../src/upstream/send.ts";
+import { passThrough } from "../support/pass-through.ts";
 import { Invariants } from "./invariants.ts";
 import { type Condition, createNetwork, type SimulatedBody, wholeText } from "./network.ts";
 import { startProber } from "./prober.ts";
@@ -80,6 +82,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
     network: scenario.random.fork(),
     prober: scenario.random.fork(),
     gateway: scenario.random.fork(),
+    removals: scenario.random.fork(),
   };
   const names = settings.backends.map(({ name }) => name);
   const counts = { fallbacks: 0, switches: 0, answered: 0, failed: 0, lost: 0, refused: 0, left: 0 };
@@ -95,14 +98,15 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
   }
 
   const log = silentLogger();
-  const registry = createRegistry(settings.backends.map(toBackend), { checksEnabled: true });
-  for (const { name, models: served } of settings.backends) registry.setModels(name, served ?? []);
   const network = createNetwork(names, {
     time,
     random: chance.network,
     firstByteMs: settings.timeouts.first_byte,
     onChange: ({ name, condition }) => trace(`${name} is ${condition}`),
   });
+  const drains = createDrains({ deadlines: network.deadlines, now: time.now });
+  const registry = createRegistry(settings.backends.map(toBackend), { checksEnabled: true, drains });
+  for (const { name, models: served } of settings.backends) registry.setModels(name, served ?? []);
   const realCircuits = createCircuits({
     settings: settings.circuit_breaker,
     now: time.now,
@@ -155,6 +159,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
     strategy: sabotage.strategy?.(strategy) ?? strategy,
     circuits,
     limits: limiter,
+    bridge: passThrough,
     sender: invariants.watchSender(sabotage.sender?.(network) ?? network),
     log,
     now: time.now,
@@ -217,6 +222,8 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
       choices: 1,
       affinity: () => session,
       body: encoder.encode(JSON.stringify(content)),
+      value: { ...content },
+      askedModel: model,
       patience: 1,
       avoid: new Set(),
     };
@@ -370,8 +377,18 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
   // --- after each event ---
 
   const leavers: Client[] = [];
-  const counters = new Map(registry.current.entries.map((entry) => [entry.backend.name, entry.counters]));
   const sizeBound = 3 * scenario.maxEntries + scenario.keyLimits.size;
+
+  /** Of every backend that ever had the name. */
+  const countersOf = new Map<string, BackendCounters[]>();
+
+  function rememberCounters(): void {
+    for (const { backend, counters } of registry.current.entries) {
+      const known = countersOf.get(backend.name) ?? [];
+      if (!known.includes(counters)) countersOf.set(backend.name, [...known, counters]);
+    }
+  }
+  rememberCounters();
 
   function checkEach(): void {
     for (const client of leavers.splice(0)) {
@@ -383,7 +400,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
     if (invariants.touched.size === 0) return;
     for (const name of invariants.touched) {
       const open = network.backends.get(name)!.calls.size;
-      const { inFlight } = counters.get(name)!;
+      const inFlight = countersOf.get(name)!.reduce((sum, counters) => sum + counters.inFlight, 0);
       if (inFlight !== open) invariants.fail(`${name} counts ${inFlight} requests in flight, ${open} are`);
       if (open === 0) invariants.touched.delete(name);
     }
@@ -422,6 +439,42 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
     time.schedule(faults.exponential(scenario.meanFaultGapMs), fault);
   }
 
+  // --- removals ---
+
+  const removed = new Set<string>();
+
+  function configure(): void {
+    const configured = settings.backends.filter(({ name }) => !removed.has(name));
+    const changes = registry.replace(configured.map(toBackend), true);
+    realCircuits.retain(configured.map(({ name }) => name));
+    for (const name of changes.removed) {
+      trace(`${name} is removed`);
+      invariants.boardChanged(name, false);
+      prober.unwatch(name);
+    }
+    for (const name of changes.added) {
+      trace(`${name} is added`);
+      invariants.circuitChanged(name);
+      registry.setModels(name, settings.backends.find((each) => each.name === name)?.models ?? []);
+      prober.watch(name);
+    }
+    if (changes.added.length > 0) rememberCounters();
+  }
+
+  function removal(): void {
+    const { removals } = chance;
+    if (faultsAreOver || scenario.meanRemovalGapMs === undefined) return;
+    const name = removals.pick(names);
+    if (!survivors.has(name) && !removed.has(name)) {
+      removed.add(name);
+      configure();
+      time.schedule(removals.exponential(removals.pick([20, 1_000, 10_000])), () => {
+        if (removed.delete(name)) configure();
+      });
+    }
+    time.schedule(removals.exponential(scenario.meanRemovalGapMs), removal);
+  }
+
   // --- the course of events ---
 
   if (scenario.pattern === "last-survivor") {
@@ -431,6 +484,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
       );
   }
   time.schedule(1_000, fault);
+  if (scenario.meanRemovalGapMs !== undefined) time.schedule(1_000, removal);
   let number = 0;
   function next(): void {
     arrive(number++);
@@ -446,10 +500,13 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
     for (const client of clients) invariants.fail(`${client.id} never ended`);
     faultsAreOver = true;
     for (const name of names) network.setCondition(name, "fine");
+    removed.clear();
+    configure();
     const { timeout } = settings.circuit_breaker;
     const restMs = 20_000 + 2 * settings.health_checks.interval + timeout;
     await time.run(isViolated, time.nowMs + restMs, checkEach);
     if (invariants.permitsOut !== 0) invariants.fail(`${invariants.permitsOut} permits were never settled`);
+    if (drains.list().length !== 0) invariants.fail(`${drains.list().length} backends drain without a request`);
     if (network.openDeadlines !== 0) invariants.fail(`${network.openDeadlines} deadlines are still watched`);
     for (const { backend, counters, available } of registry.current.entries) {
       const { name } = backend;

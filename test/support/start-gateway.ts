@@ -45,6 +45,8 @@ export interface BackendStatus {
   total_requests: number;
   failed_requests: number;
   in_flight: number;
+  phase: string;
+  drain_remaining_ms: number | null;
 }
 
 export interface FinishedRun {

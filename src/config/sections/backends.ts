@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { BACKEND_KIND_SPELLINGS, type BackendKindName, resolveBackendKind } from "../../names.ts";
 import { headerName, httpStatus, positiveDuration, urlPath } from "../fields.ts";
+import { metadataEntrySchema } from "../model-metadata.ts";
 import { defineSection } from "../section.ts";
 import { retryFields } from "./retry.ts";
 
@@ -47,7 +48,16 @@ export const backendSchema = z.strictObject({
     .array(z.string().min(1))
     .optional()
     .describe("Models this backend serves. Left out or empty: asked from the backend."),
+  model_configs: z
+    .array(metadataEntrySchema)
+    .default([])
+    .describe("Metadata of models at this backend, as in a metadata file; wins over every file."),
   api_key: z.string().min(1, "must not be empty").optional().describe("Sent to the backend in the header of its kind."),
+  protocols: z
+    .array(z.enum(["chat", "responses", "messages"]))
+    .min(1, "name at least one format, or leave the key out")
+    .optional()
+    .describe("Formats this backend speaks, where it is more or less than its kind: chat, responses, messages."),
   enabled: z.boolean().default(true),
   headers: z
     .record(headerName(), z.string())

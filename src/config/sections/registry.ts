@@ -7,8 +7,11 @@ import { backendsSection } from "./backends.ts";
 import { circuitBreakerSection } from "./circuit-breaker.ts";
 import { deduplicationSection } from "./deduplication.ts";
 import { fallbackSection } from "./fallback.ts";
+import { globalPromptsSection } from "./global-prompts.ts";
 import { healthChecksSection } from "./health-checks.ts";
 import { loggingSection } from "./logging.ts";
+import { modelAliasesSection } from "./model-aliases.ts";
+import { modelMetadataSection } from "./model-metadata.ts";
 import { rateLimitingSection } from "./rate-limiting.ts";
 import { responseCacheSection } from "./response-cache.ts";
 import { retrySection } from "./retry.ts";
@@ -27,6 +30,9 @@ export const SECTIONS = [
   circuitBreakerSection,
   fallbackSection,
   streamingSection,
+  globalPromptsSection,
+  modelAliasesSection,
+  modelMetadataSection,
   rateLimitingSection,
   responseCacheSection,
   deduplicationSection,
@@ -46,6 +52,9 @@ export const documentSchema = z.strictObject({
   circuit_breaker: circuitBreakerSection.schema.prefault({}),
   fallback: fallbackSection.schema.prefault({}),
   streaming: streamingSection.schema.prefault({}),
+  global_prompts: globalPromptsSection.schema.prefault({}),
+  model_aliases: modelAliasesSection.schema.prefault({}),
+  model_metadata: modelMetadataSection.schema.prefault({}),
   rate_limiting: rateLimitingSection.schema.prefault({}),
   response_cache: responseCacheSection.schema.prefault({}),
   deduplication: deduplicationSection.schema.prefault({}),

@@ -1,0 +1,78 @@
+// Backends that were removed or disabled and still have requests: each finishes what it has, within a time.
+
+import type { Deadline, Deadlines } from "../lib/deadlines.ts";
+import type { Backend, BackendCounters } from "./backend.ts";
+
+/** Specification, "Backend lifecycle on configuration change". */
+export const DRAIN_LIMIT_MS = 5 * 60_000;
+
+/** Names may repeat: a name that was given to another backend may be taken away again before the first is done. */
+export interface Drain {
+  backend: Backend;
+  counters: BackendCounters;
+  remainingMs: number;
+}
+
+export interface Drains {
+  /** No new requests from now on. For a backend that drains already, the time runs on. */
+  begin(backend: Backend, counters: BackendCounters): void;
+  /** The backend is enabled again: what runs there need not hurry. */
+  end(counters: BackendCounters): void;
+  /** Those that have requests still, the oldest first. */
+  list(): Drain[];
+  /** Leaves everything running to the end of the process. */
+  stop(): void;
+}
+
+export interface DrainsParts {
+  deadlines: Deadlines;
+  /** Milliseconds of the clock of the deadlines. */
+  now(): number;
+  /** A backend has finished what it had, all but the requests that were cut. */
+  finished?(backend: Backend, cut: number): void;
+}
+
+export function createDrains({ deadlines, now, finished }: DrainsParts): Drains {
+  const drains = new Map<BackendCounters, Deadline & { backend: Backend }>();
+
+  function forget(counters: BackendCounters): boolean {
+    const drain = drains.get(counters);
+    if (drain !== undefined) deadlines.remove(drain);
+    return drains.delete(counters);
+  }
+
+  return {
+    begin(backend, counters) {
+      if (counters.onIdle !== undefined) return;
+      counters.onIdle = () => {
+        if (forget(counters)) finished?.(backend, 0);
+      };
+      if (counters.inFlight === 0) return;
+      const drain = {
+        backend,
+        deadlineMs: now() + DRAIN_LIMIT_MS,
+        expire() {
+          forget(counters);
+          const late = [...counters.running];
+          for (const each of late) each.cut();
+          finished?.(backend, late.length);
+        },
+      };
+      drains.set(counters, drain);
+      deadlines.add(drain);
+    },
+    end(counters) {
+      counters.onIdle = undefined;
+      forget(counters);
+    },
+    list() {
+      const nowMs = now();
+      return [...drains].map(([counters, { backend, deadlineMs }]) => {
+        return { backend, counters, remainingMs: Math.max(0, deadlineMs - nowMs) };
+      });
+    },
+    stop() {
+      for (const drain of drains.values()) deadlines.remove(drain);
+    },
+  };
+}

@@ -1,0 +1,224 @@
+// How a request reaches a backend: in its own bytes where both speak the same format, with no more edits than were asked
+// for, else translated there and back.
+
+import type { Backend } from "../backends/backend.ts";
+import { formatOf, type Operation, servedBy } from "../backends/kinds.ts";
+import type { ModelMetadata } from "../config/model-metadata.ts";
+import { Collector } from "../generation/collect.ts";
+import type { ProtocolName } from "../generation/content.ts";
+import { customCalls, customToolNames, customToolsAsFunctions } from "../generation/custom-tools.ts";
+import type { Dropped } from "../generation/dropped.ts";
+import type { GenerationEvent } from "../generation/events.ts";
+import { adaptedEffort, normaliseEffort } from "../generation/reasoning-effort.ts";
+import type { GenerationRequest } from "../generation/request.ts";
+import type { GenerationResult } from "../generation/result.ts";
+import { hasThinking, splitThinking } from "../generation/thinking-parser.ts";
+import { unwrapCallIds, wrapCallIds } from "../generation/tool-call-ids.ts";
+import { BoundedMap } from "../lib/bounded-map.ts";
+import type { Clock } from "../lib/clock.ts";
+import { withMembers } from "../lib/json-members.ts";
+import type { Logger } from "../logging/logger.ts";
+import type { FetchExternal } from "../media/fetch-external.ts";
+import { inlineMedia, needsInlining } from "../media/inline-media.ts";
+import type { PromptSource } from "../prompts/resolve.ts";
+import { adaptChatBody, chatQuirks } from "../protocols/chat/quirks.ts";
+import type { JsonObject } from "../protocols/fields.ts";
+import { adaptMessagesBody } from "../protocols/messages/adapt-body.ts";
+import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
+import { backendProtocol, clientProtocol } from "../protocols/registry.ts";
+import { type AnswerTransform, createTranslation } from "../protocols/translate.ts";
+import type { RequestContext } from "./context.ts";
+import type { Bridge, ForwardRequest, Prepared } from "./forward.ts";
+
+export interface BridgeParts {
+  prompts: PromptSource;
+  /** What is known of a model on a backend. */
+  metadataOf(backend: Backend, model: string): ModelMetadata | undefined;
+  fetchExternal: FetchExternal;
+  clock: Clock;
+  log: Logger;
+}
+
+/** Kinds that cannot fetch what a URL in a request names. */
+const NEEDS_INLINE_MEDIA: ReadonlySet<string> = new Set(["gemini", "ollama"]);
+
+/** Signatures of tool calls, for clients whose format has no place for them. */
+const SIGNATURES = { maxEntries: 20_000, maxBytes: 32 * 1024 * 1024, ttlMs: 24 * 60 * 60 * 1000 };
+
+export function createBridge(parts: BridgeParts): Bridge {
+  const { prompts, metadataOf, fetchExternal, clock, log } = parts;
+  const signatures = new BoundedMap<string>({ ...SIGNATURES, now: clock.now });
+  const decoded = new WeakMap<JsonObject, GenerationRequest>();
+
+  /** The neutral form of a body, made once however many backends are tried. */
+  function neutralOf(value: JsonObject, client: ClientProtocol): GenerationRequest {
+    let request = decoded.get(value);
+    if (request === undefined) {
+      request = client.decodeRequest(value);
+      decoded.set(value, request);
+    }
+    return request;
+  }
+
+  function nativeBody({ operation, model, askedModel, value, body }: ForwardRequest, backend: Backend): Uint8Array {
+    const format = formatOf(operation);
+    if (format === undefined) return body;
+    const target = { kind: backend.kind.name, model };
+    let changes: JsonObject | undefined;
+    if (format === "chat") changes = adaptChatBody(value, target.kind);
+    if (format === "messages") changes = adaptMessagesBody({ ...value, model: askedModel }, model);
+    if (format === "chat" || format === "responses") changes = joined(changes, adaptedEffort(format, value, target));
+    const prompt = prompts.promptFor(model, backend.name);
+    if (prompt !== undefined) {
+      const adapted = changes === undefined ? value : { ...value, ...changes };
+      changes = joined(changes, prompts.inject(format, adapted, prompt));
+    }
+    return changes === undefined ? body : withMembers(body, changes);
+  }
+
+  async function inlined(request: GenerationRequest, context: RequestContext): Promise<GenerationRequest> {
+    return await inlineMedia(request, { fetchExternal, signal: context.signal });
+  }
+
+  function translate(
+    context: RequestContext,
+    forward: ForwardRequest,
+    backend: Backend,
+    operation: Operation,
+    client: ClientProtocol,
+    metadata: ModelMetadata | undefined,
+  ): Prepared | Promise<Prepared> {
+    const { model, stream } = forward;
+    const kind = backend.kind.name;
+    const notes: Dropped[] = [];
+    let request: GenerationRequest = { ...neutralOf(forward.value, client), model, stream };
+    const { effort } = request.reasoning;
+    if (effort !== undefined) {
+      const normalised = normaliseEffort(effort, { kind, model });
+      if (normalised.reason !== undefined)
+        notes.push({ feature: `reasoning effort ${effort}`, reason: normalised.reason });
+      const { effort: _, ...reasoning } = request.reasoning;
+      const { effort: sent } = normalised;
+      request = { ...request, reasoning: sent === undefined ? reasoning : { ...reasoning, effort: sent } };
+    }
+    const prompt = prompts.promptFor(model, backend.name);
+    if (prompt !== undefined) request = prompts.injectIntoRequest(request, prompt);
+    // Where results are matched by id or by place, ids that would become the same one stay apart.
+    request = unwrapCallIds(request, { keepAmbiguous: true });
+    const protocol = backendProtocol(formatOf(operation) as ProtocolName);
+    const customTools = hasCustomTools(protocol.name, kind) ? NO_TOOLS : customToolNames(request);
+    if (customTools.size > 0) request = customToolsAsFunctions(request);
+
+    const encode = (ready: GenerationRequest): Prepared => {
+      const { body, headers, dropped } = protocol.encodeRequest(ready, {
+        model,
+        kind,
+        ...(metadata?.limits?.max_output === undefined ? {} : { maxOutputTokens: metadata.limits.max_output }),
+        signatureOf: (callId) => signatures.get(callId),
+      });
+      noteDropped(context, backend, client.name, protocol.name, [...notes, ...dropped]);
+      const nonce = crypto.randomUUID().replaceAll("-", "");
+      const createdAt = Math.floor(clock.wallTime() / 1000);
+      const answer: AnswerContext = { model: forward.askedModel, createdAt, nonce, request: ready };
+      return {
+        operation,
+        body: encoder.encode(JSON.stringify(body)),
+        ...(headers === undefined ? {} : { headers }),
+        translation: createTranslation({
+          client,
+          backend: protocol,
+          context: answer,
+          transforms: transformsFor(metadata, customTools, nonce),
+          ...observers(context, forward, answer),
+        }),
+      };
+    };
+    if (!NEEDS_INLINE_MEDIA.has(kind) || !needsInlining(request)) return encode(request);
+    return inlined(request, context).then(encode);
+  }
+
+  function noteDropped(
+    context: RequestContext,
+    backend: Backend,
+    from: ProtocolName,
+    to: ProtocolName,
+    dropped: readonly Dropped[],
+  ): void {
+    if (dropped.length === 0) return;
+    context.record.dropped = dropped.map(({ feature }) => feature);
+    log.debug(
+      { request_id: context.id, backend: backend.name, from, to, dropped },
+      "a translation could not carry all",
+    );
+  }
+
+  /** What the gateway remembers of an answer on its way. */
+  function observers(context: RequestContext, forward: ForwardRequest, answer: AnswerContext) {
+    const collector = forward.answered === undefined ? undefined : new Collector();
+    function sawCall(part: { type: string; id?: string; signature?: string }): void {
+      if (part.type !== "tool-call" || part.id === undefined || part.signature === undefined) return;
+      signatures.set(part.id, part.signature, part.signature.length);
+    }
+    return {
+      sawEvent(event: GenerationEvent): void {
+        if (event.type === "part-start") sawCall(event.part);
+        else if (event.type === "usage") context.record.usage = event.usage;
+        collector?.push(event);
+      },
+      sawEnd(): void {
+        const result = collector?.result();
+        if (result !== undefined) forward.answered?.(result, answer);
+      },
+      sawResult(result: GenerationResult): void {
+        for (const part of result.parts) sawCall(part);
+        if (result.usage !== undefined) context.record.usage = result.usage;
+        forward.answered?.(result, answer);
+      },
+    };
+  }
+
+  return {
+    prepare(context, request, backend) {
+      const operation = servedBy(backend.paths, request.operation) as Operation; // the router saw that there is one
+      const format = formatOf(request.operation);
+      if (format === undefined) return { operation, body: request.body };
+      const metadata = metadataOf(backend, request.model);
+      const isNative = operation === request.operation && request.client === undefined;
+      if (isNative && !hasThinkingPattern(operation, metadata)) {
+        return { operation, body: nativeBody(request, backend) };
+      }
+      return translate(context, request, backend, operation, request.client ?? clientProtocol(format), metadata);
+    },
+  };
+}
+
+const encoder = new TextEncoder();
+
+/** Engines that leave thoughts in the text speak chat; other formats have a place for them. */
+function hasThinkingPattern(operation: Operation, metadata: ModelMetadata | undefined): boolean {
+  return operation === "chat" && hasThinking(metadata?.thinking);
+}
+
+const NO_TOOLS: ReadonlySet<string> = new Set();
+
+/** Whether a backend of this format and kind takes free-form tools. */
+function hasCustomTools(format: ProtocolName, kind: string): boolean {
+  return format === "responses" || (format === "chat" && chatQuirks(kind).customTools);
+}
+
+function transformsFor(
+  metadata: ModelMetadata | undefined,
+  customTools: ReadonlySet<string>,
+  nonce: string,
+): AnswerTransform[] {
+  const { thinking } = metadata ?? {};
+  const transforms: AnswerTransform[] = [];
+  if (hasThinking(thinking)) transforms.push(splitThinking(thinking));
+  if (customTools.size > 0) transforms.push(customCalls(customTools));
+  transforms.push(wrapCallIds(nonce));
+  return transforms;
+}
+
+function joined(one: JsonObject | undefined, other: JsonObject | undefined): JsonObject | undefined {
+  return one === undefined ? other : other === undefined ? one : { ...one, ...other };
+}

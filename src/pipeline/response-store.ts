@@ -1,0 +1,57 @@
+// What earlier Responses answers leave behind for previous_response_id and item_reference: the whole conversation where
+// the gateway translated, the backend that keeps it where that speaks the format itself. Held per caller, in memory.
+
+import type { GenerationResult } from "../generation/result.ts";
+import { BoundedMap } from "../lib/bounded-map.ts";
+import type { JsonObject } from "../protocols/fields.ts";
+import type { AnswerContext } from "../protocols/protocol.ts";
+import { responseId } from "../protocols/responses/sequence.ts";
+import { storedItems } from "../protocols/responses/stored-items.ts";
+
+export type Kept =
+  /** Input and output items of the conversation, in order. */
+  | { kind: "items"; items: readonly JsonObject[] }
+  /** The backend that keeps the response itself. */
+  | { kind: "backend"; name: string };
+
+export interface ResponseStore {
+  find(owner: string, responseId: string): Kept | undefined;
+  findItem(owner: string, itemId: string): JsonObject | undefined;
+  keepItems(owner: string, result: GenerationResult, context: AnswerContext): void;
+  keepBackend(owner: string, responseId: string, backendName: string): void;
+}
+
+/** Vendors keep responses for 30 days; the gateway holds what a working session may come back to. */
+const TTL_MS = 24 * 60 * 60 * 1000;
+const MAX_RESPONSES = 10_000;
+const MAX_BYTES = 128 * 1024 * 1024;
+const MAX_ITEMS = 50_000;
+const BACKEND_ENTRY_BYTES = 64;
+
+export function createResponseStore(now: () => number): ResponseStore {
+  const responses = new BoundedMap<Kept>({ maxEntries: MAX_RESPONSES, maxBytes: MAX_BYTES, ttlMs: TTL_MS, now });
+  // Values are shared with the responses, so the limits there bound these as well, once more at most.
+  const items = new BoundedMap<JsonObject>({ maxEntries: MAX_ITEMS, maxBytes: MAX_BYTES, ttlMs: TTL_MS, now });
+  return {
+    find: (owner, id) => responses.get(keyOf(owner, id)),
+    findItem: (owner, id) => items.get(keyOf(owner, id)),
+    keepItems(owner, result, context) {
+      const kept = storedItems(result, context);
+      let totalBytes = 0;
+      for (const item of kept) {
+        const bytes = JSON.stringify(item).length;
+        totalBytes += bytes;
+        if (typeof item.id === "string") items.set(keyOf(owner, item.id), item, bytes);
+      }
+      responses.set(keyOf(owner, responseId(result.id, context)), { kind: "items", items: kept }, totalBytes);
+    },
+    keepBackend(owner, id, name) {
+      responses.set(keyOf(owner, id), { kind: "backend", name }, BACKEND_ENTRY_BYTES);
+    },
+  };
+}
+
+/** Nobody can name a response of another caller. */
+function keyOf(owner: string, id: string): string {
+  return `${owner}\n${id}`;
+}

@@ -1,0 +1,59 @@
+// Whether a stream was complete, for each wire format. A stream that is translated is watched in its backend's format.
+
+import type { ProtocolName } from "../generation/content.ts";
+import { readEvents } from "./sse.ts";
+import { StreamEnding } from "./stream-ending.ts";
+
+export interface StreamWatch {
+  /** Remembers a piece of whole events; true when the answer's own end marker was in it. */
+  saw(events: Uint8Array): boolean;
+  /**
+   * What the end of the stream means: `done` = complete with its end marker, `finished` = complete but for the marker
+   * [DONE], `reported` = the backend itself has told of an error.
+   */
+  verdict(): "done" | "finished" | "reported" | "incomplete";
+}
+
+/** What only the last event of a complete answer contains. A quote inside a JSON string is escaped, so text never does. */
+const MARKERS: Partial<Record<ProtocolName, readonly string[]>> = {
+  messages: ['"message_stop"'],
+  responses: ['"response.completed"', '"response.incomplete"', '"response.failed"'],
+};
+
+export function watchEnding(protocol: ProtocolName, choices: number): StreamWatch {
+  const markers = MARKERS[protocol];
+  return markers === undefined ? new StreamEnding(choices) : new MarkedEnding(markers);
+}
+
+const decoder = new TextDecoder();
+
+class MarkedEnding implements StreamWatch {
+  readonly #markers: readonly string[];
+  #isDone = false;
+  #last: Uint8Array | undefined;
+
+  constructor(markers: readonly string[]) {
+    this.#markers = markers;
+  }
+
+  saw(events: Uint8Array): boolean {
+    this.#last = events;
+    const bytes = Buffer.from(events.buffer, events.byteOffset, events.length);
+    if (this.#markers.some((marker) => bytes.includes(marker))) this.#isDone = true;
+    return this.#isDone;
+  }
+
+  verdict(): "done" | "reported" | "incomplete" {
+    if (this.#isDone) return "done";
+    const last = this.#last === undefined ? undefined : readEvents(decoder.decode(this.#last)).at(-1);
+    return last !== undefined && isErrorEvent(last.data) ? "reported" : "incomplete";
+  }
+}
+
+function isErrorEvent(data: string): boolean {
+  try {
+    return (JSON.parse(data) as { type?: unknown } | null)?.type === "error";
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,33 @@
+// Protocol name -> codec.
+
+import type { ProtocolName } from "../generation/content.ts";
+import { chatBackend, chatClient } from "./chat/index.ts";
+import { completionsClient } from "./completions/index.ts";
+import { messagesBackend, messagesClient } from "./messages/index.ts";
+import type { BackendProtocol, ClientProtocol } from "./protocol.ts";
+import { responsesBackend, responsesClient } from "./responses/index.ts";
+
+const CLIENTS: Readonly<Partial<Record<ProtocolName, ClientProtocol>>> = {
+  chat: chatClient,
+  completions: completionsClient,
+  responses: responsesClient,
+  messages: messagesClient,
+};
+
+const BACKENDS: Readonly<Partial<Record<ProtocolName, BackendProtocol>>> = {
+  chat: chatBackend,
+  responses: responsesBackend,
+  messages: messagesBackend,
+};
+
+/** The client half of a format; what has no format of its own speaks as chat does. */
+export function clientProtocol(name: ProtocolName | undefined): ClientProtocol {
+  return (name === undefined ? undefined : CLIENTS[name]) ?? chatClient;
+}
+
+/** The backend half of a format. */
+export function backendProtocol(name: ProtocolName): BackendProtocol {
+  const protocol = BACKENDS[name];
+  if (protocol === undefined) throw new Error(`no backend is spoken to as ${name}`);
+  return protocol;
+}

@@ -1,0 +1,5 @@
+// A bridge for tests of what lies around it: every request goes on in its own bytes.
+
+import type { Bridge } from "../../src/pipeline/forward.ts";
+
+export const passThrough: Bridge = { prepare: (_context, { operation, body }) => ({ operation, body }) };
