@@ -4,8 +4,10 @@ import { SERVICE_NAME } from "../names.ts";
 import type { GenerateRequest } from "../pipeline/generate.ts";
 import { readChatRequest } from "../protocols/chat/request.ts";
 import { readCompletionRequest } from "../protocols/completions/request.ts";
+import { readSparseEmbeddingRequest } from "../protocols/embed-sparse/request.ts";
 import { readEmbeddingRequest } from "../protocols/embeddings/request.ts";
 import { readCountTokensRequest, readMessagesRequest } from "../protocols/messages/read-request.ts";
+import { readRerankRequest } from "../protocols/rerank/request.ts";
 import { readResponsesRequest } from "../protocols/responses/read-request.ts";
 import type { Call, Endpoint } from "../server/handler.ts";
 import type { Route } from "../server/route-table.ts";
@@ -23,6 +25,7 @@ const BODY_LIMITS = {
   messages: 32 * MEBIBYTE,
   completions: 8 * MEBIBYTE,
   embeddings: 64 * MEBIBYTE,
+  others: 8 * MEBIBYTE,
 };
 
 export interface PublicApiParts extends GenerationParts {
@@ -69,6 +72,14 @@ function generationRoutes(parts: PublicApiParts): Route<Endpoint>[] {
       read: readMessagesRequest,
       arrange: (_call, asked) => aliases(asked),
     },
+    parts,
+  );
+  const rerank = generationEndpoint(
+    { operation: "rerank", maxBodyBytes: BODY_LIMITS.others, read: readRerankRequest },
+    parts,
+  );
+  const embedSparse = generationEndpoint(
+    { operation: "embed-sparse", maxBodyBytes: BODY_LIMITS.others, read: readSparseEmbeddingRequest },
     parts,
   );
   const countTokens = generationEndpoint(
@@ -121,6 +132,10 @@ function generationRoutes(parts: PublicApiParts): Route<Endpoint>[] {
         parts,
       ),
     },
+    { method: "POST", path: "/v1/rerank", handler: rerank },
+    { method: "POST", path: "/rerank", handler: rerank },
+    { method: "POST", path: "/embed_sparse", handler: embedSparse },
+    { method: "POST", path: "/v1/embed_sparse", handler: embedSparse },
   ];
 }
 

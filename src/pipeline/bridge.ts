@@ -29,6 +29,7 @@ import { backendProtocol, clientProtocol } from "../protocols/registry.ts";
 import { type AnswerTransform, createTranslation } from "../protocols/translate.ts";
 import type { RequestContext } from "./context.ts";
 import type { Bridge, ForwardRequest, Prepared } from "./forward.ts";
+import { createVectorBridge } from "./vector-bridge.ts";
 
 export interface BridgeParts {
   prompts: PromptSource;
@@ -48,6 +49,7 @@ const SIGNATURES = { maxEntries: 20_000, maxBytes: 32 * 1024 * 1024, ttlMs: 24 *
 export function createBridge(parts: BridgeParts): Bridge {
   const { prompts, metadataOf, fetchExternal, clock, log } = parts;
   const signatures = new BoundedMap<string>({ ...SIGNATURES, now: clock.now });
+  const vectors = createVectorBridge(clock.now);
   const decoded = new WeakMap<JsonObject, GenerationRequest>();
 
   /** The neutral form of a body, made once however many backends are tried. */
@@ -60,7 +62,11 @@ export function createBridge(parts: BridgeParts): Bridge {
     return request;
   }
 
-  function nativeBody({ operation, model, askedModel, value, body }: ForwardRequest, backend: Backend): Uint8Array {
+  function nativeBody(
+    { operation, model, askedModel, value, body }: ForwardRequest,
+    backend: Backend,
+    asksUsage: boolean,
+  ): Uint8Array {
     const format = formatOf(operation);
     if (format === undefined) return body;
     const target = { kind: backend.kind.name, model };
@@ -72,6 +78,11 @@ export function createBridge(parts: BridgeParts): Bridge {
     if (prompt !== undefined) {
       const adapted = changes === undefined ? value : { ...value, ...changes };
       changes = joined(changes, prompts.inject(format, adapted, prompt));
+    }
+    if (asksUsage) {
+      changes = joined(changes, {
+        stream_options: { ...(value.stream_options as object | null), include_usage: true },
+      });
     }
     return changes === undefined ? body : withMembers(body, changes);
   }
@@ -91,7 +102,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     const { model, stream } = forward;
     const kind = backend.kind.name;
     const notes: Dropped[] = [];
-    let request: GenerationRequest = { ...neutralOf(forward.value, client), model, stream };
+    let request: GenerationRequest = { ...(forward.neutral ?? neutralOf(forward.value, client)), model, stream };
     const { effort } = request.reasoning;
     if (effort !== undefined) {
       const normalised = normaliseEffort(effort, { kind, model });
@@ -181,11 +192,14 @@ export function createBridge(parts: BridgeParts): Bridge {
     prepare(context, request, backend) {
       const operation = servedBy(backend.paths, request.operation) as Operation; // the router saw that there is one
       const format = formatOf(request.operation);
-      if (format === undefined) return { operation, body: request.body };
+      if (format === undefined) {
+        return vectors.prepare(request, backend, operation) ?? { operation, body: request.body };
+      }
       const metadata = metadataOf(backend, request.model);
       const isNative = operation === request.operation && request.client === undefined;
       if (isNative && !hasThinkingPattern(operation, metadata)) {
-        return { operation, body: nativeBody(request, backend) };
+        const hidesUsage = context.settings.streaming.count_tokens && asksNoUsage(request, backend);
+        return { operation, body: nativeBody(request, backend, hidesUsage), hidesUsage };
       }
       return translate(context, request, backend, operation, request.client ?? clientProtocol(format), metadata);
     },
@@ -197,6 +211,24 @@ const encoder = new TextEncoder();
 /** Engines that leave thoughts in the text speak chat; other formats have a place for them. */
 function hasThinkingPattern(operation: Operation, metadata: ModelMetadata | undefined): boolean {
   return operation === "chat" && hasThinking(metadata?.thinking);
+}
+
+/** Kinds that are known to count a stream when they are asked; others might refuse what they do not know. */
+const COUNTS_STREAMS: ReadonlySet<string> = new Set([
+  "openai",
+  "azure",
+  "vllm",
+  "llamacpp",
+  "ollama",
+  "lmstudio",
+  "federated",
+]);
+
+/** Whether the gateway has to ask for the token counts of a chat stream itself, because the client did not. */
+function asksNoUsage({ operation, stream, value }: ForwardRequest, backend: Backend): boolean {
+  if (!stream || operation !== "chat" || !COUNTS_STREAMS.has(backend.kind.name)) return false;
+  const options = value.stream_options as { include_usage?: unknown } | null | undefined;
+  return options?.include_usage !== true;
 }
 
 const NO_TOOLS: ReadonlySet<string> = new Set();

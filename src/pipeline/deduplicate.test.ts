@@ -86,14 +86,17 @@ describe("which requests share", () => {
     expect(isSharable(mode, body, idempotencyKey)).toBe(expected);
   });
 
-  test("callers and Idempotency-Keys are told apart", () => {
+  test("questions, forms, callers and Idempotency-Keys are told apart", () => {
+    const key = { question: "q", form: "plain", otherForm: undefined } as const;
     const keys = [
-      flightKey("k", undefined, null),
-      flightKey("k", "a", null),
-      flightKey("k", "a", "i"),
-      flightKey("k", undefined, "i"),
+      flightKey(key, undefined, null),
+      flightKey(key, "a", null),
+      flightKey(key, "a", "i"),
+      flightKey(key, undefined, "i"),
+      flightKey({ ...key, form: "stream" }, undefined, null),
+      flightKey({ ...key, question: "r" }, undefined, null),
     ];
-    expect(new Set(keys).size).toBe(4);
+    expect(new Set(keys).size).toBe(keys.length);
   });
 });
 

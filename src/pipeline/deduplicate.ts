@@ -2,6 +2,7 @@
 
 import type { DeduplicationMode } from "../config/sections/deduplication.ts";
 import type { JsonObject } from "../protocols/fields.ts";
+import type { RequestKey } from "../response-cache/cache.ts";
 import { hasSideEffect } from "../response-cache/policy.ts";
 
 /** Where the upstream call writes its stream; a direct stream's controller with an end that tells why. */
@@ -78,9 +79,16 @@ export function isSharable(mode: DeduplicationMode, body: JsonObject, idempotenc
   return mode === "all" || body.temperature === 0 || (idempotencyKey !== null && idempotencyKey !== "");
 }
 
-/** Answers are shared by an organisation, but calls in flight only by one caller, and only under one Idempotency-Key. */
-export function flightKey(requestKey: string, keyId: string | undefined, idempotencyKey: string | null): string {
-  return JSON.stringify([requestKey, keyId ?? null, idempotencyKey]);
+/**
+ * Answers are shared by an organisation, but calls in flight only by one caller, and only under one Idempotency-Key. The
+ * question stands in it as a whole, so that only requests that are equal share; it is kept as long as the call.
+ */
+export function flightKey(
+  { question, form }: RequestKey,
+  keyId: string | undefined,
+  idempotencyKey: string | null,
+): string {
+  return `${JSON.stringify([form, keyId ?? null, idempotencyKey])}${question}`;
 }
 
 /** A list in one direction: what every client has passed is freed by itself. */

@@ -5,6 +5,7 @@ import type { BackendEntry } from "../backends/board.ts";
 import { formatOf, type Operation, servedBy } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { clientLeft } from "../errors/gateway-error.ts";
+import type { GenerationRequest } from "../generation/request.ts";
 import type { GenerationResult } from "../generation/result.ts";
 import { abortableDelay, orAborted } from "../lib/abortable-delay.ts";
 import type { Logger } from "../logging/logger.ts";
@@ -35,6 +36,8 @@ export interface ForwardRequest extends RequestSummary {
   askedModel: string;
   /** The format of the answer, where it is not the one of the operation. */
   client?: ClientProtocol;
+  /** What a backend is asked for instead of `value`; goes with `client`. */
+  neutral?: GenerationRequest;
   /** The backend that holds what the request refers to; asked first while it is available. */
   prefer?: string | undefined;
   /** Told of a complete answer that was translated. */
@@ -49,8 +52,12 @@ export interface ForwardRequest extends RequestSummary {
 export interface Prepared {
   operation: Operation;
   body: Uint8Array;
+  /** Where the operation's usual path is not the right one. */
+  path?: string;
   headers?: Readonly<Record<string, string>>;
   translation?: Translation;
+  /** The gateway asked for the counts of the stream, not the client. */
+  hidesUsage?: boolean;
 }
 
 /** Puts a request into the format of a backend. */
@@ -238,6 +245,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       const prepared = preparing instanceof Promise ? await preparing : preparing;
       const outgoing = { ...prepared, model, stream, clientHeaders, trace, signal, timeouts };
       const outcome = await sender.send(entry, outgoing, settings);
+      if (outcome.ok && outcome.kind === "plain" && outcome.usage !== undefined) record.usage = outcome.usage;
       if (!outcome.ok) permit.settle(circuits.outcomeOf(entry.backend.name, outcome.failure));
       // A trial that streams has shown what it was to show; others need its place before it ends.
       else if (outcome.kind === "plain" || permit.isProbe) permit.settle("success");
@@ -249,6 +257,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
   }
 
   function toResult(
+    { record }: RequestContext,
     request: ForwardRequest,
     outcome: Extract<AttemptOutcome, { ok: true }>,
     entry: BackendEntry,
@@ -258,8 +267,9 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     if (outcome.kind === "plain") {
       return { kind: "plain", entry, body: outcome.body, contentType: outcome.contentType, headers };
     }
-    const { stream, translator, exchange } = outcome;
+    const { stream, translator, usage, exchange } = outcome;
     function finished(failure: UpstreamFailure | undefined): void {
+      if (usage?.usage !== undefined) record.usage = usage.usage;
       permit.settle(circuits.outcomeOf(entry.backend.name, failure));
       if (failure === undefined) return;
       countFailure(entry, failure);
@@ -267,7 +277,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     }
     // A backend that was asked at all has a format for it.
     const protocol = formatOf(servedBy(entry.backend.paths, request.operation) ?? request.operation) ?? "chat";
-    return { kind: "stream", entry, headers, live: { stream, exchange, protocol, translator, finished } };
+    return { kind: "stream", entry, headers, live: { stream, exchange, protocol, translator, usage, finished } };
   }
 
   return {
@@ -295,7 +305,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
         if (admitted === undefined) throw refusal(request);
         const { entry, permit } = admitted;
         const outcome = await attempt(context, request, entry, permit, timeouts);
-        if (outcome.ok) return toResult(request, outcome, entry, permit);
+        if (outcome.ok) return toResult(context, request, outcome, entry, permit);
 
         const { failure } = outcome;
         const { name } = entry.backend;

@@ -2,8 +2,8 @@
 // and what happens to the answer on its way out.
 
 import { clientLeft } from "../errors/gateway-error.ts";
-import type { ResponseCache } from "../response-cache/cache.ts";
-import { ownerOf, type RequestKeys, requestKeys } from "../response-cache/key.ts";
+import type { RequestKey, ResponseCache } from "../response-cache/cache.ts";
+import { ownerOf, requestKey } from "../response-cache/key.ts";
 import {
   CACHED_OPERATIONS,
   type CacheDecision,
@@ -70,10 +70,9 @@ export function createGenerator(parts: GeneratorParts): Generator {
   const { chains, deduplicator, cache } = parts;
 
   /** A stored answer in the form that was asked for. */
-  async function lookUp(request: GenerateRequest, keys: RequestKeys): Promise<Replay | undefined> {
+  async function lookUp(request: GenerateRequest, key: RequestKey): Promise<Replay | undefined> {
     if (cache === undefined) return undefined;
-    const wanted = keys.other === undefined ? [keys.own] : [keys.own, keys.other];
-    const found = cache.store.get(wanted, request.model);
+    const found = cache.store.get(key, request.model);
     const answer = found instanceof Promise ? await found : found;
     const includeUsage = (request.value.stream_options as { include_usage?: unknown } | null | undefined)
       ?.include_usage;
@@ -84,7 +83,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
   async function call(
     context: RequestContext,
     request: GenerateRequest,
-    storeUnder: string | undefined,
+    storeUnder: RequestKey | undefined,
   ): Promise<CallResult> {
     const result = await chains.forward(context, request);
     // What a model that stood in has said is not kept as the answer of the one that was asked.
@@ -108,7 +107,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
     context: RequestContext,
     request: GenerateRequest,
     result: FallbackResult,
-    storeUnder: string | undefined,
+    storeUnder: RequestKey | undefined,
     ended: (failure: UpstreamFailure | undefined) => void,
   ): RelayOptions {
     const takeover = takeoverFor(parts, context, request, result);
@@ -139,7 +138,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
     request: GenerateRequest,
     frame: StreamFrame,
     cacheDecision: CacheDecision | undefined,
-    storeUnder: string | undefined,
+    storeUnder: RequestKey | undefined,
   ): Promise<Generated> {
     const result =
       storeUnder === undefined ? await chains.forward(context, request) : await call(context, request, storeUnder);
@@ -153,7 +152,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
     request: GenerateRequest,
     frame: StreamFrame,
     cacheDecision: CacheDecision | undefined,
-    storeUnder: string | undefined,
+    storeUnder: RequestKey | undefined,
     key: string,
   ): Promise<Generated> {
     /** Of the request that made the call, once it is known. */
@@ -211,7 +210,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
   return {
     async generate(context, request, frame) {
       const { settings, clientHeaders, caller } = context;
-      const { value, operation, body } = request;
+      const { value, operation } = request;
       const idempotencyKey = clientHeaders.get("idempotency-key");
       const isCacheable = cache !== undefined && isCacheableRequest(operation, value);
       const isShared = isSharable(settings.deduplication.mode, value, idempotencyKey);
@@ -219,22 +218,15 @@ export function createGenerator(parts: GeneratorParts): Generator {
         cache === undefined || !CACHED_OPERATIONS.has(operation) ? undefined : isCacheable ? "MISS" : "BYPASS";
       if (!isCacheable && !isShared) return await generateAlone(context, request, frame, decision, undefined);
 
-      const keys = requestKeys({
-        operation,
-        protocol: operation,
-        owner: ownerOf(caller),
-        bytes: body,
-        body: value,
-        headers: clientHeaders,
-      });
+      const key = requestKey(request, ownerOf(caller), clientHeaders);
       if (isCacheable) {
-        const replay = await lookUp(request, keys);
+        const replay = await lookUp(request, key);
         if (replay !== undefined) return { kind: "replayed", cache: "HIT", replay };
       }
-      const storeUnder = isCacheable ? keys.own : undefined;
+      const storeUnder = isCacheable ? key : undefined;
       if (!isShared) return await generateAlone(context, request, frame, decision, storeUnder);
-      const key = flightKey(keys.own, caller?.keyId, idempotencyKey);
-      return await generateShared(context, request, frame, decision, storeUnder, key);
+      const flight = flightKey(key, caller?.keyId, idempotencyKey);
+      return await generateShared(context, request, frame, decision, storeUnder, flight);
     },
   };
 }

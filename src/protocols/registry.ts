@@ -3,6 +3,7 @@
 import type { ProtocolName } from "../generation/content.ts";
 import { chatBackend, chatClient } from "./chat/index.ts";
 import { completionsClient } from "./completions/index.ts";
+import { generateContentBackend } from "./generate-content/index.ts";
 import { messagesBackend, messagesClient } from "./messages/index.ts";
 import type { BackendProtocol, ClientProtocol } from "./protocol.ts";
 import { responsesBackend, responsesClient } from "./responses/index.ts";
@@ -18,6 +19,7 @@ const BACKENDS: Readonly<Partial<Record<ProtocolName, BackendProtocol>>> = {
   chat: chatBackend,
   responses: responsesBackend,
   messages: messagesBackend,
+  "generate-content": generateContentBackend,
 };
 
 /** The client half of a format; what has no format of its own speaks as chat does. */

@@ -59,8 +59,18 @@ export async function readRefusal(response: Response, exchange: Exchange): Promi
   };
 }
 
-/** The bytes of a plain JSON answer, exactly as they came. */
-export async function readPlain(response: Response, exchange: Exchange): Promise<Answer<Uint8Array>> {
+/** A plain answer: its bytes, exactly as they came, and what they say unless they are too many to be looked into. */
+export interface PlainAnswer {
+  body: Uint8Array;
+  parsed: Record<string, unknown> | undefined;
+}
+
+/** Reads a plain JSON answer; some endpoints answer with an array. */
+export async function readPlain(
+  response: Response,
+  exchange: Exchange,
+  mayBeArray = false,
+): Promise<Answer<PlainAnswer>> {
   const { entry } = exchange;
   let body: Uint8Array | undefined;
   try {
@@ -71,7 +81,8 @@ export async function readPlain(response: Response, exchange: Exchange): Promise
   if (body === undefined) return invalid(entry, `sent an answer of more than ${MAX_ANSWER_BYTES} bytes`);
   if (body.length === 0) return invalid(entry, "sent an empty answer");
   if (body.length > MAX_CHECKED_BYTES) {
-    return looksLikeObject(body) ? { ok: true, value: body } : invalid(entry, notJson(response));
+    const isWhole = mayBeArray || looksLikeObject(body);
+    return isWhole ? { ok: true, value: { body, parsed: undefined } } : invalid(entry, notJson(response));
   }
   let parsed: unknown;
   try {
@@ -79,13 +90,14 @@ export async function readPlain(response: Response, exchange: Exchange): Promise
   } catch {
     return invalid(entry, notJson(response));
   }
+  if (mayBeArray && Array.isArray(parsed)) return { ok: true, value: { body, parsed: undefined } };
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
     return invalid(entry, "sent JSON that is no object");
   }
   // Some engines answer 200 with an error inside (wire/local-engines.md, section 8).
   const { error } = parsed as { error?: unknown };
   if (error !== undefined && error !== null) return refuse(embeddedError(error, body));
-  return { ok: true, value: body };
+  return { ok: true, value: { body, parsed: parsed as Record<string, unknown> } };
 }
 
 /** A stream of which the first event is known to be good. */

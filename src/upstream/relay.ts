@@ -8,6 +8,7 @@ import { watchEnding } from "../protocols/event-ending.ts";
 import { DecodeError } from "../protocols/protocol.ts";
 import { isWholeEvent } from "../protocols/stream-ending.ts";
 import type { StreamTranslator } from "../protocols/translate.ts";
+import type { UsageWatch } from "../protocols/usage-watch.ts";
 import { standardError } from "./error-body.ts";
 import type { Exchange } from "./exchange.ts";
 import { toldFailure, type UpstreamFailure } from "./failure.ts";
@@ -26,6 +27,8 @@ export interface LiveStream {
   protocol: ProtocolName;
   /** Set where the client reads another format. */
   translator?: StreamTranslator | undefined;
+  /** Reads the token counts of a stream that passes untouched. */
+  usage?: UsageWatch | undefined;
   /** Called exactly once, when this backend's part is over; undefined = the answer was complete. */
   finished(failure: UpstreamFailure | undefined): void;
 }
@@ -202,7 +205,7 @@ async function pump(
   sent: SentEvents | undefined,
   options: RelayOptions,
 ): Promise<BrokenEnd | undefined> {
-  const { stream, exchange, translator, protocol } = live;
+  const { stream, exchange, translator, usage, protocol } = live;
   const { reader, framer, firstEvents } = stream;
   const { choices, takeover, tap } = options;
   const ending = watchEnding(protocol, choices);
@@ -238,6 +241,7 @@ async function pump(
             events = split.before;
           }
           if (events !== undefined && ending.saw(events)) complete = true;
+          if (events !== undefined && usage !== undefined) events = usage.push(events);
         }
         if (splice !== undefined && events !== undefined) events = splice(events);
         if (events !== undefined) {
@@ -296,7 +300,7 @@ async function pump(
   if (split !== undefined) return { failure: split.failure, unsent: last as Uint8Array };
   if (last !== undefined) ending.saw(last);
   const verdict = ending.verdict();
-  if (verdict !== "incomplete") giveLast(last);
+  if (verdict !== "incomplete") giveLast(last === undefined || usage === undefined ? last : usage.push(last));
   switch (verdict) {
     case "done":
       return undefined;
@@ -310,8 +314,8 @@ async function pump(
   }
 }
 
-/** What a translator tells the client of a stream that cannot go on. */
-function clientFailure(failure: UpstreamFailure): Failure {
+/** What a client is told of a failure in the middle of its answer. */
+export function clientFailure(failure: UpstreamFailure): Failure {
   if (failure.kind !== "status") {
     const message = "message" in failure ? failure.message : "The backend ended the stream with an error.";
     return { message, status: failure.kind === "timeout" ? 504 : 502 };

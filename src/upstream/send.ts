@@ -2,11 +2,13 @@
 
 import { type BackendCounters, operationPath } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
-import type { Operation } from "../backends/kinds.ts";
+import { formatOf, type Operation } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import type { Usage } from "../generation/usage.ts";
 import { AnswerFailed, DecodeError } from "../protocols/protocol.ts";
 import type { StreamTranslator, Translation } from "../protocols/translate.ts";
+import { UsageWatch, usageOfAnswer } from "../protocols/usage-watch.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 import { Exchange, type ExchangeEnvironment, type ExchangeTimeouts } from "./exchange.ts";
 import { toldFailure, type UpstreamFailure } from "./failure.ts";
@@ -19,10 +21,14 @@ export interface OutgoingRequest {
   model: string;
   stream: boolean;
   body: Uint8Array;
+  /** Where the operation's usual path is not the right one. */
+  path?: string | undefined;
   /** Headers that belong to the body's format. */
   headers?: Readonly<Record<string, string>> | undefined;
   /** Set where the client speaks another format than the backend. */
   translation?: Translation | undefined;
+  /** The gateway asked for the counts of the stream, not the client. */
+  hidesUsage?: boolean | undefined;
   clientHeaders: Headers;
   trace: TraceContext;
   signal: AbortSignal;
@@ -31,12 +37,21 @@ export interface OutgoingRequest {
 
 /** Expected trouble is an outcome, never an exception. Every outcome but an open stream has released its exchange. */
 export type AttemptOutcome =
-  | { ok: true; kind: "plain"; body: Uint8Array; contentType: string; headers: Record<string, string> }
+  | {
+      ok: true;
+      kind: "plain";
+      body: Uint8Array;
+      contentType: string;
+      headers: Record<string, string>;
+      /** Token counts of an answer that passes untouched. */
+      usage?: Usage | undefined;
+    }
   | {
       ok: true;
       kind: "stream";
       stream: OpenStream;
       translator?: StreamTranslator | undefined;
+      usage?: UsageWatch | undefined;
       exchange: Exchange;
       headers: Record<string, string>;
     }
@@ -56,7 +71,8 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
     async send(entry, request, settings) {
       const { backend, counters } = entry;
       const { operation, translation } = request;
-      const path = operationPath(backend, operation, request.model, request.stream) as string; // the router saw that it exists
+      // The router saw that the backend has the operation.
+      const path = request.path ?? (operationPath(backend, operation, request.model, request.stream) as string);
       const exchange = new Exchange(entry, request.signal, request.timeouts, environment);
       counters.totalRequests++;
       let open = false;
@@ -85,17 +101,23 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
             kind: "stream",
             stream: answer.value,
             translator: translation?.stream(),
+            usage:
+              translation === undefined
+                ? new UsageWatch(formatOf(operation) ?? "chat", request.hidesUsage === true)
+                : undefined,
             exchange,
             headers,
           };
         }
-        const answer = await readPlain(response, exchange);
+        const answer = await readPlain(response, exchange, ARRAY_OPERATIONS.has(operation));
         if (!answer.ok) return failed(entry, environment.now(), answer.failure);
+        const { body, parsed } = answer.value;
         if (translation === undefined) {
           const contentType = response.headers.get("content-type") ?? "application/json";
-          return { ok: true, kind: "plain", body: answer.value, contentType, headers };
+          const usage = parsed === undefined ? undefined : usageOfAnswer(formatOf(operation) ?? "chat", parsed);
+          return { ok: true, kind: "plain", body, contentType, headers, usage };
         }
-        const translated = translatePlain(translation, answer.value, backend.name);
+        const translated = translatePlain(translation, body, backend.name);
         if (!translated.ok) return failed(entry, environment.now(), translated.failure);
         return { ok: true, kind: "plain", body: translated.value, contentType: "application/json", headers };
       } catch (error) {
@@ -106,6 +128,9 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
     },
   };
 }
+
+/** Text-embeddings-inference answers these with a bare array (wire/local-engines.md, sections 6 and 7). */
+const ARRAY_OPERATIONS: ReadonlySet<Operation> = new Set(["embed-sparse", "rerank"]);
 
 /** An error of the backend's format in the standard words. */
 function reworded(failure: UpstreamFailure, { error }: Translation): UpstreamFailure {

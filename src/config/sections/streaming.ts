@@ -1,12 +1,18 @@
-// Section streaming: what happens when a backend fails in the middle of a stream.
+// Section streaming: token counts of streams, and what happens when a backend fails in the middle of one.
 
 import { z } from "zod";
 import { defineSection } from "../section.ts";
 
 export const streamingSection = defineSection({
   name: "streaming",
-  description: "Streams that a backend breaks off after some text was sent.",
+  adminVisible: false,
+  reload: "gradual",
+  description: "Token counts of streams, and streams that a backend breaks off after some text was sent.",
   schema: z.strictObject({
+    count_tokens: z
+      .boolean()
+      .default(true)
+      .describe("true: backends are asked for the token counts of every stream; who did not ask does not see them."),
     mid_stream_fallback: z
       .strictObject({
         enabled: z

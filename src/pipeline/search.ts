@@ -1,0 +1,320 @@
+// Answers with web searches in them, for models whose backends cannot search: each turn of the model is a request of its
+// own along the fallback chain, its answer read as neutral events, and the whole goes to the client in its format.
+
+import { formatOf, type Operation } from "../backends/kinds.ts";
+import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
+import { Collector } from "../generation/collect.ts";
+import type { JsonObject } from "../generation/content.ts";
+import type { GenerationEvent } from "../generation/events.ts";
+import type { GenerationRequest } from "../generation/request.ts";
+import type { Failure } from "../generation/result.ts";
+import { orAborted } from "../lib/abortable-delay.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../logging/logger.ts";
+import { isObject } from "../protocols/fields.ts";
+import type { AnswerContext, ClientProtocol, StreamEncoder } from "../protocols/protocol.ts";
+import { clientProtocol } from "../protocols/registry.ts";
+import { readEvents } from "../protocols/sse.ts";
+import { standardError } from "../upstream/error-body.ts";
+import { toldFailure, type UpstreamFailure } from "../upstream/failure.ts";
+import { type ByteSink, clientFailure, type LiveStream, relayInto } from "../upstream/relay.ts";
+import { planSearch } from "../web-search/conversation.ts";
+import { emulateSearch, type SearchLimits } from "../web-search/emulate.ts";
+import type { SearchProvider } from "../web-search/provider.ts";
+import type { RequestContext } from "./context.ts";
+import type { FallbackChains, FallbackResult } from "./fallback.ts";
+import type { Generated, GenerateRequest, Generator, StreamFrame } from "./generate.ts";
+
+export interface SearchParts {
+  provider: SearchProvider;
+  limits: SearchLimits;
+  chains: FallbackChains;
+  /** Whether a backend of the model searches itself when it is asked by this operation. */
+  searchesItself(model: string, operation: Operation): boolean;
+  clock: Clock;
+  log: Logger;
+}
+
+type FailedResult = Extract<FallbackResult, { kind: "failed" }>;
+type StreamResult = Extract<FallbackResult, { kind: "stream" }>;
+
+/** A generator that makes the searches which the backends of a model cannot make. All else it leaves to the other one. */
+export function withWebSearch(generator: Generator, parts: SearchParts): Generator {
+  return {
+    async generate(context, request, frame) {
+      const { operation, value, model } = request;
+      if (!asksForSearch(operation, value) || parts.searchesItself(model, operation)) {
+        return await generator.generate(context, request, frame);
+      }
+      const client = clientProtocol(formatOf(operation));
+      const neutral = client.decodeRequest(value);
+      if (planSearch(neutral) === undefined) return await generator.generate(context, request, frame);
+      return await answerWithSearches(context, request, frame, parts, client, neutral);
+    },
+  };
+}
+
+/** A quick look at the body, because most requests want no search. */
+function asksForSearch(operation: Operation, { tools, web_search_options }: JsonObject): boolean {
+  if (operation !== "chat" && operation !== "messages") return false;
+  if (operation === "chat" && isObject(web_search_options)) return true;
+  return (
+    Array.isArray(tools) &&
+    tools.some((tool) => isObject(tool) && typeof tool.type === "string" && tool.type.startsWith("web_search"))
+  );
+}
+
+async function answerWithSearches(
+  context: RequestContext,
+  request: GenerateRequest,
+  frame: StreamFrame,
+  { provider, limits, chains, clock, log }: SearchParts,
+  client: ClientProtocol,
+  neutral: GenerationRequest,
+): Promise<Generated> {
+  const nonce = crypto.randomUUID().replaceAll("-", "");
+  const abort = new AbortController();
+  const searching: RequestContext = { ...context, signal: AbortSignal.any([context.signal, abort.signal]) };
+  const eventClient = createEventClient(client);
+  /** What the first turn came to; it decides about status and headers. */
+  let first: FallbackResult | undefined;
+
+  async function* callModel(turn: GenerationRequest): AsyncGenerator<GenerationEvent, void> {
+    const asked: GenerateRequest = { ...request, stream: true, choices: 1, client: eventClient, neutral: turn };
+    let result: FallbackResult;
+    if (first === undefined) {
+      result = await chains.forward(searching, asked);
+      first = result;
+    } else {
+      // The model that has begun the answer goes on, on the backend that has the conversation in its memory.
+      const next = { ...asked, model: first.model, prefer: first.entry.backend.name };
+      try {
+        result = await chains.forward(searching, next);
+      } catch (error) {
+        yield { type: "failure", failure: failureOf(error, log, context.id) };
+        return;
+      }
+    }
+    if (result.kind === "stream") yield* readTurn(result.live);
+    else if (result.kind === "failed") yield { type: "failure", failure: clientFailure(result.failure) };
+    else yield { type: "failure", failure: { message: "The backend did not answer with a stream.", status: 502 } };
+  }
+
+  const events = emulateSearch({
+    request: neutral,
+    callModel,
+    provider,
+    limits,
+    nonce,
+    signal: searching.signal,
+    // Only chat clients read a citation that quotes nothing.
+    cites: client.name === "chat",
+    searchFailed: (errorCode, reason) =>
+      log.warn({ request_id: context.id, provider: provider.name, error_code: errorCode, reason }, "a search failed"),
+  });
+  const head = await events.next();
+  const opened = first as FallbackResult | undefined;
+  if (opened === undefined || head.done === true) throw clientLeft();
+  if (opened.kind === "failed") return failedAnswer(opened, opened.failure, client, context.id);
+  if (head.value.type === "failure") {
+    return failedAnswer(opened, toldFailure(head.value.failure), client, context.id);
+  }
+
+  const createdAt = Math.floor(clock.wallTime() / 1000);
+  const answer: AnswerContext = { model: request.askedModel, createdAt, nonce, request: neutral };
+  const rest = startingWith(head.value, events, (event) => {
+    if (event.type === "usage") context.record.usage = event.usage;
+  });
+  if (request.stream) {
+    const body = eventStream({
+      events: rest,
+      encoder: client.streamEncoder(answer),
+      signal: searching.signal,
+      leave: () => abort.abort(),
+      ended: frame.ended,
+      unexpected: (error) => failureOf(error, log, context.id),
+    });
+    return { kind: "stream", cache: undefined, result: opened as StreamResult, body };
+  }
+  const collector = new Collector();
+  for await (const event of rest) collector.push(event);
+  if (searching.signal.aborted) throw clientLeft();
+  const whole = collector.result();
+  if (whole === undefined) {
+    const failure = collector.failure ?? { message: "The answer was not complete.", status: 502 };
+    return failedAnswer(opened, toldFailure(failure), client, context.id);
+  }
+  const { entry, headers, model, reasons } = opened;
+  const body = new TextEncoder().encode(JSON.stringify(client.encodeResponse(whole, answer)));
+  return {
+    kind: "plain",
+    cache: undefined,
+    result: { kind: "plain", entry, headers, model, reasons, body, contentType: "application/json" },
+  };
+}
+
+/** Errors of backends are in the standard shape by now, whatever the backend speaks: the client gets its own. */
+function failedAnswer(
+  { entry, model, reasons }: FallbackResult,
+  failure: UpstreamFailure,
+  client: ClientProtocol,
+  requestId: string,
+): Generated {
+  const result: FailedResult = { kind: "failed", entry, model, reasons, failure };
+  if (failure.kind === "status" && client.name === "messages") {
+    const { status } = failure;
+    const { message, type, code } = standardError(status, failure.body);
+    const body = JSON.stringify(client.errorBody({ status, message, type, code, requestId }));
+    result.failure = { ...failure, body: new TextEncoder().encode(body) };
+  }
+  return { kind: "failed", cache: undefined, result };
+}
+
+function failureOf(error: unknown, log: Logger, requestId: string): Failure {
+  if (error instanceof GatewayError) {
+    return { message: error.message, status: error.status, type: error.type, code: String(error.code) };
+  }
+  log.error({ request_id: requestId, err: error }, "unexpected error");
+  return { message: "An unexpected error happened inside the gateway; its log has the details.", status: 500 };
+}
+
+async function* startingWith(
+  head: GenerationEvent,
+  rest: AsyncGenerator<GenerationEvent, void>,
+  saw: (event: GenerationEvent) => void,
+): AsyncGenerator<GenerationEvent, void> {
+  try {
+    yield head;
+    for await (const event of rest) {
+      saw(event);
+      yield event;
+    }
+  } finally {
+    await rest.return(); // also when nobody asked for more than the head
+  }
+}
+
+// ---- Backends' streams as neutral events
+
+/** A client that reads neutral events. */
+function createEventClient(client: ClientProtocol): ClientProtocol {
+  return {
+    ...client,
+    encodeResponse: () => {
+      throw new Error("turns of an answer with searches are streams");
+    },
+    streamEncoder: () => ({
+      push: (event) => `data: ${JSON.stringify(event)}\n\n`,
+      end: () => "",
+    }),
+  };
+}
+
+/** Events that wait to be read before the backend has to wait too. */
+const MAX_WAITING = 1_000;
+
+async function* readTurn(live: LiveStream): AsyncGenerator<GenerationEvent, void> {
+  const decoder = new TextDecoder();
+  let waiting: GenerationEvent[] = [];
+  let isOver = false;
+  let arrived = Promise.withResolvers<void>();
+  let drained: PromiseWithResolvers<void> | undefined;
+
+  function add(bytes: Uint8Array): void {
+    for (const { data } of readEvents(decoder.decode(bytes))) waiting.push(JSON.parse(data) as GenerationEvent);
+    arrived.resolve();
+  }
+  function end(): void {
+    isOver = true;
+    arrived.resolve();
+  }
+  const sink: ByteSink = {
+    write(bytes) {
+      add(bytes);
+      if (waiting.length <= MAX_WAITING) return bytes.length;
+      drained ??= Promise.withResolvers<void>();
+      return drained.promise;
+    },
+    flush() {},
+    close: end,
+    fail(failure, words) {
+      if (words === undefined) waiting.push({ type: "failure", failure: clientFailure(failure) });
+      else add(words);
+      end();
+    },
+  };
+  const relay = relayInto(live, sink, { choices: 1, takeover: undefined, tap: undefined, finished: () => {} });
+  try {
+    for (;;) {
+      const batch = waiting;
+      waiting = [];
+      drained?.resolve();
+      drained = undefined;
+      yield* batch;
+      if (waiting.length > 0) continue;
+      if (isOver) return;
+      await arrived.promise;
+      arrived = Promise.withResolvers<void>();
+    }
+  } finally {
+    if (!isOver) relay.cancel();
+  }
+}
+
+// ---- The client's stream
+
+interface EventStreamParts {
+  events: AsyncGenerator<GenerationEvent, void>;
+  encoder: StreamEncoder;
+  signal: AbortSignal;
+  /** Ends everything that is under way for this answer. */
+  leave(): void;
+  ended: StreamFrame["ended"];
+  unexpected(error: unknown): Failure;
+}
+
+const textEncoder = new TextEncoder();
+
+function eventStream({ events, encoder, signal, leave, ended, unexpected }: EventStreamParts): ReadableStream {
+  let hasEnded = false;
+  let hasLeft = false;
+  function end(failure: UpstreamFailure | undefined): void {
+    if (hasEnded) return;
+    hasEnded = true;
+    ended(failure);
+  }
+  const source: Bun.DirectUnderlyingSource<Uint8Array> = {
+    type: "direct",
+    async pull(client) {
+      async function send(text: string): Promise<void> {
+        if (text === "" || hasLeft) return;
+        const written: unknown = client.write(textEncoder.encode(text));
+        client.flush();
+        if (written instanceof Promise) await orAborted(written, signal);
+      }
+      let failure: Failure | undefined;
+      let isComplete = false;
+      try {
+        for await (const event of events) {
+          if (event.type === "failure") failure = event.failure;
+          else if (event.type === "finish") isComplete = true;
+          await send(encoder.push(event));
+        }
+        if (isComplete && failure === undefined) await send(encoder.end());
+      } catch (error) {
+        failure = unexpected(error);
+        await send(encoder.push({ type: "failure", failure }));
+      }
+      if (failure !== undefined) end(toldFailure(failure));
+      else end(isComplete ? undefined : { kind: "aborted" });
+      if (!hasLeft) client.close();
+    },
+    cancel() {
+      hasLeft = true;
+      leave();
+      void events.return();
+      end({ kind: "aborted" });
+    },
+  };
+  return new ReadableStream(source);
+}

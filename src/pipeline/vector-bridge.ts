@@ -1,0 +1,107 @@
+// Rerank and embeddings on their way to a backend: small tables per format instead of the neutral model.
+
+import type { Backend } from "../backends/backend.ts";
+import type { Operation } from "../backends/kinds.ts";
+import type { Failure } from "../generation/result.ts";
+import { BoundedMap } from "../lib/bounded-map.ts";
+import { chatBackend } from "../protocols/chat/index.ts";
+import { encodeSparseEmbedding, readSparseEmbeddingRequest } from "../protocols/embed-sparse/request.ts";
+import { decodeSparseEmbedding } from "../protocols/embed-sparse/response.ts";
+import { DecodeError } from "../protocols/protocol.ts";
+import { encodeRerank, readRerankRequest, wantsTeiForm } from "../protocols/rerank/request.ts";
+import { decodeRerank } from "../protocols/rerank/response.ts";
+import type { Translation } from "../protocols/translate.ts";
+import type { ForwardRequest, Prepared } from "./forward.ts";
+
+export interface VectorBridge {
+  /** Undefined when the client's bytes can go as they are. */
+  prepare(request: ForwardRequest, backend: Backend, operation: Operation): Prepared | undefined;
+}
+
+const MAX_BACKENDS = 1_000;
+const FORGET_MS = 60 * 60 * 1000;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+export function createVectorBridge(now: () => number): VectorBridge {
+  /** Backends that have shown that they are text-embeddings-inference, by name and address. */
+  const teiBackends = new BoundedMap<true>({
+    maxEntries: MAX_BACKENDS,
+    maxBytes: MAX_BACKENDS * 1024,
+    ttlMs: FORGET_MS,
+    now,
+  });
+
+  function rerank({ value, model, askedModel }: ForwardRequest, backend: Backend, operation: Operation): Prepared {
+    const name = `${backend.name} ${backend.rootUrl}`;
+    const form = teiBackends.get(name) === true ? "tei" : "jina";
+    const request = readRerankRequest(value);
+    const { path, body } = encodeRerank(request, { kind: backend.kind.name, model, form });
+    const nonce = crypto.randomUUID().replaceAll("-", "");
+    const answered = { ...request, model: askedModel };
+    return {
+      operation,
+      body: encoder.encode(JSON.stringify(body)),
+      ...(path === undefined ? {} : { path }),
+      translation: wholeAnswers(
+        (answer) => decodeRerank(answer, answered, { nonce }),
+        (status, told) => {
+          if (form === "tei" || !wantsTeiForm(status, told)) return chatBackend.decodeError(status, told);
+          teiBackends.set(name, true, 0);
+          // A status that is tried again: the next attempt speaks the other form.
+          return { status: 502, message: "The backend speaks the rerank form of text-embeddings-inference." };
+        },
+      ),
+    };
+  }
+
+  function sparse({ value, model }: ForwardRequest, operation: Operation): Prepared {
+    const request = readSparseEmbeddingRequest(value);
+    return {
+      operation,
+      body: encoder.encode(JSON.stringify(encodeSparseEmbedding(request, model))),
+      translation: wholeAnswers((answer) => decodeSparseEmbedding(answer, request)),
+    };
+  }
+
+  return {
+    prepare(request, backend, operation) {
+      if (request.operation === "rerank") return rerank(request, backend, operation);
+      if (request.operation === "embed-sparse") return sparse(request, operation);
+      return undefined;
+    },
+  };
+}
+
+/** A translation of answers that never stream. */
+export function wholeAnswers(
+  decode: (answer: unknown) => unknown,
+  error: (status: number, body: unknown) => Failure = (status, body) => chatBackend.decodeError(status, body),
+): Translation {
+  return {
+    plain(body) {
+      return encoder.encode(JSON.stringify(decode(parsed(body))));
+    },
+    stream() {
+      throw new DecodeError("is a stream, which was not asked for");
+    },
+    error(status, body) {
+      let told: unknown;
+      try {
+        told = parsed(body);
+      } catch {
+        told = undefined; // no JSON: the status says enough
+      }
+      return error(status, told);
+    },
+  };
+}
+
+function parsed(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(decoder.decode(body)) as unknown;
+  } catch {
+    throw new DecodeError("is not valid JSON");
+  }
+}

@@ -1,0 +1,53 @@
+// Sparse embeddings in the form of text-embeddings-inference, with a model for routing (decisions.md, section 4).
+
+import {
+  checkBoolean,
+  checkString,
+  describe,
+  invalidField,
+  type JsonObject,
+  missingField,
+  requireModel,
+} from "../fields.ts";
+import { affinityOf, type RequestSummary } from "../request-summary.ts";
+
+export interface SparseEmbeddingRequest extends RequestSummary {
+  /** As written: a text gives one vector, a list one for each of its texts. */
+  inputs: string | readonly string[];
+  body: JsonObject;
+}
+
+/** Reads `inputs`, or `input` as the other embedding endpoint calls it. */
+export function readSparseEmbeddingRequest(body: JsonObject): SparseEmbeddingRequest {
+  const model = requireModel(body);
+  const field = body.inputs === undefined || body.inputs === null ? "input" : "inputs";
+  const inputs = body[field];
+  if (inputs === undefined || inputs === null) throw missingField("inputs", "a string or an array of strings.");
+  checkInputs(inputs, field);
+  checkBoolean(body, "truncate");
+  checkString(body, "truncation_direction");
+  checkString(body, "prompt_name");
+  return { model, stream: false, choices: 0, affinity: () => affinityOf(body), inputs, body };
+}
+
+function checkInputs(inputs: unknown, field: string): asserts inputs is string | string[] {
+  if (typeof inputs === "string") {
+    if (inputs === "") throw invalidField(field, "must not be empty.");
+    return;
+  }
+  if (!Array.isArray(inputs)) {
+    throw invalidField(field, `expected a string or an array of strings, got ${describe(inputs)}.`);
+  }
+  if (inputs.length === 0) throw invalidField(field, "must not be empty.");
+  for (const [index, input] of inputs.entries()) {
+    if (typeof input !== "string")
+      throw invalidField(`${field}[${index}]`, `expected a string, got ${describe(input)}.`);
+    if (input === "") throw invalidField(`${field}[${index}]`, "must not be empty.");
+  }
+}
+
+/** The client's body under the names that backends know; other members pass. */
+export function encodeSparseEmbedding(request: SparseEmbeddingRequest, model: string): JsonObject {
+  const { input: _renamed, ...others } = request.body;
+  return { ...others, model, inputs: request.inputs };
+}

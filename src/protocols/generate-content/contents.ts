@@ -1,0 +1,236 @@
+// The neutral conversation -> contents and systemInstruction.
+//
+// All instructions go to systemInstruction, those in the middle of the conversation too: no other place makes the model
+// obey them. Neighbours of one role are joined, calls get their results in the turn behind them, and the user begins.
+
+import type {
+  ContentPart,
+  JsonObject,
+  Message,
+  ReasoningPart,
+  SearchResultPart,
+  TextPart,
+  ToolCallPart,
+} from "../../generation/content.ts";
+import type { DropList } from "../../generation/dropped.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
+import { isObject } from "../fields.ts";
+import type { BackendTarget } from "../protocol.ts";
+import { FunctionNames, historicName } from "./function-names.ts";
+import { encodeMedia } from "./media.ts";
+import type { ModelRules } from "./model-rules.ts";
+import { signatureOfCall } from "./thought-signature.ts";
+import { orphanText, pairResults, type ResultContext } from "./tool-results.ts";
+import { FREE_FORM_MEMBER } from "./tools.ts";
+import { type Content, isBlank, type Part } from "./wire.ts";
+
+export interface EncodingContext extends ResultContext {
+  rules: ModelRules;
+  target: BackendTarget;
+}
+
+export interface Conversation {
+  contents: Content[];
+  /** Parts of systemInstruction; the caller may add to them. */
+  system: Part[];
+}
+
+const START = "(The conversation begins with the assistant.)";
+
+/** Where arguments go that are no JSON object. */
+const INVALID_JSON_MEMBER = "INVALID_JSON";
+
+export function encodeConversation(
+  request: GenerationRequest,
+  target: BackendTarget,
+  options: { rules: ModelRules; callIds: boolean; dropped: DropList },
+): Conversation {
+  const { rules, callIds, dropped } = options;
+  const { mediaInResults } = rules;
+  const names = new FunctionNames(request.messages);
+  const context: EncodingContext = { rules, target, callIds, dropped, names, mediaInResults };
+  const system = request.system.flatMap((part) => encodeText(part, context));
+  const turns = mergeTurns(request.messages, system, context);
+  return { contents: withStart(encodeTurns(turns, context), dropped), system };
+}
+
+interface Turn {
+  role: "user" | "model";
+  parts: ContentPart[];
+}
+
+function mergeTurns(messages: readonly Message[], system: Part[], context: EncodingContext): Turn[] {
+  const turns: Turn[] = [];
+  for (const { role, parts, name } of messages) {
+    if (name !== undefined) context.dropped.add("messages[].name");
+    if (role === "system") {
+      if (turns.length > 0) context.dropped.add("system message", "instructions stand at the beginning only");
+      for (const part of parts) if (part.type === "text") system.push(...encodeText(part, context));
+      continue;
+    }
+    const wireRole = role === "assistant" ? "model" : "user";
+    const last = turns.at(-1);
+    if (last?.role === wireRole) last.parts.push(...parts);
+    else turns.push({ role: wireRole, parts: [...parts] });
+  }
+  return turns;
+}
+
+function encodeTurns(turns: readonly Turn[], context: EncodingContext): Content[] {
+  const contents: Content[] = [];
+  let calls: ToolCallPart[] = [];
+  for (const turn of turns) {
+    if (turn.role === "user") {
+      addContent(contents, "user", encodeUserParts(turn.parts, calls, context));
+      calls = [];
+    } else {
+      calls = turn.parts.filter(isOwnCall);
+      addContent(contents, "model", encodeModelParts(turn.parts, context));
+    }
+  }
+  // Calls at the very end: nobody has answered them.
+  if (calls.length > 0) addContent(contents, "user", encodeUserParts([], calls, context));
+  return contents;
+}
+
+/** A turn of which nothing is left is left out, and its neighbours become one. */
+function addContent(contents: Content[], role: Content["role"], parts: Part[]): void {
+  if (parts.length === 0) return;
+  const last = contents.at(-1);
+  if (last?.role === role) last.parts.push(...parts);
+  else contents.push({ role, parts });
+}
+
+function withStart(contents: Content[], dropped: DropList): Content[] {
+  if (contents[0]?.role !== "model") return contents;
+  dropped.add("messages[0]", "a conversation begins with the user here; a line was added");
+  return [{ role: "user", parts: [{ text: START }] }, ...contents];
+}
+
+function isOwnCall(part: ContentPart): part is ToolCallPart {
+  return part.type === "tool-call" && part.serverSide !== true;
+}
+
+function encodeUserParts(
+  parts: readonly ContentPart[],
+  calls: readonly ToolCallPart[],
+  context: EncodingContext,
+): Part[] {
+  const results = parts.filter((part) => part.type === "tool-result");
+  const { responses, media, orphans } = pairResults(calls, results, context);
+  const encoded = [...responses, ...media];
+  for (const part of parts) {
+    if (part.type !== "tool-result") encoded.push(...encodeUserPart(part, context));
+    else if (orphans.includes(part)) encoded.push(...orphanText(part, context));
+  }
+  return encoded;
+}
+
+function encodeUserPart(part: ContentPart, context: EncodingContext): Part[] {
+  switch (part.type) {
+    case "reasoning":
+    case "tool-call":
+      context.dropped.add(`${part.type} in a user message`);
+      return [];
+    default:
+      return encodePart(part, context);
+  }
+}
+
+function encodeModelParts(parts: readonly ContentPart[], context: EncodingContext): Part[] {
+  let hasCall = false;
+  const encoded: Part[] = [];
+  for (const part of parts) {
+    if (part.type === "reasoning") encoded.push(...encodeThought(part, context));
+    else if (part.type !== "tool-call") encoded.push(...encodePart(part, context));
+    else if (part.serverSide === true) {
+      context.dropped.add(`call of ${part.name}`, "another backend ran the tool; its result is told as text");
+    } else {
+      encoded.push(encodeCall(part, !hasCall, context));
+      hasCall = true;
+    }
+  }
+  return encoded;
+}
+
+/** Parts that either side may say. */
+function encodePart(part: ContentPart, context: EncodingContext): Part[] {
+  switch (part.type) {
+    case "text":
+      return encodeText(part, context);
+    case "refusal":
+      return part.text === "" ? [] : [{ text: part.text }];
+    case "search-result":
+      return [{ text: searchText(part) }];
+    case "opaque":
+      if (part.protocol === "generate-content") return [part.value];
+      context.dropped.add(typeof part.value.type === "string" ? part.value.type : "part");
+      return [];
+    case "image":
+    case "document":
+    case "audio":
+    case "video":
+      listMediaHints(part, context.dropped);
+      return part.type === "document" && part.context !== undefined && !isBlank(part.context)
+        ? [{ text: part.context }, encodeMedia(part)]
+        : [encodeMedia(part)];
+    default:
+      context.dropped.add(`${part.type} in an assistant message`);
+      return [];
+  }
+}
+
+function listMediaHints(part: ContentPart, dropped: DropList): void {
+  if (part.type === "image" && part.detail !== undefined && part.detail !== "auto") dropped.add("image_url.detail");
+  if (part.type === "document") {
+    if (part.title !== undefined) dropped.add("filename");
+    if (part.citations === true) dropped.add("citations");
+  }
+  if ("cache" in part && part.cache !== undefined) dropped.add("cache_control");
+}
+
+/** An empty text is refused, unless a signature stands on it. */
+function encodeText({ text, signature, citations, cache }: TextPart, { rules, dropped }: EncodingContext): Part[] {
+  if (cache !== undefined) dropped.add("cache_control");
+  if (citations !== undefined && citations.length > 0) dropped.add("citations of earlier answers");
+  const sign = signature !== undefined && rules.signatures !== "none" ? { thoughtSignature: signature } : undefined;
+  return text === "" && sign === undefined ? [] : [{ text, ...sign }];
+}
+
+/** Thoughts go back only with their proof. */
+function encodeThought({ text, signature, origin }: ReasoningPart, { rules, dropped }: EncodingContext): Part[] {
+  if (origin === "generate-content" && signature !== undefined && rules.signatures !== "none") {
+    return [{ text, thought: true, thoughtSignature: signature }];
+  }
+  dropped.add("reasoning of earlier answers", "made by another service, or without its signature");
+  return [];
+}
+
+function encodeCall(call: ToolCallPart, isFirst: boolean, { rules, target, callIds, dropped }: EncodingContext): Part {
+  if (call.cache !== undefined) dropped.add("cache_control");
+  const args = call.custom === true ? { [FREE_FORM_MEMBER]: call.arguments } : parseArguments(call.arguments);
+  const part: Part = { functionCall: { ...(callIds && { id: call.id }), name: historicName(call.name), args } };
+  const thoughtSignature = signatureOfCall(call, isFirst, rules, target);
+  return thoughtSignature === undefined ? part : { ...part, thoughtSignature };
+}
+
+/** An object, whatever a model wrote: history must not fail because of an old mistake. */
+function parseArguments(text: string): JsonObject {
+  if (isBlank(text)) return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isObject(value)) return value;
+  } catch {
+    // Cut off or not JSON at all; kept as text below.
+  }
+  return { [INVALID_JSON_MEMBER]: text };
+}
+
+function searchText({ results, errorCode }: SearchResultPart): string {
+  if (errorCode !== undefined) return `The web search failed: ${errorCode}.`;
+  if (results.length === 0) return "The web search found nothing.";
+  const lines = results.map(
+    ({ title, url, snippet }) => `- ${title} (${url})${snippet === undefined ? "" : `: ${snippet}`}`,
+  );
+  return `Results of a web search:\n${lines.join("\n")}`;
+}

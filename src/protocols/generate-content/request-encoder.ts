@@ -1,0 +1,133 @@
+// Neutral request -> body of a generateContent request. The model and whether it streams stand in the URL.
+
+import type { JsonObject } from "../../generation/content.ts";
+import { DropList } from "../../generation/dropped.ts";
+import type { GenerationRequest, ResponseFormat, Sampling } from "../../generation/request.ts";
+import { invalidField } from "../fields.ts";
+import type { BackendTarget, EncodedRequest } from "../protocol.ts";
+import { type Conversation, encodeConversation } from "./contents.ts";
+import { type ModelRules, rulesOf } from "./model-rules.ts";
+import { cleanSchema } from "./schema-subset.ts";
+import { encodeThinking } from "./thinking.ts";
+import { encodeTools } from "./tools.ts";
+import type { Part } from "./wire.ts";
+
+export interface EncodingOptions {
+  /** false: calls and results are sent without their ids, which the Vertex variant refuses. */
+  callIds?: boolean;
+}
+
+const MAX_STOP_SEQUENCES = 5;
+const MAX_SEED = 2 ** 31 - 1;
+
+/** What stands for a conversation without a word. */
+const NOTHING = "(The conversation is empty.)";
+
+export function encodeRequest(
+  request: GenerationRequest,
+  target: BackendTarget,
+  { callIds = true }: EncodingOptions = {},
+): EncodedRequest {
+  refuseChoices(request.sampling);
+  const dropped = new DropList();
+  const rules = rulesOf(target.model);
+  const conversation = encodeConversation(request, target, { rules, callIds, dropped });
+  const { tools, toolConfig } = encodeTools(request, rules, dropped);
+  const format = encodeFormat(request.responseFormat, tools !== undefined, rules, conversation.system, dropped);
+  const thinkingConfig = encodeThinking(request.reasoning, target.model, dropped);
+  const generationConfig: JsonObject = {
+    ...encodeSampling(request.sampling, dropped),
+    ...encodeLimit(request.maxOutputTokens, target, dropped),
+    ...format,
+    ...(thinkingConfig !== undefined && { thinkingConfig }),
+  };
+  listUnsupported(request, dropped);
+  const body: JsonObject = {
+    ...placeInstructions(conversation, rules),
+    ...(tools !== undefined && { tools }),
+    ...(toolConfig !== undefined && { toolConfig }),
+    ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
+  };
+  return { body, dropped: dropped.entries };
+}
+
+function refuseChoices({ choices }: Sampling): void {
+  if (choices !== undefined && choices > 1) {
+    throw invalidField("n", "this model's backend gives one choice per request.");
+  }
+}
+
+/** Instructions alone are no conversation, and some models have no place for instructions: the user says them then. */
+function placeInstructions({ contents, system }: Conversation, { systemInstruction }: ModelRules): JsonObject {
+  if (contents.length === 0) {
+    return { contents: [{ role: "user", parts: system.length === 0 ? [{ text: NOTHING }] : system }] };
+  }
+  if (system.length === 0) return { contents };
+  if (systemInstruction) return { contents, systemInstruction: { parts: system } };
+  const [first, ...rest] = contents;
+  return { contents: [{ role: "user", parts: [...system, ...(first?.parts ?? [])] }, ...rest] };
+}
+
+/** Older models do not take a form of the answer beside tools, Gemma takes none: they are asked for it in words. */
+function encodeFormat(
+  format: ResponseFormat | undefined,
+  hasTools: boolean,
+  rules: ModelRules,
+  system: Part[],
+  dropped: DropList,
+): JsonObject {
+  if (format === undefined || format.type === "text") return {};
+  const schema = format.type === "json-schema" && Object.keys(format.schema).length > 0 ? format.schema : undefined;
+  if (rules.jsonFormat && (rules.mixesTools || !hasTools)) {
+    return {
+      responseMimeType: "application/json",
+      ...(schema !== undefined && { responseJsonSchema: cleanSchema(schema) }),
+    };
+  }
+  dropped.add("response_format", "the model is asked for it in words");
+  const form =
+    schema === undefined
+      ? "It is one JSON object."
+      : `It is valid against this JSON Schema:\n${JSON.stringify(schema)}`;
+  system.push({ text: `Answer with JSON only: no words before or after it, and no code fence. ${form}` });
+  return {};
+}
+
+function encodeSampling({ temperature, topP, topK, seed, stop }: Sampling, dropped: DropList): JsonObject {
+  const stops = stop?.filter((sequence) => sequence !== "") ?? [];
+  if (stops.length > MAX_STOP_SEQUENCES) {
+    throw invalidField("stop", `this model's backend takes at most ${MAX_STOP_SEQUENCES} stop sequences.`);
+  }
+  const isSeed = seed !== undefined && Number.isInteger(seed) && Math.abs(seed) <= MAX_SEED;
+  if (seed !== undefined && !isSeed) dropped.add("seed", "only whole numbers of 32 bits are taken");
+  return {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { topP }),
+    ...(topK !== undefined && { topK }),
+    ...(isSeed && { seed }),
+    ...(stops.length > 0 && { stopSequences: stops }),
+  };
+}
+
+/** Thoughts count towards the limit, as in the other formats. */
+function encodeLimit(wished: number | undefined, target: BackendTarget, dropped: DropList): JsonObject {
+  if (wished === undefined) return {};
+  const { maxOutputTokens: limit } = target;
+  if (limit === undefined || wished <= limit) return { maxOutputTokens: wished };
+  dropped.add("max_tokens", `the model's limit is ${limit}`);
+  return { maxOutputTokens: limit };
+}
+
+/** Penalties and logprobs exist here, too, but most models refuse them. */
+function listUnsupported(request: GenerationRequest, dropped: DropList): void {
+  const { sampling } = request;
+  if (sampling.frequencyPenalty !== undefined) dropped.add("frequency_penalty");
+  if (sampling.presencePenalty !== undefined) dropped.add("presence_penalty");
+  if (sampling.logprobs === true || sampling.topLogprobs !== undefined) dropped.add("logprobs");
+  if (sampling.logitBias !== undefined) dropped.add("logit_bias");
+  if (request.verbosity !== undefined) dropped.add("verbosity");
+  if (request.user !== undefined) dropped.add("user");
+  if (request.metadata !== undefined) dropped.add("metadata");
+  if (request.promptCacheKey !== undefined) dropped.add("prompt_cache_key");
+  for (const member of Object.keys(request.extensions)) dropped.add(member);
+}

@@ -1,0 +1,148 @@
+// Tools and the choice among them -> tools and toolConfig.
+
+import type { JsonObject } from "../../generation/content.ts";
+import type { DropList } from "../../generation/dropped.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
+import type { CustomTool, FunctionTool, Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
+import { invalidField } from "../fields.ts";
+import { isFunctionName } from "./function-names.ts";
+import type { ModelRules } from "./model-rules.ts";
+import { cleanParameters } from "./schema-subset.ts";
+
+/** The one member of a free-form tool's input: a function takes only objects. Encoders for clients undo it by name. */
+export const FREE_FORM_MEMBER = "input";
+
+export interface EncodedTools {
+  tools?: JsonObject[];
+  toolConfig?: JsonObject;
+}
+
+type Declared = FunctionTool | CustomTool;
+
+export function encodeTools(request: GenerationRequest, rules: ModelRules, dropped: DropList): EncodedTools {
+  const { tools, toolChoice } = request;
+  const names = offeredNames(toolChoice, tools);
+  const offered = tools.map((tool, index) => ({ tool, index })).filter(({ tool }) => names?.has(tool.name) !== false);
+  const functions: Declared[] = [];
+  const declarations: JsonObject[] = [];
+  let search: WebSearchTool | undefined;
+  for (const { tool, index } of offered) {
+    if (tool.kind === "hosted") throw refused(index, `the tool "${tool.name}" is run by another vendor.`);
+    if (tool.kind === "web-search") search = checkSearch(tool, index, dropped);
+    else {
+      functions.push(tool);
+      declarations.push(encodeDeclaration(tool, index, dropped));
+    }
+  }
+  if (toolChoice?.type === "none") search = undefined;
+  if (search !== undefined && functions.length > 0 && !rules.mixesTools) {
+    throw invalidField("tools", "this model cannot search the web and call functions in one request.");
+  }
+  if (request.parallelToolCalls === false && functions.length > 0) dropped.add("parallel_tool_calls");
+  const encoded: JsonObject[] = [];
+  if (declarations.length > 0) encoded.push({ functionDeclarations: declarations });
+  if (search !== undefined) encoded.push({ googleSearch: {} });
+  const config = {
+    ...callingConfig(toolChoice, functions, rules, dropped),
+    ...(encoded.length > 1 && { includeServerSideToolInvocations: true }),
+  };
+  return {
+    ...(encoded.length > 0 && { tools: encoded }),
+    ...(Object.keys(config).length > 0 && { toolConfig: config }),
+  };
+}
+
+/** With the mode AUTO no names can be given, so only the allowed tools are declared; undefined: all. */
+function offeredNames(choice: ToolChoice | undefined, tools: readonly Tool[]): ReadonlySet<string> | undefined {
+  if (choice?.type !== "tool" && choice?.type !== "allowed") return undefined;
+  const names = choice.type === "tool" ? [choice.name] : choice.names;
+  const unknown = names.find((name) => !tools.some((tool) => tool.name === name));
+  if (unknown !== undefined)
+    throw invalidField("tool_choice", `the request has no tool named ${JSON.stringify(unknown)}.`);
+  return choice.type === "allowed" && choice.mode === "auto" ? new Set(names) : undefined;
+}
+
+function refused(index: number, message: string): Error {
+  return invalidField(`tools[${index}]`, `${message} The backend of this model has none of that type.`);
+}
+
+/** The search may not be widened beyond what the client allows. */
+function checkSearch(tool: WebSearchTool, index: number, dropped: DropList): WebSearchTool {
+  const { allowedDomains = [], blockedDomains = [] } = tool;
+  if (allowedDomains.length > 0 || blockedDomains.length > 0) {
+    throw invalidField(`tools[${index}]`, "the web search of this model's backend cannot be limited to domains.");
+  }
+  if (tool.maxUses !== undefined) dropped.add("max_uses of web search");
+  if (tool.userLocation !== undefined) dropped.add("user_location of web search");
+  return tool;
+}
+
+function encodeDeclaration(tool: Declared, index: number, dropped: DropList): JsonObject {
+  if (!isFunctionName(tool.name)) {
+    throw invalidField(
+      `tools[${index}].name`,
+      "expected at most 128 letters, digits, underscores, dots, colons or dashes, the first a letter or an underscore.",
+    );
+  }
+  if (tool.kind === "custom") return encodeCustom(tool);
+  if (tool.cache !== undefined) dropped.add("cache_control on tools");
+  const parameters = cleanParameters(tool.parameters);
+  return {
+    name: tool.name,
+    description: tool.description ?? "",
+    ...(parameters !== undefined && { parametersJsonSchema: parameters }),
+  };
+}
+
+/** A free-form tool becomes one with a single string; its grammar is told in words. */
+function encodeCustom({ name, description, format }: CustomTool): JsonObject {
+  const grammar = format === undefined || format.type === "text" ? [] : [`Format: ${JSON.stringify(format)}`];
+  return {
+    name,
+    description: [description ?? "", ...grammar].filter((line) => line !== "").join("\n\n"),
+    parametersJsonSchema: {
+      type: "object",
+      properties: { [FREE_FORM_MEMBER]: { type: "string", description: "The whole input of the tool." } },
+      required: [FREE_FORM_MEMBER],
+    },
+  };
+}
+
+/** Without functions a choice among them is refused. */
+function callingConfig(
+  choice: ToolChoice | undefined,
+  functions: readonly Declared[],
+  rules: ModelRules,
+  dropped: DropList,
+): JsonObject {
+  const isForced = choice?.type === "required" || choice?.type === "tool" || choice?.type === "allowed";
+  if (functions.length === 0) {
+    if (isForced) dropped.add("tool_choice", "there is no function that could be called");
+    return {};
+  }
+  const config = chosenMode(choice, functions, dropped);
+  const isFree = config === undefined || config.mode === "AUTO";
+  const isStrict = functions.some((tool) => tool.kind === "function" && tool.strict === true);
+  if (isFree && isStrict) {
+    if (rules.validatedCalls) return { functionCallingConfig: { mode: "VALIDATED" } };
+    dropped.add("strict");
+  }
+  return config === undefined ? {} : { functionCallingConfig: config };
+}
+
+function chosenMode(
+  choice: ToolChoice | undefined,
+  functions: readonly Declared[],
+  dropped: DropList,
+): JsonObject | undefined {
+  if (choice === undefined) return undefined;
+  if (choice.type !== "tool" && choice.type !== "allowed") return { mode: MODES[choice.type] };
+  if (choice.type === "allowed" && choice.mode === "auto") return { mode: MODES.auto };
+  const wanted = choice.type === "tool" ? [choice.name] : choice.names;
+  const names = wanted.filter((name) => functions.some((tool) => tool.name === name));
+  if (names.length > 0) return { mode: MODES.required, allowedFunctionNames: names };
+  dropped.add("tool_choice", "the web search cannot be forced");
+  return { mode: MODES.none };
+}
+
+const MODES = { auto: "AUTO", none: "NONE", required: "ANY" } as const;
