@@ -2,10 +2,16 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { ExternalCheck } from "../media/fetch-external.ts";
 import type { Generated, GenerateRequest } from "../pipeline/generate.ts";
 import type { ResponseStore } from "../pipeline/response-store.ts";
 import type { JsonObject } from "../protocols/fields.ts";
-import { referencedItemIds, withPreviousItems, withReferencedItems } from "../protocols/responses/stored-items.ts";
+import {
+  fileUrls,
+  referencedItemIds,
+  withPreviousItems,
+  withReferencedItems,
+} from "../protocols/responses/stored-items.ts";
 import { ownerOf } from "../response-cache/key.ts";
 import type { Call } from "../server/handler.ts";
 
@@ -13,14 +19,18 @@ export interface ResponsesParts {
   store: ResponseStore;
   /** Whether a backend of the model speaks the format itself, and may know what the gateway does not. */
   hasNative(model: string): boolean;
+  fetchExternal: ExternalCheck;
 }
 
 /** Replaces references to earlier answers by what they stand for, and sees to it that this one is kept. */
-export function arrangeResponse(
+export async function arrangeResponse(
   call: Call,
   asked: GenerateRequest,
-  { store, hasNative }: ResponsesParts,
-): GenerateRequest {
+  { store, hasNative, fetchExternal }: ResponsesParts,
+): Promise<GenerateRequest> {
+  for (const { url, param } of fileUrls(asked.value)) {
+    await fetchExternal.check({ url, param, signal: call.context.signal });
+  }
   const owner = ownerOf(call.context.caller);
   const { previous_response_id: previous } = asked.value;
   let { value } = asked;

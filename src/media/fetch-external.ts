@@ -54,6 +54,11 @@ export interface ExternalFile {
 /** Throws GatewayError 400 that names the field; the message holds neither addresses nor more of the URL than its host. */
 export type FetchExternal = (request: ExternalFetchRequest) => Promise<ExternalFile>;
 
+export interface ExternalCheck {
+  /** The same rules for a URL that somebody else will fetch: scheme, host, and where its name leads to now. */
+  check(request: Pick<ExternalFetchRequest, "url" | "param" | "signal">): Promise<void>;
+}
+
 const DEFAULT_TIMEOUT_MS = 15_000;
 const MAX_REDIRECTS = 3;
 const MAX_URL_LENGTH = 8192;
@@ -71,7 +76,7 @@ interface Fetching {
   signal: AbortSignal;
 }
 
-export function createExternalFetch(options: ExternalFetchOptions): FetchExternal {
+export function createExternalFetch(options: ExternalFetchOptions): FetchExternal & ExternalCheck {
   const { deadlines, timeoutMs = DEFAULT_TIMEOUT_MS, resolve = systemResolver, allowAddress } = options;
   const now = options.now ?? (() => performance.now());
 
@@ -125,7 +130,11 @@ export function createExternalFetch(options: ExternalFetchOptions): FetchExterna
     throw refused(fetching, `the host ${url.hostname} was not found.`);
   }
 
-  return async (request) => {
+  /** Within the time limit, and only as long as the client is there. */
+  async function within<Value>(
+    request: ExternalFetchRequest,
+    work: (fetching: Fetching) => Promise<Value>,
+  ): Promise<Value> {
     if (request.signal?.aborted) throw clientLeft();
     const abort = new AbortController();
     const deadline: Deadline = { deadlineMs: now() + timeoutMs, expire: () => abort.abort() };
@@ -134,7 +143,7 @@ export function createExternalFetch(options: ExternalFetchOptions): FetchExterna
     deadlines.add(deadline);
     const fetching: Fetching = { request, accepted: request.accepted ?? {}, signal: abort.signal };
     try {
-      return await fetchFile(fetching);
+      return await work(fetching);
     } catch (error) {
       if (request.signal?.aborted) throw clientLeft();
       if (abort.signal.aborted) throw refused(fetching, "the file could not be fetched in time.");
@@ -146,7 +155,14 @@ export function createExternalFetch(options: ExternalFetchOptions): FetchExterna
       // Whatever is still open is given up.
       abort.abort();
     }
-  };
+  }
+
+  return Object.assign((request: ExternalFetchRequest) => within(request, fetchFile), {
+    check: (request: ExternalFetchRequest) =>
+      within(request, async (fetching) => {
+        await checkedAddresses(parseUrl(request.url, request.param), fetching);
+      }),
+  });
 }
 
 function parseUrl(text: string, param: string): URL {

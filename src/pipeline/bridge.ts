@@ -40,8 +40,11 @@ export interface BridgeParts {
   log: Logger;
 }
 
-/** Kinds that cannot fetch what a URL in a request names. */
-const NEEDS_INLINE_MEDIA: ReadonlySet<string> = new Set(["gemini", "ollama"]);
+/** What a backend cannot fetch by its URL, so that the gateway does. Undefined: it takes all URLs. */
+function inlinedKinds(format: ProtocolName, kind: string): readonly ("image" | "document")[] | undefined {
+  if (kind === "gemini" || kind === "ollama") return ["image", "document"];
+  return format === "chat" ? ["document"] : undefined; // the format has no place for a document's URL
+}
 
 /** Signatures of tool calls, for clients whose format has no place for them. */
 const SIGNATURES = { maxEntries: 20_000, maxBytes: 32 * 1024 * 1024, ttlMs: 24 * 60 * 60 * 1000 };
@@ -85,10 +88,6 @@ export function createBridge(parts: BridgeParts): Bridge {
       });
     }
     return changes === undefined ? body : withMembers(body, changes);
-  }
-
-  async function inlined(request: GenerationRequest, context: RequestContext): Promise<GenerationRequest> {
-    return await inlineMedia(request, { fetchExternal, signal: context.signal });
   }
 
   function translate(
@@ -144,8 +143,9 @@ export function createBridge(parts: BridgeParts): Bridge {
         }),
       };
     };
-    if (!NEEDS_INLINE_MEDIA.has(kind) || !needsInlining(request)) return encode(request);
-    return inlined(request, context).then(encode);
+    const kinds = inlinedKinds(protocol.name, kind);
+    if (kinds === undefined || !needsInlining(request, { kinds })) return encode(request);
+    return inlineMedia(request, { kinds, fetchExternal, signal: context.signal }).then(encode);
   }
 
   function noteDropped(

@@ -21,6 +21,7 @@ import { createFallbackChains } from "../pipeline/fallback.ts";
 import { createForwarder } from "../pipeline/forward.ts";
 import { type CacheParts, createGenerator, type GenerateRequest } from "../pipeline/generate.ts";
 import { createResponseStore } from "../pipeline/response-store.ts";
+import { withWebSearch } from "../pipeline/search.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import { createPrompts } from "../prompts/resolve.ts";
 import { createLimiter } from "../rate-limit/limiter.ts";
@@ -33,6 +34,8 @@ import type { FetchHandler } from "../server/listener.ts";
 import { createRouteTable } from "../server/route-table.ts";
 import { createReachability } from "../upstream/reachability.ts";
 import { createSender } from "../upstream/send.ts";
+import { searchesItself } from "../web-search/native.ts";
+import { createSearchProvider } from "../web-search/provider.ts";
 import type { ControlPlane } from "./control-plane.ts";
 
 export interface DataPlaneOptions {
@@ -69,10 +72,11 @@ export function createDataPlane({
     wallTime: clock.wallTime,
     seed: crypto.getRandomValues(new Uint32Array(1))[0] as number,
   });
+  const fetchExternal = createExternalFetch({ deadlines, now });
   const bridge = createBridge({
     prompts: createPrompts(settings.global_prompts, promptFiles),
     metadataOf: (backend, model) => metadata.of(model, backend.name),
-    fetchExternal: createExternalFetch({ deadlines, now }),
+    fetchExternal,
     clock,
     log,
   });
@@ -89,7 +93,20 @@ export function createDataPlane({
   });
   const chains = createFallbackChains(forwarder);
   const cache = createCache(settings.response_cache, now);
-  const generator = createGenerator({ forwarder, chains, log, deduplicator: createDeduplicator({ now }), cache });
+  const plainGenerator = createGenerator({ forwarder, chains, log, deduplicator: createDeduplicator({ now }), cache });
+  const provider = createSearchProvider(settings.web_search, { deadlines, now });
+  const generator =
+    provider === undefined
+      ? plainGenerator
+      : withWebSearch(plainGenerator, {
+          provider,
+          limits: { maxResults: settings.web_search.max_results, maxRounds: settings.web_search.max_rounds },
+          chains,
+          searchesItself: (model, operation) =>
+            control.board.serving(model).some(({ backend }) => searchesItself(backend, operation)),
+          clock,
+          log,
+        });
   const toShownList = createListEnricher(metadata, settings.model_metadata.enrichment);
   const isReady = () => control.board.entries.some((entry) => entry.available);
   const hasNative = (model: string, operation: Operation) =>
@@ -104,6 +121,7 @@ export function createDataPlane({
       responses: {
         store: createResponseStore(now),
         hasNative: (model) => hasNative(model, "responses"),
+        fetchExternal,
       },
       hasCounter: (model) => hasNative(model, "count-tokens"),
       models: {

@@ -5,10 +5,11 @@ import type { ContentPart, Message, ReasoningPart, TextPart, ToolCallPart } from
 import type { Tool } from "../../generation/tools.ts";
 import { invalidField, type JsonObject } from "../fields.ts";
 import { decodeContent, decodeOutputContent } from "./input-parts.ts";
+import { flatName } from "./namespaces.ts";
 import { thoughtsOf } from "./output-decoder.ts";
 import { checkTool } from "./read-request.ts";
 import { openSealToken } from "./reasoning-seal.ts";
-import { decodeTool } from "./tools.ts";
+import { decodeTools } from "./tools.ts";
 import { isItemReference, objectsOf, optionalText, textOf } from "./wire.ts";
 
 export interface Conversation {
@@ -77,7 +78,7 @@ function decodeTurnItem(item: JsonObject, param: string): ContentPart {
 }
 
 function decodeCall(item: JsonObject): ToolCallPart {
-  return { type: "tool-call", id: textOf(item.call_id), name: textOf(item.name), arguments: "", ...itemIdOf(item) };
+  return { type: "tool-call", id: textOf(item.call_id), name: flatName(item), arguments: "", ...itemIdOf(item) };
 }
 
 function decodeMessage(item: JsonObject, param: string, { system, messages }: Conversation): void {
@@ -104,10 +105,8 @@ function instruction(part: ContentPart, param: string): TextPart {
 
 function decodeAdditionalTools(item: JsonObject, param: string, { tools }: Conversation): void {
   const given = Array.isArray(item.tools) ? item.tools : [];
-  for (const [index, tool] of given.entries()) {
-    checkTool(tool, `${param}.tools[${index}]`);
-    tools.push(decodeTool(tool as JsonObject));
-  }
+  for (const [index, tool] of given.entries()) checkTool(tool, `${param}.tools[${index}]`);
+  tools.push(...decodeTools(given as JsonObject[], `${param}.tools`));
 }
 
 function decodeReasoning(item: JsonObject, param: string): ReasoningPart {

@@ -15,6 +15,7 @@ import { isObject, type JsonObject } from "../fields.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { encodeCitation } from "./citations.ts";
 import { encodeFinish } from "./finish.ts";
+import { type NamespacedName, namespacesIn } from "./namespaces.ts";
 import { sealToken } from "./reasoning-seal.ts";
 import { itemId } from "./sequence.ts";
 import { optionalText } from "./wire.ts";
@@ -29,6 +30,8 @@ export interface OutputRules {
   showsSources: boolean;
   /** Names of the request's free-form tools; a backend without such tools calls them as functions. */
   customTools: ReadonlySet<string>;
+  /** What the joined names of tools in namespaces stand for. */
+  namespaces: ReadonlyMap<string, NamespacedName> | undefined;
   usedIds: Set<string>;
 }
 
@@ -42,6 +45,7 @@ export function outputRules(context: AnswerContext, keepsAll = false): OutputRul
     sealsThoughts: keepsAll || reasoning.sealed === true,
     showsSources: keepsAll || (Array.isArray(include) && include.includes("web_search_call.action.sources")),
     customTools: new Set(tools.filter((tool) => tool.kind === "custom").map((tool) => tool.name)),
+    namespaces: origin.protocol === "responses" ? namespacesIn(origin.body) : undefined,
     usedIds: new Set(),
   };
 }
@@ -154,14 +158,26 @@ export function summaryPart(text: string): JsonObject {
 }
 
 function callItem(part: ToolCallPart, index: number, rules: OutputRules): JsonObject {
+  const call = calledAs(part, rules);
   if (isCustomCall(part, rules)) {
     const input = part.custom === true ? part.arguments : customInput(part.arguments);
-    return customCallItem(itemId("ctc", rules.context, index), part, input);
+    return customCallItem(itemId("ctc", rules.context, index), call, input);
   }
-  return functionCallItem(itemId("fc", rules.context, index), part, part.arguments || "{}", "completed");
+  return functionCallItem(itemId("fc", rules.context, index), call, part.arguments || "{}", "completed");
 }
 
 type CallName = Pick<ToolCallPart, "id" | "name" | "custom">;
+
+/** A call under the names that the client gave the tool. */
+export interface ClientCall {
+  id: string;
+  name: string;
+  namespace?: string;
+}
+
+export function calledAs({ id, name }: CallName, { namespaces }: OutputRules): ClientCall {
+  return { id, name, ...namespaces?.get(name) };
+}
 
 export function isCustomCall({ name, custom }: CallName, { customTools }: OutputRules): boolean {
   return custom === true || customTools.has(name);
@@ -177,12 +193,16 @@ export function customInput(args: string): string {
   }
 }
 
-export function functionCallItem(id: string, call: CallName, args: string, status: ItemStatus): JsonObject {
-  return { id, type: "function_call", status, call_id: call.id, name: call.name, arguments: args };
+export function functionCallItem(id: string, call: ClientCall, args: string, status: ItemStatus): JsonObject {
+  return { id, type: "function_call", status, call_id: call.id, ...namesOf(call), arguments: args };
 }
 
-export function customCallItem(id: string, call: CallName, input: string): JsonObject {
-  return { id, type: "custom_tool_call", call_id: call.id, name: call.name, input };
+export function customCallItem(id: string, call: ClientCall, input: string): JsonObject {
+  return { id, type: "custom_tool_call", call_id: call.id, ...namesOf(call), input };
+}
+
+function namesOf({ name, namespace }: ClientCall): JsonObject {
+  return namespace === undefined ? { name } : { name, namespace };
 }
 
 export function searchItem(

@@ -5,7 +5,7 @@ import type { GenerationRequest, ReasoningWish, ResponseFormat, Sampling } from 
 import { invalidField, isObject, type JsonObject, missingField } from "../fields.ts";
 import { decodeInput } from "./input-items.ts";
 import { readResponsesRequest } from "./read-request.ts";
-import { decodeTool, decodeToolChoice } from "./tools.ts";
+import { decodeToolChoice, decodeTools, withOptionalTools } from "./tools.ts";
 import { countOf, isGiven, numberOf, objectOf, objectsOf, optionalText, textOf } from "./wire.ts";
 
 export const SEALED_REASONING = "reasoning.encrypted_content";
@@ -52,14 +52,15 @@ export function decodeRequest(body: JsonObject): GenerationRequest {
   const instructions = optionalText(body.instructions);
   if (instructions !== undefined) system.unshift({ type: "text", text: instructions });
   const includes = Array.isArray(body.include) ? body.include : [];
+  const options = decodeOptions(body);
   return {
     model,
     system,
     messages,
-    tools: [...objectsOf(body.tools).map(decodeTool), ...tools],
+    tools: withOptionalTools([...decodeTools(objectsOf(body.tools), "tools"), ...tools], options.toolChoice),
     sampling: decodeSampling(body, includes),
     reasoning: decodeReasoning(body, includes),
-    ...decodeOptions(body),
+    ...options,
     stream,
     origin: { protocol: "responses", body },
     extensions: decodeExtensions(body, includes),

@@ -6,6 +6,8 @@ import type { Citation, SearchResultPart, ToolCallPart } from "../../generation/
 import type { JsonObject } from "../fields.ts";
 import { encodeCitation } from "./citations.ts";
 import {
+  type ClientCall,
+  calledAs,
   customCallItem,
   customInput,
   functionCallItem,
@@ -200,7 +202,7 @@ type Call = Pick<ToolCallPart, "id" | "name" | "custom">;
 export class CallWriter implements OpenItem {
   readonly index: number;
   readonly #list: OutputList;
-  readonly #call: Call;
+  readonly #call: ClientCall;
   readonly #id: string;
   readonly #isCustom: boolean;
   /** The model writes a function's JSON, the client wants the text inside; it is known when the JSON is whole. */
@@ -211,7 +213,7 @@ export class CallWriter implements OpenItem {
 
   constructor(list: OutputList, call: Call, part: number, rules: OutputRules) {
     this.#list = list;
-    this.#call = call;
+    this.#call = calledAs(call, rules);
     this.index = list.nextIndex;
     this.#isCustom = isCustomCall(call, rules);
     this.#isWrapped = this.#isCustom && call.custom !== true;

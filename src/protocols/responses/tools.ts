@@ -3,12 +3,46 @@
 import type { DropList } from "../../generation/dropped.ts";
 import type { FunctionTool, Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
 import { invalidField, type JsonObject, missingField } from "../fields.ts";
+import { flatName, flattened, NAMESPACE } from "./namespaces.ts";
+import { checkTool } from "./read-request.ts";
 import { isGiven, objectOf, objectsOf, optionalText, textOf } from "./wire.ts";
 
 const WEB_SEARCH = "web_search";
 
-/** For tools that read-request.ts has checked. */
-export function decodeTool(tool: JsonObject): Tool {
+/**
+ * Hosted tools that agents offer to every model, unasked and beside tools of their own, and that a task can be done
+ * without. All others mean data or places that the answer is to come from.
+ */
+const OFFERED_UNASKED: ReadonlySet<string> = new Set(["web_search", "image_generation", "tool_search"]);
+
+/** For tools that read-request.ts has checked; those inside of namespaces are checked here. */
+export function decodeTools(tools: readonly JsonObject[], path: string): Tool[] {
+  return tools.flatMap((tool, index): Tool[] => {
+    if (tool.type !== NAMESPACE) return [decodeTool(tool)];
+    for (const [place, member] of objectsOf(tool.tools).entries())
+      checkTool(member, `${path}[${index}].tools[${place}]`);
+    return flattened(tool).map(decodeTool);
+  });
+}
+
+/** The tools with those marked that the client can do without. */
+export function withOptionalTools(tools: Tool[], choice: ToolChoice | undefined): Tool[] {
+  if (!tools.some(isRunByClient) || !tools.some((tool) => !isRunByClient(tool))) return tools;
+  const wanted = choice?.type === "tool" ? [choice.name] : choice?.type === "allowed" ? choice.names : [];
+  const isDemanded = ({ name }: Tool) =>
+    wanted.includes(name) && !tools.some((tool) => isRunByClient(tool) && wanted.includes(tool.name));
+  return tools.map((tool) => {
+    if (isRunByClient(tool) || !OFFERED_UNASKED.has(tool.name) || isDemanded(tool)) return tool;
+    return { ...tool, optional: true };
+  });
+}
+
+/** Whether the client runs the tool itself. */
+function isRunByClient({ kind }: Tool): boolean {
+  return kind === "function" || kind === "custom";
+}
+
+function decodeTool(tool: JsonObject): Tool {
   const type = textOf(tool.type);
   if (type === "function") return decodeFunction(tool);
   if (type === "custom") {
@@ -80,7 +114,8 @@ export function decodeToolChoice(choice: unknown): ToolChoice | undefined {
 /** Tools without a name of their own are chosen by their type. */
 function choiceName(tool: JsonObject): string {
   const type = textOf(tool.type);
-  return optionalText(tool.name) ?? (isWebSearch(type) ? WEB_SEARCH : type);
+  if (isGiven(tool.name)) return flatName(tool);
+  return isWebSearch(type) ? WEB_SEARCH : type;
 }
 
 /** `isOwn`: the client speaks this format too, so that what it left out means the same to the backend. */
