@@ -5,7 +5,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { ExternalCheck } from "../media/fetch-external.ts";
 import type { Generated, GenerateRequest } from "../pipeline/generate.ts";
 import type { ResponseStore } from "../pipeline/response-store.ts";
-import type { JsonObject } from "../protocols/fields.ts";
+import { checkDepth, type JsonObject } from "../protocols/fields.ts";
 import {
   fileUrls,
   referencedItemIds,
@@ -31,6 +31,7 @@ export async function arrangeResponse(
   for (const { url, param } of fileUrls(asked.value)) {
     await fetchExternal.check({ url, param, signal: call.context.signal });
   }
+  checkDepth(asked.value);
   const owner = ownerOf(call.context.caller);
   const { previous_response_id: previous } = asked.value;
   let { value } = asked;

@@ -22,7 +22,7 @@ import type { FetchExternal } from "../media/fetch-external.ts";
 import { inlineMedia, needsInlining } from "../media/inline-media.ts";
 import type { PromptSource } from "../prompts/resolve.ts";
 import { adaptChatBody, chatQuirks } from "../protocols/chat/quirks.ts";
-import type { JsonObject } from "../protocols/fields.ts";
+import { checkDepth, type JsonObject } from "../protocols/fields.ts";
 import { adaptMessagesBody } from "../protocols/messages/adapt-body.ts";
 import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
 import { backendProtocol, clientProtocol } from "../protocols/registry.ts";
@@ -59,6 +59,7 @@ export function createBridge(parts: BridgeParts): Bridge {
   function neutralOf(value: JsonObject, client: ClientProtocol): GenerationRequest {
     let request = decoded.get(value);
     if (request === undefined) {
+      checkDepth(value);
       request = client.decodeRequest(value);
       decoded.set(value, request);
     }

@@ -14,16 +14,16 @@ import type { Logger } from "../logging/logger.ts";
 import { isObject } from "../protocols/fields.ts";
 import type { AnswerContext, ClientProtocol, StreamEncoder } from "../protocols/protocol.ts";
 import { clientProtocol } from "../protocols/registry.ts";
-import { readEvents } from "../protocols/sse.ts";
 import { standardError } from "../upstream/error-body.ts";
 import { toldFailure, type UpstreamFailure } from "../upstream/failure.ts";
-import { type ByteSink, clientFailure, type LiveStream, relayInto } from "../upstream/relay.ts";
+import { clientFailure } from "../upstream/relay.ts";
 import { planSearch } from "../web-search/conversation.ts";
 import { emulateSearch, type SearchLimits } from "../web-search/emulate.ts";
 import type { SearchProvider } from "../web-search/provider.ts";
 import type { RequestContext } from "./context.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
 import type { Generated, GenerateRequest, Generator, StreamFrame } from "./generate.ts";
+import { createEventClient, readTurn } from "./neutral-stream.ts";
 
 export interface SearchParts {
   provider: SearchProvider;
@@ -74,7 +74,8 @@ async function answerWithSearches(
 ): Promise<Generated> {
   const nonce = crypto.randomUUID().replaceAll("-", "");
   const abort = new AbortController();
-  const searching: RequestContext = { ...context, signal: AbortSignal.any([context.signal, abort.signal]) };
+  const signal = AbortSignal.any([context.signal, abort.signal]);
+  const searching: RequestContext = { ...context, signal, clientHeaders: turnHeaders(context.clientHeaders) };
   const eventClient = createEventClient(client);
   /** What the first turn came to; it decides about status and headers. */
   let first: FallbackResult | undefined;
@@ -106,7 +107,7 @@ async function answerWithSearches(
     provider,
     limits,
     nonce,
-    signal: searching.signal,
+    signal,
     // Only chat clients read a citation that quotes nothing.
     cites: client.name === "chat",
     searchFailed: (errorCode, reason) =>
@@ -129,7 +130,7 @@ async function answerWithSearches(
     const body = eventStream({
       events: rest,
       encoder: client.streamEncoder(answer),
-      signal: searching.signal,
+      signal,
       leave: () => abort.abort(),
       ended: frame.ended,
       unexpected: (error) => failureOf(error, log, context.id),
@@ -138,7 +139,7 @@ async function answerWithSearches(
   }
   const collector = new Collector();
   for await (const event of rest) collector.push(event);
-  if (searching.signal.aborted) throw clientLeft();
+  if (signal.aborted) throw clientLeft();
   const whole = collector.result();
   if (whole === undefined) {
     const failure = collector.failure ?? { message: "The answer was not complete.", status: 502 };
@@ -151,6 +152,13 @@ async function answerWithSearches(
     cache: undefined,
     result: { kind: "plain", entry, headers, model, reasons, body, contentType: "application/json" },
   };
+}
+
+/** The turns are different requests: under one key a backend would answer the second with the first one's answer. */
+function turnHeaders(clientHeaders: Headers): Headers {
+  const headers = new Headers(clientHeaders);
+  headers.delete("idempotency-key");
+  return headers;
 }
 
 /** Errors of backends are in the standard shape by now, whatever the backend speaks: the client gets its own. */
@@ -193,75 +201,6 @@ async function* startingWith(
     await rest.return(); // also when nobody asked for more than the head
   }
 }
-
-// ---- Backends' streams as neutral events
-
-/** A client that reads neutral events. */
-function createEventClient(client: ClientProtocol): ClientProtocol {
-  return {
-    ...client,
-    encodeResponse: () => {
-      throw new Error("turns of an answer with searches are streams");
-    },
-    streamEncoder: () => ({
-      push: (event) => `data: ${JSON.stringify(event)}\n\n`,
-      end: () => "",
-    }),
-  };
-}
-
-/** Events that wait to be read before the backend has to wait too. */
-const MAX_WAITING = 1_000;
-
-async function* readTurn(live: LiveStream): AsyncGenerator<GenerationEvent, void> {
-  const decoder = new TextDecoder();
-  let waiting: GenerationEvent[] = [];
-  let isOver = false;
-  let arrived = Promise.withResolvers<void>();
-  let drained: PromiseWithResolvers<void> | undefined;
-
-  function add(bytes: Uint8Array): void {
-    for (const { data } of readEvents(decoder.decode(bytes))) waiting.push(JSON.parse(data) as GenerationEvent);
-    arrived.resolve();
-  }
-  function end(): void {
-    isOver = true;
-    arrived.resolve();
-  }
-  const sink: ByteSink = {
-    write(bytes) {
-      add(bytes);
-      if (waiting.length <= MAX_WAITING) return bytes.length;
-      drained ??= Promise.withResolvers<void>();
-      return drained.promise;
-    },
-    flush() {},
-    close: end,
-    fail(failure, words) {
-      if (words === undefined) waiting.push({ type: "failure", failure: clientFailure(failure) });
-      else add(words);
-      end();
-    },
-  };
-  const relay = relayInto(live, sink, { choices: 1, takeover: undefined, tap: undefined, finished: () => {} });
-  try {
-    for (;;) {
-      const batch = waiting;
-      waiting = [];
-      drained?.resolve();
-      drained = undefined;
-      yield* batch;
-      if (waiting.length > 0) continue;
-      if (isOver) return;
-      await arrived.promise;
-      arrived = Promise.withResolvers<void>();
-    }
-  } finally {
-    if (!isOver) relay.cancel();
-  }
-}
-
-// ---- The client's stream
 
 interface EventStreamParts {
   events: AsyncGenerator<GenerationEvent, void>;

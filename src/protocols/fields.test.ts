@@ -6,6 +6,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import {
   checkArray,
   checkBoolean,
+  checkDepth,
   checkNumbers,
   checkObject,
   checkStop,
@@ -167,4 +168,10 @@ describe("stop", () => {
   ])("%j is refused where it is wrong", (stop, param, message) => {
     expect(refusal(() => checkStop({ stop }))).toEqual({ status: 400, code: "invalid_value", param, message });
   });
+});
+
+test("a body that is nested without end is refused with its field, in no time and without a stack overflow", () => {
+  const deep = JSON.parse(`{"tools":${"[".repeat(50_000)}${"]".repeat(50_000)}}`) as Record<string, unknown>;
+  expect(() => checkDepth(deep)).toThrow("tools: is nested deeper than 200 levels.");
+  expect(() => checkDepth({ a: JSON.parse(`${'{"b":'.repeat(199)}1${"}".repeat(199)}`) })).not.toThrow();
 });

@@ -93,6 +93,28 @@ export function checkArray(body: JsonObject, field: string): void {
   }
 }
 
+/** Deeper than any real schema or tool argument. */
+const MAX_DEPTH = 200;
+
+/**
+ * Refuses a body that is nested so deeply that writing it again would take seconds. To be asked before a body, or a part
+ * of it, is serialised.
+ */
+export function checkDepth(body: JsonObject): void {
+  for (const [field, value] of Object.entries(body)) {
+    if (isDeeperThan(value, MAX_DEPTH)) throw invalidField(field, `is nested deeper than ${MAX_DEPTH} levels.`);
+  }
+}
+
+function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (levels === 0) return true;
+  for (const key in value) {
+    if (isDeeperThan((value as JsonObject)[key], levels - 1)) return true;
+  }
+  return false;
+}
+
 /** The field stop: one string or a list of strings. */
 export function checkStop(body: JsonObject): void {
   const { stop } = body;

@@ -1,5 +1,20 @@
 // What a response cache is: complete answers by key, whichever tier keeps them.
 
+/** How an answer is sent; one question may be answered in several forms. */
+export type AnswerForm = "plain" | "stream" | "stream+usage";
+
+/**
+ * What is asked, for whom, and in which form. Requests are identical when both texts are equal: nothing here is
+ * shortened, so that no two can be confused. A tier outside the process names its entries as suits it, such as by the
+ * SHA-256 of the question and the form.
+ */
+export interface RequestKey {
+  question: string;
+  form: AnswerForm;
+  /** The form that an answer in `form` can be made of, if there is one; see replay.ts. */
+  otherForm: AnswerForm | undefined;
+}
+
 /** Plain data, so that a tier outside the process can write it down. */
 export interface CachedAnswer {
   form: "plain" | "stream";
@@ -46,11 +61,12 @@ export type Eventually<Value> = Value | Promise<Value>;
  */
 export interface ResponseCache {
   /**
-   * The first of the keys that is present. Several, so that one round trip finds an answer in either form; together
-   * they count as one hit or one miss of the model.
+   * The answer in the form that is asked for, else in the other one: a tier can find either in one round trip. Both
+   * together count as one hit or one miss of the model.
    */
-  get(keys: readonly string[], model: string): Eventually<CachedAnswer | undefined>;
-  put(key: string, answer: CachedAnswer, ttlMs: number): Eventually<void>;
+  get(key: RequestKey, model: string): Eventually<CachedAnswer | undefined>;
+  /** Keeps an answer in the key's own form. */
+  put(key: RequestKey, answer: CachedAnswer, ttlMs: number): Eventually<void>;
   /** Forgets the answers of one model, or all; returns how many. */
   clear(model?: string): Eventually<number>;
   stats(): Eventually<CacheStatistics>;

@@ -1,10 +1,10 @@
 // The response cache in memory: least recently used goes first, bounded by count and by bytes.
 
-import type { CachedAnswer, CacheStatistics, ModelStatistics, ResponseCache } from "./cache.ts";
+import type { AnswerForm, CachedAnswer, CacheStatistics, ModelStatistics, RequestKey, ResponseCache } from "./cache.ts";
 
 export interface MemoryCacheOptions {
   capacity: number;
-  /** Bound of all entries together, keys and an estimate of the upkeep included. */
+  /** Bound of all entries together, their questions and an estimate of the upkeep included. */
   maxBytes: number;
   /** Clock milliseconds. */
   now(): number;
@@ -12,8 +12,8 @@ export interface MemoryCacheOptions {
 
 /** Every answer comes at once. */
 export interface MemoryCache extends ResponseCache {
-  get(keys: readonly string[], model: string): CachedAnswer | undefined;
-  put(key: string, answer: CachedAnswer, ttlMs: number): void;
+  get(key: RequestKey, model: string): CachedAnswer | undefined;
+  put(key: RequestKey, answer: CachedAnswer, ttlMs: number): void;
   clear(model?: string): number;
   stats(): CacheStatistics;
 }
@@ -26,18 +26,28 @@ export const OTHER_MODELS = "(other)";
 const ENTRY_OVERHEAD_BYTES = 512;
 
 interface Entry {
+  question: string;
+  form: AnswerForm;
   answer: CachedAnswer;
   bytes: number;
   expiresAtMs: number;
 }
 
-export function entryBytes(key: string, { model, contentType, body }: CachedAnswer): number {
-  return ENTRY_OVERHEAD_BYTES + body.length + 2 * (key.length + model.length + contentType.length);
+/** A character of a text takes one byte or two: counted as two. */
+export function entryBytes({ question }: RequestKey, { model, contentType, body }: CachedAnswer): number {
+  return ENTRY_OVERHEAD_BYTES + body.length + 2 * (question.length + model.length + contentType.length);
 }
 
 export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOptions): MemoryCache {
-  // A Map keeps its keys in the order of insertion: what is used is inserted anew, so that the oldest use comes first.
-  const entries = new Map<string, Entry>();
+  // The whole question is the key. The runtime hashes a text once, whichever of these maps it meets, and compares what
+  // it finds with the text itself, so that two questions with one hash stay two.
+  const byForm: Record<AnswerForm, Map<string, Entry>> = {
+    plain: new Map(),
+    stream: new Map(),
+    "stream+usage": new Map(),
+  };
+  // A Set keeps the order of insertion: what is used is inserted anew, so that the oldest use comes first.
+  const entries = new Set<Entry>();
   const models = new Map<string, ModelStatistics>();
   const total = { bytes: 0, hits: 0, misses: 0, stores: 0, evictions: 0, expirations: 0 };
 
@@ -50,59 +60,63 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOption
     return counters;
   }
 
-  function remove(key: string, entry: Entry): void {
-    entries.delete(key);
+  function remove(entry: Entry): void {
+    entries.delete(entry);
+    byForm[entry.form].delete(entry.question);
     total.bytes -= entry.bytes;
     const counters = countersOf(entry.answer.model);
     counters.entries--;
     counters.bytes -= entry.bytes;
   }
 
-  /** The entry under a key; one that is too old is removed on the way. */
-  function fresh(key: string, nowMs: number): Entry | undefined {
-    const entry = entries.get(key);
+  /** The entry of a question; one that is too old is removed on the way. */
+  function fresh(question: string, form: AnswerForm | undefined, nowMs: number): Entry | undefined {
+    const entry = form && byForm[form].get(question);
     if (entry === undefined || nowMs < entry.expiresAtMs) return entry;
-    remove(key, entry);
+    remove(entry);
     total.expirations++;
     return undefined;
   }
 
   return {
-    get(keys, model) {
+    get({ question, form, otherForm }, model) {
       const nowMs = now();
-      for (const key of keys) {
-        const entry = fresh(key, nowMs);
-        if (entry === undefined) continue;
-        entries.delete(key);
-        entries.set(key, entry);
-        total.hits++;
-        countersOf(model).hits++;
-        return entry.answer;
+      const entry = fresh(question, form, nowMs) ?? fresh(question, otherForm, nowMs);
+      if (entry === undefined) {
+        total.misses++;
+        countersOf(model).misses++;
+        return undefined;
       }
-      total.misses++;
-      countersOf(model).misses++;
-      return undefined;
+      entries.delete(entry);
+      entries.add(entry);
+      total.hits++;
+      countersOf(model).hits++;
+      return entry.answer;
     },
 
     put(key, answer, ttlMs) {
-      const previous = entries.get(key);
-      if (previous !== undefined) remove(key, previous);
+      const { question, form } = key;
+      const previous = byForm[form].get(question);
+      if (previous !== undefined) remove(previous);
       const bytes = entryBytes(key, answer);
       if (bytes > maxBytes) return;
-      for (const [oldestKey, oldest] of entries) {
+      for (const oldest of entries) {
         if (entries.size < capacity && total.bytes + bytes <= maxBytes) break;
-        remove(oldestKey, oldest);
+        remove(oldest);
         total.evictions++;
       }
       // A view would keep the whole buffer behind it alive, which no bound counts.
       const { body } = answer;
       const isView = body.byteLength < body.buffer.byteLength;
       const entry: Entry = {
+        question,
+        form,
         answer: isView ? { ...answer, body: new Uint8Array(body) } : answer,
         bytes,
         expiresAtMs: now() + ttlMs,
       };
-      entries.set(key, entry);
+      entries.add(entry);
+      byForm[form].set(question, entry);
       total.bytes += bytes;
       total.stores++;
       const counters = countersOf(answer.model);
@@ -113,9 +127,9 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOption
 
     clear(model) {
       let cleared = 0;
-      for (const [key, entry] of entries) {
+      for (const entry of entries) {
         if (model !== undefined && entry.answer.model !== model) continue;
-        remove(key, entry);
+        remove(entry);
         cleared++;
       }
       return cleared;
