@@ -9,7 +9,15 @@ import type { Mapping } from "../config/values.ts";
 import { parseYaml } from "../config/yaml-document.ts";
 import { defaultConfigText } from "./generate-config.ts";
 
-const ENV = { OPENAI_API_KEY: "example", AZURE_OPENAI_API_KEY: "example", SIGNALBOX_KEY_TEAM_A: "example-key" };
+const ENV = {
+  OPENAI_API_KEY: "example",
+  AZURE_OPENAI_API_KEY: "example",
+  SIGNALBOX_KEY_TEAM_A: "example-key",
+  SIGNALBOX_ADMIN_TOKEN: "example-token",
+  SIGNALBOX_ADMIN_PASSWORD: "example",
+  SIGNALBOX_METRICS_PASSWORD: "example",
+  SEARCH_API_KEY: "example",
+};
 
 function compile(text: string): { document: Mapping; settings: Settings } {
   const parsed = parseYaml(text);
@@ -48,7 +56,7 @@ function uncommented(template: string): string {
   return template
     .replaceAll(/^( *)#(?! \S)/gm, "$1")
     .replaceAll(
-      /^( *(?:backends|keys|models|trusted_proxies|fallback_chains|model_aliases|whitelist|bypass_keys):) (?:\[\]|\{\})$/gm,
+      /^( *(?:backends|keys|models|trusted_proxies|fallback_chains|model_aliases|whitelist|ip_whitelist|bypass_keys):) (?:\[\]|\{\})$/gm,
       "$1",
     );
 }

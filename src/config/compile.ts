@@ -19,6 +19,8 @@ export interface Compilation {
   /** Undefined when there are problems. */
   settings: Settings | undefined;
   problems: PathProblem[];
+  /** What the environment sets, whatever the document says. */
+  overrides: readonly { variable: string; path: Path }[];
   /** A problem that a later check found, with the variable that set the value and the keys as they were written. */
   attribute(problem: PathProblem): PathProblem;
 }
@@ -63,6 +65,7 @@ export function compileDocument(written: Mapping, env: Environment): Compilation
     input: overridden.document,
     settings: problems.length === 0 ? parsed?.data : undefined,
     problems: problems.map(asWritten),
+    overrides: overridden.overrides,
     attribute: (problem) => asWritten(withOrigin(problem)),
   };
 }
@@ -90,12 +93,13 @@ function expandStrings(document: Mapping, env: Environment, schema: () => JsonSc
 
 function override(document: Mapping, env: Environment, schema: () => JsonSchema) {
   const noVariable = (_path: Path): string | undefined => undefined;
-  if (!hasOverrides(env)) return { document, problems: [], variableOf: noVariable };
+  if (!hasOverrides(env)) return { document, problems: [], overrides: [], variableOf: noVariable };
   const { overrides, problems } = readOverrides(env, schema());
   const applied = applyOverrides(document, overrides, schema());
   return {
     document: applied.document,
     problems: [...problems, ...applied.problems],
+    overrides,
     /** The variable that set the value at a path, or the nearest value around it. */
     variableOf(path: Path): string | undefined {
       let best: { variable: string; path: Path } | undefined;

@@ -8,8 +8,12 @@ export const CROSS_CHECKS: readonly SettingsCheck<Settings>[] = [
   distinctAddresses,
   distinctKeys,
   distinctKeyIds,
+  adminCredentials,
+  metricsCredentials,
+  backendNameLengths,
   knownBackendsOf("circuit_breaker"),
   knownBackendsOf("global_prompts"),
+  searchKey,
 ];
 
 /** Overrides under a mistyped name would be ignored in silence. */
@@ -24,6 +28,60 @@ function knownBackendsOf(section: "circuit_breaker" | "global_prompts"): Setting
         return { path: [section, "backends", name], message: `there is no backend of this name${hint}` };
       });
   };
+}
+
+/** Every service wants a key; behind an address of the operator's own there may be something that wants none. */
+function searchKey({ web_search: { provider, api_key, base_url } }: Settings) {
+  if (provider === undefined || api_key !== undefined || base_url !== undefined) return [];
+  return [{ path: ["web_search", "api_key"], message: `is missing; ${provider} wants one` }];
+}
+
+/** Without its credentials a method would let nobody in, and the next change could only be made in the file. */
+function adminCredentials({ admin: { auth }, api_keys }: Settings) {
+  const required = (key: "token" | "username" | "password") =>
+    auth[key] === undefined ? [{ path: ["admin", "auth", key], message: `is required by method ${auth.method}` }] : [];
+  switch (auth.method) {
+    case "none":
+      return [];
+    case "bearer_token":
+      return required("token");
+    case "basic":
+      return [...required("username"), ...required("password")];
+    case "api_key":
+      if (
+        auth.token !== undefined ||
+        api_keys.keys.some(({ enabled, scopes }) => enabled && scopes.includes("admin"))
+      ) {
+        return [];
+      }
+      return [
+        {
+          path: ["admin", "auth", "method"],
+          message: "api_key needs an enabled key with the scope admin in api_keys, or admin.auth.token",
+        },
+      ];
+  }
+}
+
+function metricsCredentials({ metrics: { auth } }: Settings) {
+  if (!auth.enabled) return [];
+  return (["username", "password"] as const)
+    .filter((key) => auth[key] === undefined)
+    .map((key) => ({ path: ["metrics", "auth", key], message: "is required while metrics.auth.enabled is true" }));
+}
+
+function backendNameLengths({ backends, admin }: Settings) {
+  const limit = admin.max_backend_name_length;
+  return backends.flatMap(({ name }, index) =>
+    name.length <= limit
+      ? []
+      : [
+          {
+            path: ["backends", index, "name"],
+            message: `is longer than the ${limit} characters of admin.max_backend_name_length`,
+          },
+        ],
+  );
 }
 
 function distinctAddresses(settings: Settings) {

@@ -22,7 +22,11 @@ export function hasOverrides(env: Environment): boolean {
   return Object.keys(env).some(isOverrideName);
 }
 
+/** Names that are known without their section. */
+const SHORT_NAMES: Readonly<Record<string, string>> = { SIGNALBOX_DATA_DIR: "SIGNALBOX_SERVER__DATA_DIR" };
+
 function isOverrideName(name: string): boolean {
+  if (Object.hasOwn(SHORT_NAMES, name)) return true;
   return name.startsWith(PREFIX) && name.indexOf("__", PREFIX.length) > PREFIX.length;
 }
 
@@ -34,7 +38,10 @@ export function readOverrides(
   const problems: PathProblem[] = [];
   for (const [variable, text] of Object.entries(env)) {
     if (text === undefined || !isOverrideName(variable)) continue;
-    const target = resolveTarget(variable.slice(PREFIX.length).split("__"), schema);
+    const fullName = SHORT_NAMES[variable];
+    // As in a shell, an empty variable is an unset one; the full name wins.
+    if (fullName !== undefined && (text === "" || env[fullName] !== undefined)) continue;
+    const target = resolveTarget((fullName ?? variable).slice(PREFIX.length).split("__"), schema);
     if ("message" in target) {
       problems.push({ path: target.path, message: target.message, variable, overridden: true });
     } else {

@@ -60,6 +60,8 @@ describe("discovery", () => {
         appliedAtMs: 42,
         path: undefined,
         baseDir: folder,
+        overrides: [],
+        includedFiles: [],
       },
     });
   });

@@ -30,6 +30,13 @@ export function documentJsonSchema(): JsonSchema {
   return schema;
 }
 
+/** The schema of one section; undefined for an unknown one. */
+export function sectionJsonSchema(name: string): JsonSchema | undefined {
+  const section = SECTIONS.find((candidate) => candidate.name === name);
+  if (section === undefined) return undefined;
+  return { ...toJsonSchema(section.schema), title: section.name, description: section.description };
+}
+
 /** What an operator may write (`io: input`); parts that JSON Schema cannot say accept anything. */
 export function toJsonSchema(schema: z.ZodType): JsonSchema {
   return z.toJSONSchema(schema, { target: "draft-7", io: "input", unrepresentable: "any" }) as JsonSchema;

@@ -2,17 +2,32 @@
 
 import type { SectionSpec } from "./section.ts";
 import { SECTIONS } from "./sections/registry.ts";
-import { isMapping, type Mapping, type Path, type PathSegment } from "./values.ts";
+import { isMapping, type Mapping, type Path, type PathSegment, valueAt } from "./values.ts";
 
 const SPECS: readonly SectionSpec[] = SECTIONS;
 
-function matches(pattern: readonly string[], path: Path): boolean {
+/** Whether a pattern, split at its dots, means this path below the section. */
+export function matches(pattern: readonly string[], path: Path): boolean {
   return pattern.length === path.length && pattern.every((part, index) => part === "*" || part === String(path[index]));
 }
 
+export function specOf(section: PathSegment | undefined): SectionSpec | undefined {
+  return SPECS.find(({ name }) => name === section);
+}
+
 function secretPatterns(section: PathSegment | undefined): string[][] {
-  const spec = SPECS.find(({ name }) => name === section);
-  return (spec?.secretPaths ?? []).map((pattern) => pattern.split("."));
+  return (specOf(section)?.secretPaths ?? []).map((pattern) => pattern.split("."));
+}
+
+/** Whether the value at a path is a secret. */
+export function isSecret(path: Path): boolean {
+  return secretPatterns(path[0]).some((pattern) => matches(pattern, path.slice(1)));
+}
+
+/** Whether the value at a path is a URL, in which a user and a password may stand. */
+export function isUrl(path: Path): boolean {
+  const patterns = specOf(path[0])?.urlPaths ?? [];
+  return patterns.some((pattern) => matches(pattern.split("."), path.slice(1)));
 }
 
 /** Whether a mapping has secrets among its direct values. */
@@ -22,17 +37,18 @@ export function holdsSecrets(path: Path): boolean {
 
 /** The canonical key for another accepted spelling in the mapping at a path; undefined for any other key. */
 export function canonicalKey(parent: Path, key: string): string | undefined {
-  const spec = SPECS.find(({ name }) => name === parent[0]);
-  for (const [pattern, canonical] of Object.entries(spec?.aliases ?? {})) {
+  for (const [pattern, canonical] of Object.entries(specOf(parent[0])?.aliases ?? {})) {
     if (matches(pattern.split("."), [...parent.slice(1), key])) return canonical;
   }
   return undefined;
 }
 
-/** Top-level keys that stand for a key of a section. */
-const TOP_LEVEL_SPELLINGS: Readonly<Record<string, readonly [section: string, key: string]>> = {
-  model_metadata_file: ["model_metadata", "file"],
-};
+/** Keys that are accepted in another place too. */
+const OTHER_PLACES: readonly { accepted: readonly string[]; canonical: readonly string[] }[] = [
+  { accepted: ["model_metadata_file"], canonical: ["model_metadata", "file"] },
+  { accepted: ["admin", "auth", "max_history_entries"], canonical: ["admin", "max_history_entries"] },
+  { accepted: ["admin", "auth", "max_backend_name_length"], canonical: ["admin", "max_backend_name_length"] },
+];
 
 export interface ResolvedAliases {
   document: Mapping;
@@ -69,27 +85,44 @@ export function resolveAliases(document: Mapping): ResolvedAliases {
   }
 
   let renamed = rename(document, []) as Mapping;
-  /** Where a key of a section was written at the top level. */
-  const moved = new Map<string, string>();
-  for (const [spelling, [section, key]] of Object.entries(TOP_LEVEL_SPELLINGS)) {
-    if (!Object.hasOwn(renamed, spelling)) continue;
-    const inSection = Object.hasOwn(renamed, section) ? renamed[section] : {};
-    if (!isMapping(inSection)) continue;
-    if (Object.hasOwn(inSection, key)) {
-      problems.push({ path: [spelling], message: `is another spelling of ${section}.${key}, which is given too` });
+  const moved: { accepted: Path; canonical: Path }[] = [];
+  for (const place of OTHER_PLACES) {
+    const { accepted, canonical } = place;
+    const value = valueAt(renamed, accepted);
+    if (value === undefined) continue;
+    if (valueAt(renamed, canonical) !== undefined) {
+      problems.push({ path: accepted, message: `is another spelling of ${canonical.join(".")}, which is given too` });
     }
-    moved.set(JSON.stringify([section, key]), spelling);
-    const others = Object.entries(renamed).filter(([name]) => name !== spelling && name !== section);
-    renamed = Object.fromEntries([...others, [section, { [key]: renamed[spelling], ...inSection }]]);
+    const placed = withValue(withoutValue(renamed, accepted), canonical, value);
+    // Something other than a mapping stands in the way: validation says so.
+    if (placed === undefined) continue;
+    renamed = placed;
+    moved.push(place);
   }
 
   return {
     document: renamed,
     writtenPath(path) {
-      const spelling = moved.get(JSON.stringify(path.slice(0, 2)));
-      if (spelling !== undefined) return [spelling, ...path.slice(2)];
+      const place = moved.find(({ canonical }) => canonical.every((segment, index) => segment === path[index]));
+      if (place !== undefined) return [...place.accepted, ...path.slice(place.canonical.length)];
       return path.map((segment, index) => written.get(JSON.stringify(path.slice(0, index + 1))) ?? segment);
     },
     problems,
   };
+}
+
+function withoutValue(mapping: Mapping, [key, ...rest]: readonly string[]): Mapping {
+  if (key === undefined) return mapping;
+  if (rest.length === 0) return Object.fromEntries(Object.entries(mapping).filter(([name]) => name !== key));
+  const inner = mapping[key];
+  return isMapping(inner) ? { ...mapping, [key]: withoutValue(inner, rest) } : mapping;
+}
+
+/** A value that is there already stays. */
+function withValue(mapping: Mapping, [key, ...rest]: readonly string[], value: unknown): Mapping | undefined {
+  if (key === undefined) return mapping;
+  if (rest.length === 0) return Object.hasOwn(mapping, key) ? mapping : { ...mapping, [key]: value };
+  const inner = Object.hasOwn(mapping, key) ? mapping[key] : {};
+  const placed = isMapping(inner) ? withValue(inner, rest, value) : undefined;
+  return placed === undefined ? undefined : { ...mapping, [key]: placed };
 }

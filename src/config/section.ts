@@ -2,6 +2,9 @@
 
 import type { z } from "zod";
 
+/** immediate: the next request sees it; gradual: what runs finishes with the old values; or only after a restart. */
+export type ReloadClass = "immediate" | "gradual" | "requires_restart";
+
 export interface SectionSpec<Schema extends z.ZodType = z.ZodType> {
   /** Top-level key in the configuration file. */
   name: string;
@@ -9,10 +12,26 @@ export interface SectionSpec<Schema extends z.ZodType = z.ZodType> {
   description: string;
   /** Every field has a default, so that `{}` (or `[]` for a list) is a valid section. */
   schema: Schema;
+  /** One of the specification's sections; all others are listed apart, as extensions. */
+  adminVisible?: boolean;
+  /** How a change takes effect; of a section that requires a restart only its restartFields do, the rest is gradual. Default: gradual. */
+  reload?: ReloadClass;
+  /** Read at start only, with everything below: paths with dots below the section, without wildcards. */
+  restartFields?: readonly string[];
+  /** Cannot be changed through the admin API. */
+  fileOnlyFields?: readonly string[];
+  /** Accepted, but without a feature behind them yet; a change of one is answered with a warning. */
+  notInEffect?: readonly string[];
+  /** GET /admin/config/hot-reload-status lists each field instead of `section.*`. */
+  listsFields?: boolean;
   /** Other accepted spellings of keys: path with dots below the section, `*` for any list index or map key. */
   aliases?: Readonly<Record<string, string>>;
   /** Paths of secrets, in the same notation; their values never appear in a message or a view. */
   secretPaths?: readonly string[];
+  /** URLs, in the same notation, whose user and password are secrets. */
+  urlPaths?: readonly string[];
+  /** Lists whose entries have a name: path of the list below the section ("" = the section itself) -> its key. */
+  entryNames?: Readonly<Record<string, string>>;
 }
 
 export function defineSection<Schema extends z.ZodType>(spec: SectionSpec<Schema>): SectionSpec<Schema> {

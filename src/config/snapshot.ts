@@ -1,6 +1,7 @@
 // One immutable view of the configuration; a request reads the one that was current when it began.
 
 import type { ConfigDocument, Settings } from "./sections/registry.ts";
+import type { Path } from "./values.ts";
 
 export interface ConfigSnapshot {
   /** Increases by one with every applied change. */
@@ -13,4 +14,10 @@ export interface ConfigSnapshot {
   path: string | undefined;
   /** Relative paths in the configuration are relative to this folder. */
   baseDir: string;
+  /** Fields that were changed and wait for a restart; the settings hold what runs. */
+  pendingRestart?: readonly string[];
+  /** Fields that the environment sets, whatever the document says. */
+  overrides?: readonly { variable: string; path: Path }[];
+  /** Further files that the settings were read from, absolute. */
+  includedFiles?: readonly string[];
 }

@@ -33,6 +33,8 @@ export interface WebSearchTool {
   userLocation?: JsonObject;
   /** The definition as its own protocol wrote it. */
   origin: { protocol: ProtocolName; value: JsonObject };
+  /** The client offers it to every model and can do without: where there is none it is dropped and listed. */
+  optional?: true;
   cache?: CacheHint;
 }
 
@@ -42,6 +44,8 @@ export interface HostedTool {
   /** The type as written, e.g. "code_interpreter" or "computer_20250124". */
   name: string;
   origin: { protocol: ProtocolName; value: JsonObject };
+  /** As for a web search. */
+  optional?: true;
 }
 
 export type Tool = FunctionTool | CustomTool | WebSearchTool | HostedTool;

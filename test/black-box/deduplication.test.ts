@@ -219,8 +219,9 @@ describe("who shares by default", () => {
     ).toBe(6);
   });
 
-  test("the order and the spelling of fields do not matter, their values do", async () => {
-    expect(await callsOf(gateway, [[{ temperature: 0, top_p: 1 }], [{ top_p: 1, temperature: 0 }]])).toBe(1);
+  test("who asks does not matter, the values and the order of fields do", async () => {
+    expect(await callsOf(gateway, [[{ temperature: 0, user: "a" }], [{ user: "b", temperature: 0 }]])).toBe(1);
+    expect(await callsOf(gateway, [[{ temperature: 0, top_p: 1 }], [{ top_p: 1, temperature: 0 }]])).toBe(2);
     expect(await callsOf(gateway, [[{ temperature: 0, seed: 1 }], [{ temperature: 0, seed: 2 }]])).toBe(2);
     expect(await callsOf(gateway, [[{ temperature: 0 }], [{ temperature: 0, tools: [] }]])).toBe(2);
   });

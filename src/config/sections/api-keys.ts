@@ -21,6 +21,8 @@ export const apiKeySchema = z.strictObject({
 
 export const apiKeysSection = defineSection({
   name: "api_keys",
+  adminVisible: true,
+  reload: "immediate",
   description: "Keys of the public API. permissive accepts requests without a key, blocking answers them with 401.",
   schema: z.strictObject({
     mode: z.enum(["permissive", "blocking"]).default("permissive"),
@@ -33,4 +35,5 @@ export const apiKeysSection = defineSection({
   }),
   aliases: { api_keys: "keys" },
   secretPaths: ["keys.*.key"],
+  entryNames: { keys: "id" },
 });

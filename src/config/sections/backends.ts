@@ -74,8 +74,12 @@ export const backendSchema = z.strictObject({
 
 export const backendsSection = defineSection({
   name: "backends",
+  adminVisible: true,
+  reload: "gradual",
   description: "The model servers behind the gateway.",
   schema: z.array(backendSchema).default([]),
   aliases: { "*.kind": "type" },
   secretPaths: ["*.api_key", "*.headers.*"],
+  urlPaths: ["*.url"],
+  entryNames: { "": "name" },
 });

@@ -6,6 +6,8 @@ import { defineSection } from "../section.ts";
 
 export const fallbackSection = defineSection({
   name: "fallback",
+  adminVisible: true,
+  reload: "gradual",
   description: "Which models answer, in order, when the backends of the requested one cannot.",
   schema: z.strictObject({
     enabled: z.boolean().default(true),

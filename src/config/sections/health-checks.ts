@@ -6,6 +6,8 @@ import { defineSection } from "../section.ts";
 
 export const healthChecksSection = defineSection({
   name: "health_checks",
+  adminVisible: true,
+  reload: "gradual",
   description: "How backends are watched.",
   schema: z.strictObject({
     enabled: z.boolean().default(true).describe("false: every enabled backend counts as available."),

@@ -7,6 +7,9 @@ export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error"] as const;
 
 export const loggingSection = defineSection({
   name: "logging",
+  adminVisible: true,
+  reload: "immediate",
+  listsFields: true,
   description: "Log lines on standard error.",
   schema: z.strictObject({
     level: z.enum(LOG_LEVELS).default("info"),

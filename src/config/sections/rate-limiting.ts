@@ -37,6 +37,8 @@ const limit = (requestsPerSecond: number, description: string) =>
 
 export const rateLimitingSection = defineSection({
   name: "rate_limiting",
+  adminVisible: true,
+  reload: "immediate",
   description:
     "Limits of requests. rate_limit of a key (section api_keys) holds whether this section is enabled or not.",
   schema: z.strictObject({

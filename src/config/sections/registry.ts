@@ -2,14 +2,17 @@
 // A section stands here only when its feature exists.
 
 import { z } from "zod";
+import { adminSection } from "./admin.ts";
 import { apiKeysSection } from "./api-keys.ts";
 import { backendsSection } from "./backends.ts";
 import { circuitBreakerSection } from "./circuit-breaker.ts";
 import { deduplicationSection } from "./deduplication.ts";
 import { fallbackSection } from "./fallback.ts";
+import { filesSection } from "./files.ts";
 import { globalPromptsSection } from "./global-prompts.ts";
 import { healthChecksSection } from "./health-checks.ts";
 import { loggingSection } from "./logging.ts";
+import { metricsSection } from "./metrics.ts";
 import { modelAliasesSection } from "./model-aliases.ts";
 import { modelMetadataSection } from "./model-metadata.ts";
 import { rateLimitingSection } from "./rate-limiting.ts";
@@ -20,6 +23,7 @@ import { serverSection } from "./server.ts";
 import { streamingSection } from "./streaming.ts";
 import { timeoutsSection } from "./timeouts.ts";
 import { tracingSection } from "./tracing.ts";
+import { webSearchSection } from "./web-search.ts";
 
 export const SECTIONS = [
   serverSection,
@@ -38,8 +42,12 @@ export const SECTIONS = [
   deduplicationSection,
   timeoutsSection,
   apiKeysSection,
+  filesSection,
+  adminSection,
+  metricsSection,
   loggingSection,
   tracingSection,
+  webSearchSection,
 ] as const;
 
 /** The whole configuration document. */
@@ -60,8 +68,12 @@ export const documentSchema = z.strictObject({
   deduplication: deduplicationSection.schema.prefault({}),
   timeouts: timeoutsSection.schema.prefault({}),
   api_keys: apiKeysSection.schema.prefault({}),
+  files: filesSection.schema.prefault({}),
+  admin: adminSection.schema.prefault({}),
+  metrics: metricsSection.schema.prefault({}),
   logging: loggingSection.schema.prefault({}),
   tracing: tracingSection.schema.prefault({}),
+  web_search: webSearchSection.schema.prefault({}),
 });
 
 /** The document as an operator writes it: everything optional, durations as text. */

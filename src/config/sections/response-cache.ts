@@ -11,6 +11,9 @@ const backend = z.enum(["memory"], {
 
 export const responseCacheSection = defineSection({
   name: "response_cache",
+  adminVisible: false,
+  reload: "gradual",
+  restartFields: ["backend"],
   description:
     "Answers to chat requests with temperature 0, or without one, that are given again to identical requests.",
   schema: z.strictObject({

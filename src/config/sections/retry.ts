@@ -18,6 +18,8 @@ export const retryFields = {
 
 export const retrySection = defineSection({
   name: "retry",
+  adminVisible: true,
+  reload: "immediate",
   description: "Attempts on one model before the request fails: 429, 502, 503, 504, connection errors and timeouts.",
   schema: z.strictObject({
     max_attempts: maxAttempts.default(3).describe("The first attempt counts."),

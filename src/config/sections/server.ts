@@ -16,7 +16,12 @@ const address = z
 
 export const serverSection = defineSection({
   name: "server",
-  description: "Listening addresses and the shutdown deadline.",
+  adminVisible: true,
+  reload: "requires_restart",
+  restartFields: ["bind_address", "workers", "connection_pool_size", "data_dir"],
+  fileOnlyFields: ["data_dir"],
+  notInEffect: ["workers", "connection_pool_size"],
+  description: "Listening addresses, the folder for what is written, and the shutdown deadline.",
   schema: z.strictObject({
     bind_address: z
       .union([address, z.array(address).min(1)], {
@@ -24,6 +29,23 @@ export const serverSection = defineSection({
       })
       .default("127.0.0.1:8080")
       .describe('"host:port", "[v6]:port" or "unix:/path", or a list of these. Port 0 takes a free one.'),
+    workers: z
+      .int()
+      .min(0)
+      .max(256)
+      .default(1)
+      .describe("Processes on one port, 0 = one per core. Not in effect yet: there is one process."),
+    connection_pool_size: z
+      .int()
+      .min(1)
+      .max(10_000)
+      .default(100)
+      .describe("Not in effect: connections to backends are kept open and used again without a limit."),
+    data_dir: z
+      .string()
+      .min(1, "must not be empty")
+      .default("./data")
+      .describe("Folder of everything that is written; SIGNALBOX_DATA_DIR wins over it."),
     trusted_proxies: z
       .array(z.union([z.literal("unix:"), addressRange()], { error: 'expected an address, a CIDR range, or "unix:"' }))
       .default([])

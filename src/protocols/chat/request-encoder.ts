@@ -137,7 +137,10 @@ function encodeTools(encoding: Encoding): JsonObject {
   const fitted = fitToolChoice(request.tools, (tool) => tool.name, request.toolChoice, quirks.toolChoice);
   if (fitted.isWeaker) dropped.add("tool_choice", "the backend cannot be made to call a tool");
   const options = fitted.tools.find(isSearchOptions)?.origin.value;
-  const tools = fitted.tools.filter((tool) => !isSearchOptions(tool)).map((tool) => encodeKnownTool(tool, encoding));
+  const tools = fitted.tools
+    .filter((tool) => !isSearchOptions(tool))
+    .map((tool) => encodeKnownTool(tool, encoding))
+    .filter((tool) => tool !== undefined);
   // Without tools, both of these are refused by OpenAI.
   if (tools.length === 0) return { web_search_options: options };
   return {
@@ -153,10 +156,15 @@ function isSearchOptions(tool: Tool): tool is Extract<Tool, { kind: "web-search"
   return tool.kind === "web-search" && tool.origin.protocol === "chat" && tool.origin.value.type === undefined;
 }
 
-function encodeKnownTool(tool: Tool, { quirks, target, dropped }: Encoding): JsonObject {
+/** Undefined for a tool that was dropped. */
+function encodeKnownTool(tool: Tool, { quirks, target, dropped }: Encoding): JsonObject | undefined {
   if ("cache" in tool && tool.cache !== undefined) dropped.add("cache_control on tools");
   const encoded = tool.kind === "custom" && !quirks.customTools ? undefined : encodeTool(tool);
   if (encoded === undefined) {
+    if ("optional" in tool && tool.optional === true) {
+      dropped.add(`hosted tool ${tool.name}`);
+      return undefined;
+    }
     const name = tool.kind === "custom" ? `custom tool ${tool.name}` : `hosted tool ${tool.name}`;
     throw unsupported("tools", `the ${name} cannot be offered to backends of type ${target.kind}, only functions can.`);
   }

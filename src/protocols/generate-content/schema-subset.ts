@@ -53,7 +53,7 @@ export function cleanParameters(schema: JsonObject | undefined): JsonObject | un
 
 function clean(given: JsonObject, depth: number): JsonObject {
   if (depth > MAX_DEPTH) return {};
-  const schema = Array.isArray(given.allOf) ? mergeAllOf(given) : given;
+  const schema = Array.isArray(given.allOf) ? mergeAllOf(given, depth) : given;
   const result: JsonObject = {};
   if (typeof schema.$ref === "string") {
     // No other member may stand beside a reference, except those that begin with a dollar.
@@ -157,10 +157,11 @@ function describe(schema: JsonObject): string {
 }
 
 /** What all of the schemas say in one: properties and required are joined, of other members the first one counts. */
-function mergeAllOf({ allOf, ...rest }: JsonObject): JsonObject {
+function mergeAllOf({ allOf, ...rest }: JsonObject, depth: number): JsonObject {
+  if (depth > MAX_DEPTH) return rest;
   let merged: JsonObject = rest;
   for (const entry of objectsOf(allOf)) {
-    const part = Array.isArray(entry.allOf) ? mergeAllOf(entry) : entry;
+    const part = Array.isArray(entry.allOf) ? mergeAllOf(entry, depth + 1) : entry;
     const properties = { ...(isObject(part.properties) && part.properties) };
     const required = Array.isArray(part.required) ? part.required : [];
     merged = {

@@ -27,6 +27,10 @@ export function encodeTools(request: GenerationRequest, rules: ModelRules, dropp
   const declarations: JsonObject[] = [];
   let search: WebSearchTool | undefined;
   for (const { tool, index } of offered) {
+    if (isDroppable(tool, tools, rules)) {
+      dropped.add(`hosted tool ${tool.name}`);
+      continue;
+    }
     if (tool.kind === "hosted") throw refused(index, `the tool "${tool.name}" is run by another vendor.`);
     if (tool.kind === "web-search") search = checkSearch(tool, index, dropped);
     else {
@@ -50,6 +54,13 @@ export function encodeTools(request: GenerationRequest, rules: ModelRules, dropp
     ...(encoded.length > 0 && { tools: encoded }),
     ...(Object.keys(config).length > 0 && { toolConfig: config }),
   };
+}
+
+/** What the client can do without, and what this backend does not have, or not beside functions. */
+function isDroppable(tool: Tool, tools: readonly Tool[], rules: ModelRules): boolean {
+  if (tool.kind === "hosted") return tool.optional === true;
+  const hasFunctions = tools.some(({ kind }) => kind === "function" || kind === "custom");
+  return tool.kind === "web-search" && tool.optional === true && hasFunctions && !rules.mixesTools;
 }
 
 /** With the mode AUTO no names can be given, so only the allowed tools are declared; undefined: all. */

@@ -86,7 +86,9 @@ export function encodeTools(
   const encoded: EncodedTools = { tools: [], beside: {} };
   for (const [index, tool] of request.tools.entries()) {
     if (tool.kind === "hosted" && isBesideTools(tool)) Object.assign(encoded.beside, tool.origin.value);
-    else if (isOffered(tool, choice.names)) encoded.tools.push(encodeTool(tool, index, rules, dropped));
+    else if (tool.kind === "hosted" && tool.optional === true && tool.origin.protocol !== "messages") {
+      dropped.add(`hosted tool ${tool.name}`);
+    } else if (isOffered(tool, choice.names)) encoded.tools.push(encodeTool(tool, index, rules, dropped));
   }
   if (encoded.tools.length === 0 && encoded.beside.mcp_servers === undefined) return encoded;
   const toolChoice = withParallel(choice.value, request.parallelToolCalls);

@@ -1,0 +1,120 @@
+// The document that a change would make, before it is checked.
+
+import type { ChangeError, ValidationError } from "./change.ts";
+import { unmask } from "./mask.ts";
+import { mergePatch } from "./merge-patch.ts";
+import type { PathProblem } from "./problems.ts";
+import type { JsonSchema } from "./schema-export.ts";
+import { schemaAt } from "./schema-path.ts";
+import { holdsSecrets, isSecret, isUrl, resolveAliases, specOf } from "./section-patterns.ts";
+import { SECTIONS } from "./sections/registry.ts";
+import { formatPath, isMapping, isNestedTooDeeply, type Mapping, type Path, valueAt } from "./values.ts";
+
+export interface Draft {
+  ok: true;
+  document: Mapping;
+  /** The sections that were named. */
+  sections: string[];
+  /** A path with the keys as the caller wrote them. */
+  writtenPath(path: Path): Path;
+}
+
+export interface DraftBase {
+  /** As written. */
+  document: Mapping;
+  /** Defaults filled in. */
+  effective: Mapping;
+}
+
+export function draftChange(
+  base: DraftBase,
+  sections: Mapping,
+  mode: "replace" | "merge",
+): Draft | { ok: false; error: ChangeError } {
+  const invalid = (problems: readonly PathProblem[]) => ({
+    ok: false as const,
+    error: { kind: "validation" as const, errors: problems.map((problem) => toValidationError(problem)) },
+  });
+  if (isNestedTooDeeply(sections)) return invalid([{ path: [], message: "is nested too deeply" }]);
+
+  // Other spellings first: a patch of one spelling must reach the value that stands under another.
+  const aliases = resolveAliases(sections);
+  if (aliases.problems.length > 0) return invalid(aliases.problems);
+  const requested = Object.keys(aliases.document);
+  const unknown = requested.find((name) => specOf(name) === undefined);
+  if (unknown !== undefined) {
+    return {
+      ok: false,
+      error: { kind: "unknown_section", requested: unknown, available: SECTIONS.map(nameOfSection) },
+    };
+  }
+
+  const changed = new Map<string, unknown>(Object.entries(base.document));
+  const problems: PathProblem[] = [];
+  for (const [name, value] of Object.entries(aliases.document)) {
+    const merged = mode === "merge" ? mergePatch(valueAt(base.document, [name]), value) : value;
+    const kept = withFileOnlyFields(merged, name, base);
+    problems.push(...kept.problems);
+    // Nothing means the defaults, as a section without lines does in a file.
+    if (kept.value === null || kept.value === undefined) changed.delete(name);
+    else changed.set(name, kept.value);
+  }
+  const unmasked = unmask(Object.fromEntries(changed), base.document);
+  problems.push(...unmasked.problems);
+  if (problems.length > 0) return invalid(problems.map((one) => ({ ...one, path: aliases.writtenPath(one.path) })));
+  return { ok: true, document: unmasked.document, sections: requested, writtenPath: aliases.writtenPath };
+}
+
+function nameOfSection({ name }: { name: string }): string {
+  return name;
+}
+
+/** A field that only the file may set keeps its value, and may be sent back as it is. */
+export function withFileOnlyFields(
+  value: unknown,
+  section: string,
+  base: DraftBase,
+): { value: unknown; problems: PathProblem[] } {
+  const problems: PathProblem[] = [];
+  let result = value;
+  // Anything but a mapping is refused by validation.
+  if (value !== null && value !== undefined && !isMapping(value)) return { value, problems };
+  for (const field of specOf(section)?.fileOnlyFields ?? []) {
+    const sent = valueAt(value, [field]);
+    const written = valueAt(base.document, [section, field]);
+    if (sent !== undefined && sent !== valueAt(base.effective, [section, field])) {
+      problems.push({
+        path: [section, field],
+        message: "can only be set in the configuration file or the environment",
+      });
+    } else if (sent !== written) result = mergePatch(result, { [field]: written ?? null });
+  }
+  return { value: result, problems };
+}
+
+/** `context` gives the value as written, where it can be shown. */
+export function toValidationError(
+  problem: PathProblem,
+  context?: { document: Mapping; schema: JsonSchema },
+): ValidationError {
+  const error: ValidationError = {
+    field: formatPath(problem.path),
+    message: problem.message,
+    code: "VALIDATION_ERROR",
+  };
+  const value = context === undefined ? undefined : shownValue(problem.path, context.document, context.schema);
+  return value === undefined ? error : { ...error, value };
+}
+
+const MAXIMUM_SHOWN_LENGTH = 200;
+
+/** Only plain values at keys that the schema knows: what stands in a wrong place may be a secret. */
+function shownValue(path: Path, document: Mapping, schema: JsonSchema): unknown {
+  const value = valueAt(document, path);
+  if (typeof value !== "string" && typeof value !== "number" && typeof value !== "boolean") return undefined;
+  if (path.length < 2 || schemaAt(schema, path) === undefined) return undefined;
+  if (isSecret(path) || isUrl(path)) return undefined;
+  // Text beside a secret could be the secret in the wrong line.
+  if (typeof value === "string" && holdsSecrets(path.slice(0, -1))) return undefined;
+  return typeof value === "string" && value.length > MAXIMUM_SHOWN_LENGTH ? undefined : value;
+}

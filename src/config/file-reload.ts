@@ -1,0 +1,139 @@
+// Follows the configuration file: an edit becomes a version, a broken file changes nothing and is told.
+
+import type { Clock } from "../lib/clock.ts";
+import { describeChangeError } from "./change.ts";
+import type { ConfigLog } from "./listeners.ts";
+import { readConfigFile } from "./load.ts";
+import type { ConfigStore } from "./store.ts";
+import type { Path } from "./values.ts";
+import { type FileWatcher, type WatchOptions, watchFiles } from "./watch.ts";
+
+export interface ReloadFailure {
+  atMs: number;
+  file: string;
+  /** One per problem, without values of settings. */
+  problems: string[];
+}
+
+export interface ReloadStatus {
+  /** False without a file. */
+  enabled: boolean;
+  path: string | undefined;
+  /** Times that an edit was applied, or found to change nothing. */
+  reloads: number;
+  failures: number;
+  lastReloadMs: number | undefined;
+  /** Why the file as it is now does not run; undefined when it does. */
+  lastFailure: ReloadFailure | undefined;
+}
+
+export interface FileReloaderOptions {
+  store: ConfigStore;
+  clock: Clock;
+  log: ConfigLog;
+  /** Of the file as it was read at start, so that an edit during the start is not lost. */
+  fileHash: string | undefined;
+  /** Further files that other parts read, such as prompts; absolute. */
+  otherFiles?: () => readonly string[];
+  otherFilesChanged?: (paths: readonly string[]) => Promise<void>;
+  timing?: Pick<WatchOptions, "debounceMs" | "pollMs" | "graceMs">;
+}
+
+export interface FileReloader {
+  status(): ReloadStatus;
+  /** Looks at the files at once. */
+  check(): Promise<void>;
+  stop(): void;
+}
+
+const MAXIMUM_PROBLEMS = 20;
+
+export function followConfigFile(options: FileReloaderOptions): FileReloader {
+  const { store, clock, log, otherFiles = () => [] } = options;
+  const { path } = store.current;
+  const status: ReloadStatus = {
+    enabled: path !== undefined,
+    path,
+    reloads: 0,
+    failures: 0,
+    lastReloadMs: undefined,
+    lastFailure: undefined,
+  };
+  let readHash = options.fileHash;
+
+  const included = (): readonly string[] => store.current.includedFiles ?? [];
+
+  async function reload(file: string): Promise<void> {
+    const read = await readConfigFile(file);
+    readHash = read.hash;
+    const problems = read.problems.map(({ line, message }) =>
+      line === undefined ? message : `line ${line}: ${message}`,
+    );
+    if (read.document === undefined || problems.length > 0) return failed(file, problems);
+    const lineOf = (at: Path): number | undefined => read.parsed?.lineOf(at);
+    const result = await store.applyFile(read.document, { hash: read.hash ?? "", lineOf });
+    if (result.ok) return succeeded(file);
+    const { error } = result;
+    if (error.kind !== "validation") return failed(file, [describeChangeError(error)]);
+    const told = error.errors.map(({ line, field, message }) => {
+      const place = [...(line === undefined ? [] : [`line ${line}`]), ...(field === "" ? [] : [field])];
+      return [...place, message].join(": ");
+    });
+    failed(file, told);
+  }
+
+  async function refresh(files: readonly string[]): Promise<void> {
+    const result = await store.refresh(`changed: ${files.join(", ")}`);
+    const names = files.join(", ");
+    if (result.ok) succeeded(names);
+    else failed(names, [describeChangeError(result.error)]);
+  }
+
+  function succeeded(file: string): void {
+    status.reloads++;
+    status.lastReloadMs = clock.wallTime();
+    // The main file includes the others; they do not include it.
+    if (file === path || status.lastFailure?.file === file) status.lastFailure = undefined;
+  }
+
+  function failed(file: string, problems: readonly string[]): void {
+    status.failures++;
+    status.lastFailure = { atMs: clock.wallTime(), file, problems: problems.slice(0, MAXIMUM_PROBLEMS) };
+    const message = "the edited configuration is refused; the running one stays";
+    log.error({ file, problems: status.lastFailure.problems }, message);
+  }
+
+  async function changed(paths: readonly string[]): Promise<void> {
+    try {
+      if (path !== undefined && paths.includes(path)) await reload(path);
+      const includedPaths = paths.filter((file) => file !== path && included().includes(file));
+      // Reading the main file has read what it includes as well, but its content may be the same as before.
+      if (includedPaths.length > 0) await refresh(includedPaths);
+      const others = paths.filter((file) => file !== path && !included().includes(file) && otherFiles().includes(file));
+      if (others.length > 0) await options.otherFilesChanged?.(others);
+    } catch (error) {
+      log.error({ err: error }, "an edited file could not be followed");
+    }
+  }
+
+  const watcher: FileWatcher = watchFiles({
+    ...options.timing,
+    files: () => [...new Set([...(path === undefined ? [] : [path]), ...included(), ...otherFiles()])],
+    changed,
+  });
+  void catchUp();
+
+  /** What was edited between reading the file and watching it. */
+  async function catchUp(): Promise<void> {
+    if (path === undefined) return;
+    await watcher.check();
+    const { hash } = await readConfigFile(path);
+    if (hash !== undefined && hash !== readHash) await changed([path]);
+  }
+
+  return {
+    status: () => ({ ...status }),
+    check: () => watcher.check(),
+    stop: () => watcher.stop(),
+  };
+}

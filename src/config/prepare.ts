@@ -1,0 +1,92 @@
+// Document -> settings with all checks: compiles it, reads the files it includes, and checks rules across sections.
+
+import { compileDocument } from "./compile.ts";
+import { CROSS_CHECKS } from "./cross-checks.ts";
+import type { Environment } from "./expand.ts";
+import { type KeyFile, readKeyFile } from "./key-file.ts";
+import { maskedSecretProblems } from "./mask.ts";
+import { resolvePath } from "./paths.ts";
+import type { ConfigProblem, PathProblem, SettingsCheck } from "./problems.ts";
+import type { ConfigDocument, Settings } from "./sections/registry.ts";
+import { unsafeValue } from "./unsafe-value.ts";
+import { isNestedTooDeeply, type Mapping, type Path, type PathSegment, valueAt } from "./values.ts";
+
+export interface PrepareOptions<Problem> {
+  env: Environment;
+  baseDir: string;
+  home: string | undefined;
+  /** Rules of layers above this one; paths start at the section. */
+  checks: readonly SettingsCheck<Settings>[];
+  locate(problem: PathProblem): Problem;
+  /** For a problem inside an included file. */
+  locateFile(problem: ConfigProblem): Problem;
+}
+
+export interface Prepared<Problem> {
+  /** With canonical keys, strings as written. */
+  document: ConfigDocument;
+  /** Undefined when there are problems, those across sections left aside. */
+  settings: Settings | undefined;
+  problems: Problem[];
+  /** Found by rules over several fields or sections, which are only asked when there are no other problems. */
+  crossProblems: Problem[];
+  overrides: readonly { variable: string; path: Path }[];
+  /** Absolute. */
+  includedFiles: string[];
+}
+
+export async function prepareDocument<Problem>(
+  written: Mapping,
+  options: PrepareOptions<Problem>,
+): Promise<Prepared<Problem>> {
+  const { env, baseDir, home, locate } = options;
+  const compilation = compileDocument(written, env);
+  const found = [...compilation.problems];
+  if (!isNestedTooDeeply(written)) {
+    const unsafe = unsafeValue(written);
+    if (unsafe !== undefined) found.push(unsafe);
+    found.push(...maskedSecretProblems(compilation.document));
+  }
+  const problems = found.map(locate);
+
+  const keyFilePath = valueAt(compilation.input, ["api_keys", "api_keys_file"]);
+  const hasKeyFile = typeof keyFilePath === "string" && keyFilePath !== "";
+  const isUsable = hasKeyFile && !found.some(({ path }) => path.join(".") === "api_keys.api_keys_file");
+  const includedFiles = isUsable ? [resolvePath(keyFilePath, baseDir, home)] : [];
+  const [keyFileName] = includedFiles;
+  const keyFile = keyFileName === undefined ? undefined : await readKeyFile(keyFileName, env);
+  if (keyFile) problems.push(...keyFile.problems.map(options.locateFile));
+
+  const { document, overrides } = compilation;
+  const result = { document, problems, overrides, includedFiles };
+  if (compilation.settings === undefined || problems.length > 0) {
+    return { ...result, settings: undefined, crossProblems: [] };
+  }
+  const settings = withKeys(compilation.settings, keyFile);
+  const inlineKeys = compilation.settings.api_keys.keys.length;
+  const crossProblems: Problem[] = [];
+  for (const check of [...CROSS_CHECKS, ...options.checks]) {
+    for (const problem of check(settings)) {
+      const inKeyFile = locateInKeyFile(keyFile, inlineKeys, problem);
+      crossProblems.push(inKeyFile ? options.locateFile(inKeyFile) : locate(compilation.attribute(problem)));
+    }
+  }
+  return { ...result, settings, crossProblems };
+}
+
+function withKeys(settings: Settings, keyFile: KeyFile | undefined): Settings {
+  if (keyFile === undefined) return settings;
+  return { ...settings, api_keys: { ...settings.api_keys, keys: [...settings.api_keys.keys, ...keyFile.keys] } };
+}
+
+/** A problem of a key that came from the key file belongs to that file. */
+function locateInKeyFile(
+  keyFile: KeyFile | undefined,
+  inlineKeys: number,
+  problem: { path: PathSegment[]; message: string },
+): ConfigProblem | undefined {
+  const [section, list, index, ...rest] = problem.path;
+  if (keyFile === undefined || section !== "api_keys" || list !== "keys") return undefined;
+  if (typeof index !== "number" || index < inlineKeys) return undefined;
+  return keyFile.locate({ path: ["keys", index - inlineKeys, ...rest], message: problem.message });
+}

@@ -1,0 +1,94 @@
+// Section admin: who may use the admin API, how much history is kept, and the statistics it shows.
+
+import { z } from "zod";
+import { parseDuration } from "../../lib/duration.ts";
+import { addressRange } from "../address-range.ts";
+import { positiveDuration } from "../fields.ts";
+import { defineSection } from "../section.ts";
+
+export const ADMIN_AUTH_METHODS = ["none", "bearer_token", "basic", "api_key"] as const;
+
+export type AdminAuthMethod = (typeof ADMIN_AUTH_METHODS)[number];
+
+const method = z
+  .enum([...ADMIN_AUTH_METHODS, "bearer"], { error: `expected one of ${ADMIN_AUTH_METHODS.join(", ")}` })
+  .transform((name): AdminAuthMethod => (name === "bearer" ? "bearer_token" : name));
+
+const auth = z.strictObject({
+  method: method
+    .prefault("none")
+    .describe("none: loopback peers only. bearer_token (also bearer), basic, or api_key: a key with the scope admin."),
+  token: z
+    .string()
+    .min(8, "at least 8 characters")
+    .optional()
+    .describe("For bearer_token; with api_key it is accepted too."),
+  username: z
+    .string()
+    .min(1, "must not be empty")
+    .regex(/^[^:]*$/, "must not contain a colon")
+    .optional()
+    .describe("For basic."),
+  password: z.string().min(1, "must not be empty").optional().describe("For basic."),
+  ip_whitelist: z
+    .array(addressRange())
+    .default([])
+    .describe("Addresses and CIDR ranges that may use the admin API; empty: every address."),
+  max_failed_attempts: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(10)
+    .describe("Wrong credentials of one address within failed_attempts_window until it has to wait."),
+  failed_attempts_window: positiveDuration().prefault("60s"),
+});
+
+const NO_AGE_FORM = 'expected a duration such as "7d", or "0"';
+
+/** "0" and "" switch the check off; the setting is then 0. */
+const maxAge = (): z.ZodType<number, string> =>
+  z
+    .string({ error: NO_AGE_FORM })
+    .transform((text) => (text === "" || text === "0" ? 0 : parseDuration(text)))
+    .refine((durationMs) => durationMs !== undefined, NO_AGE_FORM) as z.ZodType<number, string>;
+
+const stats = z.strictObject({
+  enabled: z.boolean().default(true),
+  retention_window: positiveDuration().prefault("24h").describe("How long single requests count in the windows."),
+  token_tracking: z.boolean().default(true).describe("Whether tokens are counted."),
+  persistence: z
+    .strictObject({
+      enabled: z.boolean().default(true),
+      path: z
+        .string()
+        .min(1, "must not be empty")
+        .default("./data/stats.json")
+        .describe("A path below ./data lies in server.data_dir."),
+      snapshot_interval: positiveDuration().prefault("5m"),
+      max_age: maxAge().prefault("7d").describe('An older snapshot is not restored; "0" or "": any age.'),
+    })
+    .prefault({})
+    .describe("Statistics survive a restart."),
+});
+
+export const adminSection = defineSection({
+  name: "admin",
+  adminVisible: true,
+  reload: "gradual",
+  restartFields: ["stats.enabled", "stats.persistence"],
+  description: "Who may use the admin API, how much history of the configuration is kept, and statistics.",
+  schema: z.strictObject({
+    auth: auth.prefault({}).describe("Credentials of the admin API."),
+    max_history_entries: z
+      .int()
+      .min(1)
+      .max(1_000)
+      .default(100)
+      .describe("Versions of the configuration that are kept."),
+    max_backend_name_length: z.int().min(1).max(256).default(256).describe("Longest name of a backend."),
+    stats: stats.prefault({}).describe("What GET /admin/stats shows."),
+  }),
+  secretPaths: ["auth.token", "auth.password"],
+});
+
+export type AdminSettings = z.output<typeof adminSection.schema>;

@@ -1,0 +1,60 @@
+// Section metrics: the endpoint for Prometheus, and the history of its samples (specification, "Metrics history").
+
+import { z } from "zod";
+import { urlPath } from "../fields.ts";
+import { defineSection } from "../section.ts";
+
+const DAILY = /^([0-5]?\d) ([01]?\d|2[0-3]) \* \* \*$/;
+
+const persistence = z.strictObject({
+  enabled: z.boolean().default(true).describe("false: no history is kept."),
+  backend: z
+    .enum(["sqlite"], { error: "expected sqlite; no other storage is available" })
+    .default("sqlite")
+    .describe("Where samples are kept."),
+  path: z
+    .string()
+    .min(1, "must not be empty")
+    .default("./data/metrics.db")
+    .describe("A path below ./data lies in server.data_dir."),
+  snapshot_interval_seconds: z.int().min(1).max(86_400).default(60).describe("Seconds between two samples."),
+  retention_days: z.int().min(1).max(365).default(15).describe("Days that samples are kept."),
+  compaction: z
+    .strictObject({
+      enabled: z.boolean().default(true).describe("Whether old samples are removed and the file is made smaller."),
+      schedule: z
+        .string()
+        .regex(DAILY, 'expected the minute and the hour of a daily run, such as "0 3 * * *"')
+        .default("0 3 * * *")
+        .describe("When: minute and hour of every day."),
+    })
+    .prefault({}),
+});
+
+export const metricsSection = defineSection({
+  name: "metrics",
+  adminVisible: true,
+  reload: "gradual",
+  restartFields: ["endpoint", "persistence.backend", "persistence.path", "persistence.enabled"],
+  description: "Metrics for Prometheus, and their history.",
+  schema: z.strictObject({
+    enabled: z.boolean().default(true).describe("false: the endpoint answers 404."),
+    endpoint: urlPath().default("/metrics"),
+    auth: z
+      .strictObject({
+        enabled: z.boolean().default(false),
+        username: z
+          .string()
+          .min(1, "must not be empty")
+          .regex(/^[^:]*$/, "must not contain a colon")
+          .optional(),
+        password: z.string().min(1, "must not be empty").optional(),
+      })
+      .prefault({})
+      .describe("Basic credentials of the endpoint."),
+    persistence: persistence.prefault({}).describe("Samples for GET /admin/metrics/history."),
+  }),
+  secretPaths: ["auth.password"],
+});
+
+export type MetricsSettings = z.output<typeof metricsSection.schema>;

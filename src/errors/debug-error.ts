@@ -1,0 +1,61 @@
+// POST /admin/debug/error: an error of a chosen type is recorded as if a request had met it, so that alarms and
+// dashboards can be tried.
+
+import { ERRORS, type ErrorDefinition } from "./catalog.ts";
+import { GatewayError } from "./gateway-error.ts";
+import type { ErrorRecord, ErrorRecorder } from "./recorder.ts";
+
+export interface DebugErrorParts {
+  recorder: ErrorRecorder;
+  backendNames: readonly string[];
+  newId(): string;
+}
+
+const NAMED_TYPES: Readonly<Record<string, { definition: ErrorDefinition; failure: string }>> = {
+  timeout: { definition: ERRORS.backendTimeout, failure: "timeout_first_byte" },
+  connection_error: { definition: ERRORS.backendConnection, failure: "connect" },
+  circuit_open: { definition: ERRORS.circuitOpen, failure: "circuit_open" },
+};
+
+/** Throws 400 that names the field, and 404 for a backend that does not exist. */
+export function recordDebugError(
+  { recorder, backendNames, newId }: DebugErrorParts,
+  body: unknown,
+): { success: true; message: string; error: ErrorRecord } {
+  const { type, backend } = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
+  if (typeof type !== "string") throw refusal("type");
+  const { definition, failure } = definitionOf(type);
+  if (typeof backend !== "string" || backend === "") {
+    throw new GatewayError(ERRORS.missingParameter, "'backend' is required: the name of a backend.", {
+      param: "backend",
+    });
+  }
+  if (!backendNames.includes(backend)) {
+    throw new GatewayError(ERRORS.routeNotFound, "There is no backend of this name; GET /admin/backends lists them.", {
+      param: "backend",
+    });
+  }
+  const error = recorder.record({
+    requestId: newId(),
+    status: definition.status,
+    type: definition.type,
+    code: definition.code,
+    message: `Test error of type ${type}, recorded through the admin API.`,
+    backend,
+    attempts: [{ backend, failure }],
+  });
+  return { success: true, message: `A test error of type ${type} was recorded for backend '${backend}'.`, error };
+}
+
+function definitionOf(type: string): { definition: ErrorDefinition; failure: string } {
+  const named = Object.hasOwn(NAMED_TYPES, type) ? NAMED_TYPES[type] : undefined;
+  if (named !== undefined) return named;
+  const status = Number(/^status_([45]\d\d)$/.exec(type)?.[1] ?? Number.NaN);
+  if (Number.isNaN(status)) throw refusal("type");
+  return { definition: { ...ERRORS.backendError, status, code: status }, failure: type };
+}
+
+function refusal(param: string): GatewayError {
+  const known = [...Object.keys(NAMED_TYPES), "status_<400 to 599>"].join(", ");
+  return new GatewayError(ERRORS.invalidRequest, `'type' must be one of ${known}.`, { param });
+}

@@ -1,0 +1,218 @@
+// The errors that clients were answered with lately, and how many there were: bounded, and without secrets
+// (GET /admin/errors/…).
+
+import type { Clock } from "../lib/clock.ts";
+import { RingClock, type RingPosition, SLOT_COUNT, slotsWithin, type WindowSlot } from "../lib/time-rings.ts";
+import { ERRORS } from "./catalog.ts";
+import { GatewayError } from "./gateway-error.ts";
+
+/** One attempt at a backend that failed. */
+export interface FailedAttempt {
+  backend: string;
+  model?: string | undefined;
+  /** "status_502", "timeout_first_byte", … */
+  failure: string;
+  duration_ms?: number | undefined;
+}
+
+export interface ErrorReport {
+  requestId: string;
+  status: number;
+  type: string;
+  code: string | number | null;
+  message: string;
+  model?: string | undefined;
+  /** The backend of the last attempt. */
+  backend?: string | undefined;
+  attempts?: readonly FailedAttempt[] | undefined;
+}
+
+/** As the admin API shows it. */
+export interface ErrorRecord {
+  request_id: string;
+  timestamp: string;
+  status: number;
+  type: string;
+  code: string | number | null;
+  message: string;
+  model: string | null;
+  backend: string | null;
+  attempts: FailedAttempt[];
+}
+
+export interface ErrorStats {
+  total: number;
+  by_type: Record<string, number>;
+  by_status: Record<string, number>;
+  by_backend: Record<string, number>;
+  window: string;
+}
+
+export interface RecorderOptions {
+  clock: Clock;
+  /** Most errors that are kept. */
+  capacity?: number;
+}
+
+const DEFAULT_CAPACITY = 1_000;
+const MAX_ATTEMPTS = 20;
+const MAX_MESSAGE_LENGTH = 1_000;
+const MAX_NAME_LENGTH = 256;
+/** Most types, statuses and backends that are counted by name. */
+const MAX_NAMES = 100;
+const OTHER = "(other)";
+
+const DEFAULT_LIMIT = 50;
+
+export class ErrorRecorder {
+  readonly #clock: RingClock;
+  readonly #capacity: number;
+  /** The newest stands at the end; of several with one id the newest can be looked up. */
+  readonly #byId = new Map<string, ErrorRecord>();
+  readonly #total = new WindowedCount();
+  readonly #types = new Tally();
+  readonly #statuses = new Tally();
+  readonly #backends = new Tally();
+
+  constructor({ clock, capacity = DEFAULT_CAPACITY }: RecorderOptions) {
+    this.#clock = new RingClock(clock);
+    this.#capacity = capacity;
+  }
+
+  record(report: ErrorReport): ErrorRecord {
+    const timeMs = this.#clock.tick();
+    const record: ErrorRecord = {
+      request_id: cut(report.requestId),
+      timestamp: new Date(timeMs).toISOString(),
+      status: report.status,
+      type: cut(report.type),
+      code: typeof report.code === "string" ? cut(report.code) : report.code,
+      message: withoutSecrets(report.message.slice(0, MAX_MESSAGE_LENGTH)),
+      model: report.model === undefined ? null : cut(report.model),
+      backend: report.backend === undefined ? null : cut(report.backend),
+      attempts: (report.attempts ?? []).slice(0, MAX_ATTEMPTS).map((attempt) => ({ ...attempt })),
+    };
+    this.#byId.delete(record.request_id);
+    this.#byId.set(record.request_id, record);
+    if (this.#byId.size > this.#capacity) {
+      const [oldest] = this.#byId.keys();
+      if (oldest !== undefined) this.#byId.delete(oldest);
+    }
+    const { position } = this.#clock;
+    this.#total.add(position);
+    this.#types.add(record.type, position);
+    this.#statuses.add(String(record.status), position);
+    if (record.backend !== null) this.#backends.add(record.backend, position);
+    return record;
+  }
+
+  find(requestId: string): ErrorRecord | undefined {
+    return this.#byId.get(cut(requestId));
+  }
+
+  /** The newest first. */
+  recent(filter: { type?: string | undefined; backend?: string | undefined } = {}): ErrorRecord[] {
+    const { type, backend } = filter;
+    return [...this.#byId.values()]
+      .filter((record) => (type === undefined || record.type === type) && concerns(record, backend))
+      .reverse();
+  }
+
+  /** `ms` undefined: since the start. */
+  stats({ name, ms }: { name: string; ms: number | undefined }): ErrorStats {
+    const slots = ms === undefined ? undefined : slotsWithin(ms, this.#clock.tick());
+    return {
+      total: this.#total.sum(slots),
+      by_type: this.#types.sums(slots),
+      by_status: this.#statuses.sums(slots),
+      by_backend: this.#backends.sums(slots),
+      window: name,
+    };
+  }
+}
+
+/** The answer of GET /admin/errors/recent; throws 400 for a limit that makes no sense. */
+export function recentErrors(
+  recorder: ErrorRecorder,
+  query: URLSearchParams,
+): { errors: ErrorRecord[]; total: number } {
+  const text = query.get("limit") ?? String(DEFAULT_LIMIT);
+  if (!/^\d{1,6}$/.test(text) || Number(text) < 1) {
+    throw new GatewayError(ERRORS.invalidRequest, "'limit' must be a whole number from 1.", { param: "limit" });
+  }
+  const found = recorder.recent({ type: query.get("type") ?? undefined, backend: query.get("backend") ?? undefined });
+  return { errors: found.slice(0, Number(text)), total: found.length };
+}
+
+/** The answer of GET /admin/errors/{request_id}; throws 404. */
+export function errorById(recorder: ErrorRecorder, requestId: string): ErrorRecord {
+  const record = recorder.find(requestId);
+  if (record !== undefined) return record;
+  throw new GatewayError(
+    ERRORS.routeNotFound,
+    "No error of this request is known. The newest are kept; GET /admin/errors/recent lists them.",
+  );
+}
+
+function concerns({ backend, attempts }: ErrorRecord, wanted: string | undefined): boolean {
+  return wanted === undefined || backend === wanted || attempts.some((attempt) => attempt.backend === wanted);
+}
+
+function cut(text: string): string {
+  return text.length > MAX_NAME_LENGTH ? text.slice(0, MAX_NAME_LENGTH) : text;
+}
+
+/** Backends quote the key that they refuse, or the address that they were called by. */
+function withoutSecrets(message: string): string {
+  return message
+    .replaceAll(/\b(bearer|basic)\s+[\w.~+/=-]{6,}/gi, "$1 ***")
+    .replaceAll(/\b(sk|pk|rk|key|api|ghp|gho|xox[a-z]|AIza|AKIA)[-_]?[\w*-]{8,}/g, "***")
+    .replaceAll(/([?&](?:key|api[_-]?key|token|access_token)=)[^&\s"']+/gi, "$1***")
+    .replaceAll(/\/\/[^/@\s]+@/g, "//***@");
+}
+
+/** A count over all time and over windows. */
+class WindowedCount {
+  #allTime = 0;
+  readonly #counts = new Uint32Array(SLOT_COUNT);
+  readonly #buckets = new Int32Array(SLOT_COUNT);
+
+  add({ slots, buckets }: RingPosition): void {
+    this.#allTime++;
+    for (const [ring, slot] of slots.entries()) {
+      if (this.#buckets[slot] !== buckets[ring]) {
+        this.#buckets[slot] = buckets[ring] as number;
+        this.#counts[slot] = 0;
+      }
+      this.#counts[slot] = (this.#counts[slot] as number) + 1;
+    }
+  }
+
+  sum(window: readonly WindowSlot[] | undefined): number {
+    if (window === undefined) return this.#allTime;
+    return window.reduce(
+      (sum, { slot, bucket }) => sum + (this.#buckets[slot] === bucket ? (this.#counts[slot] as number) : 0),
+      0,
+    );
+  }
+}
+
+/** Counts by name. */
+class Tally {
+  readonly #counts = new Map<string, WindowedCount>();
+
+  add(wanted: string, position: RingPosition): void {
+    const name = this.#counts.has(wanted) || this.#counts.size < MAX_NAMES ? wanted : OTHER;
+    let count = this.#counts.get(name);
+    if (count === undefined) {
+      count = new WindowedCount();
+      this.#counts.set(name, count);
+    }
+    count.add(position);
+  }
+
+  sums(window: readonly WindowSlot[] | undefined): Record<string, number> {
+    const sums = [...this.#counts].map(([name, count]) => [name, count.sum(window)] as const);
+    return Object.fromEntries(sums.filter(([, sum]) => sum > 0).sort(([, a], [, b]) => b - a));
+  }
+}

@@ -1,0 +1,221 @@
+// A web search tool for models that have none: the model calls a function, the gateway searches, the model reads on, and
+// the client sees one answer with the searches in it, as a vendor with a search of its own would send it.
+
+import type { ContentPart, Message, SearchHit, SearchResultPart, ToolCallPart } from "../generation/content.ts";
+import type { GenerationEvent } from "../generation/events.ts";
+import type { GenerationRequest } from "../generation/request.ts";
+import type { Usage } from "../generation/usage.ts";
+import { planSearch, roundRequest, type SearchPlan, toolResult, withReplayedSearches } from "./conversation.ts";
+import type { SearchProvider } from "./provider.ts";
+import { Round } from "./round.ts";
+import type { SearchErrorCode, SearchWish, UserLocation } from "./service.ts";
+
+export interface SearchLimits {
+  /** Results of one search. */
+  maxResults: number;
+  /** Turns in which the model may search. One more follows if it has not answered by then. */
+  maxRounds: number;
+}
+
+export interface EmulationOptions {
+  /** With a web search tool. */
+  request: GenerationRequest;
+  /** One turn of the model. Trouble is a failure event; what it throws ends the whole answer. */
+  callModel(request: GenerationRequest): AsyncIterable<GenerationEvent>;
+  provider: SearchProvider;
+  limits: SearchLimits;
+  /** 32 random hex digits. */
+  nonce: string;
+  /** Aborts when the client leaves. */
+  signal: AbortSignal;
+  /** Whether places of the text that name a result are marked with a citation. */
+  cites: boolean;
+  /** Told of every search that brought nothing but an error. */
+  searchFailed?(errorCode: SearchErrorCode, reason: string): void;
+}
+
+/** More calls of the search in one turn are a model that runs in circles. */
+const MAX_SEARCHES_PER_ROUND = 5;
+
+/** Longest turn that is kept for the next one. In UTF-16 code units. */
+const MAX_TURN_LENGTH = 16 * 1024 * 1024;
+
+/** OpenAI takes ids of up to 40 letters when the conversation comes back. */
+const ID_DIGITS = 24;
+
+/** The events of one answer (events.ts); only the client's leaving ends them without finish and failure. */
+export async function* emulateSearch(options: EmulationOptions): AsyncGenerator<GenerationEvent, void> {
+  const { request, callModel, limits, nonce, signal, cites } = options;
+  const plan = planSearch(request) as SearchPlan;
+  const messages = withReplayedSearches(request.messages, plan.functionName);
+  const searcher = createSearcher(options, plan);
+  const found: SearchHit[] = [];
+  let usage: Usage | undefined;
+  let parts = 0;
+  let calls = 0;
+
+  const nextIndex = () => parts++;
+
+  for (let number = 0; ; number++) {
+    const isFirst = number === 0;
+    const maySearch = number < limits.maxRounds && request.toolChoice?.type !== "none";
+    const round = new Round({ functionName: plan.functionName, nextIndex, isFirst, cited: cites ? found : [] });
+    for await (const event of callModel(roundRequest(request, plan, messages, { maySearch, isFirst }))) {
+      yield* round.push(event);
+      if (round.failure !== undefined || round.size > MAX_TURN_LENGTH) break;
+    }
+    if (signal.aborted) return;
+    usage = sum(usage, round.usage);
+    const { finish, searches, hasClientCalls } = round;
+    const failure = round.failure ?? (finish === undefined ? BROKEN : undefined);
+    if (failure !== undefined || finish === undefined) {
+      yield { type: "failure", failure: failure ?? BROKEN };
+      return;
+    }
+    // Calls of a turn that was cut off are not what the model wanted to ask.
+    const isCut = finish.reason === "length" || finish.reason === "content-filter";
+    const results: SearchResultPart[] = [];
+    const asked = new Map<ContentPart, ToolCallPart>();
+    for (const search of isCut ? [] : searches) {
+      const input = readInput(search.arguments);
+      const id = `srvtoolu_${nonce.slice(0, ID_DIGITS)}${calls++}`;
+      yield* wholeCall(nextIndex(), id, plan.tool.name, input.text);
+      const refusal = !maySearch || results.length >= MAX_SEARCHES_PER_ROUND;
+      const result = await searcher.search(id, refusal ? undefined : input.query, refusal);
+      if (signal.aborted) return;
+      yield* wholePart(nextIndex(), result);
+      found.push(...result.results);
+      results.push({ ...result, callId: search.id });
+      asked.set(search, { ...search, arguments: input.text });
+    }
+    yield* round.release();
+    const isOver = results.length === 0 || hasClientCalls || !maySearch;
+    if (isOver) {
+      const total = withSearches(usage, searcher.made);
+      if (total !== undefined) yield { type: "usage", usage: total };
+      if (results.length === 0) yield { type: "finish", finish };
+      else yield { type: "finish", finish: { reason: hasClientCalls ? "tool-calls" : "stop" } };
+      return;
+    }
+    messages.push(...turnOf(round.parts, asked, results));
+  }
+}
+
+const BROKEN = { message: "The backend ended the stream before its answer was complete.", status: 502 };
+
+interface Searcher {
+  /** `query` undefined: the model has not named one, or must not search any more. Never rejects. */
+  search(callId: string, query: string | undefined, isRefused: boolean): Promise<SearchResultPart>;
+  /** Searches that brought results, or found nothing. */
+  readonly made: number;
+}
+
+function createSearcher({ provider, limits, signal, searchFailed }: EmulationOptions, { tool }: SearchPlan): Searcher {
+  const wish: SearchWish = { count: limits.maxResults };
+  if (tool.allowedDomains !== undefined) wish.allowedDomains = tool.allowedDomains;
+  if (tool.blockedDomains !== undefined) wish.blockedDomains = tool.blockedDomains;
+  if (tool.userLocation !== undefined) wish.location = readLocation(tool.userLocation);
+  let uses = 0;
+  let made = 0;
+
+  return {
+    get made() {
+      return made;
+    },
+    async search(callId, query, isRefused) {
+      const failed = (errorCode: SearchErrorCode): SearchResultPart => ({
+        type: "search-result",
+        callId,
+        results: [],
+        errorCode,
+      });
+      if (isRefused) return failed("max_uses_exceeded");
+      if (query === undefined) return failed("invalid_tool_input");
+      if (tool.maxUses !== undefined && uses >= tool.maxUses) return failed("max_uses_exceeded");
+      uses++;
+      const outcome = await provider.search(query, { ...wish, signal });
+      if (!outcome.ok) {
+        searchFailed?.(outcome.errorCode, outcome.reason);
+        return failed(outcome.errorCode);
+      }
+      made++;
+      return { type: "search-result", callId, results: outcome.hits };
+    },
+  };
+}
+
+function readLocation(value: Record<string, unknown>): UserLocation {
+  const location: UserLocation = {};
+  for (const field of ["city", "region", "country", "timezone"] as const) {
+    const text = value[field];
+    if (typeof text === "string") location[field] = text;
+  }
+  return location;
+}
+
+/** What the model asks for, and its arguments in a form that every reader takes. */
+function readInput(text: string): { query: string | undefined; text: string } {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+      const { query } = value as { query?: unknown };
+      if (typeof query === "string" && query.trim() !== "") return { query, text: JSON.stringify({ query }) };
+      return { query: undefined, text: JSON.stringify(value) };
+    }
+  } catch {
+    // Not JSON: the model is told what is wanted.
+  }
+  return { query: undefined, text: "{}" };
+}
+
+function wholeCall(index: number, id: string, name: string, input: string): GenerationEvent[] {
+  return [
+    { type: "part-start", index, part: { type: "tool-call", id, name, serverSide: true } },
+    { type: "delta", index, text: input },
+    { type: "part-end", index },
+  ];
+}
+
+function wholePart(index: number, part: SearchResultPart): GenerationEvent[] {
+  return [
+    { type: "part-start", index, part },
+    { type: "part-end", index },
+  ];
+}
+
+/** The turn of the model and what it is answered. */
+function turnOf(
+  parts: readonly ContentPart[],
+  asked: ReadonlyMap<ContentPart, ToolCallPart>,
+  results: readonly SearchResultPart[],
+): Message[] {
+  const said = parts.filter((part) => part.type !== "text" || part.text !== "").map((part) => asked.get(part) ?? part);
+  return [
+    { role: "assistant", parts: said },
+    { role: "user", parts: results.map(toolResult) },
+  ];
+}
+
+function sum(one: Usage | undefined, other: Usage | undefined): Usage | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return {
+    input: added(one.input, other.input),
+    output: added(one.output, other.output),
+    ...(one.webSearches === undefined && other.webSearches === undefined
+      ? {}
+      : { webSearches: (one.webSearches ?? 0) + (other.webSearches ?? 0) }),
+  };
+}
+
+/** Counts that only one side has stand for themselves. */
+function added<Counts extends { total: number }>(one: Counts, other: Counts): Counts {
+  const result: Record<string, number> = { ...one } as Record<string, number>;
+  for (const [name, count] of Object.entries(other) as [string, number][]) result[name] = (result[name] ?? 0) + count;
+  return result as unknown as Counts;
+}
+
+function withSearches(usage: Usage | undefined, searches: number): Usage | undefined {
+  if (searches === 0) return usage;
+  const counted = usage ?? { input: { total: 0 }, output: { total: 0 } };
+  return { ...counted, webSearches: (counted.webSearches ?? 0) + searches };
+}

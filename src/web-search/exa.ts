@@ -1,0 +1,46 @@
+// Exa: POST https://api.exa.ai/search, key in x-api-key (Exa documentation, "Search"; exa-labs/exa-js).
+
+import { isObject } from "../protocols/fields.ts";
+import { countryCode, type SearchService, toHit } from "./service.ts";
+
+/** Exa names no limit; nobody searches for more than this. */
+const MAX_CHARACTERS = 2_048;
+/** Of each page, from its beginning. */
+const EXCERPT_CHARACTERS = 1_500;
+
+export const exa: SearchService = {
+  name: "exa",
+  defaultUrl: "https://api.exa.ai",
+  limits: { characters: MAX_CHARACTERS },
+  request(query, { count, allowedDomains, blockedDomains, location }, apiKey) {
+    const country = countryCode(location);
+    return {
+      method: "POST",
+      path: "/search",
+      headers: { "x-api-key": apiKey },
+      body: JSON.stringify({
+        query,
+        type: "auto",
+        numResults: count,
+        ...(allowedDomains === undefined || allowedDomains.length === 0 ? {} : { includeDomains: allowedDomains }),
+        ...(blockedDomains === undefined || blockedDomains.length === 0 ? {} : { excludeDomains: blockedDomains }),
+        ...(country === undefined ? {} : { userLocation: country }),
+        contents: { text: { maxCharacters: EXCERPT_CHARACTERS } },
+      }),
+    };
+  },
+  read({ results }) {
+    if (!Array.isArray(results)) return undefined;
+    return results
+      .filter(isObject)
+      .map(({ url, title, text, publishedDate }) => toHit(url, title, text, longDate(publishedDate)))
+      .filter((hit) => hit !== undefined);
+  },
+};
+
+/** "April 30, 2026" for an ISO date, the form in which clients know ages of pages. */
+function longDate(value: unknown): string | undefined {
+  const date = typeof value === "string" ? new Date(value) : undefined;
+  if (date === undefined || Number.isNaN(date.getTime())) return undefined;
+  return date.toLocaleDateString("en-US", { dateStyle: "long", timeZone: "UTC" });
+}
