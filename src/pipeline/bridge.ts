@@ -36,6 +36,7 @@ export interface BridgeParts {
   /** What is known of a model on a backend. */
   metadataOf(backend: Backend, model: string): ModelMetadata | undefined;
   fetchExternal: FetchExternal;
+  signatures: SignatureMemory;
   clock: Clock;
   log: Logger;
 }
@@ -49,9 +50,15 @@ function inlinedKinds(format: ProtocolName, kind: string): readonly ("image" | "
 /** Signatures of tool calls, for clients whose format has no place for them. */
 const SIGNATURES = { maxEntries: 20_000, maxBytes: 32 * 1024 * 1024, ttlMs: 24 * 60 * 60 * 1000 };
 
+/** By the id of the call. */
+export type SignatureMemory = BoundedMap<string>;
+
+export function createSignatureMemory(now: () => number): SignatureMemory {
+  return new BoundedMap<string>({ ...SIGNATURES, now });
+}
+
 export function createBridge(parts: BridgeParts): Bridge {
-  const { prompts, metadataOf, fetchExternal, clock, log } = parts;
-  const signatures = new BoundedMap<string>({ ...SIGNATURES, now: clock.now });
+  const { prompts, metadataOf, fetchExternal, signatures, clock, log } = parts;
   const vectors = createVectorBridge(clock.now);
   const decoded = new WeakMap<JsonObject, GenerationRequest>();
 

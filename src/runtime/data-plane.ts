@@ -8,75 +8,145 @@ import type { Operation } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
-import { createDeadlines } from "../lib/deadlines.ts";
+import { createDeadlines, type Deadlines } from "../lib/deadlines.ts";
 import { withMembers } from "../lib/json-members.ts";
 import type { Logger } from "../logging/logger.ts";
-import { createExternalFetch } from "../media/fetch-external.ts";
+import { createExternalFetch, type ExternalCheck, type FetchExternal } from "../media/fetch-external.ts";
 import { resolveAlias } from "../models/aliases.ts";
 import { createListEnricher, type ModelMetadataSource } from "../models/metadata.ts";
 import { toModelFields } from "../models/metadata-lookup.ts";
-import { createBridge } from "../pipeline/bridge.ts";
-import { createDeduplicator } from "../pipeline/deduplicate.ts";
+import { createBridge, createSignatureMemory, type SignatureMemory } from "../pipeline/bridge.ts";
+import { createDeduplicator, type Deduplicator } from "../pipeline/deduplicate.ts";
 import { createFallbackChains } from "../pipeline/fallback.ts";
 import { createForwarder } from "../pipeline/forward.ts";
-import { type CacheParts, createGenerator, type GenerateRequest } from "../pipeline/generate.ts";
-import { createResponseStore } from "../pipeline/response-store.ts";
+import { type CacheParts, createGenerator, type GenerateRequest, type SharedCall } from "../pipeline/generate.ts";
+import { createResponseStore, type ResponseStore } from "../pipeline/response-store.ts";
 import { withWebSearch } from "../pipeline/search.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import { createPrompts } from "../prompts/resolve.ts";
-import { createLimiter } from "../rate-limit/limiter.ts";
+import { createLimiter, type Limiter } from "../rate-limit/limiter.ts";
 import { createMemoryCache } from "../response-cache/memory.ts";
 import { createRecorder } from "../response-cache/recorder.ts";
 import type { Circuits } from "../routing/circuits.ts";
 import { createStrategy } from "../routing/strategies/registry.ts";
+import type { SelectionStrategy } from "../routing/strategy.ts";
 import { createHandler } from "../server/handler.ts";
 import type { FetchHandler } from "../server/listener.ts";
 import { createRouteTable } from "../server/route-table.ts";
+import type { UpstreamFailure } from "../upstream/failure.ts";
 import { createReachability } from "../upstream/reachability.ts";
-import { createSender } from "../upstream/send.ts";
+import { createSender, type Sender } from "../upstream/send.ts";
 import { searchesItself } from "../web-search/native.ts";
 import { createSearchProvider } from "../web-search/provider.ts";
 import type { ControlPlane } from "./control-plane.ts";
 
-export interface DataPlaneOptions {
+/** What a data plane is made for; a new one stands for a new configuration. */
+export interface DataPlaneFacts {
   settings: Settings;
+  metadata: ModelMetadataSource;
+  promptFiles: PromptFiles;
+}
+
+export interface DataPlaneOptions extends DataPlaneFacts {
   control: ControlPlane;
   circuits: Circuits;
   transport: Transport;
   clock: Clock;
   log: Logger;
   env: Record<string, string | undefined>;
-  metadata: ModelMetadataSource;
-  promptFiles: PromptFiles;
 }
 
-export function createDataPlane({
-  settings,
-  control,
-  circuits,
-  transport,
-  clock,
-  log,
-  env,
-  metadata,
-  promptFiles,
-}: DataPlaneOptions): FetchHandler {
+export interface DataPlane {
+  handle: FetchHandler;
+  /** Requests from now on are answered by these facts; those under way go on with the ones they began with. */
+  update(facts: DataPlaneFacts): void;
+}
+
+/** What outlives a change of the configuration. */
+interface Lasting {
+  deadlines: Deadlines;
+  sender: Sender;
+  fetchExternal: FetchExternal & ExternalCheck;
+  responses: ResponseStore;
+  signatures: SignatureMemory;
+  deduplicator: Deduplicator<SharedCall, UpstreamFailure>;
+}
+
+export function createDataPlane({ settings, metadata, promptFiles, ...options }: DataPlaneOptions): DataPlane {
+  const { transport, clock, env } = options;
   const { now } = clock;
   const deadlines = createDeadlines(now);
-  const sender = createSender(transport, { deadlines, reachability: createReachability(env), now });
-  const strategy = createStrategy(settings.routing);
-  const limiter = createLimiter({
-    settings: settings.rate_limiting,
-    keyLimits: keyLimits(settings.api_keys.keys),
-    now,
-    wallTime: clock.wallTime,
-    seed: crypto.getRandomValues(new Uint32Array(1))[0] as number,
-  });
-  const fetchExternal = createExternalFetch({ deadlines, now });
+  const lasting: Lasting = {
+    deadlines,
+    sender: createSender(transport, { deadlines, reachability: createReachability(env), now }),
+    fetchExternal: createExternalFetch({ deadlines, now }),
+    responses: createResponseStore(now),
+    signatures: createSignatureMemory(now),
+    deduplicator: createDeduplicator({ now }),
+  };
+  // What counts or keeps something is made anew only when its own section has changed.
+  const limiterFor = keptWhileSame(
+    (facts: Settings) => [facts.rate_limiting, facts.api_keys.keys],
+    (facts) =>
+      createLimiter({
+        settings: facts.rate_limiting,
+        keyLimits: keyLimits(facts.api_keys.keys),
+        now,
+        wallTime: clock.wallTime,
+        seed: crypto.getRandomValues(new Uint32Array(1))[0] as number,
+      }),
+  );
+  const cacheFor = keptWhileSame(
+    (facts: Settings) => facts.response_cache,
+    (facts) => createCache(facts.response_cache, now),
+  );
+  const strategyFor = keptWhileSame(
+    (facts: Settings) => facts.routing,
+    (facts) => createStrategy(facts.routing),
+  );
+
+  function build(facts: DataPlaneFacts): FetchHandler {
+    return buildHandler(options, lasting, facts, {
+      limiter: limiterFor(facts.settings),
+      cache: cacheFor(facts.settings),
+      strategy: strategyFor(facts.settings),
+    });
+  }
+
+  let handle = build({ settings, metadata, promptFiles });
+  return {
+    handle: (request, server) => handle(request, server),
+    update(facts) {
+      handle = build(facts);
+    },
+  };
+}
+
+/** Makes a thing again only when what it is made of is no longer the same. */
+function keptWhileSame<Facts, Made>(
+  partOf: (facts: Facts) => unknown,
+  make: (facts: Facts) => Made,
+): (facts: Facts) => Made {
+  let kept: { part: unknown; made: Made } | undefined;
+  return (facts) => {
+    const part = partOf(facts);
+    if (kept === undefined || !Bun.deepEquals(kept.part, part, true)) kept = { part, made: make(facts) };
+    return kept.made;
+  };
+}
+
+function buildHandler(
+  { control, circuits, clock, log }: Omit<DataPlaneOptions, keyof DataPlaneFacts>,
+  { deadlines, sender, fetchExternal, responses, signatures, deduplicator }: Lasting,
+  { settings, metadata, promptFiles }: DataPlaneFacts,
+  { limiter, cache, strategy }: { limiter: Limiter; cache: CacheParts | undefined; strategy: SelectionStrategy },
+): FetchHandler {
+  const { now } = clock;
   const bridge = createBridge({
     prompts: createPrompts(settings.global_prompts, promptFiles),
     metadataOf: (backend, model) => metadata.of(model, backend.name),
     fetchExternal,
+    signatures,
     clock,
     log,
   });
@@ -92,8 +162,7 @@ export function createDataPlane({
     random: Math.random,
   });
   const chains = createFallbackChains(forwarder);
-  const cache = createCache(settings.response_cache, now);
-  const plainGenerator = createGenerator({ forwarder, chains, log, deduplicator: createDeduplicator({ now }), cache });
+  const plainGenerator = createGenerator({ forwarder, chains, log, deduplicator, cache });
   const provider = createSearchProvider(settings.web_search, { deadlines, now });
   const generator =
     provider === undefined
@@ -119,7 +188,7 @@ export function createDataPlane({
       isReady,
       aliases: (asked) => withAlias(asked, settings.model_aliases, (model) => control.board.serving(model).length > 0),
       responses: {
-        store: createResponseStore(now),
+        store: responses,
         hasNative: (model) => hasNative(model, "responses"),
         fetchExternal,
       },

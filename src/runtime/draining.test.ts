@@ -85,7 +85,7 @@ async function start(settings: Settings) {
   let aheadMs = 0;
   const clock = { now: () => systemClock.now() + aheadMs, wallTime: systemClock.wallTime };
   const control = startControlPlane({ ...common, clock });
-  const answer = createDataPlane({
+  const { handle } = createDataPlane({
     ...common,
     control,
     clock: systemClock,
@@ -93,7 +93,7 @@ async function start(settings: Settings) {
     metadata: createModelMetadata({ backends: [], external: [] }),
     promptFiles: new Map(),
   });
-  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch: answer });
+  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch: handle });
   cleanups.push(
     () => server.stop(true),
     () => control.stop(),

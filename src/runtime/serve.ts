@@ -58,7 +58,8 @@ export async function serve({
     changed: ({ backend, from, to }) => log.warn({ backend, from, to }, `the circuit of backend ${backend} is ${to}`),
   });
   const control = startControlPlane({ settings, transport, circuits, clock, log });
-  answer = createDataPlane({ settings, control, circuits, transport, clock, log, env, metadata, promptFiles });
+  const data = createDataPlane({ settings, control, circuits, transport, clock, log, env, metadata, promptFiles });
+  answer = data.handle;
   handler.resolve(answer);
 
   const signalled = untilSignalled();
