@@ -121,9 +121,10 @@ export function createBridge(parts: BridgeParts): Bridge {
     }
     const prompt = prompts.promptFor(model, backend.name);
     if (prompt !== undefined) request = prompts.injectIntoRequest(request, prompt);
-    // Where results are matched by id or by place, ids that would become the same one stay apart.
-    request = unwrapCallIds(request, { keepAmbiguous: true });
     const protocol = backendProtocol(formatOf(operation) as ProtocolName);
+    // Gemini takes any id, and the gateway remembers signatures under the ids that clients know. Elsewhere ids that would
+    // become the same one stay apart.
+    if (protocol.name !== "generate-content") request = unwrapCallIds(request, { keepAmbiguous: true });
     const customTools = hasCustomTools(protocol.name, kind) ? NO_TOOLS : customToolNames(request);
     if (customTools.size > 0) request = customToolsAsFunctions(request);
 

@@ -7,6 +7,8 @@ import { BoundedMap } from "../lib/bounded-map.ts";
 import { chatBackend } from "../protocols/chat/index.ts";
 import { encodeSparseEmbedding, readSparseEmbeddingRequest } from "../protocols/embed-sparse/request.ts";
 import { decodeSparseEmbedding } from "../protocols/embed-sparse/response.ts";
+import { decodeEmbeddings, encodeEmbeddings } from "../protocols/generate-content/embeddings.ts";
+import { generateContentBackend } from "../protocols/generate-content/index.ts";
 import { DecodeError } from "../protocols/protocol.ts";
 import { encodeRerank, readRerankRequest, wantsTeiForm } from "../protocols/rerank/request.ts";
 import { decodeRerank } from "../protocols/rerank/response.ts";
@@ -65,8 +67,22 @@ export function createVectorBridge(now: () => number): VectorBridge {
     };
   }
 
+  function embedContent({ value, model, askedModel }: ForwardRequest, operation: Operation): Prepared {
+    const { bodies, context } = encodeEmbeddings(value, { model });
+    const [body] = bodies; // longer inputs were cut into slices before
+    return {
+      operation,
+      body: encoder.encode(JSON.stringify(body)),
+      translation: wholeAnswers(
+        (answer) => decodeEmbeddings([answer], { ...context, model: askedModel }),
+        (status, told) => generateContentBackend.decodeError(status, told),
+      ),
+    };
+  }
+
   return {
     prepare(request, backend, operation) {
+      if (operation === "embed-content") return embedContent(request, operation);
       if (request.operation === "rerank") return rerank(request, backend, operation);
       if (request.operation === "embed-sparse") return sparse(request, operation);
       return undefined;

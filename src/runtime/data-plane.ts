@@ -17,6 +17,7 @@ import { createListEnricher, type ModelMetadataSource } from "../models/metadata
 import { toModelFields } from "../models/metadata-lookup.ts";
 import { createBridge, createSignatureMemory, type SignatureMemory } from "../pipeline/bridge.ts";
 import { createDeduplicator, type Deduplicator } from "../pipeline/deduplicate.ts";
+import { withEmbeddingBatches } from "../pipeline/embedding-batches.ts";
 import { createFallbackChains } from "../pipeline/fallback.ts";
 import { createForwarder } from "../pipeline/forward.ts";
 import { type CacheParts, createGenerator, type GenerateRequest, type SharedCall } from "../pipeline/generate.ts";
@@ -162,12 +163,15 @@ function buildHandler(
     random: Math.random,
   });
   const chains = createFallbackChains(forwarder);
+  const hasNative = (model: string, operation: Operation) =>
+    control.board.candidates(model).some(({ backend }) => backend.paths[operation] !== undefined);
   const plainGenerator = createGenerator({ forwarder, chains, log, deduplicator, cache });
   const provider = createSearchProvider(settings.web_search, { deadlines, now });
+  const embedder = withEmbeddingBatches(plainGenerator, (model) => hasNative(model, "embeddings"));
   const generator =
     provider === undefined
-      ? plainGenerator
-      : withWebSearch(plainGenerator, {
+      ? embedder
+      : withWebSearch(embedder, {
           provider,
           limits: { maxResults: settings.web_search.max_results, maxRounds: settings.web_search.max_rounds },
           chains,
@@ -178,8 +182,6 @@ function buildHandler(
         });
   const toShownList = createListEnricher(metadata, settings.model_metadata.enrichment);
   const isReady = () => control.board.entries.some((entry) => entry.available);
-  const hasNative = (model: string, operation: Operation) =>
-    control.board.candidates(model).some(({ backend }) => backend.paths[operation] !== undefined);
   const routes = createRouteTable([
     ...publicRoutes({
       generator,

@@ -45,7 +45,7 @@ const MAX_IMAGES = 6;
 const MEBIBYTE = 1024 * 1024;
 const MAX_INLINE_BYTES = 20 * MEBIBYTE;
 
-const MULTIMODAL = /^gemini-embedding-(?:[2-9]|\d\d)/;
+const MULTIMODAL = /^gemini-embedding-(?:[2-9]|[1-9]\d)(?:[.-]|$)/;
 
 const FILE_STORAGE = /^https:\/\/generativelanguage\.googleapis\.com\/(?:v\w+\/)?files\//;
 
