@@ -2,22 +2,29 @@
 
 import { displayUrl, toBackend } from "./backends/backend.ts";
 import { backendProblems } from "./backends/checks.ts";
-import { helpText, parseArguments } from "./cli/arguments.ts";
+import { type Command, helpText, parseArguments } from "./cli/arguments.ts";
 import { renderBanner } from "./cli/banner.ts";
 import { defaultConfigText } from "./cli/generate-config.ts";
 import { defaultHealthCheckUrl, runHealthCheck } from "./cli/health-check.ts";
 import { renderProblems } from "./cli/problems.ts";
 import { loadConfig } from "./config/load.ts";
+import { openConfigStore } from "./config/open-store.ts";
 import { resolvePath } from "./config/paths.ts";
+import type { Settings } from "./config/sections/registry.ts";
+import type { ConfigSnapshot } from "./config/snapshot.ts";
+import { systemClock } from "./lib/clock.ts";
 import { keepLoopbackFromProxies } from "./lib/proxy-environment.ts";
+import { applyLogSettings, createLogger } from "./logging/logger.ts";
 import { createModelMetadata } from "./models/metadata.ts";
-import { loadModelMetadata, type MetadataFileResult } from "./models/metadata-file.ts";
+import { loadModelMetadata } from "./models/metadata-file.ts";
 import { SERVICE_NAME, VERSION } from "./names.ts";
 import { fallbackProblems } from "./pipeline/fallback-checks.ts";
 import { loadPromptFiles } from "./prompts/prompt-files.ts";
 import { raiseFetchLimit } from "./runtime/raise-fetch-limit.ts";
-import { serve } from "./runtime/serve.ts";
+import { type ReadFacts, serve } from "./runtime/serve.ts";
 import { withDiscoveredBackends } from "./runtime/zero-configuration.ts";
+
+type ServeCommand = Extract<Command, { command: "serve" }>;
 
 async function main(): Promise<number> {
   const { env } = process;
@@ -36,42 +43,60 @@ async function main(): Promise<number> {
     case "health-check":
       return await checkHealth(parsed.url, parsed.config);
     case "serve":
-      return await startServer(parsed.config, parsed.modelMetadata);
+      return await startServer(parsed);
   }
 }
 
-async function startServer(configPath: string | undefined, metadataPath: string | undefined): Promise<number> {
+async function startServer({ config, modelMetadata, ignoreSaved }: ServeCommand): Promise<number> {
   raiseFetchLimit();
   const { env } = process;
   keepLoopbackFromProxies(env);
-  const loaded = await loadConfig({
-    path: configPath,
-    env,
-    cwd: process.cwd(),
-    checks: [(settings) => backendProblems(settings.backends), fallbackProblems],
-  });
+  const checks = [(settings: Settings) => backendProblems(settings.backends), fallbackProblems];
+  const loaded = await loadConfig({ path: config, env, cwd: process.cwd(), checks });
   if (!loaded.ok) return fail(renderProblems(loaded.problems, loaded.path, process.cwd()).trimEnd());
 
-  const { settings: written, baseDir } = loaded.snapshot;
-  const metadataFile = await readMetadataFile(metadataPath, written.model_metadata.file, baseDir);
-  if (!metadataFile.ok) return fail(`${SERVICE_NAME}: ${metadataFile.problems.join("\n  ")}`);
-  const promptFiles = await loadPromptFiles(written.global_prompts, { baseDir, home: env.HOME });
-  if (!promptFiles.ok) return fail(renderProblems(promptFiles.problems, loaded.found, process.cwd()).trimEnd());
-
-  const started =
+  const discovered =
     loaded.found === undefined
       ? await withDiscoveredBackends(loaded.snapshot, env)
       : { ok: true as const, snapshot: loaded.snapshot, found: undefined };
-  if (!started.ok) return fail(`${SERVICE_NAME}: ${started.message}`);
-  const { snapshot, found } = started;
+  if (!discovered.ok) return fail(`${SERVICE_NAME}: ${discovered.message}`);
+  const { snapshot, found } = discovered;
+
+  const readFacts = (running: ConfigSnapshot) => readNamedFiles(running, modelMetadata, env.HOME);
+  // Whether the file's own names lead anywhere is told before anything is kept of it.
+  let facts = await readFacts(snapshot).catch(toProblem);
+  if (facts instanceof FactsProblem) return fail(facts.textFor(loaded.found));
+  const log = createLogger(snapshot.settings.logging);
+  const opened = await openConfigStore({
+    snapshot,
+    fileHash: loaded.fileHash,
+    env,
+    home: env.HOME,
+    checks,
+    clock: systemClock,
+    log,
+    ignoreSaved,
+  });
+  if (!opened.ok) {
+    const told = renderProblems(opened.problems, undefined, process.cwd()).trimEnd();
+    return fail(
+      `${told}\nThis is version ${opened.version}, made through the admin API; --ignore-saved starts without it.`,
+    );
+  }
+  const { store } = opened;
+  applyLogSettings(log, store.current.settings.logging);
+  if (opened.resumed) facts = await readFacts(store.current).catch(toProblem);
+  if (facts instanceof FactsProblem) return fail(facts.textFor(loaded.found));
 
   const { exitCode, message } = await serve({
-    snapshot,
+    store,
+    fileHash: loaded.fileHash,
+    log,
     env,
-    metadata: createModelMetadata({ backends: snapshot.settings.backends, external: metadataFile.entries }),
-    promptFiles: promptFiles.files,
+    facts,
+    readFacts,
     async started({ addresses, control }) {
-      const { settings } = snapshot;
+      const { settings } = store.current;
       const configured = settings.backends.map(toBackend).map((backend) => ({
         name: backend.name,
         kind: backend.kind.name,
@@ -82,7 +107,7 @@ async function startServer(configPath: string | undefined, metadataPath: string 
       const banner = renderBanner({
         version: VERSION,
         addresses,
-        backends: found ?? configured,
+        backends: opened.resumed ? configured : (found ?? configured),
         ...(loaded.found !== undefined && { configPath: loaded.found }),
         ...(model !== undefined && { model }),
         apiKeyRequired: settings.api_keys.mode === "blocking",
@@ -94,18 +119,56 @@ async function startServer(configPath: string | undefined, metadataPath: string 
   return message === undefined ? exitCode : fail(`${SERVICE_NAME}: ${message}`);
 }
 
-/** The option wins over the configuration; problems begin with the one that named the file. */
-async function readMetadataFile(
-  option: string | undefined,
-  configured: string | undefined,
-  baseDir: string,
-): Promise<MetadataFileResult> {
-  if (option === undefined && configured === undefined) return { ok: true, entries: [] };
-  const read = await loadModelMetadata(option ?? resolvePath(configured ?? "", baseDir, process.env.HOME));
-  if (read.ok) return read;
+/** A file that the configuration names is missing or wrong. */
+class FactsProblem extends Error {
+  readonly #textFor: (configPath: string | undefined) => string;
+
+  constructor(message: string, textFor: (configPath: string | undefined) => string) {
+    super(message);
+    this.name = "FactsProblem";
+    this.#textFor = textFor;
+  }
+
+  textFor(configPath: string | undefined): string {
+    return this.#textFor(configPath);
+  }
+}
+
+function toProblem(error: unknown): FactsProblem {
+  if (error instanceof FactsProblem) return error;
+  throw error;
+}
+
+/** Metadata and prompts from the files that the settings and the command line name. */
+async function readNamedFiles(
+  { settings, baseDir }: ConfigSnapshot,
+  metadataOption: string | undefined,
+  home: string | undefined,
+): Promise<ReadFacts> {
+  const metadataPath =
+    metadataOption ??
+    (settings.model_metadata.file === undefined ? undefined : resolvePath(settings.model_metadata.file, baseDir, home));
+  const metadataFile =
+    metadataPath === undefined ? { ok: true as const, entries: [] } : await loadModelMetadata(metadataPath);
+  if (!metadataFile.ok) {
+    const source = metadataOption === undefined ? "model_metadata.file:" : "--model-metadata:";
+    const text = [source, ...metadataFile.problems].join("\n  ");
+    throw new FactsProblem(text, () => `${SERVICE_NAME}: ${text}`);
+  }
+  const prompts = await loadPromptFiles(settings.global_prompts, { baseDir, home });
+  if (!prompts.ok) {
+    const { problems } = prompts;
+    const text = problems.map(({ path, message }) => `${path}: ${message}`).join("; ");
+    throw new FactsProblem(text, (configPath) => renderProblems(problems, configPath, process.cwd()).trimEnd());
+  }
+  const folder = resolvePath(settings.global_prompts.prompts_dir, baseDir, home);
   return {
-    ok: false,
-    problems: [option === undefined ? "model_metadata.file:" : "--model-metadata:", ...read.problems],
+    metadata: createModelMetadata({ backends: settings.backends, external: metadataFile.entries }),
+    promptFiles: prompts.files,
+    files: [
+      ...(metadataPath === undefined ? [] : [resolvePath(metadataPath, process.cwd(), home)]),
+      ...[...prompts.files.keys()].map((name) => resolvePath(name, folder, home)),
+    ],
   };
 }
 

@@ -68,6 +68,8 @@ export function ofKind(backend: Backend, kind: BackendKind): Backend {
 function pathsOf(kind: BackendKind, protocols: BackendSettings["protocols"]): OperationPaths {
   if (protocols === undefined) return kind.paths;
   const formats = Object.keys(Object.assign({}, ...Object.values(PROTOCOL_PATHS)));
+  // The legacy endpoint belongs to servers of the chat format: one without the other is not known.
+  if (!protocols.includes("chat")) formats.push("completions");
   const others = Object.entries(kind.paths).filter(([operation]) => !formats.includes(operation));
   const named = protocols.flatMap((protocol) =>
     Object.entries(PROTOCOL_PATHS[protocol]).map(([operation, path]) => [

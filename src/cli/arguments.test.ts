@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { VERSION } from "../names.ts";
 import { helpText, type ParsedArguments, parseArguments } from "./arguments.ts";
 
-const serve = { command: "serve", config: undefined, modelMetadata: undefined } as const;
+const serve = { command: "serve", config: undefined, modelMetadata: undefined, ignoreSaved: false } as const;
 const check = { command: "health-check", url: undefined, config: undefined } as const;
 
 describe("parseArguments", () => {
@@ -18,6 +18,7 @@ describe("parseArguments", () => {
     [["--config=~"], { ...serve, config: "/home/me" }],
     [["--config", "~other/a.yaml"], { ...serve, config: "~other/a.yaml" }],
     [["--model-metadata", "~/m.yaml"], { ...serve, modelMetadata: "/home/me/m.yaml" }],
+    [["--ignore-saved"], { ...serve, ignoreSaved: true }],
     [["--health-check"], check],
     [["--health-check", "--config=a"], { ...check, config: "a" }],
     [["--health-check-url", "http://h:1/x"], { ...check, url: "http://h:1/x" }],

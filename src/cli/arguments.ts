@@ -5,7 +5,7 @@ import { nearest } from "../lib/nearest.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
 
 export type Command =
-  | { command: "serve"; config: string | undefined; modelMetadata: string | undefined }
+  | { command: "serve"; config: string | undefined; modelMetadata: string | undefined; ignoreSaved: boolean }
   | { command: "health-check"; url: string | undefined; config: string | undefined }
   | { command: "help" }
   | { command: "version" }
@@ -47,6 +47,10 @@ const OPTIONS = [
     value: "path",
     isPath: true,
     help: "File with facts about models (names, limits, prices) for GET /v1/models/{model}.",
+  },
+  {
+    name: "--ignore-saved",
+    help: "Start from the configuration file alone; changes that were made through the admin API stay in the history.",
   },
   { name: "--help", short: "-h", help: "Print this text, and exit." },
   { name: "--version", short: "-V", help: "Print the version, and exit." },
@@ -100,7 +104,12 @@ function toCommand(given: ReadonlyMap<OptionName, string>): ParsedArguments {
     return { error: `--health-check-url: expected a URL that starts with http://, https:// or unix:/` };
   }
   if (url !== undefined || given.has("--health-check")) return { command: "health-check", url, config };
-  return { command: "serve", config, modelMetadata: given.get("--model-metadata") };
+  return {
+    command: "serve",
+    config,
+    modelMetadata: given.get("--model-metadata"),
+    ignoreSaved: given.has("--ignore-saved"),
+  };
 }
 
 function isProbeUrl(text: string): boolean {

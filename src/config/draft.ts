@@ -1,14 +1,14 @@
 // The document that a change would make, before it is checked.
 
-import type { ChangeError, ValidationError } from "./change.ts";
+import { isWithin } from "./capability.ts";
+import type { ChangeError } from "./change.ts";
 import { unmask } from "./mask.ts";
 import { mergePatch } from "./merge-patch.ts";
 import type { PathProblem } from "./problems.ts";
-import type { JsonSchema } from "./schema-export.ts";
-import { schemaAt } from "./schema-path.ts";
-import { holdsSecrets, isSecret, isUrl, resolveAliases, specOf } from "./section-patterns.ts";
+import { resolveAliases, specOf } from "./section-patterns.ts";
 import { SECTIONS } from "./sections/registry.ts";
-import { formatPath, isMapping, isNestedTooDeeply, type Mapping, type Path, valueAt } from "./values.ts";
+import { toValidationError } from "./validation.ts";
+import { isMapping, isNestedTooDeeply, type Mapping, type Path, valueAt } from "./values.ts";
 
 export interface Draft {
   ok: true;
@@ -92,29 +92,9 @@ export function withFileOnlyFields(
   return { value: result, problems };
 }
 
-/** `context` gives the value as written, where it can be shown. */
-export function toValidationError(
-  problem: PathProblem,
-  context?: { document: Mapping; schema: JsonSchema },
-): ValidationError {
-  const error: ValidationError = {
-    field: formatPath(problem.path),
-    message: problem.message,
-    code: "VALIDATION_ERROR",
-  };
-  const value = context === undefined ? undefined : shownValue(problem.path, context.document, context.schema);
-  return value === undefined ? error : { ...error, value };
-}
-
-const MAXIMUM_SHOWN_LENGTH = 200;
-
-/** Only plain values at keys that the schema knows: what stands in a wrong place may be a secret. */
-function shownValue(path: Path, document: Mapping, schema: JsonSchema): unknown {
-  const value = valueAt(document, path);
-  if (typeof value !== "string" && typeof value !== "number" && typeof value !== "boolean") return undefined;
-  if (path.length < 2 || schemaAt(schema, path) === undefined) return undefined;
-  if (isSecret(path) || isUrl(path)) return undefined;
-  // Text beside a secret could be the secret in the wrong line.
-  if (typeof value === "string" && holdsSecrets(path.slice(0, -1))) return undefined;
-  return typeof value === "string" && value.length > MAXIMUM_SHOWN_LENGTH ? undefined : value;
+/** As it would be without those fields. */
+export function withoutFileOnlyFields(value: unknown, section: string): unknown {
+  const fields = specOf(section)?.fileOnlyFields ?? [];
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).filter(([key]) => !fields.some((field) => isWithin([key], field))));
 }

@@ -98,7 +98,7 @@ export function appendVersions(sqlite: Database, records: readonly VersionRecord
   const newest = sqlite
     .query<{ newest: number | null }, []>("SELECT max(version) AS newest FROM versions")
     .get()?.newest;
-  if (newest !== null && newest !== undefined && newest !== first.version - 1) throw new ForeignWriteError();
+  if (newest !== null && newest !== undefined && newest >= first.version) throw new ForeignWriteError();
   const insert = sqlite.query(
     `INSERT INTO versions (${SUMMARY_COLUMNS}, changes, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
   );

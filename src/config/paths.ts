@@ -11,3 +11,15 @@ export function expandHome(path: string, home: string | undefined): string {
 export function resolvePath(path: string, baseDir: string, home: string | undefined): string {
   return resolve(baseDir, expandHome(path, home));
 }
+
+/**
+ * A path of something that is written: below "./data", the folder of the defaults, it lies in server.data_dir, wherever
+ * that is.
+ */
+export function resolveDataPath(
+  path: string,
+  { dataDir, baseDir, home }: { dataDir: string; baseDir: string; home: string | undefined },
+): string {
+  const inside = /^(?:\.\/)?data\/(.+)$/.exec(path)?.[1];
+  return inside === undefined ? resolvePath(path, baseDir, home) : resolve(resolvePath(dataDir, baseDir, home), inside);
+}

@@ -1,7 +1,7 @@
 // The exported JSON Schema, and the operator's reference that must name every key of it.
 
 import { expect, test } from "bun:test";
-import { documentJsonSchema } from "./schema-export.ts";
+import { documentJsonSchema, sectionJsonSchema } from "./schema-export.ts";
 import { allPaths } from "./schema-path.ts";
 import { SECTIONS } from "./sections/registry.ts";
 
@@ -33,4 +33,16 @@ test("docs/configuration.md names every key with its default, and no key that do
     else if (Array.isArray(value)) expect(`${name} ${shown}`).toBe(`${name} \`[${value.join(", ")}]\``);
     else expect(`${name} ${shown}`).toMatch(/ (required|none|by kind|per key|`\{\}`)$/);
   }
+});
+
+test("one section", () => {
+  for (const { name, description } of SECTIONS) {
+    expect(sectionJsonSchema(name)).toMatchObject({
+      $schema: "http://json-schema.org/draft-07/schema#",
+      title: name,
+      description,
+    });
+  }
+  expect(sectionJsonSchema("retry")?.properties?.max_attempts).toMatchObject({ type: "integer", default: 3 });
+  expect(sectionJsonSchema("nine")).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 // The one place where the configuration changes: every change is checked whole, kept, and only then seen by anyone.
 
 import type { Clock } from "../lib/clock.ts";
-import { changesReloadClass, estimateImpact, isWithin } from "./capability.ts";
+import { changesReloadClass, estimateImpact } from "./capability.ts";
 import {
   type Change,
   type ChangeAuthor,
@@ -16,7 +16,7 @@ import {
 import { type ConfigDatabase, storageMessage } from "./database.ts";
 import { withDefaults } from "./defaults.ts";
 import { diffDocuments, type FieldChange } from "./diff.ts";
-import { type DraftBase, draftChange, toValidationError, withFileOnlyFields } from "./draft.ts";
+import { type DraftBase, draftChange, withFileOnlyFields, withoutFileOnlyFields } from "./draft.ts";
 import type { Environment } from "./expand.ts";
 import {
   appendVersions,
@@ -30,7 +30,7 @@ import {
 import { type ConfigListener, type ConfigLog, createListeners, type Listeners } from "./listeners.ts";
 import { maskSecrets } from "./mask.ts";
 import { type Prepared, prepareDocument } from "./prepare.ts";
-import type { PathProblem, SettingsCheck } from "./problems.ts";
+import type { SettingsCheck } from "./problems.ts";
 import { freezeDeep, keepRestartFields, pendingRestartFields, replacedFields, warningsOf } from "./publish.ts";
 import { MAXIMUM_FILE_BYTES } from "./read-text.ts";
 import { documentJsonSchema, type JsonSchema } from "./schema-export.ts";
@@ -39,7 +39,9 @@ import { SECTIONS, type Settings } from "./sections/registry.ts";
 import { createSerial, type Serial } from "./serial.ts";
 import type { ConfigSnapshot } from "./snapshot.ts";
 import { readStaged, removeStaged, type StagedSection, writeStaged } from "./staged.ts";
-import { formatPath, type Mapping, type Path, valueAt } from "./values.ts";
+import { isContested, overlayStaged, type StagedView, toStaged, viewStaged } from "./staging.ts";
+import { locateValidationError, toIncludedFileError } from "./validation.ts";
+import { type Mapping, type Path, valueAt } from "./values.ts";
 
 export interface ConfigStoreOptions {
   snapshot: ConfigSnapshot;
@@ -53,13 +55,6 @@ export interface ConfigStoreOptions {
   fileHash: string;
   /** Versions that could not be kept yet. */
   unsaved: readonly VersionRecord[];
-}
-
-export interface StagedView extends Omit<StagedSection, "value" | "base"> {
-  /** Against the current configuration; masked. */
-  changes: FieldChange[];
-  /** The section was changed by someone else since. */
-  conflict: boolean;
 }
 
 export interface Validation {
@@ -177,19 +172,9 @@ export class ConfigStore {
       if (prepared.problems.length > 0) return refused({ kind: "validation", errors: prepared.problems });
 
       const document: Mapping = prepared.document;
-      const entries = draft.sections.map((section): StagedSection => {
-        const earlier = change.mode === "merge" ? staged.get(section) : undefined;
-        return {
-          section,
-          value: valueAt(document, [section]),
-          // A patch of what is staged knows no more of the current section than that did.
-          base: earlier === undefined ? valueAt(this.#current.document, [section]) : earlier.base,
-          baseVersion: earlier?.baseVersion ?? this.#current.version,
-          stagedAtMs: this.#options.clock.wallTime(),
-          source: change.source,
-          user: change.user,
-          description: change.description,
-        };
+      const entries = draft.sections.map((section) => {
+        const entry = { section, value: valueAt(document, [section]), earlier: staged.get(section) };
+        return toStaged(entry, change, this.#current, this.#options.clock.wallTime());
       });
       const changes = diffDocuments(this.#effective, withDefaults(document, this.#schema)).filter(({ section }) =>
         draft.sections.includes(section),
@@ -231,7 +216,7 @@ export class ConfigStore {
       const conflict = this.#conflict(options.baseVersion);
       if (conflict) return conflict;
       const chosen = all.filter(({ section }) => requested.includes(section));
-      const contested = chosen.filter((entry) => this.#isContested(entry));
+      const contested = chosen.filter((entry) => isContested(entry, this.#current));
       if (contested.length > 0 && options.force !== true) {
         return refused({
           kind: "conflict",
@@ -375,30 +360,17 @@ export class ConfigStore {
 
   async #prepare(
     document: Mapping,
-    { writtenPath = (path) => path, lineOf }: Pick<CommitOptions, "writtenPath" | "lineOf">,
+    places: Pick<CommitOptions, "writtenPath" | "lineOf">,
   ): Promise<Prepared<ValidationError>> {
     const { env, home, checks } = this.#options;
-    const toError = (problem: PathProblem): ValidationError => {
-      const error = toValidationError(problem, { document, schema: this.#schema });
-      const message =
-        problem.variable === undefined || error.message.includes(problem.variable)
-          ? error.message
-          : `${error.message} (set by the environment variable ${problem.variable})`;
-      const path = writtenPath(problem.path);
-      const line = problem.overridden ? undefined : lineOf?.(path);
-      return { ...error, message, field: formatPath(path), ...(line !== undefined && { line }) };
-    };
+    const { baseDir } = this.#current;
     return await prepareDocument(document, {
       env,
       home,
       checks,
-      baseDir: this.#current.baseDir,
-      locate: toError,
-      locateFile: ({ path, message, file }) => ({
-        field: "api_keys.api_keys_file",
-        message: `${file ?? ""}${path === "" ? "" : `: ${path}`}: ${message}`,
-        code: "VALIDATION_ERROR",
-      }),
+      baseDir,
+      locate: (problem) => locateValidationError(problem, { document, schema: this.#schema, ...places }),
+      locateFile: toIncludedFileError,
     });
   }
 
@@ -521,15 +493,10 @@ export class ConfigStore {
     }
   }
 
-  #isContested({ section, base }: StagedSection): boolean {
-    return !Bun.deepEquals(base, valueAt(this.#current.document, [section]), true);
-  }
-
   #viewStaged(entry: StagedSection): StagedView {
-    const { value: _value, base: _base, ...view } = entry;
-    const overlay = overlayStaged(this.#current.document, [entry]);
-    const changes = diffDocuments(this.#effective, withDefaults(overlay, this.#schema));
-    return { ...view, changes, conflict: this.#isContested(entry) };
+    const overlay = withDefaults(overlayStaged(this.#current.document, [entry]), this.#schema);
+    const changes = diffDocuments(this.#effective, overlay);
+    return viewStaged(entry, changes, this.#current);
   }
 
   #readVersion(version: number): VersionRecord | undefined {
@@ -544,19 +511,4 @@ export class ConfigStore {
 
 function pick(document: Mapping, names: readonly string[]): Mapping {
   return Object.fromEntries(names.flatMap((name) => (Object.hasOwn(document, name) ? [[name, document[name]]] : [])));
-}
-
-function overlayStaged(document: Mapping, staged: readonly StagedSection[]): Mapping {
-  const sections = new Map<string, unknown>(Object.entries(document));
-  for (const { section, value } of staged) {
-    if (value === undefined) sections.delete(section);
-    else sections.set(section, value);
-  }
-  return Object.fromEntries(sections);
-}
-
-function withoutFileOnlyFields(value: unknown, section: string): unknown {
-  const fields = specOf(section)?.fileOnlyFields ?? [];
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).filter(([key]) => !fields.some((field) => isWithin([key], field))));
 }

@@ -166,7 +166,8 @@ function cut(text: string): string {
 function withoutSecrets(message: string): string {
   return message
     .replaceAll(/\b(bearer|basic)\s+[\w.~+/=-]{6,}/gi, "$1 ***")
-    .replaceAll(/\b(sk|pk|rk|key|api|ghp|gho|xox[a-z]|AIza|AKIA)[-_]?[\w*-]{8,}/g, "***")
+    .replaceAll(/\b((sk|pk|rk)[-_]|ghp_|gho_|xox[a-z]-|AIza|AKIA)[\w*-]{8,}/g, "***")
+    .replaceAll(/\b(key|api)[-_](?=[\w*-]*\d)[\w*-]{8,}/g, "***")
     .replaceAll(/([?&](?:key|api[_-]?key|token|access_token)=)[^&\s"']+/gi, "$1***")
     .replaceAll(/\/\/[^/@\s]+@/g, "//***@");
 }

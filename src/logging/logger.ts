@@ -16,12 +16,13 @@ export function createLogger(settings: Settings["logging"]): Logger {
     (count) =>
       `${JSON.stringify({ level: "warn", msg: `${count} log lines were dropped: their reader was too slow` })}\n`,
   );
-  const format = settings.format === "json" ? undefined : readable(settings.format === "pretty");
-  const destination = {
+  const destination: Destination = {
     // pino leaves the level of each line here for streams that ask for it.
     [Symbol.for("pino.metadata")]: true,
     lastLevel: 0,
+    format: formatOf(settings),
     write(line: string) {
+      const { format } = destination;
       output.write(format === undefined ? line : format(line));
       if (destination.lastLevel >= pino.levels.values.warn!) output.flush();
     },
@@ -32,7 +33,29 @@ export function createLogger(settings: Settings["logging"]): Logger {
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
   };
-  return pino(options, destination);
+  const log = pino(options, destination);
+  destinations.set(log, destination);
+  return log;
+}
+
+interface Destination {
+  lastLevel: number;
+  /** Undefined: lines go out as they are, in JSON. */
+  format: ((line: string) => string) | undefined;
+  write(line: string): void;
+}
+
+const destinations = new WeakMap<Logger, Destination>();
+
+/** The log writes by these settings from now on. */
+export function applyLogSettings(log: Logger, settings: Settings["logging"]): void {
+  log.level = settings.level;
+  const destination = destinations.get(log);
+  if (destination !== undefined) destination.format = formatOf(settings);
+}
+
+function formatOf({ format }: Settings["logging"]): Destination["format"] {
+  return format === "json" ? undefined : readable(format === "pretty");
 }
 
 function readable(colorize: boolean): (line: string) => string {

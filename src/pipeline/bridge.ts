@@ -26,6 +26,7 @@ import { checkDepth, type JsonObject } from "../protocols/fields.ts";
 import { adaptMessagesBody } from "../protocols/messages/adapt-body.ts";
 import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
 import { backendProtocol, clientProtocol } from "../protocols/registry.ts";
+import { adaptResponsesBody } from "../protocols/responses/adapt-body.ts";
 import { type AnswerTransform, createTranslation } from "../protocols/translate.ts";
 import type { RequestContext } from "./context.ts";
 import type { Bridge, ForwardRequest, Prepared } from "./forward.ts";
@@ -84,6 +85,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     let changes: JsonObject | undefined;
     if (format === "chat") changes = adaptChatBody(value, target.kind);
     if (format === "messages") changes = adaptMessagesBody({ ...value, model: askedModel }, model);
+    if (format === "responses") changes = adaptResponsesBody(value);
     if (format === "chat" || format === "responses") changes = joined(changes, adaptedEffort(format, value, target));
     const prompt = prompts.promptFor(model, backend.name);
     if (prompt !== undefined) {

@@ -1,6 +1,7 @@
 // Whether a stream was complete, for each wire format. A stream that is translated is watched in its backend's format.
 
 import type { ProtocolName } from "../generation/content.ts";
+import { hasMarker, type Markers, markersOf } from "./markers.ts";
 import { readEvents } from "./sse.ts";
 import { StreamEnding } from "./stream-ending.ts";
 
@@ -15,9 +16,9 @@ export interface StreamWatch {
 }
 
 /** What only the last event of a complete answer contains. A quote inside a JSON string is escaped, so text never does. */
-const MARKERS: Partial<Record<ProtocolName, readonly string[]>> = {
-  messages: ['"message_stop"'],
-  responses: ['"response.completed"', '"response.incomplete"', '"response.failed"'],
+const MARKERS: Partial<Record<ProtocolName, Markers>> = {
+  messages: markersOf('"message_stop"'),
+  responses: markersOf('"response.completed"', '"response.incomplete"', '"response.failed"'),
 };
 
 export function watchEnding(protocol: ProtocolName, choices: number): StreamWatch {
@@ -28,18 +29,17 @@ export function watchEnding(protocol: ProtocolName, choices: number): StreamWatc
 const decoder = new TextDecoder();
 
 class MarkedEnding implements StreamWatch {
-  readonly #markers: readonly string[];
+  readonly #markers: Markers;
   #isDone = false;
   #last: Uint8Array | undefined;
 
-  constructor(markers: readonly string[]) {
+  constructor(markers: Markers) {
     this.#markers = markers;
   }
 
   saw(events: Uint8Array): boolean {
     this.#last = events;
-    const bytes = Buffer.from(events.buffer, events.byteOffset, events.length);
-    if (this.#markers.some((marker) => bytes.includes(marker))) this.#isDone = true;
+    if (hasMarker(events, this.#markers)) this.#isDone = true;
     return this.#isDone;
   }
 

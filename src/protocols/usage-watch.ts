@@ -4,6 +4,7 @@ import type { ProtocolName } from "../generation/content.ts";
 import type { Usage } from "../generation/usage.ts";
 import { decodeUsage as chatUsage } from "./chat/usage.ts";
 import { isObject, type JsonObject } from "./fields.ts";
+import { hasMarker, type Markers, markersOf } from "./markers.ts";
 import { decodeUsage as messagesUsage, mergeUsage } from "./messages/usage.ts";
 import { decodeUsage as responsesUsage } from "./responses/usage.ts";
 import { readEvents } from "./sse.ts";
@@ -21,9 +22,9 @@ export function usageOfAnswer(protocol: ProtocolName, body: JsonObject): Usage |
 }
 
 /** What is looked into besides the first events of a stream. A quote inside a JSON string is escaped. */
-const MARKERS: Partial<Record<ProtocolName, readonly string[]>> = {
-  messages: ['"message_delta"'],
-  responses: ['"response.completed"', '"response.incomplete"', '"response.failed"'],
+const MARKERS: Partial<Record<ProtocolName, Markers>> = {
+  messages: markersOf('"message_delta"'),
+  responses: markersOf('"response.completed"', '"response.incomplete"', '"response.failed"'),
 };
 
 const LINE_FEED = 10;
@@ -36,7 +37,7 @@ const encoder = new TextEncoder();
 export class UsageWatch {
   readonly #protocol: ProtocolName;
   readonly #hides: boolean;
-  readonly #markers: readonly string[] | undefined;
+  readonly #markers: Markers | undefined;
   #isFirst = true;
   #counts: JsonObject | undefined;
 
@@ -73,9 +74,7 @@ export class UsageWatch {
     if (this.#markers === undefined) return endsLikeUsage(events);
     const isFirst = this.#isFirst;
     this.#isFirst = false;
-    if (isFirst) return true;
-    const bytes = Buffer.from(events.buffer, events.byteOffset, events.length);
-    return this.#markers.some((marker) => bytes.includes(marker));
+    return isFirst || hasMarker(events, this.#markers);
   }
 }
 

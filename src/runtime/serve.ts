@@ -2,39 +2,48 @@
 
 import { createTransport } from "../backends/transport.ts";
 import type { ConfigSnapshot } from "../config/snapshot.ts";
+import type { ConfigStore } from "../config/store.ts";
 import { createDemoBackend } from "../demo/backend.ts";
 import { systemClock } from "../lib/clock.ts";
-import { createLogger } from "../logging/logger.ts";
+import type { Logger } from "../logging/logger.ts";
 import type { ModelMetadataSource } from "../models/metadata.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import { createCircuits } from "../routing/circuits.ts";
 import { type FetchHandler, listen, type Server } from "../server/listener.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { createDataPlane } from "./data-plane.ts";
+import { followConfiguration } from "./follow-configuration.ts";
 import { drain, untilSignalled } from "./shutdown.ts";
 
 export interface ServeOptions {
-  snapshot: ConfigSnapshot;
+  store: ConfigStore;
+  /** Of the configuration file as it was read, so that an edit since then is not missed. */
+  fileHash: string | undefined;
+  log: Logger;
   env: Record<string, string | undefined>;
-  metadata: ModelMetadataSource;
-  promptFiles: PromptFiles;
+  /** What the first settings name. */
+  facts: ReadFacts;
+  /** The same for later settings. Rejects with what is wrong. */
+  readFacts(snapshot: ConfigSnapshot): Promise<ReadFacts>;
   /** Called once when every address is open and the backends have been looked at, or are late. */
   started(state: { addresses: string[]; control: ControlPlane }): Promise<void>;
+}
+
+/** What the settings name besides themselves: metadata and prompts from files. */
+export interface ReadFacts {
+  metadata: ModelMetadataSource;
+  promptFiles: PromptFiles;
+  /** Absolute paths of the files. */
+  files: readonly string[];
 }
 
 /** How long the start waits for the first health checks before it says that it is up. */
 const FIRST_CHECKS_MS = 1_000;
 
 /** Returns the exit code and, when an address could not be opened, why. */
-export async function serve({
-  snapshot,
-  env,
-  metadata,
-  promptFiles,
-  started,
-}: ServeOptions): Promise<{ exitCode: number; message?: string }> {
-  const { settings } = snapshot;
-  const log = createLogger(settings.logging);
+export async function serve(options: ServeOptions): Promise<{ exitCode: number; message?: string }> {
+  const { store, log, env, started } = options;
+  const { settings, baseDir } = store.current;
   const clock = systemClock;
   const transport = createTransport(createDemoBackend());
   // The addresses come first: a port that is taken ends the start before any backend is asked for anything.
@@ -44,7 +53,7 @@ export async function serve({
   const servers: Server[] = [];
   const addresses: string[] = [];
   for (const bindAddress of [settings.server.bind_address].flat()) {
-    const result = await listen(bindAddress, snapshot.baseDir, (request, server) => answer(request, server));
+    const result = await listen(bindAddress, baseDir, (request, server) => answer(request, server));
     if (!result.ok) {
       await Promise.all(servers.map((server) => server.stop(true)));
       return { exitCode: 1, message: result.message };
@@ -58,7 +67,8 @@ export async function serve({
     changed: ({ backend, from, to }) => log.warn({ backend, from, to }, `the circuit of backend ${backend} is ${to}`),
   });
   const control = startControlPlane({ settings, transport, circuits, clock, log });
-  const data = createDataPlane({ settings, control, circuits, transport, clock, log, env, metadata, promptFiles });
+  const data = createDataPlane({ settings, control, circuits, transport, clock, log, env, ...options.facts });
+  const follower = followConfiguration({ ...options, control, data, clock });
   answer = data.handle;
   handler.resolve(answer);
 
@@ -69,8 +79,12 @@ export async function serve({
   await signalled;
   await drain({
     servers,
-    timeoutMs: settings.server.shutdown_timeout,
-    stopControlPlane: () => control.stop(),
+    timeoutMs: store.current.settings.server.shutdown_timeout,
+    async stopControlPlane() {
+      follower.stop();
+      await control.stop();
+      store.close();
+    },
     log,
   });
   return { exitCode: 0 };

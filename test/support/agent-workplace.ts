@@ -7,6 +7,8 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BoundedRun, runBounded } from "./run-bounded.ts";
+import { answer, type JsonObject, type ScriptEntry, type ScriptedPart, text } from "./strict/script.ts";
+import type { StrictBackend } from "./strict/server.ts";
 
 /** Longer than an agent needs, shorter than the tests may take. */
 const AGENT_TIMEOUT_MS = 60_000;
@@ -58,4 +60,16 @@ export class AgentWorkplace {
     this.#guard.closeAllConnections();
     rmSync(this.#folder, { recursive: true, force: true });
   }
+}
+
+/** A script for any format: calls the tool until its output stands in the conversation, then says the final text. */
+export function oneTool(final: string, tool: ScriptedPart, output: string): (body: JsonObject) => ScriptEntry {
+  return (body) => answer(JSON.stringify(body).includes(output) ? text(final) : tool);
+}
+
+/** What a backend refused, without the probes, whose body is empty. */
+export function refusals({ requests }: StrictBackend): string[] {
+  return requests.flatMap(({ body, refused }) =>
+    refused === undefined || Object.keys(body).length === 0 ? [] : [`${refused.field}: ${refused.message}`],
+  );
 }

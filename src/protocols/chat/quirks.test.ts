@@ -92,6 +92,12 @@ describe("extensions in replayed answers", () => {
     tool_calls: [{ id: "1", ...fn("f"), extra_content: { google: {} } }],
   };
 
+  test.each(["vllm", "llamacpp", "ollama", "lmstudio"])("proofs of thoughts are taken out for %s", (kind) => {
+    const adapted = adapt({ messages: [answer] }, kind)?.messages as JsonObject[];
+    expect(adapted[0]).toMatchObject({ content: "x", reasoning_content: "hm", reasoning: "hm" });
+    expect(JSON.stringify(adapted)).not.toMatch(/reasoning_details|extra_content/);
+  });
+
   test("are taken out for OpenAI", () => {
     expect(adapt({ messages: [answer] }, "openai")).toEqual({
       messages: [{ role: "assistant", content: "x", tool_calls: [{ id: "1", ...fn("f") }] }],
@@ -101,7 +107,8 @@ describe("extensions in replayed answers", () => {
   test("thoughts are told under both names to local engines", () => {
     for (const kind of ["vllm", "llamacpp", "ollama", "lmstudio"]) {
       const changes = adapt({ messages: [answer] }, kind);
-      expect(changes).toEqual({ messages: [{ ...answer, reasoning: "hm" }] });
+      const { reasoning_details: _, ...told } = answer;
+      expect(changes).toEqual({ messages: [{ ...told, tool_calls: [{ id: "1", ...fn("f") }], reasoning: "hm" }] });
       expect(adapt(changes as JsonObject, kind)).toBeUndefined();
     }
     expect(adapt({ messages: [answer] }, "generic")).toBeUndefined();

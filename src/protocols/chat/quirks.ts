@@ -188,7 +188,7 @@ function adaptMessage(message: JsonObject, quirks: ChatQuirks): JsonObject | und
     case "tool":
       return message.is_error === undefined ? undefined : adaptToolResult(message);
     case "assistant":
-      return quirks.isStrict ? withoutExtensions(message) : mirrorReasoning(message, quirks);
+      return quirks.isStrict ? withoutExtensions(message) : adaptReasoning(message, quirks);
     default:
       return undefined;
   }
@@ -204,13 +204,18 @@ function adaptToolResult({ is_error, ...message }: JsonObject): JsonObject {
 
 const MESSAGE_EXTENSIONS = ["reasoning_content", "reasoning", "reasoning_details", "extra_content", "images"];
 
+/** The calls of a message of which at least one carries a proof. */
+function signedCalls({ tool_calls: calls }: JsonObject): unknown[] | undefined {
+  if (!Array.isArray(calls)) return undefined;
+  return calls.some((call) => isObject(call) && "extra_content" in call) ? calls : undefined;
+}
+
 function withoutExtensions(message: JsonObject): JsonObject | undefined {
-  const calls = Array.isArray(message.tool_calls) ? message.tool_calls : [];
-  const hasSignedCall = calls.some((call) => isObject(call) && "extra_content" in call);
-  if (!hasSignedCall && !MESSAGE_EXTENSIONS.some((field) => field in message)) return undefined;
+  const calls = signedCalls(message);
+  if (calls === undefined && !MESSAGE_EXTENSIONS.some((field) => field in message)) return undefined;
   const stripped = { ...message };
   for (const field of MESSAGE_EXTENSIONS) delete stripped[field];
-  if (hasSignedCall) stripped.tool_calls = calls.map(withoutExtraContent);
+  if (calls !== undefined) stripped.tool_calls = calls.map(withoutExtraContent);
   return stripped;
 }
 
@@ -220,8 +225,17 @@ function withoutExtraContent(call: unknown): unknown {
   return rest;
 }
 
-function mirrorReasoning(message: JsonObject, quirks: ChatQuirks): JsonObject | undefined {
+/** Engines know the text of thoughts alone; the proofs that the gateway adds to it mean nothing to them. */
+function adaptReasoning(message: JsonObject, quirks: ChatQuirks): JsonObject | undefined {
   if (!quirks.mirrorsReasoning) return undefined;
+  const calls = signedCalls(message);
+  if (message.reasoning_details === undefined && calls === undefined) return mirrorReasoning(message, quirks);
+  const { reasoning_details: _, ...stripped } = message;
+  if (calls !== undefined) stripped.tool_calls = calls.map(withoutExtraContent);
+  return mirrorReasoning(stripped, quirks) ?? stripped;
+}
+
+function mirrorReasoning(message: JsonObject, quirks: ChatQuirks): JsonObject | undefined {
   const told = quirks.reasoning.map((field) => message[field]).find((text) => typeof text === "string" && text !== "");
   if (told === undefined) return undefined;
   const missing = quirks.reasoning.filter((field) => message[field] === undefined || message[field] === null);

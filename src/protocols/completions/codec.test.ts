@@ -19,7 +19,7 @@ function context(more: JsonObject = {}): AnswerContext {
 }
 
 function result(parts: ContentPart[], reason: FinishReason = "stop"): GenerationResult {
-  const usage = { input: { total: 1, cacheRead: 1 }, output: { total: 2 } };
+  const usage = { input: { total: 3, cacheRead: 1, cacheWrite: 2 }, output: { total: 2 } };
   return { id: "", model: "b", createdAt: 0, parts, finish: { reason }, usage };
 }
 
@@ -79,10 +79,10 @@ describe("requests", () => {
 describe("answers", () => {
   const head = { id: `cmpl-${"0".repeat(32)}`, object: "text_completion", created: 99, model: "asked" };
   const usage = {
-    prompt_tokens: 1,
+    prompt_tokens: 3,
     completion_tokens: 2,
-    total_tokens: 3,
-    prompt_tokens_details: { cached_tokens: 1 },
+    total_tokens: 5,
+    prompt_tokens_details: { cached_tokens: 1, cache_write_tokens: 2 },
   };
   const choice = (text: string, finish_reason: string | null) => [{ text, index: 0, logprobs: null, finish_reason }];
 

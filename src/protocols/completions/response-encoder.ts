@@ -27,12 +27,22 @@ export function encodeFinishReason({ reason }: Finish): string {
   return reason === "content-filter" ? "content_filter" : "stop";
 }
 
+function encodePromptDetails({ cacheRead, cacheWrite }: Usage["input"]): JsonObject {
+  if (cacheRead === undefined && cacheWrite === undefined) return {};
+  return {
+    prompt_tokens_details: {
+      ...(cacheRead === undefined ? {} : { cached_tokens: cacheRead }),
+      ...(cacheWrite === undefined ? {} : { cache_write_tokens: cacheWrite }),
+    },
+  };
+}
+
 export function encodeUsage({ input, output }: Usage): JsonObject {
   return {
     prompt_tokens: input.total,
     completion_tokens: output.total,
     total_tokens: input.total + output.total,
-    ...(input.cacheRead === undefined ? {} : { prompt_tokens_details: { cached_tokens: input.cacheRead } }),
+    ...encodePromptDetails(input),
     ...(output.reasoning === undefined ? {} : { completion_tokens_details: { reasoning_tokens: output.reasoning } }),
   };
 }

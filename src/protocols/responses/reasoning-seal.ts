@@ -21,9 +21,14 @@ export function sealToken(proof: Proof, hiddenText = ""): string | undefined {
   return PREFIX + Buffer.from(JSON.stringify(content), "utf8").toString("base64url");
 }
 
+/** Whether the gateway wrote it, for another protocol's proof. */
+export function isOwnToken(encrypted: string): boolean {
+  return encrypted.startsWith(PREFIX);
+}
+
 /** The proof in a reasoning item of a request. Throws a 400 for a token that was cut or changed. */
 export function openSealToken(encrypted: string, param: string): Proof & { text?: string } {
-  if (!encrypted.startsWith(PREFIX)) return { origin: "responses", sealed: encrypted };
+  if (!isOwnToken(encrypted)) return { origin: "responses", sealed: encrypted };
   const content = parse(Buffer.from(encrypted.slice(PREFIX.length), "base64url").toString("utf8"));
   if (!isObject(content) || !PROTOCOLS.includes(content.origin)) {
     throw invalidField(

@@ -17,6 +17,13 @@ export function itemId(prefix: ItemPrefix, { nonce }: AnswerContext, part: numbe
   return `${prefix}_${nonce}${part.toString(16).padStart(2, "0")}`;
 }
 
+/** The form that itemId() gives; the ids of known services are longer. */
+const OWN_ITEM_ID = /^[a-z]+_[0-9a-f]{34}$/;
+
+export function isOwnItemId(id: string): boolean {
+  return OWN_ITEM_ID.test(id);
+}
+
 /** The text of events with consecutive sequence numbers. */
 export class EventSequence {
   #next = 0;

@@ -215,6 +215,8 @@ const tool: Check = (value, field) => {
   if (allowed_domains && blocked_domains) refuse(field, "only one of allowed_domains and blocked_domains");
 };
 
+/** "updates" goes with a beta header of Claude Code. */
+const DISPLAY = oneOf("summarized", "omitted", "updates");
 const PARALLEL = { "disable_parallel_tool_use?": boolean };
 const SAMPLING = { "temperature?": number(0, 1), "top_p?": number(0, 1), "top_k?": integer(0) };
 
@@ -234,8 +236,8 @@ const BODY = {
     none: shape({ type: anything }),
   }),
   "thinking?": tagged("type", {
-    enabled: shape({ type: anything, budget_tokens: integer(1024), "display?": oneOf("summarized", "omitted") }),
-    adaptive: shape({ type: anything, "display?": oneOf("summarized", "omitted") }),
+    enabled: shape({ type: anything, budget_tokens: integer(1024), "display?": DISPLAY }),
+    adaptive: shape({ type: anything, "display?": DISPLAY }),
     disabled: shape({ type: anything }),
     between_tools: shape({ type: anything }),
   }),
@@ -245,6 +247,8 @@ const BODY = {
   }),
   "cache_control??": CACHE,
   "service_tier?": oneOf("auto", "standard_only"),
+  // With its beta header.
+  "context_management?": anyObject,
 };
 
 const BODIES: Record<MessagesVersion, Check> = {

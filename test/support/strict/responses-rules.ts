@@ -109,6 +109,7 @@ const ITEMS = tagged("type", {
     name: NAME,
     input: string(),
     "id?": id("ctc_"),
+    "namespace?": string(),
     ...STATUS,
   }),
   custom_tool_call_output: shape({ type: anything, call_id: CALL_ID, output, "id??": string(), ...STATUS }),
@@ -129,15 +130,28 @@ const item: Check = (value, field) => {
   (isPlain ? MESSAGE : ITEMS)(value, field);
 };
 
-const TOOLS = tagged("type", {
+const OWN_TOOLS = {
   function: shape({
     type: anything,
     name: NAME,
     "description??": string(),
     "parameters??": anyObject,
     "strict??": boolean,
+    "defer_loading?": boolean,
   }),
-  custom: shape({ type: anything, name: NAME, "description?": string(), "format?": anyObject }),
+  custom: shape({
+    type: anything,
+    name: NAME,
+    "description?": string(),
+    "format?": anyObject,
+    "defer_loading?": boolean,
+  }),
+};
+
+const TOOLS = tagged("type", {
+  ...OWN_TOOLS,
+  namespace: shape({ type: anything, name: NAME, description: string(), tools: list(tagged("type", OWN_TOOLS), 1) }),
+  tool_search: anyObject,
   web_search: anyObject,
   web_search_preview: anyObject,
   file_search: anyObject,
@@ -207,6 +221,8 @@ const BODY = shape({
   "background??": boolean,
   "service_tier??": oneOf("auto", "default", "flex", "scale", "priority"),
   "metadata??": anyObject,
+  // In no reference; Codex sends it to the service.
+  "client_metadata?": anyObject,
   "safety_identifier?": string(),
   "prompt_cache_key?": string(),
   "truncation??": oneOf("auto", "disabled"),

@@ -1,0 +1,212 @@
+// Edits of real files, in every way that editors and Kubernetes have.
+
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { waitFor } from "../../test/support/wait-for.ts";
+import { type FileReloader, followConfigFile } from "./file-reload.ts";
+import { loadConfig } from "./load.ts";
+import { openConfigStore } from "./open-store.ts";
+import type { ConfigStore } from "./store.ts";
+import type { WatchOptions } from "./watch.ts";
+
+let folder: string;
+let path: string;
+let store: ConfigStore;
+let reloader: FileReloader | undefined;
+let logged: string[];
+
+const clock = { now: () => performance.now(), wallTime: () => Date.now() };
+const attempts = (count: number) => `retry: {max_attempts: ${count}}\n`;
+/** Without the poll, so that what is seen was seen by the watch. */
+const WATCH_ONLY = { pollMs: 60_000, graceMs: 200 };
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "config-reload-"));
+  path = join(folder, "config.yaml");
+  logged = [];
+  writeFileSync(path, attempts(1));
+});
+
+afterEach(() => {
+  reloader?.stop();
+  reloader = undefined;
+  store.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function start(timing: Pick<WatchOptions, "pollMs" | "graceMs"> = WATCH_ONLY, editBetween?: () => void) {
+  const loaded = await loadConfig({ path, env: {}, cwd: folder });
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+  const note = (fields: object, message: string) => void logged.push(`${message} ${JSON.stringify(fields)}`);
+  const log = { info() {}, warn: note, error: note };
+  const { snapshot, fileHash } = loaded;
+  const opened = await openConfigStore({ snapshot, fileHash, env: {}, home: undefined, checks: [], clock, log });
+  if (!opened.ok) throw new Error(JSON.stringify(opened.problems));
+  store = opened.store;
+  editBetween?.();
+  reloader = followConfigFile({ store, clock, log, fileHash, timing: { debounceMs: 50, ...timing } });
+  await reloader.check();
+}
+
+const isAt = (count: number) =>
+  waitFor(`max_attempts is ${count}`, () => store.current.settings.retry.max_attempts === count, {
+    explain: () => JSON.stringify([reloader?.status(), logged]),
+  });
+
+function replaceAtomically(text: string): void {
+  writeFileSync(`${path}.new`, text);
+  renameSync(`${path}.new`, path);
+}
+
+describe("an edit becomes a version", () => {
+  const edits: [string, () => void][] = [
+    ["written in place", () => writeFileSync(path, attempts(2))],
+    ["replaced by a rename", () => replaceAtomically(attempts(2))],
+    [
+      "moved away and written anew",
+      () => {
+        renameSync(path, `${path}~`);
+        writeFileSync(path, attempts(2));
+      },
+    ],
+    [
+      "written in pieces",
+      () => {
+        truncateSync(path, 0);
+        setTimeout(() => appendFileSync(path, "retry:\n"), 20);
+        setTimeout(() => appendFileSync(path, "  max_attempts: 2\n"), 40);
+      },
+    ],
+    [
+      "missing for a moment",
+      () => {
+        unlinkSync(path);
+        setTimeout(() => writeFileSync(path, attempts(2)), 120);
+      },
+    ],
+    ["of the same length", () => writeFileSync(path, attempts(2))],
+  ];
+  test.each(edits)("%s", async (_name, edit) => {
+    await start();
+    edit();
+    await isAt(2);
+    expect(store.current.version).toBe(2);
+    expect(store.history().entries[0]).toMatchObject({ version: 2, source: "file_reload", sectionsChanged: ["retry"] });
+    expect(reloader?.status()).toMatchObject({ enabled: true, path, failures: 0, reloads: 1, lastFailure: undefined });
+    // And again: the watch follows the new file.
+    replaceAtomically(attempts(3));
+    await isAt(3);
+  });
+
+  test("by a swap of symbolic links, as Kubernetes does with a ConfigMap", async () => {
+    const version = (name: string, count: number) => {
+      mkdirSync(join(folder, name));
+      writeFileSync(join(folder, name, "config.yaml"), attempts(count));
+    };
+    unlinkSync(path);
+    version("..2024_1", 1);
+    symlinkSync("..2024_1", join(folder, "..data"));
+    symlinkSync("..data/config.yaml", path);
+    await start();
+    for (const count of [2, 3]) {
+      version(`..2024_${count}`, count);
+      symlinkSync(`..2024_${count}`, join(folder, "..data_tmp"));
+      renameSync(join(folder, "..data_tmp"), join(folder, "..data"));
+      rmSync(join(folder, `..2024_${count - 1}`), { recursive: true });
+      await isAt(count);
+    }
+    expect(store.current.version).toBe(3);
+  });
+
+  test("seen by the poll where nothing is reported: the folder itself is replaced", async () => {
+    const inner = join(folder, "inner");
+    mkdirSync(inner);
+    path = join(inner, "config.yaml");
+    writeFileSync(path, attempts(1));
+    await start({ pollMs: 100, graceMs: 2_000 });
+    renameSync(inner, `${inner}.old`);
+    mkdirSync(inner);
+    writeFileSync(path, attempts(2));
+    await isAt(2);
+  });
+
+  test("made between reading the file and watching it", async () => {
+    await start(WATCH_ONLY, () => writeFileSync(path, attempts(2)));
+    await isAt(2);
+  });
+
+  test("100 edits in a row end with the last one", async () => {
+    await start();
+    for (let index = 0; index < 100; index++) {
+      replaceAtomically(attempts((index % 19) + 2));
+      await Bun.sleep(3);
+    }
+    replaceAtomically(attempts(20));
+    await isAt(20);
+    expect(reloader?.status().failures).toBe(0);
+  });
+});
+
+describe("a broken file changes nothing and is told", () => {
+  test.each([
+    ["syntax", "retry: {max_attempts: 1", "line 1"],
+    ["a value", "\nretry: {max_attempts: 0}", "line 2: retry.max_attempts: must be at least 1"],
+    ["an unknown section", "retri: {}", "did you mean"],
+    ["no text", Buffer.from([0xff, 0xfe]), "UTF-8"],
+  ])("%s", async (_name, content, reason) => {
+    await start();
+    writeFileSync(path, content);
+    await waitFor("the failure is known", () => reloader?.status().failures === 1);
+    expect(reloader?.status().lastFailure?.problems.join()).toContain(reason);
+    expect(logged.join()).toContain("refused");
+    expect(store.current).toMatchObject({ version: 1, settings: { retry: { max_attempts: 1 } } });
+    writeFileSync(path, attempts(2));
+    await isAt(2);
+    expect(reloader?.status()).toMatchObject({ lastFailure: undefined, failures: 1, reloads: 1 });
+  });
+
+  test("a file that stays away", async () => {
+    await start();
+    unlinkSync(path);
+    await waitFor("the failure is known", () => reloader?.status().failures === 1);
+    expect(reloader?.status().lastFailure?.problems.join()).toContain("there is no such file");
+    expect(store.current.version).toBe(1);
+  });
+});
+
+test("the log names what an edit replaces", async () => {
+  await start();
+  const change = { sections: { retry: { max_delay: "3s" } }, mode: "merge" as const, source: "api" };
+  expect((await store.apply(change)).ok).toBe(true);
+  writeFileSync(path, attempts(2));
+  await isAt(2);
+  expect(store.current.version).toBe(3);
+  expect(store.current.document.retry).toEqual({ max_attempts: 2 });
+  expect(logged.join()).toContain('"fields":["retry.max_delay"]');
+});
+
+test("a file of keys is followed too", async () => {
+  writeFileSync(path, "api_keys: {api_keys_file: keys.yaml}\n");
+  const keys = join(folder, "keys.yaml");
+  writeFileSync(keys, "keys: [{key: sk-first-key}]\n");
+  await start();
+  writeFileSync(keys, "keys: [{key: sk-first-key}, {key: sk-second-key}]\n");
+  await waitFor("the key is known", () => store.current.settings.api_keys.keys.length === 2);
+  expect(store.history().entries[0]).toMatchObject({ version: 2, sectionsChanged: ["api_keys"] });
+  writeFileSync(keys, "keys: [{key: short}]\n");
+  await waitFor("the failure is known", () => reloader?.status().failures === 1);
+  expect(JSON.stringify([reloader?.status(), logged])).not.toContain("sk-");
+  expect(store.current.settings.api_keys.keys).toHaveLength(2);
+});

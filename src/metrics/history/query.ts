@@ -1,0 +1,107 @@
+// GET /admin/metrics/history: the parameters, and the answer as JSON text, written in pages so that a long answer does not
+// stop other requests (specification, "Admin API: metrics history").
+
+import { ERRORS } from "../../errors/catalog.ts";
+import { GatewayError } from "../../errors/gateway-error.ts";
+import { DAY_MS } from "./settings.ts";
+import { HistoryError, type HistoryStore, type RangeQuery, type StoredSample } from "./store.ts";
+
+const DEFAULT_LIMIT = 10_000;
+const MAX_LIMIT = 100_000;
+const MAX_METRIC_LENGTH = 256;
+const PAGE_ROWS = 2_000;
+/** What JavaScript can express as a date. */
+const MAX_TIME_MS = 8.64e15;
+
+const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
+
+/**
+ * The body of the answer, as JSON. Throws 400 for parameters that make no sense, 404 while there is no store, and 500
+ * when the storage does not answer.
+ */
+export async function queryHistory(
+  store: HistoryStore | undefined,
+  parameters: URLSearchParams,
+  nowMs: number,
+): Promise<string> {
+  if (store === undefined) {
+    throw new GatewayError(
+      ERRORS.routeNotFound,
+      "The metrics history is switched off. Set metrics.persistence.enabled to true and restart to have one.",
+    );
+  }
+  const query = readQuery(parameters, Math.floor(nowMs));
+  try {
+    return await answer(store, query);
+  } catch (error) {
+    if (!(error instanceof HistoryError)) throw error;
+    throw new GatewayError(ERRORS.internal, `${error.message} It is tried again by itself.`, { cause: error });
+  }
+}
+
+function readQuery(parameters: URLSearchParams, nowMs: number): RangeQuery {
+  const metric = parameters.get("metric") ?? "";
+  if (metric === "") refuse("metric", "The query parameter 'metric' is required: the name of a metric family.");
+  if (metric.length > MAX_METRIC_LENGTH) {
+    refuse("metric", `The name of the metric must not be longer than ${MAX_METRIC_LENGTH} characters.`);
+  }
+  const fromMs = readTime(parameters, "from") ?? nowMs - DAY_MS;
+  const toMs = readTime(parameters, "to") ?? nowMs;
+  if (fromMs >= toMs) refuse("from", "The time range is empty: 'from' must be before 'to'.");
+  return { metric, fromMs, toMs, limit: readLimit(parameters.get("limit")) };
+}
+
+function readTime(parameters: URLSearchParams, name: string): number | undefined {
+  const text = parameters.get(name);
+  if (text === null || text === "") return undefined;
+  // A "+" that was not encoded arrives as a space.
+  const written = text.replace(/ (?=\d{2}:\d{2}$)/, "+");
+  const timeMs = /^-?\d{1,16}$/.test(written)
+    ? Number(written)
+    : RFC_3339.test(written)
+      ? Date.parse(written)
+      : Number.NaN;
+  if (Math.abs(timeMs) <= MAX_TIME_MS) return timeMs;
+  return refuse(name, `'${name}' must be a time: Unix milliseconds, or RFC 3339 such as 2026-01-31T12:00:00Z.`);
+}
+
+/** Beyond the ceiling one gets what the ceiling allows, as the answer says. */
+function readLimit(text: string | null): number {
+  if (text === null || text === "") return DEFAULT_LIMIT;
+  if (!/^\d{1,15}$/.test(text) || Number(text) === 0) {
+    return refuse("limit", `'limit' must be a whole number from 1 to ${MAX_LIMIT}.`);
+  }
+  return Math.min(Number(text), MAX_LIMIT);
+}
+
+function refuse(param: string, message: string): never {
+  throw new GatewayError(ERRORS.invalidRequest, message, { param });
+}
+
+async function answer(store: HistoryStore, query: RangeQuery): Promise<string> {
+  const pages: string[] = [];
+  let rowCount = 0;
+  let after: RangeQuery["after"];
+  while (rowCount < query.limit) {
+    const limit = Math.min(PAGE_ROWS, query.limit - rowCount);
+    const rows = store.read({ ...query, limit, after });
+    if (rows.length > 0) pages.push(rows.map(sampleText).join(","));
+    rowCount += rows.length;
+    if (rows.length < limit) break;
+    after = rows.at(-1);
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+  const head = JSON.stringify({
+    metric: query.metric,
+    from_ms: query.fromMs,
+    to_ms: query.toMs,
+    row_count: rowCount,
+    limit: query.limit,
+  });
+  return `${head.slice(0, -1)},"samples":[${pages.join(",")}]}`;
+}
+
+/** The labels are kept as the JSON that they are answered as. */
+function sampleText({ ts, labels, value, kind }: StoredSample): string {
+  return `{"ts_ms":${ts},"labels":${labels},"value":${value},"kind":${JSON.stringify(kind)}}`;
+}

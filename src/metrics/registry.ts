@@ -1,0 +1,236 @@
+// Holds the series of all metrics and writes them: as Prometheus text (version 0.0.4) and as samples for the history.
+// Own code, because a request touches about ten series: a held series costs one addition here, and a hash of its labels
+// in prom-client (docs/decisions).
+
+import { OTHER } from "../stats/finished-request.ts";
+import { INSTRUMENTS, type Instrument } from "./instruments.ts";
+
+export type SampleKind = "counter" | "gauge" | "histogram_sum" | "histogram_count" | "histogram_bucket";
+
+/** One number at one moment, as the history keeps it. */
+export interface MetricSample {
+  /** Name of the family, without _sum, _count or _bucket. */
+  metric: string;
+  /** JSON with sorted keys. */
+  labels: string;
+  value: number;
+  kind: SampleKind;
+}
+
+/** A value read when somebody asks, with its labels in the order of the instrument. */
+export interface Reading {
+  labels: readonly string[];
+  value: number;
+}
+
+/** Most label combinations of one metric; what comes beyond is counted as "(other)". */
+export const MAX_SERIES = 2_000;
+
+const SERIES_PER_STEP = 200;
+
+export const EXPOSITION_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+/** A number that grows; add to `value` directly. */
+export class Counter {
+  value = 0;
+  readonly text: string;
+  readonly pairs: LabelPairs;
+
+  constructor(instrument: Instrument, values: readonly string[]) {
+    this.pairs = pairsOf(instrument, values);
+    this.text = labelText(this.pairs);
+  }
+}
+
+export class Histogram {
+  readonly counts: Float64Array;
+  sum = 0;
+  readonly text: string;
+  readonly pairs: LabelPairs;
+  readonly #bounds: readonly number[];
+
+  constructor(instrument: Instrument, values: readonly string[]) {
+    this.#bounds = instrument.buckets ?? [];
+    this.counts = new Float64Array(this.#bounds.length + 1);
+    this.pairs = pairsOf(instrument, values);
+    this.text = labelText(this.pairs);
+  }
+
+  observe(value: number): void {
+    const bounds = this.#bounds;
+    let bucket = 0;
+    while (bucket < bounds.length && value > (bounds[bucket] as number)) bucket++;
+    this.counts[bucket] = (this.counts[bucket] as number) + 1;
+    this.sum += value;
+  }
+}
+
+type LabelPairs = readonly (readonly [name: string, value: string])[];
+
+interface Family<Series> {
+  instrument: Instrument;
+  /** By their label values. */
+  series: Map<string, Series>;
+}
+
+export class MetricsRegistry {
+  readonly #counters = new Map<Instrument, Family<Counter>>();
+  readonly #histograms = new Map<Instrument, Family<Histogram>>();
+  readonly #readers = new Map<Instrument, () => Iterable<Reading>>();
+  #overflow = 0;
+
+  /** The series of these label values, to be held by whoever writes it. */
+  counter(instrument: Instrument & { type: "counter" }, ...values: string[]): Counter {
+    return this.#series(this.#counters, instrument, values, Counter);
+  }
+
+  histogram(instrument: Instrument & { type: "histogram" }, ...values: string[]): Histogram {
+    return this.#series(this.#histograms, instrument, values, Histogram);
+  }
+
+  /** A metric that is read when somebody asks for it, and costs nothing until then. */
+  read(instrument: Instrument, reader: () => Iterable<Reading>): void {
+    this.#readers.set(instrument, reader);
+  }
+
+  #series<Series>(
+    families: Map<Instrument, Family<Series>>,
+    instrument: Instrument,
+    values: readonly string[],
+    Series: new (instrument: Instrument, values: readonly string[]) => Series,
+  ): Series {
+    let family = families.get(instrument);
+    if (family === undefined) {
+      family = { instrument, series: new Map() };
+      families.set(instrument, family);
+    }
+    let key = values.join("\u0000");
+    let series = family.series.get(key);
+    if (series !== undefined) return series;
+    let shown = values;
+    if (family.series.size >= MAX_SERIES) {
+      this.#overflow++;
+      shown = values.map(() => OTHER);
+      key = shown.join("\u0000");
+      series = family.series.get(key);
+      if (series !== undefined) return series;
+    }
+    series = new Series(instrument, shown);
+    family.series.set(key, series);
+    return series;
+  }
+
+  /** Prometheus text format. Pauses between series, because many would hold the event loop for too long in one go. */
+  async expose(): Promise<string> {
+    const parts: string[] = [];
+    let sincePause = 0;
+    for (const instrument of Object.values<Instrument>(INSTRUMENTS)) {
+      const { name, type, help } = instrument;
+      let hasHead = false;
+      for (const lines of this.#lines(instrument)) {
+        if (!hasHead) parts.push(`# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`);
+        hasHead = true;
+        parts.push(lines);
+        if (++sincePause < SERIES_PER_STEP) continue;
+        sincePause = 0;
+        await new Promise<void>((resolve) => setImmediate(resolve));
+      }
+    }
+    return parts.join("");
+  }
+
+  /** The lines of one series after the other. */
+  *#lines(instrument: Instrument): Generator<string> {
+    const { name } = instrument;
+    for (const { text, value } of this.#values(instrument)) yield `${name}${braced(text)} ${numberText(value)}\n`;
+    for (const { text, counts, sum } of this.#histograms.get(instrument)?.series.values() ?? []) {
+      const comma = text === "" ? "" : ",";
+      let lines = "";
+      let cumulative = 0;
+      for (const [bucket, count] of counts.entries()) {
+        cumulative += count;
+        lines += `${name}_bucket{${text}${comma}le="${bound(instrument, bucket)}"} ${cumulative}\n`;
+      }
+      yield `${lines}${name}_sum${braced(text)} ${numberText(sum)}\n${name}_count${braced(text)} ${cumulative}\n`;
+    }
+  }
+
+  /** The same as samples, one by one, so that the taker may pause in between. */
+  *samples(): Generator<MetricSample> {
+    for (const instrument of Object.values<Instrument>(INSTRUMENTS)) {
+      const metric = instrument.name;
+      const kind = instrument.type === "counter" ? "counter" : "gauge";
+      for (const { pairs, value } of this.#values(instrument)) {
+        if (Number.isFinite(value)) yield { metric, labels: canonical(pairs), value, kind };
+      }
+      for (const { pairs, counts, sum } of this.#histograms.get(instrument)?.series.values() ?? []) {
+        let cumulative = 0;
+        for (const [bucket, count] of counts.entries()) {
+          cumulative += count;
+          const labels = canonical([...pairs, ["le", bound(instrument, bucket)]]);
+          yield { metric, labels, value: cumulative, kind: "histogram_bucket" };
+        }
+        const labels = canonical(pairs);
+        yield { metric, labels, value: sum, kind: "histogram_sum" };
+        yield { metric, labels, value: cumulative, kind: "histogram_count" };
+      }
+    }
+  }
+
+  *#values(instrument: Instrument): Generator<{ text: string; pairs: LabelPairs; value: number }> {
+    if (instrument === INSTRUMENTS.seriesDropped) yield { text: "", pairs: [], value: this.#overflow };
+    yield* this.#counters.get(instrument)?.series.values() ?? [];
+    const reader = this.#readers.get(instrument);
+    if (reader === undefined) return;
+    for (const { labels, value } of readSafely(reader)) {
+      const pairs = pairsOf(instrument, labels);
+      yield { text: labelText(pairs), pairs, value };
+    }
+  }
+}
+
+/** One source in trouble must not take the whole scrape with it. */
+function readSafely(reader: () => Iterable<Reading>): Reading[] {
+  const readings: Reading[] = [];
+  try {
+    for (const reading of reader()) {
+      if (readings.length >= MAX_SERIES) break;
+      readings.push(reading);
+    }
+  } catch {
+    return []; // the family is missing from this scrape, which is how Prometheus is told
+  }
+  return readings;
+}
+
+function pairsOf({ labels }: Instrument, values: readonly string[]): LabelPairs {
+  return labels.map((name, index) => [name, (values[index] ?? "").toWellFormed()]);
+}
+
+function labelText(pairs: LabelPairs): string {
+  return pairs.map(([name, value]) => `${name}="${escaped(value)}"`).join(",");
+}
+
+function escaped(value: string): string {
+  return value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+}
+
+function braced(text: string): string {
+  return text === "" ? "" : `{${text}}`;
+}
+
+function canonical(pairs: LabelPairs): string {
+  const sorted = [...pairs].sort(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify(Object.fromEntries(sorted));
+}
+
+function bound({ buckets = [] }: Instrument, bucket: number): string {
+  const upper = buckets[bucket];
+  return upper === undefined ? "+Inf" : String(upper);
+}
+
+function numberText(value: number): string {
+  if (Number.isNaN(value)) return "NaN";
+  if (value === Number.POSITIVE_INFINITY) return "+Inf";
+  return value === Number.NEGATIVE_INFINITY ? "-Inf" : String(value);
+}

@@ -1,0 +1,61 @@
+// Carries every change of the configuration to the parts that run: both planes see it at the same moment.
+
+import { type FileReloader, followConfigFile } from "../config/file-reload.ts";
+import type { ConfigSnapshot } from "../config/snapshot.ts";
+import type { ConfigStore } from "../config/store.ts";
+import type { Clock } from "../lib/clock.ts";
+import { applyLogSettings, type Logger } from "../logging/logger.ts";
+import type { ControlPlane } from "./control-plane.ts";
+import type { DataPlane } from "./data-plane.ts";
+import type { ReadFacts } from "./serve.ts";
+
+export interface FollowOptions {
+  store: ConfigStore;
+  fileHash: string | undefined;
+  facts: ReadFacts;
+  readFacts(snapshot: ConfigSnapshot): Promise<ReadFacts>;
+  control: Pick<ControlPlane, "update">;
+  data: Pick<DataPlane, "update">;
+  clock: Clock;
+  log: Logger;
+}
+
+export function followConfiguration(options: FollowOptions): FileReloader {
+  const { store, fileHash, readFacts, control, data, clock, log } = options;
+  let { facts } = options;
+
+  /** Files that cannot be read leave the ones that were read before in force; the settings apply all the same. */
+  async function follow(snapshot: ConfigSnapshot): Promise<void> {
+    let problem: unknown;
+    try {
+      facts = await readFacts(snapshot);
+    } catch (error) {
+      problem = error;
+    }
+    const { settings } = snapshot;
+    applyLogSettings(log, settings.logging);
+    control.update(settings);
+    data.update({ settings, metadata: facts.metadata, promptFiles: facts.promptFiles });
+    if (problem !== undefined) throw problem;
+  }
+
+  const unsubscribe = store.subscribe(follow);
+  const reloader = followConfigFile({
+    store,
+    clock,
+    log,
+    fileHash,
+    otherFiles: () => facts.files,
+    async otherFilesChanged(paths) {
+      await follow(store.current);
+      log.info({ files: paths }, "files that the configuration names were read again");
+    },
+  });
+  return {
+    ...reloader,
+    stop() {
+      unsubscribe();
+      reloader.stop();
+    },
+  };
+}

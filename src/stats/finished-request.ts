@@ -1,0 +1,47 @@
+// What statistics and metrics get to know of a request that is over: one value per request, made by the pipeline.
+
+import type { Usage } from "../generation/usage.ts";
+
+export interface FinishedRequest {
+  /** "chat", "messages", "embeddings", … */
+  operation: string;
+  /** The model that was asked for, after aliases; the client's own text where no such model exists. */
+  model: string;
+  /** The model that answered, where another stood in. */
+  answeredBy?: string | undefined;
+  /** The backend of the last attempt; undefined when none was asked. */
+  backend?: string | undefined;
+  /** As the client saw it; 499 when it left before the end. */
+  status: number;
+  durationMs: number;
+  /** Until the first byte went to the client. */
+  firstByteMs?: number | undefined;
+  stream: boolean;
+  usage?: Usage | undefined;
+  /** Attempts at backends; 0 for answers from the cache and for refusals. */
+  attempts: number;
+  /** Why another model was asked, e.g. "error_code_429". */
+  fallback?: string | undefined;
+  cache?: "HIT" | "MISS" | "BYPASS" | undefined;
+  /** Got its answer from another request's call: the tokens are counted there. */
+  shared?: boolean | undefined;
+  /**
+   * Why the request failed, e.g. "status_502", "timeout_first_byte", "aborted"; undefined for one that succeeded,
+   * whatever its earlier attempts met. A stream that broke off has one in spite of its status 200.
+   */
+  failure?: string | undefined;
+  /** The caller's key. */
+  keyId?: string | undefined;
+}
+
+/** The name under which everything is counted that is too much to be counted by name. */
+export const OTHER = "(other)";
+
+export function hasFailed({ status, failure }: FinishedRequest): boolean {
+  return failure !== undefined || status >= 400;
+}
+
+/** Tokens that a backend worked for: not those of answers that were there already. */
+export function countedUsage({ usage, cache, shared }: FinishedRequest): Usage | undefined {
+  return cache === "HIT" || shared === true ? undefined : usage;
+}
