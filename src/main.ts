@@ -20,8 +20,9 @@ import { loadModelMetadata } from "./models/metadata-file.ts";
 import { SERVICE_NAME, VERSION } from "./names.ts";
 import { fallbackProblems } from "./pipeline/fallback-checks.ts";
 import { loadPromptFiles } from "./prompts/prompt-files.ts";
+import type { ReadFacts } from "./runtime/follow-configuration.ts";
 import { raiseFetchLimit } from "./runtime/raise-fetch-limit.ts";
-import { type ReadFacts, serve } from "./runtime/serve.ts";
+import { serve } from "./runtime/serve.ts";
 import { withDiscoveredBackends } from "./runtime/zero-configuration.ts";
 
 type ServeCommand = Extract<Command, { command: "serve" }>;

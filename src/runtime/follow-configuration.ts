@@ -5,9 +5,18 @@ import type { ConfigSnapshot } from "../config/snapshot.ts";
 import type { ConfigStore } from "../config/store.ts";
 import type { Clock } from "../lib/clock.ts";
 import { applyLogSettings, type Logger } from "../logging/logger.ts";
+import type { ModelMetadataSource } from "../models/metadata.ts";
+import type { PromptFiles } from "../prompts/prompt-files.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import type { DataPlane } from "./data-plane.ts";
-import type { ReadFacts } from "./serve.ts";
+
+/** What the settings name besides themselves: metadata and prompts from files. */
+export interface ReadFacts {
+  metadata: ModelMetadataSource;
+  promptFiles: PromptFiles;
+  /** Absolute paths of the files. */
+  files: readonly string[];
+}
 
 export interface FollowOptions {
   store: ConfigStore;

@@ -6,13 +6,11 @@ import type { ConfigStore } from "../config/store.ts";
 import { createDemoBackend } from "../demo/backend.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
-import type { ModelMetadataSource } from "../models/metadata.ts";
-import type { PromptFiles } from "../prompts/prompt-files.ts";
 import { createCircuits } from "../routing/circuits.ts";
 import { type FetchHandler, listen, type Server } from "../server/listener.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { createDataPlane } from "./data-plane.ts";
-import { followConfiguration } from "./follow-configuration.ts";
+import { followConfiguration, type ReadFacts } from "./follow-configuration.ts";
 import { drain, untilSignalled } from "./shutdown.ts";
 
 export interface ServeOptions {
@@ -27,14 +25,6 @@ export interface ServeOptions {
   readFacts(snapshot: ConfigSnapshot): Promise<ReadFacts>;
   /** Called once when every address is open and the backends have been looked at, or are late. */
   started(state: { addresses: string[]; control: ControlPlane }): Promise<void>;
-}
-
-/** What the settings name besides themselves: metadata and prompts from files. */
-export interface ReadFacts {
-  metadata: ModelMetadataSource;
-  promptFiles: PromptFiles;
-  /** Absolute paths of the files. */
-  files: readonly string[];
 }
 
 /** How long the start waits for the first health checks before it says that it is up. */
