@@ -14,6 +14,7 @@ const TEST_GROUPS = [
   { name: "simulation", paths: ["./test/simulation"] },
   { name: "black-box tests", paths: ["./test/black-box"] },
   { name: "official clients", paths: ["./test/clients"] },
+  { name: "coding agents", paths: ["./test/agents"] },
 ];
 
 /** A test may take this long; the runner's default of 5 s is short for a loaded machine. */

@@ -6,6 +6,7 @@ import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { Deadlines } from "../lib/deadlines.ts";
 import { writeFallbackHeaders } from "../pipeline/fallback.ts";
 import type { Generated, GenerateRequest, Generator } from "../pipeline/generate.ts";
+import type { RequestReporter } from "../pipeline/observe.ts";
 import type { JsonObject } from "../protocols/fields.ts";
 import type { ClientProtocol } from "../protocols/protocol.ts";
 import { clientProtocol } from "../protocols/registry.ts";
@@ -20,6 +21,7 @@ export interface GenerationParts {
   generator: Generator;
   deadlines: Deadlines;
   now(): number;
+  begun: RequestReporter["begun"];
 }
 
 export interface GenerationEndpoint {
@@ -37,20 +39,25 @@ export interface GenerationEndpoint {
 
 const NONE_AVOIDED: ReadonlySet<string> = new Set();
 
+/** Where the Messages API and its SDKs have the id of a request. */
+export const MESSAGES_ID_HEADER = "request-id";
+
 export function generationEndpoint(endpoint: GenerationEndpoint, parts: GenerationParts): Endpoint {
   const { operation, maxBodyBytes, read, arrange, answerHere, noted } = endpoint;
-  const { generator, deadlines, now } = parts;
+  const { generator, deadlines, now, begun } = parts;
   const client = clientProtocol(operation === "count-tokens" ? "messages" : formatOf(operation));
   return {
     access: "write",
-    ...(client.name === "messages" ? { errorFormat: client.errorBody } : {}),
+    ...(client.name === "messages" ? { errorFormat: client.errorBody, idHeader: MESSAGES_ID_HEADER } : {}),
     async handle(call) {
       const { context, request } = call;
       const limits = { maxBytes: maxBodyBytes, timeoutMs: context.settings.timeouts.request_body };
       const { bytes, value } = await readJsonBody(request, limits, deadlines, now);
       const summary = read(value);
-      context.record.model = summary.model;
-      context.record.stream = summary.stream;
+      const { record } = context;
+      record.operation = operation;
+      record.model = summary.model;
+      record.stream = summary.stream;
       let asked: GenerateRequest = {
         ...summary,
         askedModel: summary.model,
@@ -60,7 +67,11 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
         patience: 1,
         avoid: NONE_AVOIDED,
       };
-      if (arrange !== undefined) asked = await arrange(call, asked);
+      if (arrange !== undefined) {
+        asked = await arrange(call, asked);
+        record.model = asked.model;
+      }
+      begun(context);
       const own = answerHere?.(call, asked);
       if (own !== undefined) return own;
       const ended = Promise.withResolvers<string | undefined>();
@@ -68,6 +79,8 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
         errorEvent: (failure) => client.errorEvent(clientError(toError(failure), context.id)),
         ended: (failure) => ended.resolve(failure === undefined ? undefined : failureLabel(failure)),
       });
+      record.firstByteMs = now() - context.startedAtMs;
+      if (generated.cache !== undefined) record.cache = generated.cache;
       // A shared stream may have ended for this client already.
       if (generated.kind === "stream") void ended.promise.then(call.deferLog());
       noted?.(call, asked, generated);
@@ -112,6 +125,8 @@ function failureResponse(
   headers["x-should-retry"] = "false";
   if (failure.kind !== "status") throw toError(failure, { "x-should-retry": "false" });
   context.record.failure = failureLabel(failure);
+  const { type, code, message } = standardError(failure.status, failure.body);
+  context.record.error = { type, code, message };
   Object.assign(headers, failure.headers);
   headers["Content-Type"] = "application/json";
   const body = errorBodyFor(client, isNative, failure, context.id);

@@ -8,6 +8,7 @@ import type { JsonObject } from "../protocols/fields.ts";
 import { estimateInputTokens } from "../protocols/messages/count-tokens.ts";
 import { messagesClient } from "../protocols/messages/index.ts";
 import type { Call, Endpoint } from "../server/handler.ts";
+import { MESSAGES_ID_HEADER } from "./generation.ts";
 import type { ModelDirectory } from "./models.ts";
 
 /** Marks a count that no backend has made (decisions.md, section 4). */
@@ -27,6 +28,7 @@ export function messagesModelList(models: ModelDirectory): Endpoint {
   return {
     access: "read",
     errorFormat: messagesClient.errorBody,
+    idHeader: MESSAGES_ID_HEADER,
     async handle({ request, headers }) {
       const { searchParams } = new URL(request.url);
       const all = (await models.listModels()).map((entry) =>
@@ -42,6 +44,7 @@ export function messagesModel(models: ModelDirectory): Endpoint {
   return {
     access: "read",
     errorFormat: messagesClient.errorBody,
+    idHeader: MESSAGES_ID_HEADER,
     async handle({ parameter, headers }) {
       const found = await models.findModel(parameter);
       if (found === undefined) {

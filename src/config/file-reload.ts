@@ -36,6 +36,8 @@ export interface FileReloaderOptions {
   /** Further files that other parts read, such as prompts; absolute. */
   otherFiles?: () => readonly string[];
   otherFilesChanged?: (paths: readonly string[]) => Promise<void>;
+  /** Told of every edit: whether it is in force now. */
+  reloaded?: (isOk: boolean) => void;
   timing?: Pick<WatchOptions, "debounceMs" | "pollMs" | "graceMs">;
 }
 
@@ -91,6 +93,7 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
 
   function succeeded(file: string): void {
     status.reloads++;
+    options.reloaded?.(true);
     status.lastReloadMs = clock.wallTime();
     // The main file includes the others; they do not include it.
     if (file === path || status.lastFailure?.file === file) status.lastFailure = undefined;
@@ -98,6 +101,7 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
 
   function failed(file: string, problems: readonly string[]): void {
     status.failures++;
+    options.reloaded?.(false);
     status.lastFailure = { atMs: clock.wallTime(), file, problems: problems.slice(0, MAXIMUM_PROBLEMS) };
     const message = "the edited configuration is refused; the running one stays";
     log.error({ file, problems: status.lastFailure.problems }, message);

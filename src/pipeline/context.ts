@@ -4,6 +4,7 @@ import type { Caller } from "../access/api-keys.ts";
 import type { BackendBoard } from "../backends/board.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Usage } from "../generation/usage.ts";
+import type { RequestStory } from "../stats/request-log.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 
 export interface RequestContext {
@@ -34,6 +35,21 @@ export interface RequestRecord {
   attempts: number;
   /** Why the request failed, or why an earlier attempt did. */
   failure: string | undefined;
+  /** What was asked for, e.g. "chat"; undefined for requests that ask no model. */
+  operation?: string;
+  /** Until there was something to answer. */
+  firstByteMs?: number;
+  /** What the response cache decided. */
+  cache?: "HIT" | "MISS" | "BYPASS";
+  /** Why another model was asked, e.g. "error_code_429". */
+  fallbackReason?: string;
+  /** Got its answer from another request's call. */
+  shared?: boolean;
+  /** Why a stream broke off after its status had been sent. */
+  streamFailure?: string;
+  /** What the client was told. */
+  error?: { type: string; code: string | number | null; message: string };
+  story?: RequestStory;
   /** Tokens of the answer, where they are known. */
   usage?: Usage;
   /** What the translation to the last backend could not carry. */

@@ -88,6 +88,12 @@ export function createFallbackChains(forwarder: Forwarder): FallbackChains {
           retryAfterMs = Math.min(retryAfterMs, refusedForMs(error));
         }
         reasons.push({ model, reason });
+        const { record } = context;
+        record.fallbackReason ??= reason;
+        const to = models[index + 1];
+        if (to !== undefined && record.story !== undefined) {
+          record.story.add({ kind: "fallback", atMs: record.story.sinceStartMs, from: model, to, reason });
+        }
       }
       throw exhausted(request.model, chain, reasons, retryAfterMs);
     },

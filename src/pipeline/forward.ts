@@ -18,6 +18,7 @@ import type { Limiter } from "../rate-limit/limiter.ts";
 import type { Circuits, Permit } from "../routing/circuits.ts";
 import { hasOperation, noBackendError, selectBackend } from "../routing/router.ts";
 import type { SelectionQuery, SelectionStrategy } from "../routing/strategy.ts";
+import type { AttemptStep } from "../stats/request-log.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
@@ -235,10 +236,11 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     entry: BackendEntry,
     permit: Permit,
     timeouts: ExchangeTimeouts,
-  ): Promise<AttemptOutcome> {
+  ): Promise<{ outcome: AttemptOutcome; step: AttemptStep | undefined }> {
     const { record, clientHeaders, trace, signal, settings } = context;
     record.attempts++;
     record.backend = entry.backend.name;
+    const step = record.story?.attempt(entry.backend.name, request.model, settings.routing.selection_strategy);
     try {
       const { model, stream } = request;
       const preparing = bridge.prepare(context, request, entry.backend);
@@ -246,10 +248,15 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       const outgoing = { ...prepared, model, stream, clientHeaders, trace, signal, timeouts };
       const outcome = await sender.send(entry, outgoing, settings);
       if (outcome.ok && outcome.kind === "plain" && outcome.usage !== undefined) record.usage = outcome.usage;
+      if (step !== undefined) {
+        const failure = outcome.ok ? undefined : outcome.failure;
+        const status = failure === undefined ? 200 : failure.kind === "status" ? failure.status : undefined;
+        record.story?.attemptEnded(step, failure === undefined ? undefined : failureLabel(failure), status);
+      }
       if (!outcome.ok) permit.settle(circuits.outcomeOf(entry.backend.name, outcome.failure));
       // A trial that streams has shown what it was to show; others need its place before it ends.
       else if (outcome.kind === "plain" || permit.isProbe) permit.settle("success");
-      return outcome;
+      return { outcome, step };
     } catch (error) {
       permit.settle("neutral");
       throw error;
@@ -262,6 +269,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     outcome: Extract<AttemptOutcome, { ok: true }>,
     entry: BackendEntry,
     permit: Permit,
+    step: AttemptStep | undefined,
   ): ForwardResult {
     const { headers } = outcome;
     if (outcome.kind === "plain") {
@@ -272,6 +280,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       if (usage?.usage !== undefined) record.usage = usage.usage;
       permit.settle(circuits.outcomeOf(entry.backend.name, failure));
       if (failure === undefined) return;
+      if (step !== undefined) step.failure = failureLabel(failure);
       countFailure(entry, failure);
       if (failure.kind === "reset") watch.suspect(entry.backend.name);
     }
@@ -304,8 +313,8 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
           (inHurry ? undefined : await acquireAfterTrial(context, request, others, requestDeadlineMs));
         if (admitted === undefined) throw refusal(request);
         const { entry, permit } = admitted;
-        const outcome = await attempt(context, request, entry, permit, timeouts);
-        if (outcome.ok) return toResult(context, request, outcome, entry, permit);
+        const { outcome, step } = await attempt(context, request, entry, permit, timeouts);
+        if (outcome.ok) return toResult(context, request, outcome, entry, permit, step);
 
         const { failure } = outcome;
         const { name } = entry.backend;
@@ -332,6 +341,8 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
         );
         chosen = next;
         if (waitMs > 0) {
+          const { story } = record;
+          story?.add({ kind: "wait", atMs: story.sinceStartMs, durationMs: waitMs, reason: "retry" });
           await delay(waitMs, context.signal);
           if (context.signal.aborted) return { kind: "failed", failure: { kind: "aborted" }, entry };
           // While waiting a backend may have come up or gone down, or have been taken out of service.

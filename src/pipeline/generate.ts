@@ -199,6 +199,15 @@ export function createGenerator(parts: GeneratorParts): Generator {
     const { head, body } = joined;
     leader = head.record;
     noteAttempts();
+    if (!joined.isLeader) {
+      const { record } = context;
+      record.shared = true;
+      record.story?.add({
+        kind: "shared",
+        atMs: record.story.sinceStartMs,
+        leader: leader.story?.start.requestId ?? "",
+      });
+    }
     const { outcome: result } = head;
     if (result.kind === "refused") throw result.error;
     context.record.backend = result.entry.backend.name;

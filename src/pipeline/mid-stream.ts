@@ -100,7 +100,11 @@ export function takeoverFor(
       const next = await openNext(transcript);
       if (next === undefined) return undefined;
       switches++;
-      if (next.model !== request.model) context.record.fallbackModel = next.model;
+      const { record } = context;
+      if (next.model !== request.model) record.fallbackModel = next.model;
+      const { story } = record;
+      const reason = failureLabel(failure);
+      story?.add({ kind: "takeover", atMs: story.sinceStartMs, from: from.backend, to: current.backend, reason });
       log.warn(
         {
           request_id: context.id,

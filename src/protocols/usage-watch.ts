@@ -5,7 +5,7 @@ import type { Usage } from "../generation/usage.ts";
 import { decodeUsage as chatUsage } from "./chat/usage.ts";
 import { isObject, type JsonObject } from "./fields.ts";
 import { hasMarker, type Markers, markersOf } from "./markers.ts";
-import { decodeUsage as messagesUsage, mergeUsage } from "./messages/usage.ts";
+import { mergeUsage, decodeUsage as messagesUsage } from "./messages/usage.ts";
 import { decodeUsage as responsesUsage } from "./responses/usage.ts";
 import { readEvents } from "./sse.ts";
 

@@ -21,6 +21,7 @@ import { withEmbeddingBatches } from "../pipeline/embedding-batches.ts";
 import { createFallbackChains } from "../pipeline/fallback.ts";
 import { createForwarder } from "../pipeline/forward.ts";
 import { type CacheParts, createGenerator, type GenerateRequest, type SharedCall } from "../pipeline/generate.ts";
+import type { RequestReporter } from "../pipeline/observe.ts";
 import { createResponseStore, type ResponseStore } from "../pipeline/response-store.ts";
 import { withWebSearch } from "../pipeline/search.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
@@ -55,6 +56,8 @@ export interface DataPlaneOptions extends DataPlaneFacts {
   clock: Clock;
   log: Logger;
   env: Record<string, string | undefined>;
+  reporter: RequestReporter;
+  limited?: (scope: string) => void;
 }
 
 export interface DataPlane {
@@ -137,7 +140,7 @@ function keptWhileSame<Facts, Made>(
 }
 
 function buildHandler(
-  { control, circuits, clock, log }: Omit<DataPlaneOptions, keyof DataPlaneFacts>,
+  { control, circuits, clock, log, reporter, limited }: Omit<DataPlaneOptions, keyof DataPlaneFacts>,
   { deadlines, sender, fetchExternal, responses, signatures, deduplicator }: Lasting,
   { settings, metadata, promptFiles }: DataPlaneFacts,
   { limiter, cache, strategy }: { limiter: Limiter; cache: CacheParts | undefined; strategy: SelectionStrategy },
@@ -187,6 +190,7 @@ function buildHandler(
       generator,
       deadlines,
       now,
+      begun: reporter.begun,
       isReady,
       aliases: (asked) => withAlias(asked, settings.model_aliases, (model) => control.board.serving(model).length > 0),
       responses: {
@@ -216,6 +220,8 @@ function buildHandler(
     clock,
     log,
     newId: () => crypto.randomUUID(),
+    finished: reporter.finished,
+    ...(limited === undefined ? {} : { limited }),
   });
 }
 

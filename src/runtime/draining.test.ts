@@ -92,6 +92,7 @@ async function start(settings: Settings) {
     env: {},
     metadata: createModelMetadata({ backends: [], external: [] }),
     promptFiles: new Map(),
+    reporter: { begun() {}, finished() {} },
   });
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch: handle });
   cleanups.push(

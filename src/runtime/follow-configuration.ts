@@ -9,6 +9,7 @@ import type { ModelMetadataSource } from "../models/metadata.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import type { DataPlane } from "./data-plane.ts";
+import type { Telemetry } from "./telemetry.ts";
 
 /** What the settings name besides themselves: metadata and prompts from files. */
 export interface ReadFacts {
@@ -25,12 +26,13 @@ export interface FollowOptions {
   readFacts(snapshot: ConfigSnapshot): Promise<ReadFacts>;
   control: Pick<ControlPlane, "update">;
   data: Pick<DataPlane, "update">;
+  telemetry: Pick<Telemetry, "apply" | "events">;
   clock: Clock;
   log: Logger;
 }
 
 export function followConfiguration(options: FollowOptions): FileReloader {
-  const { store, fileHash, readFacts, control, data, clock, log } = options;
+  const { store, fileHash, readFacts, control, data, telemetry, clock, log } = options;
   let { facts } = options;
 
   /** Files that cannot be read leave the ones that were read before in force; the settings apply all the same. */
@@ -45,6 +47,7 @@ export function followConfiguration(options: FollowOptions): FileReloader {
     applyLogSettings(log, settings.logging);
     control.update(settings);
     data.update({ settings, metadata: facts.metadata, promptFiles: facts.promptFiles });
+    telemetry.apply(settings, facts.metadata);
     if (problem !== undefined) throw problem;
   }
 
@@ -54,6 +57,7 @@ export function followConfiguration(options: FollowOptions): FileReloader {
     clock,
     log,
     fileHash,
+    reloaded: (isOk) => telemetry.events.configReloaded(isOk),
     otherFiles: () => facts.files,
     async otherFilesChanged(paths) {
       await follow(store.current);

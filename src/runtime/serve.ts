@@ -1,17 +1,20 @@
 // Server mode: builds both planes, opens the addresses, says what was found, and runs until a signal.
 
+import type { BackendBoard } from "../backends/board.ts";
 import { createTransport } from "../backends/transport.ts";
 import type { ConfigSnapshot } from "../config/snapshot.ts";
 import type { ConfigStore } from "../config/store.ts";
 import { createDemoBackend } from "../demo/backend.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
-import { createCircuits } from "../routing/circuits.ts";
+import type { BackendReading } from "../metrics/gateway-metrics.ts";
+import { type Circuits, createCircuits } from "../routing/circuits.ts";
 import { type FetchHandler, listen, type Server } from "../server/listener.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { createDataPlane } from "./data-plane.ts";
 import { followConfiguration, type ReadFacts } from "./follow-configuration.ts";
 import { drain, untilSignalled } from "./shutdown.ts";
+import { createTelemetry } from "./telemetry.ts";
 
 export interface ServeOptions {
   store: ConfigStore;
@@ -54,11 +57,41 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
   const circuits = createCircuits({
     settings: settings.circuit_breaker,
     now: clock.now,
-    changed: ({ backend, from, to }) => log.warn({ backend, from, to }, `the circuit of backend ${backend} is ${to}`),
+    changed({ backend, from, to }) {
+      log.warn({ backend, from, to }, `the circuit of backend ${backend} is ${to}`);
+      telemetry.events.circuitChanged(backend, to);
+    },
   });
   const control = startControlPlane({ settings, transport, circuits, clock, log });
-  const data = createDataPlane({ settings, control, circuits, transport, clock, log, env, ...options.facts });
-  const follower = followConfiguration({ ...options, control, data, clock });
+  const telemetry = createTelemetry({
+    snapshot: store.current,
+    metadata: options.facts.metadata,
+    home: env.HOME,
+    clock,
+    log,
+    sources: {
+      backends: () => backendReadings(control.board, circuits),
+      configVersion: () => store.current.version,
+      configReloadOk: () => follower.status().lastFailure === undefined,
+      cache: () => undefined,
+    },
+  });
+  await telemetry.restore();
+  const { reporter } = telemetry;
+  const { rateLimited: limited } = telemetry.events;
+  const data = createDataPlane({
+    settings,
+    control,
+    circuits,
+    transport,
+    clock,
+    log,
+    env,
+    reporter,
+    limited,
+    ...options.facts,
+  });
+  const follower = followConfiguration({ ...options, control, data, telemetry, clock });
   answer = data.handle;
   handler.resolve(answer);
 
@@ -73,9 +106,19 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
     async stopControlPlane() {
       follower.stop();
       await control.stop();
+      await telemetry.stop();
       store.close();
     },
     log,
   });
   return { exitCode: 0 };
+}
+
+function* backendReadings({ entries }: BackendBoard, circuits: Circuits): Generator<BackendReading> {
+  for (const { backend, health, available, counters } of entries) {
+    const { name, kind } = backend;
+    const { inFlight, totalRequests, failedRequests, latencyMs } = counters;
+    const circuit = circuits.state(name);
+    yield { name, kind: kind.name, available, health, circuit, inFlight, totalRequests, failedRequests, latencyMs };
+  }
 }

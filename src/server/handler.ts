@@ -8,6 +8,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { RequestContext } from "../pipeline/context.ts";
+import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import { rateLimitError, rateLimitHeaders } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import { resolveTrace, writeIds } from "../tracing/trace-context.ts";
@@ -34,6 +35,8 @@ export interface Endpoint {
   access: Access;
   /** How its errors are told, where that is not the standard shape. */
   errorFormat?: ErrorFormat;
+  /** A further header for the id of the request, where the clients of its format look for one. */
+  idHeader?: string;
   handle(call: Call): Response | Promise<Response>;
 }
 
@@ -46,13 +49,13 @@ export interface HandlerParts {
   clock: Clock;
   log: Logger;
   newId(): string;
+  finished: RequestReporter["finished"];
+  /** A limit has refused a request. */
+  limited?: (scope: string) => void;
 }
 
-/** Status for the log of a request whose client left, as nginx has it; no client ever sees it. */
-const CLIENT_CLOSED_REQUEST = 499;
-
 export function createHandler(parts: HandlerParts): FetchHandler {
-  const { routes, access, limiter, clientAddresses, settings, clock, log, newId } = parts;
+  const { routes, access, limiter, clientAddresses, settings, clock, log, newId, finished, limited } = parts;
   const logAccess = settings.logging.access_log && log.isLevelEnabled("info");
 
   function clientAddress(server: Server, request: Request): string | undefined {
@@ -69,7 +72,10 @@ export function createHandler(parts: HandlerParts): FetchHandler {
     const key = presentedKey(request.headers);
     const decision = limiter.take({ clientAddress: clientAddress(server, request), keyId, key });
     if (decision === undefined) return;
-    if (!decision.allowed) throw rateLimitError(decision);
+    if (!decision.allowed) {
+      limited?.(decision.scope);
+      throw rateLimitError(decision);
+    }
     Object.assign(headers, rateLimitHeaders(decision));
   }
 
@@ -99,7 +105,11 @@ export function createHandler(parts: HandlerParts): FetchHandler {
       },
     };
     let deferred = false;
-    function writeLog(status: number): void {
+    /** The answer is over: written down, and counted. */
+    function conclude(answeredStatus: number): void {
+      const status = request.signal.aborted ? CLIENT_CLOSED_REQUEST : answeredStatus;
+      const durationMs = clock.now() - context.startedAtMs;
+      finished(context, status, durationMs);
       if (!logAccess) return;
       const { record } = context;
       log.info(
@@ -107,8 +117,8 @@ export function createHandler(parts: HandlerParts): FetchHandler {
           request_id: context.id,
           method: record.method,
           path: record.path.length > 200 ? record.path.slice(0, 200) : record.path,
-          status: request.signal.aborted ? CLIENT_CLOSED_REQUEST : status,
-          duration_ms: Math.round((clock.now() - context.startedAtMs) * 10) / 10,
+          status,
+          duration_ms: Math.round(durationMs * 10) / 10,
           model: record.model,
           fallback_model: record.fallbackModel,
           stream: record.stream || undefined,
@@ -126,6 +136,7 @@ export function createHandler(parts: HandlerParts): FetchHandler {
     try {
       const { handler, parameter } = routes.match(request.method, path);
       endpoint = handler;
+      if (endpoint.idHeader !== undefined) headers[endpoint.idHeader] = trace.id;
       if (endpoint.access === "loopback") requireLoopback(server, request);
       else if (endpoint.access !== "open") {
         context.caller = access.authorize(request.headers, endpoint.access);
@@ -141,9 +152,12 @@ export function createHandler(parts: HandlerParts): FetchHandler {
         deferLog() {
           deferred = true;
           return (failure) => {
-            if (failure !== undefined) context.record.failure = failure;
+            if (failure !== undefined) {
+              context.record.failure = failure;
+              context.record.streamFailure = failure;
+            }
             server.timeout(request, IDLE_TIMEOUT_SECONDS);
-            writeLog(200);
+            conclude(200);
           };
         },
       };
@@ -154,12 +168,13 @@ export function createHandler(parts: HandlerParts): FetchHandler {
       if (error.status === 500 && !request.signal.aborted)
         log.error({ request_id: context.id, path, err: thrown }, "unexpected error");
       context.record.failure ??= error.type;
+      context.record.error ??= { type: error.type, code: error.code, message: error.message };
       response = errorResponse(error, context.id, headers, endpoint?.errorFormat);
     }
     if (!deferred) {
       // A client that does not read its answer is not waited for.
       server.timeout(request, IDLE_TIMEOUT_SECONDS);
-      writeLog(response.status);
+      conclude(response.status);
     }
     return response;
   };

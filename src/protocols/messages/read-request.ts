@@ -50,7 +50,8 @@ export function readCountTokensRequest(body: JsonObject): { model: string } {
 function checkConversation(body: JsonObject): void {
   const { system } = body;
   if (system !== undefined && system !== null) checkContent(system, "system");
-  checkMessages(body.messages);
+  // A thread of the vendor's may go on without a new message.
+  if (!isObject(body.thread) || !Array.isArray(body.messages) || body.messages.length > 0) checkMessages(body.messages);
   checkTools(body);
   checkStopSequences(body);
   for (const field of OBJECTS) checkObject(body, field);

@@ -283,15 +283,19 @@ describe("tools", () => {
 
   test("what only the vendor has is a tool that others refuse", () => {
     const servers = [{ type: "url", url: "https://x", name: "s" }];
-    const request = decode({ mcp_servers: servers, thread: { type: "continue", previous_message_id: "m" } });
-    expect(request.tools.map((tool) => [tool.kind, tool.name])).toEqual([
-      ["hosted", "mcp_servers"],
-      ["hosted", "thread"],
-    ]);
+    const request = decode({ mcp_servers: servers });
+    expect(request.tools.map((tool) => [tool.kind, tool.name])).toEqual([["hosted", "mcp_servers"]]);
     expect(request.extensions).toEqual({});
     const harmless = decode({ mcp_servers: [], thread: { type: "create" } });
     expect(harmless.tools).toEqual([]);
     expect(harmless.extensions).toEqual({ thread: { type: "create" } });
+  });
+
+  test("a thread that is continued is refused by the code that makes clients send all of it", () => {
+    const refused = () => decode({ thread: { type: "continue", previous_message_id: "m" } });
+    expect(refused).toThrow(
+      expect.objectContaining({ status: 400, details: { error_code: "thread_not_found" } }) as unknown as Error,
+    );
   });
 
   const choices: [choice: JsonObject, expected: JsonObject][] = [

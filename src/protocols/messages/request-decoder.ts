@@ -1,5 +1,7 @@
 // Body of a Messages request -> neutral request.
 
+import { ERRORS } from "../../errors/catalog.ts";
+import { GatewayError } from "../../errors/gateway-error.ts";
 import type { JsonObject, Message } from "../../generation/content.ts";
 import type { GenerationRequest, ResponseFormat, Sampling } from "../../generation/request.ts";
 import type { HostedTool } from "../../generation/tools.ts";
@@ -35,6 +37,7 @@ const SCHEMA_NAME = "output";
 
 export function decodeRequest(body: JsonObject): GenerationRequest {
   const { model, stream } = readMessagesRequest(body);
+  if (isContinued(body.thread)) throw threadNotFound();
   const request: GenerationRequest = {
     model,
     system: decodeContent(body.system).filter((part) => part.type === "text"),
@@ -59,18 +62,24 @@ function decodeMessage({ role, content }: JsonObject): Message {
 }
 
 /**
- * Members without which the answer would mean something else: tools that the vendor fetches from MCP servers, and a
- * conversation whose earlier turns only the vendor has. As tools of the vendor they are refused by other protocols.
+ * Tools that the vendor fetches from MCP servers: without them the answer would mean something else. As a tool of the
+ * vendor they are refused by other protocols.
  */
-function toolsBeside(body: JsonObject): HostedTool[] {
-  const tools: HostedTool[] = [];
-  if (arrayOf(body.mcp_servers).length > 0) tools.push(beside("mcp_servers", body.mcp_servers));
-  if (isContinued(body.thread)) tools.push(beside("thread", body.thread));
-  return tools;
+function toolsBeside({ mcp_servers: servers }: JsonObject): HostedTool[] {
+  if (arrayOf(servers).length === 0) return [];
+  return [{ kind: "hosted", name: "mcp_servers", origin: { protocol: "messages", value: { mcp_servers: servers } } }];
 }
 
-function beside(member: string, value: unknown): HostedTool {
-  return { kind: "hosted", name: member, origin: { protocol: "messages", value: { [member]: value } } };
+/**
+ * The earlier turns were not kept: a backend of another format made them. Told by this code, the official SDK, whose tool
+ * runner makes threads unasked, sends the whole conversation instead.
+ */
+function threadNotFound(): GatewayError {
+  return new GatewayError(
+    ERRORS.invalidRequest,
+    "thread.previous_message_id: no thread is kept for this model; send the whole conversation in messages.",
+    { param: "thread.previous_message_id", details: { error_code: "thread_not_found" } },
+  );
 }
 
 function isContinued(thread: unknown): boolean {
@@ -105,7 +114,7 @@ function extensionsOf(body: JsonObject): JsonObject {
   const extensions: JsonObject = {};
   for (const [member, value] of Object.entries(body)) {
     if (KNOWN_MEMBERS.has(member) || value === null) continue;
-    if (member !== "thread" || !isContinued(value)) extensions[member] = value;
+    extensions[member] = value;
   }
   if (isObject(body.output_config)) {
     const { effort: _effort, format: _format, ...rest } = body.output_config;

@@ -134,7 +134,7 @@ function isOffered(tool: Tool, names: ReadonlySet<string> | undefined): boolean 
 }
 
 /** Members of the body that the request decoder passed as a tool, so that other protocols refuse them by name. */
-const BESIDE_TOOLS = ["mcp_servers", "thread"] as const;
+const BESIDE_TOOLS = ["mcp_servers"] as const;
 
 function isBesideTools({ name, origin }: HostedTool): boolean {
   return origin.protocol === "messages" && BESIDE_TOOLS.some((member) => member === name);

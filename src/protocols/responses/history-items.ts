@@ -1,6 +1,13 @@
 // The messages of a request -> input items for a backend.
 
-import type { ContentPart, Message, ReasoningPart, ToolCallPart, ToolResultPart } from "../../generation/content.ts";
+import type {
+  ContentPart,
+  Message,
+  OpaquePart,
+  ReasoningPart,
+  ToolCallPart,
+  ToolResultPart,
+} from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
 import { invalidField, type JsonObject } from "../fields.ts";
 import { encodeInputPart } from "./input-parts.ts";
@@ -46,7 +53,7 @@ class HistoryEncoder {
       case "video":
         throw invalidField("messages", `the backend of this model cannot read ${part.type}.`);
       case "opaque":
-        this.#pushOpaque(part.protocol === "responses" ? part.value : undefined);
+        this.#pushOpaque(part);
         return;
       default:
         this.#dropped.add(`${part.type} of a user`);
@@ -74,7 +81,7 @@ class HistoryEncoder {
         this.#dropped.add("results of earlier web searches");
         return;
       case "opaque":
-        this.#pushOpaque(part.protocol === "responses" ? part.value : undefined);
+        this.#pushOpaque(part);
         return;
       default:
         this.#dropped.add(`${part.type} of an earlier answer`);
@@ -94,9 +101,9 @@ class HistoryEncoder {
     this.items.push(item);
   }
 
-  #pushOpaque(value: JsonObject | undefined): void {
-    if (value === undefined) this.#dropped.add("content of another format");
-    else this.#pushItem(value);
+  #pushOpaque({ protocol, value }: OpaquePart): void {
+    if (protocol === "responses") this.#pushItem(value);
+    else this.#dropped.add(typeof value.type === "string" ? value.type : "content of another format");
   }
 
   /** Only sealed thoughts of this format can be replayed: without their proof the item is refused as unknown. */

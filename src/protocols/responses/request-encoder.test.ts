@@ -146,8 +146,10 @@ describe("input", () => {
     const value = { type: "web_search_call", id: "ws_1" };
     expect(items(assistant({ type: "opaque", protocol: "responses", value }))).toEqual([value]);
     expect(dropped({ messages: [assistant({ type: "opaque", protocol: "messages", value })] })).toEqual([
-      "content of another format",
+      "web_search_call",
     ]);
+    const nameless: ContentPart = { type: "opaque", protocol: "messages", value: {} };
+    expect(dropped({ messages: [assistant(nameless)] })).toEqual(["content of another format"]);
   });
 });
 

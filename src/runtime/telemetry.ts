@@ -1,0 +1,145 @@
+// What is known of requests that are over, put together: statistics, metrics and their history, errors, stories.
+
+import { resolveDataPath } from "../config/paths.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import type { ConfigSnapshot } from "../config/snapshot.ts";
+import { ErrorRecorder } from "../errors/recorder.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../logging/logger.ts";
+import { watchEventLoopLag } from "../metrics/event-loop-lag.ts";
+import { addGatewayMetrics, type GatewayEvents, type MetricSources } from "../metrics/gateway-metrics.ts";
+import { HistorySampler } from "../metrics/history/sampler.ts";
+import type { HistorySettings } from "../metrics/history/settings.ts";
+import { HistoryStore } from "../metrics/history/store.ts";
+import { createObserver } from "../metrics/observer.ts";
+import { MetricsRegistry } from "../metrics/registry.ts";
+import { createRequestMetrics } from "../metrics/request-metrics.ts";
+import type { ModelMetadataSource } from "../models/metadata.ts";
+import { VERSION } from "../names.ts";
+import { createReporter, type RequestReporter } from "../pipeline/observe.ts";
+import { StatsCollector } from "../stats/collector.ts";
+import { RequestLog } from "../stats/request-log.ts";
+import { SnapshotFile } from "../stats/snapshot-file.ts";
+
+export interface Telemetry {
+  reporter: RequestReporter;
+  collector: StatsCollector;
+  registry: MetricsRegistry;
+  /** Undefined while no history is kept. */
+  history: HistoryStore | undefined;
+  errors: ErrorRecorder;
+  requests: RequestLog;
+  events: GatewayEvents;
+  /** Before the first request. */
+  restore(): Promise<void>;
+  apply(settings: Settings, metadata: ModelMetadataSource): void;
+  /** Everything that is written at the end. */
+  stop(): Promise<void>;
+}
+
+export interface TelemetryOptions {
+  snapshot: ConfigSnapshot;
+  metadata: ModelMetadataSource;
+  home: string | undefined;
+  clock: Clock;
+  log: Logger;
+  /** Where gauges are read when somebody asks. */
+  sources: Pick<MetricSources, "backends" | "configVersion" | "configReloadOk" | "cache">;
+}
+
+export function createTelemetry({ snapshot, home, clock, log, sources, ...first }: TelemetryOptions): Telemetry {
+  const { settings, baseDir } = snapshot;
+  let { metadata } = first;
+  const dataPath = (path: string) => resolveDataPath(path, { dataDir: settings.server.data_dir, baseDir, home });
+  const historySettings = ({ metrics }: Settings): HistorySettings => ({
+    ...metrics.persistence,
+    path: dataPath(settings.metrics.persistence.path),
+  });
+  const wallTime = () => clock.wallTime();
+
+  const collector = new StatsCollector({
+    settings: settings.admin.stats,
+    clock,
+    priceOf(model, backend) {
+      const pricing = (backend === undefined ? metadata.ofAny(model, []) : metadata.of(model, backend))?.pricing;
+      return pricing && { inputTokens: pricing.input_tokens ?? 0, outputTokens: pricing.output_tokens ?? 0 };
+    },
+  });
+  const registry = new MetricsRegistry();
+  const requestMetrics = createRequestMetrics(registry);
+  const lag = watchEventLoopLag(clock.now);
+  let openStreams = 0;
+  const events = addGatewayMetrics(registry, {
+    ...sources,
+    version: VERSION,
+    runtime: `bun ${Bun.version}`,
+    startedAtMs: clock.wallTime(),
+    wallTime,
+    openStreams: () => openStreams,
+    eventLoopLag: () => lag.read(),
+  });
+  const errors = new ErrorRecorder({ clock });
+  const requests = new RequestLog({ clock });
+  const { begun, finished } = createReporter({
+    observer: createObserver(collector, requestMetrics),
+    requests,
+    errors,
+  });
+
+  const { persistence } = settings.admin.stats;
+  const statsFile = new SnapshotFile({
+    settings: { ...persistence, path: dataPath(persistence.path) },
+    collector,
+    log,
+    wallTime,
+  });
+  const keepsHistory = settings.metrics.enabled && settings.metrics.persistence.enabled;
+  const history = keepsHistory ? new HistoryStore({ path: historySettings(settings).path, log }) : undefined;
+  const sampler =
+    history === undefined
+      ? undefined
+      : new HistorySampler({
+          settings: historySettings(settings),
+          store: history,
+          read: () => registry.samples(),
+          log,
+          wallTime,
+          written: (isOk) => events.historyWritten(isOk),
+        });
+
+  return {
+    reporter: {
+      begun(context) {
+        begun(context);
+        if (context.record.stream) openStreams++;
+      },
+      finished(context, status, durationMs) {
+        if (context.record.stream && context.record.story !== undefined) openStreams--;
+        finished(context, status, durationMs);
+      },
+    },
+    collector,
+    registry,
+    history,
+    errors,
+    requests,
+    events,
+    async restore() {
+      await statsFile.restore();
+      statsFile.start();
+      sampler?.start();
+    },
+    apply(next, facts) {
+      metadata = facts;
+      collector.apply(next.admin.stats);
+      collector.pricesChanged();
+      sampler?.apply(historySettings(next));
+    },
+    async stop() {
+      lag.stop();
+      await sampler?.stop();
+      await statsFile.stop();
+      history?.close();
+    },
+  };
+}
