@@ -2,9 +2,11 @@
 // Any answer that is not a whole 200 ends the job with an error, because figures with errors in them mean nothing.
 
 import type { Socket } from "bun";
+import { CLIENT_FORMATS, type ClientFormatName, expectedMarks } from "./formats.ts";
+import { MarkerCount } from "./marker-count.ts";
 import { type CpuSample, cpuBetween, residentBytes, sampleCpu } from "./processes.ts";
 import { ResponseReader } from "./response-reader.ts";
-import { type Answer, modelFor, payloadBytes, STREAM_CHUNK } from "./wire.ts";
+import { type Answer, modelFor } from "./wire.ts";
 
 /** closed: every connection sends its next request at once. paced: requests start at a fixed rate, whatever happens. */
 export type Pattern =
@@ -13,6 +15,8 @@ export type Pattern =
 
 export interface LoadJob {
   pattern: Pattern;
+  /** The client's format; default chat. */
+  client?: ClientFormatName;
   answer: Answer;
   promptBytes: number;
   warmUpMs: number;
@@ -48,6 +52,9 @@ export type LoadOutput = { result: LoadResult } | { error: string };
 
 interface Connection {
   reader: ResponseReader;
+  /** Pieces of text, or the text of a whole answer; ends of streams. */
+  texts: MarkerCount;
+  ends: MarkerCount | undefined;
   unsent: Buffer | undefined;
   busy: boolean;
   wantedAt: number;
@@ -62,7 +69,7 @@ const DRAIN_LIMIT_MS = 15_000;
 async function run(job: AimedLoadJob): Promise<LoadResult> {
   const request = requestBytes(job);
   const counterAt = request.lastIndexOf(COUNTER);
-  const expected = payloadBytes(job.answer);
+  const expected = expectedMarks(job.answer, job.client ?? "chat");
   const { pattern } = job;
   const limit = pattern.kind === "paced" ? (pattern.total ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
   const idle: Socket<Connection>[] = [];
@@ -70,7 +77,9 @@ async function run(job: AimedLoadJob): Promise<LoadResult> {
   const latencies: number[] = [];
   const firstChunks: number[] = [];
   const memory: number[] = [];
-  const state = { measuring: false, stopped: false, begun: 0, open: 0, requests: 0, payload: 0, fewestOpen: 0 };
+  const state = { measuring: false, stopped: false, begun: 0, open: 0, requests: 0, texts: 0, fewestOpen: 0 };
+  /** Answers of one job differ in their ids only, which are all as long. */
+  let answerBytes: number | undefined;
   let sent = 0;
   let windowFrom = 0;
   let windowTo = Number.POSITIVE_INFINITY;
@@ -82,6 +91,8 @@ async function run(job: AimedLoadJob): Promise<LoadResult> {
     connection.wantedAt = wantedAt;
     connection.firstChunkSeen = false;
     connection.reader.reset();
+    connection.texts.reset();
+    connection.ends?.reset();
     state.open++;
     request.write(String(++sent).padStart(COUNTER.length, "0"), counterAt, "latin1");
     write(socket, request);
@@ -105,18 +116,26 @@ async function run(job: AimedLoadJob): Promise<LoadResult> {
   function receive(socket: Socket<Connection>, data: Buffer): void {
     const connection = socket.data;
     if (!connection.busy) throw new Error("bytes without a request");
-    const { reader } = connection;
-    const before = reader.payload;
+    const { reader, texts, ends } = connection;
+    const before = texts.count;
     reader.push(data);
     const now = performance.now();
-    if (state.measuring) state.payload += reader.payload - before;
+    if (state.measuring) state.texts += texts.count - before;
     const measured = connection.wantedAt >= windowFrom && connection.wantedAt < windowTo;
-    if (!connection.firstChunkSeen && reader.payload > 0) {
+    if (!connection.firstChunkSeen && texts.count > 0) {
       connection.firstChunkSeen = true;
       if (measured) firstChunks.push(now - connection.wantedAt);
     }
     if (!reader.complete) return;
-    if (reader.payload !== expected) throw new Error(`an answer has ${reader.payload} bytes instead of ${expected}`);
+    if (texts.count !== expected.times && job.answer.kind === "stream") {
+      throw new Error(`an answer has ${texts.count} pieces of text instead of ${expected.times}`);
+    }
+    if (texts.count === 0) throw new Error("an answer has not its text");
+    if (ends !== undefined && ends.count !== 1) throw new Error(`an answer has ${ends.count} ends`);
+    answerBytes ??= reader.payload;
+    if (reader.payload !== answerBytes) {
+      throw new Error(`an answer has ${reader.payload} bytes, the first one has ${answerBytes}`);
+    }
     if (measured) latencies.push(now - connection.wantedAt);
     if (state.measuring) state.requests++;
     state.open--;
@@ -133,8 +152,15 @@ async function run(job: AimedLoadJob): Promise<LoadResult> {
       port: job.port,
       socket: {
         open(socket) {
+          const texts = new MarkerCount(expected.text);
+          const ends = expected.end === undefined ? undefined : new MarkerCount(expected.end);
           socket.data = {
-            reader: new ResponseReader(),
+            reader: new ResponseReader((payload) => {
+              texts.push(payload);
+              ends?.push(payload);
+            }),
+            texts,
+            ends,
             unsent: undefined,
             busy: false,
             wantedAt: 0,
@@ -180,7 +206,7 @@ async function run(job: AimedLoadJob): Promise<LoadResult> {
     await Bun.sleep(job.measureMs);
     const cpuAfter = sampleCpu(job.pids);
     windowTo = performance.now();
-    const { requests, payload } = state;
+    const { requests, texts } = state;
     clearInterval(sampler);
     clearInterval(pacer);
     state.measuring = false;
@@ -193,7 +219,7 @@ async function run(job: AimedLoadJob): Promise<LoadResult> {
     }
     return {
       requests,
-      chunks: job.answer.kind === "stream" ? payload / STREAM_CHUNK.length : 0,
+      chunks: job.answer.kind === "stream" ? texts : 0,
       seconds: (windowTo - windowFrom) / 1000,
       cpuMicroseconds: cpuBetween(cpuBefore, cpuAfter) / 1000,
       latencyMs: percentiles(latencies),
@@ -217,15 +243,14 @@ function startPacer(perSecond: number, start: () => void): ReturnType<typeof set
 }
 
 function requestBytes(job: AimedLoadJob): Buffer {
+  const { path, body: bodyFor } = CLIENT_FORMATS[job.client ?? "chat"];
   const body = JSON.stringify({
     model: modelFor(job.answer),
     ...(job.answer.kind === "stream" && { stream: true }),
-    messages: [
-      { role: "user", content: `${"The quick brown fox. ".repeat(Math.ceil(job.promptBytes / 21))}${COUNTER}` },
-    ],
+    ...bodyFor(`${"The quick brown fox. ".repeat(Math.ceil(job.promptBytes / 21))}${COUNTER}`),
   });
   return Buffer.from(
-    `POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:${job.port}\r\nuser-agent: bench\r\naccept: */*\r\n` +
+    `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1:${job.port}\r\nuser-agent: bench\r\naccept: */*\r\n` +
       `authorization: Bearer sk-bench-client\r\ncontent-type: application/json\r\n` +
       `content-length: ${body.length}\r\n\r\n${body}`,
   );

@@ -6,6 +6,7 @@ import { type LoadScenario, MEMORY_WARM_UP, OPEN_STREAMS, OPEN_STREAMS_JOB } fro
 import {
   awaitFirstAnswer,
   firstModelOf,
+  type MeasuredName,
   pidsOf,
   type Subject,
   type SubjectName,
@@ -22,7 +23,7 @@ const JOB_SLACK_MS = 20_000;
 export type Progress = (line: string) => void;
 
 /** One figure per round for each subject that took part. */
-export type Rounds<Figure> = Map<SubjectName, Figure[]>;
+export type Rounds<Figure> = Map<MeasuredName, Figure[]>;
 
 export interface MemoryResult {
   idleBytes: number;
@@ -62,7 +63,8 @@ export async function measureLoad(
   for (let round = 1; round <= rounds; round++) {
     for (const subject of subjects) {
       if (subject.name === "direct" && round > 1 && !comparedWithDirect) continue;
-      const result = await runLoad(scenario.job, subject);
+      const job = (subject.name === "passed" && scenario.passedThrough) || scenario.job;
+      const result = await runLoad(job, subject);
       results.get(subject.name)!.push(result);
       progress(`${scenario.name} ${round}/${rounds} ${subject.name}: ${describe(scenario, subject.name, result)}`);
     }
@@ -70,7 +72,7 @@ export async function measureLoad(
   return results;
 }
 
-function describe(scenario: LoadScenario, subject: SubjectName, result: LoadResult): string {
+function describe(scenario: LoadScenario, subject: MeasuredName, result: LoadResult): string {
   return scenario.metrics
     .filter((metric) => !(metric.withoutDirect && subject === "direct"))
     .map(

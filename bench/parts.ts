@@ -1,6 +1,6 @@
 // The parts of a run and the rows of the table that each gives.
 
-import type { LoadResult } from "./load.ts";
+import type { LoadJob, LoadResult } from "./load.ts";
 import { measureColdStarts, measureLoad, measureMemory, type Progress, runLoad } from "./measure.ts";
 import { loadRows, makeRow, type Row } from "./report.ts";
 import {
@@ -58,7 +58,8 @@ async function loadPartRows(run: Run): Promise<Row[]> {
     );
     rows.push(...loadRows(scenario, results));
     for (const [name, figures] of results) {
-      if (name !== "direct") highest[name] = [Math.max(...(highest[name] ?? []), highestMegabytes(figures))];
+      if (name !== "direct" && name !== "passed")
+        highest[name] = [Math.max(...(highest[name] ?? []), highestMegabytes(figures))];
     }
   }
   for (const subject of subjects) await stopSubject(subject);
@@ -70,25 +71,34 @@ function highestMegabytes(results: readonly LoadResult[]): number {
   return Math.max(...results.map(({ residentBytes }) => residentBytes.highest)) / 1e6;
 }
 
-/** A scenario with settings of its own is measured on a gateway of its own. */
+/** A scenario with a configuration of its own is measured on a gateway of its own. */
 async function withOwnGateway<Result>(
-  { gatewaySettings }: LoadScenario,
+  { gateway, job, passedThrough }: LoadScenario,
   subjects: readonly Subject[],
   surroundings: Surroundings,
   measure: (subjects: readonly Subject[]) => Promise<Result>,
 ): Promise<Result> {
-  if (!gatewaySettings) return measure(subjects);
-  const own = startSubject("signalbox", surroundings, gatewaySettings);
+  if (!gateway) return measure(subjects);
+  const own = startSubject("signalbox", surroundings, gateway);
+  const usual = subjects.find(({ name }) => name === own.name)!;
   await awaitFirstAnswer(own);
-  await runLoad(WARM_UP, own);
-  const result = await measure(subjects.map((subject) => (subject.name === own.name ? own : subject)));
+  let taking = subjects.map((subject) => (subject === usual ? own : subject));
+  if (passedThrough) {
+    const passed: Subject = { ...usual, name: "passed" };
+    taking = [passed, own];
+    await runLoad(passedThrough, passed);
+    await runLoad(job, own);
+  } else await runLoad(WARM_UP, own);
+  const result = await measure(taking);
   await stopSubject(own);
   return result;
 }
 
 /** The same scenario with half the measuring time. */
 function shorten(scenario: LoadScenario): LoadScenario {
-  return { ...scenario, job: { ...scenario.job, measureMs: scenario.job.measureMs / 2 } };
+  const half = (job: LoadJob): LoadJob => ({ ...job, measureMs: job.measureMs / 2 });
+  const { job, passedThrough } = scenario;
+  return { ...scenario, job: half(job), ...(passedThrough && { passedThrough: half(passedThrough) }) };
 }
 
 async function memoryRows({ names, surroundings, progress }: Run): Promise<Row[]> {

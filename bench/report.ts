@@ -3,7 +3,7 @@
 import type { LoadResult } from "./load.ts";
 import type { Rounds } from "./measure.ts";
 import type { LoadScenario, Target } from "./scenarios.ts";
-import { SUBJECT_NAMES, type SubjectName } from "./subjects.ts";
+import { type MeasuredName, SUBJECT_NAMES, type SubjectName } from "./subjects.ts";
 
 export interface Row {
   section: string;
@@ -14,8 +14,9 @@ export interface Row {
   show: "value" | "added";
   values: Partial<Record<SubjectName, number>>;
   /** Every round of every subject, absolute. */
-  rounds: Partial<Record<SubjectName, number[]>>;
-  ratioToNginx?: number;
+  rounds: Partial<Record<MeasuredName, number[]>>;
+  /** Signalbox to nginx, or translated answers to those that pass through. */
+  ratio?: { to: "nginx" | "passed"; value: number };
   target?: Target & { measured?: number; met?: boolean };
 }
 
@@ -57,15 +58,17 @@ export function makeRow({ section, title, unit, digits, show, rounds, target }: 
     const added = show === "added" && name !== "direct" && rounds.direct;
     row.values[name] = median(added ? pairwise(figures, rounds.direct!, (left, right) => left - right) : figures);
   }
-  if (show === "value" && rounds.nginx && rounds.signalbox) {
-    row.ratioToNginx = median(pairwise(rounds.signalbox, rounds.nginx, (left, right) => left / right));
+  const to = rounds.passed ? "passed" : "nginx";
+  const base = rounds[to];
+  if (show === "value" && base && rounds.signalbox) {
+    row.ratio = { to, value: median(pairwise(rounds.signalbox, base, (left, right) => left / right)) };
   }
   if (target) row.target = judge(target, row);
   return row;
 }
 
 function judge(target: Target, row: Row): NonNullable<Row["target"]> {
-  const measured = target.of === "ratio to nginx" ? row.ratioToNginx : row.values.signalbox;
+  const measured = target.of === "ratio" ? row.ratio?.value : row.values.signalbox;
   return measured === undefined ? target : { ...target, measured, met: measured <= target.limit };
 }
 
@@ -79,12 +82,12 @@ function pairwise(
 }
 
 function targetText(target: Target, unit: string): string {
-  return target.of === "ratio to nginx" ? `≤ ${target.limit.toFixed(1)}×` : `≤ ${target.limit} ${unit}`;
+  return target.of === "ratio" ? `≤ ${target.limit.toFixed(1)}×` : `≤ ${target.limit} ${unit}`;
 }
 
 /** The table as text: one block per scenario, one column per subject. */
 export function formatTable(rows: readonly Row[], names: readonly SubjectName[]): string {
-  const header = ["", ...names.map((name) => COLUMN_TITLES[name]), "to nginx", "target", ""];
+  const header = ["", ...names.map((name) => COLUMN_TITLES[name]), "ratio", "target", ""];
   const lines: string[][] = [header];
   let section = "";
   for (const row of rows) {
@@ -95,7 +98,7 @@ export function formatTable(rows: readonly Row[], names: readonly SubjectName[])
     lines.push([
       `  ${row.title} (${row.unit})`,
       ...names.map((name) => figure(row, name)),
-      row.ratioToNginx === undefined ? "" : `${row.ratioToNginx.toFixed(2)}×`,
+      row.ratio === undefined ? "" : `${row.ratio.value.toFixed(2)}× ${row.ratio.to}`,
       row.target ? targetText(row.target, row.unit) : "",
       verdict(row),
     ]);

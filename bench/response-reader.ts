@@ -12,6 +12,12 @@ export class ResponseReader {
   private pending: Buffer | undefined;
   private left = 0;
   private line = "";
+  private readonly seen: (payload: Buffer) => void;
+
+  /** @param seen - gets the payload as it comes; the bytes are valid during the call only */
+  constructor(seen: (payload: Buffer) => void) {
+    this.seen = seen;
+  }
 
   get complete(): boolean {
     return this.state === "complete";
@@ -63,6 +69,7 @@ export class ResponseReader {
       case "chunk-data": {
         const taken = Math.min(this.left, data.length - position);
         this.payload += taken;
+        this.seen(data.subarray(position, position + taken));
         this.left -= taken;
         if (this.left === 0) this.state = this.state === "body" ? "complete" : "chunk-end";
         return position + taken;

@@ -1,10 +1,11 @@
 // What is measured, as data: one row per scenario. A new scenario is a new row here and nothing else.
 
+import type { ClientFormatName } from "./formats.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
 
 export interface Target {
-  /** What is compared with the limit: the gateway's own figure, its ratio to nginx, or what it adds to direct. */
-  of: "value" | "ratio to nginx" | "added";
+  /** What is compared with the limit: the gateway's own figure, its ratio, or what it adds to direct. */
+  of: "value" | "ratio" | "added";
   limit: number;
 }
 
@@ -21,12 +22,24 @@ export interface Metric {
   target?: Target;
 }
 
+export interface GatewayOptions {
+  /** Default openai, which takes chat as it comes. */
+  backendType?: string;
+  /** More sections. */
+  settings?: Readonly<Record<string, unknown>>;
+}
+
 export interface LoadScenario {
   name: string;
   title: string;
   job: LoadJob;
-  /** More sections of the gateway's configuration; such a scenario gets a gateway of its own. */
-  gatewaySettings?: Readonly<Record<string, unknown>>;
+  /** What the gateway's configuration has beyond the usual; such a scenario gets a gateway of its own. */
+  gateway?: GatewayOptions;
+  /**
+   * For translated answers: the same load with chat on both sides, through the usual gateway, in the same rounds. Only
+   * Signalbox is measured then, because nothing else here translates.
+   */
+  passedThrough?: LoadJob;
   metrics: readonly Metric[];
 }
 
@@ -94,6 +107,14 @@ const PLAIN_JOB: LoadJob = {
   measureMs: 1600,
 };
 
+const STREAM_JOB: LoadJob = {
+  pattern: { kind: "paced", perSecond: 100, connections: 250 },
+  answer: { kind: "stream", chunks: 100, everyMs: 10 },
+  promptBytes: 1000,
+  warmUpMs: 1100,
+  measureMs: 1600,
+};
+
 const NO_LIMIT = { requests_per_second: 1_000_000 };
 
 export const LOAD_SCENARIOS: readonly LoadScenario[] = [
@@ -101,7 +122,7 @@ export const LOAD_SCENARIOS: readonly LoadScenario[] = [
     name: "plain",
     title: "plain 1 KB answers, 1 KB prompts, 32 connections as fast as they go",
     job: PLAIN_JOB,
-    metrics: [{ ...cpuPerRequest, target: { of: "ratio to nginx", limit: 3.0 } }, requestsPerSecond],
+    metrics: [{ ...cpuPerRequest, target: { of: "ratio", limit: 3.0 } }, requestsPerSecond],
   },
   {
     name: "prompt",
@@ -130,14 +151,8 @@ export const LOAD_SCENARIOS: readonly LoadScenario[] = [
   {
     name: "stream",
     title: "streams of 100 chunks, one every 10 ms, 100 streams open",
-    job: {
-      pattern: { kind: "paced", perSecond: 100, connections: 250 },
-      answer: { kind: "stream", chunks: 100, everyMs: 10 },
-      promptBytes: 1000,
-      warmUpMs: 1100,
-      measureMs: 1600,
-    },
-    metrics: [{ ...cpuPerChunk, target: { of: "ratio to nginx", limit: 1.5 } }, addedFirstChunk],
+    job: STREAM_JOB,
+    metrics: [{ ...cpuPerChunk, target: { of: "ratio", limit: 1.5 } }, addedFirstChunk],
   },
   {
     name: "first-chunk",
@@ -155,24 +170,49 @@ export const LOAD_SCENARIOS: readonly LoadScenario[] = [
     name: "guards-off",
     title: "plain, without circuit breaker, rate limits and response cache",
     job: PLAIN_JOB,
-    gatewaySettings: { circuit_breaker: { enabled: false } },
+    gateway: { settings: { circuit_breaker: { enabled: false } } },
     metrics: [cpuPerRequest],
   },
   {
     name: "guards-on",
     title: "plain, with circuit breaker, rate limits, and a cache that is looked into and never hit",
     job: PLAIN_JOB,
-    gatewaySettings: {
-      rate_limiting: {
-        enabled: true,
-        limits: { per_client: NO_LIMIT, per_backend: NO_LIMIT, per_api_key: NO_LIMIT, global: NO_LIMIT },
+    gateway: {
+      settings: {
+        rate_limiting: {
+          enabled: true,
+          limits: { per_client: NO_LIMIT, per_backend: NO_LIMIT, per_api_key: NO_LIMIT, global: NO_LIMIT },
+        },
+        // No request is like another, so that each is looked up, answered by the backend and stored.
+        response_cache: { enabled: true },
       },
-      // No request is like another, so that each is looked up, answered by the backend and stored.
-      response_cache: { enabled: true },
     },
     metrics: [cpuPerRequest],
   },
+  translatedStream("messages-to-chat", "Messages client, chat backend", "messages", "generic"),
+  translatedStream("responses-to-chat", "Responses client, chat backend", "responses", "generic"),
+  translatedStream("chat-to-messages", "chat client, Messages backend", "chat", "anthropic"),
+  translatedStream("chat-to-gemini", "chat client, generateContent backend", "chat", "gemini"),
+  {
+    name: "plain-messages-to-chat",
+    title: "plain, translated: Messages client, chat backend",
+    job: { ...PLAIN_JOB, client: "messages" },
+    gateway: { backendType: "generic" },
+    passedThrough: PLAIN_JOB,
+    metrics: [cpuPerRequest],
+  },
 ];
+
+function translatedStream(name: string, pair: string, client: ClientFormatName, backendType: string): LoadScenario {
+  return {
+    name,
+    title: `streams of 100 chunks, translated: ${pair}`,
+    job: { ...STREAM_JOB, client },
+    gateway: { backendType },
+    passedThrough: STREAM_JOB,
+    metrics: [{ ...cpuPerChunk, target: { of: "ratio", limit: 2.0 } }],
+  };
+}
 
 /** Load before the first scenario: a runtime that compiles while it runs is slower in its first seconds. */
 export const WARM_UP: LoadJob = {

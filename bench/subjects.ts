@@ -4,13 +4,17 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { childrenOf, endProcess, findFreePort, readFirstLine, startProcess } from "./processes.ts";
+import type { GatewayOptions } from "./scenarios.ts";
 import { type Answer, modelFor } from "./wire.ts";
 
 export const SUBJECT_NAMES = ["direct", "nginx", "bare", "signalbox"] as const;
 export type SubjectName = (typeof SUBJECT_NAMES)[number];
 
+/** passed: the usual Signalbox while another one that translates is measured beside it. */
+export type MeasuredName = SubjectName | "passed";
+
 export interface Subject {
-  name: SubjectName;
+  name: MeasuredName;
   port: number;
   /** Undefined for direct: nothing stands between. */
   running?: { child: Subprocess; command: readonly string[]; directory: string };
@@ -54,11 +58,7 @@ export function nginxInstalled(): boolean {
 }
 
 /** The subject's command is started, but may not answer yet. */
-export function startSubject(
-  name: SubjectName,
-  surroundings: Surroundings,
-  gatewaySettings: Readonly<Record<string, unknown>> = {},
-): Subject {
+export function startSubject(name: SubjectName, surroundings: Surroundings, gateway: GatewayOptions = {}): Subject {
   switch (name) {
     case "direct":
       return { name, port: surroundings.upstreamPort };
@@ -67,7 +67,7 @@ export function startSubject(
     case "bare":
       return startBareRelay(surroundings);
     case "signalbox":
-      return startSignalbox(surroundings, gatewaySettings);
+      return startSignalbox(surroundings, gateway);
   }
 }
 
@@ -114,12 +114,12 @@ function startBareRelay({ upstreamPort, temporaryFolder }: Surroundings): Subjec
   return run("bare", port, command, temporaryFolder);
 }
 
-function startSignalbox(surroundings: Surroundings, gatewaySettings: Readonly<Record<string, unknown>>): Subject {
+function startSignalbox(surroundings: Surroundings, { backendType = "openai", settings }: GatewayOptions): Subject {
   const port = findFreePort();
   const configuration = join(surroundings.temporaryFolder, `signalbox-${port}.yaml`);
   const backend = {
     name: "upstream",
-    type: "openai",
+    type: backendType,
     url: `http://127.0.0.1:${surroundings.upstreamPort}/v1`,
     api_key: "sk-bench-upstream",
     models: surroundings.models,
@@ -127,7 +127,7 @@ function startSignalbox(surroundings: Surroundings, gatewaySettings: Readonly<Re
   // JSON is YAML too.
   writeFileSync(
     configuration,
-    JSON.stringify({ server: { bind_address: `127.0.0.1:${port}` }, backends: [backend], ...gatewaySettings }, null, 2),
+    JSON.stringify({ server: { bind_address: `127.0.0.1:${port}` }, backends: [backend], ...settings }, null, 2),
   );
   return run("signalbox", port, [...GATEWAY, "--config", configuration], surroundings.temporaryFolder);
 }

@@ -2,7 +2,8 @@
 // Started by main.ts; prints its port on the first line; ends when its standard input closes.
 
 import type { Socket } from "bun";
-import { type Answer, answerFor, plainBody, STREAM_CHUNK, STREAM_END } from "./wire.ts";
+import { BACKEND_FORMATS, type BackendFormatName, plainBody } from "./formats.ts";
+import { type Answer, answerFor } from "./wire.ts";
 
 interface Connection {
   /** Bytes of a request head that is not complete yet. */
@@ -11,6 +12,9 @@ interface Connection {
   bodyLeft: number;
   /** Start of the body; the model's name stands in it. */
   bodyStart: string;
+  path: string;
+  /** Of the running stream. */
+  frames: StreamFrames | undefined;
   /** What the kernel did not take yet. */
   unsent: Buffer | undefined;
   chunksLeft: number;
@@ -21,16 +25,34 @@ const LONGEST_PAUSE_MS = 4095;
 const BODY_START_BYTES = 4096;
 
 const HEAD_END = Buffer.from("\r\n\r\n");
-const STREAM_HEAD = Buffer.from(
-  "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n",
-);
-const CHUNK_FRAME = frame(STREAM_CHUNK);
-const END_FRAME = Buffer.concat([frame(STREAM_END), Buffer.from("0\r\n\r\n")]);
-const MODEL_LIST = whole(200, JSON.stringify({ object: "list", data: [] }));
-const plainAnswers = new Map<number, Buffer>();
+const STREAM_HEAD =
+  "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n";
 
-function frame(text: string): Buffer {
-  return Buffer.from(`${text.length.toString(16)}\r\n${text}\r\n`);
+interface StreamFrames {
+  head: Buffer;
+  chunk: Buffer;
+  end: Buffer;
+}
+
+const STREAM_FRAMES: Record<BackendFormatName, StreamFrames> = {
+  chat: streamFrames("chat"),
+  messages: streamFrames("messages"),
+  "generate-content": streamFrames("generate-content"),
+};
+const MODEL_LIST = whole(200, JSON.stringify({ object: "list", data: [] }));
+const plainAnswers = new Map<string, Buffer>();
+
+function frame(text: string): string {
+  return text === "" ? "" : `${text.length.toString(16)}\r\n${text}\r\n`;
+}
+
+function streamFrames(format: BackendFormatName): StreamFrames {
+  const { opening, chunk, end } = BACKEND_FORMATS[format];
+  return {
+    head: Buffer.from(STREAM_HEAD + frame(opening)),
+    chunk: Buffer.from(frame(chunk)),
+    end: Buffer.from(`${frame(end)}0\r\n\r\n`),
+  };
 }
 
 function whole(status: number, body: string): Buffer {
@@ -39,13 +61,19 @@ function whole(status: number, body: string): Buffer {
   );
 }
 
-function plainAnswer(bytes: number): Buffer {
-  let answer = plainAnswers.get(bytes);
+function plainAnswer(format: BackendFormatName, bytes: number): Buffer {
+  const key = `${format} ${bytes}`;
+  let answer = plainAnswers.get(key);
   if (!answer) {
-    answer = whole(200, plainBody(bytes));
-    plainAnswers.set(bytes, answer);
+    answer = whole(200, plainBody(format, bytes));
+    plainAnswers.set(key, answer);
   }
   return answer;
+}
+
+function formatOf(path: string): BackendFormatName {
+  if (path === "/v1/messages") return "messages";
+  return path.includes(":") ? "generate-content" : "chat";
 }
 
 // One wheel of 1 ms slots paces all streams, so that a thousand open streams cost one timer.
@@ -72,24 +100,26 @@ function turnWheel(): void {
 
 function writeNextChunk(socket: Socket<Connection>): void {
   const connection = socket.data;
+  const { chunk, end } = connection.frames!;
   if (connection.chunksLeft > 0) {
     connection.chunksLeft--;
-    send(socket, CHUNK_FRAME);
+    send(socket, chunk);
     schedule(socket, connection.everyMs);
     return;
   }
-  send(socket, END_FRAME);
+  send(socket, end);
   streamEnded();
 }
 
-function startStream(socket: Socket<Connection>, chunks: number, everyMs: number): void {
+function startStream(socket: Socket<Connection>, frames: StreamFrames, chunks: number, everyMs: number): void {
   if (openStreams++ === 0) {
     slotNow = Math.floor(performance.now());
     timer = setInterval(turnWheel, 1);
   }
   // Head and first chunk leave at once but apart, as engines do; each stream then has its own place in the beat.
-  send(socket, STREAM_HEAD);
-  send(socket, CHUNK_FRAME);
+  send(socket, frames.head);
+  send(socket, frames.chunk);
+  socket.data.frames = frames;
   socket.data.chunksLeft = chunks - 1;
   socket.data.everyMs = everyMs;
   schedule(socket, 1 + ((phase++ * 7) % everyMs));
@@ -110,8 +140,9 @@ function send(socket: Socket<Connection>, bytes: Buffer): void {
 }
 
 function answer(socket: Socket<Connection>, plan: Answer | undefined): void {
-  if (plan?.kind === "plain") send(socket, plainAnswer(plan.bytes));
-  else if (plan?.kind === "stream") startStream(socket, plan.chunks, plan.everyMs);
+  const format = formatOf(socket.data.path);
+  if (plan?.kind === "plain") send(socket, plainAnswer(format, plan.bytes));
+  else if (plan?.kind === "stream") startStream(socket, STREAM_FRAMES[format], plan.chunks, plan.everyMs);
   else send(socket, whole(400, '{"error":{"message":"the model names no answer of the benchmark"}}'));
 }
 
@@ -132,6 +163,7 @@ function read(socket: Socket<Connection>, data: Buffer): void {
         send(socket, MODEL_LIST);
         continue;
       }
+      connection.path = head.slice("POST ".length, head.indexOf(" HTTP/"));
       connection.bodyLeft = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0);
       connection.bodyStart = "";
       if (connection.bodyLeft === 0) {
@@ -145,7 +177,8 @@ function read(socket: Socket<Connection>, data: Buffer): void {
     const wanted = BODY_START_BYTES - connection.bodyStart.length;
     if (wanted > 0) connection.bodyStart += part.toString("latin1", 0, Math.min(wanted, part.length));
     if (connection.bodyLeft === 0) {
-      const model = /"model"\s*:\s*"([^"]+)"/.exec(connection.bodyStart)?.[1];
+      const { path, bodyStart } = connection;
+      const model = (/\/models\/([^:]+):/.exec(path) ?? /"model"\s*:\s*"([^"]+)"/.exec(bodyStart))?.[1];
       answer(socket, model === undefined ? undefined : answerFor(model));
     }
   }
@@ -156,7 +189,16 @@ const server = Bun.listen<Connection>({
   port: 0,
   socket: {
     open(socket) {
-      socket.data = { head: undefined, bodyLeft: 0, bodyStart: "", unsent: undefined, chunksLeft: 0, everyMs: 0 };
+      socket.data = {
+        head: undefined,
+        bodyLeft: 0,
+        bodyStart: "",
+        path: "",
+        frames: undefined,
+        unsent: undefined,
+        chunksLeft: 0,
+        everyMs: 0,
+      };
     },
     data: read,
     drain(socket) {

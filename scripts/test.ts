@@ -12,6 +12,7 @@ interface Counts {
 const TEST_GROUPS = [
   { name: "unit and architecture tests", paths: ["./src", "./test/architecture"] },
   { name: "simulation", paths: ["./test/simulation"] },
+  { name: "translation", paths: ["./test/translation"] },
   { name: "black-box tests", paths: ["./test/black-box"] },
   { name: "official clients", paths: ["./test/clients"] },
   { name: "coding agents", paths: ["./test/agents"] },

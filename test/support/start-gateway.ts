@@ -66,10 +66,15 @@ export class GatewayProcess {
   /** Whether a test has asked it to end. */
   wasSignalled = false;
 
-  constructor(options: GatewayOptions = {}) {
-    this.folder = realpathSync(mkdtempSync(join(tmpdir(), "signalbox-test-")));
-    mkdirSync(join(this.folder, "home"));
-    const args = [...this.#writeFiles(options), ...(options.args ?? [])];
+  /** With the folder of an earlier process, its files are taken as they are now. */
+  constructor(options: GatewayOptions = {}, folder?: string) {
+    this.folder = folder ?? realpathSync(mkdtempSync(join(tmpdir(), "signalbox-test-")));
+    if (folder === undefined) {
+      mkdirSync(join(this.folder, "home"));
+      writeFiles(this.folder, options);
+    }
+    const configPath = configPathOf(this.folder, options);
+    const args = [...(configPath === undefined ? [] : ["--config", configPath]), ...(options.args ?? [])];
     this.#process = Bun.spawn(["sh", COMMAND, ...args], {
       cwd: this.folder,
       env: {
@@ -131,41 +136,74 @@ export class GatewayProcess {
     return { exitCode, stdout: this.stdout, stderr: this.stderr };
   }
 
-  /** Ends the process if it runs, removes its folder, and checks that what it printed holds no secret and no bug. */
+  /** Ends the process if it runs, removes its folder, and checks what it printed. */
   async close(): Promise<void> {
     if (!this.hasExited) this.kill("SIGKILL");
     await this.finished();
     rmSync(this.folder, { recursive: true, force: true });
+    this.checkOutput();
+  }
+
+  /** What was printed holds no secret and no bug. */
+  checkOutput(): void {
     const leak = [...this.stdout.split("\n"), ...this.stderrLines].find((line) => line.includes(SECRET_MARK));
     if (leak !== undefined) throw new Error(`a secret was printed: ${leak}`);
     const surprise = this.stderrLines.find((line) => /unexpected error|unhandled|panic/i.test(line));
     if (surprise !== undefined) throw new Error(`the gateway met something it does not understand: ${surprise}`);
   }
-
-  #writeFiles(options: GatewayOptions): string[] {
-    const files: Record<string, string> = { ...options.files };
-    const name = options.configName ?? "gateway.yaml";
-    const text = options.configText ?? (options.config ? JSON.stringify(options.config, undefined, 2) : undefined);
-    if (text !== undefined) files[name] = text;
-    for (const [path, content] of Object.entries(files)) {
-      const target = join(this.folder, path);
-      mkdirSync(dirname(target), { recursive: true });
-      writeFileSync(target, content);
-    }
-    return text === undefined ? [] : ["--config", join(this.folder, name)];
-  }
 }
 
-/** A gateway that listens. */
+/** A gateway that listens; one process after the other where a test restarts it. */
 export class Gateway {
-  readonly process: GatewayProcess;
-  readonly url: string;
-  readonly port: number;
+  #process: GatewayProcess;
+  #url: string;
+  readonly #options: GatewayOptions;
 
-  constructor(process: GatewayProcess, url: string) {
-    this.process = process;
-    this.url = url;
-    this.port = Number(new URL(url).port);
+  constructor(process: GatewayProcess, url: string, options: GatewayOptions) {
+    this.#process = process;
+    this.#url = url;
+    this.#options = options;
+  }
+
+  get process(): GatewayProcess {
+    return this.#process;
+  }
+
+  get url(): string {
+    return this.#url;
+  }
+
+  get port(): number {
+    return Number(new URL(this.#url).port);
+  }
+
+  get folder(): string {
+    return this.#process.folder;
+  }
+
+  get configPath(): string {
+    const path = configPathOf(this.folder, this.#options);
+    if (path === undefined) throw new Error("this gateway has no configuration file");
+    return path;
+  }
+
+  /** What startGateway() would write for this configuration. */
+  configText(config: ConfigDocument): string {
+    return configTextOf(withFreePort({ config })) as string;
+  }
+
+  /** Edits the configuration file in place. */
+  writeConfig(config: ConfigDocument): void {
+    writeFileSync(this.configPath, this.configText(config));
+  }
+
+  /** Ends the process if it runs, and starts another one in the same folder, with the files as they are now. */
+  async restart(options: Pick<GatewayOptions, "args" | "environment" | "awaitHealth"> = {}): Promise<void> {
+    if (!this.#process.hasExited) await this.stop();
+    this.#process.checkOutput();
+    const started = await launch({ ...this.#options, ...options }, this.folder);
+    this.#process = started.process;
+    this.#url = started.url;
   }
 
   get pid(): number {
@@ -262,7 +300,13 @@ export class Gateway {
 
 /** Starts the command and waits until it answers; by default until every backend was checked. */
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
-  const gatewayProcess = new GatewayProcess(withFreePort(options));
+  const complete = withFreePort(options);
+  const { process, url } = await launch(complete);
+  return new Gateway(process, url, complete);
+}
+
+async function launch(options: GatewayOptions, folder?: string): Promise<{ process: GatewayProcess; url: string }> {
+  const gatewayProcess = new GatewayProcess(options, folder);
   try {
     const url = await waitFor(
       "the gateway prints its address",
@@ -272,13 +316,12 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       },
       { timeoutMs: 10_000, explain: () => output(gatewayProcess) },
     );
-    const gateway = new Gateway(gatewayProcess, url);
     await waitFor("GET /readyz answers", async () => {
-      const response = await gateway.fetch("/readyz").catch(() => undefined);
+      const response = await fetch(`${url}/readyz`).catch(() => undefined);
       return response?.status === 200 || response?.status === 503;
     });
-    if (options.awaitHealth ?? true) await waitForFirstChecks(gateway);
-    return gateway;
+    if (options.awaitHealth ?? true) await waitForFirstChecks(url);
+    return { process: gatewayProcess, url };
   } catch (error) {
     await gatewayProcess.close().catch(() => {}); // the first error says more
     throw error;
@@ -295,12 +338,12 @@ export async function runCommand(options: GatewayOptions = {}): Promise<Finished
   }
 }
 
-async function waitForFirstChecks(gateway: Gateway): Promise<void> {
+async function waitForFirstChecks(url: string): Promise<void> {
   let last: unknown;
   await waitFor(
     "every backend was checked",
     async () => {
-      const response = await gateway.fetch("/admin/backends");
+      const response = await fetch(`${url}/admin/backends`);
       const body = (await response.json()) as { backends?: BackendStatus[] };
       last = body;
       return body.backends?.every(
@@ -325,6 +368,29 @@ function withFreePort(options: GatewayOptions): GatewayOptions {
     };
   }
   return { ...options, environment: { SIGNALBOX_SERVER__BIND_ADDRESS: "127.0.0.1:0", ...options.environment } };
+}
+
+const CONFIG_NAME = "gateway.yaml";
+
+function configTextOf({ configText, config }: GatewayOptions): string | undefined {
+  return configText ?? (config ? JSON.stringify(config, undefined, 2) : undefined);
+}
+
+function configPathOf(folder: string, options: GatewayOptions): string | undefined {
+  return configTextOf(options) === undefined ? undefined : join(folder, options.configName ?? CONFIG_NAME);
+}
+
+function writeFiles(folder: string, options: GatewayOptions): void {
+  const configPath = configPathOf(folder, options);
+  const files: [string, string][] = Object.entries(options.files ?? {}).map(([path, text]) => [
+    join(folder, path),
+    text,
+  ]);
+  if (configPath !== undefined) files.push([configPath, configTextOf(options) as string]);
+  for (const [target, content] of files) {
+    mkdirSync(dirname(target), { recursive: true });
+    writeFileSync(target, content);
+  }
 }
 
 function output(gatewayProcess: GatewayProcess): string {

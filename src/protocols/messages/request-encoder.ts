@@ -16,7 +16,14 @@ import {
 import { type ModelRules, rulesOf } from "./model-rules.ts";
 import { cleanSchema } from "./schema-cleaning.ts";
 import { planThinking } from "./thinking-config.ts";
-import { lacksThinking, mergeTurns, moveInstructions, pairResults, type Turn } from "./tool-results.ts";
+import {
+  lacksThinking,
+  mergeTurns,
+  moveInstructions,
+  pairResults,
+  type Turn,
+  withDistinctIds,
+} from "./tool-results.ts";
 import { encodeTools } from "./tools.ts";
 import { type Block, isBlank, textOf } from "./wire.ts";
 
@@ -111,7 +118,7 @@ function encodeConversation(
     }
   }
   const paired = pairResults(mergeTurns(moveInstructions(mergeTurns(turns))), dropped);
-  return { system, turns: withEnds(paired, rules, dropped) };
+  return { system, turns: withEnds(withDistinctIds(paired), rules, dropped) };
 }
 
 function encodeInstructions(parts: readonly TextPart[]): Block[] {

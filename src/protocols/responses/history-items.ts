@@ -1,5 +1,6 @@
 // The messages of a request -> input items for a backend.
 
+import { createHash } from "node:crypto";
 import type {
   ContentPart,
   Message,
@@ -9,12 +10,13 @@ import type {
   ToolResultPart,
 } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
+import { withLostResults } from "../../generation/lost-results.ts";
 import { invalidField, type JsonObject } from "../fields.ts";
 import { encodeInputPart } from "./input-parts.ts";
 
 export function encodeMessages(messages: readonly Message[], dropped: DropList): JsonObject[] {
   const encoder = new HistoryEncoder(dropped);
-  for (const message of messages) encoder.push(message);
+  for (const message of withLostResults(messages, dropped)) encoder.push(message);
   return encoder.items;
 }
 
@@ -127,11 +129,11 @@ class HistoryEncoder {
       return;
     }
     if (custom !== true) {
-      this.#pushItem({ type: "function_call", call_id: id, name, arguments: args === "" ? "{}" : args });
+      this.#pushItem({ type: "function_call", call_id: callId(id), name, arguments: args === "" ? "{}" : args });
       return;
     }
     this.#customCalls.add(id);
-    this.#pushItem({ type: "custom_tool_call", call_id: id, name, input: args });
+    this.#pushItem({ type: "custom_tool_call", call_id: callId(id), name, input: args });
   }
 
   #toolResult(part: ToolResultPart): JsonObject {
@@ -139,7 +141,7 @@ class HistoryEncoder {
     const isCustom = this.#customCalls.has(part.callId);
     return {
       type: isCustom ? "custom_tool_call_output" : "function_call_output",
-      call_id: part.callId,
+      call_id: callId(part.callId),
       output: this.#output(part),
     };
   }
@@ -153,6 +155,15 @@ class HistoryEncoder {
     }
     return isError === true ? [{ type: "input_text", text: ERROR_MARK.trim() }, ...encoded] : encoded;
   }
+}
+
+/** The public service refuses longer ones. */
+const LONGEST_CALL_ID = 64;
+
+/** Ids of other formats may be longer; call and result get the same short one. */
+function callId(id: string): string {
+  if (id.length <= LONGEST_CALL_ID) return id;
+  return `call_${createHash("sha256").update(id).digest("hex").slice(0, 40)}`;
 }
 
 /** The format has no flag for a tool that failed; the model reads this instead. */

@@ -1,0 +1,379 @@
+// Edits of the configuration file while the gateway runs: they are in force at once, and no stream that runs is cut.
+
+import { describe, expect, test } from "bun:test";
+import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { readChat } from "../support/chat-reading.ts";
+import { expectError } from "../support/expect-error.ts";
+import type { FakeBackend } from "../support/fake-backend.ts";
+import { chat, chatStream, failure } from "../support/openai-answers.ts";
+import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import { createTestBed } from "../support/test-bed.ts";
+import { waitFor, within } from "../support/wait-for.ts";
+
+const bed = createTestBed();
+
+/** The contract for an edit that brings a new backend. */
+const EDIT_LIMIT_MS = 2_000;
+const WORDS = ["one ", "two ", "three"];
+const REFUSED = "the edited configuration is refused; the running one stays";
+
+const at = (name: string, backend: FakeBackend, model = "m") => ({ name, url: backend.url, models: [model] });
+
+/** Writes beside the file and renames, as most editors do. */
+function replaceAtomically(path: string, text: string): void {
+  writeFileSync(`${path}.new`, text);
+  renameSync(`${path}.new`, path);
+}
+
+/** Asks again and again until the answer is as wanted: from then on the edit is in force. */
+async function untilAnswer(
+  what: string,
+  ask: () => Promise<Response>,
+  isWanted: (response: Response, text: string) => boolean,
+): Promise<void> {
+  let last = "";
+  await waitFor(
+    what,
+    async () => {
+      const response = await ask();
+      const text = await response.text();
+      last = `${response.status} ${text}`;
+      return isWanted(response, text);
+    },
+    { timeoutMs: EDIT_LIMIT_MS, explain: () => last.slice(0, 500) },
+  );
+}
+
+const logged = (gateway: Gateway, message: string) =>
+  gateway.process.logEntries.filter((entry) => String(entry.msg).includes(message));
+
+async function untilLogged(gateway: Gateway, message: string, count = 1): Promise<Record<string, unknown>> {
+  const entry = await waitFor(`the log says "${message}"`, () => logged(gateway, message)[count - 1], {
+    explain: () => gateway.process.stderr,
+  });
+  return entry;
+}
+
+describe("a new backend serves within two seconds of the edit", () => {
+  const edits: [string, (gateway: Gateway, config: ConfigDocument) => void][] = [
+    ["in place", (gateway, config) => gateway.writeConfig(config)],
+    ["by a rename", (gateway, config) => replaceAtomically(gateway.configPath, gateway.configText(config))],
+  ];
+  test.each(edits)("%s", async (_way, edit) => {
+    const [first, second] = [bed.backend(), bed.backend({ models: ["n"] })];
+    await using gateway = await startGateway({ config: { backends: [at("first", first)] } });
+    await expectError(await gateway.chat({ model: "n" }), 404);
+
+    const { name, url } = at("second", second, "n");
+    edit(gateway, { backends: [at("first", first), { name, url }] });
+    await untilAnswer(
+      "the new backend answers",
+      () => gateway.chat({ model: "n" }),
+      ({ status, headers }) => status === 200 && headers.get("x-signalbox-backend") === "second",
+    );
+    expect((await gateway.chat()).headers.get("x-signalbox-backend")).toBe("first");
+    expect((await gateway.backend("second")).is_healthy).toBe(true);
+    expect(await untilLogged(gateway, "configuration changed")).toMatchObject({
+      version: 2,
+      source: "file_reload",
+      sections: ["backends"],
+    });
+  });
+
+  test("by the swap of a symbolic link, as Kubernetes does it", async () => {
+    const backends = [bed.backend(), bed.backend(), bed.backend()];
+    const configOf = (count: number): ConfigDocument => ({
+      backends: backends.slice(0, count).map((backend, index) => at(`b${index}`, backend, `m${index}`)),
+    });
+    await using gateway = await startGateway({ config: configOf(1) });
+    await gateway.stop();
+    const mount = (count: number) => {
+      mkdirSync(join(gateway.folder, `..${count}`));
+      writeFileSync(join(gateway.folder, `..${count}`, "gateway.yaml"), gateway.configText(configOf(count)));
+      symlinkSync(`..${count}`, join(gateway.folder, "..data_tmp"));
+      renameSync(join(gateway.folder, "..data_tmp"), join(gateway.folder, "..data"));
+    };
+    mount(1);
+    unlinkSync(gateway.configPath);
+    symlinkSync(join("..data", "gateway.yaml"), gateway.configPath);
+    await gateway.restart();
+
+    for (const count of [2, 3]) {
+      mount(count);
+      rmSync(join(gateway.folder, `..${count - 1}`), { recursive: true });
+      const asked = { model: `m${count - 1}` };
+      await untilAnswer(
+        "the new backend answers",
+        () => gateway.chat(asked),
+        ({ status }) => status === 200,
+      );
+    }
+    expect((await gateway.backends()).map(({ name }) => name)).toEqual(["b0", "b1", "b2"]);
+  });
+});
+
+/** A gateway with a stream that runs while the test goes on, and that must arrive whole at the end. */
+async function duringStream(
+  config: ConfigDocument,
+  body: (parts: { gateway: Gateway; backend: FakeBackend }) => Promise<void>,
+  files: Record<string, string> = {},
+): Promise<void> {
+  const goOn = Promise.withResolvers<void>();
+  const backend = bed.backend();
+  backend.queue(chatStream(WORDS, {}, { beforeChunk: (index) => (index === 2 ? goOn.promise : undefined) }));
+  await using gateway = await startGateway({ config: { backends: [at("a", backend)], ...config }, files });
+  const key = config.api_keys?.keys?.[0]?.key;
+  const headers: Record<string, string> = key === undefined ? {} : { Authorization: `Bearer ${key}` };
+  const running = await gateway.chat({ stream: true }, { headers });
+  await body({ gateway, backend });
+  expect((await gateway.backends()).reduce((sum, { in_flight }) => sum + in_flight, 0)).toBe(1);
+  goOn.resolve();
+  expect(await within("the stream ends", readChat(running))).toMatchObject({
+    text: WORDS.join(""),
+    finishReasons: ["stop"],
+    done: 1,
+    errors: [],
+  });
+  await gateway.waitUntilIdle();
+}
+
+describe("edits are in force for new requests while a stream goes on", () => {
+  test("a removed backend finishes its stream and gets nothing new", () =>
+    duringStream({}, async ({ gateway, backend }) => {
+      const other = bed.backend();
+      gateway.writeConfig({ backends: [at("b", other)] });
+      await untilAnswer(
+        "the other backend answers",
+        () => gateway.chat(),
+        ({ headers }) => headers.get("x-signalbox-backend") === "b",
+      );
+      const rows = (await gateway.backends()).map(({ name, phase, in_flight }) => ({ name, phase, in_flight }));
+      expect(rows).toContainEqual({ name: "a", phase: "draining", in_flight: 1 });
+      const before = backend.requests.length;
+      for (let count = 0; count < 10; count++) expect((await gateway.chat()).status).toBe(200);
+      expect(backend.requests.length).toBe(before);
+    }));
+
+  test("the last backend too: the list is empty, and it comes back", () =>
+    duringStream({}, async ({ gateway, backend }) => {
+      gateway.writeConfig({ backends: [] });
+      await untilAnswer(
+        "nothing is left",
+        () => gateway.chat(),
+        ({ status }) => status === 503,
+      );
+      expect((await (await gateway.fetch("/v1/models")).json()) as { data: unknown[] }).toMatchObject({ data: [] });
+      gateway.writeConfig({ backends: [at("a", backend)] });
+      await untilAnswer(
+        "it is back",
+        () => gateway.chat(),
+        ({ status }) => status === 200,
+      );
+    }));
+
+  test("rate limits", () =>
+    duringStream({}, async ({ gateway, backend }) => {
+      const backends = [at("a", backend)];
+      const per_client = { requests_per_second: 1, burst_capacity: 1 };
+      gateway.writeConfig({ backends, rate_limiting: { enabled: true, limits: { per_client } } });
+      await untilAnswer(
+        "the limit holds",
+        () => gateway.chat(),
+        ({ status }) => status === 429,
+      );
+      gateway.writeConfig({ backends, rate_limiting: { enabled: false } });
+      await untilAnswer(
+        "it no longer holds",
+        () => gateway.chat(),
+        ({ status }) => status === 200,
+      );
+      for (let count = 0; count < 5; count++) expect((await gateway.chat()).status).toBe(200);
+    }));
+
+  test("aliases of models", () =>
+    duringStream({}, async ({ gateway, backend }) => {
+      const ask = () => gateway.chat({ model: "claude-haiku-4-5" });
+      await expectError(await ask(), 404);
+      gateway.writeConfig({ backends: [at("a", backend)], model_aliases: { haiku: "m" } });
+      await untilAnswer("the alias leads to m", ask, ({ status }) => status === 200);
+      expect(backend.lastRequest.json()).toMatchObject({ model: "m" });
+    }));
+
+  test("fallback chains", () =>
+    duringStream({}, async ({ gateway, backend }) => {
+      const [broken, ask] = [bed.backend({ answer: failure(500) }), () => gateway.chat({ model: "n" })];
+      const backends = [at("a", backend), at("broken", broken, "n")];
+      gateway.writeConfig({ backends });
+      await untilAnswer("the broken backend is asked", ask, ({ status }) => status === 500);
+      gateway.writeConfig({ backends, fallback: { enabled: true, fallback_chains: { n: ["m"] } } });
+      await untilAnswer("m stands in", ask, ({ status, headers }) => {
+        return status === 200 && headers.get("x-fallback-model") === "m";
+      });
+    }));
+
+  test("a prompt file that is edited, and another one that is named", () =>
+    duringStream(
+      { global_prompts: { default_file: "house.md" } },
+      async ({ gateway, backend }) => {
+        const seen = async () => {
+          expect((await gateway.chat()).status).toBe(200);
+          return backend.lastRequest.json<{ messages: { content: string }[] }>().messages[0]?.content;
+        };
+        expect(await seen()).toBe("Be brief.");
+        replaceAtomically(join(gateway.folder, "prompts", "house.md"), "Be kind.\n");
+        await waitFor("the edited prompt is sent", async () => (await seen()) === "Be kind.");
+        // The file goes away: the prompt that was read stays.
+        unlinkSync(join(gateway.folder, "prompts", "house.md"));
+        await untilLogged(gateway, "could not be followed");
+        expect(await seen()).toBe("Be kind.");
+        const global_prompts = { default_file: "other.md" };
+        gateway.writeConfig({ backends: [at("a", backend)], global_prompts });
+        await waitFor("the other prompt is sent", async () => (await seen()) === "Be quick.");
+      },
+      { "prompts/house.md": "Be brief.\n", "prompts/other.md": "Be quick.\n" },
+    ));
+
+  test("keys: one is added, another taken away", () => {
+    const keys = [{ key: "sk-sekret-first" }, { key: "sk-sekret-second" }];
+    const api_keys = { mode: "blocking" as const, keys: keys.slice(0, 1) };
+    return duringStream({ api_keys }, async ({ gateway, backend }) => {
+      const askWith = (index: number) => () =>
+        gateway.chat({}, { headers: { Authorization: `Bearer ${keys[index]?.key}` } });
+      await expectError(await askWith(1)(), 401);
+      gateway.writeConfig({ backends: [at("a", backend)], api_keys: { mode: "blocking", keys: keys.slice(1) } });
+      await untilAnswer("the new key is known", askWith(1), ({ status }) => status === 200);
+      await expectError(await askWith(0)(), 401);
+      await expectError(await gateway.chat(), 401);
+    });
+  });
+
+  test("a file of keys", () => {
+    const [first, second] = ["keys: [{key: sk-sekret-first}]\n", "keys: [{key: sk-sekret-second}]\n"];
+    const api_keys = { mode: "permissive" as const, api_keys_file: "keys.yaml" };
+    return duringStream(
+      { api_keys },
+      async ({ gateway }) => {
+        const ask = () => gateway.chat({}, { headers: { Authorization: "Bearer sk-sekret-second" } });
+        await expectError(await ask(), 401);
+        replaceAtomically(join(gateway.folder, "keys.yaml"), second);
+        await untilAnswer("the new key is known", ask, ({ status }) => status === 200);
+      },
+      { "keys.yaml": first },
+    );
+  });
+
+  test("retries", () => {
+    const retry = { max_attempts: 1, base_delay: "1ms" };
+    return duringStream({ retry }, async ({ gateway, backend }) => {
+      const ask = async () => {
+        backend.reset();
+        backend.queue(failure(503));
+        return await gateway.chat();
+      };
+      await expectError(await ask(), 503);
+      gateway.writeConfig({ backends: [at("a", backend)], retry: { ...retry, max_attempts: 2 } });
+      await untilAnswer("it is tried again", ask, ({ status }) => status === 200);
+    });
+  });
+
+  test("the response cache", () =>
+    duringStream({}, async ({ gateway, backend }) => {
+      const ask = () => gateway.chat({ temperature: 0 });
+      gateway.writeConfig({ backends: [at("a", backend)], response_cache: { enabled: true } });
+      await untilAnswer("a kept answer", ask, ({ headers }) => headers.get("x-cache") === "HIT");
+      const before = backend.requests.length;
+      // A change elsewhere does not empty it.
+      gateway.writeConfig({
+        backends: [at("a", backend)],
+        response_cache: { enabled: true },
+        retry: { max_attempts: 7 },
+      });
+      await untilLogged(gateway, "configuration changed", 2);
+      expect((await ask()).headers.get("x-cache")).toBe("HIT");
+      expect(backend.requests.length).toBe(before);
+    }));
+
+  test("the level and the format of the log", () =>
+    duringStream({ logging: { level: "error" } }, async ({ gateway, backend }) => {
+      await (await gateway.chat()).text();
+      expect(gateway.process.stderr).toBe("");
+      gateway.writeConfig({ backends: [at("a", backend)], logging: { level: "info" } });
+      await waitFor("requests are logged", async () => {
+        await (await gateway.chat()).text();
+        return gateway.process.logEntries.some(({ path }) => path === "/v1/chat/completions");
+      });
+      gateway.writeConfig({ backends: [at("a", backend)], logging: { format: "text" } });
+      await waitFor("lines are no JSON", async () => {
+        await (await gateway.chat()).text();
+        return gateway.process.stderrLines.some((line) => !line.startsWith("{"));
+      });
+    }));
+});
+
+describe("what needs a restart", () => {
+  test("is told, and in force after it", async () => {
+    const backend = bed.backend();
+    await using gateway = await startGateway({ config: { backends: [at("a", backend)] } });
+    const socket = join(gateway.folder, "signalbox.sock");
+    const bind_address = ["127.0.0.1:0", `unix:${socket}`];
+    gateway.writeConfig({ backends: [at("a", backend)], server: { bind_address }, model_aliases: { other: "m" } });
+    expect(await untilLogged(gateway, "takes effect after a restart")).toMatchObject({
+      level: "warn",
+      field: "server.bind_address",
+    });
+    // The rest of the same edit does not wait.
+    await untilAnswer(
+      "the alias",
+      () => gateway.chat({ model: "other" }),
+      ({ status }) => status === 200,
+    );
+    await expect(fetch("http://gateway/health", { unix: socket })).rejects.toThrow();
+    await gateway.restart();
+    expect((await fetch("http://gateway/health", { unix: socket })).status).toBe(200);
+  });
+});
+
+describe("a broken file is refused, and the running configuration stays", () => {
+  const mistakes: [string, string | Uint8Array, RegExp][] = [
+    ["syntax", "backends:\n  - {name: a, url: 'http://sekret'\nretry: {}\n", /^line 3: /],
+    ["a wrong value", "\nretry: {max_attempts: sekret}\n", /^line 2: retry\.max_attempts: /],
+    ["an unknown key", "\n\nretry: {max_atempts: 2}\n", /^line 3: .*did you mean `max_attempts`/],
+    ["an unknown section", "retri: {}\n", /did you mean `retry`/],
+    ["a section that contradicts another", "backends: [{name: a, url: 'http://x'}, {name: a, url: 'http://y'}]\n", /a/],
+    ["a variable that is not set", "server: {data_dir: '${NOT_SET}'}\n", /NOT_SET/],
+    ["a key twice", "retry: {max_attempts: 1}\nretry: {max_attempts: 2}\n", /^line 2: /],
+    ["no text", Buffer.from([0x72, 0xff, 0xfe]), /UTF-8/],
+    [
+      "a missing prompt file",
+      "global_prompts: {default_file: gone.md}\n",
+      /global_prompts\.default_file: there is no such/,
+    ],
+  ];
+
+  test("whatever is wrong with it", async () => {
+    const backend = bed.backend();
+    const config = { backends: [at("a", backend)], model_aliases: { first: "m" } };
+    await using gateway = await startGateway({ config });
+    let refusals = 0;
+    for (const [what, content, reason] of mistakes) {
+      writeFileSync(gateway.configPath, content);
+      const { level, file, problems } = await untilLogged(gateway, REFUSED, ++refusals);
+      expect([what, level, file]).toEqual([what, "error", gateway.configPath]);
+      expect((problems as string[])[0]).toMatch(reason);
+      expect((await gateway.chat({ model: "first" })).status).toBe(200);
+    }
+    unlinkSync(gateway.configPath);
+    expect(await untilLogged(gateway, REFUSED, ++refusals)).toMatchObject({ problems: ["there is no such file"] });
+    expect((await gateway.chat({ model: "first" })).status).toBe(200);
+    expect(logged(gateway, "configuration changed")).toEqual([]);
+
+    gateway.writeConfig({ ...config, model_aliases: { second: "m" } });
+    const ask = () => gateway.chat({ model: "second" });
+    await untilAnswer("the repaired file", ask, ({ status }) => status === 200);
+    // Versions have no gap for what was refused.
+    expect(await untilLogged(gateway, "configuration changed")).toMatchObject({ version: 2 });
+    await expectError(await gateway.chat({ model: "first" }), 404);
+  });
+});
