@@ -1,6 +1,6 @@
 // Holds the series of all metrics and writes them: as Prometheus text (version 0.0.4) and as samples for the history.
 // Own code, because a request touches about ten series: a held series costs one addition here, and a hash of its labels
-// in prom-client (docs/decisions).
+// in prom-client (docs/decisions/0019).
 
 import { OTHER } from "../stats/finished-request.ts";
 import { INSTRUMENTS, type Instrument } from "./instruments.ts";
