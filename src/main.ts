@@ -10,8 +10,10 @@ import { renderProblems } from "./cli/problems.ts";
 import { loadConfig } from "./config/load.ts";
 import { openConfigStore } from "./config/open-store.ts";
 import { resolvePath } from "./config/paths.ts";
+import type { CheckPlace, CheckProblem } from "./config/problems.ts";
 import type { Settings } from "./config/sections/registry.ts";
 import type { ConfigSnapshot } from "./config/snapshot.ts";
+import { formatPath } from "./config/values.ts";
 import { systemClock } from "./lib/clock.ts";
 import { keepLoopbackFromProxies } from "./lib/proxy-environment.ts";
 import { applyLogSettings, createLogger } from "./logging/logger.ts";
@@ -52,7 +54,12 @@ async function startServer({ config, modelMetadata, ignoreSaved }: ServeCommand)
   raiseFetchLimit();
   const { env } = process;
   keepLoopbackFromProxies(env);
-  const checks = [(settings: Settings) => backendProblems(settings.backends), fallbackProblems];
+  const checks = [
+    (settings: Settings) => backendProblems(settings.backends),
+    fallbackProblems,
+    promptFileProblems,
+    ...(modelMetadata === undefined ? [metadataFileProblems] : []),
+  ];
   const loaded = await loadConfig({ path: config, env, cwd: process.cwd(), checks });
   if (!loaded.ok) return fail(renderProblems(loaded.problems, loaded.path, process.cwd()).trimEnd());
 
@@ -66,7 +73,7 @@ async function startServer({ config, modelMetadata, ignoreSaved }: ServeCommand)
   const readFacts = (running: ConfigSnapshot) => readNamedFiles(running, modelMetadata, env.HOME);
   // Whether the file's own names lead anywhere is told before anything is kept of it.
   let facts = await readFacts(snapshot).catch(toProblem);
-  if (facts instanceof FactsProblem) return fail(facts.textFor(loaded.found));
+  if (facts instanceof FactsProblem) return fail(`${SERVICE_NAME}: ${facts.message}`);
   const log = createLogger(snapshot.settings.logging);
   const opened = await openConfigStore({
     snapshot,
@@ -87,7 +94,7 @@ async function startServer({ config, modelMetadata, ignoreSaved }: ServeCommand)
   const { store } = opened;
   applyLogSettings(log, store.current.settings.logging);
   if (opened.resumed) facts = await readFacts(store.current).catch(toProblem);
-  if (facts instanceof FactsProblem) return fail(facts.textFor(loaded.found));
+  if (facts instanceof FactsProblem) return fail(`${SERVICE_NAME}: ${facts.message}`);
 
   const { exitCode, message } = await serve({
     store,
@@ -120,19 +127,23 @@ async function startServer({ config, modelMetadata, ignoreSaved }: ServeCommand)
   return message === undefined ? exitCode : fail(`${SERVICE_NAME}: ${message}`);
 }
 
-/** A file that the configuration names is missing or wrong. */
+async function promptFileProblems({ global_prompts }: Settings, place: CheckPlace): Promise<CheckProblem[]> {
+  const read = await loadPromptFiles(global_prompts, place);
+  return read.ok ? [] : read.problems;
+}
+
+async function metadataFileProblems(
+  { model_metadata: { file } }: Settings,
+  { baseDir, home }: CheckPlace,
+): Promise<CheckProblem[]> {
+  const read = file === undefined ? undefined : await loadModelMetadata(resolvePath(file, baseDir, home));
+  if (read === undefined || read.ok) return [];
+  return read.problems.map((message) => ({ path: ["model_metadata", "file"], message }));
+}
+
+/** A file that the command line or the configuration names is missing or wrong. */
 class FactsProblem extends Error {
-  readonly #textFor: (configPath: string | undefined) => string;
-
-  constructor(message: string, textFor: (configPath: string | undefined) => string) {
-    super(message);
-    this.name = "FactsProblem";
-    this.#textFor = textFor;
-  }
-
-  textFor(configPath: string | undefined): string {
-    return this.#textFor(configPath);
-  }
+  override readonly name = "FactsProblem";
 }
 
 function toProblem(error: unknown): FactsProblem {
@@ -153,14 +164,11 @@ async function readNamedFiles(
     metadataPath === undefined ? { ok: true as const, entries: [] } : await loadModelMetadata(metadataPath);
   if (!metadataFile.ok) {
     const source = metadataOption === undefined ? "model_metadata.file:" : "--model-metadata:";
-    const text = [source, ...metadataFile.problems].join("\n  ");
-    throw new FactsProblem(text, () => `${SERVICE_NAME}: ${text}`);
+    throw new FactsProblem([source, ...metadataFile.problems].join("\n  "));
   }
   const prompts = await loadPromptFiles(settings.global_prompts, { baseDir, home });
   if (!prompts.ok) {
-    const { problems } = prompts;
-    const text = problems.map(({ path, message }) => `${path}: ${message}`).join("; ");
-    throw new FactsProblem(text, (configPath) => renderProblems(problems, configPath, process.cwd()).trimEnd());
+    throw new FactsProblem(prompts.problems.map(({ path, message }) => `${formatPath(path)}: ${message}`).join("; "));
   }
   const folder = resolvePath(settings.global_prompts.prompts_dir, baseDir, home);
   return {

@@ -66,7 +66,7 @@ export async function prepareDocument<Problem>(
   const inlineKeys = compilation.settings.api_keys.keys.length;
   const crossProblems: Problem[] = [];
   for (const check of [...CROSS_CHECKS, ...options.checks]) {
-    for (const problem of check(settings)) {
+    for (const problem of await check(settings, { baseDir, home })) {
       const inKeyFile = locateInKeyFile(keyFile, inlineKeys, problem);
       crossProblems.push(inKeyFile ? options.locateFile(inKeyFile) : locate(compilation.attribute(problem)));
     }

@@ -1,6 +1,6 @@
 // What is wrong with a configuration, told so that an operator can find the place.
 
-import type { Path } from "./values.ts";
+import type { Path, PathSegment } from "./values.ts";
 
 export interface ConfigProblem {
   /** The key at fault, e.g. `backends[0].url`; empty when the file as a whole is meant. */
@@ -25,5 +25,19 @@ export interface PathProblem {
   overridden?: boolean;
 }
 
-/** Rules that one field's schema cannot say. */
-export type SettingsCheck<Settings> = (settings: Settings) => { path: (string | number)[]; message: string }[];
+export interface CheckProblem {
+  path: PathSegment[];
+  message: string;
+}
+
+/** Where relative paths begin. */
+export interface CheckPlace {
+  baseDir: string;
+  home: string | undefined;
+}
+
+/** Rules that one field's schema cannot say; some of them look at files. */
+export type SettingsCheck<Settings> = (
+  settings: Settings,
+  place: CheckPlace,
+) => readonly CheckProblem[] | Promise<readonly CheckProblem[]>;

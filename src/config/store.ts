@@ -279,6 +279,8 @@ export class ConfigStore {
     { hash, lineOf }: { hash: string; lineOf?: (path: Path) => number | undefined },
   ): Promise<Result<Change>> {
     return this.#exclusive(async () => {
+      // What was broken is as it was before: as at a start, that is no reason to undo changes of the API.
+      if (hash === this.#fileHash) return ok(this.#unchanged);
       const fileBefore = this.#newestFromFile();
       const before = this.#effective;
       const sections = SECTIONS.map(({ name }) => name);
@@ -334,6 +336,21 @@ export class ConfigStore {
 
   get #base(): DraftBase {
     return { document: this.#current.document, effective: this.#effective };
+  }
+
+  get #unchanged(): Change {
+    const { version, appliedAtMs } = this.#current;
+    const none = { changes: [], sections: [], warnings: [], previous: {}, current: {} };
+    const capability = "immediate";
+    return {
+      ...none,
+      version,
+      previousVersion: version,
+      applied: false,
+      appliedAtMs,
+      capability,
+      impact: estimateImpact([]),
+    };
   }
 
   async #exclusive<Value>(task: () => Promise<Result<Value>>): Promise<Result<Value>> {

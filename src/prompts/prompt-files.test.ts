@@ -35,13 +35,14 @@ function settings(global_prompts: object): PromptSettings {
 async function load(written: object) {
   const compiled = settings(written);
   const loaded = await loadPromptFiles(compiled, { baseDir, home: undefined });
-  if (!loaded.ok) throw new Error(loaded.problems.map(({ path, message }) => `${path}: ${message}`).join("\n"));
+  if (!loaded.ok)
+    throw new Error(loaded.problems.map(({ path, message }) => `${path.join(".")}: ${message}`).join("\n"));
   return createPrompts(compiled, loaded.files);
 }
 
 async function problemsOf(written: object): Promise<string[]> {
   const loaded = await loadPromptFiles(settings(written), { baseDir, home: undefined });
-  return loaded.ok ? [] : loaded.problems.map(({ path, message }) => `${path}: ${message}`);
+  return loaded.ok ? [] : loaded.problems.map(({ path, message }) => `${path.join(".")}: ${message}`);
 }
 
 describe("priorities", () => {

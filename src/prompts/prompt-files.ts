@@ -3,7 +3,7 @@
 import { realpath, stat } from "node:fs/promises";
 import { isAbsolute, relative, sep } from "node:path";
 import { resolvePath } from "../config/paths.ts";
-import type { ConfigProblem } from "../config/problems.ts";
+import type { CheckProblem } from "../config/problems.ts";
 import type { Settings } from "../config/sections/registry.ts";
 
 /** Name as written in the configuration -> text. */
@@ -12,7 +12,7 @@ export type PromptFiles = ReadonlyMap<string, string>;
 export const LARGEST_PROMPT_BYTES = 1024 * 1024;
 export const LARGEST_PROMPTS_BYTES = 50 * 1024 * 1024;
 
-export type PromptFilesResult = { ok: true; files: PromptFiles } | { ok: false; problems: ConfigProblem[] };
+export type PromptFilesResult = { ok: true; files: PromptFiles } | { ok: false; problems: CheckProblem[] };
 
 export interface PromptFolder {
   /** Folder of the configuration file. */
@@ -31,10 +31,10 @@ export async function loadPromptFiles(
   const folder = await realPath(resolvePath(settings.prompts_dir, baseDir, home));
   if (folder === undefined) {
     const message = "there is no such folder; create it, or name the folder of the prompt files";
-    return { ok: false, problems: [{ path: "global_prompts.prompts_dir", message }] };
+    return { ok: false, problems: [{ path: ["global_prompts", "prompts_dir"], message }] };
   }
 
-  const problems: ConfigProblem[] = [];
+  const problems: CheckProblem[] = [];
   let totalBytes = 0;
   for (const { path, name } of named) {
     if (files.has(name)) continue;
@@ -53,15 +53,21 @@ export async function loadPromptFiles(
   return problems.length > 0 ? { ok: false, problems } : { ok: true, files };
 }
 
-function namedFiles(settings: Settings["global_prompts"]): { path: string; name: string }[] {
-  const found: { path: string; name: string }[] = [];
+interface NamedFile {
+  /** The key that names it. */
+  path: CheckProblem["path"];
+  name: string;
+}
+
+function namedFiles(settings: Settings["global_prompts"]): NamedFile[] {
+  const found: NamedFile[] = [];
   if (settings.default_file !== undefined) {
-    found.push({ path: "global_prompts.default_file", name: settings.default_file });
+    found.push({ path: ["global_prompts", "default_file"], name: settings.default_file });
   }
   for (const group of ["backends", "models"] as const) {
     for (const [key, { prompt_file }] of Object.entries(settings[group])) {
       if (prompt_file !== undefined) {
-        found.push({ path: `global_prompts.${group}.${key}.prompt_file`, name: prompt_file });
+        found.push({ path: ["global_prompts", group, key, "prompt_file"], name: prompt_file });
       }
     }
   }

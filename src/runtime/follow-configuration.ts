@@ -34,15 +34,21 @@ export interface FollowOptions {
 export function followConfiguration(options: FollowOptions): FileReloader {
   const { store, fileHash, readFacts, control, data, telemetry, clock, log } = options;
   let { facts } = options;
+  let newestTurn = 0;
 
   /** Files that cannot be read leave the ones that were read before in force; the settings apply all the same. */
   async function follow(snapshot: ConfigSnapshot): Promise<void> {
+    const turn = ++newestTurn;
+    let read: ReadFacts | undefined;
     let problem: unknown;
     try {
-      facts = await readFacts(snapshot);
+      read = await readFacts(snapshot);
     } catch (error) {
       problem = error;
     }
+    // While files were read, a later change may have begun: it carries everything that this one does.
+    if (turn !== newestTurn) return;
+    facts = read ?? facts;
     const { settings } = snapshot;
     applyLogSettings(log, settings.logging);
     control.update(settings);

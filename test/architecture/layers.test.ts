@@ -7,7 +7,7 @@ import { dirname, join, normalize } from "node:path";
 const LAYERS: readonly (readonly string[])[] = [
   ["main.ts"],
   ["runtime"],
-  ["cli", "api", "admin"],
+  ["cli", "api", "admin", "openapi"],
   ["server"],
   ["pipeline"],
   ["response-cache"],

@@ -103,6 +103,23 @@ describe("messages", () => {
     ]);
   });
 
+  test("a call whose result was lost is given one that says so, right behind it", () => {
+    const conversation = [
+      says(text("go")),
+      answers(call("1"), call("2")),
+      says(result("2", text("r"))),
+      says(text("on")),
+    ];
+    const { body, dropped } = encode({ messages: conversation });
+    const tools = (body.messages as JsonObject[]).slice(2, 4);
+    expect(tools.map(({ role, tool_call_id }) => [role, tool_call_id])).toEqual([
+      ["tool", "1"],
+      ["tool", "2"],
+    ]);
+    expect(tools[0]?.content).toMatch(/No result/);
+    expect(dropped).toContain("tool_calls");
+  });
+
   test("images of tool results move behind all results", () => {
     const [, first, second, third] = messages(
       [answers(call("1"), call("2")), says(result("1", text("look"), image), result("2", text("x")), text("and?"))],

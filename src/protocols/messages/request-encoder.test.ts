@@ -123,6 +123,18 @@ describe("turns", () => {
     ]);
   });
 
+  test("an id that comes again gets a number, and so does its result", () => {
+    const got = messages(
+      hi,
+      assistant(call("a")),
+      user(result("a")),
+      assistant(call("a"), call("a"), call("a_2")),
+      user(result("a"), result("a_2"), result("a")),
+    );
+    const ids = got.map(({ content }) => content.flatMap(({ id, tool_use_id }) => id ?? tool_use_id ?? []));
+    expect(ids).toEqual([[], ["a"], ["a"], ["a_2", "a_3", "a_2_2"], ["a_2", "a_2_2", "a_3"]]);
+  });
+
   test("is_error, empty results, images and hints of results", () => {
     const image = { type: "image", source: { kind: "url", url: "https://x" } } as const;
     const parts = [{ type: "text", text: "x", cache: {} } as const, image];

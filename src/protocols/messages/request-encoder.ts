@@ -117,8 +117,8 @@ function encodeConversation(
       system.push(...encodeInstructions(message.parts.filter((part) => part.type === "text")));
     }
   }
-  const paired = pairResults(mergeTurns(moveInstructions(mergeTurns(turns))), dropped);
-  return { system, turns: withEnds(withDistinctIds(paired), rules, dropped) };
+  const paired = pairResults(withDistinctIds(mergeTurns(moveInstructions(mergeTurns(turns)))), dropped);
+  return { system, turns: withEnds(paired, rules, dropped) };
 }
 
 function encodeInstructions(parts: readonly TextPart[]): Block[] {

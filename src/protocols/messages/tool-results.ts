@@ -59,33 +59,36 @@ export function pairResults(turns: readonly Turn[], dropped: DropList): Turn[] {
 }
 
 /**
- * Calls of several turns may have one id, where an engine counts from the beginning in every answer; the API refuses
- * that. Later ones, and their results in the next turn, get a number behind it.
+ * Several calls may have one id, where an engine counts from the beginning in every answer; the API refuses that. Later
+ * ones get a number behind it, and so do their results in the next turn, in the order of the calls.
  */
 export function withDistinctIds(turns: readonly Turn[]): Turn[] {
   const seen = new Set<string>();
-  let renamed = new Map<string, string>();
+  let awaited = new Map<string, string[]>();
   return turns.map((turn) => {
-    if (turn.role === "user") return { ...turn, content: turn.content.map((block) => renameResult(block, renamed)) };
+    if (turn.role === "user") return { ...turn, content: turn.content.map((block) => renameResult(block, awaited)) };
     if (turn.role !== "assistant") return turn;
-    renamed = new Map();
-    return { ...turn, content: turn.content.map((block) => (isCall(block) ? distinct(block, seen, renamed) : block)) };
+    awaited = new Map();
+    return {
+      ...turn,
+      content: turn.content.map((block) => (isCall(block) ? renameCall(block, seen, awaited) : block)),
+    };
   });
 }
 
-function distinct(block: Block, seen: Set<string>, renamed: Map<string, string>): Block {
+function renameCall(block: Block, seen: Set<string>, awaited: Map<string, string[]>): Block {
   const id = textOf(block.id);
   let unique = id;
   for (let count = 2; seen.has(unique); count++) unique = `${id}_${count}`;
   seen.add(unique);
-  if (unique === id) return block;
-  renamed.set(id, unique);
-  return { ...block, id: unique };
+  awaited.set(id, [...(awaited.get(id) ?? []), unique]);
+  return unique === id ? block : { ...block, id: unique };
 }
 
-function renameResult(block: Block, renamed: ReadonlyMap<string, string>): Block {
-  const id = block.type === "tool_result" ? renamed.get(textOf(block.tool_use_id)) : undefined;
-  return id === undefined ? block : { ...block, tool_use_id: id };
+function renameResult(block: Block, awaited: ReadonlyMap<string, string[]>): Block {
+  const id = textOf(block.tool_use_id);
+  const unique = block.type === "tool_result" ? awaited.get(id)?.shift() : undefined;
+  return unique === undefined || unique === id ? block : { ...block, tool_use_id: unique };
 }
 
 function orderResults(content: readonly Block[], awaited: readonly string[], dropped: DropList): Block[] {

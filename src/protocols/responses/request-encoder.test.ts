@@ -133,6 +133,22 @@ describe("input", () => {
     expect(items(user(part))).toEqual([{ type: "message", role: "user", content: [wire] }]);
   });
 
+  test("call ids that the service would refuse are shortened alike in call and result; lost results are given", () => {
+    const id = `call_${"x".repeat(100)}`;
+    const made: ContentPart = { type: "tool-call", id, name: "f", arguments: "" };
+    const got: Message = {
+      role: "user",
+      parts: [{ type: "tool-result", callId: id, parts: [{ type: "text", text: "r" }] }],
+    };
+    const [call, output] = items(assistant(made), got) as JsonObject[];
+    expect(String(call?.call_id).length).toBeLessThanOrEqual(64);
+    expect(output?.call_id).toBe(call?.call_id);
+    expect((items(assistant(made)) as JsonObject[]).map(({ type }) => type)).toEqual([
+      "function_call",
+      "function_call_output",
+    ]);
+  });
+
   test("only sealed thoughts of this format are replayed", () => {
     const own: ContentPart = { type: "reasoning", text: "hm", origin: "responses", sealed: "g", itemId: "rs_1" };
     expect(items(assistant(own))).toEqual([

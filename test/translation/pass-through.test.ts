@@ -1,0 +1,74 @@
+// Same format on both sides: every fixture passes through the running gateway byte for byte, whole and streamed.
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import { asks } from "./features/words.ts";
+import { FIXTURES, type Fixture } from "./fixtures.ts";
+import { CLIENTS } from "./run.ts";
+
+const PASSED = FIXTURES.filter(({ format }) => format !== "generate-content");
+
+/** The pieces that a stream arrives in; no multiple of anything. */
+const PIECE_BYTES = 613;
+
+let server: Server;
+let gateway: Gateway;
+let served: Fixture | undefined;
+let received = "";
+
+beforeAll(async () => {
+  server = createServer((incoming, outgoing) => {
+    const chunks: Buffer[] = [];
+    incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
+    incoming.on("end", () => {
+      received = Buffer.concat(chunks).toString();
+      if (served === undefined) return void outgoing.writeHead(500).end();
+      if (!received.includes('"stream":true')) {
+        return void outgoing.writeHead(200, { "content-type": "application/json" }).end(served.whole);
+      }
+      outgoing.writeHead(200, { "content-type": "text/event-stream" });
+      const { stream } = served;
+      for (let start = 0; start < stream.length; start += PIECE_BYTES) {
+        outgoing.write(stream.subarray(start, start + PIECE_BYTES));
+      }
+      outgoing.end();
+    });
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  gateway = await startGateway({
+    config: {
+      health_checks: { enabled: false },
+      retry: { max_attempts: 1 },
+      backends: [
+        { name: "chat", type: "openai", protocols: ["chat"], url, models: ["chat"] },
+        { name: "local", type: "vllm", url, models: ["local"] },
+        { name: "responses", type: "openai", protocols: ["responses"], url, models: ["responses"] },
+        { name: "messages", type: "anthropic", url, models: ["messages"] },
+      ],
+    },
+  });
+});
+
+afterAll(async () => {
+  await gateway.close();
+  server.close();
+});
+
+describe.each(PASSED.map((fixture) => [fixture.name, fixture] as const))("%s", (_, fixture) => {
+  const client = CLIENTS.find(({ name }) => name === (fixture.format === "local" ? "chat" : fixture.format));
+  if (client === undefined) throw new Error(`no client of the format ${fixture.format}`);
+
+  test.each([false, true])("streamed: %j", async (streamed) => {
+    served = fixture;
+    const body = JSON.stringify(client.write(asks(), fixture.format, streamed));
+    const response = await gateway.post(client.path, body, { headers: client.headers });
+    expect(response.status).toBe(200);
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    const expected = streamed ? fixture.stream : new TextEncoder().encode(fixture.whole);
+    expect(Buffer.from(bytes).toString()).toBe(Buffer.from(expected).toString());
+    expect(received).toBe(body);
+  });
+});

@@ -1,0 +1,106 @@
+// The matrix as the page docs/compatibility.md: one table per client, features as rows, backends as columns.
+
+import { join } from "node:path";
+import { BACKEND_NAMES, type BackendName } from "./backends.ts";
+import { FEATURES } from "./features/all.ts";
+import type { Outcome, Verdict } from "./features/feature.ts";
+import { type Cell, CLIENTS, isOwnEndpoint, type Matrix } from "./run.ts";
+
+export const PAGE = join(import.meta.dir, "..", "..", "docs", "compatibility.md");
+
+const CLIENT_TITLES = {
+  chat: ["Chat completions", "`POST /v1/chat/completions`"],
+  responses: ["Responses", "`POST /v1/responses`"],
+  messages: ["Messages", "`POST /v1/messages`, `POST /anthropic/v1/messages`"],
+  completions: ["Legacy completions", "`POST /v1/completions`"],
+} as const;
+
+const COLUMNS: Record<BackendName, string> = {
+  chat: "chat (OpenAI)",
+  local: "chat (local engine)",
+  responses: "Responses",
+  messages: "Messages",
+  "generate-content": "generateContent",
+};
+
+const WORDS: Record<Outcome, string> = {
+  kept: "kept",
+  changed: "changed",
+  dropped: "dropped",
+  refused: "refused",
+  absent: "–",
+  failed: "FAILED",
+};
+
+const INTRODUCTION = `# Compatibility
+
+Which feature of which client format survives at which backend format. This page is written by the matrix test
+(\`sh bin/bun scripts/compatibility.ts\`), which sends every feature through a running gateway, whole and streamed, to
+backends that check requests as strictly as the vendors do; a test fails when the page says something else than the run
+found. The stream and the plain answer say the same, unless a note tells the difference.
+
+| Word | Means |
+|---|---|
+| kept | arrives as it was; between two ends of one format the bytes pass untouched |
+| changed | arrives in another form, told in the note |
+| dropped | left out; the debug log names it (\`a translation could not carry all\`), or the note says why |
+| refused | answered with 400 before the backend is asked; the note is the message |
+| – | the backend's format has nothing of the kind |
+
+The columns are backends by the format they are asked in: \`chat (OpenAI)\` is the hosted API, \`chat (local engine)\` a
+llama.cpp server, \`Messages\` is Anthropic's and \`generateContent\` Gemini's API. Features that a client's format has no
+words for are not in its table.
+`;
+
+export function renderPage({ cells, moves }: Matrix): string {
+  const sections = CLIENTS.map(({ name }) => renderClient(name, cells));
+  return [INTRODUCTION, ...sections, renderMoves(moves.length)].join("\n");
+}
+
+function renderClient(name: keyof typeof CLIENT_TITLES, all: readonly Cell[]): string {
+  const client = CLIENTS.find((candidate) => candidate.name === name);
+  if (client === undefined) throw new Error(`no client ${name}`);
+  const [title, path] = CLIENT_TITLES[name];
+  const columns = BACKEND_NAMES.filter((backend) => !isOwnEndpoint(client, { name: backend }));
+  const untouched = columns.length < BACKEND_NAMES.length;
+  const notes: string[] = [];
+  const lines = [
+    `## ${title} clients`,
+    "",
+    `${path}.${untouched ? " Backends of the chat format have this endpoint themselves: such requests pass untouched." : ""}`,
+    "",
+    `| | ${columns.map((backend) => COLUMNS[backend]).join(" | ")} |`,
+    `|---|${columns.map(() => "---|").join("")}`,
+  ];
+  let group: string | undefined;
+  for (const feature of FEATURES) {
+    const cells = columns.map((backend) =>
+      all.find((cell) => cell.client.name === name && cell.backend === backend && cell.feature.id === feature.id),
+    );
+    if (cells.every((cell) => cell === undefined)) continue;
+    if (feature.group !== group) lines.push(`| **${feature.group}** |${columns.map(() => " |").join("")}`);
+    group = feature.group;
+    lines.push(`| ${feature.title} | ${cells.map((cell) => renderCell(cell?.verdict, notes)).join(" | ")} |`);
+  }
+  lines.push("", ...notes.map((note, index) => `${index + 1}. ${note}`), "");
+  return lines.join("\n");
+}
+
+function renderCell(verdict: Verdict | undefined, notes: string[]): string {
+  if (verdict === undefined) return "";
+  const { outcome, note } = verdict;
+  // That a drop is listed under the feature's own name says nothing new.
+  if (note === undefined || note.startsWith("listed as ")) return WORDS[outcome];
+  if (!notes.includes(note)) notes.push(note);
+  return `${WORDS[outcome]} (${notes.indexOf(note) + 1})`;
+}
+
+function renderMoves(count: number): string {
+  return `## Conversations that move
+
+A tool turn with thoughts at one backend, its result sent to another: after a fallback, after a change of the model, or
+by load balancing. The run moved ${count} conversations, from every backend to every other in every client format but
+legacy completions, plain and streamed. Each was accepted, with the call and its result; proofs of thoughts (signatures,
+sealed forms) reached no backend but the one that made them.
+`;
+}
