@@ -1,10 +1,10 @@
 // Rules that reach over several fields or sections; each answer is a problem at that path.
 
 import { nearest } from "../lib/nearest.ts";
-import type { SettingsCheck } from "./problems.ts";
+import type { SettingsRule } from "./problems.ts";
 import type { Settings } from "./sections/registry.ts";
 
-export const CROSS_CHECKS: readonly SettingsCheck<Settings>[] = [
+export const CROSS_CHECKS: readonly SettingsRule<Settings>[] = [
   distinctAddresses,
   distinctKeys,
   distinctKeyIds,
@@ -17,7 +17,7 @@ export const CROSS_CHECKS: readonly SettingsCheck<Settings>[] = [
 ];
 
 /** Overrides under a mistyped name would be ignored in silence. */
-function knownBackendsOf(section: "circuit_breaker" | "global_prompts"): SettingsCheck<Settings> {
+function knownBackendsOf(section: "circuit_breaker" | "global_prompts"): SettingsRule<Settings> {
   return (settings) => {
     const names = settings.backends.map(({ name }) => name);
     return Object.keys(settings[section].backends)

@@ -36,7 +36,10 @@ export interface CheckPlace {
   home: string | undefined;
 }
 
-/** Rules that one field's schema cannot say; some of them look at files. */
+/** A rule that one field's schema cannot say. */
+export type SettingsRule<Settings> = (settings: Settings) => CheckProblem[];
+
+/** A rule of a layer above; some of them look at files. */
 export type SettingsCheck<Settings> = (
   settings: Settings,
   place: CheckPlace,

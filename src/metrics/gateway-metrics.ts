@@ -48,6 +48,8 @@ export const CIRCUIT_STATES = ["closed", "open", "half_open"] as const;
 /** What is counted when it happens. */
 export interface GatewayEvents {
   rateLimited(scope: string): void;
+  /** A translation could not carry a feature. */
+  dropped(feature: string): void;
   circuitChanged(backend: string, to: string): void;
   configReloaded(isOk: boolean): void;
   historyWritten(isOk: boolean): void;
@@ -136,6 +138,7 @@ export function addGatewayMetrics(registry: MetricsRegistry, sources: MetricSour
 
   return {
     rateLimited: (scope) => void registry.counter(INSTRUMENTS.rateLimitRefusals, scope).value++,
+    dropped: (feature) => void registry.counter(INSTRUMENTS.translationDrops, feature).value++,
     circuitChanged: (backend, to) => void registry.counter(INSTRUMENTS.circuitChanges, backend, to).value++,
     configReloaded: (isOk) => void reloads(isOk).value++,
     historyWritten: (isOk) => void historyWrites(isOk).value++,

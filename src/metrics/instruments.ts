@@ -100,6 +100,12 @@ export const INSTRUMENTS = {
     help: "Refusals by whose limit spoke: client, key, global or backend.",
     labels: ["scope"],
   },
+  translationDrops: {
+    name: "signalbox_translation_drops_total",
+    type: "counter",
+    help: "Requests that lost a feature in translation; docs/compatibility.md explains the features.",
+    labels: ["feature"],
+  },
 
   // Backends.
   backendUp: {

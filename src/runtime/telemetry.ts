@@ -116,6 +116,7 @@ export function createTelemetry({ snapshot, home, clock, log, sources, ...first 
       finished(context, status, durationMs) {
         if (context.record.stream && context.record.story !== undefined) openStreams--;
         finished(context, status, durationMs);
+        for (const feature of context.record.dropped ?? []) events.dropped(feature);
       },
     },
     collector,
