@@ -32,6 +32,12 @@ export async function arrangeResponse(
     await fetchExternal.check({ url, param, signal: call.context.signal });
   }
   checkDepth(asked.value);
+  if (asked.body.length > MAX_PASSED_BYTES && hasNative(asked.model)) {
+    throw new GatewayError(
+      ERRORS.payloadTooLarge,
+      `The request body is larger than ${MAX_PASSED_BYTES} bytes, the most that is passed to the backend's own endpoint.`,
+    );
+  }
   const owner = ownerOf(call.context.caller);
   const { previous_response_id: previous } = asked.value;
   let { value } = asked;
@@ -80,6 +86,9 @@ export function noteResponse(call: Call, asked: GenerateRequest, generated: Gene
   if (id === undefined || store.find(ownerOf(call.context.caller), id) !== undefined) return;
   store.keepBackend(ownerOf(call.context.caller), id, result.entry.backend.name);
 }
+
+/** Specification, Limits: "Responses pass-through request payload". */
+const MAX_PASSED_BYTES = 16 * 1024 * 1024;
 
 /** The id stands at the beginning of a response. */
 const ID_WITHIN_BYTES = 4096;

@@ -22,7 +22,7 @@ import type { FetchExternal } from "../media/fetch-external.ts";
 import { inlineMedia, needsInlining } from "../media/inline-media.ts";
 import type { PromptSource } from "../prompts/resolve.ts";
 import { adaptChatBody, chatQuirks } from "../protocols/chat/quirks.ts";
-import { checkDepth, type JsonObject } from "../protocols/fields.ts";
+import { checkDepth, isObject, type JsonObject } from "../protocols/fields.ts";
 import { adaptMessagesBody } from "../protocols/messages/adapt-body.ts";
 import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
 import { backendProtocol, clientProtocol } from "../protocols/registry.ts";
@@ -208,7 +208,8 @@ export function createBridge(parts: BridgeParts): Bridge {
       }
       const metadata = metadataOf(backend, request.model);
       const isNative = operation === request.operation && request.client === undefined;
-      if (isNative && !hasThinkingPattern(operation, metadata)) {
+      const mustInline = backend.kind.name === "ollama" && hasExternalImage(request.value);
+      if (isNative && !mustInline && !hasThinkingPattern(operation, metadata)) {
         const hidesUsage = context.settings.streaming.count_tokens && asksNoUsage(request, backend);
         return { operation, body: nativeBody(request, backend, hidesUsage), hidesUsage };
       }
@@ -240,6 +241,20 @@ function asksNoUsage({ operation, stream, value }: ForwardRequest, backend: Back
   if (!stream || operation !== "chat" || !COUNTS_STREAMS.has(backend.kind.name)) return false;
   const options = value.stream_options as { include_usage?: unknown } | null | undefined;
   return options?.include_usage !== true;
+}
+
+/** Whether a chat request names pictures by address, which Ollama does not fetch (wire/local-engines.md, section 4). */
+function hasExternalImage({ messages }: JsonObject): boolean {
+  if (!Array.isArray(messages)) return false;
+  return messages.some(
+    (message: unknown) => isObject(message) && Array.isArray(message.content) && message.content.some(isExternalImage),
+  );
+}
+
+function isExternalImage(part: unknown): boolean {
+  if (!isObject(part) || part.type !== "image_url") return false;
+  const url = isObject(part.image_url) ? part.image_url.url : part.image_url;
+  return typeof url === "string" && /^https?:/i.test(url);
 }
 
 const NO_TOOLS: ReadonlySet<string> = new Set();

@@ -160,3 +160,20 @@ describe("files by URL", () => {
     expect(await response.json()).toMatchObject({ error: { param: "input[0].content[0].file_id" } });
   });
 });
+
+test("more than 16 MiB are not passed to a backend's own endpoint, but translated elsewhere", async () => {
+  const backend = bed.backend();
+  await using gateway = await startGateway({
+    config: {
+      backends: [
+        { name: "own", type: "openai", url: backend.url, models: ["own"] },
+        { name: "chat", url: backend.url, models: ["chat"] },
+      ],
+    },
+  });
+  const input = "x".repeat(16 * 1024 * 1024);
+  const refused = await gateway.post("/v1/responses", { model: "own", input });
+  expect(refused.status).toBe(413);
+  expect(await refused.json()).toMatchObject({ error: { type: "payload_too_large" } });
+  expect((await gateway.post("/v1/responses", { model: "chat", input })).status).toBe(200);
+});
