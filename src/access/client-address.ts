@@ -9,6 +9,8 @@ export const UNIX_PEER = "unix:";
 /** Longer headers and chains are no honest chain of proxies; what lies beyond is not looked at. */
 const LONGEST_HEADER = 4096;
 const MOST_HOPS = 32;
+/** Addresses of peers that are kept in their one spelling. */
+const MOST_SPELLINGS = 10_000;
 
 export interface ClientAddressReader {
   /**
@@ -23,10 +25,21 @@ export interface ClientAddressReader {
 export function createClientAddressReader(trustedProxies: readonly string[]): ClientAddressReader {
   const trusted: AddressList = createAddressList(trustedProxies.filter((entry) => entry !== UNIX_PEER));
   const trustsUnixPeers = trustedProxies.includes(UNIX_PEER);
+  // Bringing an address into its one spelling costs more than everything else here; most requests come from few peers.
+  const spellings = new Map<string, string | undefined>();
+
+  function spellingOf(peerAddress: string): string | undefined {
+    const known = spellings.get(peerAddress);
+    if (known !== undefined) return known;
+    if (spellings.size >= MOST_SPELLINGS) spellings.clear();
+    const spelling = normalizeAddress(peerAddress);
+    spellings.set(peerAddress, spelling);
+    return spelling;
+  }
 
   return {
     read(peerAddress, forwardedFor) {
-      const peer = peerAddress === undefined || peerAddress === "" ? undefined : normalizeAddress(peerAddress);
+      const peer = peerAddress === undefined || peerAddress === "" ? undefined : spellingOf(peerAddress);
       if (forwardedFor === null) return peer;
       const isTrusted = peer === undefined ? trustsUnixPeers : trusted.contains(peer);
       return isTrusted ? originOf(forwardedFor, peer, trusted) : peer;
