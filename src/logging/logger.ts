@@ -1,7 +1,6 @@
 // The log: pino in process (its worker-thread transports break in compiled binaries), one line per event on stderr.
 
 import pino, { type Logger as PinoLogger } from "pino";
-import { prettyFactory } from "pino-pretty";
 import type { Settings } from "../config/sections/registry.ts";
 import { batchedOutput } from "./batched-output.ts";
 
@@ -59,6 +58,8 @@ function formatOf({ format }: Settings["logging"]): Destination["format"] {
 }
 
 function readable(colorize: boolean): (line: string) => string {
+  // Loaded where it is used: most gateways log JSON, and it holds 4 MB.
+  const { prettyFactory } = require("pino-pretty") as typeof import("pino-pretty");
   return prettyFactory({
     colorize,
     singleLine: true,
