@@ -1,49 +1,41 @@
-// Every admin path. Until admin authentication is configured, only clients on this machine are answered.
+// Every admin path. All of them stand behind one door: access "admin" (admin-auth.ts).
 
-import { ERRORS } from "../errors/catalog.ts";
-import { GatewayError } from "../errors/gateway-error.ts";
-import type { ResponseCache } from "../response-cache/cache.ts";
+import type { ConfigStore } from "../config/store.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Deadlines } from "../lib/deadlines.ts";
 import type { Endpoint } from "../server/handler.ts";
 import type { Route } from "../server/route-table.ts";
+import { type BackendParts, backendRoutes } from "./backends.ts";
+import { configHistoryRoutes } from "./config-history.ts";
+import { type ConfigReadParts, configReadRoutes } from "./config-read.ts";
+import { type ConfigTransferParts, configTransferRoutes } from "./config-transfer.ts";
+import { configWriteRoutes } from "./config-write.ts";
+import { type ResponseCacheParts, responseCacheRoutes } from "./response-cache.ts";
 
-export interface AdminParts {
-  /** The body of GET /admin/backends (specification, "Backend status"). */
-  backendStatus(): unknown;
-  /** Undefined while the response cache is off. */
-  cache: ResponseCache | undefined;
+/** Nothing of it is looked at before a request asks for it. */
+export interface AdminParts
+  extends Pick<BackendParts, "backendStatus" | "backendUsage">,
+    Pick<ConfigReadParts, "reloadStatus">,
+    ResponseCacheParts {
+  store: ConfigStore;
+  /** Watch over bodies that arrive slowly. */
+  deadlines: Deadlines;
+  clock: Clock;
+  log: ConfigTransferParts["log"];
 }
 
-export function adminRoutes({ backendStatus, cache }: AdminParts): Route<Endpoint>[] {
-  return [
-    {
-      method: "GET",
-      path: "/admin/backends",
-      handler: { access: "loopback", handle: ({ headers }) => Response.json(backendStatus(), { headers }) },
-    },
-    {
-      method: "GET",
-      path: "/admin/response-cache",
-      handler: {
-        access: "loopback",
-        handle: async ({ headers }) =>
-          Response.json(cache === undefined ? { enabled: false } : { enabled: true, ...(await cache.stats()) }, {
-            headers,
-          }),
-      },
-    },
-    {
-      method: "DELETE",
-      path: "/admin/response-cache",
-      handler: {
-        access: "loopback",
-        async handle({ request, headers }) {
-          if (cache === undefined) throw new GatewayError(ERRORS.routeNotFound, "The response cache is switched off.");
-          const model = new URL(request.url).searchParams.get("model") ?? undefined;
-          const removed = await cache.clear(model);
-          const what = model === undefined ? "all answers" : `the answers of the model '${model}'`;
-          return Response.json({ success: true, message: `Removed ${what} from the cache.`, removed }, { headers });
-        },
-      },
-    },
-  ];
+export function adminRoutes(parts: AdminParts): Route<Endpoint>[] {
+  return longestFirst([
+    ...configReadRoutes(parts),
+    ...configWriteRoutes(parts),
+    ...configTransferRoutes(parts),
+    ...configHistoryRoutes(parts),
+    ...backendRoutes(parts),
+    ...responseCacheRoutes(parts),
+  ]);
+}
+
+/** The route table takes the first prefix that fits: /admin/config/rollback/3 is no section. */
+function longestFirst(routes: readonly Route<Endpoint>[]): Route<Endpoint>[] {
+  return [...routes].sort((one, other) => other.path.length - one.path.length);
 }

@@ -145,6 +145,9 @@ describe("an edit becomes a version", () => {
   test("made between reading the file and watching it", async () => {
     await start(WATCH_ONLY, () => writeFileSync(path, attempts(2)));
     await isAt(2);
+    // And put back as it was, which the watch itself has seen at its first look.
+    writeFileSync(path, attempts(1));
+    await isAt(1);
   });
 
   test("100 edits in a row end with the last one", async () => {
@@ -157,6 +160,17 @@ describe("an edit becomes a version", () => {
     await isAt(20);
     expect(reloader?.status().failures).toBe(0);
   });
+});
+
+test("an empty file is a configuration, and no edit as long as it stays so", async () => {
+  writeFileSync(path, "");
+  await start({ pollMs: 20, graceMs: 100 });
+  writeFileSync(path, attempts(2));
+  await isAt(2);
+  writeFileSync(path, "");
+  await isAt(3);
+  for (let count = 0; count < 3; count++) await reloader?.check();
+  expect(reloader?.status()).toMatchObject({ reloads: 2, failures: 0 });
 });
 
 describe("a broken file changes nothing and is told", () => {
@@ -195,6 +209,18 @@ test("the log names what an edit replaces", async () => {
   expect(store.current.version).toBe(3);
   expect(store.current.document.retry).toEqual({ max_attempts: 2 });
   expect(logged.join()).toContain('"fields":["retry.max_delay"]');
+});
+
+test("a broken file that is put back as it was undoes nothing", async () => {
+  await start();
+  const change = { sections: { retry: { max_delay: "3s" } }, mode: "merge" as const, source: "api" };
+  expect((await store.apply(change)).ok).toBe(true);
+  writeFileSync(path, "retry: {max_attempts: 0}");
+  await waitFor("the failure is known", () => reloader?.status().failures === 1);
+  writeFileSync(path, attempts(1));
+  await waitFor("it is repaired", () => reloader?.status().reloads === 1);
+  expect(reloader?.status().lastFailure).toBeUndefined();
+  expect(store.current).toMatchObject({ version: 2, document: { retry: { max_attempts: 1, max_delay: "3s" } } });
 });
 
 test("a file of keys is followed too", async () => {

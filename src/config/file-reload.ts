@@ -124,16 +124,8 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
     ...options.timing,
     files: () => [...new Set([...(path === undefined ? [] : [path]), ...included(), ...otherFiles()])],
     changed,
+    contentInUse: (file) => (file === path ? readHash : undefined),
   });
-  void catchUp();
-
-  /** What was edited between reading the file and watching it. */
-  async function catchUp(): Promise<void> {
-    if (path === undefined) return;
-    await watcher.check();
-    const { hash } = await readConfigFile(path);
-    if (hash !== undefined && hash !== readHash) await changed([path]);
-  }
 
   return {
     status: () => ({ ...status }),

@@ -63,7 +63,7 @@ export interface ConfigFile {
   /** Undefined when the file could not be understood. */
   document: Mapping | undefined;
   problems: ConfigProblem[];
-  /** Of its text; undefined where there is none. */
+  /** Of its bytes; undefined where there is no text. */
   hash?: string;
 }
 
@@ -77,7 +77,7 @@ export async function readConfigFile(path: string): Promise<ConfigFile> {
   });
   const read = await readText(path);
   if ("message" in read) return failed(read.message);
-  const hash = new Bun.CryptoHasher("sha256").update(read.text).digest("hex");
+  const { hash } = read;
   const parsed = await parseDocumentText(path, read.text);
   const problems = parsed.problems.map((problem) => ({ path: "", ...problem, file: path }));
   if (parsed.value === undefined) return { parsed, document: undefined, problems, hash };

@@ -14,7 +14,8 @@ const REASONS: Record<string, string> = {
   ELOOP: "its symbolic links go in a circle",
 };
 
-export async function readText(path: string): Promise<{ text: string } | { message: string }> {
+/** The hash is that of the bytes, as contentHash() makes it. */
+export async function readText(path: string): Promise<{ text: string; hash: string } | { message: string }> {
   let bytes: Uint8Array | undefined;
   try {
     bytes = await readBytes(path);
@@ -25,10 +26,14 @@ export async function readText(path: string): Promise<{ text: string } | { messa
   if (bytes === undefined) return { message: `is larger than ${MAXIMUM_FILE_BYTES / 1024 / 1024} MiB` };
   try {
     // Removes a byte order mark, which editors on Windows like to add.
-    return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
+    return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes), hash: contentHash(bytes) };
   } catch {
     return { message: "is not valid UTF-8 text" };
   }
+}
+
+export function contentHash(bytes: Uint8Array): string {
+  return new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
 }
 
 /** Undefined when there is more than the limit. Sizes are not asked: pipes and /dev/stdin have none. */

@@ -135,12 +135,12 @@ export class ConfigStore {
   }
 
   apply(change: SectionChange): Promise<Result<Change>> {
-    return this.#exclusive(async () => {
-      const conflict = this.#conflict(change.baseVersion);
-      if (conflict) return conflict;
-      const draft = draftChange(this.#base, change.sections, change.mode);
-      return draft.ok ? await this.#commit(draft.document, { ...change, ...draft, sections: draft.sections }) : draft;
-    });
+    return this.#exclusive(() => this.#apply(change));
+  }
+
+  /** As apply(), for a change that depends on the document as it is when its turn comes. */
+  edit(make: (document: Mapping) => SectionChange): Promise<Result<Change>> {
+    return this.#exclusive(() => this.#apply(make(this.#current.document)));
   }
 
   /** As a dry run of apply(), with every problem in the answer. */
@@ -332,6 +332,13 @@ export class ConfigStore {
   close(): void {
     this.#listeners.clear();
     this.#options.database.sqlite.close();
+  }
+
+  async #apply(change: SectionChange): Promise<Result<Change>> {
+    const conflict = this.#conflict(change.baseVersion);
+    if (conflict) return conflict;
+    const draft = draftChange(this.#base, change.sections, change.mode);
+    return draft.ok ? await this.#commit(draft.document, { ...change, ...draft, sections: draft.sections }) : draft;
   }
 
   get #base(): DraftBase {

@@ -3,13 +3,18 @@
 import { type FSWatcher, watch } from "node:fs";
 import { open, realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { MAXIMUM_FILE_BYTES } from "./read-text.ts";
+import { contentHash, MAXIMUM_FILE_BYTES } from "./read-text.ts";
 
 export interface WatchOptions {
   /** Absolute; asked before every look. */
   files(): readonly string[];
   /** Paths whose content is another than at the last look. */
   changed(paths: readonly string[]): Promise<void>;
+  /**
+   * Hash of the content that is in use, where that is known: a file that was edited between a look and the reading of it
+   * counts as changed, also when it is put back as it was.
+   */
+  contentInUse?(path: string): string | undefined;
   /** The content must rest this long; editors write in several steps. */
   debounceMs?: number;
   /** For file systems that report nothing, and for folders that are replaced themselves. */
@@ -34,7 +39,7 @@ interface FileState {
   absentSinceMs: number | undefined;
 }
 
-/** The first look only remembers what is there. */
+/** The first look only remembers what is there, and compares it with what is in use. */
 export function watchFiles(options: WatchOptions): FileWatcher {
   const { debounceMs = 50, pollMs = 2_000, graceMs = 1_000 } = options;
   const states = new Map<string, FileState>();
@@ -78,7 +83,10 @@ export function watchFiles(options: WatchOptions): FileWatcher {
     const { stamp, isOld } = await stampOf(path);
     const state = states.get(path);
     if (state === undefined) {
-      states.set(path, { stamp, content: await contentOf(path), isSettled: isOld, absentSinceMs: undefined });
+      const content = await contentOf(path);
+      const isInUse = content === (options.contentInUse?.(path) ?? content);
+      states.set(path, { stamp, content, isSettled: isOld && isInUse, absentSinceMs: undefined });
+      if (!isInUse) schedule(debounceMs);
       return false;
     }
     if (stamp !== state.stamp) {
@@ -90,7 +98,8 @@ export function watchFiles(options: WatchOptions): FileWatcher {
     }
     if (state.isSettled) return false;
     const content = await contentOf(path);
-    if (content === state.content) {
+    if (content === (options.contentInUse?.(path) ?? state.content)) {
+      state.content = content;
       state.isSettled = isOld;
       state.absentSinceMs = undefined;
       return false;
@@ -153,7 +162,7 @@ export function watchFiles(options: WatchOptions): FileWatcher {
 }
 
 const MISSING = "missing";
-const EMPTY = "empty";
+const EMPTY = contentHash(new Uint8Array());
 
 /** Where it fails, the poll alone must do. */
 function tryWatch(folder: string, changed: () => void): FSWatcher | undefined {
@@ -187,7 +196,7 @@ async function contentOf(path: string): Promise<string> {
       const { size } = await file.stat();
       if (size > MAXIMUM_FILE_BYTES) return "too large";
       const bytes = await file.readFile();
-      return bytes.length === 0 ? EMPTY : new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+      return contentHash(bytes);
     } finally {
       await file.close();
     }

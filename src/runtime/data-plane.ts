@@ -2,7 +2,6 @@
 
 import { createAccessControl, keyId } from "../access/api-keys.ts";
 import { createClientAddressReader } from "../access/client-address.ts";
-import { adminRoutes } from "../admin/routes.ts";
 import { publicRoutes } from "../api/routes.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
@@ -15,6 +14,7 @@ import { createExternalFetch, type ExternalCheck, type FetchExternal } from "../
 import { resolveAlias } from "../models/aliases.ts";
 import { createListEnricher, type ModelMetadataSource } from "../models/metadata.ts";
 import { toModelFields } from "../models/metadata-lookup.ts";
+import { openApiRoutes } from "../openapi/document.ts";
 import { createBridge, createSignatureMemory, type SignatureMemory } from "../pipeline/bridge.ts";
 import { createDeduplicator, type Deduplicator } from "../pipeline/deduplicate.ts";
 import { withEmbeddingBatches } from "../pipeline/embedding-batches.ts";
@@ -27,14 +27,15 @@ import { withWebSearch } from "../pipeline/search.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import { createPrompts } from "../prompts/resolve.ts";
 import { createLimiter, type Limiter } from "../rate-limit/limiter.ts";
+import type { ResponseCache } from "../response-cache/cache.ts";
 import { createMemoryCache } from "../response-cache/memory.ts";
 import { createRecorder } from "../response-cache/recorder.ts";
 import type { Circuits } from "../routing/circuits.ts";
 import { createStrategy } from "../routing/strategies/registry.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
-import { createHandler } from "../server/handler.ts";
+import { type AdminDoor, createHandler, type Endpoint } from "../server/handler.ts";
 import type { FetchHandler } from "../server/listener.ts";
-import { createRouteTable } from "../server/route-table.ts";
+import { createRouteTable, type Route } from "../server/route-table.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import { createReachability } from "../upstream/reachability.ts";
 import { createSender, type Sender } from "../upstream/send.ts";
@@ -58,6 +59,16 @@ export interface DataPlaneOptions extends DataPlaneFacts {
   env: Record<string, string | undefined>;
   reporter: RequestReporter;
   limited?: (scope: string) => void;
+  adminDoor: AdminDoor | undefined;
+  /** The endpoints of the control plane. */
+  adminRoutes(parts: AdminRouteParts): Route<Endpoint>[];
+}
+
+/** What the control plane's endpoints share with the data plane. */
+export interface AdminRouteParts {
+  settings: Settings;
+  deadlines: Deadlines;
+  cache: ResponseCache | undefined;
 }
 
 export interface DataPlane {
@@ -139,11 +150,27 @@ function keptWhileSame<Facts, Made>(
   };
 }
 
+/** What counts or keeps something under one configuration. */
+interface Changing {
+  limiter: Limiter;
+  cache: CacheParts | undefined;
+  strategy: SelectionStrategy;
+}
+
 function buildHandler(
-  { control, circuits, clock, log, reporter, limited }: Omit<DataPlaneOptions, keyof DataPlaneFacts>,
+  {
+    control,
+    circuits,
+    clock,
+    log,
+    reporter,
+    limited,
+    adminDoor,
+    adminRoutes,
+  }: Omit<DataPlaneOptions, keyof DataPlaneFacts>,
   { deadlines, sender, fetchExternal, responses, signatures, deduplicator }: Lasting,
   { settings, metadata, promptFiles }: DataPlaneFacts,
-  { limiter, cache, strategy }: { limiter: Limiter; cache: CacheParts | undefined; strategy: SelectionStrategy },
+  { limiter, cache, strategy }: Changing,
 ): FetchHandler {
   const { now } = clock;
   const bridge = createBridge({
@@ -209,11 +236,13 @@ function buildHandler(
         },
       },
     }),
-    ...adminRoutes({ backendStatus: () => control.status(), cache: cache?.store }),
+    ...openApiRoutes(),
+    ...adminRoutes({ settings, deadlines, cache: cache?.store }),
   ]);
   return createHandler({
     routes,
     access: createAccessControl(settings.api_keys),
+    adminDoor,
     limiter,
     clientAddresses: createClientAddressReader(settings.server.trusted_proxies),
     settings,

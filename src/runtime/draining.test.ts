@@ -93,6 +93,8 @@ async function start(settings: Settings) {
     metadata: createModelMetadata({ backends: [], external: [] }),
     promptFiles: new Map(),
     reporter: { begun() {}, finished() {} },
+    adminDoor: undefined,
+    adminRoutes: () => [],
   });
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch: handle });
   cleanups.push(

@@ -5,6 +5,7 @@ import type { ConfigSnapshot } from "../config/snapshot.ts";
 import type { ConfigStore } from "../config/store.ts";
 import type { Clock } from "../lib/clock.ts";
 import { applyLogSettings, type Logger } from "../logging/logger.ts";
+import type { GatewayEvents } from "../metrics/gateway-metrics.ts";
 import type { ModelMetadataSource } from "../models/metadata.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import type { ControlPlane } from "./control-plane.ts";
@@ -26,7 +27,7 @@ export interface FollowOptions {
   readFacts(snapshot: ConfigSnapshot): Promise<ReadFacts>;
   control: Pick<ControlPlane, "update">;
   data: Pick<DataPlane, "update">;
-  telemetry: Pick<Telemetry, "apply" | "events">;
+  telemetry: Pick<Telemetry, "apply"> & { events: Pick<GatewayEvents, "configReloaded"> };
   clock: Clock;
   log: Logger;
 }

@@ -1,5 +1,7 @@
 // Server mode: builds both planes, opens the addresses, says what was found, and runs until a signal.
 
+import { createAdminDoor } from "../admin/admin-auth.ts";
+import { adminRoutes } from "../admin/routes.ts";
 import type { BackendBoard } from "../backends/board.ts";
 import { createTransport } from "../backends/transport.ts";
 import type { ConfigSnapshot } from "../config/snapshot.ts";
@@ -89,6 +91,17 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
     env,
     reporter,
     limited,
+    adminDoor: createAdminDoor({ settings: () => store.current.settings, clock, log }),
+    adminRoutes: ({ cache, deadlines }) =>
+      adminRoutes({
+        store,
+        reloadStatus: () => follower.status(),
+        backendStatus: () => control.status(),
+        cache,
+        deadlines,
+        clock,
+        log,
+      }),
     ...options.facts,
   });
   const follower = followConfiguration({ ...options, control, data, telemetry, clock });

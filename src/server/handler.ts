@@ -16,8 +16,24 @@ import { type ErrorFormat, errorResponse, toGatewayError } from "./error-respons
 import { type FetchHandler, IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
 import { pathOf, type RouteTable } from "./route-table.ts";
 
-/** Who may use an endpoint: anyone, callers with a scope, or peers on this machine. */
-export type Access = "open" | Scope | "loopback";
+/** Who may use an endpoint: anyone, callers whose key has a scope, or, for "admin", whom the admin door lets in. */
+export type Access = "open" | Scope;
+
+/** Who calls the admin API. */
+export interface Administrator {
+  /** As the history of changes names them; undefined where nobody has to say who they are. */
+  name: string | undefined;
+  /** Whether secrets may be shown to them. */
+  elevated: boolean;
+}
+
+export interface AdminDoor {
+  /**
+   * Throws 401, 403 or 429. Addresses are undefined for peers on a unix socket; `client` is the one that trusted proxies
+   * name.
+   */
+  admit(request: Request, addresses: { peer: string | undefined; client: string | undefined }): Administrator;
+}
 
 /** One request as an endpoint sees it. */
 export interface Call {
@@ -25,6 +41,8 @@ export interface Call {
   context: RequestContext;
   /** The decoded rest of the path, for routes that end in "/*". */
   parameter: string;
+  /** Whom the admin door has let in; undefined for endpoints with any other access. */
+  administrator: Administrator | undefined;
   /** Headers that every answer to this request carries. */
   headers: Record<string, string>;
   /** To be called when an answer goes on after its handler returned: the access log line waits for `done`. */
@@ -43,6 +61,8 @@ export interface Endpoint {
 export interface HandlerParts {
   routes: RouteTable<Endpoint>;
   access: AccessControl;
+  /** Without one, endpoints with the access "admin" answer nobody but clients on this machine. */
+  adminDoor?: AdminDoor | undefined;
   limiter: Limiter;
   clientAddresses: ClientAddressReader;
   settings: Settings;
@@ -55,11 +75,17 @@ export interface HandlerParts {
 }
 
 export function createHandler(parts: HandlerParts): FetchHandler {
-  const { routes, access, limiter, clientAddresses, settings, clock, log, newId, finished, limited } = parts;
+  const { routes, access, adminDoor, limiter, clientAddresses, settings, clock, log, newId, finished, limited } = parts;
   const logAccess = settings.logging.access_log && log.isLevelEnabled("info");
 
   function clientAddress(server: Server, request: Request): string | undefined {
     return clientAddresses.read(server.requestIP(request)?.address, request.headers.get("x-forwarded-for"));
+  }
+
+  function admit(server: Server, request: Request): Administrator {
+    if (adminDoor === undefined) return requireLoopback(server, request);
+    const peer = server.requestIP(request)?.address;
+    return adminDoor.admit(request, { peer: peer === "" ? undefined : peer, client: clientAddress(server, request) });
   }
 
   /** Takes a token of every limit that concerns the caller, or throws 429; either way the client is told the state. */
@@ -137,7 +163,8 @@ export function createHandler(parts: HandlerParts): FetchHandler {
       const { handler, parameter } = routes.match(request.method, path);
       endpoint = handler;
       if (endpoint.idHeader !== undefined) headers[endpoint.idHeader] = trace.id;
-      if (endpoint.access === "loopback") requireLoopback(server, request);
+      let administrator: Administrator | undefined;
+      if (endpoint.access === "admin") administrator = admit(server, request);
       else if (endpoint.access !== "open") {
         context.caller = access.authorize(request.headers, endpoint.access);
         if (limiter.limitsRequests) checkLimits(server, request, context.caller?.keyId, headers);
@@ -148,6 +175,7 @@ export function createHandler(parts: HandlerParts): FetchHandler {
         request,
         context,
         parameter,
+        administrator,
         headers,
         deferLog() {
           deferred = true;
@@ -181,9 +209,9 @@ export function createHandler(parts: HandlerParts): FetchHandler {
 }
 
 /** Peers on a unix socket are on this machine by nature and have no address. */
-function requireLoopback(server: Server, request: Request): void {
+function requireLoopback(server: Server, request: Request): Administrator {
   const address = server.requestIP(request)?.address;
-  if (address === undefined || address === "" || isLoopback(address)) return;
+  if (address === undefined || address === "" || isLoopback(address)) return { name: undefined, elevated: false };
   throw new GatewayError(
     ERRORS.forbidden,
     "The admin API answers only clients on this machine while no admin authentication is configured.",

@@ -56,7 +56,8 @@ function parse(bytes: Uint8Array, headers: Headers): unknown {
   }
 }
 
-function readBytes(
+/** The body as it came; throws 413 and 408. */
+export function readBytes(
   request: Request,
   { maxBytes, timeoutMs }: BodyLimits,
   deadlines: Deadlines,

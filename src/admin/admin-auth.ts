@@ -1,0 +1,181 @@
+// The one door of the admin API: who may come in, by which credentials, from where, and after how many failures.
+
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createAddressList } from "../access/address-list.ts";
+import { keyId } from "../access/api-keys.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { AdminDoor, Administrator } from "../server/handler.ts";
+import { createFailedAttempts } from "./failed-attempts.ts";
+import { requireLocalRequest, requireSameOrigin } from "./request-origin.ts";
+
+export interface AdminDoorParts {
+  /** Those that run now: a change of admin.auth holds from the next request on. */
+  settings(): Settings;
+  clock: Clock;
+  log: { warn(fields: object, message: string): void };
+}
+
+/** What a request has shown. "missing" is no attempt to come in, "wrong" is one. */
+type Verdict = "missing" | "wrong" | (Administrator & { hasScope: boolean });
+
+interface Lock {
+  auth: Settings["admin"]["auth"];
+  keys: Settings["api_keys"]["keys"];
+  isListed(address: string | undefined): boolean;
+  verify(headers: Headers): Verdict;
+  challenge: Record<string, string>;
+}
+
+/** A unix socket is a file of this machine: its peers count as this address in ip_whitelist. */
+const UNIX_PEER_ADDRESS = "127.0.0.1";
+
+export function createAdminDoor({ settings, clock, log }: AdminDoorParts): AdminDoor {
+  // Both sides of a comparison are hashed first: neither their length nor where they differ can be measured.
+  const secret = randomBytes(32);
+  const digest = (text: string) => createHmac("sha256", secret).update(text).digest();
+  const attempts = createFailedAttempts(clock);
+  let lock: Lock | undefined;
+
+  function currentLock(): Lock {
+    const { admin, api_keys } = settings();
+    if (lock?.auth !== admin.auth || lock.keys !== api_keys.keys) lock = createLock(admin.auth, api_keys.keys, digest);
+    return lock;
+  }
+
+  return {
+    admit(request, addresses) {
+      const { auth, isListed, verify, challenge } = currentLock();
+      const { headers } = request;
+      if (auth.method === "none") {
+        requireLocalRequest(headers, addresses.peer);
+        if (!isListed(addresses.client)) throw notListed();
+        requireSameOrigin(headers);
+        return { name: undefined, elevated: false };
+      }
+      attempts.requireRoom(addresses.client, auth);
+      const verdict = verify(headers);
+      if (verdict === "missing" || verdict === "wrong") {
+        if (verdict === "wrong") {
+          attempts.record(addresses.client, auth);
+          log.warn({ address: addresses.client }, "wrong credentials for the admin API");
+        }
+        throw new GatewayError(ERRORS.invalidApiKey, refusalText(auth.method, verdict), { headers: challenge });
+      }
+      if (!verdict.hasScope) {
+        throw new GatewayError(ERRORS.missingScope, "The API key has no scope 'admin', which the admin API needs.");
+      }
+      if (!isListed(addresses.client)) throw notListed();
+      requireSameOrigin(headers);
+      return { name: verdict.name, elevated: verdict.elevated };
+    },
+  };
+}
+
+function createLock(auth: Lock["auth"], keys: Lock["keys"], digest: (text: string) => Buffer): Lock {
+  const whitelist = createAddressList(auth.ip_whitelist);
+  return {
+    auth,
+    keys,
+    isListed: (address) => whitelist.isEmpty || whitelist.contains(address ?? UNIX_PEER_ADDRESS),
+    verify: createVerifier(auth, keys, digest),
+    challenge: challengeOf(auth.method),
+  };
+}
+
+interface Credential {
+  digest: Buffer;
+  administrator: Administrator & { hasScope: boolean };
+}
+
+/** Credentials that are not configured let nobody in: the configuration refuses such settings, and so does this. */
+function createVerifier(
+  auth: Lock["auth"],
+  keys: Lock["keys"],
+  digest: (text: string) => Buffer,
+): (headers: Headers) => Verdict {
+  const credentials = credentialsOf(auth, keys).map(({ text, name, hasScope }) => ({
+    digest: digest(text),
+    administrator: { name, elevated: true, hasScope },
+  }));
+
+  function find(presented: string): Verdict {
+    const hashed = digest(presented);
+    let found: Credential | undefined;
+    // All of them, whichever is the right one: how long it takes tells nothing.
+    for (const credential of credentials) if (timingSafeEqual(hashed, credential.digest)) found = credential;
+    return found?.administrator ?? "wrong";
+  }
+
+  return (headers) => {
+    const presented = presentedCredential(auth.method, headers);
+    return presented === undefined ? "missing" : find(presented);
+  };
+}
+
+/** What must be presented, in the form of presentedCredential(). */
+function credentialsOf(
+  auth: Lock["auth"],
+  keys: Lock["keys"],
+): { text: string; name: string | undefined; hasScope: boolean }[] {
+  const token = auth.token === undefined ? [] : [{ text: auth.token, name: "admin token", hasScope: true }];
+  switch (auth.method) {
+    case "none":
+      return [];
+    case "bearer_token":
+      return token;
+    case "basic": {
+      const { username, password } = auth;
+      if (username === undefined || password === undefined) return [];
+      return [{ text: `${username}:${password}`, name: username, hasScope: true }];
+    }
+    case "api_key": {
+      const ofKeys = keys.flatMap((key, index) =>
+        key.enabled ? [{ text: key.key, name: keyId(key, index), hasScope: key.scopes.includes("admin") }] : [],
+      );
+      return [...ofKeys, ...token];
+    }
+  }
+}
+
+/** Undefined where a request has no credentials for this method. */
+function presentedCredential(method: Lock["auth"]["method"], headers: Headers): string | undefined {
+  const authorization = headers.get("authorization") ?? "";
+  switch (method) {
+    case "none":
+      return undefined;
+    case "bearer_token":
+      return /^bearer\s+(\S.*?)\s*$/i.exec(authorization)?.[1];
+    case "basic": {
+      const encoded = /^basic\s+(\S+)\s*$/i.exec(authorization)?.[1];
+      // A username has no colon: user and password as one text are right exactly when both are.
+      return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
+    }
+    case "api_key":
+      return headers.get("x-api-key") ?? undefined;
+  }
+}
+
+function challengeOf(method: Lock["auth"]["method"]): Record<string, string> {
+  if (method === "bearer_token") return { "WWW-Authenticate": 'Bearer realm="Signalbox admin API"' };
+  if (method === "basic") return { "WWW-Authenticate": 'Basic realm="Signalbox admin API", charset="UTF-8"' };
+  return {};
+}
+
+const HOW: Readonly<Record<Lock["auth"]["method"], string>> = {
+  none: "",
+  bearer_token: "'Authorization: Bearer <token>'",
+  basic: "'Authorization: Basic <username and password>'",
+  api_key: "'X-API-Key: <key>'",
+};
+
+function refusalText(method: Lock["auth"]["method"], verdict: "missing" | "wrong"): string {
+  if (verdict === "wrong") return "The credentials for the admin API are not valid.";
+  return `The admin API needs credentials: send the header ${HOW[method]}.`;
+}
+
+function notListed(): GatewayError {
+  return new GatewayError(ERRORS.forbidden, "This address is not in admin.auth.ip_whitelist.");
+}

@@ -1,0 +1,131 @@
+// GET /admin/config…: what the configuration is, what it may be, and how changes of it take effect.
+
+import {
+  describeSection,
+  longSpelling,
+  reloadCapabilities,
+  sectionNames,
+  sectionReloadClass,
+} from "../config/capability.ts";
+import type { ReloadStatus } from "../config/file-reload.ts";
+import { documentJsonSchema, sectionJsonSchema } from "../config/schema-export.ts";
+import { isMapping, type Mapping, valueAt } from "../config/values.ts";
+import type { Call, Endpoint } from "../server/handler.ts";
+import type { Route } from "../server/route-table.ts";
+import { adminRoute, answer, requireElevated, type StoreOf, toTimestamp } from "./endpoint.ts";
+import { unknownSection } from "./refusals.ts";
+import { queryOf, readFlag } from "./request.ts";
+
+export interface ConfigReadParts {
+  store: StoreOf<"current" | "view" | "staged" | "storageProblem">;
+  /** How edits of the configuration file went. */
+  reloadStatus(): ReloadStatus;
+}
+
+const HOT_RELOAD_NOTE =
+  "Changes take effect while requests go on; GET /admin/config/hot-reload-status lists what needs a restart.";
+
+export function configReadRoutes(parts: ConfigReadParts): Route<Endpoint>[] {
+  return [
+    adminRoute("GET", "/admin/config", (call) => summary(call, parts)),
+    adminRoute("GET", "/admin/config/full", (call) => full(call, parts)),
+    adminRoute("GET", "/admin/config/sections", (call) => sections(call)),
+    adminRoute("GET", "/admin/config/schema", (call) => schema(call)),
+    adminRoute("GET", "/admin/config/hot-reload-status", (call) => hotReloadStatus(call, parts)),
+    adminRoute("GET", "/admin/config/*", (call) => section(call, parts)),
+  ];
+}
+
+function summary(call: Call, { store }: ConfigReadParts): Response {
+  const { version, appliedAtMs, pendingRestart = [] } = store.current;
+  const view = store.view();
+  const server = isMapping(view.server) ? view.server : {};
+  const backends = Array.isArray(view.backends) ? (view.backends as Mapping[]) : [];
+  const body = {
+    server: {
+      bind_address: server.bind_address,
+      workers: server.workers,
+      connection_pool_size: server.connection_pool_size,
+    },
+    backends: { count: backends.length, names: backends.map(({ name }) => name) },
+    health_checks: view.health_checks,
+    rate_limiting: view.rate_limiting,
+    circuit_breaker: view.circuit_breaker,
+    selection_strategy: valueAt(view.routing, ["selection_strategy"]),
+    hot_reload: { available: true, note: HOT_RELOAD_NOTE },
+    version,
+    last_modified: toTimestamp(appliedAtMs),
+    pending_sections: store.staged().map((staged) => staged.section),
+    pending_restart: pendingRestart,
+    storage_problem: store.storageProblem ?? null,
+  };
+  return answer(call, body, { version });
+}
+
+/** Only who may see secrets may ask for them. */
+function readSensitivity(call: Call): boolean {
+  const includeSensitive = readFlag(queryOf(call), "include_sensitive", false);
+  if (includeSensitive) requireElevated(call);
+  return includeSensitive;
+}
+
+function full(call: Call, { store }: ConfigReadParts): Response {
+  const { version, appliedAtMs } = store.current;
+  const config = store.view({ includeSensitive: readSensitivity(call) });
+  const body = { config, hot_reload_enabled: true, last_modified: toTimestamp(appliedAtMs), version };
+  return answer(call, body, { version });
+}
+
+function sections(call: Call): Response {
+  const names = sectionNames();
+  return answer(call, {
+    sections: names.sections.map(describeSection),
+    total: names.sections.length,
+    extensions: names.extensions.map(describeSection),
+  });
+}
+
+function section(call: Call, { store }: ConfigReadParts): Response {
+  const name = call.parameter;
+  const described = describeSection(name);
+  if (described === undefined) throw unknownSection(name);
+  const { version } = store.current;
+  const view = store.view({ sections: [name], includeSensitive: readSensitivity(call) });
+  const { hot_reload_capability, description } = described;
+  return answer(
+    call,
+    { section: name, config: view[name] ?? null, hot_reload_capability, description, version },
+    { version },
+  );
+}
+
+function schema(call: Call): Response {
+  const name = queryOf(call).get("section");
+  if (name === null) return answer(call, documentJsonSchema());
+  const ofSection = sectionJsonSchema(name);
+  if (ofSection === undefined) throw unknownSection(name);
+  return answer(call, ofSection);
+}
+
+function hotReloadStatus(call: Call, { store, reloadStatus }: ConfigReadParts): Response {
+  const { enabled, path, reloads, failures, lastReloadMs, lastFailure } = reloadStatus();
+  const { version, pendingRestart = [] } = store.current;
+  const description = enabled
+    ? `Changes through the admin API and edits of ${path} take effect without a restart, as listed.`
+    : "Changes through the admin API take effect without a restart, as listed. There is no configuration file to follow.";
+  const body = {
+    enabled: true,
+    description,
+    capabilities: reloadCapabilities(),
+    sections: Object.fromEntries(sectionNames().sections.map((name) => [name, longSpelling(sectionReloadClass(name))])),
+    file: enabled ? { path, reloads, failures } : null,
+    last_reload: lastReloadMs === undefined ? null : toTimestamp(lastReloadMs),
+    last_error:
+      lastFailure === undefined
+        ? null
+        : { timestamp: toTimestamp(lastFailure.atMs), file: lastFailure.file, problems: lastFailure.problems },
+    pending_restart: pendingRestart,
+    version,
+  };
+  return answer(call, body, { version });
+}

@@ -1,0 +1,189 @@
+// POST /admin/config/export and import: the configuration as text.
+
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { sectionNames } from "../config/capability.ts";
+import { changesBySection } from "../config/diff.ts";
+import {
+  DOCUMENT_FORMATS,
+  type DocumentFormat,
+  MAXIMUM_IMPORT_BYTES,
+  parseDocument,
+  serializeDocument,
+} from "../config/serialize.ts";
+import type { Validation } from "../config/store.ts";
+import type { Mapping } from "../config/values.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import type { Call, Endpoint } from "../server/handler.ts";
+import type { Route } from "../server/route-table.ts";
+import { isSection, messageOf, reloadResults } from "./config-write.ts";
+import {
+  adminRoute,
+  answer,
+  authorOf,
+  requireElevated,
+  requireSections,
+  type StoreOf,
+  toTimestamp,
+} from "./endpoint.ts";
+import { type FieldProblem, invalidFields, unknownSectionProblem, unwrap } from "./refusals.ts";
+import { type BodyParts, baseVersionOf, readFields } from "./request.ts";
+
+export interface ConfigTransferParts extends BodyParts {
+  store: StoreOf<"current" | "view" | "apply" | "stage" | "validate">;
+  clock: { now(): number; wallTime(): number };
+  log: { warn(fields: object, message: string): void };
+}
+
+export function configTransferRoutes(parts: ConfigTransferParts): Route<Endpoint>[] {
+  return [
+    adminRoute("POST", "/admin/config/export", (call) => exportConfig(call, parts)),
+    adminRoute("POST", "/admin/config/import", (call) => importConfig(call, parts)),
+  ];
+}
+
+const format = z.enum(DOCUMENT_FORMATS);
+
+const exportRequest = z.strictObject({
+  format: format.default("yaml"),
+  sections: z.array(z.string()).min(1, "name at least one section, or leave the key out").optional(),
+  include_sensitive: z.boolean().default(false),
+  include_defaults: z.boolean().default(true),
+});
+
+async function exportConfig(call: Call, parts: ConfigTransferParts): Promise<Response> {
+  const { store, clock, log } = parts;
+  const request = await readFields(exportRequest, call, parts);
+  requireSections(request.sections, isSection);
+  if (request.include_sensitive) {
+    const { name } = requireElevated(call);
+    log.warn({ user: name }, "the configuration is exported with its secrets");
+  }
+  const { version } = store.current;
+  const document = store.view({
+    sections: request.sections ?? everySection(),
+    includeSensitive: request.include_sensitive,
+    includeDefaults: request.include_defaults,
+  });
+  const content = await serializeDocument(document, request.format);
+  const body = {
+    format: request.format,
+    content,
+    exported_at: toTimestamp(clock.wallTime()),
+    sections_exported: Object.keys(document),
+    version,
+    checksum: `sha256:${createHash("sha256").update(content).digest("hex")}`,
+  };
+  return answer(call, body, { version });
+}
+
+function everySection(): string[] {
+  const { sections, extensions } = sectionNames();
+  return [...sections, ...extensions];
+}
+
+const importRequest = z.strictObject({
+  format,
+  content: z.string(),
+  apply: z.boolean().default(true),
+  dry_run: z.boolean().default(false),
+  merge: z.boolean().default(false),
+  version: z.int().min(0).optional(),
+});
+
+async function importConfig(call: Call, parts: ConfigTransferParts): Promise<Response> {
+  const { store, clock } = parts;
+  const request = await readFields(importRequest, call, parts);
+  const document = await readContent(request.content, request.format);
+  const change = {
+    sections: document,
+    mode: request.merge ? ("merge" as const) : ("replace" as const),
+    baseVersion: baseVersionOf(call, request.version, store.current.version),
+    ...authorOf(call, "import", `import of ${request.format}${request.merge ? ", merged" : ""}`),
+  };
+  if (request.dry_run) return await previewImport(call, store, change);
+
+  const sections = Object.keys(document);
+  const shared = { sections_imported: sections, imported_sections: sections, timestamp: toTimestamp(clock.wallTime()) };
+  if (!request.apply) {
+    const { staged, warnings } = unwrap(await store.stage(change), { invalid: ERRORS.importInvalid });
+    const names = staged.map(({ section }) => section);
+    const body = {
+      success: true,
+      message: `${names.join(", ")}: staged; POST /admin/config/apply applies them.`,
+      version: store.current.version,
+      validation: { valid: true, errors: [], warnings },
+      hot_reload_results: {},
+      applied: false,
+      staged: names,
+      ...shared,
+    };
+    return answer(call, body, { version: store.current.version });
+  }
+  const done = unwrap(await store.apply(change), { invalid: ERRORS.importInvalid });
+  const body = {
+    success: true,
+    message: messageOf(done, `${sections.length} sections were imported`, false),
+    version: done.version,
+    validation: { valid: true, errors: [], warnings: done.warnings },
+    hot_reload_results: reloadResults(Object.keys({ ...done.previous, ...done.current }), done),
+    applied: done.applied,
+    ...shared,
+    changes: changesBySection(done.changes),
+  };
+  return answer(call, body, { version: done.version });
+}
+
+async function previewImport(
+  call: Call,
+  store: ConfigTransferParts["store"],
+  change: Parameters<ConfigTransferParts["store"]["apply"]>[0],
+): Promise<Response> {
+  const { version } = store.current;
+  // The same refusals as without the dry run, but problems of the content are the answer.
+  const { baseVersion = version } = change;
+  if (baseVersion !== version) {
+    return unwrap({ ok: false, error: { kind: "conflict", expectedVersion: baseVersion, currentVersion: version } });
+  }
+  const result = await store.validate(change);
+  const found =
+    !result.ok && result.error.kind === "unknown_section"
+      ? invalid(unknownSectionProblem(result.error.requested))
+      : unwrap(result);
+  const body = {
+    valid: found.valid,
+    dry_run: true,
+    changes_preview: changesBySection(found.changes),
+    sections_affected: [...new Set(found.changes.map(({ section }) => section))],
+    errors: found.errors,
+    warnings: found.warnings,
+    ...(found.valid && { estimated_impact: found.impact }),
+  };
+  return answer(call, body, { version });
+}
+
+function invalid(problem: FieldProblem): Pick<Validation, "valid" | "errors" | "warnings" | "changes" | "impact"> {
+  return { valid: false, errors: [{ ...problem, code: "VALIDATION_ERROR" }], warnings: [], changes: [], impact: "" };
+}
+
+async function readContent(content: string, as: DocumentFormat): Promise<Mapping> {
+  const parsed = await parseDocument(content, as);
+  if (!parsed.ok) {
+    if (parsed.tooLarge) {
+      const message = `content: larger than the ${MAXIMUM_IMPORT_BYTES} bytes that an import may have.`;
+      const details = { limit_bytes: MAXIMUM_IMPORT_BYTES };
+      throw new GatewayError(ERRORS.payloadTooLarge, message, { param: "content", details });
+    }
+    throw invalidFields(
+      parsed.problems.map(({ line, message }) => ({
+        field: "content",
+        message: line === undefined ? message : `line ${line}: ${message}`,
+      })),
+    );
+  }
+  if (Object.keys(parsed.document).length === 0) {
+    throw invalidFields([{ field: "content", message: "has no section" }]);
+  }
+  return parsed.document;
+}

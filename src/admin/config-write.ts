@@ -1,0 +1,250 @@
+// PUT and PATCH of sections, POST validate and apply: changes of the configuration, at once or staged first.
+
+import { z } from "zod";
+import { changesReloadClass, describeSection, longSpelling, sectionReloadClass } from "../config/capability.ts";
+import type { Change } from "../config/change.ts";
+import { changesBySection, type FieldChange } from "../config/diff.ts";
+import { sectionJsonSchema } from "../config/schema-export.ts";
+import type { ReloadClass } from "../config/section.ts";
+import type { Validation } from "../config/store.ts";
+import { isMapping } from "../config/values.ts";
+import type { Call, Endpoint } from "../server/handler.ts";
+import type { Route } from "../server/route-table.ts";
+import { adminRoute, answer, authorOf, requireSections, type StoreOf, toTimestamp } from "./endpoint.ts";
+import { invalidFields, shortened, unknownSection, unknownSectionProblem, unwrap } from "./refusals.ts";
+import {
+  type BodyParts,
+  baseVersionOf,
+  bodyIsMissing,
+  isDryRun,
+  queryOf,
+  readBody,
+  readFields,
+  readFlag,
+  readVersion,
+} from "./request.ts";
+
+export interface ConfigWriteParts extends BodyParts {
+  store: StoreOf<"current" | "view" | "apply" | "stage" | "staged" | "validate" | "applyStaged" | "discard">;
+}
+
+export function configWriteRoutes(parts: ConfigWriteParts): Route<Endpoint>[] {
+  return [
+    adminRoute("POST", "/admin/config/validate", (call) => validate(call, parts)),
+    adminRoute("POST", "/admin/config/apply", (call) => applyStaged(call, parts)),
+    adminRoute("GET", "/admin/config/staged", (call) => listStaged(call, parts)),
+    adminRoute("DELETE", "/admin/config/staged", (call) => discardStaged(call, parts)),
+    adminRoute("PUT", "/admin/config/*", (call) => changeSection(call, parts, "replace")),
+    adminRoute("PATCH", "/admin/config/*", (call) => changeSection(call, parts, "merge")),
+  ];
+}
+
+export const isSection = (name: string): boolean => describeSection(name) !== undefined;
+
+async function changeSection(call: Call, parts: ConfigWriteParts, mode: "replace" | "merge"): Promise<Response> {
+  const { store } = parts;
+  const name = call.parameter;
+  if (!isSection(name)) throw unknownSection(name);
+  const { value, version } = readSection(name, await readBody(call, parts));
+  const query = queryOf(call);
+  const dryRun = isDryRun(query);
+  const change = {
+    sections: { [name]: value },
+    mode,
+    baseVersion: baseVersionOf(call, version, store.current.version),
+    dryRun,
+    ...authorOf(call, "api", `${mode === "replace" ? "PUT" : "PATCH"} ${name}`),
+  };
+  if (!readFlag(query, "apply", true)) return await stageSection(call, name, parts, change);
+
+  const done = unwrap(await store.apply(change));
+  const body = {
+    success: true,
+    message: messageOf(done, `Section '${name}' was ${mode === "replace" ? "replaced" : "changed"}`, dryRun),
+    section: name,
+    version: done.version,
+    ...reloadOf(name, done.changes, done.applied),
+    applied: done.applied,
+    ...(dryRun && { dry_run: true, estimated_impact: done.impact }),
+    warnings: done.warnings,
+    previous: done.previous[name] ?? null,
+    current: done.current[name] ?? null,
+    ...(mode === "merge" && { merged_config: done.current[name] ?? null }),
+    changes: changesOf(done.changes, name),
+  };
+  return answer(call, body, { version: done.version });
+}
+
+async function stageSection(
+  call: Call,
+  name: string,
+  { store }: ConfigWriteParts,
+  change: Parameters<ConfigWriteParts["store"]["stage"]>[0],
+): Promise<Response> {
+  const { warnings, changes } = unwrap(await store.stage(change));
+  const { version } = store.current;
+  const running = store.view({ sections: [name] })[name] ?? null;
+  const isDry = change.dryRun === true;
+  const body = {
+    success: true,
+    message: isDry
+      ? `Nothing was staged: this is a dry run.`
+      : `The change of section '${name}' is staged; POST /admin/config/apply applies it.`,
+    section: name,
+    version,
+    ...reloadOf(name, changes, false),
+    applied: false,
+    staged: !isDry,
+    ...(isDry && { dry_run: true }),
+    pending_sections: store.staged().map(({ section }) => section),
+    warnings,
+    previous: running,
+    current: running,
+    changes: changesOf(changes, name),
+  };
+  return answer(call, body, { version });
+}
+
+/** The section itself, or wrapped in {config}; with the version that the change was made for, if that is given. */
+function readSection(name: string, body: unknown): { value: unknown; version: number | undefined } {
+  if (body === undefined) throw bodyIsMissing();
+  const keys = isMapping(body) ? Object.keys(body) : [];
+  const isWrapped = keys.includes("config") && keys.every((key) => key === "config" || key === "version");
+  if (isMapping(body) && isWrapped)
+    return { value: requireValue(name, body.config), version: readVersion(body.version) };
+  if (isMapping(body) && keys.includes("version") && !mayHaveField(name, "version")) {
+    const { version, ...value } = body;
+    return { value, version: readVersion(version) };
+  }
+  return { value: requireValue(name, body), version: undefined };
+}
+
+/** In a merge patch null would mean to remove the section, which nobody asks for by accident. */
+function requireValue(name: string, value: unknown): unknown {
+  if (typeof value === "object" && value !== null) return value;
+  throw invalidFields([{ field: name, message: "expected the section as a JSON object, or a list for backends" }]);
+}
+
+function mayHaveField(name: string, field: string): boolean {
+  const { properties = {}, additionalProperties } = sectionJsonSchema(name) ?? {};
+  return Object.hasOwn(properties, field) || additionalProperties !== false;
+}
+
+export function changesOf(changes: readonly FieldChange[], section: string) {
+  return changesBySection(changes)[section] ?? {};
+}
+
+/** How a change takes effect; without a change, how those of the section do. */
+function reloadOf(section: string, changes: readonly FieldChange[], applied: boolean) {
+  const capability: ReloadClass = changes.length === 0 ? sectionReloadClass(section) : changesReloadClass(changes);
+  return { hot_reload_capability: capability, hot_reload_applied: applied && capability !== "requires_restart" };
+}
+
+/** What was done, in one sentence. */
+export function messageOf({ applied, version }: Change, what: string, dryRun: boolean): string {
+  if (dryRun) return "Nothing was changed: this is a dry run.";
+  return applied ? `${what}; this is version ${version}.` : "Nothing differs, so nothing was changed.";
+}
+
+const validateRequest = z.strictObject({
+  section: z.string(),
+  config: z.unknown().refine((value) => value !== undefined, "is required"),
+  dry_run: z.boolean().default(true),
+});
+
+async function validate(call: Call, parts: ConfigWriteParts): Promise<Response> {
+  const { section, config, dry_run } = await readFields(validateRequest, call, parts);
+  if (!isSection(section)) {
+    const { message } = unknownSectionProblem(section);
+    const errors = [{ field: "section", message, code: "VALIDATION_ERROR", value: shortened(section) }];
+    return answer(call, { valid: false, errors, warnings: [] });
+  }
+  const validation = unwrap(await parts.store.validate({ sections: { [section]: config }, mode: "replace" }));
+  const { valid, errors, warnings, changes } = validation;
+  const { hot_reload_capability } = reloadOf(section, changes, false);
+  const body = {
+    valid,
+    errors,
+    warnings,
+    hot_reload_capability,
+    info: { hot_reload_capability: longSpelling(hot_reload_capability), estimated_impact: impactOf(validation) },
+    ...(dry_run && valid && { changes: changesOf(changes, section) }),
+  };
+  return answer(call, body);
+}
+
+function impactOf({ valid, impact }: Validation): string {
+  return valid ? impact : "None: the configuration is not valid and would be refused.";
+}
+
+const applyRequest = z.strictObject({
+  sections: z.array(z.string()).min(1, "name at least one section, or leave the key out").optional(),
+  force: z.boolean().default(false),
+  version: z.int().min(0).optional(),
+  dry_run: z.boolean().default(false),
+});
+
+async function applyStaged(call: Call, parts: ConfigWriteParts): Promise<Response> {
+  const { store } = parts;
+  const { sections, force, version, dry_run: dryRun } = await readFields(applyRequest, call, parts);
+  requireSections(sections, isSection);
+  const done = unwrap(
+    await store.applyStaged({
+      sections: sections && [...new Set(sections)],
+      force,
+      dryRun,
+      baseVersion: baseVersionOf(call, version, store.current.version),
+      ...authorOf(call, "api", "apply staged changes"),
+    }),
+  );
+  const applied = Object.keys({ ...done.previous, ...done.current });
+  const body = {
+    success: true,
+    message: messageOf(done, `Staged changes of ${applied.join(", ")} were applied`, dryRun),
+    applied_sections: dryRun ? [] : applied,
+    results: reloadResults(applied, done),
+    version: done.version,
+    timestamp: toTimestamp(done.appliedAtMs),
+    ...(dryRun && { dry_run: true, estimated_impact: done.impact }),
+    changes: changesBySection(done.changes),
+    warnings: done.warnings,
+  };
+  return answer(call, body, { version: done.version });
+}
+
+/** Per section what became of it, and how it takes effect. */
+export function reloadResults(sections: readonly string[], { changes, applied }: Change) {
+  const results = sections.map((name) => {
+    const own = changes.filter(({ section }) => section === name);
+    const { hot_reload_capability: capability } = reloadOf(name, own, applied);
+    const status = own.length === 0 ? "unchanged" : applied ? "applied" : "valid";
+    return [name, { status, hot_reload_type: longSpelling(capability), hot_reload: capability }];
+  });
+  return Object.fromEntries(results) as Record<string, { status: string; hot_reload_type: string; hot_reload: string }>;
+}
+
+function listStaged(call: Call, { store }: ConfigWriteParts): Response {
+  const { version } = store.current;
+  const staged = store
+    .staged()
+    .map(({ section, baseVersion, stagedAtMs, source, user, description, changes, conflict }) => ({
+      section,
+      base_version: baseVersion,
+      timestamp: toTimestamp(stagedAtMs),
+      source,
+      user: user ?? null,
+      description: description ?? null,
+      conflict,
+      changes: changesOf(changes, section),
+    }));
+  return answer(call, { staged, total: staged.length, current_version: version }, { version });
+}
+
+async function discardStaged(call: Call, { store }: ConfigWriteParts): Promise<Response> {
+  const section = queryOf(call).get("section");
+  if (section !== null && !isSection(section)) throw unknownSection(section);
+  const discarded = unwrap(await store.discard(section === null ? undefined : [section]));
+  const what =
+    discarded.length === 0 ? "There were no staged changes" : `Staged changes of ${discarded.join(", ")} are gone`;
+  return answer(call, { success: true, message: `${what}.`, discarded_sections: discarded });
+}

@@ -1,0 +1,31 @@
+// /admin/response-cache: counters of the response cache, and forgetting what it holds.
+
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import type { ResponseCache } from "../response-cache/cache.ts";
+import type { Endpoint } from "../server/handler.ts";
+import type { Route } from "../server/route-table.ts";
+import { adminRoute, answer } from "./endpoint.ts";
+import { queryOf } from "./request.ts";
+
+export interface ResponseCacheParts {
+  /** Undefined while the response cache is off. */
+  cache: ResponseCache | undefined;
+}
+
+export function responseCacheRoutes(parts: ResponseCacheParts): Route<Endpoint>[] {
+  return [
+    adminRoute("GET", "/admin/response-cache", async (call) => {
+      const { cache } = parts;
+      return answer(call, cache === undefined ? { enabled: false } : { enabled: true, ...(await cache.stats()) });
+    }),
+    adminRoute("DELETE", "/admin/response-cache", async (call) => {
+      const { cache } = parts;
+      if (cache === undefined) throw new GatewayError(ERRORS.routeNotFound, "The response cache is switched off.");
+      const model = queryOf(call).get("model") ?? undefined;
+      const removed = await cache.clear(model);
+      const what = model === undefined ? "all answers" : `the answers of the model '${model}'`;
+      return answer(call, { success: true, message: `Removed ${what} from the cache.`, removed });
+    }),
+  ];
+}

@@ -1,0 +1,96 @@
+// Requests and answers of the admin API for backends, as JSON Schema.
+
+import type { JsonSchema } from "../config/schema-export.ts";
+import { BACKEND_KIND_NAMES } from "../names.ts";
+import { changed, dryRun, madeFor } from "./change-schemas.ts";
+import {
+  anyObject,
+  count,
+  described,
+  flag,
+  list,
+  number,
+  oneOfTexts,
+  open,
+  orNull,
+  ref,
+  shape,
+  strictRequest,
+  text,
+  texts,
+  time,
+} from "./json-schema.ts";
+import { BACKEND_SCHEMA } from "./section-schemas.ts";
+
+const circuit = oneOfTexts("closed", "open", "half_open");
+const health = oneOfTexts("unknown", "ready", "warming_up", "down", "unhealthy");
+
+export const BACKEND_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+  BackendStatusList: shape({
+    backends: list(ref("BackendStatus")),
+    healthy_count: count,
+    total_count: count,
+    summary: shape({
+      total_models: count,
+      total_requests: count,
+      total_failures: count,
+      average_response_time_ms: orNull(number),
+    }),
+  }),
+  BackendStatus: shape({
+    name: text,
+    url: text,
+    type: oneOfTexts(...BACKEND_KIND_NAMES),
+    enabled: flag,
+    phase: oneOfTexts("active", "draining"),
+    drain_remaining_ms: orNull(count),
+    is_healthy: flag,
+    state: health,
+    circuit,
+    consecutive_failures: count,
+    consecutive_successes: count,
+    last_check: orNull(time),
+    last_error: orNull(text),
+    response_time_ms: orNull(count),
+    models: texts,
+    weight: count,
+    in_flight: count,
+    total_requests: count,
+    failed_requests: count,
+  }),
+  BackendRecord: described(
+    open(
+      {
+        name: text,
+        type: text,
+        url: orNull(text),
+        weight: count,
+        models: texts,
+        enabled: flag,
+        api_key: described(orNull(text), "Masked."),
+        health_status: oneOfTexts("unknown", "healthy", "warming_up", "unhealthy"),
+        stats: shape({
+          total_requests: count,
+          failed_requests: count,
+          average_latency_ms: orNull(number),
+          last_used: orNull(time),
+        }),
+      },
+      { health_check: anyObject },
+    ),
+    `A backend with its state; its other settings stand here too, see ${BACKEND_SCHEMA}.`,
+  ),
+  BackendChange: described(
+    anyObject,
+    `A merge patch: settings of a ${BACKEND_SCHEMA} to change, such as url, weight, models, enabled and api_key.`,
+  ),
+  BackendChanged: shape({ ...changed, backend: ref("BackendRecord") }, dryRun),
+  BackendRemoved: shape({ ...changed, removed_backend: ref(BACKEND_SCHEMA) }, dryRun),
+  WeightRequest: strictRequest({ weight: { type: "integer", minimum: 0, maximum: 100 } }, madeFor),
+  WeightChanged: shape({ ...changed, previous_weight: count, new_weight: count }, dryRun),
+  ModelsRequest: strictRequest(
+    { models: texts },
+    { append: described(orNull(flag), "Add to the models there are."), ...madeFor },
+  ),
+  ModelsChanged: shape({ ...changed, models: texts }, dryRun),
+};

@@ -1,0 +1,192 @@
+// The operations of the admin API for the configuration and prompt files.
+
+import { type AdminOperation, ifMatch, OF_A_BODY, OF_A_CHANGE, OF_ADMIN, ofAdmin } from "./admin-operation.ts";
+import { anyOf, oneOfTexts, ref } from "./json-schema.ts";
+import { answer, type Operation, pathParameter, queryParameter } from "./operation.ts";
+import { SECTION_SCHEMAS, sectionBody, sectionPatch } from "./section-schemas.ts";
+
+const section = pathParameter("section", "Name of a section.", oneOfTexts(...SECTION_SCHEMAS.map(({ name }) => name)));
+const promptFile = pathParameter("path", "Path below prompts_dir; it may contain slashes.");
+const applyNow = queryParameter("apply", "false: the change is staged, without a version.", {
+  type: "boolean",
+  default: true,
+});
+
+const PARTS: readonly AdminOperation[] = [
+  {
+    method: "get",
+    path: "/admin/config",
+    id: "getConfigSummary",
+    summary: "The configuration in short",
+    answers: [answer("ConfigSummary", "The summary.")],
+    errors: OF_ADMIN,
+  },
+  {
+    method: "get",
+    path: "/admin/config/full",
+    id: "getConfig",
+    summary: "The whole configuration, secrets masked",
+    answers: [answer("FullConfig", "The configuration.")],
+    errors: OF_ADMIN,
+  },
+  {
+    method: "get",
+    path: "/admin/config/sections",
+    id: "listConfigSections",
+    summary: "Names of the sections, and how changes of them take effect",
+    answers: [answer("ConfigSections", "The sections.")],
+    errors: OF_ADMIN,
+  },
+  {
+    method: "get",
+    path: "/admin/config/schema",
+    id: "getConfigSchema",
+    summary: "JSON Schema (draft-07) of the configuration or of a section",
+    parameters: [queryParameter("section", "Name of a section.")],
+    answers: [answer("ConfigSchema", "The schema.")],
+    errors: [...OF_ADMIN, 404],
+  },
+  {
+    method: "get",
+    path: "/admin/config/hot-reload-status",
+    id: "getHotReloadStatus",
+    summary: "Which settings take effect when, and how the last reload of the file went",
+    answers: [answer("HotReloadStatus", "The status.")],
+    errors: OF_ADMIN,
+  },
+  {
+    method: "get",
+    path: "/admin/config/{section}",
+    id: "getConfigSection",
+    summary: "One section, secrets masked",
+    parameters: [section],
+    answers: [answer("ConfigSection", "The section.")],
+    errors: [...OF_ADMIN, 404],
+  },
+  {
+    method: "put",
+    path: "/admin/config/{section}",
+    id: "replaceConfigSection",
+    summary: "Replace a section",
+    description: "A masked secret that comes back means: unchanged.",
+    parameters: [section, applyNow, ifMatch],
+    body: { schema: sectionBody(), example: { level: "debug" } },
+    answers: [answer("SectionChanged", "Replaced, or staged.")],
+    errors: [...OF_A_CHANGE, 404],
+  },
+  {
+    method: "patch",
+    path: "/admin/config/{section}",
+    id: "patchConfigSection",
+    summary: "Change a section by a JSON merge patch",
+    parameters: [section, applyNow, ifMatch],
+    body: {
+      schema: sectionPatch(),
+      types: ["application/json", "application/merge-patch+json"],
+      example: { level: "debug" },
+    },
+    answers: [answer("SectionChanged", "Changed, or staged.")],
+    errors: [...OF_A_CHANGE, 404],
+  },
+  {
+    method: "post",
+    path: "/admin/config/validate",
+    id: "validateConfig",
+    summary: "Whether a section would be accepted, and what it would change",
+    body: { schema: ref("ValidateRequest"), example: { section: "logging", config: { level: "debug" } } },
+    answers: [answer("ConfigValidation", "The result, also for a section that is not valid.")],
+    errors: [...OF_A_BODY, 404],
+  },
+  {
+    method: "post",
+    path: "/admin/config/apply",
+    id: "applyConfig",
+    summary: "Apply staged sections as one version",
+    parameters: [ifMatch],
+    body: { schema: ref("ApplyRequest"), optional: true, example: {} },
+    answers: [answer("ConfigApplied", "Applied.")],
+    errors: OF_A_CHANGE,
+  },
+  {
+    method: "post",
+    path: "/admin/config/export",
+    id: "exportConfig",
+    summary: "The configuration as YAML, JSON or TOML",
+    body: { schema: ref("ExportRequest"), optional: true, example: { format: "yaml" } },
+    answers: [answer("ConfigExport", "The text.")],
+    errors: [...OF_A_BODY, 404],
+  },
+  {
+    method: "post",
+    path: "/admin/config/import",
+    id: "importConfig",
+    summary: "Take over a configuration in YAML, JSON or TOML",
+    parameters: [ifMatch],
+    body: {
+      schema: ref("ImportRequest"),
+      example: { format: "yaml", content: "logging:\n  level: debug\n", dry_run: true },
+    },
+    answers: [answer(anyOf(ref("ImportPreview"), ref("ConfigImported")), "Taken over or staged; or what would be.")],
+    errors: [...OF_A_CHANGE, 404, 422],
+  },
+  {
+    method: "get",
+    path: "/admin/config/history",
+    id: "listConfigVersions",
+    summary: "Versions of the configuration, the newest first",
+    parameters: [
+      queryParameter("limit", "Most versions of a page.", { type: "integer", minimum: 1, maximum: 100, default: 20 }),
+      queryParameter("offset", "Versions to pass over.", { type: "integer", minimum: 0, default: 0 }),
+      queryParameter("section", "Only versions that changed this section."),
+    ],
+    answers: [answer("ConfigHistory", "A page of versions.")],
+    errors: [...OF_ADMIN, 400],
+  },
+  {
+    method: "post",
+    path: "/admin/config/rollback/{version}",
+    id: "rollBackConfig",
+    summary: "Make a new version with the content of an earlier one",
+    parameters: [pathParameter("version", "Number of a version.", { type: "integer", minimum: 1 }), ifMatch],
+    body: { schema: ref("RollbackRequest"), optional: true, example: { dry_run: true } },
+    answers: [answer("ConfigRolledBack", "Rolled back, or what would be.")],
+    errors: [...OF_A_CHANGE, 404],
+  },
+  {
+    method: "get",
+    path: "/admin/config/prompts",
+    id: "listPromptFiles",
+    summary: "Prompt files",
+    answers: [answer("PromptFiles", "The files.")],
+    errors: OF_ADMIN,
+  },
+  {
+    method: "get",
+    path: "/admin/config/prompts/{path}",
+    id: "getPromptFile",
+    summary: "One prompt file",
+    parameters: [promptFile],
+    answers: [answer("PromptFile", "The file.")],
+    errors: [...OF_ADMIN, 400, 404],
+  },
+  {
+    method: "put",
+    path: "/admin/config/prompts/{path}",
+    id: "updatePromptFile",
+    summary: "Write a prompt file",
+    parameters: [promptFile],
+    body: { schema: ref("PromptUpdate"), example: { content: "You are terse." } },
+    answers: [answer("PromptUpdated", "Written; the next request uses it.")],
+    errors: [...OF_A_BODY, 404],
+  },
+  {
+    method: "post",
+    path: "/admin/config/prompts/reload",
+    id: "reloadPromptFiles",
+    summary: "Read all prompt files again",
+    answers: [answer("PromptsReloaded", "Read.")],
+    errors: [...OF_ADMIN, 400],
+  },
+];
+
+export const CONFIGURATION_OPERATIONS: readonly Operation[] = ofAdmin("Configuration", PARTS);

@@ -1,0 +1,308 @@
+import { describe, expect, test } from "bun:test";
+import { Ajv2020, type AnySchemaObject } from "ajv/dist/2020.js";
+import { NOT_SERVED, operationsOf, SchemaChecks, samplePath } from "../../test/support/openapi.ts";
+import officialSchema from "../../test/support/openapi-3.1.schema.json" with { type: "json" };
+import { adminRoutes } from "../admin/routes.ts";
+import { publicRoutes } from "../api/routes.ts";
+import { SECTIONS } from "../config/sections/registry.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { VERSION } from "../names.ts";
+import { readChatRequest } from "../protocols/chat/request.ts";
+import { readCompletionRequest } from "../protocols/completions/request.ts";
+import { readSparseEmbeddingRequest } from "../protocols/embed-sparse/request.ts";
+import { readEmbeddingRequest } from "../protocols/embeddings/request.ts";
+import { readCountTokensRequest, readMessagesRequest } from "../protocols/messages/read-request.ts";
+import { readRerankRequest } from "../protocols/rerank/request.ts";
+import { readResponsesRequest } from "../protocols/responses/read-request.ts";
+import type { Endpoint } from "../server/handler.ts";
+import { createRouteTable, type Route } from "../server/route-table.ts";
+import { openApiDocument, openApiRoutes } from "./document.ts";
+import { OPERATIONS } from "./operations.ts";
+import { componentOf } from "./section-schemas.ts";
+
+const document = openApiDocument();
+const checks = new SchemaChecks(document);
+const operations = operationsOf(document);
+const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
+
+/** Stands for whatever routes are made of: only their list is looked at. */
+const hollow: unknown = new Proxy(() => hollow, {
+  get: (_, key) => (key === Symbol.iterator ? () => [][Symbol.iterator]() : hollow),
+});
+const routes: Route<Endpoint>[] = [
+  ...publicRoutes(hollow as Parameters<typeof publicRoutes>[0]),
+  ...adminRoutes(hollow as Parameters<typeof adminRoutes>[0]),
+  ...openApiRoutes(),
+];
+
+describe("the document", () => {
+  test("is valid OpenAPI 3.1 by the schema of the OpenAPI Initiative", () => {
+    const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false });
+    const validate = ajv.compile(officialSchema as AnySchemaObject);
+    validate(document);
+    expect(validate.errors ?? []).toEqual([]);
+  });
+
+  test("is the same, frozen, and plain JSON", () => {
+    expect(Object.isFrozen(document)).toBe(true);
+    expect(JSON.parse(JSON.stringify(document))).toEqual(document);
+    expect(openApiDocument()).toEqual(document);
+    expect(document).toMatchObject({ info: { version: VERSION } });
+  });
+
+  test("has nothing behind a reference that leads nowhere", () => {
+    const lost = referencesOf(document).filter((reference) => lookUp(reference) === undefined);
+    expect(lost).toEqual([]);
+  });
+
+  test("has no component that nobody refers to", () => {
+    const used = new Set([...referencesOf(document), ...operations.flatMap(securityReferences)]);
+    const { components } = document as { components: Record<string, Record<string, unknown>> };
+    const idle = Object.entries(components).flatMap(([group, members]) =>
+      Object.keys(members)
+        .map((name) => `#/components/${group}/${name}`)
+        .filter((reference) => !used.has(reference)),
+    );
+    expect(idle).toEqual([]);
+  });
+
+  test("has an id of its own for every operation", () => {
+    const ids = operations.map(({ operationId }) => operationId);
+    expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
+    expect(operations.length).toBe(OPERATIONS.length);
+  });
+
+  test("describes exactly the parameters of each path", () => {
+    for (const { path, parameters = [] } of operations) {
+      const described = parameters.filter((parameter) => parameter.in === "path").map(({ name }) => name);
+      expect({ path, parameters: described }).toEqual({
+        path,
+        parameters: [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name as string),
+      });
+    }
+  });
+
+  test("has schemas that a strict reader accepts, and examples that match them", () => {
+    const wrong: string[] = [];
+    for (const operation of operations) {
+      for (const { schema, example } of Object.values(operation.requestBody?.content ?? {})) {
+        wrong.push(...checks.problems(schema, example).map((problem) => `${nameOf(operation)}: ${problem}`));
+      }
+      for (const status of Object.keys(operation.responses)) {
+        const { content = {} } = checks.response(operation, Number(status));
+        // A schema that cannot be compiled throws.
+        for (const { schema, ...media } of Object.values(content)) {
+          for (const each of [schema, media["x-event-data"] ?? {}]) checks.problems(each, undefined);
+        }
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe("routes", () => {
+  const table = createRouteTable(routes.map((route) => ({ ...route, handler: route })));
+  const routeOf = (operation: { method: string; path: string }): Route<Endpoint> | undefined => {
+    try {
+      return table.match(operation.method, samplePath(operation.path, SAMPLES)).handler;
+    } catch {
+      return undefined;
+    }
+  };
+
+  test("every route is described", () => {
+    const described = new Set(operations.map(routeOf));
+    expect(routes.filter((route) => !described.has(route)).map(nameOf)).toEqual([]);
+  });
+
+  test("every operation that is described is served", () => {
+    expect(operations.filter((operation) => routeOf(operation) === undefined).map(nameOf)).toEqual([...NOT_SERVED]);
+  });
+
+  test("each asks for the credentials that it is described with", () => {
+    const wrong = operations.filter((operation) => {
+      const route = routeOf(operation);
+      return route !== undefined && (route.handler.access === "open") !== (operation.security.length === 0);
+    });
+    expect(wrong.map(nameOf)).toEqual([]);
+  });
+
+  test("GET /openapi.json answers the document", async () => {
+    const [route] = openApiRoutes();
+    const call = { headers: { "X-Request-ID": "1" } } as unknown as Parameters<Endpoint["handle"]>[0];
+    for (let time = 0; time < 2; time++) {
+      const response = await (route as Route<Endpoint>).handler.handle(call);
+      expect(response.headers.get("content-type")).toBe("application/json");
+      expect(response.headers.get("x-request-id")).toBe("1");
+      expect(await response.json()).toEqual(document);
+    }
+  });
+});
+
+const SAMPLES = { section: "logging", path: "a/b.md", name: "local", model: "org/model" };
+
+test("every status of the catalogue of errors is described for some operation", () => {
+  const described = new Set(OPERATIONS.flatMap(({ errors }) => errors));
+  // 405 belongs to paths, not to operations.
+  const missing = Object.values(ERRORS).filter(({ status }) => status !== 405 && !described.has(status));
+  expect(missing).toEqual([]);
+});
+
+describe("the configuration", () => {
+  test.each(SECTIONS.map(({ name, schema }) => [name, schema] as const))("%s has its own schema", (name, schema) => {
+    const reference = { $ref: `#/components/schemas/${componentOf(name)}` };
+    const empty = name === "backends" ? [] : {};
+    for (const value of [empty, { no_such_key: 1 }, [{ name: "a", url: "nonsense" }], 1]) {
+      expect(checks.problems(reference, value).length === 0).toBe(schema.safeParse(value).success);
+    }
+  });
+});
+
+/** Bodies that are good, and changes that make them bad or leave them good. */
+const REQUESTS: [schema: string, read: (body: Record<string, unknown>) => unknown, good: object, changes: object[]][] =
+  [
+    [
+      "ChatCompletionRequest",
+      readChatRequest,
+      { model: "m", messages: [{ role: "user", content: "hi" }] },
+      [
+        { messages: [] },
+        { messages: [{ role: "user" }] },
+        { messages: [{ role: "assistant" }] },
+        { messages: [{ role: "assistant", content: null }] },
+        { messages: [{ role: "", content: "x" }] },
+        { messages: [{ role: "user", content: 1 }] },
+        { messages: [{ role: "user", content: [{ type: "text", text: "x" }] }] },
+        { messages: [{ role: "user", content: [{ text: "x" }] }] },
+        { max_tokens: 0 },
+        { max_completion_tokens: 1.5 },
+        { top_logprobs: 21 },
+        { n: 129 },
+        { temperature: 2.1 },
+        { temperature: null },
+        { stop: ["a", 1] },
+        { stop: "a" },
+        { stream: "yes" },
+        { logit_bias: [] },
+        { tools: {} },
+        { reasoning: { effort: 1 } },
+        { reasoning: { effort: "any" } },
+        { unknown: { a: 1 } },
+      ],
+    ],
+    [
+      "CompletionRequest",
+      readCompletionRequest,
+      { model: "m", prompt: "x" },
+      [{ prompt: undefined }, { prompt: null }, { prompt: [1, 2] }, { prompt: {} }, { max_tokens: 0 }, { best_of: 0 }],
+    ],
+    [
+      "ResponsesRequest",
+      readResponsesRequest,
+      { model: "m", input: "x" },
+      [
+        { input: undefined },
+        { input: [{ role: "user", content: "x" }] },
+        { input: 1 },
+        { reasoning: { effort: "extreme" } },
+        { reasoning: { effort: "xhigh" } },
+        { max_output_tokens: 0 },
+        { tool_choice: "some" },
+        { tool_choice: { type: "function", name: "f" } },
+        { tools: [{}] },
+        { tools: [{ type: "web_search" }] },
+        { include: [1] },
+        { conversation: 1 },
+      ],
+    ],
+    [
+      "MessagesRequest",
+      readMessagesRequest,
+      { model: "m", max_tokens: 1, messages: [{ role: "user", content: "x" }] },
+      [
+        { max_tokens: undefined },
+        { max_tokens: -1 },
+        { messages: [{ role: "tool", content: "x" }] },
+        { messages: [{ role: "user", content: null }] },
+        { system: 1 },
+        { system: [{ type: "text", text: "x" }] },
+        { temperature: 1.1 },
+        { stop_sequences: [1] },
+        { tool_choice: {} },
+        { thinking: "on" },
+      ],
+    ],
+    [
+      "CountTokensRequest",
+      readCountTokensRequest,
+      { model: "m", messages: [{ role: "user", content: "x" }] },
+      [{ messages: "x" }, { model: "" }, { tools: 1 }],
+    ],
+    [
+      "EmbeddingRequest",
+      readEmbeddingRequest,
+      { model: "m", input: "x" },
+      [{ input: "" }, { input: [] }, { input: [1, 2] }, { dimensions: 0 }, { encoding_format: "hex" }, { user: 1 }],
+    ],
+    [
+      "RerankRequest",
+      readRerankRequest,
+      { model: "m", query: "q", documents: ["a", { text: "b" }] },
+      [
+        { query: "" },
+        { documents: [] },
+        { documents: [""] },
+        { documents: [{}] },
+        { documents: [{ image: "x" }] },
+        { documents: [1] },
+        { top_n: -1 },
+        { top_n: 0 },
+        { top_k: 1.5 },
+        { return_documents: "yes" },
+      ],
+    ],
+    [
+      "SparseEmbeddingRequest",
+      readSparseEmbeddingRequest,
+      { model: "m", inputs: ["a"] },
+      [{ inputs: "a" }, { inputs: [] }, { inputs: 1 }, { inputs: [1] }],
+    ],
+  ];
+
+describe.each(REQUESTS)("%s", (name, read, good, changes) => {
+  test.each([{}, { model: undefined }, { model: "" }, { model: 1 }, ...changes])(
+    "%j: as the gateway says",
+    (change) => {
+      const body = JSON.parse(JSON.stringify({ ...good, ...change })) as Record<string, unknown>;
+      const problems = checks.problems({ $ref: `#/components/schemas/${name}` }, body);
+      expect({ problems, fine: problems.length === 0 }).toMatchObject({ fine: isAccepted(() => read(body)) });
+    },
+  );
+});
+
+function isAccepted(action: () => unknown): boolean {
+  try {
+    action();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function referencesOf(value: unknown): string[] {
+  if (typeof value !== "object" || value === null) return [];
+  const { $ref } = value as { $ref?: unknown };
+  const own = typeof $ref === "string" ? [$ref] : [];
+  return [...own, ...Object.values(value).flatMap(referencesOf)];
+}
+
+function securityReferences({ security }: { security: Record<string, string[]>[] }): string[] {
+  return security.flatMap((requirement) =>
+    Object.keys(requirement).map((name) => `#/components/securitySchemes/${name}`),
+  );
+}
+
+function lookUp(reference: string): unknown {
+  const parts = reference.replace(/^#\//, "").split("/");
+  return parts.reduce<unknown>((value, part) => (value as Record<string, unknown> | undefined)?.[part], document);
+}

@@ -1,0 +1,82 @@
+// components.responses of the OpenAPI document: the errors, with the types and codes of the catalogue.
+
+import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
+import { COMMON_HEADERS, LIMIT_HEADERS } from "./headers.ts";
+import { ref } from "./json-schema.ts";
+import type { Operation } from "./operation.ts";
+
+const MEANINGS: Readonly<Record<number, string>> = {
+  400: "The request is not valid; `param` or `details.validation_errors` name what is at fault.",
+  401: "Missing or wrong credentials.",
+  403: "The caller is known, but may not do this.",
+  404: "There is no such thing.",
+  408: "The body did not arrive in time.",
+  409: "Something else has changed meanwhile, or is in use; `details` tells what.",
+  413: "The body is too large.",
+  422: "The configuration is not valid; `details.validation_errors` name the fields.",
+  429: "A limit is reached; Retry-After tells when to come again.",
+  500: "Something unexpected; the log has the details.",
+  502: "The backend could not be reached, or its answer is not usable.",
+  503: "Nobody can answer at the moment.",
+  504: "A time limit has passed.",
+};
+
+type ErrorFormat = "standard" | "messages";
+
+const FORMATS: Readonly<Record<ErrorFormat, { prefix: string; schema: string }>> = {
+  standard: { prefix: "Error", schema: "Error" },
+  messages: { prefix: "MessagesError", schema: "MessagesError" },
+};
+
+/** What the operations can be refused with: status -> reference. */
+export function errorReferences({ errors, errorFormat, forwardsErrors }: Operation): object {
+  const { prefix } = FORMATS[errorFormat ?? "standard"];
+  const statuses = [...new Set(errors)].sort((first, second) => first - second);
+  return {
+    ...Object.fromEntries(statuses.map((status) => [status, toReference(`${prefix}${status}`)])),
+    ...(forwardsErrors && { default: toReference(`${prefix}OfBackend`) }),
+  };
+}
+
+/** Those that the operations refer to. */
+export function errorResponses(operations: readonly Operation[]): Record<string, object> {
+  const responses: Record<string, object> = {};
+  for (const format of ["standard", "messages"] as const) {
+    const { prefix, schema } = FORMATS[format];
+    const users = operations.filter((operation) => (operation.errorFormat ?? "standard") === format);
+    for (const status of new Set(users.flatMap(({ errors }) => errors))) {
+      responses[`${prefix}${status}`] = errorResponse(describe(status, format), schema, status === 429);
+    }
+    if (users.some(({ forwardsErrors }) => forwardsErrors)) {
+      responses[`${prefix}OfBackend`] = errorResponse("Any other error of the backend, as it came.", schema, false);
+    }
+  }
+  return responses;
+}
+
+function errorResponse(description: string, schema: string, isLimit: boolean): object {
+  const headers = [...COMMON_HEADERS, ...(isLimit ? LIMIT_HEADERS : [])];
+  return {
+    description,
+    headers: headerReferences(headers),
+    content: { "application/json": { schema: ref(schema) } },
+  };
+}
+
+export function headerReferences(names: readonly string[]): Record<string, object> {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+function describe(status: number, format: ErrorFormat): string {
+  const meaning = MEANINGS[status];
+  if (meaning === undefined) throw new Error(`what the status ${status} means is not described`);
+  const known: ErrorDefinition[] = Object.values(ERRORS).filter((definition) => definition.status === status);
+  // The Messages API has types of its own.
+  if (known.length === 0 || format === "messages") return meaning;
+  const pairs = known.map(({ type, code }) => (typeof code === "string" ? `\`${type}\` (\`${code}\`)` : `\`${type}\``));
+  return `${meaning} Types and codes: ${pairs.join(", ")}.`;
+}
+
+function toReference(name: string): object {
+  return { $ref: `#/components/responses/${name}` };
+}

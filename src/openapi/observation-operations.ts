@@ -1,0 +1,144 @@
+// The operations of the admin API that show how the gateway is doing, and /metrics.
+
+import { EXPOSITION_TYPE } from "../metrics/registry.ts";
+import { WINDOW_NAMES } from "../stats/view.ts";
+import { type AdminOperation, OF_A_BODY, OF_ADMIN, ofAdmin } from "./admin-operation.ts";
+import { oneOfTexts, ref } from "./json-schema.ts";
+import { answer, type Operation, pathParameter, queryParameter } from "./operation.ts";
+
+const requestId = pathParameter("request_id", "From the header X-Request-ID of the answer.");
+const statsWindow = queryParameter("window", "Left out: since the last reset.", oneOfTexts("all", ...WINDOW_NAMES));
+
+const PARTS: readonly AdminOperation[] = [
+  {
+    method: "get",
+    path: "/admin/health",
+    id: "getAdminHealth",
+    summary: "Health of the gateway and of its parts",
+    answers: [
+      answer("AdminHealth", "Healthy or degraded."),
+      { status: 503, description: "Unhealthy.", schema: ref("AdminHealth") },
+    ],
+    errors: OF_ADMIN,
+  },
+  ...statistics("", "getStatistics", "Statistics", "Statistics of all requests, models and backends"),
+  ...statistics("/models", "getModelStatistics", "StatisticsOfModels", "Statistics of models"),
+  ...statistics("/backends", "getBackendStatistics", "StatisticsOfBackends", "Statistics of backends"),
+  {
+    method: "post",
+    path: "/admin/stats/reset",
+    id: "resetStatistics",
+    summary: "Begin statistics anew",
+    answers: [answer("Done", "Cleared.")],
+    errors: [...OF_ADMIN, 404],
+  },
+  {
+    method: "get",
+    path: "/admin/metrics/history",
+    id: "getMetricsHistory",
+    summary: "Earlier values of a metric",
+    parameters: [
+      { ...queryParameter("metric", "Name of a metric family."), required: true },
+      queryParameter("from", "Unix milliseconds or RFC 3339, inclusive; default: 24 hours ago."),
+      queryParameter("to", "The same, exclusive; default: now."),
+      queryParameter("limit", "Most samples, up to 100,000.", { type: "integer", minimum: 1, default: 10_000 }),
+    ],
+    answers: [answer("MetricsHistory", "The samples.")],
+    errors: [...OF_ADMIN, 400, 404],
+  },
+  {
+    method: "get",
+    path: "/admin/errors/recent",
+    id: "listErrors",
+    summary: "The errors that clients were answered with lately",
+    parameters: [
+      queryParameter("limit", "Most errors.", { type: "integer", minimum: 1, default: 50 }),
+      queryParameter("type", "Only of this type."),
+      queryParameter("backend", "Only with attempts at this backend."),
+    ],
+    answers: [answer("RecentErrors", "The errors, the newest first.")],
+    errors: [...OF_ADMIN, 400],
+  },
+  {
+    method: "get",
+    path: "/admin/errors/stats",
+    id: "getErrorStatistics",
+    summary: "How many errors of which kind",
+    parameters: [statsWindow],
+    answers: [answer("ErrorStatistics", "The numbers.")],
+    errors: [...OF_ADMIN, 400],
+  },
+  {
+    method: "get",
+    path: "/admin/errors/{request_id}",
+    id: "getError",
+    summary: "The error of one request",
+    parameters: [requestId],
+    answers: [answer("ErrorRecord", "The error.")],
+    errors: [...OF_ADMIN, 404],
+  },
+  {
+    method: "post",
+    path: "/admin/debug/error",
+    id: "recordTestError",
+    summary: "Record a test error",
+    body: { schema: ref("DebugErrorRequest"), example: { type: "timeout" } },
+    answers: [answer("DebugError", "Recorded.")],
+    errors: [...OF_A_BODY, 404],
+  },
+  {
+    method: "get",
+    path: "/admin/requests/{request_id}",
+    id: "explainRequest",
+    summary: "What became of one request, step by step",
+    parameters: [requestId],
+    answers: [answer("RequestStory", "The explanation.")],
+    errors: [...OF_ADMIN, 404],
+  },
+  {
+    method: "get",
+    path: "/admin/response-cache",
+    id: "getResponseCache",
+    summary: "Counters of the response cache",
+    answers: [answer("ResponseCacheStatistics", "The counters.")],
+    errors: OF_ADMIN,
+  },
+  {
+    method: "delete",
+    path: "/admin/response-cache",
+    id: "clearResponseCache",
+    summary: "Forget kept answers",
+    parameters: [queryParameter("model", "Only answers of this model.")],
+    answers: [answer("ResponseCacheCleared", "Forgotten.")],
+    errors: [...OF_ADMIN, 404],
+  },
+];
+
+function statistics(path: string, id: string, schema: string, summary: string): AdminOperation[] {
+  return [
+    {
+      method: "get",
+      path: `/admin/stats${path}`,
+      id,
+      summary,
+      parameters: [statsWindow],
+      answers: [answer(schema, "The statistics.")],
+      errors: [...OF_ADMIN, 400, 404],
+    },
+  ];
+}
+
+export const OBSERVATION_OPERATIONS: readonly Operation[] = [
+  ...ofAdmin("Observation", PARTS),
+  {
+    method: "get",
+    path: "/metrics",
+    id: "getMetrics",
+    tag: "Observation",
+    audience: "metrics",
+    summary: "Metrics in the text format of Prometheus",
+    description: "The path is that of metrics.endpoint.",
+    answers: [{ status: 200, description: "The metrics.", type: EXPOSITION_TYPE.split(";")[0] as string }],
+    errors: [401, 404, 500],
+  },
+];

@@ -1,0 +1,186 @@
+// Answers of the admin API about health, statistics, metrics, errors, requests and the response cache, as JSON Schema.
+
+import type { JsonSchema } from "../config/schema-export.ts";
+import { WINDOW_NAMES } from "../stats/view.ts";
+import { done } from "./change-schemas.ts";
+import {
+  anyOf,
+  anything,
+  count,
+  described,
+  flag,
+  list,
+  mapOf,
+  mapValues,
+  number,
+  oneOfTexts,
+  orNull,
+  type Properties,
+  ref,
+  shape,
+  strictRequest,
+  text,
+  time,
+} from "./json-schema.ts";
+
+const counts: Properties = { total_requests: count, successful_requests: count, failed_requests: count };
+const tokens: Properties = { total_prompt_tokens: count, total_completion_tokens: count, total_tokens: count };
+const statsFrame: Properties = { uptime_seconds: count, window: oneOfTexts("all", ...WINDOW_NAMES) };
+const statsRow: Properties = {
+  ...counts,
+  ...tokens,
+  avg_latency_ms: number,
+  avg_tokens_per_sec: number,
+  last_used: orNull(time),
+};
+const countsByName = mapOf(count);
+
+export const OBSERVATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+  AdminHealth: shape({
+    status: oneOfTexts("healthy", "degraded", "unhealthy"),
+    version: text,
+    uptime: anyOf(number, text),
+    timestamp: time,
+    services: shape(
+      mapValues({ backend_service: 0, model_service: 0, proxy_service: 0, health_service: 0 }, () => anything),
+    ),
+    metrics: shape({
+      requests_per_second: number,
+      error_rate: number,
+      memory_usage_mb: number,
+      cpu_usage_percent: number,
+    }),
+  }),
+  Statistics: shape({
+    ...statsFrame,
+    overall: shape({
+      ...counts,
+      ...tokens,
+      avg_latency_ms: number,
+      p50_latency_ms: number,
+      p95_latency_ms: number,
+      p99_latency_ms: number,
+      tokens_per_sec_avg: number,
+    }),
+    models: list(ref("ModelStatistics")),
+    backends: list(ref("BackendStatistics")),
+  }),
+  StatisticsOfModels: shape({ ...statsFrame, models: list(ref("ModelStatistics")) }),
+  StatisticsOfBackends: shape({ ...statsFrame, backends: list(ref("BackendStatistics")) }),
+  ModelStatistics: shape({ model_id: text, ...statsRow }),
+  BackendStatistics: shape({ backend_name: text, ...statsRow }),
+  Done: shape(done),
+  MetricsHistory: shape({
+    metric: text,
+    from_ms: { type: "integer" },
+    to_ms: { type: "integer" },
+    row_count: count,
+    limit: count,
+    samples: list(
+      shape({
+        ts_ms: { type: "integer" },
+        labels: mapOf(text),
+        value: number,
+        kind: oneOfTexts(
+          "counter",
+          "gauge",
+          "histogram_sum",
+          "histogram_count",
+          "histogram_bucket",
+          "summary_sum",
+          "summary_count",
+          "summary_quantile",
+          "untyped",
+        ),
+      }),
+    ),
+  }),
+  RecentErrors: shape({ errors: list(ref("ErrorRecord")), total: count }),
+  ErrorRecord: shape({
+    request_id: text,
+    timestamp: time,
+    status: { type: "integer" },
+    type: text,
+    code: { type: ["string", "integer", "null"] },
+    message: text,
+    model: orNull(text),
+    backend: orNull(text),
+    attempts: list(shape({ backend: text, failure: text }, { model: text, duration_ms: number })),
+  }),
+  ErrorStatistics: shape({
+    total: count,
+    by_type: countsByName,
+    by_status: countsByName,
+    by_backend: countsByName,
+    window: text,
+  }),
+  DebugErrorRequest: strictRequest(
+    { type: described(text, "timeout, connection_error, circuit_open or status_<code>.") },
+    { backend: text },
+  ),
+  DebugError: shape({ ...done, error: anything }),
+  RequestStory: shape({
+    request_id: text,
+    started_at: time,
+    finished: flag,
+    operation: text,
+    model: text,
+    answered_by: orNull(text),
+    stream: flag,
+    key_id: orNull(text),
+    backend: orNull(text),
+    status: orNull({ type: "integer" }),
+    failure: orNull(text),
+    cache: orNull(shape({ decision: oneOfTexts("HIT", "MISS", "BYPASS"), reason: orNull(text) })),
+    attempts: count,
+    timings: shape({ total_ms: number, first_byte_ms: orNull(number), waiting_ms: number }),
+    steps: list(ref("RequestStep")),
+    steps_dropped: count,
+  }),
+  RequestStep: requestStep(),
+  ResponseCacheStatistics: {
+    oneOf: [
+      shape({ enabled: { const: false } }),
+      shape({
+        enabled: { const: true },
+        backend: text,
+        capacity: count,
+        max_bytes: count,
+        entries: count,
+        bytes: count,
+        hits: count,
+        misses: count,
+        stores: count,
+        evictions: count,
+        expirations: count,
+        models: list(shape({ model: text, hits: count, misses: count, stores: count, entries: count, bytes: count })),
+      }),
+    ],
+  },
+  ResponseCacheCleared: shape({ ...done, removed: count }),
+};
+
+function requestStep(): JsonSchema {
+  const step = (kinds: readonly string[], members: Properties): JsonSchema =>
+    shape({ kind: oneOfTexts(...kinds), at_ms: number, ...members });
+  const candidate = shape({ backend: text }, { score: number, in_flight: count, latency_ms: number, excluded: text });
+  return {
+    oneOf: [
+      step(["attempt"], {
+        backend: text,
+        model: text,
+        strategy: orNull(text),
+        candidates: list(candidate),
+        outcome: oneOfTexts("failed", "running", "succeeded"),
+        failure: orNull(text),
+        status: orNull({ type: "integer" }),
+        duration_ms: orNull(number),
+        first_byte_ms: orNull(number),
+      }),
+      step(["wait"], { duration_ms: number, reason: text }),
+      step(["fallback", "takeover"], { from: text, to: text, reason: text }),
+      step(["shared"], { leader: text }),
+      step(["refused"], { reason: text }),
+    ],
+  };
+}

@@ -1,0 +1,89 @@
+// The configuration as JSON Schema (2020-12), from the schemas that validate it.
+
+import { z } from "zod";
+import type { JsonSchema } from "../config/schema-export.ts";
+import { backendsSection } from "../config/sections/backends.ts";
+import { SECTIONS } from "../config/sections/registry.ts";
+import { anyOf, described, ref } from "./json-schema.ts";
+
+export interface NamedSection {
+  name: string;
+  /** Of its component. */
+  schema: string;
+}
+
+export const SECTION_SCHEMAS: readonly NamedSection[] = SECTIONS.map(({ name }) => ({
+  name,
+  schema: `${toPascalCase(name)}Config`,
+}));
+
+export const BACKEND_SCHEMA = "BackendConfig";
+
+/** Every section, its backends' entry, and the document they make up. */
+export function configSchemas(): Record<string, JsonSchema> {
+  const schemas: Record<string, JsonSchema> = {};
+  for (const [index, section] of SECTIONS.entries()) {
+    const { schema } = SECTION_SCHEMAS[index] as NamedSection;
+    schemas[schema] = { ...toSchema(section.schema), title: section.name, description: section.description };
+  }
+  const { items, ...backends } = toSchema(backendsSection.schema);
+  schemas[BACKEND_SCHEMA] = { ...items, title: "backend" };
+  schemas[componentOf("backends")] = {
+    ...backends,
+    title: "backends",
+    description: backendsSection.description,
+    items: ref(BACKEND_SCHEMA),
+  };
+  schemas.Config = {
+    type: "object",
+    title: "Signalbox configuration",
+    properties: Object.fromEntries(SECTION_SCHEMAS.map(({ name, schema }) => [name, ref(schema)])),
+    additionalProperties: false,
+  };
+  return schemas;
+}
+
+export function componentOf(section: string): string {
+  const found = SECTION_SCHEMAS.find(({ name }) => name === section);
+  if (found === undefined) throw new Error(`no section ${section}`);
+  return found.schema;
+}
+
+/** A section whole, bare or under config. */
+export function sectionBody(): JsonSchema {
+  const bare = anyOf(...SECTION_SCHEMAS.map(({ schema }) => ref(schema)));
+  return anyOf(bare, described(wrapped(bare), "The same, wrapped."));
+}
+
+/** A JSON merge patch (RFC 7396) for a section, bare or under config. */
+export function sectionPatch(): JsonSchema {
+  return {
+    description: "A JSON merge patch (RFC 7396): null removes, arrays are replaced whole. Bare or under config.",
+    type: ["object", "array"],
+  };
+}
+
+function wrapped(schema: JsonSchema): JsonSchema {
+  return { type: "object", properties: { config: schema }, required: ["config"], additionalProperties: false };
+}
+
+/** A section with its name, each with the schema of that section. */
+export function sectionView(others: Record<string, JsonSchema>): JsonSchema {
+  const variants = SECTION_SCHEMAS.map(({ name, schema }) => ({
+    type: "object",
+    title: name,
+    properties: { section: { const: name }, config: ref(schema), ...others },
+    required: ["section", "config", ...Object.keys(others)],
+  }));
+  return { oneOf: variants };
+}
+
+/** What an operator may write; parts that JSON Schema cannot say accept anything. */
+function toSchema(schema: z.ZodType): JsonSchema {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as JsonSchema;
+  return rest;
+}
+
+function toPascalCase(name: string): string {
+  return name.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}

@@ -1,0 +1,45 @@
+// Who may call what, in the words of OpenAPI.
+
+import type { Audience } from "./operation.ts";
+
+export const SECURITY_SCHEMES = {
+  bearer: { type: "http", scheme: "bearer", description: "A key of api_keys; how OpenAI clients send it." },
+  api_key: {
+    type: "apiKey",
+    in: "header",
+    name: "X-API-Key",
+    description: "A key of api_keys; how Anthropic clients send it.",
+  },
+  admin_bearer: { type: "http", scheme: "bearer", description: "admin.auth.method: bearer_token" },
+  admin_basic: { type: "http", scheme: "basic", description: "admin.auth.method: basic" },
+  admin_api_key: {
+    type: "apiKey",
+    in: "header",
+    name: "X-API-Key",
+    description: "admin.auth.method: api_key; a key with the scope admin, or the token of admin.auth.",
+  },
+  metrics_basic: { type: "http", scheme: "basic", description: "metrics.auth" },
+} as const;
+
+type Requirement = Partial<Record<keyof typeof SECURITY_SCHEMES, string[]>>;
+
+/** Where nothing is needed, an empty requirement stands beside the others: it depends on the configuration. */
+const REQUIREMENTS: Readonly<Record<Audience, readonly Requirement[]>> = {
+  open: [],
+  read: [{ bearer: [] }, { api_key: [] }, {}],
+  write: [{ bearer: [] }, { api_key: [] }, {}],
+  admin: [{ admin_bearer: [] }, { admin_basic: [] }, { admin_api_key: [] }, {}],
+  metrics: [{ metrics_basic: [] }, {}],
+};
+
+export function securityOf(audience: Audience): readonly Requirement[] {
+  return REQUIREMENTS[audience];
+}
+
+export const AUDIENCE_NOTES: Readonly<Record<Audience, string>> = {
+  open: "",
+  read: "Keys need the scope `read`.",
+  write: "Keys need the scope `write`.",
+  admin: "With admin.auth.method none, only clients on the gateway's own machine are answered.",
+  metrics: "",
+};
