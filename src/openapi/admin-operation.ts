@@ -1,7 +1,8 @@
 // What the operations of the admin API have in common.
 
+import type { JsonSchema } from "../config/schema-export.ts";
 import { text } from "./json-schema.ts";
-import type { Operation, Parameter, Tag } from "./operation.ts";
+import { type Answer, answer, type Operation, type Parameter, queryParameter, type Tag } from "./operation.ts";
 
 export type AdminOperation = Omit<Operation, "tag" | "audience">;
 
@@ -22,3 +23,18 @@ export const ifMatch: Parameter = {
   description: "The version that the change was made for; 409 if it is no longer the current one.",
   schema: text,
 };
+
+export const dryRun = queryParameter("dry_run", "true: everything is checked, and nothing changed.", {
+  type: "boolean",
+  default: false,
+});
+
+export const includeSensitive = queryParameter("include_sensitive", "true: with secrets; needs elevated permission.", {
+  type: "boolean",
+  default: false,
+});
+
+/** With the version of the configuration as ETag. */
+export function versioned(schema: string | JsonSchema, description: string, status = 200): Answer {
+  return { ...answer(schema, description), status, headers: ["ETag"] };
+}

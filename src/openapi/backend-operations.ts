@@ -1,6 +1,6 @@
 // The operations of the admin API for backends.
 
-import { type AdminOperation, ifMatch, OF_A_CHANGE, OF_ADMIN, ofAdmin } from "./admin-operation.ts";
+import { type AdminOperation, dryRun, ifMatch, OF_A_CHANGE, OF_ADMIN, ofAdmin, versioned } from "./admin-operation.ts";
 import { ref } from "./json-schema.ts";
 import { answer, type Operation, pathParameter, queryParameter } from "./operation.ts";
 import { BACKEND_SCHEMA } from "./section-schemas.ts";
@@ -21,9 +21,12 @@ const PARTS: readonly AdminOperation[] = [
     path: "/admin/backends",
     id: "createBackend",
     summary: "Add a backend",
-    parameters: [ifMatch],
+    parameters: [dryRun, ifMatch],
     body: { schema: ref(BACKEND_SCHEMA), example: { name: "local", type: "ollama", url: "http://127.0.0.1:11434" } },
-    answers: [answer("BackendChanged", "Added, and checked at once.")],
+    answers: [
+      versioned("BackendChanged", "Added, and checked at once.", 201),
+      versioned("BackendChanged", "What would be added."),
+    ],
     errors: OF_A_CHANGE,
   },
   {
@@ -32,7 +35,7 @@ const PARTS: readonly AdminOperation[] = [
     id: "getBackend",
     summary: "One backend",
     parameters: [backend],
-    answers: [answer("BackendRecord", "The backend.")],
+    answers: [versioned("BackendRecord", "The backend.")],
     errors: [...OF_ADMIN, 404],
   },
   {
@@ -40,9 +43,9 @@ const PARTS: readonly AdminOperation[] = [
     path: "/admin/backends/{name}",
     id: "updateBackend",
     summary: "Change settings of a backend",
-    parameters: [backend, ifMatch],
+    parameters: [backend, dryRun, ifMatch],
     body: { schema: ref("BackendChange"), example: { enabled: false } },
-    answers: [answer("BackendChanged", "Changed.")],
+    answers: [versioned("BackendChanged", "Changed.")],
     errors: [...OF_A_CHANGE, 404],
   },
   {
@@ -53,9 +56,10 @@ const PARTS: readonly AdminOperation[] = [
     parameters: [
       backend,
       queryParameter("force", "Also while requests are in flight; they finish.", { type: "boolean", default: false }),
+      dryRun,
       ifMatch,
     ],
-    answers: [answer("BackendRemoved", "Removed.")],
+    answers: [versioned("BackendRemoved", "Removed.")],
     errors: [...OF_ADMIN, 400, 404, 409, 503],
   },
   {
@@ -63,9 +67,9 @@ const PARTS: readonly AdminOperation[] = [
     path: "/admin/backends/{name}/weight",
     id: "setBackendWeight",
     summary: "Change the weight of a backend",
-    parameters: [backend, ifMatch],
+    parameters: [backend, dryRun, ifMatch],
     body: { schema: ref("WeightRequest"), example: { weight: 2 } },
-    answers: [answer("WeightChanged", "Changed.")],
+    answers: [versioned("WeightChanged", "Changed.")],
     errors: [...OF_A_CHANGE, 404],
   },
   {
@@ -73,9 +77,9 @@ const PARTS: readonly AdminOperation[] = [
     path: "/admin/backends/{name}/models",
     id: "setBackendModels",
     summary: "Change the models of a backend",
-    parameters: [backend, ifMatch],
+    parameters: [backend, dryRun, ifMatch],
     body: { schema: ref("ModelsRequest"), example: { models: ["llama3.2"], append: true } },
-    answers: [answer("ModelsChanged", "Changed.")],
+    answers: [versioned("ModelsChanged", "Changed.")],
     errors: [...OF_A_CHANGE, 404],
   },
 ];

@@ -1,6 +1,16 @@
 // The operations of the admin API for the configuration and prompt files.
 
-import { type AdminOperation, ifMatch, OF_A_BODY, OF_A_CHANGE, OF_ADMIN, ofAdmin } from "./admin-operation.ts";
+import {
+  type AdminOperation,
+  dryRun,
+  ifMatch,
+  includeSensitive,
+  OF_A_BODY,
+  OF_A_CHANGE,
+  OF_ADMIN,
+  ofAdmin,
+  versioned,
+} from "./admin-operation.ts";
 import { anyOf, oneOfTexts, ref } from "./json-schema.ts";
 import { answer, type Operation, pathParameter, queryParameter } from "./operation.ts";
 import { SECTION_SCHEMAS, sectionBody, sectionPatch } from "./section-schemas.ts";
@@ -18,7 +28,7 @@ const PARTS: readonly AdminOperation[] = [
     path: "/admin/config",
     id: "getConfigSummary",
     summary: "The configuration in short",
-    answers: [answer("ConfigSummary", "The summary.")],
+    answers: [versioned("ConfigSummary", "The summary.")],
     errors: OF_ADMIN,
   },
   {
@@ -26,8 +36,9 @@ const PARTS: readonly AdminOperation[] = [
     path: "/admin/config/full",
     id: "getConfig",
     summary: "The whole configuration, secrets masked",
-    answers: [answer("FullConfig", "The configuration.")],
-    errors: OF_ADMIN,
+    parameters: [includeSensitive],
+    answers: [versioned("FullConfig", "The configuration.")],
+    errors: [...OF_ADMIN, 400],
   },
   {
     method: "get",
@@ -51,7 +62,7 @@ const PARTS: readonly AdminOperation[] = [
     path: "/admin/config/hot-reload-status",
     id: "getHotReloadStatus",
     summary: "Which settings take effect when, and how the last reload of the file went",
-    answers: [answer("HotReloadStatus", "The status.")],
+    answers: [versioned("HotReloadStatus", "The status.")],
     errors: OF_ADMIN,
   },
   {
@@ -59,9 +70,9 @@ const PARTS: readonly AdminOperation[] = [
     path: "/admin/config/{section}",
     id: "getConfigSection",
     summary: "One section, secrets masked",
-    parameters: [section],
-    answers: [answer("ConfigSection", "The section.")],
-    errors: [...OF_ADMIN, 404],
+    parameters: [section, includeSensitive],
+    answers: [versioned("ConfigSection", "The section.")],
+    errors: [...OF_ADMIN, 400, 404],
   },
   {
     method: "put",
@@ -69,9 +80,9 @@ const PARTS: readonly AdminOperation[] = [
     id: "replaceConfigSection",
     summary: "Replace a section",
     description: "A masked secret that comes back means: unchanged.",
-    parameters: [section, applyNow, ifMatch],
+    parameters: [section, applyNow, dryRun, ifMatch],
     body: { schema: sectionBody(), example: { level: "debug" } },
-    answers: [answer("SectionChanged", "Replaced, or staged.")],
+    answers: [versioned("SectionChanged", "Replaced, or staged.")],
     errors: [...OF_A_CHANGE, 404],
   },
   {
@@ -79,13 +90,13 @@ const PARTS: readonly AdminOperation[] = [
     path: "/admin/config/{section}",
     id: "patchConfigSection",
     summary: "Change a section by a JSON merge patch",
-    parameters: [section, applyNow, ifMatch],
+    parameters: [section, applyNow, dryRun, ifMatch],
     body: {
       schema: sectionPatch(),
       types: ["application/json", "application/merge-patch+json"],
       example: { level: "debug" },
     },
-    answers: [answer("SectionChanged", "Changed, or staged.")],
+    answers: [versioned("SectionChanged", "Changed, or staged.")],
     errors: [...OF_A_CHANGE, 404],
   },
   {
@@ -95,7 +106,24 @@ const PARTS: readonly AdminOperation[] = [
     summary: "Whether a section would be accepted, and what it would change",
     body: { schema: ref("ValidateRequest"), example: { section: "logging", config: { level: "debug" } } },
     answers: [answer("ConfigValidation", "The result, also for a section that is not valid.")],
-    errors: [...OF_A_BODY, 404],
+    errors: [...OF_A_BODY, 503],
+  },
+  {
+    method: "get",
+    path: "/admin/config/staged",
+    id: "listStagedConfig",
+    summary: "Staged changes",
+    answers: [versioned("StagedSections", "The changes.")],
+    errors: OF_ADMIN,
+  },
+  {
+    method: "delete",
+    path: "/admin/config/staged",
+    id: "discardStagedConfig",
+    summary: "Forget staged changes",
+    parameters: [queryParameter("section", "Only those of this section.")],
+    answers: [answer("StagedDiscarded", "Forgotten.")],
+    errors: [...OF_ADMIN, 404, 503],
   },
   {
     method: "post",
@@ -104,8 +132,8 @@ const PARTS: readonly AdminOperation[] = [
     summary: "Apply staged sections as one version",
     parameters: [ifMatch],
     body: { schema: ref("ApplyRequest"), optional: true, example: {} },
-    answers: [answer("ConfigApplied", "Applied.")],
-    errors: OF_A_CHANGE,
+    answers: [versioned("ConfigApplied", "Applied.")],
+    errors: [...OF_A_CHANGE, 404],
   },
   {
     method: "post",
@@ -113,7 +141,7 @@ const PARTS: readonly AdminOperation[] = [
     id: "exportConfig",
     summary: "The configuration as YAML, JSON or TOML",
     body: { schema: ref("ExportRequest"), optional: true, example: { format: "yaml" } },
-    answers: [answer("ConfigExport", "The text.")],
+    answers: [versioned("ConfigExport", "The text.")],
     errors: [...OF_A_BODY, 404],
   },
   {
@@ -126,8 +154,8 @@ const PARTS: readonly AdminOperation[] = [
       schema: ref("ImportRequest"),
       example: { format: "yaml", content: "logging:\n  level: debug\n", dry_run: true },
     },
-    answers: [answer(anyOf(ref("ImportPreview"), ref("ConfigImported")), "Taken over or staged; or what would be.")],
-    errors: [...OF_A_CHANGE, 404, 422],
+    answers: [versioned(anyOf(ref("ImportPreview"), ref("ConfigImported")), "Taken over or staged; or what would be.")],
+    errors: [...OF_A_CHANGE, 422],
   },
   {
     method: "get",
@@ -139,8 +167,8 @@ const PARTS: readonly AdminOperation[] = [
       queryParameter("offset", "Versions to pass over.", { type: "integer", minimum: 0, default: 0 }),
       queryParameter("section", "Only versions that changed this section."),
     ],
-    answers: [answer("ConfigHistory", "A page of versions.")],
-    errors: [...OF_ADMIN, 400],
+    answers: [versioned("ConfigHistory", "A page of versions.")],
+    errors: [...OF_ADMIN, 400, 404],
   },
   {
     method: "post",
@@ -149,7 +177,7 @@ const PARTS: readonly AdminOperation[] = [
     summary: "Make a new version with the content of an earlier one",
     parameters: [pathParameter("version", "Number of a version.", { type: "integer", minimum: 1 }), ifMatch],
     body: { schema: ref("RollbackRequest"), optional: true, example: { dry_run: true } },
-    answers: [answer("ConfigRolledBack", "Rolled back, or what would be.")],
+    answers: [versioned("ConfigRolledBack", "Rolled back, or what would be.")],
     errors: [...OF_A_CHANGE, 404],
   },
   {

@@ -120,11 +120,14 @@ describe("routes", () => {
   });
 
   test("each asks for the credentials that it is described with", () => {
-    const wrong = operations.filter((operation) => {
-      const route = routeOf(operation);
-      return route !== undefined && (route.handler.access === "open") !== (operation.security.length === 0);
+    const wrong = OPERATIONS.filter((operation) => {
+      const route = routeOf({ ...operation, method: operation.method.toUpperCase() });
+      return route !== undefined && operation.audience !== "metrics" && route.handler.access !== operation.audience;
     });
     expect(wrong.map(nameOf)).toEqual([]);
+    expect(operations.filter(({ security }) => security.length === 0).map(({ path }) => path)).toEqual(
+      OPERATIONS.filter(({ audience }) => audience === "open").map(({ path }) => path),
+    );
   });
 
   test("GET /openapi.json answers the document", async () => {

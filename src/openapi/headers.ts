@@ -10,6 +10,7 @@ interface Header {
 
 export const HEADERS = {
   "X-Request-ID": { description: "Id of the request; the log, errors and explanations name it.", schema: text },
+  ETag: { description: "The version of the configuration, for If-Match.", schema: text },
   "Retry-After": { description: "Seconds.", schema: integer },
   "X-RateLimit-Limit": { description: "Requests that the limit allows.", schema: count },
   "X-RateLimit-Remaining": { description: "Requests that are left.", schema: count },

@@ -94,7 +94,13 @@ async function start(settings: Settings) {
     promptFiles: new Map(),
     reporter: { begun() {}, finished() {} },
     adminDoor: undefined,
-    adminRoutes: () => [],
+    adminRoutes: () => [
+      {
+        method: "GET",
+        path: "/admin/backends",
+        handler: { access: "open", handle: () => Response.json(control.status()) },
+      },
+    ],
   });
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch: handle });
   cleanups.push(

@@ -32,30 +32,10 @@ interface Document {
 
 /** Described, but not served yet. */
 export const NOT_SERVED: readonly string[] = [
-  "GET /admin/config",
-  "GET /admin/config/full",
-  "GET /admin/config/sections",
-  "GET /admin/config/schema",
-  "GET /admin/config/hot-reload-status",
-  "GET /admin/config/{section}",
-  "PUT /admin/config/{section}",
-  "PATCH /admin/config/{section}",
-  "POST /admin/config/validate",
-  "POST /admin/config/apply",
-  "POST /admin/config/export",
-  "POST /admin/config/import",
-  "GET /admin/config/history",
-  "POST /admin/config/rollback/{version}",
   "GET /admin/config/prompts",
   "GET /admin/config/prompts/{path}",
   "PUT /admin/config/prompts/{path}",
   "POST /admin/config/prompts/reload",
-  "POST /admin/backends",
-  "GET /admin/backends/{name}",
-  "PUT /admin/backends/{name}",
-  "DELETE /admin/backends/{name}",
-  "PUT /admin/backends/{name}/weight",
-  "PUT /admin/backends/{name}/models",
   "GET /admin/health",
   "GET /admin/stats",
   "GET /admin/stats/models",
@@ -141,10 +121,14 @@ function absolute<Value>(value: Value): Value {
 
 function closed<Value>(value: Value): Value {
   return rewrite(value, (object) =>
-    object.type === "object" && object.properties !== undefined && object.additionalProperties === undefined
+    isObjectType(object.type) && object.properties !== undefined && object.additionalProperties === undefined
       ? { ...object, additionalProperties: false }
       : object,
   );
+}
+
+function isObjectType(type: unknown): boolean {
+  return type === "object" || (Array.isArray(type) && type.includes("object"));
 }
 
 type JsonObject = Record<string, unknown>;
