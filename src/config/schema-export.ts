@@ -20,7 +20,15 @@ export interface JsonSchema {
   [keyword: string]: unknown;
 }
 
+let made: JsonSchema | undefined;
+
+/** Made once; nobody may change it. */
 export function documentJsonSchema(): JsonSchema {
+  made ??= makeDocumentSchema();
+  return made;
+}
+
+function makeDocumentSchema(): JsonSchema {
   const schema = toJsonSchema(documentSchema);
   schema.title = "Signalbox configuration";
   for (const section of SECTIONS) {

@@ -33,6 +33,11 @@ export function parseModelMetadata(content: string): MetadataFileResult {
     // References ("*name") that are unknown, or that multiply into a huge document, are found only here.
     return { ok: false, problems: [reason(cause)] };
   }
+  return checkModelMetadata(value);
+}
+
+/** What a parser made of a file. */
+export function checkModelMetadata(value: unknown): MetadataFileResult {
   const parsed = fileSchema.safeParse(value);
   if (!parsed.success) return { ok: false, problems: parsed.error.issues.flatMap(describeIssue) };
   const problems = duplicateProblems(parsed.data.models);

@@ -19,20 +19,25 @@ export interface MetadataSources {
 }
 
 export function createModelMetadata({ backends, external }: MetadataSources): ModelMetadataSource {
-  const shared = createMetadataLookup([external, builtinMetadata()]);
+  let made: MetadataLookup | undefined;
+  // The built-in facts are read when the first model is looked up, not while the gateway starts.
+  const shared = (): MetadataLookup => {
+    made ??= createMetadataLookup([external, builtinMetadata()]);
+    return made;
+  };
   const own = new Map<string, MetadataLookup>();
   for (const { name, model_configs } of backends) {
     if (model_configs.length > 0) own.set(name, createMetadataLookup([model_configs]));
   }
 
   return {
-    of: (modelId, backendName) => own.get(backendName)?.lookup(modelId) ?? shared.lookup(modelId),
+    of: (modelId, backendName) => own.get(backendName)?.lookup(modelId) ?? shared().lookup(modelId),
     ofAny(modelId, backendNames) {
       for (const name of own.size === 0 ? [] : backendNames) {
         const metadata = own.get(name)?.lookup(modelId);
         if (metadata !== undefined) return metadata;
       }
-      return shared.lookup(modelId);
+      return shared().lookup(modelId);
     },
   };
 }

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { JsonSchema } from "../config/schema-export.ts";
 import { backendsSection } from "../config/sections/backends.ts";
 import { SECTIONS } from "../config/sections/registry.ts";
+import { madeFor } from "./change-schemas.ts";
 import { anyOf, described, ref } from "./json-schema.ts";
 
 export interface NamedSection {
@@ -52,7 +53,7 @@ export function componentOf(section: string): string {
 /** A section whole, bare or under config. */
 export function sectionBody(): JsonSchema {
   const bare = anyOf(...SECTION_SCHEMAS.map(({ schema }) => ref(schema)));
-  return anyOf(bare, described(wrapped(bare), "The same, wrapped."));
+  return anyOf(bare, described(wrapped(bare), "The same, wrapped, with the version that the change is made for."));
 }
 
 /** A JSON merge patch (RFC 7396) for a section, bare or under config. */
@@ -64,7 +65,12 @@ export function sectionPatch(): JsonSchema {
 }
 
 function wrapped(schema: JsonSchema): JsonSchema {
-  return { type: "object", properties: { config: schema }, required: ["config"], additionalProperties: false };
+  return {
+    type: "object",
+    properties: { config: schema, ...madeFor },
+    required: ["config"],
+    additionalProperties: false,
+  };
 }
 
 /** A section with its name, each with the schema of that section. */

@@ -53,13 +53,14 @@ export async function loadPromptFiles(
   return problems.length > 0 ? { ok: false, problems } : { ok: true, files };
 }
 
-interface NamedFile {
+export interface NamedFile {
   /** The key that names it. */
   path: CheckProblem["path"];
   name: string;
 }
 
-function namedFiles(settings: Settings["global_prompts"]): NamedFile[] {
+/** Every file that the settings name, once for each key that names it. */
+export function namedFiles(settings: Settings["global_prompts"]): NamedFile[] {
   const found: NamedFile[] = [];
   if (settings.default_file !== undefined) {
     found.push({ path: ["global_prompts", "default_file"], name: settings.default_file });
@@ -74,8 +75,14 @@ function namedFiles(settings: Settings["global_prompts"]): NamedFile[] {
   return found;
 }
 
+/** Throws TypeError for bytes that are not UTF-8. */
+export function toPrompt(bytes: Uint8Array): string {
+  // Removes a byte order mark; the line break at the end of a file is not part of the prompt.
+  return new TextDecoder("utf-8", { fatal: true }).decode(bytes).trimEnd();
+}
+
 /** The path behind all symbolic links; undefined when there is nothing. */
-async function realPath(path: string): Promise<string | undefined> {
+export async function realPath(path: string): Promise<string | undefined> {
   try {
     return await realpath(path);
   } catch {
@@ -97,16 +104,14 @@ async function readPrompt(path: string, folder: string): Promise<Read> {
     if ((mode & 0o170000) !== 0o100000) return { message: "is not a file" };
     if (size > LARGEST_PROMPT_BYTES) return { message: "is larger than 1 MiB; shorten it" };
     const bytes = await Bun.file(real).slice(0, LARGEST_PROMPT_BYTES).bytes();
-    // Removes a byte order mark; the line break at the end of a file is not part of the prompt.
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes).trimEnd();
-    return { text, bytes: bytes.length };
+    return { text: toPrompt(bytes), bytes: bytes.length };
   } catch (error) {
     if (error instanceof TypeError) return { message: "is not valid UTF-8 text; save it as UTF-8" };
     return { message: `cannot be read: ${(error as NodeJS.ErrnoException).code ?? "unknown error"}` };
   }
 }
 
-function isInside(path: string, folder: string): boolean {
+export function isInside(path: string, folder: string): boolean {
   const way = relative(folder, path);
   return way !== "" && way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }

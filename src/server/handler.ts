@@ -61,8 +61,8 @@ export interface Endpoint {
 export interface HandlerParts {
   routes: RouteTable<Endpoint>;
   access: AccessControl;
-  /** Without one, endpoints with the access "admin" answer nobody but clients on this machine. */
-  adminDoor?: AdminDoor | undefined;
+  /** Without one, nobody gets to endpoints with the access "admin". */
+  adminDoor: AdminDoor | undefined;
   limiter: Limiter;
   clientAddresses: ClientAddressReader;
   settings: Settings;
@@ -83,7 +83,7 @@ export function createHandler(parts: HandlerParts): FetchHandler {
   }
 
   function admit(server: Server, request: Request): Administrator {
-    if (adminDoor === undefined) return requireLoopback(server, request);
+    if (adminDoor === undefined) throw new GatewayError(ERRORS.forbidden, "The admin API is closed.");
     const peer = server.requestIP(request)?.address;
     return adminDoor.admit(request, { peer: peer === "" ? undefined : peer, client: clientAddress(server, request) });
   }
@@ -206,18 +206,4 @@ export function createHandler(parts: HandlerParts): FetchHandler {
     }
     return response;
   };
-}
-
-/** Peers on a unix socket are on this machine by nature and have no address. */
-function requireLoopback(server: Server, request: Request): Administrator {
-  const address = server.requestIP(request)?.address;
-  if (address === undefined || address === "" || isLoopback(address)) return { name: undefined, elevated: false };
-  throw new GatewayError(
-    ERRORS.forbidden,
-    "The admin API answers only clients on this machine while no admin authentication is configured.",
-  );
-}
-
-export function isLoopback(address: string): boolean {
-  return /^(::ffff:)?127\.\d+\.\d+\.\d+$/i.test(address) || address === "::1";
 }

@@ -14,7 +14,7 @@ createTestBed();
 const ROUNDS = Number(process.env.SIGNALBOX_CRASH_ROUNDS ?? 10);
 const KEPT_VERSIONS = 100;
 /** A round changes for this long at most before the process is killed. */
-const LONGEST_RUN_MS = 60;
+const LONGEST_RUN_MS = 300;
 const START: ConfigDocument = { backends: [{ name: "a", type: "demo" }], logging: { access_log: false } };
 
 const send = (gateway: Gateway, method: string, path: string, body: object): Promise<Response> =>

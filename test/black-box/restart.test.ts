@@ -93,7 +93,7 @@ describe("changes made through the admin API", () => {
   });
 
   test("survive without any file", async () => {
-    await using gateway = await startGateway({ config: null, environment: { OLLAMA_HOST: "" } });
+    await using gateway = await startGateway({ config: null });
     const version = await patched(gateway, "retry", { max_attempts: 5 });
     await gateway.restart();
     expect(await retryOf(gateway)).toMatchObject({ max_attempts: 5 });
@@ -191,7 +191,7 @@ describe("a data_dir that cannot be written", () => {
     const told = gateway.process.logEntries.find(({ msg }) => String(msg).includes("changes through the admin API"));
     expect(told).toMatchObject({ level: "error", path: join(gateway.folder, "occupied/data/config.db") });
 
-    const { message } = await expectError(await patch(gateway, "retry", { max_attempts: 5 }), [500, 503]);
+    const { message } = await expectError(await patch(gateway, "retry", { max_attempts: 5 }), 503);
     expect(message).toContain("server.data_dir");
     expect(await retryOf(gateway)).toMatchObject({ max_attempts: 2 });
     expect((await historyOf(gateway)).current_version).toBe(1);

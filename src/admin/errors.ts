@@ -1,0 +1,35 @@
+// /admin/errors…: the errors that clients were answered with; /admin/debug/error: one more, as a test.
+
+import { z } from "zod";
+import type { Settings } from "../config/sections/registry.ts";
+import { recordDebugError } from "../errors/debug-error.ts";
+import { type ErrorRecorder, errorById, recentErrors } from "../errors/recorder.ts";
+import type { Endpoint } from "../server/handler.ts";
+import type { Route } from "../server/route-table.ts";
+import { readWindow } from "../stats/view.ts";
+import { adminRoute, answer } from "./endpoint.ts";
+import { type BodyParts, queryOf, readFields } from "./request.ts";
+
+export interface ErrorParts extends BodyParts {
+  errors: ErrorRecorder;
+  /** Those that run now. */
+  settings(): Settings;
+  newId(): string;
+}
+
+/** What the fields may hold is checked by recordDebugError(). */
+const debugError = z.strictObject({ type: z.unknown().optional(), backend: z.unknown().optional() });
+
+export function errorRoutes(parts: ErrorParts): Route<Endpoint>[] {
+  const { errors, settings, newId } = parts;
+  return [
+    adminRoute("GET", "/admin/errors/recent", (call) => answer(call, recentErrors(errors, queryOf(call)))),
+    adminRoute("GET", "/admin/errors/stats", (call) => answer(call, errors.stats(readWindow(queryOf(call))))),
+    adminRoute("GET", "/admin/errors/*", (call) => answer(call, errorById(errors, call.parameter))),
+    adminRoute("POST", "/admin/debug/error", async (call) => {
+      const body = await readFields(debugError, call, parts);
+      const backendNames = settings().backends.map(({ name }) => name);
+      return answer(call, recordDebugError({ recorder: errors, backendNames, newId }, body));
+    }),
+  ];
+}

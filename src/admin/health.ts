@@ -1,0 +1,162 @@
+// GET /admin/health: how the gateway and its parts are doing; 503 when it can serve nobody.
+
+import type { Settings } from "../config/sections/registry.ts";
+import type { Clock } from "../lib/clock.ts";
+import { VERSION } from "../names.ts";
+import type { Endpoint } from "../server/handler.ts";
+import type { Route } from "../server/route-table.ts";
+import type { StatsCollector } from "../stats/collector.ts";
+import { adminRoute, answer, toTimestamp } from "./endpoint.ts";
+
+export interface HealthParts {
+  collector: StatsCollector;
+  /** Those that run now. */
+  settings(): Settings;
+  clock: Clock;
+  /** The body of GET /admin/backends. */
+  backendStatus(): { backends: readonly BackendHealth[] };
+  /** Of this process; given by tests. */
+  usage?: () => ProcessUsage;
+}
+
+/** What counts of a row of GET /admin/backends. */
+export interface BackendHealth {
+  enabled: boolean;
+  phase: "active" | "draining";
+  is_healthy: boolean;
+  circuit: string;
+  models: readonly string[];
+}
+
+export interface ProcessUsage {
+  memoryBytes: number;
+  /** User and system time since the process began. */
+  cpuMs: number;
+  /** How long the process has run. */
+  uptimeMs: number;
+}
+
+export type HealthStatus = "healthy" | "degraded" | "unhealthy";
+
+export interface ServiceHealth {
+  status: HealthStatus | "disabled";
+  message: string;
+}
+
+/** This share of failed requests is more than bad luck. */
+const HIGH_ERROR_RATE = 0.5;
+/** Fewer requests than this within the last minute say nothing. */
+const TELLING_REQUESTS = 10;
+/** Between two measurements of the CPU. */
+const CPU_SPACING_MS = 1_000;
+
+export function healthRoutes(parts: HealthParts): Route<Endpoint>[] {
+  const { collector, settings, clock, backendStatus, usage = processUsage } = parts;
+  const cpuPercent = createCpuMeter();
+  return [
+    adminRoute("GET", "/admin/health", (call) => {
+      const load = collector.load();
+      const used = usage();
+      const services = {
+        ...backendServices(backendStatus().backends),
+        proxy_service: proxyService(load),
+        health_service: healthService(settings()),
+      };
+      const status = overall(Object.values(services));
+      const body = {
+        status,
+        version: VERSION,
+        uptime: collector.uptimeSeconds,
+        timestamp: toTimestamp(clock.wallTime()),
+        services,
+        metrics: {
+          requests_per_second: round(load.requestsPerSecond, 2),
+          error_rate: round(load.errorRate, 4),
+          memory_usage_mb: round(used.memoryBytes / (1024 * 1024), 1),
+          cpu_usage_percent: round(cpuPercent(used), 1),
+        },
+      };
+      return answer(call, body, { status: status === "unhealthy" ? 503 : 200 });
+    }),
+  ];
+}
+
+function overall(services: readonly ServiceHealth[]): HealthStatus {
+  const has = (status: HealthStatus): boolean => services.some((service) => service.status === status);
+  return has("unhealthy") ? "unhealthy" : has("degraded") ? "degraded" : "healthy";
+}
+
+function backendServices(rows: readonly BackendHealth[]) {
+  const serving = rows.filter(({ enabled, phase }) => enabled && phase === "active");
+  const available = serving.filter(({ is_healthy }) => is_healthy);
+  const troubled = available.filter(({ circuit }) => circuit !== "closed");
+  const models = new Set(available.flatMap((row) => row.models));
+  return {
+    backend_service: {
+      status: available.length === 0 ? "unhealthy" : isWhole(serving, available, troubled) ? "healthy" : "degraded",
+      message: backendMessage(serving, available, troubled),
+    },
+    model_service: {
+      status: models.size === 0 ? "unhealthy" : "healthy",
+      message: models.size === 0 ? "No model can be served." : `Models that can be served: ${models.size}.`,
+    },
+  } satisfies Record<string, ServiceHealth>;
+}
+
+type Rows = readonly BackendHealth[];
+
+function isWhole(serving: Rows, available: Rows, troubled: Rows): boolean {
+  return available.length === serving.length && troubled.length === 0;
+}
+
+function backendMessage(serving: Rows, available: Rows, troubled: Rows): string {
+  if (serving.length === 0) return "No backend is enabled.";
+  const circuits = troubled.length === 0 ? "" : ` Circuits that are not closed: ${troubled.length}.`;
+  return `Available backends: ${available.length} of ${serving.length}.${circuits}`;
+}
+
+function proxyService({
+  requestsPerSecond,
+  errorRate,
+}: {
+  requestsPerSecond: number;
+  errorRate: number;
+}): ServiceHealth {
+  const isTelling = requestsPerSecond * 60 >= TELLING_REQUESTS;
+  const share = `${round(errorRate * 100, 1)} % of the latest requests failed.`;
+  if (isTelling && errorRate >= HIGH_ERROR_RATE) return { status: "degraded", message: share };
+  return { status: "healthy", message: errorRate === 0 ? "Requests are answered." : share };
+}
+
+function healthService({ health_checks: { enabled } }: Settings): ServiceHealth {
+  if (enabled) return { status: "healthy", message: "Backends are checked." };
+  return { status: "disabled", message: "Health checks are off: every enabled backend counts as available." };
+}
+
+/** Of one core, since the last time somebody asked, or since the start. */
+function createCpuMeter(): (usage: ProcessUsage) => number {
+  let last = { cpuMs: 0, uptimeMs: 0 };
+  let percent = 0;
+  return ({ cpuMs, uptimeMs }) => {
+    const passedMs = uptimeMs - last.uptimeMs;
+    if (passedMs >= CPU_SPACING_MS || last.uptimeMs === 0) {
+      percent = (100 * (cpuMs - last.cpuMs)) / Math.max(1, passedMs);
+      last = { cpuMs, uptimeMs };
+    }
+    return percent;
+  };
+}
+
+function processUsage(): ProcessUsage {
+  const { user, system } = process.cpuUsage();
+  return {
+    memoryBytes: process.memoryUsage.rss(),
+    cpuMs: (user + system) / 1000,
+    uptimeMs: process.uptime() * 1000,
+  };
+}
+
+function round(value: number, digits: number): number {
+  const factor = 10 ** digits;
+  return Math.round(value * factor) / factor;
+}

@@ -1,0 +1,26 @@
+// GET /admin/metrics/history: earlier values of a metric.
+
+import type { Clock } from "../lib/clock.ts";
+import { queryHistory } from "../metrics/history/query.ts";
+import type { HistoryStore } from "../metrics/history/store.ts";
+import type { Endpoint } from "../server/handler.ts";
+import type { Route } from "../server/route-table.ts";
+import { adminRoute } from "./endpoint.ts";
+import { queryOf } from "./request.ts";
+
+export interface MetricsHistoryParts {
+  /** Undefined: no history is kept. */
+  history: HistoryStore | undefined;
+  clock: Clock;
+}
+
+export function metricsHistoryRoutes({ history, clock }: MetricsHistoryParts): Route<Endpoint>[] {
+  return [
+    adminRoute("GET", "/admin/metrics/history", async (call) => {
+      const body = await queryHistory(history, queryOf(call), clock.wallTime());
+      return new Response(body, {
+        headers: { ...call.headers, "Content-Type": "application/json", "Cache-Control": "no-store" },
+      });
+    }),
+  ];
+}

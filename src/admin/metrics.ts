@@ -1,0 +1,57 @@
+// The endpoint that Prometheus scrapes: the metrics as text, behind basic credentials of its own.
+
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import type { Settings } from "../config/sections/registry.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import { EXPOSITION_TYPE, type MetricsRegistry } from "../metrics/registry.ts";
+import type { Endpoint } from "../server/handler.ts";
+import type { Route } from "../server/route-table.ts";
+
+export interface MetricsParts {
+  /** Undefined: nothing is measured. */
+  registry: MetricsRegistry | undefined;
+  /** Those that run now. */
+  settings(): Settings;
+}
+
+const CHALLENGE = { "WWW-Authenticate": 'Basic realm="Signalbox metrics", charset="UTF-8"' };
+
+export function metricsRoutes({ registry, settings }: MetricsParts): Route<Endpoint>[] {
+  const isRight = createCheck();
+
+  async function handle({ request, headers }: Parameters<Endpoint["handle"]>[0]): Promise<Response> {
+    const { enabled, auth } = settings().metrics;
+    if (!enabled || registry === undefined) {
+      throw new GatewayError(
+        ERRORS.routeNotFound,
+        "Metrics are switched off. Set metrics.enabled to true to have them.",
+      );
+    }
+    if (auth.enabled && !isRight(auth, request.headers.get("authorization"))) {
+      const message = "The metrics need credentials: send the user and the password of metrics.auth as Basic.";
+      throw new GatewayError(ERRORS.invalidApiKey, message, { headers: CHALLENGE });
+    }
+    const text = await registry.expose();
+    return new Response(text, {
+      headers: { ...headers, "Content-Type": EXPOSITION_TYPE, "Cache-Control": "no-store" },
+    });
+  }
+
+  // The path is read once: a change of it takes a restart.
+  return [{ method: "GET", path: settings().metrics.endpoint, handler: { access: "open", handle } }];
+}
+
+/** How long a check takes tells neither the length of the credentials nor where they differ. */
+function createCheck(): (auth: Settings["metrics"]["auth"], authorization: string | null) => boolean {
+  const secret = randomBytes(32);
+  const digest = (text: string): Buffer => createHmac("sha256", secret).update(text).digest();
+  return ({ username, password }, authorization) => {
+    const encoded = /^basic\s+(\S+)\s*$/i.exec(authorization ?? "")?.[1];
+    // Nobody has credentials that are not configured.
+    if (encoded === undefined || username === undefined || password === undefined) return false;
+    const presented = Buffer.from(encoded, "base64").toString("utf8");
+    // A username has no colon: both as one text are right exactly when each is.
+    return timingSafeEqual(digest(presented), digest(`${username}:${password}`));
+  };
+}

@@ -1,0 +1,34 @@
+// /admin/stats…: statistics of requests, models and backends, what they cost, and beginning anew.
+
+import type { Endpoint } from "../server/handler.ts";
+import type { Route } from "../server/route-table.ts";
+import type { StatsCollector } from "../stats/collector.ts";
+import {
+  backendStatsView,
+  costsView,
+  modelStatsView,
+  readWindow,
+  requireStats,
+  resetStats,
+  type StatsWindow,
+  statsView,
+} from "../stats/view.ts";
+import { adminRoute, answer } from "./endpoint.ts";
+import { queryOf } from "./request.ts";
+
+export interface StatsParts {
+  collector: StatsCollector;
+}
+
+export function statsRoutes({ collector }: StatsParts): Route<Endpoint>[] {
+  const view = (path: string, of: (counted: StatsCollector, window: StatsWindow) => unknown): Route<Endpoint> =>
+    adminRoute("GET", path, (call) => answer(call, of(requireStats(collector), readWindow(queryOf(call)))));
+
+  return [
+    view("/admin/stats", statsView),
+    view("/admin/stats/models", modelStatsView),
+    view("/admin/stats/backends", backendStatsView),
+    adminRoute("GET", "/admin/stats/costs", (call) => answer(call, costsView(requireStats(collector)))),
+    adminRoute("POST", "/admin/stats/reset", (call) => answer(call, resetStats(requireStats(collector)))),
+  ];
+}
