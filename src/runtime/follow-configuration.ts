@@ -1,6 +1,7 @@
 // Carries every change of the configuration to the parts that run: both planes see it at the same moment.
 
 import { type FileReloader, followConfigFile } from "../config/file-reload.ts";
+import type { Settings } from "../config/sections/registry.ts";
 import type { ConfigSnapshot } from "../config/snapshot.ts";
 import type { ConfigStore } from "../config/store.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -32,7 +33,14 @@ export interface FollowOptions {
   log: Logger;
 }
 
-export function followConfiguration(options: FollowOptions): FileReloader {
+export interface ConfigurationFollower extends FileReloader {
+  /** The prompts in force. */
+  promptFiles(): PromptFiles;
+  /** From the next request on. */
+  usePromptFiles(files: PromptFiles): void;
+}
+
+export function followConfiguration(options: FollowOptions): ConfigurationFollower {
   const { store, fileHash, readFacts, control, data, telemetry, clock, log } = options;
   let { facts } = options;
   let newestTurn = 0;
@@ -53,9 +61,13 @@ export function followConfiguration(options: FollowOptions): FileReloader {
     const { settings } = snapshot;
     applyLogSettings(log, settings.logging);
     control.update(settings);
-    data.update({ settings, metadata: facts.metadata, promptFiles: facts.promptFiles });
+    updateData(settings);
     telemetry.apply(settings, facts.metadata);
     if (problem !== undefined) throw problem;
+  }
+
+  function updateData(settings: Settings): void {
+    data.update({ settings, metadata: facts.metadata, promptFiles: facts.promptFiles });
   }
 
   const unsubscribe = store.subscribe(follow);
@@ -73,6 +85,11 @@ export function followConfiguration(options: FollowOptions): FileReloader {
   });
   return {
     ...reloader,
+    promptFiles: () => facts.promptFiles,
+    usePromptFiles(promptFiles) {
+      facts = { ...facts, promptFiles };
+      updateData(store.current.settings);
+    },
     stop() {
       unsubscribe();
       reloader.stop();

@@ -2,6 +2,7 @@
 
 import { createAdminDoor } from "../admin/admin-auth.ts";
 import { adminRoutes } from "../admin/routes.ts";
+import { telemetryRoutes } from "../admin/telemetry-routes.ts";
 import type { BackendBoard } from "../backends/board.ts";
 import { createTransport } from "../backends/transport.ts";
 import type { ConfigSnapshot } from "../config/snapshot.ts";
@@ -92,16 +93,24 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
     reporter,
     limited,
     adminDoor: createAdminDoor({ settings: () => store.current.settings, clock, log }),
-    adminRoutes: ({ cache, deadlines }) =>
-      adminRoutes({
-        store,
-        reloadStatus: () => follower.status(),
-        backendStatus: () => control.status(),
-        cache,
-        deadlines,
-        clock,
-        log,
-      }),
+    adminRoutes({ cache, deadlines }) {
+      const common = { deadlines, clock, backendStatus: () => control.status() };
+      return [
+        ...telemetryRoutes({
+          ...common,
+          ...telemetry,
+          settings: () => store.current.settings,
+          newId: () => crypto.randomUUID(),
+          promptFiles: {
+            baseDir,
+            home: env.HOME,
+            current: () => follower.promptFiles(),
+            use: (files) => follower.usePromptFiles(files),
+          },
+        }),
+        ...adminRoutes({ ...common, store, reloadStatus: () => follower.status(), cache, log }),
+      ];
+    },
     ...options.facts,
   });
   const follower = followConfiguration({ ...options, control, data, telemetry, clock });

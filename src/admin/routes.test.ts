@@ -1,0 +1,36 @@
+// Every admin path stands behind the one door, and nothing else has an admin path.
+
+import { describe, expect, test } from "bun:test";
+import { publicRoutes } from "../api/routes.ts";
+import { openApiRoutes } from "../openapi/document.ts";
+import { createRouteTable } from "../server/route-table.ts";
+import { adminRoutes } from "./routes.ts";
+
+/** Stands for whatever routes are made of: only their list is looked at. */
+const hollow: unknown = new Proxy(() => hollow, {
+  get: (_, key) => (key === Symbol.iterator ? () => [][Symbol.iterator]() : hollow),
+});
+
+const admin = adminRoutes(hollow as Parameters<typeof adminRoutes>[0]);
+const others = [...publicRoutes(hollow as Parameters<typeof publicRoutes>[0]), ...openApiRoutes()];
+
+describe("admin routes", () => {
+  test("all have the access admin", () => {
+    expect(admin.length).toBeGreaterThan(20);
+    expect(admin.filter(({ handler }) => handler.access !== "admin").map(({ path }) => path)).toEqual([]);
+    expect(admin.filter(({ path }) => !/^\/admin(\/|$)/.test(path)).map(({ path }) => path)).toEqual([]);
+  });
+
+  test("nothing else answers below /admin", () => {
+    expect(others.filter(({ path }) => path.startsWith("/admin")).map(({ path }) => path)).toEqual([]);
+    expect(others.filter(({ handler }) => handler.access === "admin").map(({ path }) => path)).toEqual([]);
+  });
+
+  test("the longer of two prefixes wins", () => {
+    const table = createRouteTable(admin.map((route) => ({ ...route, handler: route })));
+    const pathOf = (method: string, path: string) => table.match(method, path).handler.path;
+    expect(pathOf("POST", "/admin/config/rollback/3")).toBe("/admin/config/rollback/*");
+    expect(pathOf("GET", "/admin/config/retry")).toBe("/admin/config/*");
+    expect(pathOf("GET", "/admin/config/history")).toBe("/admin/config/history");
+  });
+});

@@ -1,0 +1,419 @@
+// /openapi.json: what the gateway really answers is what the document says, for every operation and for errors.
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { NOT_SERVED, type OpenApiOperation, operationsOf, SchemaChecks, samplePath } from "../support/openapi.ts";
+import { readSse } from "../support/sse-reader.ts";
+import type { Gateway } from "../support/start-gateway.ts";
+import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const bed = createTestBed();
+const engine = bed.backend({ models: ["reranker"] });
+const MESSAGES = [{ role: "user", content: "Hello!" }];
+const PROMPT = "You are terse.\n";
+
+let gateway: Gateway;
+let checks: SchemaChecks;
+/** Operations that a test of this file has called. */
+const called = new Set<string>();
+
+beforeAll(async () => {
+  engine.answer = (request) => ({
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(
+      request.path.includes("embed_sparse")
+        ? [[{ index: 7, value: 0.5 }]]
+        : { results: [{ index: 0, relevance_score: 0.9 }], usage: { total_tokens: 3 } },
+    ),
+  });
+  gateway = await bed.gateway({
+    config: {
+      server: { bind_address: "127.0.0.1:0" },
+      backends: [
+        { name: "demo", type: "demo" },
+        { name: "engine", type: "vllm", url: engine.url },
+        { name: "closed", type: "generic", url: "http://127.0.0.1:9", models: ["unreachable"], api_key: "sekret-1" },
+      ],
+      health_checks: { interval: "200ms" },
+      retry: { max_attempts: 1 },
+      response_cache: { enabled: true },
+      global_prompts: { models: { other: { prompt_file: "terse.md" } }, prompts_dir: "prompts" },
+    },
+    files: { "prompts/terse.md": PROMPT },
+  });
+  const response = await gateway.fetch("/openapi.json");
+  expect(response.status).toBe(200);
+  checks = new SchemaChecks((await response.json()) as object, { closed: true });
+  const list = operationsOf(checks.document);
+  expect(list.length).toBeGreaterThan(50);
+});
+
+interface CallOptions {
+  /** Expected; default 200. */
+  status?: number;
+  parameters?: Record<string, string>;
+  query?: string;
+  body?: unknown;
+  /** The body breaks the described schema, on purpose. */
+  invalidBody?: boolean;
+  headers?: Record<string, string>;
+  /** Default: the one that all tests share. */
+  from?: Gateway;
+}
+
+/** Calls an operation, and checks the answer with all that the document says of it. */
+async function call<Body = Record<string, unknown>>(
+  method: string,
+  path: string,
+  { status = 200, parameters, query = "", body, invalidBody = false, headers, from = gateway }: CallOptions = {},
+): Promise<Body> {
+  const operation = checks.operation(method, path);
+  called.add(`${method} ${path}`);
+  if (body !== undefined) checkRequest(operation, body, invalidBody);
+  const response = await from.fetch(samplePath(path, parameters) + query, {
+    method,
+    headers: { ...(body !== undefined && { "Content-Type": "application/json" }), ...headers },
+    ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+  });
+  const described = checks.response(operation, response.status);
+  expect(response.headers.get("x-request-id") ?? "").not.toBe("");
+  const type = (response.headers.get("content-type") ?? "").split(";")[0] as string;
+  const media = described.content?.[type];
+  if (media === undefined) throw new Error(`${method} ${path} answers ${response.status} as ${type}: not described`);
+
+  if (type === "text/event-stream") {
+    expect(response.status).toBe(status);
+    const { data } = await readSse(response);
+    const events = data.filter((text) => text !== "[DONE]").map((text) => JSON.parse(text) as unknown);
+    expect(events.length).toBeGreaterThan(1);
+    for (const event of events) expect(checks.problems(media["x-event-data"] ?? {}, event)).toEqual([]);
+    return events as Body;
+  }
+  const text = await response.text();
+  if (response.status !== status) throw new Error(`${method} ${path} answered ${response.status}: ${text}`);
+  const value = type === "application/json" ? (JSON.parse(text) as Body) : (text as Body);
+  expect({ value, problems: checks.problems(media.schema, value) }).toEqual({ value, problems: [] });
+  return value;
+}
+
+function checkRequest(operation: OpenApiOperation, body: unknown, isInvalid: boolean): void {
+  const schema = operation.requestBody?.content["application/json"]?.schema;
+  if (schema === undefined) throw new Error(`${operation.operationId} is described without a body`);
+  const problems = typeof body === "string" ? ["not JSON"] : checks.problems(schema, body);
+  expect({ body, valid: problems.length === 0 }).toEqual({ body, valid: !isInvalid });
+}
+
+describe("public operations", () => {
+  test.each([["/health"], ["/healthz"], ["/readyz"], ["/v1/models"], ["/anthropic/v1/models"], ["/openapi.json"]])(
+    "GET %s",
+    async (path) => {
+      await call("GET", path);
+    },
+  );
+
+  test.each([["/v1/models/{model}"], ["/anthropic/v1/models/{model}"]])("GET %s", async (path) => {
+    await call("GET", path, { parameters: { model: "demo" } });
+    await call("GET", path, { parameters: { model: "no/such" }, status: 404 });
+  });
+
+  test("a page of models in the shape of the Messages API", async () => {
+    await call("GET", "/anthropic/v1/models", { query: "?limit=1" });
+    await call("GET", "/anthropic/v1/models", { query: "?limit=0", status: 400 });
+  });
+
+  const model = "demo";
+  const generating: [path: string, body: Record<string, unknown>][] = [
+    ["/v1/chat/completions", { model, messages: MESSAGES }],
+    ["/v1/completions", { model, prompt: "Hello!" }],
+    ["/v1/responses", { model, input: "Hello!" }],
+    ["/v1/messages", { model, max_tokens: 64, messages: MESSAGES }],
+    ["/anthropic/v1/messages", { model, max_tokens: 64, messages: MESSAGES }],
+  ];
+  test.each(generating)("POST %s, plain and streamed, and its errors", async (path, body) => {
+    await call("POST", path, { body });
+    await call("POST", path, { body: { ...body, stream: true } });
+    await call("POST", path, { body: { ...body, model: undefined }, invalidBody: true, status: 400 });
+    await call("POST", path, { body: "{", invalidBody: true, status: 400 });
+    await call("POST", path, { body: { ...body, model: "nobody-has-it" }, status: 404 });
+  });
+
+  const computing: [path: string, body: Record<string, unknown>][] = [
+    ["/v1/messages/count_tokens", { model, messages: MESSAGES }],
+    ["/anthropic/v1/messages/count_tokens", { model, messages: MESSAGES }],
+    ["/v1/embeddings", { model, input: ["a", "b"] }],
+    ["/v1/embeddings", { model, input: "a", encoding_format: "base64" }],
+    ["/v1/rerank", { model: "reranker", query: "q", documents: ["a"], return_documents: true }],
+    ["/rerank", { model: "reranker", query: "q", documents: [{ text: "a" }] }],
+    ["/v1/embed_sparse", { model: "reranker", inputs: "a" }],
+    ["/embed_sparse", { model: "reranker", inputs: ["a"] }],
+  ];
+  test.each(computing)("POST %s and its errors", async (path, body) => {
+    await call("POST", path, { body });
+    await call("POST", path, { body: { ...body, model: 1 }, invalidBody: true, status: 400 });
+  });
+
+  test("tool calls", async () => {
+    const tools = [{ type: "function", function: { name: "look_up", parameters: { type: "object" } } }];
+    const body = { model, messages: MESSAGES, tools, tool_choice: "required" };
+    await call("POST", "/v1/chat/completions", { body });
+    await call("POST", "/v1/chat/completions", { body: { ...body, stream: true } });
+  });
+
+  test("errors of backends", async () => {
+    const body = { model: "reranker", messages: MESSAGES };
+    const others = engine.answer;
+    for (const [status, text] of [
+      [418, '{"error": {"message": "no", "type": "teapot", "code": null}}'],
+      [500, "<html>"],
+      [429, '{"error": {"message": "slow", "type": "busy"}}'],
+    ] as const) {
+      engine.answer = { status, body: text };
+      await call("POST", "/v1/chat/completions", { body, status });
+    }
+    engine.answer = others;
+    // The checks of its health find it down first.
+    await call("POST", "/v1/chat/completions", { body: { ...body, model: "unreachable" }, status: 404 });
+  });
+});
+
+test("callers that are refused", async () => {
+  const from = await bed.gateway({
+    config: {
+      backends: [{ name: "demo", type: "demo" }],
+      api_keys: {
+        mode: "blocking",
+        keys: [
+          { key: "sekret-reader", scopes: ["read"] },
+          { key: "sekret-slow", rate_limit: 1 },
+        ],
+      },
+    },
+  });
+  const reader = { Authorization: "Bearer sekret-reader" };
+  const slow = { "X-API-Key": "sekret-slow" };
+  for (const [path, body] of [
+    ["/v1/chat/completions", { model: "demo", messages: MESSAGES }],
+    ["/v1/messages", { model: "demo", max_tokens: 9, messages: MESSAGES }],
+  ] as const) {
+    await call("POST", path, { from, body, status: 401 });
+    await call("POST", path, { from, body, status: 403, headers: reader });
+  }
+  await call("GET", "/v1/models", { from, headers: reader });
+  await call("GET", "/v1/models", { from, headers: slow });
+  for (const path of ["/v1/models", "/anthropic/v1/models"]) {
+    await call("GET", path, { from, headers: slow, status: 429 });
+    await call("GET", path, { from, status: 401 });
+  }
+  await call("GET", "/openapi.json", { from });
+});
+
+test("a gateway whose backends are all down", async () => {
+  const from = await bed.gateway({
+    config: { backends: [{ name: "closed", type: "vllm", url: "http://127.0.0.1:9" }] },
+  });
+  await call("GET", "/readyz", { from, status: 503 });
+  await call("GET", "/v1/models", { from, status: 503 });
+  await call("GET", "/admin/backends", { from });
+  await call("GET", "/admin/response-cache", { from });
+  await call("DELETE", "/admin/response-cache", { from, status: 404 });
+});
+
+const served = (operation: string) => test.skipIf(NOT_SERVED.includes(operation));
+
+describe("observation", () => {
+  served("GET /admin/backends")("GET /admin/backends", async () => {
+    await call("GET", "/admin/backends");
+  });
+
+  served("GET /admin/response-cache")("the response cache", async () => {
+    await call("GET", "/admin/response-cache");
+    await call("DELETE", "/admin/response-cache");
+    await call("DELETE", "/admin/response-cache", { query: "?model=a" });
+  });
+
+  served("GET /admin/health")("GET /admin/health", async () => {
+    await call("GET", "/admin/health");
+  });
+
+  for (const path of ["/admin/stats", "/admin/stats/models", "/admin/stats/backends"]) {
+    served(`GET ${path}`)(`GET ${path}`, async () => {
+      await call("GET", path);
+      await call("GET", path, { query: "?window=30m" });
+      await call("GET", path, { query: "?window=31m", status: 400 });
+    });
+  }
+
+  served("POST /admin/stats/reset")("POST /admin/stats/reset", async () => {
+    await call("POST", "/admin/stats/reset");
+  });
+
+  served("GET /admin/metrics/history")("GET /admin/metrics/history", async () => {
+    await call("GET", "/admin/metrics/history", { query: "?metric=no_such_metric" });
+    await call("GET", "/admin/metrics/history", { status: 400 });
+  });
+
+  served("GET /metrics")("GET /metrics", async () => {
+    expect(await call<string>("GET", "/metrics")).toContain("# TYPE ");
+  });
+
+  served("GET /admin/errors/recent")("errors", async () => {
+    const { errors } = await call<{ errors: { request_id: string }[] }>("GET", "/admin/errors/recent");
+    expect(errors.length).toBeGreaterThan(0);
+    await call("GET", "/admin/errors/recent", { query: "?limit=0", status: 400 });
+    await call("GET", "/admin/errors/stats");
+    await call("GET", "/admin/errors/{request_id}", { parameters: { request_id: errors[0]?.request_id ?? "" } });
+    await call("GET", "/admin/errors/{request_id}", { parameters: { request_id: "none" }, status: 404 });
+  });
+
+  served("POST /admin/debug/error")("POST /admin/debug/error", async () => {
+    await call("POST", "/admin/debug/error", { body: { type: "timeout", backend: "engine" } });
+    await call("POST", "/admin/debug/error", { body: {}, invalidBody: true, status: 400 });
+  });
+
+  served("GET /admin/requests/{request_id}")("GET /admin/requests/{request_id}", async () => {
+    const response = await gateway.post("/v1/rerank", { model: "reranker", query: "q", documents: ["a"] });
+    const request_id = response.headers.get("x-request-id") ?? "";
+    await response.text();
+    const { steps } = await call("GET", "/admin/requests/{request_id}", { parameters: { request_id } });
+    expect(steps).not.toEqual([]);
+    await call("GET", "/admin/requests/{request_id}", { parameters: { request_id: "none" }, status: 404 });
+  });
+});
+
+describe("the configuration", () => {
+  for (const path of [
+    "/admin/config",
+    "/admin/config/full",
+    "/admin/config/sections",
+    "/admin/config/schema",
+    "/admin/config/hot-reload-status",
+    "/admin/config/history",
+  ]) {
+    served(`GET ${path}`)(`GET ${path}`, async () => {
+      await call("GET", path);
+    });
+  }
+
+  served("GET /admin/config/{section}")("every section matches its schema", async () => {
+    const { sections, extensions = [] } = await call<Record<string, (string | { name: string })[]>>(
+      "GET",
+      "/admin/config/sections",
+    );
+    const names = [...(sections ?? []), ...extensions].map((entry) => (typeof entry === "string" ? entry : entry.name));
+    expect(names.length).toBeGreaterThan(15);
+    for (const section of names) await call("GET", "/admin/config/{section}", { parameters: { section } });
+    await call("GET", "/admin/config/{section}", { parameters: { section: "no_such" }, status: 404 });
+  });
+
+  const parameters = { section: "retry" };
+  served("PUT /admin/config/{section}")("changes of a section", async () => {
+    const path = "/admin/config/{section}";
+    await call("PUT", path, { parameters, body: { max_attempts: 2 } });
+    await call("PUT", path, { parameters, body: { config: { max_attempts: 3 } } });
+    await call("PUT", path, { parameters, body: { max_attempts: 4 }, query: "?dry_run=true" });
+    await call("PUT", path, { parameters, body: { config: { max_attempts: 4 }, version: 1 }, status: 409 });
+    await call("GET", path, { parameters, query: "?include_sensitive=true", status: 403 });
+    await call("PUT", path, { parameters, body: { max_attempts: -1 }, invalidBody: true, status: 400 });
+    await call("PATCH", path, { parameters, body: { base_delay: "50ms" } });
+    await call("PATCH", path, { parameters, body: { base_delay: 7 }, status: 400 });
+    await call("PATCH", path, {
+      parameters,
+      body: { base_delay: "60ms" },
+      headers: { "If-Match": "1" },
+      status: 409,
+    });
+    await call("PUT", path, { parameters: { section: "no_such" }, body: {}, status: 404 });
+  });
+
+  served("POST /admin/config/apply")("staged changes", async () => {
+    await call("POST", "/admin/config/apply", { body: {}, status: 400 });
+    await call("PATCH", "/admin/config/{section}", {
+      parameters,
+      query: "?apply=false",
+      body: { base_delay: "70ms" },
+    });
+    await call("GET", "/admin/config/staged");
+    await call("POST", "/admin/config/apply", { body: { sections: ["retry"], dry_run: true } });
+    await call("POST", "/admin/config/apply", { body: { sections: ["retry"] } });
+    await call("DELETE", "/admin/config/staged");
+    await call("DELETE", "/admin/config/staged", { query: "?section=no_such", status: 404 });
+  });
+
+  served("POST /admin/config/validate")("POST /admin/config/validate", async () => {
+    const path = "/admin/config/validate";
+    await call("POST", path, { body: { section: "retry", config: { max_attempts: 2 } } });
+    await call("POST", path, { body: { section: "retry", config: { max_attempts: -2 } } });
+    await call("POST", path, { body: { section: "retry" }, invalidBody: true, status: 400 });
+  });
+
+  served("POST /admin/config/export")("export and import", async () => {
+    for (const format of ["yaml", "json", "toml"]) await call("POST", "/admin/config/export", { body: { format } });
+    await call("POST", "/admin/config/export", { body: { include_sensitive: true }, status: 403 });
+    await call("POST", "/admin/config/export", { body: { format: "xml" }, invalidBody: true, status: 400 });
+    const path = "/admin/config/import";
+    const content = "retry:\n  max_attempts: 4\n";
+    await call("POST", path, { body: { format: "yaml", content, dry_run: true } });
+    await call("POST", path, { body: { format: "yaml", content: "retry: 1\n", dry_run: true } });
+    await call("POST", path, { body: { format: "yaml", content, apply: false } });
+    await call("POST", path, { body: { format: "yaml", content } });
+    await call("POST", path, { body: { format: "yaml", content: "retry:\n  max_attempts: -4\n" }, status: 422 });
+    await call("POST", path, { body: { format: "json", content: "{" }, status: 400 });
+  });
+
+  served("POST /admin/config/rollback/{version}")("rollback", async () => {
+    const path = "/admin/config/rollback/{version}";
+    await call("POST", path, { parameters: { version: "1" }, body: { dry_run: true } });
+    await call("POST", path, { parameters: { version: "1" }, body: {} });
+    await call("POST", path, { parameters: { version: "999" }, body: {}, status: 404 });
+    await call("GET", "/admin/config/history", { query: "?limit=2&offset=1" });
+    await call("GET", "/admin/config/history", { query: "?limit=-1", status: 400 });
+  });
+
+  served("GET /admin/config/prompts")("prompt files", async () => {
+    const path = "/admin/config/prompts/{path}";
+    await call("GET", "/admin/config/prompts");
+    await call("GET", path, { parameters: { path: "terse.md" } });
+    await call("PUT", path, { parameters: { path: "terse.md" }, body: { content: "Be brief.\n" } });
+    await call("PUT", path, { parameters: { path: "terse.md" }, body: {}, invalidBody: true, status: 400 });
+    await call("GET", path, { parameters: { path: "none.md" }, status: 404 });
+    await call("POST", "/admin/config/prompts/reload");
+  });
+});
+
+describe("backends", () => {
+  served("POST /admin/backends")("the life of a backend", async () => {
+    const parameters = { name: "another" };
+    const body = { name: "another", type: "vllm", url: engine.url };
+    await call("POST", "/admin/backends", { body, query: "?dry_run=true" });
+    await call("POST", "/admin/backends", { body, status: 201 });
+    await call("POST", "/admin/backends", { body, status: 409 });
+    await call("POST", "/admin/backends", { body: { ...body, name: "a b" }, invalidBody: true, status: 400 });
+    await call("GET", "/admin/backends/{name}", { parameters });
+    await waitFor("it is checked", async () => {
+      const { health_status } = await call("GET", "/admin/backends/{name}", { parameters });
+      return health_status === "healthy";
+    });
+    await call("GET", "/admin/backends/{name}", { parameters: { name: "closed" } });
+    await call("PUT", "/admin/backends/{name}", { parameters, body: { enabled: false } });
+    await call("PUT", "/admin/backends/{name}/weight", { parameters, body: { weight: 5 } });
+    await call("PUT", "/admin/backends/{name}/weight", {
+      parameters,
+      body: { weight: 101 },
+      invalidBody: true,
+      status: 400,
+    });
+    await call("PUT", "/admin/backends/{name}/models", { parameters, body: { models: ["x"] } });
+    await call("PUT", "/admin/backends/{name}/models", { parameters, body: { models: ["y"], append: true } });
+    await call("DELETE", "/admin/backends/{name}", { parameters });
+    await call("DELETE", "/admin/backends/{name}", { parameters, status: 404 });
+    await call("GET", "/admin/backends/{name}", { parameters, status: 404 });
+  });
+});
+
+afterAll(() => {
+  if (called.size === 0) return; // the first error says more
+  const idle = operationsOf(checks.document)
+    .map(({ method, path }) => `${method} ${path}`)
+    .filter((operation) => !called.has(operation) && !NOT_SERVED.includes(operation));
+  expect(idle).toEqual([]);
+});
