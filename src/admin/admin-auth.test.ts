@@ -1,10 +1,12 @@
 // The admin door: methods, addresses, proxies, web pages, and guesses.
 
 import { describe, expect, test } from "bun:test";
-import { documentSchema, type ConfigDocument, type Settings } from "../config/sections/registry.ts";
+import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { createAdminDoor } from "./admin-auth.ts";
 
+/** Stands for a peer on a unix socket, which has no address. */
+const UNIX = "unix";
 const TOKEN = "sekret-token";
 
 function setUp(document: ConfigDocument) {
@@ -16,7 +18,8 @@ function setUp(document: ConfigDocument) {
     log: { warn: () => void state.warnings++ },
   });
   /** Who is let in, or the status of the refusal. */
-  function ask(headers: Record<string, string> = {}, client: string | undefined = "127.0.0.1", peer = client) {
+  function ask(headers: Record<string, string> = {}, address = "127.0.0.1", peerAddress = address) {
+    const [client, peer] = [address, peerAddress].map((text) => (text === UNIX ? undefined : text));
     try {
       return door.admit(new Request("http://localhost:8080/admin/config", { headers }), { peer, client });
     } catch (error) {
@@ -43,8 +46,7 @@ describe("method none", () => {
     for (const address of ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"]) {
       expect(ask({}, address)).toEqual({ name: undefined, elevated: false });
     }
-    const unix = setUp({});
-    expect(unix.ask({ Host: "anything" }, undefined, undefined)).toEqual({ name: undefined, elevated: false });
+    expect(ask({ Host: "anything" }, UNIX)).toEqual({ name: undefined, elevated: false });
   });
 
   test("nobody else, whatever they send", () => {
@@ -134,7 +136,7 @@ describe("credentials", () => {
     expect(status(bearer(TOKEN), "10.1.2.3")).toBe(200);
     expect(status(bearer(TOKEN), "192.0.2.1")).toBe(403);
     expect(status(bearer("wrong"), "192.0.2.1")).toBe(401);
-    expect(status(bearer(TOKEN), "127.0.0.1")).toBe(200);
+    expect(status(bearer(TOKEN), UNIX)).toBe(200); // counts as 127.0.0.1
     // Behind a trusted proxy the client counts, not the proxy.
     expect(status(bearer(TOKEN), "192.0.2.1", "10.0.0.1")).toBe(403);
     expect(status({ ...bearer(TOKEN), Host: "gw", Origin: "http://evil.example" }, "10.0.0.1")).toBe(403);
@@ -167,7 +169,7 @@ describe("guesses", () => {
     expect(status(bearer(TOKEN), "192.0.2.2")).toBe(200);
     time.ms = 10_000;
     expect(status(bearer(TOKEN), "192.0.2.1")).toBe(200);
-    expect(state.warnings).toBe(0);
+    expect(state.warnings).toBe(3);
   });
 
   test("requests without credentials are no guesses", () => {

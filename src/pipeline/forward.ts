@@ -18,7 +18,7 @@ import type { Limiter } from "../rate-limit/limiter.ts";
 import type { Circuits, Permit } from "../routing/circuits.ts";
 import { hasOperation, noBackendError, selectBackend } from "../routing/router.ts";
 import type { SelectionQuery, SelectionStrategy } from "../routing/strategy.ts";
-import type { AttemptStep } from "../stats/request-log.ts";
+import type { AttemptStep, Candidate } from "../stats/request-log.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
@@ -88,6 +88,9 @@ export interface Forwarder {
 /** How long a request waits for requests that try its backend after failures, and how many may wait in all. */
 export const MAX_TRIAL_WAIT_MS = 5_000;
 export const MAX_TRIAL_WAITERS = 256;
+
+/** Candidates that the story of a request names. */
+const MAX_TOLD_CANDIDATES = 32;
 
 /** The part of the rate limiter that concerns backends. */
 export type BackendLimits = Pick<Limiter, "backendHasRoom" | "takeBackend" | "backendRefusal">;
@@ -230,17 +233,48 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     return names.map((name) => circuits.trialEnd(name)).filter((end) => end !== undefined);
   }
 
+  /** Who could have been asked, for the story of the request; undefined where there was no choice. */
+  function considered(
+    { model, operation }: ForwardRequest,
+    chosen: BackendEntry,
+    tried: ReadonlySet<string>,
+  ): Candidate[] | undefined {
+    const candidates = watch.board.candidates(model);
+    if (candidates.length < 2) return undefined;
+    return candidates.slice(0, MAX_TOLD_CANDIDATES).map((entry): Candidate => {
+      const { name } = entry.backend;
+      const { inFlight, latencyMs } = entry.counters;
+      const excluded = entry === chosen ? undefined : exclusionOf(entry, operation, tried);
+      return { backend: name, score: entry.backend.weight, in_flight: inFlight, latency_ms: latencyMs, excluded };
+    });
+  }
+
+  function exclusionOf(entry: BackendEntry, operation: Operation, tried: ReadonlySet<string>): string | undefined {
+    const { name, weight } = entry.backend;
+    if (!hasOperation(entry, operation)) return "no_operation";
+    if (tried.has(name)) return "tried";
+    if (!circuits.allows(name)) return "circuit_open";
+    if (!limits.backendHasRoom(name)) return "rate_limited";
+    return weight === 0 ? "standby" : undefined;
+  }
+
   async function attempt(
     context: RequestContext,
     request: ForwardRequest,
     entry: BackendEntry,
     permit: Permit,
+    tried: ReadonlySet<string>,
     timeouts: ExchangeTimeouts,
   ): Promise<{ outcome: AttemptOutcome; step: AttemptStep | undefined }> {
     const { record, clientHeaders, trace, signal, settings } = context;
     record.attempts++;
     record.backend = entry.backend.name;
-    const step = record.story?.attempt(entry.backend.name, request.model, settings.routing.selection_strategy);
+    const step = record.story?.attempt(
+      entry.backend.name,
+      request.model,
+      settings.routing.selection_strategy,
+      considered(request, entry, tried),
+    );
     try {
       const { model, stream } = request;
       const preparing = bridge.prepare(context, request, entry.backend);
@@ -313,7 +347,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
           (inHurry ? undefined : await acquireAfterTrial(context, request, others, requestDeadlineMs));
         if (admitted === undefined) throw refusal(request);
         const { entry, permit } = admitted;
-        const { outcome, step } = await attempt(context, request, entry, permit, timeouts);
+        const { outcome, step } = await attempt(context, request, entry, permit, others, timeouts);
         if (outcome.ok) return toResult(context, request, outcome, entry, permit, step);
 
         const { failure } = outcome;

@@ -30,26 +30,6 @@ interface Document {
   components: { schemas: Record<string, AnySchemaObject>; responses: Record<string, OpenApiResponse> };
 }
 
-/** Described, but not served yet. */
-export const NOT_SERVED: readonly string[] = [
-  "GET /admin/config/prompts",
-  "GET /admin/config/prompts/{path}",
-  "PUT /admin/config/prompts/{path}",
-  "POST /admin/config/prompts/reload",
-  "GET /admin/health",
-  "GET /admin/stats",
-  "GET /admin/stats/models",
-  "GET /admin/stats/backends",
-  "POST /admin/stats/reset",
-  "GET /admin/metrics/history",
-  "GET /admin/errors/recent",
-  "GET /admin/errors/stats",
-  "GET /admin/errors/{request_id}",
-  "POST /admin/debug/error",
-  "GET /admin/requests/{request_id}",
-  "GET /metrics",
-];
-
 export function operationsOf(document: object): OpenApiOperation[] {
   return Object.entries((document as Document).paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({ ...operation, method: method.toUpperCase(), path })),

@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { AdminClient } from "../../test/support/admin-client.ts";
+import { type ServedRoutes, serveRoutes } from "../../test/support/serve-routes.ts";
+import { systemClock } from "../lib/clock.ts";
+import { RequestLog } from "../stats/request-log.ts";
+import { requestRoutes } from "./requests.ts";
+
+const requests = new RequestLog({ clock: systemClock });
+let served: ServedRoutes;
+let admin: AdminClient;
+beforeAll(async () => {
+  served = await serveRoutes(requestRoutes({ requests }));
+  admin = new AdminClient(served);
+});
+afterAll(() => served.stop());
+
+test("explains a request while it runs and when it is over", async () => {
+  const story = requests.begin({
+    requestId: "a/b c",
+    operation: "chat",
+    model: "m",
+    stream: false,
+    startedAtMs: systemClock.now(),
+  });
+  const step = story.attempt("one", "m", "Random", [{ backend: "one", score: 1 }]);
+  const path = `/admin/requests/${encodeURIComponent("a/b c")}`;
+  expect(await admin.get(path)).toMatchObject({ finished: false, status: null, steps: [{ outcome: "running" }] });
+  story.attemptEnded(step, "status_500", 500);
+  requests.finish(story, { status: 502, failure: "status_500", backend: "one" });
+  expect(await admin.get(path)).toMatchObject({
+    request_id: "a/b c",
+    finished: true,
+    status: 502,
+    failure: "status_500",
+    steps: [{ kind: "attempt", backend: "one", outcome: "failed", status: 500, candidates: [{ backend: "one" }] }],
+  });
+});
+
+test("404 for a request that is not known", async () => {
+  const error = await admin.refused(404, "GET", "/admin/requests/none");
+  expect(error.message).toContain("X-Request-ID");
+});

@@ -1,0 +1,49 @@
+// Routes behind the frame of every request, on a real socket, in this process.
+
+import { createAccessControl } from "../../src/access/api-keys.ts";
+import { createClientAddressReader } from "../../src/access/client-address.ts";
+import { createAdminDoor } from "../../src/admin/admin-auth.ts";
+import { documentSchema, type Settings } from "../../src/config/sections/registry.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { silentLogger } from "../../src/logging/logger.ts";
+import { createLimiter } from "../../src/rate-limit/limiter.ts";
+import { createHandler, type Endpoint } from "../../src/server/handler.ts";
+import { listen } from "../../src/server/listener.ts";
+import { createRouteTable, type Route } from "../../src/server/route-table.ts";
+
+export interface ServedRoutes {
+  port: number;
+  fetch(path: string, init?: RequestInit): Promise<Response>;
+  stop(): Promise<void>;
+}
+
+/** Settings as a file with these sections would give them. */
+export function settingsOf(document: object = {}): Settings {
+  return documentSchema.parse(document as Parameters<typeof documentSchema.parse>[0]);
+}
+
+/** Endpoints of the admin API answer clients on this machine. */
+export async function serveRoutes(routes: readonly Route<Endpoint>[]): Promise<ServedRoutes> {
+  const settings = settingsOf();
+  const { now, wallTime } = systemClock;
+  const handle = createHandler({
+    routes: createRouteTable(routes),
+    access: createAccessControl(settings.api_keys),
+    limiter: createLimiter({ settings: settings.rate_limiting, keyLimits: new Map(), now, wallTime }),
+    adminDoor: createAdminDoor({ settings: () => settings, clock: systemClock, log: silentLogger() }),
+    clientAddresses: createClientAddressReader([]),
+    settings,
+    clock: systemClock,
+    log: silentLogger(),
+    newId: () => crypto.randomUUID(),
+    finished() {},
+  });
+  const opened = await listen("127.0.0.1:0", ".", handle);
+  if (!opened.ok) throw new Error(opened.message);
+  const { server } = opened;
+  return {
+    port: server.port as number,
+    fetch: (path, init) => fetch(`http://127.0.0.1:${server.port}${path}`, init),
+    stop: () => server.stop(true),
+  };
+}
