@@ -36,8 +36,8 @@ export interface LoadScenario {
   /** What the gateway's configuration has beyond the usual; such a scenario gets a gateway of its own. */
   gateway?: GatewayOptions;
   /**
-   * For translated answers: the same load with chat on both sides, through the usual gateway, in the same rounds. Only
-   * Signalbox is measured then, because nothing else here translates.
+   * What it is compared with: chat on both sides, through the usual gateway, in the same rounds. Only Signalbox is
+   * measured then, because nothing else here can do the same.
    */
   passedThrough?: LoadJob;
   metrics: readonly Metric[];
@@ -116,6 +116,10 @@ const STREAM_JOB: LoadJob = {
 };
 
 const NO_LIMIT = { requests_per_second: 1_000_000 };
+const UNREACHED_LIMITS = {
+  enabled: true,
+  limits: { per_client: NO_LIMIT, per_backend: NO_LIMIT, per_api_key: NO_LIMIT, global: NO_LIMIT },
+};
 
 export const LOAD_SCENARIOS: readonly LoadScenario[] = [
   {
@@ -171,22 +175,32 @@ export const LOAD_SCENARIOS: readonly LoadScenario[] = [
     title: "plain, without circuit breaker, rate limits and response cache",
     job: PLAIN_JOB,
     gateway: { settings: { circuit_breaker: { enabled: false } } },
+    passedThrough: PLAIN_JOB,
     metrics: [cpuPerRequest],
   },
   {
     name: "guards-on",
     title: "plain, with circuit breaker, rate limits, and a cache that is looked into and never hit",
     job: PLAIN_JOB,
-    gateway: {
-      settings: {
-        rate_limiting: {
-          enabled: true,
-          limits: { per_client: NO_LIMIT, per_backend: NO_LIMIT, per_api_key: NO_LIMIT, global: NO_LIMIT },
-        },
-        // No request is like another, so that each is looked up, answered by the backend and stored.
-        response_cache: { enabled: true },
-      },
-    },
+    // No request is like another, and no answer is small enough to be kept.
+    gateway: { settings: { rate_limiting: UNREACHED_LIMITS, response_cache: { enabled: true, max_response_size: 1 } } },
+    passedThrough: PLAIN_JOB,
+    metrics: [{ ...cpuPerRequest, target: { of: "ratio", limit: 1.15 } }],
+  },
+  {
+    name: "cache-filled",
+    title: "plain, with a cache that keeps every answer and gives none again",
+    job: PLAIN_JOB,
+    gateway: { settings: { response_cache: { enabled: true } } },
+    passedThrough: PLAIN_JOB,
+    metrics: [cpuPerRequest],
+  },
+  {
+    name: "uncounted",
+    title: "plain, without statistics, metrics and their history: what the usual gateway pays for them",
+    job: PLAIN_JOB,
+    gateway: { settings: { admin: { stats: { enabled: false } }, metrics: { enabled: false } } },
+    passedThrough: PLAIN_JOB,
     metrics: [cpuPerRequest],
   },
   translatedStream("messages-to-chat", "Messages client, chat backend", "messages", "generic"),

@@ -66,7 +66,8 @@ export function createTelemetry({ snapshot, home, clock, log, sources, ...first 
     },
   });
   const registry = new MetricsRegistry();
-  const requestMetrics = createRequestMetrics(registry);
+  // Switched off, metrics cost a request nothing; switching them needs a restart to be counted from the start anyway.
+  const requestMetrics = settings.metrics.enabled ? createRequestMetrics(registry) : undefined;
   const lag = watchEventLoopLag(clock.now);
   let openStreams = 0;
   const events = addGatewayMetrics(registry, {
