@@ -54,7 +54,8 @@ export async function readFields<Schema extends z.ZodType>(
   call: Call,
   parts: BodyParts,
 ): Promise<z.output<Schema>> {
-  const body = (await readBody(call, parts)) ?? {};
+  const sent = await readBody(call, parts);
+  const body = sent === undefined ? {} : sent;
   if (!isMapping(body)) throw notAnObject();
   const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
   const result = schema.safeParse(given, { reportInput: false });

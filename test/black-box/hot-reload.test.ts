@@ -7,7 +7,7 @@ import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { readChat } from "../support/chat-reading.ts";
 import { expectError } from "../support/expect-error.ts";
 import type { FakeBackend } from "../support/fake-backend.ts";
-import { chat, chatStream, failure } from "../support/openai-answers.ts";
+import { chatStream, failure } from "../support/openai-answers.ts";
 import { type Gateway, startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
@@ -54,6 +54,26 @@ async function untilLogged(gateway: Gateway, message: string, count = 1): Promis
     explain: () => gateway.process.stderr,
   });
   return entry;
+}
+
+interface ReloadStatus {
+  file: { path: string; reloads: number; failures: number } | null;
+  last_error: { file: string; problems: string[] } | null;
+  version: number;
+}
+
+async function reloadStatus(gateway: Gateway): Promise<ReloadStatus> {
+  const response = await gateway.fetch("/admin/config/hot-reload-status");
+  expect(response.status).toBe(200);
+  return (await response.json()) as ReloadStatus;
+}
+
+/** The value of a series of /metrics. */
+async function metric(gateway: Gateway, series: string): Promise<number> {
+  const response = await gateway.fetch("/metrics");
+  expect(response.status).toBe(200);
+  const line = (await response.text()).split("\n").find((each) => each.startsWith(`${series} `));
+  return Number(line?.slice(series.length + 1));
 }
 
 describe("a new backend serves within two seconds of the edit", () => {
@@ -118,13 +138,12 @@ describe("a new backend serves within two seconds of the edit", () => {
 async function duringStream(
   config: ConfigDocument,
   body: (parts: { gateway: Gateway; backend: FakeBackend }) => Promise<void>,
-  files: Record<string, string> = {},
+  { files = {}, key }: { files?: Record<string, string>; key?: string } = {},
 ): Promise<void> {
   const goOn = Promise.withResolvers<void>();
   const backend = bed.backend();
   backend.queue(chatStream(WORDS, {}, { beforeChunk: (index) => (index === 2 ? goOn.promise : undefined) }));
   await using gateway = await startGateway({ config: { backends: [at("a", backend)], ...config }, files });
-  const key = config.api_keys?.keys?.[0]?.key;
   const headers: Record<string, string> = key === undefined ? {} : { Authorization: `Bearer ${key}` };
   const running = await gateway.chat({ stream: true }, { headers });
   await body({ gateway, backend });
@@ -194,8 +213,11 @@ describe("edits are in force for new requests while a stream goes on", () => {
 
   test("aliases of models", () =>
     duringStream({}, async ({ gateway, backend }) => {
-      const ask = () => gateway.chat({ model: "claude-haiku-4-5" });
-      await expectError(await ask(), 404);
+      const ask = () => {
+        const messages = [{ role: "user", content: "hi" }];
+        return gateway.post("/v1/messages", { model: "claude-haiku-4-5", max_tokens: 9, messages });
+      };
+      expect((await ask()).status).toBe(404);
       gateway.writeConfig({ backends: [at("a", backend)], model_aliases: { haiku: "m" } });
       await untilAnswer("the alias leads to m", ask, ({ status }) => status === 200);
       expect(backend.lastRequest.json()).toMatchObject({ model: "m" });
@@ -232,35 +254,37 @@ describe("edits are in force for new requests while a stream goes on", () => {
         gateway.writeConfig({ backends: [at("a", backend)], global_prompts });
         await waitFor("the other prompt is sent", async () => (await seen()) === "Be quick.");
       },
-      { "prompts/house.md": "Be brief.\n", "prompts/other.md": "Be quick.\n" },
+      { files: { "prompts/house.md": "Be brief.\n", "prompts/other.md": "Be quick.\n" } },
     ));
 
   test("keys: one is added, another taken away", () => {
     const keys = [{ key: "sk-sekret-first" }, { key: "sk-sekret-second" }];
-    const api_keys = { mode: "blocking" as const, keys: keys.slice(0, 1) };
-    return duringStream({ api_keys }, async ({ gateway, backend }) => {
-      const askWith = (index: number) => () =>
-        gateway.chat({}, { headers: { Authorization: `Bearer ${keys[index]?.key}` } });
-      await expectError(await askWith(1)(), 401);
-      gateway.writeConfig({ backends: [at("a", backend)], api_keys: { mode: "blocking", keys: keys.slice(1) } });
-      await untilAnswer("the new key is known", askWith(1), ({ status }) => status === 200);
-      await expectError(await askWith(0)(), 401);
-      await expectError(await gateway.chat(), 401);
-    });
+    return duringStream(
+      { api_keys: { mode: "blocking", keys: keys.slice(0, 1) } },
+      async ({ gateway, backend }) => {
+        const askWith = (index: number) => () =>
+          gateway.chat({}, { headers: { Authorization: `Bearer ${keys[index]?.key}` } });
+        await expectError(await askWith(1)(), 401);
+        gateway.writeConfig({ backends: [at("a", backend)], api_keys: { mode: "blocking", keys: keys.slice(1) } });
+        await untilAnswer("the new key is known", askWith(1), ({ status }) => status === 200);
+        await expectError(await askWith(0)(), 401);
+        await expectError(await gateway.chat(), 401);
+      },
+      { key: "sk-sekret-first" },
+    );
   });
 
   test("a file of keys", () => {
-    const [first, second] = ["keys: [{key: sk-sekret-first}]\n", "keys: [{key: sk-sekret-second}]\n"];
-    const api_keys = { mode: "permissive" as const, api_keys_file: "keys.yaml" };
+    const fileOf = (key: string) => `keys: [{key: ${key}}]\n`;
     return duringStream(
-      { api_keys },
+      { api_keys: { mode: "blocking", api_keys_file: "keys.yaml" } },
       async ({ gateway }) => {
         const ask = () => gateway.chat({}, { headers: { Authorization: "Bearer sk-sekret-second" } });
         await expectError(await ask(), 401);
-        replaceAtomically(join(gateway.folder, "keys.yaml"), second);
+        replaceAtomically(join(gateway.folder, "keys.yaml"), fileOf("sk-sekret-second"));
         await untilAnswer("the new key is known", ask, ({ status }) => status === 200);
       },
-      { "keys.yaml": first },
+      { files: { "keys.yaml": fileOf("sk-sekret-first") }, key: "sk-sekret-first" },
     );
   });
 
@@ -318,14 +342,14 @@ describe("what needs a restart", () => {
     await using gateway = await startGateway({ config: { backends: [at("a", backend)] } });
     const socket = join(gateway.folder, "signalbox.sock");
     const bind_address = ["127.0.0.1:0", `unix:${socket}`];
-    gateway.writeConfig({ backends: [at("a", backend)], server: { bind_address }, model_aliases: { other: "m" } });
+    gateway.writeConfig({ backends: [at("a", backend, "other")], server: { bind_address } });
     expect(await untilLogged(gateway, "takes effect after a restart")).toMatchObject({
       level: "warn",
       field: "server.bind_address",
     });
     // The rest of the same edit does not wait.
     await untilAnswer(
-      "the alias",
+      "the other model",
       () => gateway.chat({ model: "other" }),
       ({ status }) => status === 200,
     );
@@ -348,32 +372,69 @@ describe("a broken file is refused, and the running configuration stays", () => 
     [
       "a missing prompt file",
       "global_prompts: {default_file: gone.md}\n",
-      /global_prompts\.default_file: there is no such/,
+      /^line 1: global_prompts\.default_file: there is no such/,
     ],
   ];
 
   test("whatever is wrong with it", async () => {
     const backend = bed.backend();
-    const config = { backends: [at("a", backend)], model_aliases: { first: "m" } };
-    await using gateway = await startGateway({ config });
+    const config = { backends: [at("a", backend, "first")] };
+    await using gateway = await startGateway({ config, files: { "prompts/other.md": "Be brief." } });
     let refusals = 0;
+    const isInForce = async () => expect((await gateway.chat({ model: "first" })).status).toBe(200);
     for (const [what, content, reason] of mistakes) {
       writeFileSync(gateway.configPath, content);
       const { level, file, problems } = await untilLogged(gateway, REFUSED, ++refusals);
       expect([what, level, file]).toEqual([what, "error", gateway.configPath]);
       expect((problems as string[])[0]).toMatch(reason);
-      expect((await gateway.chat({ model: "first" })).status).toBe(200);
+      const status = await reloadStatus(gateway);
+      expect(status.last_error).toMatchObject({ file: gateway.configPath, problems });
+      expect(status.file).toMatchObject({ reloads: 0, failures: refusals });
+      expect(status.version).toBe(1);
+      await isInForce();
     }
     unlinkSync(gateway.configPath);
-    expect(await untilLogged(gateway, REFUSED, ++refusals)).toMatchObject({ problems: ["there is no such file"] });
-    expect((await gateway.chat({ model: "first" })).status).toBe(200);
+    expect(await untilLogged(gateway, REFUSED, ++refusals)).toMatchObject({
+      problems: ["cannot be read: there is no such file"],
+    });
+    await isInForce();
     expect(logged(gateway, "configuration changed")).toEqual([]);
 
-    gateway.writeConfig({ ...config, model_aliases: { second: "m" } });
+    gateway.writeConfig({ backends: [at("a", backend, "second")] });
     const ask = () => gateway.chat({ model: "second" });
     await untilAnswer("the repaired file", ask, ({ status }) => status === 200);
     // Versions have no gap for what was refused.
     expect(await untilLogged(gateway, "configuration changed")).toMatchObject({ version: 2 });
     await expectError(await gateway.chat({ model: "first" }), 404);
+    expect(await reloadStatus(gateway)).toMatchObject({ last_error: null, version: 2 });
+  });
+
+  test("the metrics say so, until it is repaired", async () => {
+    await using gateway = await startGateway({ config: { backends: [{ name: "a", type: "demo" }] } });
+    const isOk = () => metric(gateway, "signalbox_config_last_reload_successful");
+    expect([await isOk(), await metric(gateway, "signalbox_config_version")]).toEqual([1, 1]);
+    writeFileSync(gateway.configPath, "retry: {");
+    await untilLogged(gateway, REFUSED);
+    expect(await isOk()).toBe(0);
+    expect(await metric(gateway, 'signalbox_config_reloads_total{result="failure"}')).toBe(1);
+    gateway.writeConfig({ backends: [{ name: "a", type: "demo" }], retry: { max_attempts: 7 } });
+    await waitFor("the file is good again", async () => (await isOk()) === 1);
+    expect(await metric(gateway, "signalbox_config_version")).toBe(2);
+  });
+
+  test("put back as it was, it undoes nothing that was changed through the admin API", async () => {
+    const backend = bed.backend();
+    const config = { backends: [at("a", backend)], retry: { max_attempts: 1, base_delay: "1ms" } };
+    await using gateway = await startGateway({ config });
+    const headers = { "Content-Type": "application/json" };
+    const change = { method: "PATCH", headers, body: JSON.stringify({ max_attempts: 2 }) };
+    expect((await gateway.fetch("/admin/config/retry", change)).status).toBe(200);
+    writeFileSync(gateway.configPath, "retry: {");
+    await untilLogged(gateway, REFUSED);
+    gateway.writeConfig(config);
+    await waitFor("the file is good again", async () => (await reloadStatus(gateway)).last_error === null);
+    expect((await reloadStatus(gateway)).version).toBe(2);
+    backend.queue(failure(503));
+    expect((await gateway.chat()).status).toBe(200);
   });
 });

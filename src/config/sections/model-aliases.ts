@@ -1,4 +1,4 @@
-// Section model_aliases: other names under which models may be asked for.
+// Section model_aliases: other names under which Messages clients may ask for models.
 
 import { z } from "zod";
 import { defineSection } from "../section.ts";

@@ -1,0 +1,202 @@
+// GET /metrics and GET /admin/metrics/history: what Prometheus reads, and what the gateway keeps of it itself.
+
+import { describe, expect, test } from "bun:test";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { AdminClient } from "../support/admin-client.ts";
+import { expectError } from "../support/expect-error.ts";
+import { chat, failure } from "../support/openai-answers.ts";
+import type { Gateway } from "../support/start-gateway.ts";
+import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const bed = createTestBed();
+
+async function start(metrics: ConfigDocument["metrics"] = {}, more: ConfigDocument = {}) {
+  const backend = bed.backend({ answer: chat("x") });
+  const gateway = await bed.gateway({
+    config: { backends: [{ name: "a", type: "vllm", url: backend.url, models: ["m"] }], metrics, ...more },
+  });
+  return { backend, gateway, admin: new AdminClient(gateway) };
+}
+
+async function scrape(gateway: Gateway, path = "/metrics"): Promise<string> {
+  const response = await gateway.fetch(path);
+  expect(response.status).toBe(200);
+  expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+  return await response.text();
+}
+
+/** The value of a series as it is written; undefined where there is none. */
+function valueOf(text: string, series: string): number | undefined {
+  const line = text.split("\n").find((each) => each.startsWith(`${series} `));
+  return line === undefined ? undefined : Number(line.slice(series.length + 1));
+}
+
+const SAMPLE =
+  /^[a-zA-Z_:][a-zA-Z0-9_:]*(\{([a-zA-Z_]\w*="(\\.|[^"\\])*",?)*\})? (-?\d+(\.\d+)?(e[+-]?\d+)?|NaN|[+-]Inf)$/;
+
+describe("GET /metrics", () => {
+  test("shows requests, tokens, backends and the gateway itself, every line in the text format", async () => {
+    const { backend, gateway } = await start({}, { retry: { max_attempts: 1 } });
+    await (await gateway.chat()).text();
+    backend.queue(failure(500));
+    await (await gateway.chat()).text();
+    const text = await scrape(gateway);
+    const chatLabels = 'gen_ai_operation_name="chat",gen_ai_request_model="m",backend="a"';
+    expect(valueOf(text, 'signalbox_requests_total{operation="chat",model="m",backend="a",status="200"}')).toBe(1);
+    expect(valueOf(text, 'signalbox_requests_total{operation="chat",model="m",backend="a",status="500"}')).toBe(1);
+    expect(valueOf(text, 'signalbox_tokens_total{model="m",backend="a",type="input"}')).toBe(3);
+    expect(valueOf(text, `gen_ai_server_request_duration_seconds_count{${chatLabels},error_type=""}`)).toBe(1);
+    expect(valueOf(text, `gen_ai_server_request_duration_seconds_count{${chatLabels},error_type="status_500"}`)).toBe(
+      1,
+    );
+    expect(valueOf(text, 'signalbox_backend_up{backend="a",kind="vllm"}')).toBe(1);
+    expect(valueOf(text, 'signalbox_backend_attempts_total{backend="a"}')).toBe(2);
+    expect(valueOf(text, "signalbox_config_version")).toBe(1);
+    expect(valueOf(text, "process_resident_memory_bytes")).toBeGreaterThan(10_000_000);
+
+    const lines = text.split("\n");
+    expect(lines.pop()).toBe("");
+    expect(lines.filter((line) => !line.startsWith("# ") && !SAMPLE.test(line))).toEqual([]);
+    const heads = lines.filter((line) => line.startsWith("# TYPE ")).map((line) => line.split(" ")[2]);
+    expect(new Set(heads).size).toBe(heads.length);
+  });
+
+  test("labels are bounded, whatever clients send", async () => {
+    const { gateway } = await start();
+    const nasty = ['"}\n', "\\", "\u{1f600}", "x".repeat(5_000)];
+    const made = Array.from({ length: 600 }, (_, index) => `${nasty[index % nasty.length]}${index}`);
+    for (let from = 0; from < made.length; from += 50) {
+      await Promise.all(made.slice(from, from + 50).map(async (model) => (await gateway.chat({ model })).text()));
+    }
+    const text = await scrape(gateway);
+    const models = new Set([...text.matchAll(/[{,]model="((?:\\.|[^"\\])*)"/g)].map(([, model]) => model));
+    expect([...models]).toEqual(["(other)"]);
+    expect(text.length).toBeLessThan(100_000);
+  });
+
+  test("has credentials of its own, which are not those of the admin API", async () => {
+    const { gateway } = await start(
+      { auth: { enabled: true, username: "prometheus", password: "sekret-metrics" } },
+      { admin: { auth: { method: "bearer_token", token: "sekret-token" } }, health_checks: { enabled: false } },
+    );
+    const basic = (text: string) => ({ headers: { Authorization: `Basic ${btoa(text)}` } });
+    const refused = await gateway.fetch("/metrics");
+    expect(refused.headers.get("www-authenticate")).toStartWith("Basic ");
+    await expectError(refused, 401);
+    await expectError(await gateway.fetch("/metrics", basic("prometheus:wrong")), 401);
+    const bearer = { headers: { Authorization: "Bearer sekret-token" } };
+    await expectError(await gateway.fetch("/metrics", bearer), 401);
+    expect((await gateway.fetch("/metrics", basic("prometheus:sekret-metrics"))).status).toBe(200);
+    await expectError(await gateway.fetch("/admin/stats", basic("prometheus:sekret-metrics")), 401);
+    const changed = await gateway.fetch("/admin/config/metrics", {
+      method: "PATCH",
+      headers: { "Content-Type": "application/json", ...bearer.headers },
+      body: JSON.stringify({ auth: { password: "sekret-other" } }),
+    });
+    expect(changed.status).toBe(200);
+    await changed.text();
+    await expectError(await gateway.fetch("/metrics", basic("prometheus:sekret-metrics")), 401);
+    expect((await gateway.fetch("/metrics", basic("prometheus:sekret-other"))).status).toBe(200);
+  });
+
+  test("another path, and none at all", async () => {
+    const { gateway, admin } = await start({ endpoint: "/internal/metrics" });
+    await scrape(gateway, "/internal/metrics");
+    await expectError(await gateway.fetch("/metrics"), 404);
+    await admin.ok("PATCH", "/admin/config/metrics", { enabled: false });
+    const error = await expectError(await gateway.fetch("/internal/metrics"), 404);
+    expect(error.message).toContain("metrics.enabled");
+  });
+});
+
+describe("GET /admin/metrics/history", () => {
+  const path = (query: Record<string, string>) => `/admin/metrics/history?${new URLSearchParams(query)}`;
+  type Sample = { ts_ms: number; labels: Record<string, string>; value: number; kind: string };
+
+  test("samples are kept, asked for in every way, and survive a restart", async () => {
+    const { gateway, admin } = await start({ persistence: { snapshot_interval_seconds: 1 } });
+    await (await gateway.chat()).text();
+    const metric = "signalbox_requests_total";
+    const answer = await waitFor(
+      "two samples of the request",
+      async () => {
+        const found = await admin.get(path({ metric }));
+        return (found.row_count as number) >= 2 && found;
+      },
+      { timeoutMs: 10_000 },
+    );
+    expect(Object.keys(answer)).toEqual(["metric", "from_ms", "to_ms", "row_count", "limit", "samples"]);
+    const [first, second] = answer.samples as [Sample, Sample];
+    expect(first).toEqual({
+      ts_ms: expect.any(Number),
+      labels: { backend: "a", model: "m", operation: "chat", status: "200" },
+      value: 1,
+      kind: "counter",
+    });
+    expect(second.ts_ms).toBeGreaterThan(first.ts_ms);
+    const from = String(first.ts_ms);
+    expect(await admin.get(path({ metric, from, to: String(second.ts_ms) }))).toMatchObject({ samples: [first] });
+    expect(await admin.get(path({ metric, from: new Date(first.ts_ms).toISOString(), limit: "1" }))).toMatchObject({
+      row_count: 1,
+      limit: 1,
+      samples: [first],
+    });
+    expect(await admin.get(path({ metric: "no_such_metric" }))).toMatchObject({ row_count: 0, samples: [] });
+    const duration = "gen_ai_server_request_duration_seconds";
+    const { samples } = await admin.get(path({ metric: duration }));
+    expect(new Set((samples as Sample[]).map(({ kind }) => kind))).toEqual(
+      new Set(["histogram_bucket", "histogram_sum", "histogram_count"]),
+    );
+    expect((samples as Sample[]).find(({ kind }) => kind === "histogram_bucket")?.labels.le).toEqual(
+      expect.any(String),
+    );
+
+    expect(existsSync(join(gateway.folder, "data", "metrics.db"))).toBe(true);
+    await gateway.restart();
+    expect(await admin.get(path({ metric, from, to: String(second.ts_ms) }))).toMatchObject({ samples: [first] });
+    // The history is never read back into the running metrics.
+    expect(await scrape(gateway)).not.toContain("signalbox_requests_total{");
+  });
+
+  test.each([
+    ["metric", {}],
+    ["metric", { metric: "" }],
+    ["metric", { metric: "x".repeat(1_000) }],
+    ["from", { metric: "up", from: "2", to: "1" }],
+    ["from", { metric: "up", from: "1", to: "1" }],
+    ["from", { metric: "up", from: "soon" }],
+    ["to", { metric: "up", to: "1e400" }],
+    ["limit", { metric: "up", limit: "0" }],
+    ["limit", { metric: "up", limit: "-1" }],
+  ])("400 names '%s' in %j", async (param, query) => {
+    const { admin } = await shared;
+    expect((await admin.refused(400, "GET", path(query))).param).toBe(param);
+  });
+  const shared = start();
+
+  test("404 while it is switched off", async () => {
+    const { gateway, admin } = await start({ persistence: { enabled: false } });
+    expect((await admin.refused(404, "GET", path({ metric: "up" }))).message).toContain("metrics.persistence.enabled");
+    expect(existsSync(join(gateway.folder, "data", "metrics.db"))).toBe(false);
+  });
+
+  test("a file that is no database hurts no request, and is set aside", async () => {
+    const { gateway, admin } = await start({ persistence: { snapshot_interval_seconds: 1 } });
+    await gateway.stop();
+    const file = join(gateway.folder, "data", "metrics.db");
+    for (const suffix of ["", "-wal", "-shm"]) writeFileSync(`${file}${suffix}`, "not a database".repeat(1_000));
+    await gateway.restart();
+    expect((await gateway.chat()).status).toBe(200);
+    await waitFor(
+      "samples are kept again",
+      async () => {
+        const { status, body } = await admin.send("GET", path({ metric: "signalbox_uptime_seconds" }));
+        return status === 200 && (body.row_count as number) > 0;
+      },
+      { timeoutMs: 10_000 },
+    );
+  });
+});
