@@ -204,8 +204,8 @@ const PARTS: readonly AdminOperation[] = [
     summary: "Write a prompt file",
     parameters: [promptFile],
     body: { schema: ref("PromptUpdate"), example: { content: "You are terse." } },
-    answers: [answer("PromptUpdated", "Written; the next request uses it.")],
-    errors: [...OF_A_BODY, 404],
+    answers: [answer("PromptUpdated", "Written; if the configuration names it, the next request uses it.")],
+    errors: [...OF_A_BODY, 404, 503],
   },
   {
     method: "post",
@@ -213,7 +213,7 @@ const PARTS: readonly AdminOperation[] = [
     id: "reloadPromptFiles",
     summary: "Read all prompt files again",
     answers: [answer("PromptsReloaded", "Read.")],
-    errors: [...OF_ADMIN, 400],
+    errors: [...OF_ADMIN, 400, 503],
   },
 ];
 

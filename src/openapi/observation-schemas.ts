@@ -4,14 +4,11 @@ import type { JsonSchema } from "../config/schema-export.ts";
 import { WINDOW_NAMES } from "../stats/view.ts";
 import { done } from "./change-schemas.ts";
 import {
-  anyOf,
-  anything,
   count,
   described,
   flag,
   list,
   mapOf,
-  mapValues,
   number,
   oneOfTexts,
   orNull,
@@ -23,6 +20,7 @@ import {
   time,
 } from "./json-schema.ts";
 
+const health = ["healthy", "degraded", "unhealthy"] as const;
 const counts: Properties = { total_requests: count, successful_requests: count, failed_requests: count };
 const tokens: Properties = { total_prompt_tokens: count, total_completion_tokens: count, total_tokens: count };
 const statsFrame: Properties = { uptime_seconds: count, window: oneOfTexts("all", ...WINDOW_NAMES) };
@@ -31,26 +29,30 @@ const statsRow: Properties = {
   ...tokens,
   avg_latency_ms: number,
   avg_tokens_per_sec: number,
-  last_used: orNull(time),
+  last_used: time,
 };
 const countsByName = mapOf(count);
 
 export const OBSERVATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   AdminHealth: shape({
-    status: oneOfTexts("healthy", "degraded", "unhealthy"),
+    status: oneOfTexts(...health),
     version: text,
-    uptime: anyOf(number, text),
+    uptime: described(count, "Seconds."),
     timestamp: time,
-    services: shape(
-      mapValues({ backend_service: 0, model_service: 0, proxy_service: 0, health_service: 0 }, () => anything),
-    ),
+    services: shape({
+      backend_service: ref("ServiceHealth"),
+      model_service: ref("ServiceHealth"),
+      proxy_service: ref("ServiceHealth"),
+      health_service: ref("ServiceHealth"),
+    }),
     metrics: shape({
       requests_per_second: number,
       error_rate: number,
       memory_usage_mb: number,
-      cpu_usage_percent: number,
+      cpu_usage_percent: described(number, "Of one core."),
     }),
   }),
+  ServiceHealth: shape({ status: oneOfTexts(...health, "disabled"), message: text }),
   Statistics: shape({
     ...statsFrame,
     overall: shape({
@@ -69,6 +71,19 @@ export const OBSERVATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   StatisticsOfBackends: shape({ ...statsFrame, backends: list(ref("BackendStatistics")) }),
   ModelStatistics: shape({ model_id: text, ...statsRow }),
   BackendStatistics: shape({ backend_name: text, ...statsRow }),
+  StatisticsOfCosts: shape({
+    total_cost: number,
+    keys: list(
+      shape({
+        key_id: text,
+        model_id: text,
+        requests: count,
+        prompt_tokens: count,
+        completion_tokens: count,
+        cost: described(number, "By the prices of the model metadata, in their currency."),
+      }),
+    ),
+  }),
   Done: shape(done),
   MetricsHistory: shape({
     metric: text,
@@ -114,11 +129,15 @@ export const OBSERVATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
     by_backend: countsByName,
     window: text,
   }),
-  DebugErrorRequest: strictRequest(
-    { type: described(text, "timeout, connection_error, circuit_open or status_<code>.") },
-    { backend: text },
-  ),
-  DebugError: shape({ ...done, error: anything }),
+  DebugErrorRequest: strictRequest({
+    type: {
+      type: "string",
+      pattern: "^(timeout|connection_error|circuit_open|status_[45][0-9][0-9])$",
+      description: "timeout, connection_error, circuit_open, or status_ and a status from 400 to 599.",
+    },
+    backend: described(text, "Name of a backend."),
+  }),
+  DebugError: shape({ ...done, error: ref("ErrorRecord") }),
   RequestStory: shape({
     request_id: text,
     started_at: time,

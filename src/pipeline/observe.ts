@@ -51,6 +51,9 @@ export function createReporter({ observer, requests, errors }: ReporterParts): R
       }
       if (story !== undefined) {
         story.cache = record.cache;
+        if (record.attempts === 0 && failure !== undefined) {
+          story.add({ kind: "refused", atMs: story.sinceStartMs, reason: failure });
+        }
         const { firstByteMs, fallbackModel: answeredBy } = record;
         requests.finish(story, { status, failure, backend, answeredBy, keyId: caller?.keyId, firstByteMs });
       }

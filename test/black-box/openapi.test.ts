@@ -9,6 +9,7 @@ import { waitFor } from "../support/wait-for.ts";
 
 const bed = createTestBed();
 const engine = bed.backend({ models: ["reranker"] });
+const failing = bed.backend({ models: ["failing"] });
 const MESSAGES = [{ role: "user", content: "Hello!" }];
 const PROMPT = "You are terse.\n";
 
@@ -18,6 +19,7 @@ let checks: SchemaChecks;
 const called = new Set<string>();
 
 beforeAll(async () => {
+  failing.answer = { status: 503, body: '{"error": {"message": "busy", "type": "busy"}}' };
   engine.answer = (request) => ({
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(
@@ -37,6 +39,7 @@ beforeAll(async () => {
       health_checks: { interval: "200ms" },
       retry: { max_attempts: 1 },
       response_cache: { enabled: true },
+      metrics: { persistence: { snapshot_interval_seconds: 1 } },
       global_prompts: { models: { other: { prompt_file: "terse.md" } }, prompts_dir: "prompts" },
     },
     files: { "prompts/terse.md": PROMPT },
@@ -207,6 +210,48 @@ test("callers that are refused", async () => {
   await call("GET", "/openapi.json", { from });
 });
 
+test("administrators, and those who are none", async () => {
+  const from = await bed.gateway({
+    config: {
+      backends: [{ name: "demo", type: "demo" }],
+      api_keys: {
+        keys: [
+          { key: "sekret-admin", scopes: ["admin"] },
+          { key: "sekret-reader", scopes: ["read"] },
+        ],
+      },
+      admin: { auth: { method: "api_key", max_failed_attempts: 1 } },
+      metrics: { auth: { enabled: true, username: "prometheus", password: "sekret-scrape" } },
+    },
+    awaitHealth: false, // that is asked without credentials
+  });
+  const admin = { "X-API-Key": "sekret-admin" };
+  const reader = { "X-API-Key": "sekret-reader" };
+  for (const path of ["/admin/config", "/admin/stats", "/admin/backends"]) {
+    await call("GET", path, { from, headers: admin });
+    await call("GET", path, { from, status: 401 });
+    await call("GET", path, { from, headers: reader, status: 403 });
+  }
+  await call("POST", "/admin/config/export", { from, headers: admin, body: { include_sensitive: true } });
+  await call("GET", "/admin/config/full", { from, headers: { "X-API-Key": "sekret-wrong" }, status: 401 });
+  await call("GET", "/admin/config/full", { from, headers: admin, status: 429 });
+  await call("GET", "/metrics", { from, status: 401 });
+  await call("GET", "/metrics", { from, headers: { Authorization: `Basic ${btoa("prometheus:sekret-scrape")}` } });
+});
+
+test("what is switched off", async () => {
+  const from = await bed.gateway({
+    config: {
+      backends: [{ name: "demo", type: "demo" }],
+      admin: { stats: { enabled: false } },
+      metrics: { enabled: false },
+    },
+  });
+  for (const path of ["/admin/stats", "/admin/stats/costs", "/metrics"]) await call("GET", path, { from, status: 404 });
+  await call("POST", "/admin/stats/reset", { from, status: 404 });
+  await call("GET", "/admin/metrics/history", { from, query: "?metric=any", status: 404 });
+});
+
 test("a gateway whose backends are all down", async () => {
   const from = await bed.gateway({
     config: { backends: [{ name: "closed", type: "vllm", url: "http://127.0.0.1:9" }] },
@@ -214,6 +259,7 @@ test("a gateway whose backends are all down", async () => {
   await call("GET", "/readyz", { from, status: 503 });
   await call("GET", "/v1/models", { from, status: 503 });
   await call("GET", "/admin/backends", { from });
+  await call("GET", "/admin/health", { from, status: 503 });
   await call("GET", "/admin/response-cache", { from });
   await call("DELETE", "/admin/response-cache", { from, status: 404 });
 });
@@ -235,17 +281,29 @@ describe("observation", () => {
 
   for (const path of ["/admin/stats", "/admin/stats/models", "/admin/stats/backends"]) {
     test(`GET ${path}`, async () => {
-      await call("GET", path);
+      const { overall, models, backends } = await call("GET", path);
+      for (const counted of [overall, models, backends]) expect(counted).not.toEqual([]);
       await call("GET", path, { query: "?window=30m" });
       await call("GET", path, { query: "?window=31m", status: 400 });
     });
   }
+
+  test("GET /admin/stats/costs", async () => {
+    const { keys } = await call("GET", "/admin/stats/costs");
+    expect(keys).not.toEqual([]);
+  });
 
   test("POST /admin/stats/reset", async () => {
     await call("POST", "/admin/stats/reset");
   });
 
   test("GET /admin/metrics/history", async () => {
+    for (const metric of ["signalbox_requests_total", "gen_ai_server_request_duration_seconds"]) {
+      await waitFor(`samples of ${metric}`, async () => {
+        const { row_count } = await call("GET", "/admin/metrics/history", { query: `?metric=${metric}&limit=50` });
+        return (row_count as number) > 0;
+      });
+    }
     await call("GET", "/admin/metrics/history", { query: "?metric=no_such_metric" });
     await call("GET", "/admin/metrics/history", { status: 400 });
   });
@@ -265,16 +323,49 @@ describe("observation", () => {
 
   test("POST /admin/debug/error", async () => {
     await call("POST", "/admin/debug/error", { body: { type: "timeout", backend: "engine" } });
-    await call("POST", "/admin/debug/error", { body: {}, invalidBody: true, status: 400 });
+    for (const body of [{}, { type: "timeout" }, { type: "status_200", backend: "engine" }]) {
+      await call("POST", "/admin/debug/error", { body, invalidBody: true, status: 400 });
+    }
+    await call("POST", "/admin/debug/error", { body: { type: "status_503", backend: "no_such" }, status: 404 });
   });
 
   test("GET /admin/requests/{request_id}", async () => {
-    const response = await gateway.post("/v1/rerank", { model: "reranker", query: "q", documents: ["a"] });
-    const request_id = response.headers.get("x-request-id") ?? "";
-    await response.text();
-    const { steps } = await call("GET", "/admin/requests/{request_id}", { parameters: { request_id } });
-    expect(steps).not.toEqual([]);
-    await call("GET", "/admin/requests/{request_id}", { parameters: { request_id: "none" }, status: 404 });
+    const from = await bed.gateway({
+      config: {
+        backends: [
+          { name: "demo", type: "demo" },
+          { name: "first", type: "vllm", url: failing.url },
+          { name: "second", type: "vllm", url: failing.url },
+        ],
+        retry: { max_attempts: 3, base_delay: "1ms" },
+        fallback: { enabled: true, fallback_chains: { failing: ["demo"] } },
+        response_cache: { enabled: true },
+      },
+    });
+    const path = "/admin/requests/{request_id}";
+    const kinds = new Set<string>();
+    const decisions = new Set<string | undefined>();
+    const chat = { messages: MESSAGES, temperature: 0 };
+    for (const body of [
+      { ...chat, model: "failing" },
+      { ...chat, model: "demo" },
+      { ...chat, model: "demo" },
+      { ...chat, model: "demo", temperature: 1 },
+      { ...chat, model: "nobody-has-it" },
+    ]) {
+      const response = await from.post("/v1/chat/completions", body);
+      const request_id = response.headers.get("x-request-id") ?? "";
+      await response.text();
+      const story = await call<{ steps: { kind: string }[]; cache: { decision: string } | null }>("GET", path, {
+        from,
+        parameters: { request_id },
+      });
+      for (const { kind } of story.steps) kinds.add(kind);
+      decisions.add(story.cache?.decision);
+    }
+    expect([...kinds].sort()).toEqual(["attempt", "fallback", "wait"]);
+    expect([...decisions]).toEqual(expect.arrayContaining(["MISS", "HIT", "BYPASS"]));
+    await call("GET", path, { parameters: { request_id: "none" }, status: 404 });
   });
 });
 

@@ -1,0 +1,79 @@
+// What is reported of a request that is over.
+
+import { expect, test } from "bun:test";
+import { ErrorRecorder, recentErrors } from "../errors/recorder.ts";
+import { systemClock } from "../lib/clock.ts";
+import type { FinishedRequest } from "../stats/finished-request.ts";
+import { explainRequest, RequestLog } from "../stats/request-log.ts";
+import type { RequestContext } from "./context.ts";
+import { createReporter } from "./observe.ts";
+
+function reporting() {
+  const finished: FinishedRequest[] = [];
+  const requests = new RequestLog({ clock: systemClock });
+  const errors = new ErrorRecorder({ clock: systemClock });
+  const reporter = createReporter({
+    observer: { finished: (request) => void finished.push(request) },
+    requests,
+    errors,
+  });
+  const context = (more: Partial<RequestContext["record"]>) =>
+    ({
+      id: "r1",
+      caller: undefined,
+      startedAtMs: systemClock.now(),
+      record: {
+        operation: "chat",
+        model: "m",
+        stream: false,
+        backend: undefined,
+        attempts: 0,
+        failure: undefined,
+        ...more,
+      },
+    }) as unknown as RequestContext;
+  const recent = () =>
+    recentErrors(errors, new URLSearchParams()) as { errors: { status: number; attempts: unknown[] }[] };
+  const story = () => explainRequest(requests, "r1") as { steps: { kind: string }[]; finished: boolean };
+  return { reporter, context, finished, recent, story };
+}
+
+test("a success is counted without a failure, though an earlier attempt had one", () => {
+  const { reporter, context, finished, recent, story } = reporting();
+  const request = context({ attempts: 2, backend: "b", failure: "status_503" });
+  reporter.begun(request);
+  reporter.finished(request, 200, 12);
+  expect(finished).toMatchObject([{ model: "m", backend: "b", status: 200, failure: undefined, attempts: 2 }]);
+  expect(recent().errors).toEqual([]);
+  expect(story().finished).toBe(true);
+});
+
+test("a refusal is an error, and the story says why nobody was asked", () => {
+  const { reporter, context, finished, recent, story } = reporting();
+  const request = context({ failure: "model_not_found" });
+  reporter.begun(request);
+  reporter.finished(request, 404, 1);
+  expect(finished).toMatchObject([{ status: 404, failure: "model_not_found" }]);
+  expect(recent().errors).toMatchObject([{ status: 404 }]);
+  expect(story().steps).toMatchObject([{ kind: "refused", reason: "model_not_found" }]);
+});
+
+test("a stream that broke off has failed in spite of its status; a client that left is nobody's error", () => {
+  const { reporter, context, finished, recent } = reporting();
+  const broken = context({ stream: true, attempts: 1, backend: "b", streamFailure: "reset" });
+  reporter.begun(broken);
+  reporter.finished(broken, 200, 5);
+  const left = context({ stream: true, attempts: 1, backend: "b", streamFailure: "aborted" });
+  reporter.begun(left);
+  reporter.finished(left, 499, 5);
+  expect(finished.map(({ failure }) => failure)).toEqual(["reset", "aborted"]);
+  expect(recent().errors).toHaveLength(1);
+});
+
+test("requests that ask no model are not counted among those that do", () => {
+  const { reporter, context, finished } = reporting();
+  const request = context({});
+  delete (request.record as { operation?: string }).operation;
+  reporter.finished(request, 200, 1);
+  expect(finished).toEqual([]);
+});
