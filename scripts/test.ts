@@ -1,6 +1,14 @@
 // npm test: the static checks, then every test. Ends with the line "N passed, N failed".
 
+import { providePrometheus } from "./prometheus-package.ts";
 import { runStep, STATIC_CHECKS } from "./run-steps.ts";
+
+interface TestGroup {
+  name: string;
+  paths: string[];
+  /** What its tests need besides node_modules; false: they cannot run, and count as failed. */
+  prepare?: () => Promise<boolean>;
+}
 
 interface Counts {
   passed: number;
@@ -9,11 +17,12 @@ interface Counts {
 }
 
 /** Each group is a process of its own, so that a crash of one is counted and does not hide the others. */
-const TEST_GROUPS = [
+const TEST_GROUPS: TestGroup[] = [
   { name: "unit and architecture tests", paths: ["./src", "./test/architecture"] },
   { name: "simulation", paths: ["./test/simulation"] },
   { name: "translation", paths: ["./test/translation"] },
   { name: "black-box tests", paths: ["./test/black-box"] },
+  { name: "a real Prometheus", paths: ["./test/prometheus"], prepare: providePrometheus },
   { name: "official clients", paths: ["./test/clients"] },
   { name: "coding agents", paths: ["./test/agents"] },
 ];
@@ -21,8 +30,9 @@ const TEST_GROUPS = [
 /** A test may take this long; the runner's default of 5 s is short for a loaded machine. */
 const TEST_TIMEOUT_MS = 60_000;
 
-async function runGroup(name: string, paths: string[]): Promise<Counts> {
+async function runGroup({ name, paths, prepare }: TestGroup): Promise<Counts> {
   console.log(`\n== ${name}`);
+  if (prepare !== undefined && !(await prepare())) return { passed: 0, failed: 1, skipped: 0 };
   const child = Bun.spawn([process.execPath, "test", "--timeout", String(TEST_TIMEOUT_MS), ...paths], {
     stdio: ["ignore", "inherit", "pipe"],
     env: { ...process.env, NO_COLOR: "1" },
@@ -55,8 +65,8 @@ for (const step of STATIC_CHECKS) {
   if ((await runStep(step)) === 0) total.passed++;
   else total.failed++;
 }
-for (const { name, paths } of TEST_GROUPS) {
-  const counts = await runGroup(name, paths);
+for (const group of TEST_GROUPS) {
+  const counts = await runGroup(group);
   total.passed += counts.passed;
   total.failed += counts.failed;
   total.skipped += counts.skipped;

@@ -5,18 +5,31 @@ import { publicRoutes } from "../api/routes.ts";
 import { openApiRoutes } from "../openapi/document.ts";
 import { createRouteTable } from "../server/route-table.ts";
 import { adminRoutes } from "./routes.ts";
+import { type TelemetryParts, telemetryRoutes } from "./telemetry-routes.ts";
 
 /** Stands for whatever routes are made of: only their list is looked at. */
 const hollow: unknown = new Proxy(() => hollow, {
   get: (_, key) => (key === Symbol.iterator ? () => [][Symbol.iterator]() : hollow),
 });
 
-const admin = adminRoutes(hollow as Parameters<typeof adminRoutes>[0]);
-const others = [...publicRoutes(hollow as Parameters<typeof publicRoutes>[0]), ...openApiRoutes()];
+/** The path of the metrics comes from the configuration. */
+const settings: unknown = { settings: () => ({ metrics: { endpoint: "/metrics" } }) };
+const telemetry = telemetryRoutes(settings as TelemetryParts);
+// Scrapers have credentials of their own.
+const isMetrics = ({ path }: { path: string }) => path === "/metrics";
+const admin = [
+  ...telemetry.filter((route) => !isMetrics(route)),
+  ...adminRoutes(hollow as Parameters<typeof adminRoutes>[0]),
+];
+const others = [
+  ...telemetry.filter(isMetrics),
+  ...publicRoutes(hollow as Parameters<typeof publicRoutes>[0]),
+  ...openApiRoutes(),
+];
 
 describe("admin routes", () => {
   test("all have the access admin", () => {
-    expect(admin.length).toBeGreaterThan(20);
+    expect(admin.length).toBeGreaterThan(35);
     expect(admin.filter(({ handler }) => handler.access !== "admin").map(({ path }) => path)).toEqual([]);
     expect(admin.filter(({ path }) => !/^\/admin(\/|$)/.test(path)).map(({ path }) => path)).toEqual([]);
   });
@@ -30,6 +43,7 @@ describe("admin routes", () => {
     const table = createRouteTable(admin.map((route) => ({ ...route, handler: route })));
     const pathOf = (method: string, path: string) => table.match(method, path).handler.path;
     expect(pathOf("POST", "/admin/config/rollback/3")).toBe("/admin/config/rollback/*");
+    expect(pathOf("GET", "/admin/config/prompts/a.md")).toBe("/admin/config/prompts/*");
     expect(pathOf("GET", "/admin/config/retry")).toBe("/admin/config/*");
     expect(pathOf("GET", "/admin/config/history")).toBe("/admin/config/history");
   });

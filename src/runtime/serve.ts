@@ -1,6 +1,7 @@
 // Server mode: builds both planes, opens the addresses, says what was found, and runs until a signal.
 
 import { createAdminDoor } from "../admin/admin-auth.ts";
+import type { BackendUsage } from "../admin/backend-record.ts";
 import { adminRoutes } from "../admin/routes.ts";
 import { telemetryRoutes } from "../admin/telemetry-routes.ts";
 import type { BackendBoard } from "../backends/board.ts";
@@ -13,6 +14,8 @@ import type { Logger } from "../logging/logger.ts";
 import type { BackendReading } from "../metrics/gateway-metrics.ts";
 import { type Circuits, createCircuits } from "../routing/circuits.ts";
 import { type FetchHandler, listen, type Server } from "../server/listener.ts";
+import type { StatsCollector } from "../stats/collector.ts";
+import { backendStatsView, readWindow } from "../stats/view.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { createDataPlane } from "./data-plane.ts";
 import { followConfiguration, type ReadFacts } from "./follow-configuration.ts";
@@ -108,7 +111,14 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
             use: (files) => follower.usePromptFiles(files),
           },
         }),
-        ...adminRoutes({ ...common, store, reloadStatus: () => follower.status(), cache, log }),
+        ...adminRoutes({
+          ...common,
+          store,
+          reloadStatus: () => follower.status(),
+          backendUsage: (name) => usageOf(telemetry.collector, name),
+          cache,
+          log,
+        }),
       ];
     },
     ...options.facts,
@@ -143,4 +153,13 @@ function* backendReadings({ entries }: BackendBoard, circuits: Circuits): Genera
     const circuit = circuits.state(name);
     yield { name, kind: kind.name, available, health, circuit, inFlight, totalRequests, failedRequests, latencyMs };
   }
+}
+
+/** What the statistics know of a backend since they were begun. */
+function usageOf(collector: StatsCollector, name: string): BackendUsage | undefined {
+  const row = backendStatsView(collector, readWindow(new URLSearchParams())).backends.find(
+    ({ backend_name }) => backend_name === name,
+  );
+  if (row === undefined) return undefined;
+  return { averageLatencyMs: row.avg_latency_ms, lastUsedMs: Date.parse(row.last_used) };
 }

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { adminRoutes } from "../../src/admin/routes.ts";
+import { type TelemetryParts, telemetryRoutes } from "../../src/admin/telemetry-routes.ts";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
 import { expectError } from "../support/expect-error.ts";
@@ -27,10 +28,15 @@ function start(auth: NonNullable<ConfigDocument["admin"]>["auth"], more: ConfigD
 const hollow: unknown = new Proxy(() => hollow, {
   get: (_, key) => (key === Symbol.iterator ? () => [][Symbol.iterator]() : hollow),
 });
+/** The path of the metrics, which have credentials of their own, comes from the configuration. */
+const settings: unknown = { settings: () => ({ metrics: { endpoint: "/metrics" } }) };
 
 test("every admin path wants credentials, and so does every described one", async () => {
   const gateway = await start({ method: "bearer_token", token: TOKEN, max_failed_attempts: 1_000 });
-  const routes = adminRoutes(hollow as Parameters<typeof adminRoutes>[0]);
+  const routes = [
+    ...adminRoutes(hollow as Parameters<typeof adminRoutes>[0]),
+    ...telemetryRoutes(settings as TelemetryParts).filter(({ path }) => path !== "/metrics"),
+  ];
   const asked = routes.map(({ method, path }) => ({ method: method as string, path: path.replace(/\*$/, "x/y") }));
   const { paths } = (await (await gateway.fetch("/openapi.json")).json()) as { paths: Record<string, object> };
   for (const [path, operations] of Object.entries(paths)) {
@@ -98,7 +104,7 @@ describe("methods", () => {
   });
 
   test("ip_whitelist: right credentials from another address are 403, wrong ones 401", async () => {
-    const auth = { method: "bearer_token", token: TOKEN, ip_whitelist: ["10.0.0.0/8"] } as const;
+    const auth = { method: "bearer_token" as const, token: TOKEN, ip_whitelist: ["10.0.0.0/8"] };
     const gateway = await start(auth, { server: { trusted_proxies: ["127.0.0.1"] } });
     const ask = (headers: Record<string, string>) => gateway.fetch("/admin/config", { headers });
     await expectError(await ask(bearer(TOKEN)), 403);

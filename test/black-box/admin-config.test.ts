@@ -4,6 +4,7 @@ import { describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
 import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const bed = createTestBed();
 
@@ -328,6 +329,32 @@ describe("PUT and PATCH", () => {
     await admin.refused(400, "PATCH", "/admin/config/retry?dry_run=true", { max_attempts: -1 });
     expect((await admin.get("/admin/config/retry")).config).toMatchObject({ max_attempts: 3 });
   });
+});
+
+test("a broken file is told by hot-reload-status, and a good one ends that", async () => {
+  const { gateway, admin } = await start({ backends: [] });
+  const status = () => admin.get("/admin/config/hot-reload-status");
+  gateway.writeConfig({ backends: [], retry: { max_attempts: 0 } });
+  const broken = await waitFor("the broken file is told", async () => {
+    const now = await status();
+    return now.last_error !== null && now;
+  });
+  expect(broken).toMatchObject({
+    version: 1,
+    file: { failures: 1 },
+    last_error: {
+      timestamp: expect.stringMatching(/^\d{4}-/),
+      file: gateway.configPath,
+      problems: [expect.stringContaining("retry.max_attempts")],
+    },
+  });
+  gateway.writeConfig({ backends: [], retry: { max_attempts: 2 } });
+  const good = await waitFor("the good file is told", async () => {
+    const now = await status();
+    return now.last_error === null && now;
+  });
+  expect(good).toMatchObject({ version: 2, last_reload: expect.stringMatching(/^\d{4}-/) });
+  expect((await admin.get("/admin/config/history?limit=1")).history).toMatchObject([{ source: "file_reload" }]);
 });
 
 describe("validate", () => {

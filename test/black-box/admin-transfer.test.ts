@@ -124,7 +124,7 @@ describe("import", () => {
     expect(await preview("retry: {max_attempts: 0}")).toMatchObject({
       valid: false,
       errors: [{ field: "retry.max_attempts" }],
-      sections_affected: [],
+      sections_affected: ["retry"],
     });
     expect(await preview("retyr: {}")).toMatchObject({ valid: false, errors: [{ field: "retyr" }] });
     expect(await admin.version()).toBe(1);

@@ -41,13 +41,14 @@ describe("errors", () => {
   test("a failed request is found with its attempts, by every filter, without secrets", async () => {
     const { one, two, gateway, admin } = await start({ fallback: { enabled: false } });
     const unauthorized = "Incorrect API key provided: sk-sekretsekret1234567890.";
-    one.queue(failure(503), failure(401, unauthorized));
+    one.queue(failure(503), failure(401, unauthorized, { type: "no_such_key" }));
     two.queue(failure(503));
     const response = await gateway.chat();
     const id = response.headers.get("x-request-id") as string;
     await expectError(response, [502, 503]);
 
     const record = await admin.get(`/admin/errors/${id}`);
+    const { type } = record;
     expect(record).toMatchObject({
       request_id: id,
       timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
@@ -75,7 +76,6 @@ describe("errors", () => {
     await (await gateway.chat({ model: "only-one" })).text(); // 401 of the backend, key quoted in its message
     const all = await admin.get("/admin/errors/recent");
     expect(all).toMatchObject({ errors: [{ model: "only-one" }, { request_id: id }], total: 2 });
-    const { type } = record;
     expect(await admin.get(`/admin/errors/recent?type=${type}&limit=1`)).toMatchObject({
       errors: [{ request_id: id }],
       total: 1,

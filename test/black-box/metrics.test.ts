@@ -17,6 +17,7 @@ async function start(metrics: ConfigDocument["metrics"] = {}, more: ConfigDocume
   const backend = bed.backend({ answer: chat("x") });
   const gateway = await bed.gateway({
     config: { backends: [{ name: "a", type: "vllm", url: backend.url, models: ["m"] }], metrics, ...more },
+    awaitHealth: more.admin === undefined,
   });
   return { backend, gateway, admin: new AdminClient(gateway) };
 }
@@ -29,7 +30,7 @@ async function scrape(gateway: Gateway, path = "/metrics"): Promise<string> {
 }
 
 /** The value of a series as it is written; undefined where there is none. */
-function valueOf(text: string, series: string): number | undefined {
+function readSeries(text: string, series: string): number | undefined {
   const line = text.split("\n").find((each) => each.startsWith(`${series} `));
   return line === undefined ? undefined : Number(line.slice(series.length + 1));
 }
@@ -45,17 +46,17 @@ describe("GET /metrics", () => {
     await (await gateway.chat()).text();
     const text = await scrape(gateway);
     const chatLabels = 'gen_ai_operation_name="chat",gen_ai_request_model="m",backend="a"';
-    expect(valueOf(text, 'signalbox_requests_total{operation="chat",model="m",backend="a",status="200"}')).toBe(1);
-    expect(valueOf(text, 'signalbox_requests_total{operation="chat",model="m",backend="a",status="500"}')).toBe(1);
-    expect(valueOf(text, 'signalbox_tokens_total{model="m",backend="a",type="input"}')).toBe(3);
-    expect(valueOf(text, `gen_ai_server_request_duration_seconds_count{${chatLabels},error_type=""}`)).toBe(1);
-    expect(valueOf(text, `gen_ai_server_request_duration_seconds_count{${chatLabels},error_type="status_500"}`)).toBe(
-      1,
-    );
-    expect(valueOf(text, 'signalbox_backend_up{backend="a",kind="vllm"}')).toBe(1);
-    expect(valueOf(text, 'signalbox_backend_attempts_total{backend="a"}')).toBe(2);
-    expect(valueOf(text, "signalbox_config_version")).toBe(1);
-    expect(valueOf(text, "process_resident_memory_bytes")).toBeGreaterThan(10_000_000);
+    expect(readSeries(text, 'signalbox_requests_total{operation="chat",model="m",backend="a",status="200"}')).toBe(1);
+    expect(readSeries(text, 'signalbox_requests_total{operation="chat",model="m",backend="a",status="500"}')).toBe(1);
+    expect(readSeries(text, 'signalbox_tokens_total{model="m",backend="a",type="input"}')).toBe(3);
+    expect(readSeries(text, `gen_ai_server_request_duration_seconds_count{${chatLabels},error_type=""}`)).toBe(1);
+    expect(
+      readSeries(text, `gen_ai_server_request_duration_seconds_count{${chatLabels},error_type="status_500"}`),
+    ).toBe(1);
+    expect(readSeries(text, 'signalbox_backend_up{backend="a",kind="vllm"}')).toBe(1);
+    expect(readSeries(text, 'signalbox_backend_attempts_total{backend="a"}')).toBe(2);
+    expect(readSeries(text, "signalbox_config_version")).toBe(1);
+    expect(readSeries(text, "process_resident_memory_bytes")).toBeGreaterThan(10_000_000);
 
     const lines = text.split("\n");
     expect(lines.pop()).toBe("");
@@ -80,7 +81,7 @@ describe("GET /metrics", () => {
   test("has credentials of its own, which are not those of the admin API", async () => {
     const { gateway } = await start(
       { auth: { enabled: true, username: "prometheus", password: "sekret-metrics" } },
-      { admin: { auth: { method: "bearer_token", token: "sekret-token" } }, health_checks: { enabled: false } },
+      { admin: { auth: { method: "bearer_token", token: "sekret-token" } } },
     );
     const basic = (text: string) => ({ headers: { Authorization: `Basic ${btoa(text)}` } });
     const refused = await gateway.fetch("/metrics");
@@ -190,12 +191,10 @@ describe("GET /admin/metrics/history", () => {
     for (const suffix of ["", "-wal", "-shm"]) writeFileSync(`${file}${suffix}`, "not a database".repeat(1_000));
     await gateway.restart();
     expect((await gateway.chat()).status).toBe(200);
+    await waitFor("the broken file is set aside", () => existsSync(`${file}.broken`), { timeoutMs: 10_000 });
     await waitFor(
       "samples are kept again",
-      async () => {
-        const { status, body } = await admin.send("GET", path({ metric: "signalbox_uptime_seconds" }));
-        return status === 200 && (body.row_count as number) > 0;
-      },
+      async () => (await admin.get(path({ metric: "signalbox_uptime_seconds" }))).row_count !== 0,
       { timeoutMs: 10_000 },
     );
   });

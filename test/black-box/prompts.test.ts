@@ -10,15 +10,20 @@ import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();
 
-async function start(global_prompts: object = { default_file: "default.md" }, more: object = {}) {
+async function start(global_prompts: object = { default_file: "default.md" }, { token }: { token?: string } = {}) {
   const backend = bed.backend({ answer: chat("x") });
   const gateway = await bed.gateway({
-    config: { backends: [{ name: "a", type: "vllm", url: backend.url, models: ["m", "n"] }], global_prompts, ...more },
+    config: {
+      backends: [{ name: "a", type: "vllm", url: backend.url, models: ["m", "n"] }],
+      global_prompts,
+      ...(token !== undefined && { admin: { auth: { method: "bearer_token", token } } }),
+    },
     files: { "prompts/default.md": "Default.\n", "prompts/sub/other.txt": "Other.\n", "outside.md": "sekret outside" },
+    awaitHealth: token === undefined,
   });
   const systemPrompt = async (model = "m"): Promise<string | undefined> => {
     await (await gateway.chat({ model })).text();
-    const { messages } = backend.lastRequest.json as { messages: { role: string; content: string }[] };
+    const { messages } = backend.lastRequest.json<{ messages: { role: string; content: string }[] }>();
     return messages.find(({ role }) => role === "system")?.content;
   };
   return { gateway, admin: new AdminClient(gateway), systemPrompt };
@@ -124,11 +129,7 @@ describe("bad input", () => {
         const head = `${method} /admin/config/prompts/${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n`;
         connection.write(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
         const { status, text } = await connection.response();
-        expect({ path, method, status }).toEqual({
-          path,
-          method,
-          status: expect.toBeOneOf([400, 404]) as unknown as number,
-        });
+        if (status !== 400 && status !== 404) throw new Error(`${method} ${path} answered ${status}`);
         expect(text).not.toContain("sekret");
         expect(text).not.toContain(gateway.folder);
       }
@@ -158,10 +159,7 @@ describe("bad input", () => {
   );
 
   test("without credentials nothing is read or written", async () => {
-    const { gateway, admin } = await start(
-      { default_file: "default.md" },
-      { admin: { auth: { method: "bearer_token", token: "sekret-token" } }, health_checks: { enabled: false } },
-    );
+    const { gateway, admin } = await start(undefined, { token: "sekret-token" });
     await admin.refused(401, "GET", "/admin/config/prompts");
     await admin.refused(401, "GET", "/admin/config/prompts/default.md");
     await admin.refused(401, "PUT", "/admin/config/prompts/default.md", { content: "x" });
