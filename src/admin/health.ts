@@ -45,7 +45,7 @@ export interface ServiceHealth {
 
 /** This share of failed requests is more than bad luck. */
 const HIGH_ERROR_RATE = 0.5;
-/** Fewer requests than this within the last minute say nothing. */
+/** Fewer requests than this within the last one to two minutes say nothing. */
 const TELLING_REQUESTS = 10;
 /** Between two measurements of the CPU. */
 const CPU_SPACING_MS = 1_000;
@@ -115,16 +115,9 @@ function backendMessage(serving: Rows, available: Rows, troubled: Rows): string 
   return `Available backends: ${available.length} of ${serving.length}.${circuits}`;
 }
 
-function proxyService({
-  requestsPerSecond,
-  errorRate,
-}: {
-  requestsPerSecond: number;
-  errorRate: number;
-}): ServiceHealth {
-  const isTelling = requestsPerSecond * 60 >= TELLING_REQUESTS;
+function proxyService({ requests, errorRate }: { requests: number; errorRate: number }): ServiceHealth {
   const share = `${round(errorRate * 100, 1)} % of the latest requests failed.`;
-  if (isTelling && errorRate >= HIGH_ERROR_RATE) return { status: "degraded", message: share };
+  if (requests >= TELLING_REQUESTS && errorRate >= HIGH_ERROR_RATE) return { status: "degraded", message: share };
   return { status: "healthy", message: errorRate === 0 ? "Requests are answered." : share };
 }
 

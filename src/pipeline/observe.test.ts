@@ -24,6 +24,7 @@ function reporting() {
       startedAtMs: systemClock.now(),
       record: {
         operation: "chat",
+        path: "/v1/chat/completions",
         model: "m",
         stream: false,
         backend: undefined,

@@ -1,6 +1,7 @@
 // The single place where a request that is over is reported: to statistics and metrics, to the errors that an operator can
 // look up, and to the story of the request.
 
+import { ERRORS } from "../errors/catalog.ts";
 import type { ErrorRecorder, FailedAttempt } from "../errors/recorder.ts";
 import type { Observer } from "../metrics/observer.ts";
 import type { RequestLog, StoryStep } from "../stats/request-log.ts";
@@ -57,12 +58,17 @@ export function createReporter({ observer, requests, errors }: ReporterParts): R
         const { firstByteMs, fallbackModel: answeredBy } = record;
         requests.finish(story, { status, failure, backend, answeredBy, keyId: caller?.keyId, firstByteMs });
       }
-      // A client that left is no error of anybody.
-      if (failure === undefined || status === CLIENT_CLOSED_REQUEST) return;
+      // A client that left is no error of anybody, and scanners shall not push out what concerns models.
+      if (failure === undefined || status === CLIENT_CLOSED_REQUEST || isElsewhere(record)) return;
       const { type = failure, code = null, message = failure } = record.error ?? {};
       errors.record({ requestId: id, status, type, code, message, model, backend, attempts: attemptsOf(story?.steps) });
     },
   };
+}
+
+/** Refusals of the admin API and of paths that do not exist; the access log has them. */
+function isElsewhere({ path, error }: RequestContext["record"]): boolean {
+  return path.startsWith("/admin") || error?.type === ERRORS.routeNotFound.type;
 }
 
 function failureOf({ streamFailure, failure }: RequestContext["record"], status: number): string {

@@ -193,7 +193,7 @@ export function createHandler(parts: HandlerParts): FetchHandler {
     } catch (thrown) {
       const error = toGatewayError(thrown);
       // A client that leaves while it sends its body makes the read fail; nobody is there to be told.
-      if (error.status === 500 && !request.signal.aborted)
+      if (!(thrown instanceof GatewayError) && !request.signal.aborted)
         log.error({ request_id: context.id, path, err: thrown }, "unexpected error");
       context.record.failure ??= error.type;
       context.record.error ??= { type: error.type, code: error.code, message: error.message };

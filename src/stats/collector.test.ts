@@ -184,7 +184,7 @@ describe("statistics", () => {
     time.ms = 10 * MINUTE;
     for (let index = 0; index < 60; index++) observer.finished(request(index < 15 ? { status: 500 } : {}));
     time.ms = 11 * MINUTE;
-    expect(collector.load()).toEqual({ requestsPerSecond: 1, errorRate: 0.25 });
+    expect(collector.load()).toEqual({ requests: 60, requestsPerSecond: 1, errorRate: 0.25 });
   });
 
   test("switched off, nothing is counted, and the view says why", () => {

@@ -187,12 +187,13 @@ export class StatsCollector {
   }
 
   /** The last one to two minutes, for GET /admin/health. */
-  load(): { requestsPerSecond: number; errorRate: number } {
+  load(): { requests: number; requestsPerSecond: number; errorRate: number } {
     const timeMs = this.#clock.tick();
     const { requests, failed } = this.#overall.sum(slotsWithin(LOAD_WINDOW_MS, timeMs));
     const sinceMinuteMs = timeMs % LOAD_WINDOW_MS;
     const coveredMs = Math.max(1000, Math.min(LOAD_WINDOW_MS + sinceMinuteMs, timeMs - this.#startedMs));
-    return { requestsPerSecond: requests / (coveredMs / 1000), errorRate: requests === 0 ? 0 : failed / requests };
+    const requestsPerSecond = requests / (coveredMs / 1000);
+    return { requests, requestsPerSecond, errorRate: requests === 0 ? 0 : failed / requests };
   }
 
   /** All but the rows. */

@@ -363,7 +363,7 @@ describe("observation", () => {
       for (const { kind } of story.steps) kinds.add(kind);
       decisions.add(story.cache?.decision);
     }
-    expect([...kinds].sort()).toEqual(["attempt", "fallback", "wait"]);
+    expect([...kinds].sort()).toEqual(["attempt", "fallback", "refused", "wait"]);
     expect([...decisions]).toEqual(expect.arrayContaining(["MISS", "HIT", "BYPASS"]));
     await call("GET", path, { parameters: { request_id: "none" }, status: 404 });
   });

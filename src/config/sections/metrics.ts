@@ -4,6 +4,9 @@ import { z } from "zod";
 import { urlPath } from "../fields.ts";
 import { defineSection } from "../section.ts";
 
+/** Paths of the API itself. */
+const TAKEN = /^\/(v1|admin|anthropic|healthz?|readyz|rerank|embed_sparse|openapi\.json)(\/|$)/;
+
 const DAILY = /^([0-5]?\d) ([01]?\d|2[0-3]) \* \* \*$/;
 
 const persistence = z.strictObject({
@@ -39,7 +42,9 @@ export const metricsSection = defineSection({
   description: "Metrics for Prometheus, and their history.",
   schema: z.strictObject({
     enabled: z.boolean().default(true).describe("false: the endpoint answers 404."),
-    endpoint: urlPath().default("/metrics"),
+    endpoint: urlPath()
+      .refine((path) => !TAKEN.test(path), "this path is taken; choose another, such as /metrics")
+      .default("/metrics"),
     auth: z
       .strictObject({
         enabled: z.boolean().default(false),
