@@ -372,10 +372,10 @@ describe("timeouts", () => {
   });
 
   test("comments are signs of life", async () => {
-    limits = { ...limits, betweenChunksMs: 250 };
+    limits = { ...limits, betweenChunksMs: 1_000 };
     const comments = Array<string>(12).fill(": ping\n\n");
     const events = [EVENTS[0] as string, ...comments, ...EVENTS.slice(1)];
-    const { text, ending } = await relayed(eventStream(events, { betweenChunksMs: 40 }));
+    const { text, ending } = await relayed(eventStream(events, { betweenChunksMs: 100 }));
     expect(text).toBe(events.join(""));
     expect(ending).toBeUndefined();
   });
