@@ -6,6 +6,8 @@ import { runStep, STATIC_CHECKS } from "./run-steps.ts";
 interface TestGroup {
   name: string;
   paths: string[];
+  /** Its files are shared out to so many runners at once; most of their time is the start of gateways. */
+  runners?: number;
   /** What its tests need besides node_modules; false: they cannot run, and count as failed. */
   prepare?: () => Promise<boolean>;
 }
@@ -21,7 +23,7 @@ const TEST_GROUPS: TestGroup[] = [
   { name: "unit and architecture tests", paths: ["./src", "./test/architecture"] },
   { name: "simulation", paths: ["./test/simulation"] },
   { name: "translation", paths: ["./test/translation"] },
-  { name: "black-box tests", paths: ["./test/black-box"] },
+  { name: "black-box tests", paths: ["./test/black-box"], runners: 2 },
   { name: "a real Prometheus", paths: ["./test/prometheus"], prepare: providePrometheus },
   { name: "official clients", paths: ["./test/clients"] },
   { name: "coding agents", paths: ["./test/agents"] },
@@ -30,9 +32,26 @@ const TEST_GROUPS: TestGroup[] = [
 /** A test may take this long; the runner's default of 5 s is short for a loaded machine. */
 const TEST_TIMEOUT_MS = 60_000;
 
-async function runGroup({ name, paths, prepare }: TestGroup): Promise<Counts> {
+async function runGroup({ name, paths, runners = 1, prepare }: TestGroup): Promise<Counts> {
   console.log(`\n== ${name}`);
   if (prepare !== undefined && !(await prepare())) return { passed: 0, failed: 1, skipped: 0 };
+  const shares = runners === 1 ? [paths] : await shareOut(paths, runners);
+  const all = await Promise.all(shares.map(runTests));
+  const sum = (of: keyof Counts) => all.reduce((total, counts) => total + counts[of], 0);
+  return { passed: sum("passed"), failed: sum("failed"), skipped: sum("skipped") };
+}
+
+/** The test files below the paths, dealt in turn. */
+async function shareOut(paths: readonly string[], runners: number): Promise<string[][]> {
+  const files: string[] = [];
+  for (const path of paths) {
+    for await (const file of new Bun.Glob("**/*.test.ts").scan(path)) files.push(`${path}/${file}`);
+  }
+  files.sort();
+  return Array.from({ length: runners }, (_, runner) => files.filter((_file, index) => index % runners === runner));
+}
+
+async function runTests(paths: readonly string[]): Promise<Counts> {
   const child = Bun.spawn([process.execPath, "test", "--timeout", String(TEST_TIMEOUT_MS), ...paths], {
     stdio: ["ignore", "inherit", "pipe"],
     env: { ...process.env, NO_COLOR: "1" },

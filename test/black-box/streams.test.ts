@@ -404,7 +404,7 @@ describe("after the first event", () => {
         eventStream([events[0] as string, events.slice(1).join("")], {
           ...more,
           breakAfterBytes: position,
-          betweenChunksMs: 4,
+          betweenChunksMs: 25, // long enough that a loaded machine reads the first event before the break
         }),
       );
       const length = Buffer.byteLength(whole);
