@@ -22,6 +22,8 @@ export interface Backend {
 
 /** Something in flight at a backend. */
 export interface Running {
+  /** Where it stands in the list of its backend, which alone writes it. */
+  place: number;
   /** The backend's time to finish is over: ends as a failure of the backend, so that another may take over. */
   cut(): void;
 }
@@ -29,8 +31,8 @@ export interface Running {
 /** What the data plane writes of one backend, and everyone may read. */
 export interface BackendCounters {
   inFlight: number;
-  /** The same requests one by one. */
-  running: Set<Running>;
+  /** The same requests one by one, in no order. */
+  running: Running[];
   /** Set while the backend takes no new requests; called when nothing is in flight any more. */
   onIdle: (() => void) | undefined;
   totalRequests: number;
@@ -133,11 +135,31 @@ export function credentialHeader(backend: Backend): [name: string, value: string
 export function newCounters(): BackendCounters {
   return {
     inFlight: 0,
-    running: new Set(),
+    running: [],
     onIdle: undefined,
     totalRequests: 0,
     failedRequests: 0,
     latencyMs: undefined,
     latencyAtMs: 0,
   };
+}
+
+/** One more request is in flight. */
+export function beginRunning(counters: BackendCounters, entry: Running): void {
+  counters.inFlight++;
+  entry.place = counters.running.push(entry) - 1;
+}
+
+/**
+ * A request that was begun is over; to be called once. The last one of the list takes its place: a Set through which
+ * every request passes costs far more, most of it in garbage collection.
+ */
+export function endRunning(counters: BackendCounters, entry: Running): void {
+  const last = counters.running.pop() as Running;
+  if (last !== entry) {
+    counters.running[entry.place] = last;
+    last.place = entry.place;
+  }
+  counters.inFlight--;
+  if (counters.inFlight === 0) counters.onIdle?.();
 }

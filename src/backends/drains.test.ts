@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { manualDrains } from "../../test/support/manual-drains.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
-import { type Backend, type BackendCounters, type Running, toBackend } from "./backend.ts";
+import { type Backend, type BackendCounters, beginRunning, endRunning, toBackend } from "./backend.ts";
 import { DRAIN_LIMIT_MS } from "./drains.ts";
 import { BACKEND_KINDS } from "./kinds.ts";
 import { createRegistry } from "./registry.ts";
@@ -35,18 +35,15 @@ function bench(inputs: BackendInput[] = []) {
 
 /** A request in flight, as an exchange counts it. */
 function begin(counters: BackendCounters) {
-  const request = { isCut: false, isOver: false, cut, end };
+  const request = { isCut: false, isOver: false, place: 0, cut, end };
   function cut(): void {
     request.isCut = true;
   }
   function end(): void {
     request.isOver = true;
-    counters.inFlight--;
-    counters.running.delete(request);
-    if (counters.inFlight === 0) counters.onIdle?.();
+    endRunning(counters, request);
   }
-  counters.inFlight++;
-  counters.running.add(request satisfies Running);
+  beginRunning(counters, request);
   return request;
 }
 

@@ -1,6 +1,6 @@
 // One exchange with one backend: its abort, its deadlines, its place in the in-flight count. Released exactly once.
 
-import type { Running } from "../backends/backend.ts";
+import { beginRunning, endRunning, type Running } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
 import { type TimeoutPhase, toFailure, type UpstreamFailure } from "./failure.ts";
@@ -27,6 +27,7 @@ export class Exchange implements Deadline, Running {
   readonly entry: BackendEntry;
   readonly startedAtMs: number;
   deadlineMs: number;
+  place = 0;
   previousDeadline: Deadline | undefined = undefined;
   nextDeadline: Deadline | undefined = undefined;
   readonly #timeouts: ExchangeTimeouts;
@@ -53,8 +54,7 @@ export class Exchange implements Deadline, Running {
     // Half of the time for connecting passes before its other half is spent on asking whether the host can be reached.
     const firstLookMs = Math.min(timeouts.connectMs / 2, timeouts.firstByteMs);
     this.deadlineMs = Math.min(this.startedAtMs + firstLookMs, timeouts.requestDeadlineMs);
-    entry.counters.inFlight++;
-    entry.counters.running.add(this);
+    beginRunning(entry.counters, this);
     environment.deadlines.add(this);
     // Not removed at the end: the signal ends with its request, and aborting what is over does nothing.
     clientSignal.addEventListener("abort", this);
@@ -103,11 +103,8 @@ export class Exchange implements Deadline, Running {
   release(): void {
     if (this.#released) return;
     this.#released = true;
-    const { counters } = this.entry;
-    counters.inFlight--;
-    counters.running.delete(this);
     this.#environment.deadlines.remove(this);
-    if (counters.inFlight === 0) counters.onIdle?.();
+    endRunning(this.entry.counters, this);
   }
 
   cut(): void {
