@@ -34,6 +34,21 @@ describe("formats", () => {
     expect(error).toMatchObject({ level: "error", msg: "bad", err: { message: "broken" } });
   });
 
+  test("lines of one kind look as any other, and what is undefined is left out", async () => {
+    const fields = `{ request_id: "id-1", path: "/\\u2028\\"\\n", status: 200, key: undefined, duration_ms: 0.1 }`;
+    const writer = `import { infoLineWriter } from ${JSON.stringify(join(import.meta.dir, "logger.ts"))};`;
+    const text = await logged(
+      {},
+      `${writer} infoLineWriter(log, "request")(${fields}); log.info(${fields}, "request");`,
+    );
+    const [own, pinos] = text
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.replace(ISO_TIME, "(time)"));
+    expect(own).toContain("(time)");
+    expect(own).toBe(pinos as string);
+  });
+
   test("text: one line with time, level, message and fields, without colours", async () => {
     const text = await logged({ format: "text" }, `log.info({ request_id: "id-1" }, "request");`);
     expect(text).toMatch(ISO_TIME);
@@ -48,6 +63,20 @@ describe("formats", () => {
     expect(text).toContain("request");
     expect(text).toContain("\u001b[");
   });
+});
+
+test("lines of one kind follow the level and the format as they change", async () => {
+  const program = `
+    import { applyLogSettings, infoLineWriter } from ${JSON.stringify(join(import.meta.dir, "logger.ts"))};
+    const write = infoLineWriter(log, "request");
+    applyLogSettings(log, { level: "warn", format: "json", access_log: true });
+    write({ request_id: "quiet" });
+    applyLogSettings(log, { level: "info", format: "text", access_log: true });
+    write({ request_id: "loud" });`;
+  const text = await logged({}, program);
+  expect(text).not.toContain("quiet");
+  expect(text).toContain("INFO: request");
+  expect(text).toContain("loud");
 });
 
 test("lines below the level are left out", async () => {

@@ -53,6 +53,29 @@ export function applyLogSettings(log: Logger, settings: Settings["logging"]): vo
   if (destination !== undefined) destination.format = formatOf(settings);
 }
 
+/**
+ * Writes the same info lines as `log.info(fields, message)`, for those that are written with every request: one call of
+ * JSON.stringify makes a whole line. pino puts it together from a dozen pieces, which costs three times as much, and again
+ * as much when the pieces are made one text for the batch.
+ */
+export function infoLineWriter(log: Logger, message: string): (fields: object) => void {
+  const destination = destinations.get(log);
+  if (destination === undefined) return (fields) => log.info(fields, message);
+  const info = pino.levels.values.info as number;
+  let atMs = 0;
+  let time = "";
+  return (fields) => {
+    if (!log.isLevelEnabled("info")) return;
+    const nowMs = Date.now();
+    if (nowMs !== atMs) {
+      atMs = nowMs;
+      time = new Date(nowMs).toISOString();
+    }
+    destination.lastLevel = info;
+    destination.write(`${JSON.stringify({ level: "info", time, ...fields, msg: message })}\n`);
+  };
+}
+
 function formatOf({ format }: Settings["logging"]): Destination["format"] {
   return format === "json" ? undefined : readable(format === "pretty");
 }

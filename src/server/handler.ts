@@ -6,7 +6,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../logging/logger.ts";
+import { infoLineWriter, type Logger } from "../logging/logger.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import { rateLimitError, rateLimitHeaders } from "../rate-limit/decision.ts";
@@ -76,7 +76,7 @@ export interface HandlerParts {
 
 export function createHandler(parts: HandlerParts): FetchHandler {
   const { routes, access, adminDoor, limiter, clientAddresses, settings, clock, log, newId, finished, limited } = parts;
-  const logAccess = settings.logging.access_log && log.isLevelEnabled("info");
+  const logAccess = settings.logging.access_log ? infoLineWriter(log, "request") : undefined;
 
   function clientAddress(server: Server, request: Request): string | undefined {
     return clientAddresses.read(server.requestIP(request)?.address, request.headers.get("x-forwarded-for"));
@@ -136,25 +136,22 @@ export function createHandler(parts: HandlerParts): FetchHandler {
       const status = request.signal.aborted ? CLIENT_CLOSED_REQUEST : answeredStatus;
       const durationMs = clock.now() - context.startedAtMs;
       finished(context, status, durationMs);
-      if (!logAccess) return;
+      if (logAccess === undefined) return;
       const { record } = context;
-      log.info(
-        {
-          request_id: context.id,
-          method: record.method,
-          path: record.path.length > 200 ? record.path.slice(0, 200) : record.path,
-          status,
-          duration_ms: Math.round(durationMs * 10) / 10,
-          model: record.model,
-          fallback_model: record.fallbackModel,
-          stream: record.stream || undefined,
-          backend: record.backend,
-          attempts: record.attempts > 1 ? record.attempts : undefined,
-          failure: record.failure,
-          key: context.caller?.keyId,
-        },
-        "request",
-      );
+      logAccess({
+        request_id: context.id,
+        method: record.method,
+        path: record.path.length > 200 ? record.path.slice(0, 200) : record.path,
+        status,
+        duration_ms: Math.round(durationMs * 10) / 10,
+        model: record.model,
+        fallback_model: record.fallbackModel,
+        stream: record.stream || undefined,
+        backend: record.backend,
+        attempts: record.attempts > 1 ? record.attempts : undefined,
+        failure: record.failure,
+        key: context.caller?.keyId,
+      });
     }
 
     let response: Response;
