@@ -26,7 +26,7 @@ test("explains a request while it runs and when it is over", async () => {
   const path = `/admin/requests/${encodeURIComponent("a/b c")}`;
   expect(await admin.get(path)).toMatchObject({ finished: false, status: null, steps: [{ outcome: "running" }] });
   story.attemptEnded(step, "status_500", 500);
-  requests.finish(story, { status: 502, failure: "status_500", backend: "one" });
+  requests.finish(story, { status: 502, durationMs: 5, failure: "status_500", backend: "one" });
   expect(await admin.get(path)).toMatchObject({
     request_id: "a/b c",
     finished: true,

@@ -20,10 +20,9 @@ export function createTransport(demo: EmbeddedBackend): Transport {
   return (backend, pathAndQuery, request) => {
     const url = backend.rootUrl + pathAndQuery;
     if (backend.kind.name === "demo") return demo(new Request(url, request));
-    if (backend.socketPath !== undefined) {
-      return fetch(url, { ...request, redirect: "manual", unix: backend.socketPath, timeout: false } as RequestInit);
-    }
+    const { method, headers, body, signal } = request;
     // Signalbox has deadlines of its own; the timer inside fetch would cut long silences after five minutes.
-    return fetch(url, { ...request, redirect: "manual", timeout: false } as RequestInit);
+    const init = { method, headers, body, signal, redirect: "manual", timeout: false, unix: backend.socketPath };
+    return fetch(url, init as RequestInit);
   };
 }

@@ -32,11 +32,12 @@ export function createMetadataLookup(sources: readonly (readonly MetadataEntry[]
   return {
     lookup(modelId) {
       if (modelId.length > LONGEST_CACHED_ID) return resolve(modelId);
-      const known = cache.has(modelId);
-      const metadata = known ? cache.get(modelId) : resolve(modelId);
-      // A Map keeps the order of insertion: put back at the end, the first key is the one unused for longest.
-      if (known) cache.delete(modelId);
-      else if (cache.size >= CACHE_ENTRIES) cache.delete(cache.keys().next().value as string);
+      const known = cache.get(modelId);
+      if (known !== undefined) return known;
+      if (cache.has(modelId)) return undefined;
+      // The oldest goes, used or not: to put an entry back with every request costs more than to find one again.
+      if (cache.size >= CACHE_ENTRIES) cache.delete(cache.keys().next().value as string);
+      const metadata = resolve(modelId);
       cache.set(modelId, metadata);
       return metadata;
     },

@@ -47,8 +47,10 @@ export function createFallbackChains(forwarder: Forwarder): FallbackChains {
     async forward(context, request) {
       const chain = chainOf(context, request.model);
       if (chain.length === 0) {
-        const result = await forwarder.forward(context, request);
-        return Object.assign(result, { model: request.model, reasons: NO_REASONS });
+        const result = (await forwarder.forward(context, request)) as FallbackResult;
+        result.model = request.model;
+        result.reasons = NO_REASONS;
+        return result;
       }
       const { fallback_policy } = context.settings.fallback;
       const reasons: FailureReason[] = [];

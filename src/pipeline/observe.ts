@@ -53,10 +53,18 @@ export function createReporter({ observer, requests, errors }: ReporterParts): R
       if (story !== undefined) {
         story.cache = record.cache;
         if (record.attempts === 0 && failure !== undefined) {
-          story.add({ kind: "refused", atMs: story.sinceStartMs, reason: failure });
+          story.add({ kind: "refused", atMs: durationMs, reason: failure });
         }
         const { firstByteMs, fallbackModel: answeredBy } = record;
-        requests.finish(story, { status, failure, backend, answeredBy, keyId: caller?.keyId, firstByteMs });
+        requests.finish(story, {
+          status,
+          durationMs,
+          failure,
+          backend,
+          answeredBy,
+          keyId: caller?.keyId,
+          firstByteMs,
+        });
       }
       // A client that left is no error of anybody, and scanners shall not push out what concerns models.
       if (failure === undefined || status === CLIENT_CLOSED_REQUEST || isElsewhere(record)) return;

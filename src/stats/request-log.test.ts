@@ -37,7 +37,8 @@ describe("explain one request", () => {
     second.firstByteMs = 30;
     time.ms += 100;
     story.attemptEnded(second, undefined, 200);
-    log.finish(story, { status: 200, backend: "b", answeredBy: "m2", keyId: "k", firstByteMs: 102 });
+    const end = { status: 200, durationMs: 201, backend: "b", answeredBy: "m2", keyId: "k", firstByteMs: 102 };
+    log.finish(story, end);
     time.ms += 5000;
     expect(explainRequest(log, "r1")).toEqual({
       request_id: "r1",
@@ -116,7 +117,7 @@ describe("explain one request", () => {
             const story = begin(`r${index}`);
             const end = () => {
               for (let step = 0; step < steps; step++) story.attempt("a", "m", "random", [{ backend: "a" }]);
-              log.finish(story, { status: 200 });
+              log.finish(story, { status: 200, durationMs: 1 });
             };
             const sameTime = running[index + endsAfter] ?? [];
             running[index + endsAfter] = [...sameTime, end];

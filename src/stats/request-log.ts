@@ -56,6 +56,7 @@ export interface StoryStart {
 
 export interface StoryEnd {
   status: number;
+  durationMs: number;
   failure?: string | undefined;
   backend?: string | undefined;
   answeredBy?: string | undefined;
@@ -83,7 +84,6 @@ export class RequestStory {
   cache: "HIT" | "MISS" | "BYPASS" | undefined;
   cacheReason: string | undefined;
   end: StoryEnd | undefined;
-  durationMs = 0;
   /** What the log has counted for it. */
   weighedBytes = 0;
 
@@ -187,7 +187,6 @@ export class RequestLog {
 
   finish(story: RequestStory, end: StoryEnd): void {
     story.end = end;
-    story.durationMs = story.sinceStartMs;
     if (story.weighedBytes > 0) this.#weigh(story); // else it was forgotten while the request ran
   }
 
@@ -248,7 +247,7 @@ export function explainRequest(log: RequestLog, requestId: string): object {
     cache: story.cache === undefined ? null : { decision: story.cache, reason: story.cacheReason ?? null },
     attempts: steps.filter(({ kind }) => kind === "attempt").length,
     timings: {
-      total_ms: round(end === undefined ? story.sinceStartMs : story.durationMs),
+      total_ms: round(end?.durationMs ?? story.sinceStartMs),
       first_byte_ms: roundOrNull(end?.firstByteMs),
       waiting_ms: round(steps.reduce((sum, step) => sum + (step.kind === "wait" ? step.durationMs : 0), 0)),
     },
