@@ -1,6 +1,8 @@
 // A map that forgets: what was not used for longest goes first when it grows beyond its limits, and nothing outlives its
 // time. Every memory of the gateway that is keyed by what clients or backends send is one of these.
 
+import { type Linked, RecencyList } from "./recency-list.ts";
+
 export interface BoundedMapOptions {
   maxEntries: number;
   /** Sum of the sizes given to set(). */
@@ -10,7 +12,8 @@ export interface BoundedMapOptions {
   now(): number;
 }
 
-interface Entry<Value> {
+interface Entry<Value> extends Linked<Entry<Value>> {
+  key: string;
   value: Value;
   bytes: number;
   setMs: number;
@@ -18,8 +21,8 @@ interface Entry<Value> {
 
 export class BoundedMap<Value> {
   readonly #options: BoundedMapOptions;
-  /** A Map keeps the order of insertion: entries are put back at the end when they are used. */
   readonly #entries = new Map<string, Entry<Value>>();
+  readonly #uses = new RecencyList<Entry<Value>>();
   #bytes = 0;
 
   constructor(options: BoundedMapOptions) {
@@ -37,12 +40,11 @@ export class BoundedMap<Value> {
   get(key: string): Value | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
-    this.#entries.delete(key);
     if (this.#options.now() - entry.setMs > this.#options.ttlMs) {
-      this.#bytes -= entry.bytes;
+      this.#remove(entry);
       return undefined;
     }
-    this.#entries.set(key, entry);
+    this.#uses.use(entry);
     return entry.value;
   }
 
@@ -51,23 +53,31 @@ export class BoundedMap<Value> {
     this.delete(key);
     const size = bytes + key.length;
     if (size > this.#options.maxBytes) return;
-    this.#entries.set(key, { value, bytes: size, setMs: this.#options.now() });
+    const setMs = this.#options.now();
+    const entry: Entry<Value> = { key, value, bytes: size, setMs, older: undefined, newer: undefined };
+    this.#entries.set(key, entry);
+    this.#uses.add(entry);
     this.#bytes += size;
-    for (const [oldest] of this.#entries) {
+    for (const oldest of this.#uses) {
       if (this.#entries.size <= this.#options.maxEntries && this.#bytes <= this.#options.maxBytes) break;
-      this.delete(oldest);
+      this.#remove(oldest);
     }
   }
 
   delete(key: string): void {
     const entry = this.#entries.get(key);
-    if (entry === undefined) return;
+    if (entry !== undefined) this.#remove(entry);
+  }
+
+  #remove(entry: Entry<Value>): void {
     this.#bytes -= entry.bytes;
-    this.#entries.delete(key);
+    this.#entries.delete(entry.key);
+    this.#uses.remove(entry);
   }
 
   clear(): void {
     this.#entries.clear();
+    this.#uses.clear();
     this.#bytes = 0;
   }
 }

@@ -3,6 +3,7 @@
 import { createAddressList } from "../access/address-list.ts";
 import { clientGroup } from "../access/client-address.ts";
 import type { RateLimitingSettings } from "../config/sections/rate-limiting.ts";
+import { type Linked, RecencyList } from "../lib/recency-list.ts";
 import type { Decision, LimitScope } from "./decision.ts";
 import {
   type Bucket,
@@ -126,14 +127,15 @@ export function createLimiter(options: LimiterOptions): Limiter {
       const { keyId } = query;
       const involved: Bucket[] = [];
       const scopes: LimitScope[] = [];
-      const clientName = clients === undefined ? "" : nameOfClient(query);
-      if (clients !== undefined) {
-        involved.push(clients.find(clientName, nowMs));
+      const clientBucket = clients?.find(nameOfClient(query), nowMs);
+      if (clientBucket !== undefined) {
+        involved.push(clientBucket);
         scopes.push("client");
       }
       // The limit that was written for this very key stands in place of the one for all keys.
       const ownBucket = keyId === undefined ? undefined : ownKeyBuckets.get(keyId);
-      const keyBucket = ownBucket ?? (keyId === undefined ? undefined : keys?.find(keyId, nowMs));
+      const commonBucket = keyId === undefined || ownBucket !== undefined ? undefined : keys?.find(keyId, nowMs);
+      const keyBucket = ownBucket ?? commonBucket;
       if (keyBucket !== undefined) {
         involved.push(keyBucket);
         scopes.push("key");
@@ -147,8 +149,8 @@ export function createLimiter(options: LimiterOptions): Limiter {
       const result = takeAll(involved, nowMs);
       if (result.allowed) {
         // Only now: refused strangers leave their buckets full, and full buckets need no memory.
-        if (clients !== undefined) clients.keep(clientName, involved[0] as Bucket, nowMs);
-        if (keyBucket !== undefined && ownBucket === undefined) keys?.keep(keyId as string, keyBucket, nowMs);
+        if (clientBucket !== undefined) clients?.keep(clientBucket, nowMs);
+        if (commonBucket !== undefined) keys?.keep(commonBucket, nowMs);
       }
       return decide(result, scopes[result.index] as LimitScope, (involved[result.index] as Bucket).policy, nowMs);
     },
@@ -178,7 +180,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
       const nowMs = now();
       const bucket = backends.find(name, nowMs);
       const { allowed } = take(bucket.state, bucket.policy, nowMs);
-      if (allowed) backends.keep(name, bucket, nowMs);
+      if (allowed) backends.keep(bucket, nowMs);
       return allowed;
     },
 
@@ -205,14 +207,20 @@ function nameOfClient({ clientAddress }: LimitQuery): string {
   return clientAddress === undefined ? "unix" : clientGroup(clientAddress);
 }
 
+interface NamedBucket extends Bucket, Linked<NamedBucket> {
+  readonly name: string;
+  isKept: boolean;
+}
+
 interface Buckets {
   readonly policy: BucketPolicy;
   readonly size: number;
   /** Whether a bucket that was not full has been forgotten. */
   readonly hasDebts: boolean;
   /** The bucket of a name, which becomes the most recently used; a new one is kept only when `keep` is called. */
-  find(name: string, nowMs: number): Bucket;
-  keep(name: string, bucket: Bucket, nowMs: number): void;
+  find(name: string, nowMs: number): NamedBucket;
+  /** The bucket that was found last under its name. */
+  keep(bucket: NamedBucket, nowMs: number): void;
   peek(name: string): Bucket | undefined;
 }
 
@@ -228,30 +236,44 @@ const SLOTS = 16_384;
  * such an attack: a stranger may start with an emptier bucket, which fills at the usual rate.
  */
 function createBuckets(policy: BucketPolicy, maxEntries: number, seed: number): Buckets {
-  // A Map iterates in the order of insertion, and each use inserts anew: the first entry is the least recently used.
-  const buckets = new Map<string, Bucket>();
+  const buckets = new Map<string, NamedBucket>();
+  const uses = new RecencyList<NamedBucket>();
   let debts: (BucketState | undefined)[] | undefined;
 
   function slotOf(name: string): number {
     return Bun.hash.xxHash32(name, seed) % SLOTS;
   }
 
+  function forget(bucket: NamedBucket): void {
+    buckets.delete(bucket.name);
+    uses.remove(bucket);
+    bucket.isKept = false;
+  }
+
   function makeRoom(nowMs: number): void {
     let looked = 0;
-    for (const [name, { state }] of buckets) {
+    for (const bucket of uses) {
       // A little is tidied with every new bucket, so that the memory follows the number of active clients.
       if (looked >= (buckets.size < maxEntries ? 2 : LOOKED_AT)) break;
       looked++;
-      if (isFull(state, policy, nowMs)) buckets.delete(name);
+      if (isFull(bucket.state, policy, nowMs)) forget(bucket);
     }
-    if (buckets.size < maxEntries) return;
-    const [name, { state }] = buckets.entries().next().value as [string, Bucket];
-    buckets.delete(name);
+    const { oldest } = uses;
+    if (oldest === undefined || buckets.size < maxEntries) return;
+    forget(oldest);
+    const { name, state } = oldest;
     debts ??= new Array(SLOTS).fill(undefined);
     const slot = slotOf(name);
     const debt = debts[slot];
     if (debt !== undefined) earn(debt, policy, nowMs);
     if (debt === undefined || state.parts < debt.parts) debts[slot] = state;
+  }
+
+  function newBucket(name: string, nowMs: number): NamedBucket {
+    const debt = debts?.[slotOf(name)];
+    if (debt !== undefined) earn(debt, policy, nowMs);
+    const state = debt === undefined ? fullBucket(policy, nowMs) : { ...debt };
+    return { name, policy, state, isKept: false, older: undefined, newer: undefined };
   }
 
   return {
@@ -265,20 +287,16 @@ function createBuckets(policy: BucketPolicy, maxEntries: number, seed: number): 
     peek: (name) => buckets.get(name),
     find(name, nowMs) {
       const known = buckets.get(name);
-      if (known !== undefined) {
-        buckets.delete(name);
-        buckets.set(name, known);
-        return known;
-      }
-      const debt = debts?.[slotOf(name)];
-      if (debt === undefined) return { policy, state: fullBucket(policy, nowMs) };
-      earn(debt, policy, nowMs);
-      return { policy, state: { ...debt } };
+      if (known === undefined) return newBucket(name, nowMs);
+      uses.use(known);
+      return known;
     },
-    keep(name, bucket, nowMs) {
-      if (buckets.has(name)) return;
+    keep(bucket, nowMs) {
+      if (bucket.isKept) return;
       makeRoom(nowMs);
-      buckets.set(name, bucket);
+      bucket.isKept = true;
+      buckets.set(bucket.name, bucket);
+      uses.add(bucket);
     },
   };
 }

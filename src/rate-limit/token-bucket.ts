@@ -82,7 +82,7 @@ export function takeAll(buckets: readonly Bucket[], nowMs: number): JointReading
       refusing = index;
     }
   }
-  if (refusing >= 0) return { ...readingOf(buckets, refusing, nowMs, false), index: refusing };
+  if (refusing >= 0) return readingOf(buckets, refusing, nowMs, false);
 
   let tightest = 0;
   let fewest = Number.POSITIVE_INFINITY;
@@ -95,7 +95,7 @@ export function takeAll(buckets: readonly Bucket[], nowMs: number): JointReading
       tightest = index;
     }
   }
-  return { ...readingOf(buckets, tightest, nowMs, true), index: tightest };
+  return readingOf(buckets, tightest, nowMs, true);
 }
 
 /** Gives a taken token back; never more than the bucket holds. */
@@ -127,9 +127,11 @@ function waitForToken(state: BucketState, policy: BucketPolicy): number {
   return state.parts >= policy.partsPerToken ? 0 : Math.ceil((policy.partsPerToken - state.parts) / policy.earnedPerUs);
 }
 
-function readingOf(buckets: readonly Bucket[], index: number, nowMs: number, allowed: boolean): BucketReading {
+function readingOf(buckets: readonly Bucket[], index: number, nowMs: number, allowed: boolean): JointReading {
   const { state, policy } = buckets[index] as Bucket;
-  return reading(state, policy, nowMs, allowed);
+  const joint = reading(state, policy, nowMs, allowed) as JointReading;
+  joint.index = index;
+  return joint;
 }
 
 function reading(state: BucketState, policy: BucketPolicy, nowMs: number, allowed: boolean): BucketReading {

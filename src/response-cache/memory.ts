@@ -1,5 +1,6 @@
 // The response cache in memory: least recently used goes first, bounded by count and by bytes.
 
+import { type Linked, RecencyList } from "../lib/recency-list.ts";
 import type { AnswerForm, CachedAnswer, CacheStatistics, ModelStatistics, RequestKey, ResponseCache } from "./cache.ts";
 
 export interface MemoryCacheOptions {
@@ -25,7 +26,7 @@ export const OTHER_MODELS = "(other)";
 /** What an entry costs besides its body and its texts, roughly. */
 const ENTRY_OVERHEAD_BYTES = 512;
 
-interface Entry {
+interface Entry extends Linked<Entry> {
   question: string;
   form: AnswerForm;
   answer: CachedAnswer;
@@ -46,8 +47,7 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOption
     stream: new Map(),
     "stream+usage": new Map(),
   };
-  // A Set keeps the order of insertion: what is used is inserted anew, so that the oldest use comes first.
-  const entries = new Set<Entry>();
+  const entries = new RecencyList<Entry>();
   const models = new Map<string, ModelStatistics>();
   const total = { bytes: 0, hits: 0, misses: 0, stores: 0, evictions: 0, expirations: 0 };
 
@@ -61,7 +61,7 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOption
   }
 
   function remove(entry: Entry): void {
-    entries.delete(entry);
+    entries.remove(entry);
     byForm[entry.form].delete(entry.question);
     total.bytes -= entry.bytes;
     const counters = countersOf(entry.answer.model);
@@ -87,8 +87,7 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOption
         countersOf(model).misses++;
         return undefined;
       }
-      entries.delete(entry);
-      entries.add(entry);
+      entries.use(entry);
       total.hits++;
       countersOf(model).hits++;
       return entry.answer;
@@ -114,6 +113,8 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOption
         answer: isView ? { ...answer, body: new Uint8Array(body) } : answer,
         bytes,
         expiresAtMs: now() + ttlMs,
+        older: undefined,
+        newer: undefined,
       };
       entries.add(entry);
       byForm[form].set(question, entry);
