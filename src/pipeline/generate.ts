@@ -2,7 +2,7 @@
 // and what happens to the answer on its way out.
 
 import { clientLeft } from "../errors/gateway-error.ts";
-import type { RequestKey, ResponseCache } from "../response-cache/cache.ts";
+import type { CachedAnswer, RequestKey, ResponseCache } from "../response-cache/cache.ts";
 import { ownerOf, requestKey } from "../response-cache/key.ts";
 import {
   CACHED_OPERATIONS,
@@ -70,13 +70,9 @@ export function createGenerator(parts: GeneratorParts): Generator {
   const { chains, deduplicator, cache } = parts;
 
   /** A stored answer in the form that was asked for. */
-  async function lookUp(request: GenerateRequest, key: RequestKey): Promise<Replay | undefined> {
-    if (cache === undefined) return undefined;
-    const found = cache.store.get(key, request.model);
-    const answer = found instanceof Promise ? await found : found;
-    const includeUsage = (request.value.stream_options as { include_usage?: unknown } | null | undefined)
-      ?.include_usage;
-    return answer && replayAnswer(answer, { stream: request.stream, includeUsage: includeUsage === true });
+  function replayFor({ stream, value }: GenerateRequest, answer: CachedAnswer): Replay | undefined {
+    const options = value.stream_options as { include_usage?: unknown } | null | undefined;
+    return replayAnswer(answer, { stream, includeUsage: options?.include_usage === true });
   }
 
   /** The upstream call; a plain answer that may be kept is kept here, once, however many clients share it. */
@@ -221,18 +217,21 @@ export function createGenerator(parts: GeneratorParts): Generator {
       const { settings, clientHeaders, caller } = context;
       const { value, operation } = request;
       const idempotencyKey = clientHeaders.get("idempotency-key");
-      const isCacheable = cache !== undefined && isCacheableRequest(operation, value);
+      const store = cache !== undefined && isCacheableRequest(operation, value) ? cache.store : undefined;
       const isShared = isSharable(settings.deduplication.mode, value, idempotencyKey);
       const decision =
-        cache === undefined || !CACHED_OPERATIONS.has(operation) ? undefined : isCacheable ? "MISS" : "BYPASS";
-      if (!isCacheable && !isShared) return await generateAlone(context, request, frame, decision, undefined);
+        cache === undefined || !CACHED_OPERATIONS.has(operation) ? undefined : store !== undefined ? "MISS" : "BYPASS";
+      if (store === undefined && !isShared) return await generateAlone(context, request, frame, decision, undefined);
 
       const key = requestKey(request, ownerOf(caller), clientHeaders);
-      if (isCacheable) {
-        const replay = await lookUp(request, key);
+      if (store !== undefined) {
+        const found = store.get(key, request.model);
+        // Nothing is awaited where the answer is in memory.
+        const answer = found instanceof Promise ? await found : found;
+        const replay = answer && replayFor(request, answer);
         if (replay !== undefined) return { kind: "replayed", cache: "HIT", replay };
       }
-      const storeUnder = isCacheable ? key : undefined;
+      const storeUnder = store === undefined ? undefined : key;
       if (!isShared) return await generateAlone(context, request, frame, decision, storeUnder);
       const flight = flightKey(key, caller?.keyId, idempotencyKey);
       return await generateShared(context, request, frame, decision, storeUnder, flight);
