@@ -1,7 +1,8 @@
 // Embeddings of more inputs than a backend takes at once: asked for in slices, answered as one list.
 
 import type { JsonObject } from "../protocols/fields.ts";
-import type { Generated, GenerateRequest, Generator } from "./generate.ts";
+import type { RequestContext } from "./context.ts";
+import type { Generated, GenerateRequest, Generator, StreamFrame } from "./generate.ts";
 
 /** Gemini's batchEmbedContents takes so many (wire/gemini-generatecontent.md, section 8). */
 const MAX_INPUTS = 100;
@@ -11,29 +12,38 @@ const decoder = new TextDecoder();
 
 /** `takesAll`: whether some backend of the model takes any number of inputs, as those that speak the format do. */
 export function withEmbeddingBatches(generator: Generator, takesAll: (model: string) => boolean): Generator {
+  async function generateSlices(
+    context: RequestContext,
+    request: GenerateRequest,
+    frame: StreamFrame,
+    input: readonly unknown[],
+  ): Promise<Generated> {
+    const vectors: JsonObject[] = [];
+    const usage = { prompt_tokens: 0, total_tokens: 0 };
+    let last: Generated | undefined;
+    let answer: JsonObject = {};
+    for (let start = 0; start < input.length; start += MAX_INPUTS) {
+      last = await generator.generate(context, slice(request, input.slice(start, start + MAX_INPUTS)), frame);
+      if (last.kind !== "plain") return last;
+      answer = JSON.parse(decoder.decode(last.result.body)) as JsonObject;
+      for (const vector of answer.data as JsonObject[]) vectors.push({ ...vector, index: vectors.length });
+      const counted = answer.usage as Partial<typeof usage> | undefined;
+      usage.prompt_tokens += counted?.prompt_tokens ?? 0;
+      usage.total_tokens += counted?.total_tokens ?? 0;
+    }
+    const { result, ...rest } = last as Extract<Generated, { kind: "plain" }>;
+    const body = encoder.encode(JSON.stringify({ ...answer, data: vectors, usage }));
+    return { ...rest, result: { ...result, body } };
+  }
+
   return {
-    async generate(context, request, frame) {
+    generate(context, request, frame) {
       const { input } = request.value;
       const isLong = request.operation === "embeddings" && Array.isArray(input) && input.length > MAX_INPUTS;
       if (!isLong || input.every((entry) => typeof entry === "number") || takesAll(request.model)) {
-        return await generator.generate(context, request, frame);
+        return generator.generate(context, request, frame);
       }
-      const vectors: JsonObject[] = [];
-      const usage = { prompt_tokens: 0, total_tokens: 0 };
-      let last: Generated | undefined;
-      let answer: JsonObject = {};
-      for (let start = 0; start < input.length; start += MAX_INPUTS) {
-        last = await generator.generate(context, slice(request, input.slice(start, start + MAX_INPUTS)), frame);
-        if (last.kind !== "plain") return last;
-        answer = JSON.parse(decoder.decode(last.result.body)) as JsonObject;
-        for (const vector of answer.data as JsonObject[]) vectors.push({ ...vector, index: vectors.length });
-        const counted = answer.usage as Partial<typeof usage> | undefined;
-        usage.prompt_tokens += counted?.prompt_tokens ?? 0;
-        usage.total_tokens += counted?.total_tokens ?? 0;
-      }
-      const { result, ...rest } = last as Extract<Generated, { kind: "plain" }>;
-      const body = encoder.encode(JSON.stringify({ ...answer, data: vectors, usage }));
-      return { ...rest, result: { ...result, body } };
+      return generateSlices(context, request, frame, input);
     },
   };
 }

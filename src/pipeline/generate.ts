@@ -39,7 +39,7 @@ export type Generated = { cache: CacheDecision | undefined } & (
 );
 
 export interface Generator {
-  /** Throws GatewayError when no backend can take the request at all. */
+  /** Throws GatewayError, or rejects with it, when no backend can take the request at all. */
   generate(context: RequestContext, request: GenerateRequest, frame: StreamFrame): Promise<Generated>;
 }
 
@@ -75,27 +75,22 @@ export function createGenerator(parts: GeneratorParts): Generator {
     return replayAnswer(answer, { stream, includeUsage: options?.include_usage === true });
   }
 
-  /** The upstream call; a plain answer that may be kept is kept here, once, however many clients share it. */
-  async function call(
-    context: RequestContext,
-    request: GenerateRequest,
+  /** Keeps the plain answer of an upstream call, if it may be kept: once, however many clients share it. */
+  function keep(
+    { settings }: RequestContext,
+    { model }: GenerateRequest,
     storeUnder: RequestKey | undefined,
-  ): Promise<CallResult> {
-    const result = await chains.forward(context, request);
+    result: FallbackResult,
+  ): CallResult {
     // What a model that stood in has said is not kept as the answer of the one that was asked.
-    if (result.kind === "plain" && result.reasons.length === 0 && storeUnder !== undefined && cache !== undefined) {
-      const { response_cache } = context.settings;
-      if (isCacheablePlain(result.body, response_cache)) {
-        const { body, contentType } = result;
-        void cache.store.put(
-          storeUnder,
-          { form: "plain", model: request.model, contentType, body },
-          response_cache.ttl,
-        );
-        return { ...result, isKept: true };
-      }
+    if (storeUnder === undefined || cache === undefined || result.kind !== "plain" || result.reasons.length > 0) {
+      return result;
     }
-    return result;
+    const { response_cache } = settings;
+    const { body, contentType } = result;
+    if (!isCacheablePlain(body, response_cache)) return result;
+    void cache.store.put(storeUnder, { form: "plain", model, contentType, body }, response_cache.ttl);
+    return { ...result, isKept: true };
   }
 
   /** How the stream of a result is relayed: who may take over, and what is kept of it. */
@@ -136,8 +131,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
     cacheDecision: CacheDecision | undefined,
     storeUnder: RequestKey | undefined,
   ): Promise<Generated> {
-    const result =
-      storeUnder === undefined ? await chains.forward(context, request) : await call(context, request, storeUnder);
+    const result = keep(context, request, storeUnder, await chains.forward(context, request));
     if (result.kind !== "stream") return wholeAnswer(result, cacheDecision);
     const options = relayOptions(context, request, result, storeUnder, frame.ended);
     return { kind: "stream", cache: cacheDecision, result, body: relayStream(result.live, frame.errorEvent, options) };
@@ -166,7 +160,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
         const { record } = shared;
         let outcome: CallResult;
         try {
-          outcome = await call(shared, request, storeUnder);
+          outcome = keep(shared, request, storeUnder, await chains.forward(shared, request));
         } catch (error) {
           return { head: { record, outcome: { kind: "refused", error } } };
         }
@@ -213,7 +207,8 @@ export function createGenerator(parts: GeneratorParts): Generator {
   }
 
   return {
-    async generate(context, request, frame) {
+    // No async function, and none that waits for it, where nothing has to be waited for: most requests pass through.
+    generate(context, request, frame) {
       const { settings, clientHeaders, caller } = context;
       const { value, operation } = request;
       const idempotencyKey = clientHeaders.get("idempotency-key");
@@ -221,20 +216,19 @@ export function createGenerator(parts: GeneratorParts): Generator {
       const isShared = isSharable(settings.deduplication.mode, value, idempotencyKey);
       const decision =
         cache === undefined || !CACHED_OPERATIONS.has(operation) ? undefined : store !== undefined ? "MISS" : "BYPASS";
-      if (store === undefined && !isShared) return await generateAlone(context, request, frame, decision, undefined);
+      if (store === undefined && !isShared) return generateAlone(context, request, frame, decision, undefined);
 
       const key = requestKey(request, ownerOf(caller), clientHeaders);
-      if (store !== undefined) {
-        const found = store.get(key, request.model);
-        // Nothing is awaited where the answer is in memory.
-        const answer = found instanceof Promise ? await found : found;
-        const replay = answer && replayFor(request, answer);
-        if (replay !== undefined) return { kind: "replayed", cache: "HIT", replay };
-      }
       const storeUnder = store === undefined ? undefined : key;
-      if (!isShared) return await generateAlone(context, request, frame, decision, storeUnder);
-      const flight = flightKey(key, caller?.keyId, idempotencyKey);
-      return await generateShared(context, request, frame, decision, storeUnder, flight);
+      function orElseGenerate(found: CachedAnswer | undefined): Promise<Generated> {
+        const replay = found && replayFor(request, found);
+        if (replay !== undefined) return Promise.resolve({ kind: "replayed", cache: "HIT", replay });
+        if (!isShared) return generateAlone(context, request, frame, decision, storeUnder);
+        const flight = flightKey(key, caller?.keyId, idempotencyKey);
+        return generateShared(context, request, frame, decision, storeUnder, flight);
+      }
+      const found = store?.get(key, request.model);
+      return found instanceof Promise ? found.then(orElseGenerate) : orElseGenerate(found);
     },
   };
 }

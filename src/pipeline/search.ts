@@ -41,15 +41,15 @@ type StreamResult = Extract<FallbackResult, { kind: "stream" }>;
 /** A generator that makes the searches which the backends of a model cannot make. All else it leaves to the other one. */
 export function withWebSearch(generator: Generator, parts: SearchParts): Generator {
   return {
-    async generate(context, request, frame) {
+    generate(context, request, frame) {
       const { operation, value, model } = request;
       if (!asksForSearch(operation, value) || parts.searchesItself(model, operation)) {
-        return await generator.generate(context, request, frame);
+        return generator.generate(context, request, frame);
       }
       const client = clientProtocol(formatOf(operation));
       const neutral = client.decodeRequest(value);
-      if (planSearch(neutral) === undefined) return await generator.generate(context, request, frame);
-      return await answerWithSearches(context, request, frame, parts, client, neutral);
+      if (planSearch(neutral) === undefined) return generator.generate(context, request, frame);
+      return answerWithSearches(context, request, frame, parts, client, neutral);
     },
   };
 }
