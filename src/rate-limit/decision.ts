@@ -26,26 +26,25 @@ const WHOSE: Record<LimitScope, string> = {
   backend: "the backends of this model",
 };
 
-/** The state of the limit; X-RateLimit-Reset is in Unix seconds, rounded up. */
-export function rateLimitHeaders(decision: Decision): Record<string, string> {
-  const headers: Record<string, string> = {
-    "X-RateLimit-Limit": String(decision.limit),
-    "X-RateLimit-Remaining": String(decision.remaining),
-    "X-RateLimit-Reset": String(Math.ceil(decision.resetAtMs / 1000)),
-  };
-  if (!decision.allowed) headers["Retry-After"] = String(retryAfterSeconds(decision));
-  return headers;
+/** Adds the state of the limit; X-RateLimit-Reset is in Unix seconds, rounded up. */
+export function writeRateLimitHeaders(decision: Decision, into: Record<string, string>): void {
+  into["X-RateLimit-Limit"] = String(decision.limit);
+  into["X-RateLimit-Remaining"] = String(decision.remaining);
+  into["X-RateLimit-Reset"] = String(Math.ceil(decision.resetAtMs / 1000));
+  if (!decision.allowed) into["Retry-After"] = String(retryAfterSeconds(decision));
 }
 
 /** The refusal of a decision that does not allow. */
 export function rateLimitError(decision: Decision): GatewayError {
   const seconds = retryAfterSeconds(decision);
+  const headers: Record<string, string> = {};
+  writeRateLimitHeaders(decision, headers);
   return new GatewayError(
     ERRORS.rateLimited,
     `Rate limit exceeded: ${countOf(decision.limit)} per ${windowText(decision.windowMs)} for ${WHOSE[decision.scope]}. ` +
       `Try again in ${seconds} s.`,
     {
-      headers: rateLimitHeaders(decision),
+      headers,
       details: {
         limit: decision.limit,
         window: windowText(decision.windowMs),

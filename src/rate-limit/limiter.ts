@@ -32,6 +32,8 @@ export interface LimitQuery {
 export interface Limiter {
   /** False when no request can be refused here; then nobody need look for the client's address. */
   readonly limitsRequests: boolean;
+  /** False when the key that a request was sent with says nothing; `keyId` does. */
+  readonly hasBypassKeys: boolean;
   /** False when backends have no limit. */
   readonly limitsBackends: boolean;
   /** One token of the client, its key and all together, or none of any. Undefined when no limit concerns the caller. */
@@ -67,6 +69,7 @@ const MINUTE_MS = 60_000;
 
 const UNLIMITED: Limiter = {
   limitsRequests: false,
+  hasBypassKeys: false,
   limitsBackends: false,
   take: () => undefined,
   putBack: () => {},
@@ -119,6 +122,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
 
   return {
     limitsRequests: true,
+    hasBypassKeys: bypassKeys.size > 0,
     limitsBackends: enabled,
 
     take(query) {

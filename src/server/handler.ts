@@ -9,7 +9,7 @@ import type { Clock } from "../lib/clock.ts";
 import { infoLineWriter, type Logger } from "../logging/logger.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
-import { rateLimitError, rateLimitHeaders } from "../rate-limit/decision.ts";
+import { rateLimitError, writeRateLimitHeaders } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import { resolveTrace, writeIds } from "../tracing/trace-context.ts";
 import { type ErrorFormat, errorResponse, toGatewayError } from "./error-response.ts";
@@ -95,14 +95,14 @@ export function createHandler(parts: HandlerParts): FetchHandler {
     keyId: string | undefined,
     headers: Record<string, string>,
   ): void {
-    const key = presentedKey(request.headers);
+    const key = limiter.hasBypassKeys ? presentedKey(request.headers) : undefined;
     const decision = limiter.take({ clientAddress: clientAddress(server, request), keyId, key });
     if (decision === undefined) return;
     if (!decision.allowed) {
       limited?.(decision.scope);
       throw rateLimitError(decision);
     }
-    Object.assign(headers, rateLimitHeaders(decision));
+    writeRateLimitHeaders(decision, headers);
   }
 
   return async (request, server) => {

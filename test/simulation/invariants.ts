@@ -148,6 +148,7 @@ export class Invariants {
       spend(bucket, requests_per_second, burst_capacity);
     return {
       limitsRequests: limiter.limitsRequests,
+      hasBypassKeys: limiter.hasBypassKeys,
       limitsBackends: limiter.limitsBackends,
       putBack: limiter.putBack,
       backendHasRoom: limiter.backendHasRoom,
