@@ -88,7 +88,7 @@ export function createHandler(parts: HandlerParts): FetchHandler {
     return adminDoor.admit(request, { peer: peer === "" ? undefined : peer, client: clientAddress(server, request) });
   }
 
-  /** Takes a token of every limit that concerns the caller, or throws 429; either way the client is told the state. */
+  /** Takes a token of every limit that concerns the caller, or throws 429. */
   function checkLimits(
     server: Server,
     request: Request,
@@ -102,7 +102,7 @@ export function createHandler(parts: HandlerParts): FetchHandler {
       limited?.(decision.scope);
       throw rateLimitError(decision);
     }
-    writeRateLimitHeaders(decision, headers);
+    if (settings.rate_limiting.headers_on_success) writeRateLimitHeaders(decision, headers);
   }
 
   return async (request, server) => {

@@ -84,8 +84,21 @@ function expectExactly({ admitted, elapsedMs }: Count, burst: number, perSecond:
 }
 
 describe("per client", () => {
+  test("only the refusal speaks of the limit, unless headers are asked for on success too", async () => {
+    await using gateway = await start({ per_client: { requests_per_second: 1, burst_capacity: 1 } });
+    const limitHeaders = (response: Response) =>
+      [...response.headers.keys()].filter((name) => name.startsWith("x-ratelimit")).toSorted();
+    const admitted = await gateway.chat();
+    await admitted.text();
+    expect([admitted.status, limitHeaders(admitted)]).toEqual([200, []]);
+    let refused = await gateway.chat();
+    while (refused.status !== 429) refused = await gateway.chat();
+    expect(limitHeaders(refused)).toEqual(["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]);
+  });
+
   test("headers count down, and the refusal has the specified body and headers", async () => {
-    await using gateway = await start({ per_client: { requests_per_second: 1, burst_capacity: 3 } });
+    const limits = { per_client: { requests_per_second: 1, burst_capacity: 3 } };
+    await using gateway = await start(limits, { headers_on_success: true });
     const startedMs = Date.now();
     const remaining: (string | null)[] = [];
     for (let index = 0; index < 3; index++) {

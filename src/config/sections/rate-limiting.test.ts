@@ -24,6 +24,7 @@ describe("section rate_limiting", () => {
       },
       whitelist: [],
       bypass_keys: [],
+      headers_on_success: false,
     });
   });
 

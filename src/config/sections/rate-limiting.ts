@@ -63,6 +63,10 @@ export const rateLimitingSection = defineSection({
       .array(z.string().min(8, "at least 8 characters"))
       .default([])
       .describe("API keys that only the limits of backends hold for."),
+    headers_on_success: z
+      .boolean()
+      .default(false)
+      .describe("Whether answers to admitted requests tell the state of the limit too; each costs a little CPU."),
   }),
   secretPaths: ["bypass_keys.*"],
 });
