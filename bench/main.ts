@@ -124,7 +124,8 @@ function describeMethod({ quick, rounds }: Options, rows: readonly Row[]): strin
     nginxInstalled()
       ? "nginx: one worker, upstream keep-alive, proxy_buffering off, access log off."
       : "nginx is not installed here: the limit and the ratios to it are missing from this run.",
-    "Ratios: to nginx; of translated answers to those that the usual Signalbox passes through, in the same rounds.",
+    "Ratios: to nginx; of translated answers to those that the usual Signalbox passes through, in the same rounds;",
+    "of two configurations, the other one being that after the semicolon: in pairs of new processes, one per round.",
     "Requests per second share the cores with load generator and upstream: compare CPU per request instead.",
     ...(spread > BUSY_SPREAD
       ? [`The machine was busy: nginx's own CPU figures differ by up to ${Math.round(spread * 100)} % between rounds.`]

@@ -1,10 +1,11 @@
 // The parts of a run and the rows of the table that each gives.
 
 import type { LoadJob, LoadResult } from "./load.ts";
-import { measureColdStarts, measureLoad, measureMemory, type Progress, runLoad } from "./measure.ts";
+import { measureColdStarts, measureLoad, measureMemory, type Progress, type Rounds, runLoad } from "./measure.ts";
 import { loadRows, makeRow, type Row } from "./report.ts";
 import {
   COLD_START_TARGET_SECONDS,
+  type GatewayOptions,
   IDLE_MEMORY_TARGET_MEGABYTES,
   LOAD_SCENARIOS,
   type LoadScenario,
@@ -53,9 +54,13 @@ async function loadPartRows(run: Run): Promise<Row[]> {
   const rows: Row[] = [];
   const highest: Row["rounds"] = {};
   for (const scenario of scenarios) {
-    const results = await withOwnGateway(scenario, subjects, run.surroundings, (taking) =>
-      measureLoad(run.quick ? shorten(scenario) : scenario, taking, run.rounds, run.progress),
-    );
+    const sized = run.quick ? shorten(scenario) : scenario;
+    const results =
+      scenario.comparedWith === undefined
+        ? await withOwnGateway(scenario, subjects, run.surroundings, (taking) =>
+            measureLoad(sized, taking, run.rounds, run.progress),
+          )
+        : await measurePairs(sized, scenario.comparedWith, run);
     rows.push(...loadRows(scenario, results));
     for (const [name, figures] of results) {
       if (name !== "direct" && name !== "passed")
@@ -92,6 +97,29 @@ async function withOwnGateway<Result>(
   const result = await measure(taking);
   await stopSubject(own);
   return result;
+}
+
+const TURNS_PER_PAIR = 3;
+
+/** Pairs of new processes, one pair per round; every turn of a pair gives a figure. */
+async function measurePairs(
+  scenario: LoadScenario,
+  comparedWith: GatewayOptions,
+  { rounds, surroundings, progress }: Run,
+): Promise<Rounds<LoadResult>> {
+  const results: Rounds<LoadResult> = new Map();
+  for (let round = 1; round <= rounds; round++) {
+    const other: Subject = { ...startSubject("signalbox", surroundings, comparedWith), name: "passed" };
+    const own = startSubject("signalbox", surroundings, scenario.gateway);
+    const pair = round % 2 === 1 ? [other, own] : [own, other];
+    for (const subject of pair) await awaitFirstAnswer(subject);
+    for (const subject of pair) await runLoad({ ...WARM_UP, measureMs: 2 * WARM_UP.measureMs }, subject);
+    for (const [name, figures] of await measureLoad(scenario, pair, TURNS_PER_PAIR, progress)) {
+      results.set(name, [...(results.get(name) ?? []), ...figures]);
+    }
+    for (const subject of pair) await stopSubject(subject);
+  }
+  return results;
 }
 
 /** The same scenario with half the measuring time. */

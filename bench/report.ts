@@ -15,7 +15,7 @@ export interface Row {
   values: Partial<Record<SubjectName, number>>;
   /** Every round of every subject, absolute. */
   rounds: Partial<Record<MeasuredName, number[]>>;
-  /** Signalbox to nginx, or translated answers to those that pass through. */
+  /** Signalbox to nginx, translated answers to those that pass through, or one configuration to another. */
   ratio?: { to: "nginx" | "passed"; value: number };
   target?: Target & { measured?: number; met?: boolean };
 }
@@ -82,7 +82,7 @@ function pairwise(
 }
 
 function targetText(target: Target, unit: string): string {
-  return target.of === "ratio" ? `≤ ${target.limit.toFixed(1)}×` : `≤ ${target.limit} ${unit}`;
+  return target.of === "ratio" ? `≤ ${target.limit}×` : `≤ ${target.limit} ${unit}`;
 }
 
 /** The table as text: one block per scenario, one column per subject. */

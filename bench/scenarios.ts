@@ -40,6 +40,11 @@ export interface LoadScenario {
    * measured then, because nothing else here can do the same.
    */
   passedThrough?: LoadJob;
+  /**
+   * A gateway of this configuration is loaded in turns with the one of the scenario, and only these two are measured.
+   * Both are started anew for every round: the same program differs by a tenth from one process to the next.
+   */
+  comparedWith?: GatewayOptions;
   metrics: readonly Metric[];
 }
 
@@ -171,36 +176,29 @@ export const LOAD_SCENARIOS: readonly LoadScenario[] = [
     metrics: [{ ...addedFirstChunk, target: { of: "added", limit: 1 } }, addedFirstChunkTail],
   },
   {
-    name: "guards-off",
-    title: "plain, without circuit breaker, rate limits and response cache",
-    job: PLAIN_JOB,
-    gateway: { settings: { circuit_breaker: { enabled: false } } },
-    passedThrough: PLAIN_JOB,
-    metrics: [cpuPerRequest],
-  },
-  {
-    name: "guards-on",
-    title: "plain, with circuit breaker, rate limits, and a cache that is looked into and never hit",
+    name: "guards",
+    title:
+      "plain, with circuit breaker, rate limits, and a cache that is looked into and never hit; against all three off",
     job: PLAIN_JOB,
     // No request is like another, and no answer is small enough to be kept.
     gateway: { settings: { rate_limiting: UNREACHED_LIMITS, response_cache: { enabled: true, max_response_size: 1 } } },
-    passedThrough: PLAIN_JOB,
+    comparedWith: { settings: { circuit_breaker: { enabled: false } } },
     metrics: [{ ...cpuPerRequest, target: { of: "ratio", limit: 1.15 } }],
   },
   {
     name: "cache-filled",
-    title: "plain, with a cache that keeps every answer and gives none again",
+    title: "plain, with a cache that keeps every answer and gives none again; against no cache",
     job: PLAIN_JOB,
     gateway: { settings: { response_cache: { enabled: true } } },
-    passedThrough: PLAIN_JOB,
+    comparedWith: {},
     metrics: [cpuPerRequest],
   },
   {
-    name: "uncounted",
-    title: "plain, without statistics, metrics and their history: what the usual gateway pays for them",
+    name: "counting",
+    title: "plain, with statistics, metrics and their history; against none of them",
     job: PLAIN_JOB,
-    gateway: { settings: { admin: { stats: { enabled: false } }, metrics: { enabled: false } } },
-    passedThrough: PLAIN_JOB,
+    gateway: {},
+    comparedWith: { settings: { admin: { stats: { enabled: false } }, metrics: { enabled: false } } },
     metrics: [cpuPerRequest],
   },
   translatedStream("messages-to-chat", "Messages client, chat backend", "messages", "generic"),

@@ -10,7 +10,7 @@ import { type Answer, modelFor } from "./wire.ts";
 export const SUBJECT_NAMES = ["direct", "nginx", "bare", "signalbox"] as const;
 export type SubjectName = (typeof SUBJECT_NAMES)[number];
 
-/** passed: the usual Signalbox while another one that translates is measured beside it. */
+/** passed: the Signalbox that another one is compared with, which is measured beside it. */
 export type MeasuredName = SubjectName | "passed";
 
 export interface Subject {
