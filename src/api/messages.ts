@@ -2,9 +2,9 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { ModelListEntry } from "../models/list.ts";
 import type { PublicMetadata } from "../models/metadata-lookup.ts";
-import type { JsonObject } from "../protocols/fields.ts";
 import { estimateInputTokens } from "../protocols/messages/count-tokens.ts";
 import { messagesClient } from "../protocols/messages/index.ts";
 import type { Call, Endpoint } from "../server/handler.ts";

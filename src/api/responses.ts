@@ -2,10 +2,11 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { ExternalCheck } from "../media/fetch-external.ts";
 import type { Generated, GenerateRequest } from "../pipeline/generate.ts";
 import type { ResponseStore } from "../pipeline/response-store.ts";
-import { checkDepth, type JsonObject } from "../protocols/fields.ts";
+import { checkDepth } from "../protocols/fields.ts";
 import {
   fileUrls,
   referencedItemIds,

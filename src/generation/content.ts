@@ -1,7 +1,7 @@
 // What a message consists of, independent of any wire format. A part holds what at least one format can say and another
 // has to say differently; what a target cannot hold is listed by its encoder (dropped.ts), never lost in silence.
 
-export type JsonObject = Record<string, unknown>;
+import type { JsonObject } from "../lib/json.ts";
 
 /** The wire formats that Signalbox translates between. */
 export type ProtocolName = "chat" | "completions" | "responses" | "messages" | "generate-content";

@@ -1,7 +1,7 @@
 // Which reasoning effort a backend is sent, given the one that the client asked for (specification, "reasoning_effort
 // values per backend kind", and decisions.md, section 5).
 
-import type { JsonObject } from "./content.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import type { Effort } from "./request.ts";
 
 export interface EffortTarget {
@@ -146,8 +146,4 @@ function nestedChange({ reasoning }: JsonObject, target: EffortTarget): JsonObje
   if (!isEffort(asked)) return {};
   const { effort } = normaliseEffort(asked, target);
   return effort === asked ? {} : { reasoning: { ...reasoning, effort } };
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,7 @@
 // A request for an answer, independent of any wire format.
 
-import type { JsonObject, Message, ProtocolName, TextPart } from "./content.ts";
+import type { JsonObject } from "../lib/json.ts";
+import type { Message, ProtocolName, TextPart } from "./content.ts";
 import type { Tool, ToolChoice } from "./tools.ts";
 
 /** Every effort that any wire format names; what a backend accepts is settled in reasoning-effort.ts. */

@@ -1,6 +1,7 @@
 // Tools a model may call, and which of them it should.
 
-import type { CacheHint, JsonObject, ProtocolName } from "./content.ts";
+import type { JsonObject } from "../lib/json.ts";
+import type { CacheHint, ProtocolName } from "./content.ts";
 
 export interface FunctionTool {
   kind: "function";

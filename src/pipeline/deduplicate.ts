@@ -1,7 +1,7 @@
 // Identical requests in flight share one upstream call, and every client gets its own live copy of the answer.
 
 import type { DeduplicationMode } from "../config/sections/deduplication.ts";
-import type { JsonObject } from "../protocols/fields.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { RequestKey } from "../response-cache/cache.ts";
 import { hasSideEffect } from "../response-cache/policy.ts";
 

@@ -1,6 +1,6 @@
 // Embeddings of more inputs than a backend takes at once: asked for in slices, answered as one list.
 
-import type { JsonObject } from "../protocols/fields.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { RequestContext } from "./context.ts";
 import type { Generated, GenerateRequest, Generator, StreamFrame } from "./generate.ts";
 

@@ -2,10 +2,10 @@
 // takes over, and the client sees one answer.
 
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { withMembers } from "../lib/json-members.ts";
 import type { Logger } from "../logging/logger.ts";
 import { readTranscript, Splicer, splitAtError, type Transcript } from "../protocols/chat/splice.ts";
-import type { JsonObject } from "../protocols/fields.ts";
 import { statusOfEmbeddedError } from "../upstream/error-body.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import { type Continuation, discard, type Takeover } from "../upstream/relay.ts";

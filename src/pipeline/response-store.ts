@@ -3,7 +3,7 @@
 
 import type { GenerationResult } from "../generation/result.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
-import type { JsonObject } from "../protocols/fields.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { AnswerContext } from "../protocols/protocol.ts";
 import { responseId } from "../protocols/responses/sequence.ts";
 import { storedItems } from "../protocols/responses/stored-items.ts";

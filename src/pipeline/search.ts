@@ -4,14 +4,13 @@
 import { formatOf, type Operation } from "../backends/kinds.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import { Collector } from "../generation/collect.ts";
-import type { JsonObject } from "../generation/content.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { Failure } from "../generation/result.ts";
 import { orAborted } from "../lib/abortable-delay.ts";
 import type { Clock } from "../lib/clock.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import type { Logger } from "../logging/logger.ts";
-import { isObject } from "../protocols/fields.ts";
 import type { AnswerContext, ClientProtocol, StreamEncoder } from "../protocols/protocol.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import { standardError } from "../upstream/error-body.ts";

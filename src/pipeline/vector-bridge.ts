@@ -96,8 +96,8 @@ export function wholeAnswers(
   error: (status: number, body: unknown) => Failure = (status, body) => chatBackend.decodeError(status, body),
 ): Translation {
   return {
-    plain(body) {
-      return encoder.encode(JSON.stringify(decode(parsed(body))));
+    plain(body, answer: unknown = parsed(body)) {
+      return encoder.encode(JSON.stringify(decode(answer)));
     },
     stream() {
       throw new DecodeError("is a stream, which was not asked for");

@@ -1,8 +1,9 @@
 // Where a prompt goes in every format, for every strategy.
 
 import { describe, expect, test } from "bun:test";
-import type { JsonObject, ProtocolName } from "../generation/content.ts";
+import type { ProtocolName } from "../generation/content.ts";
 import type { GenerationRequest } from "../generation/request.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { injectIntoRequest, injectPrompt } from "./inject.ts";
 import { type MergeStrategy, mergeSystem } from "./merge.ts";
 

@@ -1,7 +1,8 @@
 // Puts the gateway's prompt into a request: into the body of a format that goes on as it is, or into the neutral form.
 
-import type { JsonObject, ProtocolName, TextPart } from "../generation/content.ts";
+import type { ProtocolName, TextPart } from "../generation/content.ts";
 import type { GenerationRequest } from "../generation/request.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import { type MergeStrategy, mergeSystem, type PromptMerge } from "./merge.ts";
 
 /** The top-level members that must be other ones; undefined: the body has no place for a prompt. */
@@ -99,8 +100,4 @@ export function injectIntoRequest(
   if (strategy !== "replace") return { ...request, system: system.with(place, merged) };
   const cache = system.findLast((each) => each.cache !== undefined)?.cache;
   return { ...request, system: [{ type: "text", text: prompt, ...(cache && { cache }) }] };
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,8 +1,9 @@
 // Which prompt the gateway adds to a request: that of the model, else of the backend, else the default.
 
 import type { Settings } from "../config/sections/registry.ts";
-import type { JsonObject, ProtocolName } from "../generation/content.ts";
+import type { ProtocolName } from "../generation/content.ts";
 import type { GenerationRequest } from "../generation/request.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { injectIntoRequest, injectPrompt } from "./inject.ts";
 import type { PromptFiles } from "./prompt-files.ts";
 

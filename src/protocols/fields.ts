@@ -3,8 +3,7 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-
-export type JsonObject = Record<string, unknown>;
+import { isObject, type JsonObject } from "../lib/json.ts";
 
 export function invalidField(param: string, message: string): GatewayError {
   return new GatewayError(ERRORS.invalidRequest, `${param}: ${message}`, { param });
@@ -12,10 +11,6 @@ export function invalidField(param: string, message: string): GatewayError {
 
 export function missingField(param: string, hint: string): GatewayError {
   return new GatewayError(ERRORS.missingParameter, `${param} is required: ${hint}`, { param });
-}
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** What a value is, in the words of JSON. */

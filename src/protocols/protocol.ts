@@ -1,11 +1,12 @@
 // What every wire format offers: a client half (Signalbox as a server of that format) and a backend half (Signalbox as a
 // client of it). Codecs are pure and synchronous: no I/O, no clock, no configuration, no import of another codec.
 
-import type { JsonObject, ProtocolName } from "../generation/content.ts";
+import type { ProtocolName } from "../generation/content.ts";
 import type { Dropped } from "../generation/dropped.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
+import type { JsonObject } from "../lib/json.ts";
 
 /** What an answer needs to know of its request. */
 export interface AnswerContext {

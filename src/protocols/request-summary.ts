@@ -1,6 +1,6 @@
 // What routing needs to know of a request whose bytes are forwarded as they came.
 
-import type { JsonObject } from "./fields.ts";
+import type { JsonObject } from "../lib/json.ts";
 
 export interface RequestSummary {
   model: string;

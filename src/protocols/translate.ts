@@ -1,9 +1,8 @@
 // Drives a backend's codec and a client's codec together: whole answers and streams, bytes in, bytes out.
 
-import type { JsonObject } from "../generation/content.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
-import { isObject } from "./fields.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import { type AnswerContext, type BackendProtocol, type ClientProtocol, DecodeError } from "./protocol.ts";
 import { readEvents } from "./sse.ts";
 
@@ -34,8 +33,11 @@ export interface TranslationParts {
 }
 
 export interface Translation {
-  /** A backend's whole answer -> the client's. Throws DecodeError when it is no answer of the backend's format. */
-  plain(body: Uint8Array): Uint8Array;
+  /**
+   * A backend's whole answer -> the client's. Throws DecodeError when it is no answer of the backend's format.
+   * @param parsed - what the body says, where it was parsed before; the bytes are not looked at then
+   */
+  plain(body: Uint8Array, parsed?: JsonObject): Uint8Array;
   stream(): StreamTranslator;
   /** The error behind an answer with an error status. */
   error(status: number, body: Uint8Array): Failure;
@@ -47,8 +49,8 @@ const encoder = new TextEncoder();
 export function createTranslation(parts: TranslationParts): Translation {
   const { client, backend, context, transforms } = parts;
   return {
-    plain(body) {
-      let result = backend.decodeResponse(parseAnswer(body));
+    plain(body, parsed = parseAnswer(body)) {
+      let result = backend.decodeResponse(parsed);
       for (const transform of transforms) result = transform.result(result);
       parts.sawResult?.(result);
       return encoder.encode(JSON.stringify(client.encodeResponse(result, context)));

@@ -2,8 +2,8 @@
 
 import type { ProtocolName } from "../generation/content.ts";
 import type { Usage } from "../generation/usage.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import { decodeUsage as chatUsage } from "./chat/usage.ts";
-import { isObject, type JsonObject } from "./fields.ts";
 import { hasMarker, type Markers, markersOf } from "./markers.ts";
 import { mergeUsage, decodeUsage as messagesUsage } from "./messages/usage.ts";
 import { decodeUsage as responsesUsage } from "./responses/usage.ts";

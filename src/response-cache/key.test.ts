@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { JsonObject } from "../protocols/fields.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { RequestKey } from "./cache.ts";
 import { KEYED_HEADERS, type KeyedRequest, ownerOf, requestKey } from "./key.ts";
 

@@ -1,8 +1,8 @@
 // The key of a request: equal only for requests that a backend would answer alike, for the same owner.
 
 import type { Operation } from "../backends/kinds.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { withMembers } from "../lib/json-members.ts";
-import type { JsonObject } from "../protocols/fields.ts";
 import type { AnswerForm, RequestKey } from "./cache.ts";
 
 /** Headers of the client that reach the backend and may change its answer. */

@@ -1,7 +1,7 @@
 // What may be cached: which requests, and which of their answers (specification, Limits, "Response cache").
 
 import type { Operation } from "../backends/kinds.ts";
-import type { JsonObject } from "../protocols/fields.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import { eventData } from "../protocols/sse.ts";
 
 /** Value of the header X-Cache. */
@@ -71,7 +71,7 @@ function isPresent(value: unknown): boolean {
 function parse(text: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+    return isObject(value) ? value : undefined;
   } catch {
     return undefined;
   }

@@ -1,6 +1,6 @@
 // A cached answer given again: its exact bytes, or, when only the other form was kept, that form made of it.
 
-import type { JsonObject } from "../protocols/fields.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import { eventData } from "../protocols/sse.ts";
 import type { CachedAnswer } from "./cache.ts";
 
@@ -202,10 +202,6 @@ function joinCall(calls: Map<unknown, JsonObject>, fragment: unknown): boolean {
     else if (known !== value && value !== "") return false;
   }
   return true;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function isPresent(value: unknown): boolean {

@@ -2,8 +2,9 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { JsonObject } from "../generation/content.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { ClientError } from "../protocols/protocol.ts";
+import { encodeErrorBody } from "../protocols/standard-error.ts";
 
 /** What the client is told: a GatewayError as it is, anything else as an unexpected error without its text. */
 export function toGatewayError(thrown: unknown): GatewayError {
@@ -17,17 +18,8 @@ export function toGatewayError(thrown: unknown): GatewayError {
   );
 }
 
-export function errorBody(error: GatewayError, requestId: string): string {
-  return JSON.stringify({
-    error: {
-      message: error.message,
-      type: error.type,
-      code: error.code,
-      ...(error.param === undefined ? {} : { param: error.param }),
-      ...(error.details === undefined ? {} : { details: error.details }),
-      request_id: requestId,
-    },
-  });
+export function errorBody(error: GatewayError, requestId: string, format: ErrorFormat = encodeErrorBody): string {
+  return JSON.stringify(format(clientError(error, requestId)));
 }
 
 /** The body in another format than the standard one. */
@@ -52,9 +44,7 @@ export function errorResponse(
   headers: Record<string, string>,
   format?: ErrorFormat,
 ): Response {
-  const body =
-    format === undefined ? errorBody(error, requestId) : JSON.stringify(format(clientError(error, requestId)));
-  return new Response(body, {
+  return new Response(errorBody(error, requestId, format), {
     status: error.status,
     headers: { ...headers, "Content-Type": "application/json", ...error.headers },
   });

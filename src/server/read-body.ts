@@ -3,6 +3,7 @@
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
+import { isObject } from "../lib/json.ts";
 import { readBounded } from "../lib/read-bounded.ts";
 
 export interface BodyLimits {
@@ -29,11 +30,11 @@ export async function readJsonBody(
   if (bytes.length === 0)
     throw new GatewayError(ERRORS.invalidJson, "The request body is empty; a JSON object is expected.");
   const value = parse(bytes, request.headers);
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  if (!isObject(value)) {
     const kind = value === null ? "null" : Array.isArray(value) ? "an array" : `a ${typeof value}`;
     throw new GatewayError(ERRORS.invalidRequest, `The request body must be a JSON object, not ${kind}.`);
   }
-  return { bytes, value: value as Record<string, unknown> };
+  return { bytes, value };
 }
 
 function parse(bytes: Uint8Array, headers: Headers): unknown {

@@ -1,6 +1,8 @@
 // A backend's error body, in any of the shapes that backends use -> the standard error body.
 // Shapes: wire/openai-chat.md section 5, wire/local-engines.md (older vLLM, Ollama, LM Studio, FastAPI).
 
+import { isObject } from "../lib/json.ts";
+
 const decoder = new TextDecoder();
 
 export interface StandardError {
@@ -101,8 +103,4 @@ function readError(body: Record<string, unknown>): StandardError | undefined {
   if (typeof detail === "string") return { message: detail };
   if (detail !== undefined) return { message: JSON.stringify(detail) };
   return undefined;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,7 @@
 // A backend's answer: the whole of a plain one, the first event of a stream. Nothing reaches the client before this.
 
 import type { BackendEntry } from "../backends/board.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import { readBounded } from "../lib/read-bounded.ts";
 import { EventFramer, eventData } from "../protocols/sse.ts";
 import { statusOfEmbeddedError } from "./error-body.ts";
@@ -62,7 +63,7 @@ export async function readRefusal(response: Response, exchange: Exchange): Promi
 /** A plain answer: its bytes, exactly as they came, and what they say unless they are too many to be looked into. */
 export interface PlainAnswer {
   body: Uint8Array;
-  parsed: Record<string, unknown> | undefined;
+  parsed: JsonObject | undefined;
 }
 
 /** Reads a plain JSON answer; some endpoints answer with an array. */
@@ -91,13 +92,11 @@ export async function readPlain(
     return invalid(entry, notJson(response));
   }
   if (mayBeArray && Array.isArray(parsed)) return { ok: true, value: { body, parsed: undefined } };
-  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
-    return invalid(entry, "sent JSON that is no object");
-  }
+  if (!isObject(parsed)) return invalid(entry, "sent JSON that is no object");
   // Some engines answer 200 with an error inside (wire/local-engines.md, section 8).
-  const { error } = parsed as { error?: unknown };
+  const { error } = parsed;
   if (error !== undefined && error !== null) return refuse(embeddedError(error, body));
-  return { ok: true, value: { body, parsed: parsed as Record<string, unknown> } };
+  return { ok: true, value: { body, parsed } };
 }
 
 /** A stream of which the first event is known to be good. */

@@ -15,9 +15,11 @@ import { type SilentHost, startSilentHost } from "../../test/support/silent-host
 import { waitFor, within } from "../../test/support/wait-for.ts";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
+import type { Operation } from "../backends/kinds.ts";
 import { createTransport } from "../backends/transport.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
+import type { Translation } from "../protocols/translate.ts";
 import type { ExchangeTimeouts } from "./exchange.ts";
 import type { UpstreamFailure } from "./failure.ts";
 import { createReachability } from "./reachability.ts";
@@ -132,6 +134,30 @@ describe("a plain answer", () => {
       if (!outcome.ok || outcome.kind !== "plain") throw new Error("no plain answer");
       expect(Buffer.from(outcome.body).equals(Buffer.from(text))).toBe(true);
     }
+  });
+
+  const large = `{"text":"${"x".repeat(MEBIBYTE)}"}`;
+  const answers: [what: string, text: string, operation: Operation, parsed: object | undefined][] = [
+    ["an object as parsed", '{"a":[1]}', "rerank", { a: [1] }],
+    ["an array as bytes only", "[1]", "rerank", undefined],
+    ["what is too large to be looked into as bytes only", large, "chat", undefined],
+  ];
+  test.each(answers)("a translation is given %s", async (_, text, operation, expected) => {
+    backend.answer = { body: text };
+    const given: [text: string, parsed: object | undefined][] = [];
+    const translation: Translation = {
+      plain(body, parsed) {
+        given.push([new TextDecoder().decode(body), parsed]);
+        return new Uint8Array([1]);
+      },
+      stream: () => {
+        throw new Error("no stream was asked for");
+      },
+      error: (status) => ({ status, message: "no error was told" }),
+    };
+    const outcome = await attempt(entryAt(backend.url), { more: { operation, translation, path: "/v1/any" } });
+    expect(outcome).toMatchObject({ ok: true, kind: "plain", body: new Uint8Array([1]) });
+    expect(given).toEqual([[text, expected]]);
   });
 });
 

@@ -13,7 +13,7 @@ import type { TraceContext } from "../tracing/trace-context.ts";
 import { Exchange, type ExchangeEnvironment, type ExchangeTimeouts } from "./exchange.ts";
 import { toldFailure, type UpstreamFailure } from "./failure.ts";
 import { forwardedResponseHeaders, upstreamHeaders } from "./headers.ts";
-import { type Answer, type OpenStream, openStream, readPlain, readRefusal } from "./read-answer.ts";
+import { type Answer, type OpenStream, openStream, type PlainAnswer, readPlain, readRefusal } from "./read-answer.ts";
 
 export interface OutgoingRequest {
   /** What the backend is asked for. */
@@ -117,7 +117,7 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
           const usage = parsed === undefined ? undefined : usageOfAnswer(formatOf(operation) ?? "chat", parsed);
           return { ok: true, kind: "plain", body, contentType, headers, usage };
         }
-        const translated = translatePlain(translation, body, backend.name);
+        const translated = translatePlain(translation, answer.value, backend.name);
         if (!translated.ok) return failed(entry, environment.now(), translated.failure);
         return { ok: true, kind: "plain", body: translated.value, contentType: "application/json", headers };
       } catch (error) {
@@ -143,9 +143,13 @@ function reworded(failure: UpstreamFailure, { error }: Translation): UpstreamFai
   };
 }
 
-function translatePlain(translation: Translation, body: Uint8Array, backendName: string): Answer<Uint8Array> {
+function translatePlain(
+  translation: Translation,
+  { body, parsed }: PlainAnswer,
+  backendName: string,
+): Answer<Uint8Array> {
   try {
-    return { ok: true, value: translation.plain(body) };
+    return { ok: true, value: translation.plain(body, parsed) };
   } catch (error) {
     if (error instanceof AnswerFailed) return { ok: false, failure: toldFailure(error.failure) };
     if (!(error instanceof DecodeError)) throw error;

@@ -1,7 +1,7 @@
 // Brave Search: GET https://api.search.brave.com/res/v1/web/search, key in X-Subscription-Token
 // (Brave Search API documentation, "Web Search API": query parameters, request headers, response objects).
 
-import { isObject } from "../protocols/fields.ts";
+import { isObject } from "../lib/json.ts";
 import { withSiteOperators } from "./domains.ts";
 import { countryCode, type SearchService, toHit, type UserLocation } from "./service.ts";
 

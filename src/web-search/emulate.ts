@@ -5,6 +5,7 @@ import type { ContentPart, Message, SearchHit, SearchResultPart, ToolCallPart } 
 import type { GenerationEvent } from "../generation/events.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { Usage } from "../generation/usage.ts";
+import { isObject } from "../lib/json.ts";
 import { planSearch, roundRequest, type SearchPlan, toolResult, withReplayedSearches } from "./conversation.ts";
 import type { SearchProvider } from "./provider.ts";
 import { Round } from "./round.ts";
@@ -157,8 +158,8 @@ function readLocation(value: Record<string, unknown>): UserLocation {
 function readInput(text: string): { query: string | undefined; text: string } {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-      const { query } = value as { query?: unknown };
+    if (isObject(value)) {
+      const { query } = value;
       if (typeof query === "string" && query.trim() !== "") return { query, text: JSON.stringify({ query }) };
       return { query: undefined, text: JSON.stringify(value) };
     }

@@ -1,6 +1,6 @@
 // Exa: POST https://api.exa.ai/search, key in x-api-key (Exa documentation, "Search"; exa-labs/exa-js).
 
-import { isObject } from "../protocols/fields.ts";
+import { isObject } from "../lib/json.ts";
 import { countryCode, type SearchService, toHit } from "./service.ts";
 
 /** Exa names no limit; nobody searches for more than this. */

@@ -2,10 +2,10 @@
 // neither the key nor the query appears in it.
 
 import type { Settings } from "../config/sections/registry.ts";
-import type { JsonObject, SearchHit } from "../generation/content.ts";
+import type { SearchHit } from "../generation/content.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import { readBounded } from "../lib/read-bounded.ts";
-import { isObject } from "../protocols/fields.ts";
 import { brave } from "./brave.ts";
 import { siteFilter, wordCount } from "./domains.ts";
 import { exa } from "./exa.ts";

@@ -1,7 +1,7 @@
 // serper.dev: Google's results. POST https://google.serper.dev/search, key in X-API-KEY
 // (OpenAPI description of the "Serper Google Search API", schemas SearchRequest and SearchResponse).
 
-import { isObject } from "../protocols/fields.ts";
+import { isObject } from "../lib/json.ts";
 import { withSiteOperators } from "./domains.ts";
 import { countryCode, type SearchService, toHit } from "./service.ts";
 

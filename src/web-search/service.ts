@@ -1,6 +1,7 @@
 // What every search service has to say about itself: how it is asked, and how its answer is read.
 
-import type { JsonObject, SearchHit } from "../generation/content.ts";
+import type { SearchHit } from "../generation/content.ts";
+import type { JsonObject } from "../lib/json.ts";
 
 /** The error codes of the Messages format; other formats have none of their own. */
 export type SearchErrorCode =

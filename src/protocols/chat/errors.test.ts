@@ -1,7 +1,7 @@
-// Errors: every shape that backends use, and the one that clients get.
+// Errors: every shape that backends use.
 
 import { describe, expect, test } from "bun:test";
-import { decodeError, encodeErrorBody, encodeErrorEvent, encodeFailure } from "./errors.ts";
+import { decodeError } from "./errors.ts";
 
 describe("what backends tell", () => {
   const cases: [status: number, body: unknown, expected: Record<string, unknown>][] = [
@@ -48,26 +48,5 @@ describe("what backends tell", () => {
     const failure = decodeError(500, body);
     expect(failure.status).toBe(500);
     expect(failure.message).toContain("500");
-  });
-});
-
-describe("what clients get", () => {
-  const error = { status: 404, message: "m", type: "model_not_found", code: undefined, requestId: "r" };
-
-  test("a body without empty members", () => {
-    expect(encodeErrorBody(error)).toEqual({
-      error: { message: "m", type: "model_not_found", code: 404, request_id: "r" },
-    });
-    expect(Object.keys(encodeErrorBody(error).error as object)).toEqual(["message", "type", "code", "request_id"]);
-    expect(encodeErrorBody({ ...error, code: "c", param: "p", details: { a: 1 } })).toEqual({
-      error: { message: "m", type: "model_not_found", code: "c", param: "p", details: { a: 1 }, request_id: "r" },
-    });
-  });
-
-  test("an event of its own", () => {
-    expect(encodeErrorEvent(error)).toBe(`data: ${JSON.stringify(encodeErrorBody(error))}\n\n`);
-    expect(encodeFailure({ message: "m", status: 529 })).toBe(
-      'data: {"error":{"message":"m","type":"backend_error","code":529}}\n\n',
-    );
   });
 });

@@ -1,33 +1,8 @@
-// Errors of the chat format: what clients are told, and what backends tell in any of their shapes.
+// Errors that backends of the chat format tell of, in any of their shapes.
 
 import type { Failure } from "../../generation/result.ts";
-import { isObject, type JsonObject } from "../fields.ts";
-import type { ClientError } from "../protocol.ts";
-import { compact, nonEmptyString } from "./wire.ts";
-
-/** The same shape as server/error-response.ts. */
-export function encodeErrorBody(error: ClientError): JsonObject {
-  return {
-    error: compact({
-      message: error.message,
-      type: error.type,
-      code: error.code ?? error.status,
-      param: error.param,
-      details: error.details,
-      request_id: error.requestId,
-    }),
-  };
-}
-
-export function encodeErrorEvent(error: ClientError): string {
-  return `data: ${JSON.stringify(encodeErrorBody(error))}\n\n`;
-}
-
-/** A backend's failure inside a stream: no finish and no end marker follow it. */
-export function encodeFailure(failure: Failure): string {
-  const { message, type = "backend_error", code = failure.status, param } = failure;
-  return `data: ${JSON.stringify({ error: compact({ message, type, code, param }) })}\n\n`;
-}
+import { isObject, type JsonObject } from "../../lib/json.ts";
+import { nonEmptyString } from "./wire.ts";
 
 /** Words in `type` or `code` that stand for a status where the HTTP status does not tell (200, or inside a stream). */
 const STATUS_WORDS: readonly (readonly [word: string, status: number])[] = [

@@ -1,7 +1,7 @@
 // Why a model stopped, in the words of the chat format and of its imitators.
 
 import type { Finish, FinishReason } from "../../generation/result.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { nonEmptyString } from "./wire.ts";
 
 const ENCODED: Readonly<Record<FinishReason, string>> = {

@@ -1,7 +1,8 @@
 // The chat completions format: Signalbox as a server of it, and as a client of backends that speak it.
 
 import type { BackendProtocol, ClientProtocol } from "../protocol.ts";
-import { decodeError, encodeErrorBody, encodeErrorEvent } from "./errors.ts";
+import { encodeErrorBody, encodeErrorEvent } from "../standard-error.ts";
+import { decodeError } from "./errors.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeRequest } from "./request-encoder.ts";
 import { decodeResponse } from "./response-decoder.ts";

@@ -1,7 +1,8 @@
 // Images, audio, files and videos in chat messages: data URLs and addresses <-> media sources.
 
 import type { ContentPart, MediaSource } from "../../generation/content.ts";
-import { invalidField, isObject, type JsonObject, missingField } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
+import { invalidField, missingField } from "../fields.ts";
 import { nonEmptyString } from "./wire.ts";
 
 const BASE64_MARK = ";base64";

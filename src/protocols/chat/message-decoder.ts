@@ -9,7 +9,8 @@ import type {
   TextPart,
   ToolResultPart,
 } from "../../generation/content.ts";
-import { invalidField, isObject, type JsonObject, missingField } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
+import { invalidField, missingField } from "../fields.ts";
 import { decodeMediaPart } from "./media.ts";
 import { decodeReasoning } from "./reasoning-details.ts";
 import { argumentText, decodeToolCall, missingCallId, readCacheHint } from "./tools.ts";

@@ -13,7 +13,7 @@ import type {
 import type { DropList } from "../../generation/dropped.ts";
 import { withLostResults } from "../../generation/lost-results.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import type { BackendTarget } from "../protocol.ts";
 import { audioFormat, dataUrl } from "./media.ts";
 import type { ChatQuirks } from "./quirks.ts";

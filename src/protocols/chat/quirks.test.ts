@@ -1,7 +1,7 @@
 // What has to change in a chat request that passes as it is, for each kind of backend.
 
 import { describe, expect, test } from "bun:test";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { adaptChatBody } from "./quirks.ts";
 
 const user = { role: "user", content: "hi" };

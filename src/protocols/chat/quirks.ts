@@ -2,7 +2,7 @@
 // requests, and by adaptChatBody for requests that pass as they are. Sources: wire/local-engines.md and the engines' own
 // documents.
 
-import { isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { fitToolChoice, parseToolChoice, type ToolChoiceSupport, wireToolName } from "./tools.ts";
 import { markToolError } from "./wire.ts";
 

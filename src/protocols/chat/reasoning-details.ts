@@ -6,7 +6,7 @@
 // `format` names who made the proof. In a stream the entry comes whole, in one delta, when the proof is known.
 
 import type { ProtocolName, ReasoningPart } from "../../generation/content.ts";
-import { isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { compact, nonEmptyString } from "./wire.ts";
 
 /** The names that clients of other routers know. */

@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../errors/gateway-error.ts";
-import type { ContentPart, JsonObject, Message } from "../../generation/content.ts";
+import type { ContentPart, Message } from "../../generation/content.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { decodeRequest } from "./request-decoder.ts";
 
 const user = { role: "user", content: "hi" };

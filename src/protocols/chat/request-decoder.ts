@@ -1,8 +1,8 @@
 // A chat client's request -> the neutral request.
 
-import type { JsonObject } from "../../generation/content.ts";
 import type { Effort, GenerationRequest, ReasoningWish, ResponseFormat, Sampling } from "../../generation/request.ts";
-import { describe, invalidField, isObject, missingField } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
+import { describe, invalidField, missingField } from "../fields.ts";
 import { decodeMessages } from "./message-decoder.ts";
 import { readChatRequest } from "./request.ts";
 import { decodeToolChoice, decodeTools, usesFunctions } from "./tools.ts";

@@ -1,9 +1,9 @@
 // The neutral request -> a request to a chat backend of any kind.
 
-import type { JsonObject } from "../../generation/content.ts";
 import { DropList } from "../../generation/dropped.ts";
 import type { GenerationRequest, ResponseFormat } from "../../generation/request.ts";
 import type { Tool } from "../../generation/tools.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
 import type { BackendTarget, EncodedRequest } from "../protocol.ts";
 import { encodeMessages } from "./message-encoder.ts";

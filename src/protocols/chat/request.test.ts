@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../errors/gateway-error.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { readChatRequest } from "./request.ts";
 
 const messages = [{ role: "user", content: "hi" }];

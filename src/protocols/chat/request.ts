@@ -1,6 +1,7 @@
 // Validation of a chat completion request (specification, "Chat completion request"; wire/openai-chat.md, section 1).
 // Unknown fields pass: the client's own bytes go to the backend, which is the better judge of them.
 
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import {
   checkArray,
   checkBoolean,
@@ -10,8 +11,6 @@ import {
   checkString,
   describe,
   invalidField,
-  isObject,
-  type JsonObject,
   missingField,
   NO_MAXIMUM,
   type NumberRule,

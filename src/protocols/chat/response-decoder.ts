@@ -2,7 +2,7 @@
 
 import type { ContentPart, ImagePart, TextPart, ToolCallPart } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
-import { isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { AnswerFailed, DecodeError } from "../protocol.ts";
 import { embeddedError } from "./errors.ts";
 import { decodeFinish, isBroken, readFinishReason } from "./finish-reason.ts";

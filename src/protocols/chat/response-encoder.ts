@@ -2,7 +2,7 @@
 
 import type { Citation, ContentPart, ImagePart, ToolCallPart } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
 import { dataUrl } from "./media.ts";

@@ -1,8 +1,9 @@
 // Whole answers: what is read of a chat backend's, what a chat client is given, and that both fit together.
 
 import { describe, expect, test } from "bun:test";
-import type { ContentPart, JsonObject } from "../../generation/content.ts";
+import type { ContentPart } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { type AnswerContext, AnswerFailed, DecodeError } from "../protocol.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { decodeResponse } from "./response-decoder.ts";

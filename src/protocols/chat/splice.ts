@@ -1,6 +1,7 @@
 // Joins the stream of a second backend to what a first one has sent, so that the client sees one answer: one id, one
 // role, no text twice and none lost.
 
+import { isObject } from "../../lib/json.ts";
 import { eventData } from "../sse.ts";
 
 const decoder = new TextDecoder();
@@ -174,7 +175,7 @@ export function splitAtError(
 function parseChunk(data: string): Chunk | undefined {
   try {
     const value: unknown = JSON.parse(data);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Chunk) : undefined;
+    return isObject(value) ? (value as Chunk) : undefined;
   } catch {
     return undefined;
   }

@@ -4,8 +4,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { collect } from "../../generation/collect.ts";
-import type { ContentPart, JsonObject } from "../../generation/content.ts";
+import type { ContentPart } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { DecodeError } from "../protocol.ts";
 import { decodeResponse } from "./response-decoder.ts";
 import { ChatStreamDecoder } from "./stream-decoder.ts";

@@ -1,7 +1,7 @@
 // A chat backend's stream -> neutral events. Engines take the format loosely; what is known of them is read here.
 
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
-import { isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { DecodeError, type StreamDecoder } from "../protocol.ts";
 import { decodeError, embeddedError } from "./errors.ts";
 import { decodeFinish, isBroken, readFinishReason } from "./finish-reason.ts";

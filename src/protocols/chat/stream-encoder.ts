@@ -4,9 +4,9 @@
 import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import type { Usage } from "../../generation/usage.ts";
-import { isObject } from "../fields.ts";
+import { isObject } from "../../lib/json.ts";
 import type { AnswerContext, StreamEncoder } from "../protocol.ts";
-import { encodeFailure } from "./errors.ts";
+import { encodeFailure } from "../standard-error.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
 import { encodeReasoningDetail } from "./reasoning-details.ts";
 import { answerId, answersFunctions, encodeCitations, encodeImage, showsReasoning } from "./response-encoder.ts";

@@ -1,7 +1,7 @@
 // The fragments of tool calls in a stream -> parts: which call a fragment belongs to, and when a call begins and ends.
 
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
-import { isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { DecodeError } from "../protocol.ts";
 import { argumentText, missingCallId } from "./tools.ts";
 import { nonEmptyString, readThoughtSignature } from "./wire.ts";

@@ -1,8 +1,9 @@
 // Tools, tool choice and tool calls of the chat format, the deprecated functions included.
 
-import type { CacheHint, JsonObject, ToolCallPart } from "../../generation/content.ts";
+import type { CacheHint, ToolCallPart } from "../../generation/content.ts";
 import type { Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
-import { describe, invalidField, isObject, missingField } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
+import { describe, invalidField, missingField } from "../fields.ts";
 import { compact, readThoughtSignature } from "./wire.ts";
 
 // ---- Definitions

@@ -1,7 +1,7 @@
 // Token counts of the chat format. Its totals include their parts, as the neutral ones do.
 
 import type { Usage } from "../../generation/usage.ts";
-import { isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { compact } from "./wire.ts";
 
 export function encodeUsage({ input, output }: Usage): JsonObject {

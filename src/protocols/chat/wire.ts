@@ -9,7 +9,7 @@
 
 import { ERRORS } from "../../errors/catalog.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
-import { isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 
 /** Begins the text of a failed tool's result: the form of is_error that every backend's model can read. */
 export const TOOL_ERROR_PREFIX = "[tool error]";

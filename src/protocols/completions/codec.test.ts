@@ -3,9 +3,10 @@
 import { describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { GatewayError } from "../../errors/gateway-error.ts";
-import type { ContentPart, JsonObject } from "../../generation/content.ts";
+import type { ContentPart } from "../../generation/content.ts";
 import { explode } from "../../generation/explode.ts";
 import type { FinishReason, GenerationResult } from "../../generation/result.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { eventData } from "../sse.ts";
 import { completionsClient } from "./index.ts";

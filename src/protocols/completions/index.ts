@@ -2,7 +2,7 @@
 // reaches backends that speak the format as it came.
 
 import type { ClientProtocol } from "../protocol.ts";
-import { encodeErrorBody, encodeErrorEvent } from "./errors.ts";
+import { encodeErrorBody, encodeErrorEvent } from "../standard-error.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeResponse } from "./response-encoder.ts";
 import { CompletionStreamEncoder } from "./stream-encoder.ts";

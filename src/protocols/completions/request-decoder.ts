@@ -3,9 +3,9 @@
 
 import { ERRORS } from "../../errors/catalog.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
-import type { JsonObject } from "../../generation/content.ts";
 import type { GenerationRequest, Sampling } from "../../generation/request.ts";
-import { invalidField, isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
+import { invalidField } from "../fields.ts";
 import { readCompletionRequest } from "./request.ts";
 
 /** Members that the neutral request has a field for, or that are refused; all others are extensions. */

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../errors/gateway-error.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { readCompletionRequest } from "./request.ts";
 
 function refusal(body: JsonObject): { param: string | undefined; message: string } {

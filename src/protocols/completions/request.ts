@@ -1,5 +1,6 @@
 // Validation of a legacy text completion request (wire/openai-chat.md, section 7).
 
+import type { JsonObject } from "../../lib/json.ts";
 import {
   checkBoolean,
   checkNumbers,
@@ -8,7 +9,6 @@ import {
   checkString,
   describe,
   invalidField,
-  type JsonObject,
   missingField,
   NO_MAXIMUM,
   requireModel,

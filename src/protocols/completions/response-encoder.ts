@@ -2,7 +2,7 @@
 
 import type { Finish, GenerationResult } from "../../generation/result.ts";
 import type { Usage } from "../../generation/usage.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
 
 export function encodeResponse(result: GenerationResult, context: AnswerContext): JsonObject {

@@ -2,9 +2,9 @@
 
 import type { GenerationEvent } from "../../generation/events.ts";
 import type { Usage } from "../../generation/usage.ts";
-import { isObject } from "../fields.ts";
+import { isObject } from "../../lib/json.ts";
 import type { AnswerContext, StreamEncoder } from "../protocol.ts";
-import { encodeFailure } from "./errors.ts";
+import { encodeFailure } from "../standard-error.ts";
 import { answerId, encodeFinishReason, encodeUsage } from "./response-encoder.ts";
 
 export class CompletionStreamEncoder implements StreamEncoder {

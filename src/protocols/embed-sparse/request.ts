@@ -1,14 +1,7 @@
 // Sparse embeddings in the form of text-embeddings-inference, with a model for routing (decisions.md, section 4).
 
-import {
-  checkBoolean,
-  checkString,
-  describe,
-  invalidField,
-  type JsonObject,
-  missingField,
-  requireModel,
-} from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { checkBoolean, checkString, describe, invalidField, missingField, requireModel } from "../fields.ts";
 import { affinityOf, type RequestSummary } from "../request-summary.ts";
 
 export interface SparseEmbeddingRequest extends RequestSummary {

@@ -1,6 +1,6 @@
 // Checks an answer of sparse vectors, which then passes unchanged: one list of {index, value} for each input.
 
-import { isObject } from "../fields.ts";
+import { isObject } from "../../lib/json.ts";
 import { AnswerFailed, DecodeError } from "../protocol.ts";
 import type { SparseEmbeddingRequest } from "./request.ts";
 

@@ -1,11 +1,11 @@
 // Validation of an embeddings request (wire/openai-chat.md, section 8).
 
+import type { JsonObject } from "../../lib/json.ts";
 import {
   checkNumbers,
   checkString,
   describe,
   invalidField,
-  type JsonObject,
   missingField,
   NO_MAXIMUM,
   requireModel,

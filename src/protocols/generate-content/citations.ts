@@ -1,8 +1,8 @@
 // Grounding and citation metadata -> citations of the text. The metadata come once, mostly at the end of a stream, and
 // count in bytes of UTF-8; a citation counts in UTF-16 code units of its part.
 
-import type { Citation, JsonObject } from "../../generation/content.ts";
-import { isObject } from "../fields.ts";
+import type { Citation } from "../../generation/content.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { arrayOf, nonEmptyText, objectOf, objectsOf, optionalCount, textOf } from "./wire.ts";
 
 interface Claim {

@@ -5,7 +5,6 @@
 
 import type {
   ContentPart,
-  JsonObject,
   Message,
   ReasoningPart,
   SearchResultPart,
@@ -14,7 +13,7 @@ import type {
 } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import type { BackendTarget } from "../protocol.ts";
 import { FunctionNames, historicName } from "./function-names.ts";
 import { encodeMedia } from "./media.ts";

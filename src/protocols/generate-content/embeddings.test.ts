@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import type { Part } from "@google/genai";
 import fc from "fast-check";
 import { GatewayError } from "../../errors/gateway-error.ts";
-import type { JsonObject } from "../../generation/content.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { DecodeError } from "../protocol.ts";
 import {
   decodeEmbeddings,

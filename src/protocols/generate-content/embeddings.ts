@@ -6,10 +6,10 @@
 // {type: "file", file: {file_data, filename}} and {type: "input_file", file_data or file_url, filename}. Media are data:
 // URLs or addresses of files that Google's own file storage holds; others are not fetched.
 
-import type { JsonObject } from "../../generation/content.ts";
 import { DropList, type Dropped } from "../../generation/dropped.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { parseDataUrl } from "../../media/data-url.ts";
-import { describe, invalidField, isObject, missingField } from "../fields.ts";
+import { describe, invalidField, missingField } from "../fields.ts";
 import { DecodeError } from "../protocol.ts";
 import { typeOfUrl } from "./media.ts";
 import { baseName } from "./model-rules.ts";

@@ -1,8 +1,7 @@
 // Errors of Google's APIs: {error: {code, message, status, details[]}}, alone or in a list.
 
-import type { JsonObject } from "../../generation/content.ts";
 import type { Failure } from "../../generation/result.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { nonEmptyText, objectsOf, textOf } from "./wire.ts";
 
 interface StatusRule {

@@ -1,8 +1,8 @@
 // Neutral request -> body of a generateContent request. The model and whether it streams stand in the URL.
 
-import type { JsonObject } from "../../generation/content.ts";
 import { DropList } from "../../generation/dropped.ts";
 import type { GenerationRequest, ResponseFormat, Sampling } from "../../generation/request.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
 import type { BackendTarget, EncodedRequest } from "../protocol.ts";
 import { type Conversation, encodeConversation } from "./contents.ts";

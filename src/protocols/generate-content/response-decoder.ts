@@ -1,8 +1,8 @@
 // A whole generateContent answer -> neutral result: read as a stream of one chunk, so that both ways mean the same.
 
 import { Collector } from "../../generation/collect.ts";
-import type { JsonObject } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { AnswerFailed, DecodeError } from "../protocol.ts";
 import { AnswerDecoder } from "./stream-decoder.ts";
 

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { JsonObject } from "../../generation/content.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { cleanParameters, cleanSchema } from "./schema-subset.ts";
 
 const CASES: [name: string, schema: JsonObject, expected: JsonObject][] = [

@@ -1,8 +1,7 @@
 // JSON Schemas as parametersJsonSchema and responseJsonSchema take them. What the API does not know is refused there, so
 // it is written in words it knows, or told in the description; the client validates against its own schema anyway.
 
-import type { JsonObject } from "../../generation/content.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { objectsOf, textOf } from "./wire.ts";
 
 const COPIED = ["$id", "$anchor", "title", "minItems", "maxItems", "minimum", "maximum", "propertyOrdering"] as const;

@@ -1,10 +1,9 @@
 // A stream of generateContent answers -> neutral events. Every chunk is a whole answer object whose parts are the next
 // piece; there are no marks for the begin and end of anything, and no mark for the end of the stream.
 
-import type { JsonObject } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import type { Failure, Finish } from "../../generation/result.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { DecodeError, type StreamDecoder } from "../protocol.ts";
 import { CitationList } from "./citations.ts";
 import { decodeError, hasError } from "./errors.ts";

@@ -1,9 +1,9 @@
 // How much a model should think: from the wish of any client to generationConfig.thinkingConfig. A family takes a budget
 // of tokens or a level, never both.
 
-import type { JsonObject } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
 import type { Effort, ReasoningWish } from "../../generation/request.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { baseName } from "./model-rules.ts";
 
 type Level = "MINIMAL" | "LOW" | "MEDIUM" | "HIGH";

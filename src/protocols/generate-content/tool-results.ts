@@ -1,8 +1,8 @@
 // Results of function calls. The API wants one functionResponse for each call of the turn before, in the same order.
 
-import type { DocumentPart, ImagePart, JsonObject, ToolCallPart, ToolResultPart } from "../../generation/content.ts";
+import type { DocumentPart, ImagePart, ToolCallPart, ToolResultPart } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { type FunctionNames, historicName } from "./function-names.ts";
 import { encodeMedia } from "./media.ts";
 import type { Part } from "./wire.ts";

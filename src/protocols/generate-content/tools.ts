@@ -1,9 +1,9 @@
 // Tools and the choice among them -> tools and toolConfig.
 
-import type { JsonObject } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import type { CustomTool, FunctionTool, Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
 import { isFunctionName } from "./function-names.ts";
 import type { ModelRules } from "./model-rules.ts";

@@ -2,7 +2,7 @@
 // neutral totals have them all.
 
 import type { Usage } from "../../generation/usage.ts";
-import { isObject } from "../fields.ts";
+import { isObject } from "../../lib/json.ts";
 import { optionalCount } from "./wire.ts";
 
 /** Undefined when nothing was counted. Counts that are left out are 0. */

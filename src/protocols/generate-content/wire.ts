@@ -1,8 +1,7 @@
 // Reading of untrusted JSON and the few shapes that the halves of the generateContent format share. Parts stay loose on
 // purpose: new kinds of parts appear faster than types can follow.
 
-import type { JsonObject } from "../../generation/content.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 
 /** A piece of a message: text, inlineData, functionCall, ... with thought and thoughtSignature beside it. */
 export type Part = JsonObject;

@@ -1,7 +1,7 @@
 // Bodies of Messages clients on their way to Messages backends.
 
 import { expect, test } from "bun:test";
-import type { JsonObject } from "../../generation/content.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { adaptMessagesBody } from "./adapt-body.ts";
 import { wrapSeal, wrapSnippet } from "./foreign-seal.ts";
 

@@ -2,9 +2,8 @@
 // backend's answer must not come back as if the backend had made them, and another model than the client named must
 // not be asked for what it refuses.
 
-import type { JsonObject } from "../../generation/content.ts";
 import { DropList } from "../../generation/dropped.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { decodeSearchResult } from "./content-decoder.ts";
 import { searchText } from "./content-encoder.ts";
 import { isForeignMark } from "./foreign-seal.ts";

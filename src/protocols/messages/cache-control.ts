@@ -1,9 +1,9 @@
 // Prompt cache breakpoints. They are taken in six places (system text, user text, user image, tool definition, tool use,
 // tool result), and a request may have four at most.
 
-import type { CacheHint, JsonObject } from "../../generation/content.ts";
+import type { CacheHint } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 
 export const MAX_BREAKPOINTS = 4;
 

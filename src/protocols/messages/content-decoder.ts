@@ -6,7 +6,6 @@ import type {
   ContentPart,
   DocumentPart,
   ImagePart,
-  JsonObject,
   MediaSource,
   OpaquePart,
   ReasoningPart,
@@ -16,7 +15,7 @@ import type {
   ToolCallPart,
   ToolResultPart,
 } from "../../generation/content.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { cacheMember } from "./cache-control.ts";
 import { isForeignMark, unwrapSeal, unwrapSnippet } from "./foreign-seal.ts";
 import { arrayOf, type Block, isBlock, optionalText, textOf, utf8ToBase64 } from "./wire.ts";

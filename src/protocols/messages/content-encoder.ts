@@ -7,7 +7,6 @@ import type {
   ContentPart,
   DocumentPart,
   ImagePart,
-  JsonObject,
   MediaSource,
   Message,
   SearchResultPart,
@@ -16,7 +15,8 @@ import type {
   ToolResultPart,
 } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
-import { invalidField, isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
+import { invalidField } from "../fields.ts";
 import { cacheControlMember } from "./cache-control.ts";
 import { FREE_FORM_MEMBER } from "./tools.ts";
 import { type Block, base64ToUtf8, isBlank } from "./wire.ts";

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { JsonObject } from "../../generation/content.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { estimateInputTokens } from "./count-tokens.ts";
 
 describe("the estimate of tokens", () => {

@@ -4,8 +4,7 @@
 // length in UTF-8 tells (three bytes for most CJK characters). Pictures and files count by kind, not by their base64.
 // Every turn and tool has a small overhead. The result is meant to be slightly high rather than low.
 
-import type { JsonObject } from "../../generation/content.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { arrayOf, textOf } from "./wire.ts";
 
 const CHARACTERS_PER_TOKEN = 4;

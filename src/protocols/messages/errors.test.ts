@@ -1,7 +1,7 @@
 // Errors in both directions.
 
 import { describe, expect, test } from "bun:test";
-import type { JsonObject } from "../../generation/content.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { decodeError, errorBody, errorEvent } from "./errors.ts";
 
 describe("errors", () => {

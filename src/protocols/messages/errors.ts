@@ -1,8 +1,7 @@
 // Errors of the Messages format: a fixed set of types, each with its HTTP status.
 
-import type { JsonObject } from "../../generation/content.ts";
 import type { Failure } from "../../generation/result.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import type { ClientError } from "../protocol.ts";
 import { optionalText } from "./wire.ts";
 

@@ -5,7 +5,7 @@
 // Form: MARK, then base64url of a JSON object with short keys, or nothing. The whole is base64url.
 
 import type { ProtocolName, ReasoningPart } from "../../generation/content.ts";
-import { isObject } from "../fields.ts";
+import { isObject } from "../../lib/json.ts";
 import { optionalText } from "./wire.ts";
 
 const MARK = "sbx1_";

@@ -1,6 +1,7 @@
 // Validation of a Messages request (wire format: the Messages API, versions 2023-06-01 and 2026-10-21).
 // Unknown fields and blocks pass: a native backend is the better judge of them.
 
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import {
   checkArray,
   checkBoolean,
@@ -8,8 +9,6 @@ import {
   checkObject,
   describe,
   invalidField,
-  isObject,
-  type JsonObject,
   missingField,
   NO_MAXIMUM,
   type NumberRule,

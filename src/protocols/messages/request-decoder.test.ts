@@ -1,7 +1,8 @@
 // Requests of Messages clients in the neutral model.
 
 import { describe, expect, test } from "bun:test";
-import type { ContentPart, JsonObject } from "../../generation/content.ts";
+import type { ContentPart } from "../../generation/content.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { wrapSeal, wrapSnippet } from "./foreign-seal.ts";
 import { decodeRequest } from "./request-decoder.ts";
 

@@ -2,10 +2,10 @@
 
 import { ERRORS } from "../../errors/catalog.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
-import type { JsonObject, Message } from "../../generation/content.ts";
+import type { Message } from "../../generation/content.ts";
 import type { GenerationRequest, ResponseFormat, Sampling } from "../../generation/request.ts";
 import type { HostedTool } from "../../generation/tools.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { decodeContent } from "./content-decoder.ts";
 import { readMessagesRequest } from "./read-request.ts";
 import { decodeReasoning } from "./thinking-config.ts";

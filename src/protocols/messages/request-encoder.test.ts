@@ -3,8 +3,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { GatewayError } from "../../errors/gateway-error.ts";
-import type { ContentPart, JsonObject, Message } from "../../generation/content.ts";
+import type { ContentPart, Message } from "../../generation/content.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeRequest } from "./request-encoder.ts";
 

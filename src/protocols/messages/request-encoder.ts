@@ -1,9 +1,10 @@
 // Neutral request -> body of a Messages request of version 2023-06-01, by the rules of the model.
 
-import type { JsonObject, Message, TextPart } from "../../generation/content.ts";
+import type { Message, TextPart } from "../../generation/content.ts";
 import { DropList } from "../../generation/dropped.ts";
 import type { GenerationRequest, Sampling } from "../../generation/request.ts";
-import { invalidField, isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
+import { invalidField } from "../fields.ts";
 import type { BackendTarget, EncodedRequest } from "../protocol.ts";
 import { limitBreakpoints } from "./cache-control.ts";
 import {

@@ -1,8 +1,8 @@
 // A Messages backend's whole answer -> neutral result.
 
-import type { ContentPart, JsonObject } from "../../generation/content.ts";
+import type { ContentPart } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { DecodeError } from "../protocol.ts";
 import { decodeAnswerBlock } from "./content-decoder.ts";
 import { decodeFinish } from "./finish-reason.ts";

@@ -1,7 +1,8 @@
 // Neutral result -> body of a Messages answer; and the blocks and citations that the stream encoder writes as well.
 
-import type { Citation, ContentPart, JsonObject, ReasoningPart, SearchResultPart } from "../../generation/content.ts";
+import type { Citation, ContentPart, ReasoningPart, SearchResultPart } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { parseArguments } from "./content-encoder.ts";
 import { encodeFinish } from "./finish-reason.ts";

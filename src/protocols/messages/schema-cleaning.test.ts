@@ -1,7 +1,7 @@
 // Schemas for constrained decoding.
 
 import { describe, expect, test } from "bun:test";
-import type { JsonObject } from "../../generation/content.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { cleanSchema } from "./schema-cleaning.ts";
 
 describe("schemas", () => {

@@ -1,8 +1,7 @@
 // JSON Schemas for constrained decoding: what the Messages API refuses there is taken out and told in words instead, so
 // that the model still knows of it. The client validates against its own schema anyway.
 
-import type { JsonObject } from "../../generation/content.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 
 const FORMATS: ReadonlySet<unknown> = new Set([
   "date-time",

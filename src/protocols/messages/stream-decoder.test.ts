@@ -3,8 +3,9 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { ContentPart, JsonObject, ReasoningPart, TextPart, ToolCallPart } from "../../generation/content.ts";
+import type { ContentPart, ReasoningPart, TextPart, ToolCallPart } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { DecodeError } from "../protocol.ts";
 import { eventData } from "../sse.ts";
 import { decodeRequest } from "./request-decoder.ts";

@@ -1,9 +1,9 @@
 // A Messages backend's event stream -> neutral events. Blocks come one after the other; streams that overlap them, skip
 // their beginning or change their kind are put in order as far as nothing gets lost.
 
-import type { Citation, JsonObject } from "../../generation/content.ts";
+import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { DecodeError, type StreamDecoder } from "../protocol.ts";
 import { argumentsOf, decodeAnswerBlock, decodeCitation, decodeCitations, sealOf } from "./content-decoder.ts";
 import { decodeError } from "./errors.ts";

@@ -1,10 +1,9 @@
 // How much a model should think: from the wish of any client to `thinking`, `output_config.effort` and `max_tokens`,
 // by the rules of the model (specification, "reasoning_effort values per backend kind").
 
-import type { JsonObject } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
 import type { Effort, ReasoningWish } from "../../generation/request.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { isTopTier, type ModelRules } from "./model-rules.ts";
 
 /** Tokens to think with, for models that are given a budget: 1K to 32K. */

@@ -1,10 +1,10 @@
 // Tool definitions and the choice among them, in both directions.
 
-import type { JsonObject } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import type { CustomTool, FunctionTool, HostedTool, Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
-import { invalidField, isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
+import { invalidField } from "../fields.ts";
 import { cacheControlMember, cacheMember } from "./cache-control.ts";
 import type { ModelRules } from "./model-rules.ts";
 import { cleanSchema } from "./schema-cleaning.ts";

@@ -1,8 +1,7 @@
 // Token counts. In the Messages format input_tokens are only those that touched no cache; the neutral total has them all.
 
-import type { JsonObject } from "../../generation/content.ts";
 import { freshInput, type Usage } from "../../generation/usage.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { countOf, optionalCount } from "./wire.ts";
 
 export function decodeUsage(value: unknown): Usage | undefined {

@@ -1,8 +1,7 @@
 // Reading of untrusted JSON and the few shapes that the halves of the Messages format share (docs: the Messages API
 // reference). Blocks stay loose on purpose: new block types appear faster than types can follow.
 
-import type { JsonObject } from "../../generation/content.ts";
-import { isObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 
 /** A content block: of a request, of an answer, or in the start of a stream's block. */
 export type Block = JsonObject & { type: string };

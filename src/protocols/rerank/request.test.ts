@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { GatewayError } from "../../errors/gateway-error.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { encodeRerank, readRerankRequest, wantsTeiForm } from "./request.ts";
 
 const good = { model: "m", query: "q", documents: ["a", "b", "c"] };

@@ -1,14 +1,13 @@
 // A rerank request: what clients send, and what each kind of backend is sent (decisions.md, section 4;
 // wire/local-engines.md, section 7).
 
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import {
   checkBoolean,
   checkNumbers,
   checkString,
   describe,
   invalidField,
-  isObject,
-  type JsonObject,
   missingField,
   NO_MAXIMUM,
   requireModel,

@@ -1,6 +1,6 @@
 // The answers of rerank services, in any of their forms -> the gateway's own.
 
-import { isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { AnswerFailed, DecodeError } from "../protocol.ts";
 import type { RerankRequest } from "./request.ts";
 

@@ -1,7 +1,7 @@
 // Which reasoning items of a client's body must not reach a Responses backend.
 
 import { describe, expect, test } from "bun:test";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { adaptResponsesBody } from "./adapt-body.ts";
 import { sealToken } from "./reasoning-seal.ts";
 import { itemId } from "./sequence.ts";

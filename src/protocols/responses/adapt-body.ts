@@ -1,7 +1,7 @@
 // What a Responses client's own body needs before a Responses backend gets it: thoughts of another backend's answer,
 // which the gateway wrote as reasoning items, must not come back as if this backend had made them.
 
-import { isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { isOwnToken } from "./reasoning-seal.ts";
 import { isOwnItemId } from "./sequence.ts";
 

@@ -1,6 +1,7 @@
 // Validation of the field input: a text, or items with their content parts and files.
 
-import { describe, invalidField, isObject, type JsonObject, missingField } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
+import { describe, invalidField, missingField } from "../fields.ts";
 import { CONVERSATION_ROLES, FILE_MEDIA_TYPES, imageUrlOf, isGiven, isItemReference, parseDataUrl } from "./wire.ts";
 
 /** Most files of a request that are named instead of given (specification, Limits). */

@@ -1,7 +1,7 @@
 // Citations of a text: annotations in this format.
 
 import type { Citation } from "../../generation/content.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { countOf, optionalText } from "./wire.ts";
 
 export function decodeCitation(annotation: JsonObject): Citation {

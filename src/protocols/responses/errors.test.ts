@@ -1,7 +1,7 @@
 // Errors of backends as failures, errors for clients as bodies and events.
 
 import { describe, expect, test } from "bun:test";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { readEvents } from "../sse.ts";
 import { decodeError, errorBody, errorEvent, failureCode } from "./errors.ts";
 

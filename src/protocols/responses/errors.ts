@@ -1,7 +1,7 @@
 // Errors on both sides: as clients of this format read them, and as backends of this format tell them.
 
 import type { Failure } from "../../generation/result.ts";
-import { isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import type { ClientError } from "../protocol.ts";
 import { numberOf, optionalText } from "./wire.ts";
 

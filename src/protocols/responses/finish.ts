@@ -1,7 +1,7 @@
 // How an answer ended: finish reasons here, a status with details there.
 
 import type { Finish, FinishReason } from "../../generation/result.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { objectOf, optionalText } from "./wire.ts";
 
 export interface Ending {

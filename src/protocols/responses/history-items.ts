@@ -11,7 +11,8 @@ import type {
 } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
 import { withLostResults } from "../../generation/lost-results.ts";
-import { invalidField, type JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { invalidField } from "../fields.ts";
 import { encodeInputPart } from "./input-parts.ts";
 
 export function encodeMessages(messages: readonly Message[], dropped: DropList): JsonObject[] {

@@ -3,7 +3,8 @@
 
 import type { ContentPart, Message, ReasoningPart, TextPart, ToolCallPart } from "../../generation/content.ts";
 import type { Tool } from "../../generation/tools.ts";
-import { invalidField, type JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { invalidField } from "../fields.ts";
 import { decodeContent, decodeOutputContent } from "./input-parts.ts";
 import { flatName } from "./namespaces.ts";
 import { thoughtsOf } from "./output-decoder.ts";

@@ -2,7 +2,8 @@
 
 import type { ContentPart, DocumentPart, ImagePart, TextPart } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
-import { invalidField, isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
+import { invalidField } from "../fields.ts";
 import { decodeCitation } from "./citations.ts";
 import { imageUrlOf, objectOf, objectsOf, optionalText, parseDataUrl, textOf, toDataUrl } from "./wire.ts";
 

@@ -1,7 +1,7 @@
 // Tools in a namespace (type "namespace"), which the other formats do not know: each becomes a tool of its own under a
 // joined name, and its calls come back under the names that the client gave.
 
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { objectsOf, textOf } from "./wire.ts";
 
 export const NAMESPACE = "namespace";

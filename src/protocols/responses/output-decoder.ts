@@ -1,7 +1,7 @@
 // The items of a backend's answer -> parts. The stream decoder uses it for items that came whole.
 
 import type { ContentPart, ReasoningPart, SearchResultPart, ToolCallPart } from "../../generation/content.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { decodeCitation } from "./citations.ts";
 import { objectOf, objectsOf, optionalText, textOf } from "./wire.ts";
 

@@ -11,7 +11,7 @@ import type {
   ToolCallPart,
 } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
-import { isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { encodeCitation } from "./citations.ts";
 import { encodeFinish } from "./finish.ts";

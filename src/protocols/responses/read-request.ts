@@ -1,6 +1,7 @@
 // Validation of a Responses request (specification, "Responses-style request"; wire/openai-responses.md, sections 2 to 4).
 // Unknown fields, items and tools pass: a backend that speaks this format is the better judge of them.
 
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import {
   checkArray,
   checkBoolean,
@@ -9,8 +10,6 @@ import {
   checkString,
   describe,
   invalidField,
-  isObject,
-  type JsonObject,
   missingField,
   NO_MAXIMUM,
   type NumberRule,

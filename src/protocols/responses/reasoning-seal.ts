@@ -3,7 +3,8 @@
 // the proof inside is checked by the vendor that made it.
 
 import type { ProtocolName, ReasoningPart } from "../../generation/content.ts";
-import { invalidField, isObject } from "../fields.ts";
+import { isObject } from "../../lib/json.ts";
+import { invalidField } from "../fields.ts";
 import { optionalText } from "./wire.ts";
 
 const PREFIX = "signalbox.1.";

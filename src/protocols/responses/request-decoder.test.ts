@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../errors/gateway-error.ts";
 import type { Message } from "../../generation/content.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { sealToken } from "./reasoning-seal.ts";
 import { decodeRequest } from "./request-decoder.ts";
 

@@ -2,7 +2,8 @@
 
 import { isEffort } from "../../generation/reasoning-effort.ts";
 import type { GenerationRequest, ReasoningWish, ResponseFormat, Sampling } from "../../generation/request.ts";
-import { invalidField, isObject, type JsonObject, missingField } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
+import { invalidField, missingField } from "../fields.ts";
 import { decodeInput } from "./input-items.ts";
 import { readResponsesRequest } from "./read-request.ts";
 import { decodeToolChoice, decodeTools, withOptionalTools } from "./tools.ts";

@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../errors/gateway-error.ts";
 import type { ContentPart, Message, ProtocolName } from "../../generation/content.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import type { BackendTarget } from "../protocol.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeRequest } from "./request-encoder.ts";

@@ -3,7 +3,8 @@
 
 import { DropList } from "../../generation/dropped.ts";
 import type { GenerationRequest, ReasoningWish, ResponseFormat } from "../../generation/request.ts";
-import { invalidField, type JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { invalidField } from "../fields.ts";
 import type { BackendTarget, EncodedRequest } from "../protocol.ts";
 import { encodeMessages } from "./history-items.ts";
 import { SEALED_REASONING } from "./request-decoder.ts";

@@ -1,7 +1,7 @@
 // The body of a backend's Responses answer -> a whole answer.
 
 import type { GenerationResult } from "../../generation/result.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { DecodeError } from "../protocol.ts";
 import { decodeError } from "./errors.ts";
 import { decodeFinish } from "./finish.ts";

@@ -1,7 +1,7 @@
 // A whole answer -> the body of a Responses answer.
 
 import type { GenerationResult } from "../../generation/result.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { encodeFinish } from "./finish.ts";
 import { encodeOutput } from "./output-items.ts";

@@ -1,7 +1,7 @@
 // The response object: the answer with an echo of its request. Strictly typed clients need every field.
 
 import type { Usage } from "../../generation/usage.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { responseId } from "./sequence.ts";
 import { encodeUsage } from "./usage.ts";

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import type { GenerationResult } from "../../generation/result.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeResponse } from "./response-encoder.ts";

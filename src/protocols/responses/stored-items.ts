@@ -2,7 +2,8 @@
 // Pure: where items are kept, for how long and for whom is settled elsewhere.
 
 import type { GenerationResult } from "../../generation/result.ts";
-import { invalidField, isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
+import { invalidField } from "../fields.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { encodeOutput } from "./output-items.ts";
 import { isItemReference, textOf } from "./wire.ts";

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { collect } from "../../generation/collect.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { DecodeError } from "../protocol.ts";
 import { decodeResponse } from "./response-decoder.ts";
 import { ResponsesStreamDecoder } from "./stream-decoder.ts";

@@ -3,7 +3,7 @@
 // So each item remembers what has come of it, and what is still missing is taken from the next event that has it.
 
 import type { GenerationEvent } from "../../generation/events.ts";
-import { isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { DecodeError, type StreamDecoder } from "../protocol.ts";
 import { decodeCitation } from "./citations.ts";
 import { decodeError } from "./errors.ts";

@@ -11,7 +11,7 @@ import type { ContentPart } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
 import { explode } from "../../generation/explode.ts";
 import type { FinishReason, GenerationResult } from "../../generation/result.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { readEvents } from "../sse.ts";
 import { decodeRequest } from "./request-decoder.ts";

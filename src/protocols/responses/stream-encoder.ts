@@ -4,7 +4,7 @@ import type { ReasoningPart, SearchResultPart } from "../../generation/content.t
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import type { Failure, Finish } from "../../generation/result.ts";
 import type { Usage } from "../../generation/usage.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import type { AnswerContext, StreamEncoder } from "../protocol.ts";
 import { failureCode } from "./errors.ts";
 import { encodeFinish } from "./finish.ts";

@@ -3,7 +3,7 @@
 // whether the answer was cut off at it.
 
 import type { Citation, SearchResultPart, ToolCallPart } from "../../generation/content.ts";
-import type { JsonObject } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { encodeCitation } from "./citations.ts";
 import {
   type ClientCall,

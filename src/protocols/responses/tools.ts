@@ -2,7 +2,8 @@
 
 import type { DropList } from "../../generation/dropped.ts";
 import type { FunctionTool, Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
-import { invalidField, type JsonObject, missingField } from "../fields.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { invalidField, missingField } from "../fields.ts";
 import { flatName, flattened, NAMESPACE } from "./namespaces.ts";
 import { checkTool } from "./read-request.ts";
 import { isGiven, objectOf, objectsOf, optionalText, textOf } from "./wire.ts";

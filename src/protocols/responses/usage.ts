@@ -1,7 +1,7 @@
 // Token counts: this format's totals include their parts, as the neutral ones do.
 
 import type { Usage } from "../../generation/usage.ts";
-import { isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { countOf, objectOf } from "./wire.ts";
 
 /** Strictly typed clients need every count, so what was not counted is 0. */

@@ -1,6 +1,6 @@
 // Reading values of the wire without trust: what is missing or of another type counts as left out.
 
-import { isObject, type JsonObject } from "../fields.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 
 /** Media types that a file input may have (specification, "Responses-style request"). */
 export const FILE_MEDIA_TYPES: readonly string[] = [

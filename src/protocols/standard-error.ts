@@ -1,8 +1,8 @@
-// Errors for clients of text completions; the same shape as server/error-response.ts.
+// The standard error shape (specification, Errors), which clients of chat and text completions read, too.
 
-import type { Failure } from "../../generation/result.ts";
-import type { JsonObject } from "../fields.ts";
-import type { ClientError } from "../protocol.ts";
+import type { Failure } from "../generation/result.ts";
+import type { JsonObject } from "../lib/json.ts";
+import type { ClientError } from "./protocol.ts";
 
 export function encodeErrorBody(error: ClientError): JsonObject {
   const { message, type, code = error.status, param, details, requestId } = error;
