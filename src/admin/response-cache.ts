@@ -9,18 +9,18 @@ import { adminRoute, answer } from "./endpoint.ts";
 import { queryOf } from "./request.ts";
 
 export interface ResponseCacheParts {
-  /** Undefined while the response cache is off. */
-  cache: ResponseCache | undefined;
+  /** The one that answers now; undefined while the response cache is off. */
+  cache(): ResponseCache | undefined;
 }
 
 export function responseCacheRoutes(parts: ResponseCacheParts): Route<Endpoint>[] {
   return [
     adminRoute("GET", "/admin/response-cache", async (call) => {
-      const { cache } = parts;
+      const cache = parts.cache();
       return answer(call, cache === undefined ? { enabled: false } : { enabled: true, ...(await cache.stats()) });
     }),
     adminRoute("DELETE", "/admin/response-cache", async (call) => {
-      const { cache } = parts;
+      const cache = parts.cache();
       if (cache === undefined) throw new GatewayError(ERRORS.routeNotFound, "The response cache is switched off.");
       const model = queryOf(call).get("model") ?? undefined;
       const removed = await cache.clear(model);

@@ -60,19 +60,14 @@ export interface DataPlaneOptions extends DataPlaneFacts {
   reporter: RequestReporter;
   limited?: (scope: string) => void;
   adminDoor: AdminDoor | undefined;
-  /** The endpoints of the control plane. */
-  adminRoutes(parts: AdminRouteParts): Route<Endpoint>[];
-}
-
-/** What the control plane's endpoints share with the data plane. */
-export interface AdminRouteParts {
-  settings: Settings;
-  deadlines: Deadlines;
-  cache: ResponseCache | undefined;
+  /** The endpoints of the control plane; asked for once, so that what they hold outlives every change. */
+  adminRoutes(deadlines: Deadlines): Route<Endpoint>[];
 }
 
 export interface DataPlane {
   handle: FetchHandler;
+  /** The cache for requests from now on; undefined while it is off. */
+  readonly cache: ResponseCache | undefined;
   /** Requests from now on are answered by these facts; those under way go on with the ones they began with. */
   update(facts: DataPlaneFacts): void;
 }
@@ -85,6 +80,8 @@ interface Lasting {
   responses: ResponseStore;
   signatures: SignatureMemory;
   deduplicator: Deduplicator<SharedCall, UpstreamFailure>;
+  /** Endpoints that do not depend on the settings, or that look them up. */
+  routes: readonly Route<Endpoint>[];
 }
 
 export function createDataPlane({ settings, metadata, promptFiles, ...options }: DataPlaneOptions): DataPlane {
@@ -98,6 +95,7 @@ export function createDataPlane({ settings, metadata, promptFiles, ...options }:
     responses: createResponseStore(now),
     signatures: createSignatureMemory(now),
     deduplicator: createDeduplicator({ now }),
+    routes: [...openApiRoutes(), ...options.adminRoutes(deadlines)],
   };
   // What counts or keeps something is made anew only when its own section has changed.
   const limiterFor = keptWhileSame(
@@ -120,19 +118,24 @@ export function createDataPlane({ settings, metadata, promptFiles, ...options }:
     (facts) => createStrategy(facts.routing),
   );
 
-  function build(facts: DataPlaneFacts): FetchHandler {
-    return buildHandler(options, lasting, facts, {
+  function build(facts: DataPlaneFacts) {
+    const cache = cacheFor(facts.settings);
+    const handle = buildHandler(options, lasting, facts, {
       limiter: limiterFor(facts.settings),
-      cache: cacheFor(facts.settings),
+      cache,
       strategy: strategyFor(facts.settings),
     });
+    return { handle, cache: cache?.store };
   }
 
-  let handle = build({ settings, metadata, promptFiles });
+  let running = build({ settings, metadata, promptFiles });
   return {
-    handle: (request, server) => handle(request, server),
+    handle: (request, server) => running.handle(request, server),
+    get cache() {
+      return running.cache;
+    },
     update(facts) {
-      handle = build(facts);
+      running = build(facts);
     },
   };
 }
@@ -158,17 +161,8 @@ interface Changing {
 }
 
 function buildHandler(
-  {
-    control,
-    circuits,
-    clock,
-    log,
-    reporter,
-    limited,
-    adminDoor,
-    adminRoutes,
-  }: Omit<DataPlaneOptions, keyof DataPlaneFacts>,
-  { deadlines, sender, fetchExternal, responses, signatures, deduplicator }: Lasting,
+  { control, circuits, clock, log, reporter, limited, adminDoor }: Omit<DataPlaneOptions, keyof DataPlaneFacts>,
+  { deadlines, sender, fetchExternal, responses, signatures, deduplicator, routes: lastingRoutes }: Lasting,
   { settings, metadata, promptFiles }: DataPlaneFacts,
   { limiter, cache, strategy }: Changing,
 ): FetchHandler {
@@ -236,8 +230,7 @@ function buildHandler(
         },
       },
     }),
-    ...openApiRoutes(),
-    ...adminRoutes({ settings, deadlines, cache: cache?.store }),
+    ...lastingRoutes,
   ]);
   return createHandler({
     routes,

@@ -11,7 +11,8 @@ import type { ConfigStore } from "../config/store.ts";
 import { createDemoBackend } from "../demo/backend.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
-import type { BackendReading } from "../metrics/gateway-metrics.ts";
+import type { BackendReading, CacheReading } from "../metrics/gateway-metrics.ts";
+import type { ResponseCache } from "../response-cache/cache.ts";
 import { type Circuits, createCircuits } from "../routing/circuits.ts";
 import { type FetchHandler, listen, type Server } from "../server/listener.ts";
 import type { StatsCollector } from "../stats/collector.ts";
@@ -79,7 +80,7 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
       backends: () => backendReadings(control.board, circuits),
       configVersion: () => store.current.version,
       configReloadOk: () => follower.status().lastFailure === undefined,
-      cache: () => undefined,
+      cache: () => cacheReading(data.cache),
     },
   });
   await telemetry.restore();
@@ -96,7 +97,7 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
     reporter,
     limited,
     adminDoor: createAdminDoor({ settings: () => store.current.settings, clock, log }),
-    adminRoutes({ cache, deadlines }) {
+    adminRoutes(deadlines) {
       const common = { deadlines, clock, backendStatus: () => control.status() };
       return [
         ...telemetryRoutes({
@@ -116,7 +117,7 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
           store,
           reloadStatus: () => follower.status(),
           backendUsage: (name) => usageOf(telemetry.collector, name),
-          cache,
+          cache: () => data.cache,
           log,
         }),
       ];
@@ -153,6 +154,12 @@ function* backendReadings({ entries }: BackendBoard, circuits: Circuits): Genera
     const circuit = circuits.state(name);
     yield { name, kind: kind.name, available, health, circuit, inFlight, totalRequests, failedRequests, latencyMs };
   }
+}
+
+/** Undefined also for a cache that has to be waited for. */
+function cacheReading(cache: ResponseCache | undefined): CacheReading | undefined {
+  const statistics = cache?.stats();
+  return statistics instanceof Promise ? undefined : statistics;
 }
 
 /** What the statistics know of a backend since they were begun. */

@@ -70,7 +70,7 @@ export interface HandlerParts {
   log: Logger;
   newId(): string;
   finished: RequestReporter["finished"];
-  /** A limit has refused a request. */
+  /** A limit has refused a request; called once for it. */
   limited?: (scope: string) => void;
 }
 
@@ -156,6 +156,7 @@ export function createHandler(parts: HandlerParts): FetchHandler {
 
     let response: Response;
     let endpoint: Endpoint | undefined;
+    let isAdmitted = false;
     try {
       const { handler, parameter } = routes.match(request.method, path);
       endpoint = handler;
@@ -186,12 +187,15 @@ export function createHandler(parts: HandlerParts): FetchHandler {
           };
         },
       };
+      isAdmitted = true;
       response = await endpoint.handle(call);
     } catch (thrown) {
       const error = toGatewayError(thrown);
       // A client that leaves while it sends its body makes the read fail; nobody is there to be told.
       if (!(thrown instanceof GatewayError) && !request.signal.aborted)
         log.error({ request_id: context.id, path, err: thrown }, "unexpected error");
+      // Behind the doors of this frame only the limits of backends refuse.
+      if (isAdmitted && error.type === ERRORS.rateLimited.type) limited?.("backend");
       context.record.failure ??= error.type;
       context.record.error ??= { type: error.type, code: error.code, message: error.message };
       response = errorResponse(error, context.id, headers, endpoint?.errorFormat);

@@ -103,6 +103,59 @@ describe("GET /metrics", () => {
     expect((await gateway.fetch("/metrics", basic("prometheus:sekret-other"))).status).toBe(200);
   });
 
+  test("shows the response cache that answers now, and none while it is switched off", async () => {
+    const { gateway, admin } = await start({}, { response_cache: { enabled: true } });
+    const change = (response_cache: object) => admin.ok("PATCH", "/admin/config/response_cache", response_cache);
+    const ask = async (...contents: string[]): Promise<void> => {
+      for (const content of contents) await (await gateway.chat({ messages: [{ role: "user", content }] })).text();
+    };
+    const read = async () => {
+      const text = await scrape(gateway);
+      const name = (rest: string) => readSeries(text, `signalbox_response_cache_${rest}`);
+      return { entries: name("entries"), bytes: name("bytes"), evictions: name("evictions_total") };
+    };
+    const empty = { entries: 0, bytes: 0, evictions: 0 };
+
+    expect(await read()).toEqual(empty);
+    await ask("one", "two");
+    expect(await read()).toEqual({ entries: 2, bytes: expect.any(Number), evictions: 0 });
+    await change({ capacity: 1 });
+    expect(await read()).toEqual(empty);
+    await ask("three", "four");
+    const { bytes, evictions } = await admin.get("/admin/response-cache");
+    expect(await read()).toEqual({ entries: 1, bytes: bytes as number, evictions: 1 });
+    expect([(bytes as number) > 0, evictions]).toEqual([true, 1]);
+
+    const none = { entries: undefined, bytes: undefined, evictions: undefined };
+    await change({ enabled: false });
+    expect(await read()).toEqual(none);
+    await change({ enabled: true });
+    expect(await read()).toEqual(empty);
+  });
+
+  test("counts each refused request once, by whose limit it was", async () => {
+    const key = "sk-sekret-limited";
+    const { gateway, admin } = await start({}, { api_keys: { keys: [{ key }] }, rate_limiting: { enabled: true } });
+    const wide = { requests_per_second: 10_000, burst_capacity: 10_000 };
+    const narrow = { requests_per_second: 1, burst_capacity: 2 };
+    const headers = { Authorization: `Bearer ${key}` };
+    const refusals = { client: 0, key: 0, global: 0, backend: 0 };
+    const scopes = { per_client: "client", per_api_key: "key", global: "global", per_backend: "backend" } as const;
+    for (const [limit, scope] of Object.entries(scopes)) {
+      const limits = { per_client: wide, per_api_key: wide, global: wide, per_backend: wide, [limit]: narrow };
+      await admin.ok("PATCH", "/admin/config/rate_limiting", { limits });
+      const answers = await Promise.all(Array.from({ length: 12 }, () => gateway.chat({}, { headers })));
+      for (const { status } of answers) if (status === 429) refusals[scope]++;
+      expect(refusals[scope]).toBeGreaterThan(0);
+      const text = await scrape(gateway);
+      const counted = Object.keys(refusals).map((each) => [
+        each,
+        readSeries(text, `signalbox_rate_limit_refusals_total{scope="${each}"}`),
+      ]);
+      expect(Object.fromEntries(counted)).toEqual(refusals);
+    }
+  });
+
   test("another path, and none at all", async () => {
     const { gateway, admin } = await start({ endpoint: "/internal/metrics" });
     await scrape(gateway, "/internal/metrics");
