@@ -3,8 +3,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
+  closeSync,
+  constants,
   mkdirSync,
   mkdtempSync,
+  openSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -15,11 +18,10 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { waitFor } from "../../test/support/wait-for.ts";
-import { type FileReloader, followConfigFile } from "./file-reload.ts";
+import { type FileReloader, type FileReloaderOptions, followConfigFile } from "./file-reload.ts";
 import { loadConfig } from "./load.ts";
 import { openConfigStore } from "./open-store.ts";
 import type { ConfigStore } from "./store.ts";
-import type { WatchOptions } from "./watch.ts";
 
 let folder: string;
 let path: string;
@@ -46,7 +48,11 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function start(timing: Pick<WatchOptions, "pollMs" | "graceMs"> = WATCH_ONLY, editBetween?: () => void) {
+async function start(
+  timing: FileReloaderOptions["timing"] = WATCH_ONLY,
+  editBetween?: () => void,
+  more: Partial<FileReloaderOptions> = {},
+) {
   const loaded = await loadConfig({ path, env: {}, cwd: folder });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
   const note = (fields: object, message: string) => void logged.push(`${message} ${JSON.stringify(fields)}`);
@@ -56,7 +62,7 @@ async function start(timing: Pick<WatchOptions, "pollMs" | "graceMs"> = WATCH_ON
   if (!opened.ok) throw new Error(JSON.stringify(opened.problems));
   store = opened.store;
   editBetween?.();
-  reloader = followConfigFile({ store, clock, log, fileHash, timing: { debounceMs: 50, ...timing } });
+  reloader = followConfigFile({ store, clock, log, fileHash, timing: { debounceMs: 50, ...timing }, ...more });
   await reloader.check();
 }
 
@@ -191,13 +197,151 @@ describe("a broken file changes nothing and is told", () => {
     expect(reloader?.status()).toMatchObject({ lastFailure: undefined, failures: 1, reloads: 1 });
   });
 
-  test("a file that stays away", async () => {
-    await start();
+  test("a file that stays away, after one rest", async () => {
+    await start({ pollMs: 60_000, graceMs: 1_000 });
     unlinkSync(path);
+    const startedMs = performance.now();
     await waitFor("the failure is known", () => reloader?.status().failures === 1);
+    expect(performance.now() - startedMs).toBeWithin(1_000, 2_000);
     expect(reloader?.status().lastFailure?.problems.join()).toContain("there is no such file");
     expect(store.current.version).toBe(1);
   });
+});
+
+describe("a file that is caught half written is not refused", () => {
+  /** Nothing is seen but by the looks of the test itself, and nothing ever rests long enough. */
+  const BY_HAND = { debounceMs: 60_000, pollMs: 60_000, graceMs: 60_000 };
+  const half = (count: number) => attempts(count).slice(0, -2);
+
+  /** The first look sees that it was written, the second one that it rests. */
+  async function lookAtRest(): Promise<void> {
+    await reloader?.check();
+    await reloader?.check();
+  }
+
+  const nothingIsTold = () => {
+    expect(reloader?.status()).toMatchObject({ failures: 0, lastFailure: undefined });
+    expect(logged).toEqual([]);
+  };
+
+  test.each([
+    ["syntax", half(12)],
+    ["a value", "retry:\n  max_attempts: 0"],
+    ["a character", Buffer.from([0x23, 0xc3])],
+  ])("%s", async (_what, written) => {
+    await start(BY_HAND);
+    writeFileSync(path, written);
+    await lookAtRest();
+    await lookAtRest();
+    nothingIsTold();
+    writeFileSync(path, attempts(12));
+    await lookAtRest();
+    nothingIsTold();
+    expect(store.current).toMatchObject({ version: 2, settings: { retry: { max_attempts: 12 } } });
+    expect(reloader?.status().reloads).toBe(1);
+  });
+
+  test("nor is a file of keys", async () => {
+    writeFileSync(path, "api_keys: {api_keys_file: keys.yaml}\n");
+    const keys = join(folder, "keys.yaml");
+    writeFileSync(keys, "keys: [{key: sk-first-key}]\n");
+    await start(BY_HAND);
+    writeFileSync(keys, "keys: [{key: sk-first-key}, {key: sk-se");
+    await lookAtRest();
+    nothingIsTold();
+    writeFileSync(keys, "keys: [{key: sk-first-key}, {key: sk-second-key}]\n");
+    await lookAtRest();
+    nothingIsTold();
+    expect(store.current.settings.api_keys.keys).toHaveLength(2);
+  });
+
+  test("put back as it was, it changes nothing", async () => {
+    await start(BY_HAND);
+    writeFileSync(path, half(12));
+    await lookAtRest();
+    writeFileSync(path, attempts(1));
+    await lookAtRest();
+    nothingIsTold();
+    expect(store.current.version).toBe(1);
+  });
+
+  test("unless it stays so", async () => {
+    await start({ ...WATCH_ONLY, graceMs: 300 });
+    const startedMs = performance.now();
+    writeFileSync(path, half(12));
+    await lookAtRest();
+    nothingIsTold();
+    await waitFor("the failure is known", () => reloader?.status().failures === 1);
+    expect(performance.now() - startedMs).toBeGreaterThanOrEqual(300);
+    for (let count = 0; count < 3; count++) await lookAtRest();
+    expect(reloader?.status().failures).toBe(1);
+    expect(logged).toHaveLength(1);
+  });
+
+  const rhythms: [string, () => Promise<void>][] = [
+    ["with rests", lookAtRest],
+    ["without a rest", async () => await reloader?.check()],
+  ];
+  test.each(rhythms)("unless it is wrong and written all the time, %s", async (_rhythm, look) => {
+    await start({ ...WATCH_ONLY, graceMs: 100 });
+    const startedMs = performance.now();
+    let edits = 0;
+    const edit = () => writeFileSync(path, `# ${"x".repeat(++edits)}\n${half(12)}`);
+    edit();
+    await lookAtRest();
+    await waitFor("the failure is known", async () => {
+      edit();
+      await look();
+      return reloader?.status().failures === 1;
+    });
+    expect(performance.now() - startedMs).toBeGreaterThanOrEqual(300);
+    expect(edits).toBeGreaterThan(3);
+    writeFileSync(path, attempts(12));
+    await isAt(12);
+  });
+});
+
+test("a file that is empty for a moment, twice, is not taken for an empty one", async () => {
+  await start({ debounceMs: 60_000, pollMs: 60_000, graceMs: 200 });
+  truncateSync(path, 0);
+  for (let look = 0; look < 2; look++) await reloader?.check();
+  const emptySinceMs = performance.now();
+  for (let edits = 0; performance.now() - emptySinceMs < 250; edits++) {
+    writeFileSync(path, `# ${"x".repeat(edits)}\n${attempts(2)}`);
+    await reloader?.check();
+  }
+  truncateSync(path, 0);
+  for (let look = 0; look < 2; look++) await reloader?.check();
+  writeFileSync(path, attempts(2));
+  for (let look = 0; look < 2; look++) await reloader?.check();
+  expect(store.current).toMatchObject({ version: 2, settings: { retry: { max_attempts: 2 } } });
+});
+
+test("a file that is written anew between the look at it and the reading is not taken half written", async () => {
+  const pipe = join(folder, "pipe");
+  const byHand = { debounceMs: 60_000, pollMs: 60_000, graceMs: 60_000 };
+  await start(byHand, undefined, { otherFiles: () => [pipe], otherFilesChanged: async () => {} });
+  writeFileSync(path, attempts(2));
+  expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
+  await reloader?.check();
+  // The next look has seen the whole file when it comes to the pipe, where it has to wait.
+  const looked = reloader?.check();
+  const writer = await waitFor("the look has come to the pipe", () => {
+    try {
+      return openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
+    } catch {
+      return undefined;
+    }
+  });
+  truncateSync(path, 0);
+  unlinkSync(pipe);
+  closeSync(writer);
+  await looked;
+  expect(store.current.version).toBe(1);
+  writeFileSync(path, attempts(2));
+  for (let look = 0; look < 2; look++) await reloader?.check();
+  expect(store.current).toMatchObject({ version: 2, settings: { retry: { max_attempts: 2 } } });
+  expect(reloader?.status()).toMatchObject({ reloads: 1, failures: 0 });
 });
 
 test("the log names what an edit replaces", async () => {

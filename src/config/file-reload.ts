@@ -6,7 +6,7 @@ import type { ConfigLog } from "./listeners.ts";
 import { readConfigFile } from "./load.ts";
 import type { ConfigStore } from "./store.ts";
 import type { Path } from "./values.ts";
-import { type FileWatcher, type WatchOptions, watchFiles } from "./watch.ts";
+import { type ChangedFile, type FileWatcher, type WatchOptions, watchFiles } from "./watch.ts";
 
 export interface ReloadFailure {
   atMs: number;
@@ -49,6 +49,8 @@ export interface FileReloader {
 }
 
 const MAXIMUM_PROBLEMS = 20;
+/** The hash of no file. */
+const NOTHING_READ = "";
 
 export function followConfigFile(options: FileReloaderOptions): FileReloader {
   const { store, clock, log, otherFiles = () => [] } = options;
@@ -65,30 +67,33 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
 
   const included = (): readonly string[] => store.current.includedFiles ?? [];
 
-  async function reload(file: string): Promise<void> {
+  /** What is wrong with the file; undefined when it is in force. */
+  async function reload(file: string, seenHash: string): Promise<string[] | undefined> {
     const read = await readConfigFile(file);
+    if (read.hash !== undefined && read.hash !== seenHash) {
+      // It is being written, and half of it, or nothing, may be a valid configuration.
+      readHash = NOTHING_READ;
+      return ["was changed while it was read"];
+    }
     readHash = read.hash;
     const problems = read.problems.map(({ line, message }) =>
       line === undefined ? message : `line ${line}: ${message}`,
     );
-    if (read.document === undefined || problems.length > 0) return failed(file, problems);
+    if (read.document === undefined || problems.length > 0) return problems;
     const lineOf = (at: Path): number | undefined => read.parsed?.lineOf(at);
     const result = await store.applyFile(read.document, { hash: read.hash ?? "", lineOf });
-    if (result.ok) return succeeded(file);
+    if (result.ok) return undefined;
     const { error } = result;
-    if (error.kind !== "validation") return failed(file, [describeChangeError(error)]);
-    const told = error.errors.map(({ line, field, message }) => {
+    if (error.kind !== "validation") return [describeChangeError(error)];
+    return error.errors.map(({ line, field, message }) => {
       const place = [...(line === undefined ? [] : [`line ${line}`]), ...(field === "" ? [] : [field])];
       return [...place, message].join(": ");
     });
-    failed(file, told);
   }
 
-  async function refresh(files: readonly string[]): Promise<void> {
+  async function refresh(files: readonly string[]): Promise<string[] | undefined> {
     const result = await store.refresh(`changed: ${files.join(", ")}`);
-    const names = files.join(", ");
-    if (result.ok) succeeded(names);
-    else failed(names, [describeChangeError(result.error)]);
+    return result.ok ? undefined : [describeChangeError(result.error)];
   }
 
   function succeeded(file: string): void {
@@ -107,17 +112,29 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
     log.error({ file, problems: status.lastFailure.problems }, message);
   }
 
-  async function changed(paths: readonly string[]): Promise<void> {
+  /** A file that is wrong may be half written: it is refused only when it stays so. */
+  async function changed(files: readonly ChangedFile[]): Promise<readonly string[]> {
+    const doubted: string[] = [];
+    const judge = (judged: readonly ChangedFile[], problems: readonly string[] | undefined): void => {
+      const paths = judged.map((file) => file.path);
+      if (problems === undefined) succeeded(paths.join(", "));
+      else if (judged.every(({ isLastTime }) => isLastTime)) failed(paths.join(", "), problems);
+      else doubted.push(...paths);
+    };
     try {
-      if (path !== undefined && paths.includes(path)) await reload(path);
-      const includedPaths = paths.filter((file) => file !== path && included().includes(file));
+      const main = files.find((file) => file.path === path);
+      if (main !== undefined) judge([main], await reload(main.path, main.content));
+      const further = files.filter((file) => file !== main);
       // Reading the main file has read what it includes as well, but its content may be the same as before.
-      if (includedPaths.length > 0) await refresh(includedPaths);
-      const others = paths.filter((file) => file !== path && !included().includes(file) && otherFiles().includes(file));
-      if (others.length > 0) await options.otherFilesChanged?.(others);
+      const includedFiles = further.filter((file) => included().includes(file.path));
+      if (includedFiles.length > 0) judge(includedFiles, await refresh(includedFiles.map((file) => file.path)));
+      const others = further.map((file) => file.path).filter((other) => !included().includes(other));
+      const followed = others.filter((other) => otherFiles().includes(other));
+      if (followed.length > 0) await options.otherFilesChanged?.(followed);
     } catch (error) {
       log.error({ err: error }, "an edited file could not be followed");
     }
+    return doubted;
   }
 
   const watcher: FileWatcher = watchFiles({

@@ -8,8 +8,11 @@ import { contentHash, MAXIMUM_FILE_BYTES } from "./read-text.ts";
 export interface WatchOptions {
   /** Absolute; asked before every look. */
   files(): readonly string[];
-  /** Paths whose content is another than at the last look. */
-  changed(paths: readonly string[]): Promise<void>;
+  /**
+   * Files whose content is another than at the last look. Resolves to the paths of those that are wrong, and are perhaps
+   * only half written: they are told again when they change, and for the last time when they have stayed so for `graceMs`.
+   */
+  changed(files: readonly ChangedFile[]): Promise<readonly string[]>;
   /**
    * Hash of the content that is in use, where that is known: a file that was edited between a look and the reading of it
    * counts as changed, also when it is put back as it was.
@@ -19,8 +22,16 @@ export interface WatchOptions {
   debounceMs?: number;
   /** For file systems that report nothing, and for folders that are replaced themselves. */
   pollMs?: number;
-  /** A file that is missing or empty is taken so only after this long: a rewrite begins with an empty file. */
+  /** A file that is missing, empty or wrong is taken so only after this long: a rewrite passes through all of that. */
   graceMs?: number;
+}
+
+export interface ChangedFile {
+  path: string;
+  /** Hash of the content that was seen; whoever reads the file may find it changed already. */
+  content: string;
+  /** From now on it is what it is, also if that is wrong. */
+  isLastTime: boolean;
 }
 
 export interface FileWatcher {
@@ -37,7 +48,12 @@ interface FileState {
   isSettled: boolean;
   /** Since when it has been missing or empty, without that being told. */
   absentSinceMs: number | undefined;
+  /** It was told, and is wrong: since when this content, and since when any. */
+  doubt: { contentSinceMs: number; sinceMs: number } | undefined;
 }
+
+/** So many times the grace, and a file that is wrong and written all the time is told for the last time. */
+const LONGEST_DOUBT = 3;
 
 /** The first look only remembers what is there, and compares it with what is in use. */
 export function watchFiles(options: WatchOptions): FileWatcher {
@@ -74,47 +90,77 @@ export function watchFiles(options: WatchOptions): FileWatcher {
     const files = options.files();
     for (const path of states.keys()) if (!files.includes(path)) states.delete(path);
     await watchFolders(files);
-    const changed: string[] = [];
-    for (const path of files) if (await isChanged(path)) changed.push(path);
-    if (changed.length > 0 && !isStopped) await options.changed(changed);
+    const changed: ChangedFile[] = [];
+    for (const path of files) {
+      const file = await lookAt(path);
+      if (file !== undefined) changed.push(file);
+    }
+    if (changed.length === 0 || isStopped) return;
+    const wrong = await options.changed(changed);
+    for (const { path, isLastTime } of changed) noteDoubt(path, wrong.includes(path) && !isLastTime);
   }
 
-  async function isChanged(path: string): Promise<boolean> {
+  function noteDoubt(path: string, isWrong: boolean): void {
+    const state = states.get(path);
+    if (state === undefined) return;
+    const nowMs = performance.now();
+    state.doubt = isWrong ? { contentSinceMs: nowMs, sinceMs: state.doubt?.sinceMs ?? nowMs } : undefined;
+    if (isWrong) schedule(Math.min(debounceMs, graceMs));
+  }
+
+  /** How long a file that is wrong may still be so, and how long it may stay as it is. */
+  function patienceMs({ doubt }: FileState): { overall: number; asItIs: number } {
+    if (doubt === undefined) return { overall: Number.POSITIVE_INFINITY, asItIs: Number.POSITIVE_INFINITY };
+    const nowMs = performance.now();
+    const overall = doubt.sinceMs + LONGEST_DOUBT * graceMs - nowMs;
+    return { overall, asItIs: Math.min(doubt.contentSinceMs + graceMs - nowMs, overall) };
+  }
+
+  /** Undefined when there is nothing to tell, or not yet. */
+  async function lookAt(path: string): Promise<ChangedFile | undefined> {
     const { stamp, isOld } = await stampOf(path);
     const state = states.get(path);
     if (state === undefined) {
       const content = await contentOf(path);
       const isInUse = content === (options.contentInUse?.(path) ?? content);
-      states.set(path, { stamp, content, isSettled: isOld && isInUse, absentSinceMs: undefined });
+      states.set(path, { stamp, content, isSettled: isOld && isInUse, absentSinceMs: undefined, doubt: undefined });
       if (!isInUse) schedule(debounceMs);
-      return false;
+      return undefined;
     }
+    const patience = patienceMs(state);
     if (stamp !== state.stamp) {
       // Still being written: it counts when it has rested.
       state.stamp = stamp;
       state.isSettled = false;
-      schedule(debounceMs);
-      return false;
+      state.absentSinceMs = undefined;
+      if (patience.overall > 0) {
+        schedule(debounceMs);
+        return undefined;
+      }
     }
-    if (state.isSettled) return false;
+    if (state.isSettled && state.doubt === undefined) return undefined;
     const content = await contentOf(path);
     if (content === (options.contentInUse?.(path) ?? state.content)) {
       state.content = content;
       state.isSettled = isOld;
       state.absentSinceMs = undefined;
-      return false;
+      if (state.doubt === undefined) return undefined;
+      if (patience.asItIs <= 0) return { path, content, isLastTime: true };
+      schedule(Math.min(debounceMs, patience.asItIs));
+      return undefined;
     }
     if (content === EMPTY || content === MISSING) {
       state.absentSinceMs ??= performance.now();
       const waitedMs = performance.now() - state.absentSinceMs;
       if (waitedMs < graceMs) {
         schedule(Math.min(debounceMs, graceMs - waitedMs));
-        return false;
+        return undefined;
       }
     }
+    const hasRested = state.absentSinceMs !== undefined;
     state.absentSinceMs = undefined;
     state.content = content;
-    return true;
+    return { path, content, isLastTime: hasRested || patience.overall <= 0 };
   }
 
   /** The folders of the files, and those that symbolic links lead to. */

@@ -119,12 +119,8 @@ test(`${EDITS} edits under ${STREAMS} running streams`, async () => {
   const applied = (await newestVersion(gateway)) - 1;
   expect(applied).toBeGreaterThan(EDITS / 5); // edits that follow each other closely are one version
   expect(applied).toBeLessThanOrEqual(EDITS);
-  // On a machine that stalls, a file may be seen half written; it is refused, and the next look finds the whole of it.
-  const isHalfWritten = ({ msg }: { msg?: unknown }) =>
-    msg === "the edited configuration is refused; the running one stays";
-  const problems = gateway.process.logEntries.filter(
-    (entry) => (entry.level === "warn" || entry.level === "error") && !isHalfWritten(entry),
-  );
+  // A refused edit would be one: each is whole in the end, also those that a stalled machine shows half written.
+  const problems = gateway.process.logEntries.filter(({ level }) => level === "warn" || level === "error");
   expect(problems).toEqual([]);
 
   // A few more, one by one, until old versions have to go.
