@@ -42,7 +42,7 @@ export interface ForwardRequest extends RequestSummary {
   /** The backend that holds what the request refers to; asked first while it is available. */
   prefer?: string | undefined;
   /** Told of a complete answer that was translated. */
-  answered?(result: GenerationResult, context: AnswerContext): void;
+  answered?: ((result: GenerationResult, context: AnswerContext) => void) | undefined;
   /** Factor of all timeouts; 1 for the model that was asked for. */
   patience: number;
   /** Backends that are asked only when no other is left, because this request has failed there already. */

@@ -1,11 +1,12 @@
 // The switch in the middle of a stream: when a backend breaks off, another one of the model or of its fallback chain
 // takes over, and the client sees one answer.
 
+import { formatOf } from "../backends/kinds.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { JsonObject } from "../lib/json.ts";
 import { withMembers } from "../lib/json-members.ts";
 import type { Logger } from "../logging/logger.ts";
-import { readTranscript, Splicer, splitAtError, type Transcript } from "../protocols/chat/splice.ts";
+import { streamJoin } from "../protocols/registry.ts";
+import type { SentAnswer, StreamJoin } from "../protocols/stream-join.ts";
 import { statusOfEmbeddedError } from "../upstream/error-body.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import { type Continuation, discard, type Takeover } from "../upstream/relay.ts";
@@ -19,7 +20,7 @@ export interface MidStreamParts {
   log: Logger;
 }
 
-/** Undefined when nobody may take over: no chain, several choices, or another endpoint than chat. */
+/** Undefined when nobody may take over: no chain, several choices, or a format whose streams cannot be joined. */
 export function takeoverFor(
   { forwarder, chains, log }: MidStreamParts,
   context: RequestContext,
@@ -27,7 +28,8 @@ export function takeoverFor(
   first: FallbackResult,
 ): Takeover | undefined {
   const chain = chains.chainOf(context, request.model);
-  if (chain.length === 0 || request.operation !== "chat" || request.choices !== 1) return undefined;
+  const join = streamJoin(request.client?.name ?? formatOf(request.operation));
+  if (chain.length === 0 || join === undefined || request.choices !== 1) return undefined;
   const { fallback_policy } = context.settings.fallback;
   const { mid_stream_fallback } = context.settings.streaming;
   const models = [request.model, ...chain];
@@ -36,17 +38,17 @@ export function takeoverFor(
   let switches = 0;
 
   /** The first stream that another backend begins, from the present model onwards along the chain. */
-  async function openNext(transcript: Transcript): Promise<{ model: string; continuation: Continuation } | undefined> {
-    const goesOn = mid_stream_fallback.enabled && transcript.text !== "";
+  async function openNext(
+    { askForRest }: StreamJoin,
+    sent: SentAnswer,
+  ): Promise<{ model: string; continuation: Continuation } | undefined> {
+    const goesOn = mid_stream_fallback.enabled && sent.text !== "";
     const rest = models.slice(models.indexOf(current.model));
     const withOthers = rest.filter((model) => forwarder.hasOther(model, request.operation, failed));
     // A backend that failed in this very request is better than an error: it may have come back.
     for (const model of [...withOthers, ...rest.filter((model) => !withOthers.includes(model))]) {
       const changes = goesOn
-        ? {
-            model,
-            messages: continuedMessages(request.value, transcript.text, mid_stream_fallback.continuation_prompt),
-          }
+        ? { model, ...askForRest(request.value, sent.text, mid_stream_fallback.continuation_prompt) }
         : { model };
       const attempt: ForwardRequest = {
         ...request,
@@ -55,6 +57,7 @@ export function takeoverFor(
         value: { ...request.value, ...changes },
         patience: request.patience * fallback_policy.fallback_timeout_multiplier,
         avoid: failed,
+        answered: undefined, // it would be told of the second part alone
       };
       const result = await forwarder.forward(context, attempt, true).catch((error: unknown) => {
         if (!(error instanceof GatewayError)) log.error({ request_id: context.id, err: error }, "unexpected error");
@@ -66,8 +69,7 @@ export function takeoverFor(
       }
       if (result?.kind !== "stream") continue;
       current = { model, backend: result.entry.backend.name };
-      const splicer = new Splicer(transcript, goesOn ? "continued" : "restarted");
-      return { model, continuation: { live: result.live, splice: (events) => splicer.push(events) } };
+      return { model, continuation: { live: result.live, splice: sent.joiner(goesOn ? "continued" : "restarted") } };
     }
     return undefined;
   }
@@ -77,7 +79,7 @@ export function takeoverFor(
       return switches > 0;
     },
     splitAtError(events) {
-      const split = splitAtError(events);
+      const split = join.splitAtError(events);
       if (split === undefined) return undefined;
       const { before, error, data } = split;
       const body = new TextEncoder().encode(data);
@@ -94,10 +96,10 @@ export function takeoverFor(
       failed.add(current.backend);
       if (switches >= fallback_policy.max_fallback_attempts) return undefined;
       if (triggerOf(failure, fallback_policy.trigger_conditions) === undefined) return undefined;
-      const transcript = readTranscript(sent);
-      if (transcript === undefined) return undefined;
+      const seen = join.readSent(sent);
+      if (seen === undefined) return undefined;
       const from = current;
-      const next = await openNext(transcript);
+      const next = await openNext(join, seen);
       if (next === undefined) return undefined;
       switches++;
       const { record } = context;
@@ -119,9 +121,4 @@ export function takeoverFor(
       return next.continuation;
     },
   };
-}
-
-/** The conversation with what was sent so far as the assistant's turn, and the wish that it be continued. */
-function continuedMessages(value: JsonObject, text: string, prompt: string): unknown[] {
-  return [...(value.messages as unknown[]), { role: "assistant", content: text }, { role: "user", content: prompt }];
 }

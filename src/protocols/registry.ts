@@ -2,11 +2,13 @@
 
 import type { ProtocolName } from "../generation/content.ts";
 import { chatBackend, chatClient } from "./chat/index.ts";
+import { chatJoin } from "./chat/join.ts";
 import { completionsClient } from "./completions/index.ts";
 import { generateContentBackend } from "./generate-content/index.ts";
 import { messagesBackend, messagesClient } from "./messages/index.ts";
 import type { BackendProtocol, ClientProtocol } from "./protocol.ts";
 import { responsesBackend, responsesClient } from "./responses/index.ts";
+import type { StreamJoin } from "./stream-join.ts";
 
 const CLIENTS: Readonly<Partial<Record<ProtocolName, ClientProtocol>>> = {
   chat: chatClient,
@@ -21,6 +23,15 @@ const BACKENDS: Readonly<Partial<Record<ProtocolName, BackendProtocol>>> = {
   messages: messagesBackend,
   "generate-content": generateContentBackend,
 };
+
+const JOINS: Readonly<Partial<Record<ProtocolName, StreamJoin>>> = {
+  chat: chatJoin,
+};
+
+/** How two streams of a format become one; undefined where they cannot. */
+export function streamJoin(name: ProtocolName | undefined): StreamJoin | undefined {
+  return name === undefined ? undefined : JOINS[name];
+}
 
 /** The client half of a format; what has no format of its own speaks as chat does. */
 export function clientProtocol(name: ProtocolName | undefined): ClientProtocol {

@@ -11,7 +11,7 @@ import type { BackendEntry } from "../backends/board.ts";
 import { createTransport } from "../backends/transport.ts";
 import { documentSchema } from "../config/sections/registry.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
-import { readTranscript, Splicer, splitAtError } from "../protocols/chat/splice.ts";
+import { readTranscript, Splicer, splitAtError } from "../protocols/chat/join.ts";
 import type { UpstreamFailure } from "./failure.ts";
 import { createReachability } from "./reachability.ts";
 import { type LiveStream, relayStream, type Takeover } from "./relay.ts";

@@ -4,7 +4,8 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { chatEvents, sseEvent } from "../../../test/support/openai-answers.ts";
 import { eventData } from "../sse.ts";
-import { readTranscript, type SpliceMode, Splicer, splitAtError, type Transcript } from "./splice.ts";
+import type { JoinMode } from "../stream-join.ts";
+import { readTranscript, Splicer, splitAtError, type Transcript } from "./join.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -25,7 +26,7 @@ const transcriptOf = (...events: string[]) => readTranscript(events.map(bytes));
 const SENT: Transcript = { id: "first", created: 1, model: "one", text: "", hasRole: true, hasReasoning: false };
 
 /** The events that come out of a splicer, one push per piece. */
-function spliced(transcript: Transcript, mode: SpliceMode, pieces: readonly string[]): string {
+function spliced(transcript: Transcript, mode: JoinMode, pieces: readonly string[]): string {
   const splicer = new Splicer(transcript, mode);
   return pieces.map((piece) => decoder.decode(splicer.push(bytes(piece)))).join("");
 }
@@ -107,7 +108,7 @@ describe("a second stream", () => {
   const second = (texts: readonly string[]) =>
     chatEvents(texts, { model: "two" }).map((event) => event.replace("chatcmpl-1", "second"));
 
-  const modes: [mode: SpliceMode][] = [["continued"], ["restarted"]];
+  const modes: [mode: JoinMode][] = [["continued"], ["restarted"]];
   for (const [mode] of modes) {
     test(`${mode}: has the first one's id, time and model, and no role`, () => {
       const output = spliced({ ...SENT, text: "abc" }, mode, second(["abc", "def"]));

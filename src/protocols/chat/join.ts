@@ -1,11 +1,10 @@
-// Joins the stream of a second backend to what a first one has sent, so that the client sees one answer: one id, one
-// role, no text twice and none lost.
+// Chat streams of two backends as one: one id, one role.
 
 import { isObject } from "../../lib/json.ts";
 import { eventData } from "../sse.ts";
+import { type JoinMode, RepetitionFilter, type SplitStream, type StreamJoin, splitAt } from "../stream-join.ts";
 
 const decoder = new TextDecoder();
-const latin1 = new TextDecoder("latin1");
 const encoder = new TextEncoder();
 
 /** What the client has seen of an answer that broke off. */
@@ -78,21 +77,13 @@ export function readTranscript(events: readonly Uint8Array[]): Transcript | unde
   return transcript;
 }
 
-/** How the second stream begins: behind the text that was sent, or at the start of the answer. */
-export type SpliceMode = "continued" | "restarted";
-
-/** What stands between the text that was sent and a new answer that begins differently. */
-const RESTART_SEPARATOR = "\n\n";
-
 export class Splicer {
   readonly #transcript: Transcript;
-  /** Text that a restarted answer repeats and that is swallowed while it does. */
-  #expected: string;
-  #swallowed = "";
+  readonly #repetition: RepetitionFilter;
 
-  constructor(transcript: Transcript, mode: SpliceMode) {
+  constructor(transcript: Transcript, mode: JoinMode) {
     this.#transcript = transcript;
-    this.#expected = mode === "restarted" ? transcript.text : "";
+    this.#repetition = new RepetitionFilter(mode === "restarted" ? transcript.text : "");
   }
 
   /** Whole events of the second stream -> whole events for the client; undefined when nothing is left of them. */
@@ -120,57 +111,41 @@ export class Splicer {
         delete delta.reasoning;
       }
       if (typeof delta.content === "string") {
-        const rest = this.#withoutRepetition(delta.content);
+        const rest = this.#repetition.push(delta.content);
         if (rest === "") delete delta.content;
         else delta.content = rest;
       }
-      // The new answer ends, or turns to tools, within what was sent: what it has said so far is not new.
-      if (isSet(choice.finish_reason) || isSet(delta.tool_calls) || isSet(delta.function_call)) this.#end();
+      if (isSet(choice.finish_reason) || isSet(delta.tool_calls) || isSet(delta.function_call)) this.#repetition.end();
       if (isSet(choice.finish_reason) || Object.values(delta).some(isSet)) isEmpty = false;
     }
     return isEmpty ? "" : `data: ${JSON.stringify(chunk)}\n\n`;
   }
-
-  /** Swallows text while it repeats what was sent; from the first difference on the new answer is shown whole. */
-  #withoutRepetition(content: string): string {
-    if (this.#expected === "") return content;
-    const seen = this.#swallowed + content;
-    if (this.#expected.startsWith(seen)) {
-      this.#swallowed = seen;
-      if (seen.length === this.#expected.length) this.#end();
-      return "";
-    }
-    const expected = this.#expected;
-    this.#end();
-    return seen.startsWith(expected) ? seen.slice(expected.length) : RESTART_SEPARATOR + seen;
-  }
-
-  #end(): void {
-    this.#expected = "";
-    this.#swallowed = "";
-  }
 }
 
-/**
- * Splits whole events at the first one that is a backend's error; undefined when none is. An answer that merely speaks
- * of errors is told apart by the place of the word.
- */
-export function splitAtError(
-  events: Uint8Array,
-): { before: Uint8Array | undefined; error: unknown; data: string } | undefined {
+/** An answer that merely speaks of errors is told apart by the place of the word. */
+export function splitAtError(events: Uint8Array): SplitStream | undefined {
   if (!Buffer.from(events.buffer, events.byteOffset, events.byteLength).includes('"error"')) return undefined;
-  let offset = 0;
-  // As Latin-1 every byte is one character, so that offsets are right whatever the bytes are.
-  for (const block of latin1.decode(events).split(/(?<=\r\n\r\n|\n\n|\r\r)/)) {
-    const [data] = eventData(decoder.decode(events.subarray(offset, offset + block.length)));
-    const error = data === undefined ? undefined : parseChunk(data)?.error;
-    if (data !== undefined && isSet(error)) {
-      return { before: offset === 0 ? undefined : events.subarray(0, offset), error, data };
-    }
-    offset += block.length;
-  }
-  return undefined;
+  return splitAt(events, (data) => parseChunk(data)?.error);
 }
+
+export const chatJoin: StreamJoin = {
+  readSent(events) {
+    const transcript = readTranscript(events);
+    return (
+      transcript && {
+        text: transcript.text,
+        joiner(mode) {
+          const splicer = new Splicer(transcript, mode);
+          return (more) => splicer.push(more);
+        },
+      }
+    );
+  },
+  splitAtError,
+  askForRest: ({ messages }, text, prompt) => ({
+    messages: [...(messages as unknown[]), { role: "assistant", content: text }, { role: "user", content: prompt }],
+  }),
+};
 
 function parseChunk(data: string): Chunk | undefined {
   try {
