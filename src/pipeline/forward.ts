@@ -13,7 +13,7 @@ import type { Logger } from "../logging/logger.ts";
 import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
 import type { Translation } from "../protocols/translate.ts";
-import { rateLimitError } from "../rate-limit/decision.ts";
+import { RateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import type { Circuits, Permit } from "../routing/circuits.ts";
 import { hasOperation, noBackendError, selectBackend } from "../routing/router.ts";
@@ -155,7 +155,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       .candidates(request.model)
       .filter((entry) => hasOperation(entry, request.operation) && circuits.allows(entry.backend.name));
     const full = limits.backendRefusal(willing.map(({ backend }) => backend.name));
-    if (willing.length > 0 && full !== undefined) return rateLimitError(full);
+    if (willing.length > 0 && full !== undefined) return new RateLimitError(full);
     return noBackendError(watch.board, request.model, request.operation, circuits);
   }
 

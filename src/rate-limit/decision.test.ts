@@ -1,7 +1,7 @@
 // What a client is told about its limit.
 
 import { describe, expect, test } from "bun:test";
-import { type Decision, rateLimitError, writeRateLimitHeaders } from "./decision.ts";
+import { type Decision, RateLimitError, writeRateLimitHeaders } from "./decision.ts";
 
 const refused: Decision = {
   allowed: false,
@@ -25,7 +25,7 @@ describe("rate limit decision", () => {
   });
 
   test("the 429", () => {
-    const error = rateLimitError(refused);
+    const error = new RateLimitError(refused);
     expect(error).toMatchObject({ status: 429, type: "rate_limit_exceeded", code: "rate_limit_exceeded" });
     expect(error.message).toBe("Rate limit exceeded: 60 requests per 60s for this API key. Try again in 2 s.");
     expect(error.details).toEqual({
@@ -43,7 +43,7 @@ describe("rate limit decision", () => {
   });
 
   test("Retry-After is never 0, and a window may be shorter than a second", () => {
-    const error = rateLimitError({ ...refused, limit: 1, windowMs: 500, retryAfterMs: 0.001 });
+    const error = new RateLimitError({ ...refused, limit: 1, windowMs: 500, retryAfterMs: 0.001 });
     expect(error.headers?.["Retry-After"]).toBe("1");
     expect(error.message).toContain("1 request per 500ms");
   });

@@ -35,25 +35,30 @@ export function writeRateLimitHeaders(decision: Decision, into: Record<string, s
 }
 
 /** The refusal of a decision that does not allow. */
-export function rateLimitError(decision: Decision): GatewayError {
-  const seconds = retryAfterSeconds(decision);
-  const headers: Record<string, string> = {};
-  writeRateLimitHeaders(decision, headers);
-  return new GatewayError(
-    ERRORS.rateLimited,
-    `Rate limit exceeded: ${countOf(decision.limit)} per ${windowText(decision.windowMs)} for ${WHOSE[decision.scope]}. ` +
-      `Try again in ${seconds} s.`,
-    {
-      headers,
-      details: {
-        limit: decision.limit,
-        window: windowText(decision.windowMs),
-        retry_after: seconds,
-        // The same moment as X-RateLimit-Reset, in whole seconds too.
-        reset_at: new Date(Math.ceil(decision.resetAtMs / 1000) * 1000).toISOString(),
+export class RateLimitError extends GatewayError {
+  readonly scope: LimitScope;
+
+  constructor(decision: Decision) {
+    const { scope, limit, windowMs, resetAtMs } = decision;
+    const seconds = retryAfterSeconds(decision);
+    const headers: Record<string, string> = {};
+    writeRateLimitHeaders(decision, headers);
+    super(
+      ERRORS.rateLimited,
+      `Rate limit exceeded: ${countOf(limit)} per ${windowText(windowMs)} for ${WHOSE[scope]}. Try again in ${seconds} s.`,
+      {
+        headers,
+        details: {
+          limit,
+          window: windowText(windowMs),
+          retry_after: seconds,
+          // The same moment as X-RateLimit-Reset, in whole seconds too.
+          reset_at: new Date(Math.ceil(resetAtMs / 1000) * 1000).toISOString(),
+        },
       },
-    },
-  );
+    );
+    this.scope = scope;
+  }
 }
 
 /** Rounded up, and at least 1: a client that comes back after 0 seconds would only be refused again. */

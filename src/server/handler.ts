@@ -9,7 +9,7 @@ import type { Clock } from "../lib/clock.ts";
 import { infoLineWriter, type Logger } from "../logging/logger.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
-import { rateLimitError, writeRateLimitHeaders } from "../rate-limit/decision.ts";
+import { RateLimitError, writeRateLimitHeaders } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import { resolveTrace, writeIds } from "../tracing/trace-context.ts";
 import { type ErrorFormat, errorResponse, toGatewayError } from "./error-response.ts";
@@ -98,10 +98,7 @@ export function createHandler(parts: HandlerParts): FetchHandler {
     const key = limiter.hasBypassKeys ? presentedKey(request.headers) : undefined;
     const decision = limiter.take({ clientAddress: clientAddress(server, request), keyId, key });
     if (decision === undefined) return;
-    if (!decision.allowed) {
-      limited?.(decision.scope);
-      throw rateLimitError(decision);
-    }
+    if (!decision.allowed) throw new RateLimitError(decision);
     if (settings.rate_limiting.headers_on_success) writeRateLimitHeaders(decision, headers);
   }
 
@@ -156,7 +153,6 @@ export function createHandler(parts: HandlerParts): FetchHandler {
 
     let response: Response;
     let endpoint: Endpoint | undefined;
-    let isAdmitted = false;
     try {
       const { handler, parameter } = routes.match(request.method, path);
       endpoint = handler;
@@ -187,15 +183,13 @@ export function createHandler(parts: HandlerParts): FetchHandler {
           };
         },
       };
-      isAdmitted = true;
       response = await endpoint.handle(call);
     } catch (thrown) {
       const error = toGatewayError(thrown);
       // A client that leaves while it sends its body makes the read fail; nobody is there to be told.
       if (!(thrown instanceof GatewayError) && !request.signal.aborted)
         log.error({ request_id: context.id, path, err: thrown }, "unexpected error");
-      // Behind the doors of this frame only the limits of backends refuse.
-      if (isAdmitted && error.type === ERRORS.rateLimited.type) limited?.("backend");
+      if (error instanceof RateLimitError) limited?.(error.scope);
       context.record.failure ??= error.type;
       context.record.error ??= { type: error.type, code: error.code, message: error.message };
       response = errorResponse(error, context.id, headers, endpoint?.errorFormat);
