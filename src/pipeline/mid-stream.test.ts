@@ -247,10 +247,13 @@ describe("the request of a successor", () => {
     expect(decoder.decode(next.splice(encoder.encode(chatEvents(["Hello"]).join(""))))).toContain("Hello");
   });
 
-  test("does not when nothing was sent", async () => {
+  test.each([
+    ["nothing", []],
+    ["nothing but blanks", [" \n"]],
+  ])("does not when %s was sent", async (_, texts) => {
     const b = bench({ goOn: true });
-    const role = chatEvents([], { finishReason: null, done: false }).map((event) => encoder.encode(event));
-    await b.after(reset, role);
+    const sent = chatEvents(texts, { finishReason: null, done: false }).map((event) => encoder.encode(event));
+    await b.after(reset, sent);
     expect(JSON.parse(bodyOf(b.requests[0])).messages.length).toBe(1);
   });
 });

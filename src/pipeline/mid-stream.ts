@@ -42,7 +42,7 @@ export function takeoverFor(
     { askForRest }: StreamJoin,
     sent: SentAnswer,
   ): Promise<{ model: string; continuation: Continuation } | undefined> {
-    const goesOn = mid_stream_fallback.enabled && sent.text !== "";
+    const goesOn = mid_stream_fallback.enabled && sent.text.trim() !== "";
     const rest = models.slice(models.indexOf(current.model));
     const withOthers = rest.filter((model) => forwarder.hasOther(model, request.operation, failed));
     // A backend that failed in this very request is better than an error: it may have come back.
@@ -81,8 +81,9 @@ export function takeoverFor(
     splitAtError(events) {
       const split = join.splitAtError(events);
       if (split === undefined) return undefined;
-      const { before, error, data } = split;
-      const body = new TextEncoder().encode(data);
+      const { before, error } = split;
+      // Wherever the format has it: here it is read as the body of a refusal.
+      const body = new TextEncoder().encode(JSON.stringify({ error }));
       const failure: UpstreamFailure = {
         kind: "status",
         status: statusOfEmbeddedError(error),

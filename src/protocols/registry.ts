@@ -6,8 +6,10 @@ import { chatJoin } from "./chat/join.ts";
 import { completionsClient } from "./completions/index.ts";
 import { generateContentBackend } from "./generate-content/index.ts";
 import { messagesBackend, messagesClient } from "./messages/index.ts";
+import { messagesJoin } from "./messages/join.ts";
 import type { BackendProtocol, ClientProtocol } from "./protocol.ts";
 import { responsesBackend, responsesClient } from "./responses/index.ts";
+import { responsesJoin } from "./responses/join.ts";
 import type { StreamJoin } from "./stream-join.ts";
 
 const CLIENTS: Readonly<Partial<Record<ProtocolName, ClientProtocol>>> = {
@@ -26,6 +28,8 @@ const BACKENDS: Readonly<Partial<Record<ProtocolName, BackendProtocol>>> = {
 
 const JOINS: Readonly<Partial<Record<ProtocolName, StreamJoin>>> = {
   chat: chatJoin,
+  messages: messagesJoin,
+  responses: responsesJoin,
 };
 
 /** How two streams of a format become one; undefined where they cannot. */

@@ -2,7 +2,7 @@
 // answer with one id, no text twice and none lost. Each format has its own way; this is what they share.
 
 import type { JsonObject } from "../lib/json.ts";
-import { eventData } from "./sse.ts";
+import { readEvents, type SseEvent } from "./sse.ts";
 
 /** How the second stream begins: behind the text that was sent, or at the start of the answer. */
 export type JoinMode = "continued" | "restarted";
@@ -41,15 +41,15 @@ export interface StreamJoin {
 const decoder = new TextDecoder();
 const latin1 = new TextDecoder("latin1");
 
-/** Splits whole events at the first one whose data holds an error, as `errorIn` finds it; undefined when none does. */
-export function splitAt(events: Uint8Array, errorIn: (data: string) => unknown): SplitStream | undefined {
+/** Splits whole events at the first one that holds an error, as `errorIn` finds it; undefined when none does. */
+export function splitAt(events: Uint8Array, errorIn: (event: SseEvent) => unknown): SplitStream | undefined {
   let offset = 0;
   // As Latin-1 every byte is one character, so that offsets are right whatever the bytes are.
-  for (const block of latin1.decode(events).split(/(?<=\r\n\r\n|\n\n|\r\r)/)) {
-    const [data] = eventData(decoder.decode(events.subarray(offset, offset + block.length)));
-    const error = data === undefined ? undefined : errorIn(data);
-    if (data !== undefined && error !== undefined && error !== null && error !== "") {
-      return { before: offset === 0 ? undefined : events.subarray(0, offset), error, data };
+  for (const block of latin1.decode(events).split(/(?<=\n\r?\n|\r\r)/)) {
+    const [event] = readEvents(decoder.decode(events.subarray(offset, offset + block.length)));
+    const error = event === undefined ? undefined : errorIn(event);
+    if (event !== undefined && error !== undefined && error !== null && error !== "") {
+      return { before: offset === 0 ? undefined : events.subarray(0, offset), error, data: event.data };
     }
     offset += block.length;
   }

@@ -108,8 +108,10 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
     }
   }
 
+  let splice: Continuation["splice"] | undefined;
+  const fitted = (events: Uint8Array | undefined) => (events === undefined ? undefined : (splice?.(events) ?? events));
+
   async function run(): Promise<UpstreamFailure | undefined> {
-    let splice: Continuation["splice"] | undefined;
     for (;;) {
       const end = await pump(live, sink, splice, sent, options);
       settle(end?.failure);
@@ -119,7 +121,7 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
         if (next !== undefined) discard(next.live);
         if (cancelled) return { kind: "aborted" };
         if (end.unsent === undefined) return end.failure;
-        void sink.write(end.unsent); // the backend's own error event
+        void sink.write(fitted(end.unsent) as Uint8Array); // the backend's own error event
         return { kind: "told-in-stream" };
       }
       ({ live, splice } = next);
@@ -131,7 +133,7 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
     if (cancelled) return;
     options.finished(failure);
     if (failure === undefined || failure.kind === "aborted" || failure.kind === "told-in-stream") sink.close();
-    else sink.fail(failure, live.translator?.fail(clientFailure(failure)));
+    else sink.fail(failure, fitted(live.translator?.fail(clientFailure(failure))));
   });
   return {
     done,

@@ -8,6 +8,7 @@ import type { Answer } from "../support/fake-backend.ts";
 import { chat, chatEvents, eventStream, failure, sseEvent } from "../support/openai-answers.ts";
 import { readUntil } from "../support/sse-reader.ts";
 import type { Gateway } from "../support/start-gateway.ts";
+import { STREAM_BREAKS, size } from "../support/stream-breaks.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 
@@ -68,29 +69,6 @@ function events(
 
 const UNFINISHED = { finishReason: null, done: false } as const;
 
-/** Ways to break off once all events were sent. */
-const BREAKS: Record<string, (sent: readonly string[]) => Answer> = {
-  "an orderly end of the connection": (sent) =>
-    eventStream([...sent, "x"], { breakAfterBytes: size(sent), breakWith: "fin", betweenChunksMs: 20 }),
-  "a reset": (sent) =>
-    eventStream([...sent, "x"], { breakAfterBytes: size(sent), breakWith: "reset", betweenChunksMs: 20 }),
-  "an end without finish and [DONE]": (sent) => eventStream(sent),
-  "half an event": (sent) =>
-    eventStream([...sent, sseEvent({ choices: [{ index: 0, delta: { content: "LOST" } }] }).slice(0, 30)]),
-  "an error in band": (sent) =>
-    eventStream([...sent, sseEvent({ error: { message: "cuda error", code: 500 } }), "data: [DONE]\n\n"]),
-  "an error in band in one piece with text": (sent) =>
-    eventStream([sent.join("") + sseEvent({ error: { message: "cuda error", code: 500 } })]),
-  silence: (sent) =>
-    eventStream([...sent, "x"], {
-      beforeChunk: (index) => (index === sent.length ? new Promise(() => {}) : undefined),
-    }),
-};
-
-function size(pieces: readonly string[]): number {
-  return Buffer.byteLength(pieces.join(""));
-}
-
 function stream(gateway: Gateway, model: string, more: Record<string, unknown> = {}): Promise<Response> {
   return gateway.chat({ model, stream: true, ...more });
 }
@@ -108,7 +86,7 @@ function expectWhole(reading: ChatReading, text: string): void {
   expect(reading.sse.rest).toBe("");
 }
 
-for (const [name, breakOff] of Object.entries(BREAKS)) {
+for (const [name, breakOff] of Object.entries(STREAM_BREAKS)) {
   test(`continued after ${name}`, async () => {
     first.reset(breakOff(events("first", ["One ", "two "], "big", UNFINISHED)));
     second.reset(eventStream(events("second", ["three ", "four"])));

@@ -95,7 +95,7 @@ export class Splicer {
 
   #splice(data: string): string {
     const chunk = parseChunk(data);
-    if (chunk === undefined) return `data: ${data}\n\n`; // [DONE]
+    if (chunk === undefined || isSet(chunk.error)) return `data: ${data}\n\n`; // [DONE], or the last words
     const { id, created, model } = this.#transcript;
     if (id !== undefined) chunk.id = id;
     if (created !== undefined) chunk.created = created;
@@ -125,7 +125,7 @@ export class Splicer {
 /** An answer that merely speaks of errors is told apart by the place of the word. */
 export function splitAtError(events: Uint8Array): SplitStream | undefined {
   if (!Buffer.from(events.buffer, events.byteOffset, events.byteLength).includes('"error"')) return undefined;
-  return splitAt(events, (data) => parseChunk(data)?.error);
+  return splitAt(events, ({ data }) => parseChunk(data)?.error);
 }
 
 export const chatJoin: StreamJoin = {
