@@ -76,7 +76,9 @@ export interface HandlerParts {
 
 export function createHandler(parts: HandlerParts): FetchHandler {
   const { routes, access, adminDoor, limiter, clientAddresses, settings, clock, log, newId, finished, limited } = parts;
-  const logAccess = settings.logging.access_log ? infoLineWriter(log, "request") : undefined;
+  // The fields are not even put together for a level that leaves the line out; a new level makes a new handler.
+  const isLogged = settings.logging.access_log && log.isLevelEnabled("info");
+  const logAccess = isLogged ? infoLineWriter(log, "request") : undefined;
 
   function clientAddress(server: Server, request: Request): string | undefined {
     return clientAddresses.read(server.requestIP(request)?.address, request.headers.get("x-forwarded-for"));
