@@ -1,14 +1,14 @@
 // The prompt files of prompts_dir as the admin API sees them: listed, read and written, and never a step outside of it.
 
-import { randomUUID } from "node:crypto";
 import { constants, type Dirent } from "node:fs";
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { resolvePath } from "../config/paths.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { formatPath } from "../config/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import { replaceFile } from "../lib/replace-file.ts";
 import {
   isInside,
   LARGEST_PROMPT_BYTES,
@@ -287,24 +287,6 @@ async function madeParent(root: string, parent: string): Promise<string> {
   const made = await madeFolder(parent);
   if (!isAllowed(made)) throw leadsOut();
   return made;
-}
-
-/** Readers see the old file or the new one. */
-async function replaceFile(path: string, bytes: Uint8Array, mode: number): Promise<void> {
-  const temporary = join(dirname(path), `.${randomUUID()}.tmp`);
-  try {
-    const file = await open(temporary, "wx", mode);
-    try {
-      await file.writeFile(bytes);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, path);
-  } catch (error) {
-    await rm(temporary, { force: true }).catch(() => {}); // what cannot be written cannot always be removed
-    throw error;
-  }
 }
 
 /** What the client wrote, byte order mark included, so that it comes back as it is. */

@@ -1,9 +1,10 @@
 // Statistics that survive a restart: written to a file now and then and at the end, read once at the start
 // (specification, "Admin API: statistics"). Trouble with the file never concerns a request.
 
-import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
+import { mkdir, readFile, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
+import { replaceFile } from "../lib/replace-file.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { StatsCollector, WrittenRow, WrittenStats } from "./collector.ts";
 
@@ -127,23 +128,14 @@ export class SnapshotFile {
 
   async #write(path: string): Promise<boolean> {
     const { collector, log, wallTime } = this.#parts;
-    const temporary = `${path}.${process.pid}.tmp`;
     try {
       const text = await snapshotText(collector, wallTime());
       await mkdir(dirname(path), { recursive: true });
-      const file = await open(temporary, "w", 0o600);
-      try {
-        await file.writeFile(text);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      await rename(temporary, path);
+      await replaceFile(path, text, 0o600);
       if (this.#hasTrouble) log.info({ path }, "the statistics are saved again");
       this.#hasTrouble = false;
       return true;
     } catch (error) {
-      await rm(temporary, { force: true }).catch(() => {}); // what cannot be written cannot always be removed
       // Once per trouble: the next attempts come at every interval.
       if (!this.#hasTrouble) log.warn({ path, reason: reasonOf(error) }, "the statistics cannot be saved");
       this.#hasTrouble = true;
