@@ -1,7 +1,17 @@
-// A JSON object that nobody has looked into yet: its type, and how to tell it from other values.
+// A JSON object that nobody has looked into yet: its type, how to tell it from other values, and how to read one.
 
 export type JsonObject = Record<string, unknown>;
 
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Undefined for text that is no JSON, such as [DONE], and for JSON that is no object. */
+export function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -69,6 +69,11 @@ export class RepetitionFilter {
     this.#expected = sent;
   }
 
+  /** Whether what was sent may still be repeated. */
+  get isActive(): boolean {
+    return this.#expected !== "";
+  }
+
   /** What is left of a piece of text. */
   push(text: string): string {
     if (this.#expected === "") return text;

@@ -2,7 +2,7 @@
 
 import type { ProtocolName } from "../generation/content.ts";
 import type { Usage } from "../generation/usage.ts";
-import { isObject, type JsonObject } from "../lib/json.ts";
+import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
 import { decodeUsage as chatUsage } from "./chat/usage.ts";
 import { hasMarker, type Markers, markersOf } from "./markers.ts";
 import { mergeUsage, decodeUsage as messagesUsage } from "./messages/usage.ts";
@@ -59,14 +59,14 @@ export class UsageWatch {
     const found = readEvents(text);
     let hidden = 0;
     for (const { data } of found) {
-      const chunk = parse(data);
+      const chunk = parseObject(data);
       const usage = chunk === undefined ? undefined : usageIn(chunk);
       if (usage === undefined || usage === null) continue;
       this.#counts = this.#protocol === "messages" ? mergeUsage(this.#counts, usage) : (usage as JsonObject);
       if (this.#hides && isUsageChunk(chunk as JsonObject)) hidden++;
     }
     if (hidden === 0) return events;
-    const kept = found.filter(({ data }) => !isUsageChunk(parse(data) ?? {}));
+    const kept = found.filter(({ data }) => !isUsageChunk(parseObject(data) ?? {}));
     return kept.length === 0 ? undefined : encoder.encode(kept.map(({ data }) => `data: ${data}\n\n`).join(""));
   }
 
@@ -95,13 +95,4 @@ function usageIn(event: JsonObject): unknown {
 
 function isUsageChunk({ choices, usage }: JsonObject): boolean {
   return Array.isArray(choices) && choices.length === 0 && isObject(usage);
-}
-
-function parse(data: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(data);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined; // [DONE]
-  }
 }

@@ -1,7 +1,7 @@
 // What may be cached: which requests, and which of their answers (specification, Limits, "Response cache").
 
 import type { Operation } from "../backends/kinds.ts";
-import { isObject, type JsonObject } from "../lib/json.ts";
+import { type JsonObject, parseObject } from "../lib/json.ts";
 import { eventData } from "../protocols/sse.ts";
 
 /** Value of the header X-Cache. */
@@ -37,7 +37,7 @@ export function hasSideEffect(body: JsonObject): boolean {
 /** Whether a plain answer of status 200 may be stored: it has choices, and each of them was finished without error. */
 export function isCacheablePlain(body: Uint8Array, limits: AnswerLimits): boolean {
   if (body.length > limits.max_response_size) return false;
-  const answer = parse(decoder.decode(body));
+  const answer = parseObject(decoder.decode(body));
   if (answer === undefined || isPresent(answer.error)) return false;
   const { choices } = answer;
   return Array.isArray(choices) && choices.length > 0 && choices.every(isFinishedWell);
@@ -54,7 +54,7 @@ export function isCacheableStream(body: Uint8Array, limits: AnswerLimits): boole
 }
 
 function tellsOfError(data: string): boolean {
-  const event = parse(data);
+  const event = parseObject(data);
   if (event === undefined || isPresent(event.error)) return true;
   return Array.isArray(event.choices) && event.choices.some((choice) => choice?.finish_reason === "error");
 }
@@ -66,13 +66,4 @@ function isFinishedWell(choice: unknown): boolean {
 
 function isPresent(value: unknown): boolean {
   return value !== undefined && value !== null;
-}
-
-function parse(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,6 +1,6 @@
 // A cached answer given again: its exact bytes, or, when only the other form was kept, that form made of it.
 
-import { isObject, type JsonObject } from "../lib/json.ts";
+import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
 import { eventData } from "../protocols/sse.ts";
 import type { CachedAnswer } from "./cache.ts";
 
@@ -36,7 +36,7 @@ const TEXT_FIELDS = ["reasoning_content", "reasoning", "content", "refusal"] as 
 
 /** The events of a chat completion: per choice the role, each text whole, the tool calls, the finish; then the usage. */
 function streamOf(text: string, includeUsage: boolean): string | undefined {
-  const completion = parse(text);
+  const completion = parseObject(text);
   if (completion === undefined || !Array.isArray(completion.choices)) return undefined;
   const { choices, usage, object: _object, ...rest } = completion;
   const envelope = { ...rest, object: "chat.completion.chunk" };
@@ -100,7 +100,7 @@ function completionOf(text: string): JsonObject | undefined {
   const choices = new Map<number, JoinedChoice>();
   for (const data of eventData(text)) {
     if (data.trim() === "[DONE]") break;
-    const chunk = parse(data);
+    const chunk = parseObject(data);
     if (chunk === undefined || !Array.isArray(chunk.choices)) return undefined;
     const { choices: deltas, usage: chunkUsage, ...rest } = chunk;
     // Azure opens its streams with a chunk that has empty ids; later values fill them.
@@ -206,13 +206,4 @@ function joinCall(calls: Map<unknown, JsonObject>, fragment: unknown): boolean {
 
 function isPresent(value: unknown): boolean {
   return value !== undefined && value !== null;
-}
-
-function parse(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

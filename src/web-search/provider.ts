@@ -4,7 +4,7 @@
 import type { Settings } from "../config/sections/registry.ts";
 import type { SearchHit } from "../generation/content.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
-import { isObject, type JsonObject } from "../lib/json.ts";
+import { type JsonObject, parseObject } from "../lib/json.ts";
 import { readBounded } from "../lib/read-bounded.ts";
 import { brave } from "./brave.ts";
 import { siteFilter, wordCount } from "./domains.ts";
@@ -123,12 +123,7 @@ function codeOf(error: unknown): string {
 }
 
 function parse(bytes: Uint8Array): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined; // HTML of a proxy, or half an answer
-  }
+  return parseObject(new TextDecoder().decode(bytes)); // it may be HTML of a proxy, or half an answer
 }
 
 /** Services treat filters and counts as wishes. */

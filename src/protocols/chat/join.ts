@@ -1,6 +1,6 @@
 // Chat streams of two backends as one: one id, one role.
 
-import { isObject } from "../../lib/json.ts";
+import { parseObject } from "../../lib/json.ts";
 import { eventData } from "../sse.ts";
 import { type JoinMode, RepetitionFilter, type SplitStream, type StreamJoin, splitAt } from "../stream-join.ts";
 
@@ -148,12 +148,7 @@ export const chatJoin: StreamJoin = {
 };
 
 function parseChunk(data: string): Chunk | undefined {
-  try {
-    const value: unknown = JSON.parse(data);
-    return isObject(value) ? (value as Chunk) : undefined;
-  } catch {
-    return undefined;
-  }
+  return parseObject(data) as Chunk | undefined;
 }
 
 function choicesOf({ choices }: Chunk): Choice[] {

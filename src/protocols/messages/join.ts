@@ -1,7 +1,7 @@
 // Joins the stream of a second backend to what a first one has sent to a Messages client: one message, one open block
 // at a time, indexes without gaps, no text twice and none lost.
 
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
 import { hasMarker, markersOf } from "../markers.ts";
 import { readEvents, type SseEvent } from "../sse.ts";
 import {
@@ -337,15 +337,6 @@ function askForRest(request: JsonObject, text: string, prompt: string): JsonObje
 function readEvent({ name, data }: SseEvent): { type: string; value: JsonObject } {
   const value = parseObject(data) ?? {};
   return { type: typeof value.type === "string" ? value.type : (name ?? ""), value };
-}
-
-function parseObject(data: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(data);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function eventText(name: string, value: JsonObject): string {

@@ -85,16 +85,6 @@ export function newAnswer(): SeenAnswer {
   };
 }
 
-/** Undefined for what is no JSON object, such as [DONE]. */
-export function parseEvent(data: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(data);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 export function typeOf(event: JsonObject, name: string | undefined): string {
   return optionalText(event.type) ?? name ?? "";
 }

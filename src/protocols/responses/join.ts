@@ -1,11 +1,11 @@
 // Taking over a stream whose clients read this format: what they have seen, what to ask the next backend for, and how its
 // stream goes on behind it.
 
-import type { JsonObject } from "../../lib/json.ts";
+import { type JsonObject, parseObject } from "../../lib/json.ts";
 import { hasMarker, markersOf } from "../markers.ts";
 import { readEvents } from "../sse.ts";
 import { type SentAnswer, type SplitStream, type StreamJoin, splitAt } from "../stream-join.ts";
-import { newAnswer, note, parseEvent, typeOf } from "./join-state.ts";
+import { newAnswer, note, typeOf } from "./join-state.ts";
 import { Joiner } from "./joiner.ts";
 import { objectOf, textOf } from "./wire.ts";
 
@@ -20,7 +20,7 @@ export const responsesJoin: StreamJoin = { readSent, splitAtError, askForRest };
 function readSent(events: readonly Uint8Array[]): SentAnswer | undefined {
   const answer = newAnswer();
   for (const { name, data } of readEvents(events.map((piece) => decoder.decode(piece)).join(""))) {
-    const event = parseEvent(data);
+    const event = parseObject(data);
     if (event !== undefined) note(answer, typeOf(event, name), event);
     if (!answer.isJoinable) return undefined;
   }
@@ -37,7 +37,7 @@ const ERROR_MARKERS = markersOf('"error"', "response.failed");
 
 /** An answer that merely speaks of errors is told apart by the place of the word. */
 function splitAtError(events: Uint8Array): SplitStream | undefined {
-  return hasMarker(events, ERROR_MARKERS) ? splitAt(events, ({ data }) => errorOf(parseEvent(data))) : undefined;
+  return hasMarker(events, ERROR_MARKERS) ? splitAt(events, ({ data }) => errorOf(parseObject(data))) : undefined;
 }
 
 /** Also for an event without a type, which is a chat engine's way of telling of an error. */

@@ -2,19 +2,11 @@
 // one output, consecutive numbers, no text twice and none lost. What was sent and what is added are kept in the same
 // record, so whatever is open in it can be closed or gone on with, whoever began it.
 
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
 import { readEvents } from "../sse.ts";
 import { type JoinMode, RepetitionFilter } from "../stream-join.ts";
 import { JoinedOutput, placeOf } from "./join-output.ts";
-import {
-  isTextPart,
-  itemTypeOf,
-  type OpenMessage,
-  type OpenPart,
-  parseEvent,
-  type SeenAnswer,
-  typeOf,
-} from "./join-state.ts";
+import { isTextPart, itemTypeOf, type OpenMessage, type OpenPart, type SeenAnswer, typeOf } from "./join-state.ts";
 import { countOf, isGiven, objectOf, objectsOf, optionalText, textOf } from "./wire.ts";
 
 const decoder = new TextDecoder();
@@ -49,8 +41,6 @@ interface SecondPart {
 export class Joiner {
   readonly #out: JoinedOutput;
   readonly #filter: RepetitionFilter;
-  /** How much of the text that was sent the second stream has yet to repeat; 0 when it goes on or differs. */
-  #unrepeated: number;
   /** Whether the second stream has said any text. */
   #hasSpoken = false;
   readonly #hidesReasoning: boolean;
@@ -60,17 +50,15 @@ export class Joiner {
   readonly #byId = new Map<string, SecondItem>();
 
   constructor(answer: SeenAnswer, mode: JoinMode) {
-    const expected = mode === "restarted" ? answer.text : "";
     this.#out = new JoinedOutput(answer);
-    this.#filter = new RepetitionFilter(expected);
-    this.#unrepeated = expected.length;
+    this.#filter = new RepetitionFilter(mode === "restarted" ? answer.text : "");
     // An item without contents counts: reasoning would stand behind it.
     this.#hidesReasoning = answer.nextIndex > 0;
   }
 
   push(events: Uint8Array): Uint8Array | undefined {
     for (const { name, data } of readEvents(decoder.decode(events))) {
-      const event = parseEvent(data);
+      const event = parseObject(data);
       if (event === undefined)
         this.#out.writeData(data); // [DONE]
       else this.#take(typeOf(event, name), event);
@@ -164,7 +152,7 @@ export class Joiner {
     const kind = type === "message" ? "message" : isHidden ? "hidden" : "passed";
     if (kind === "passed") {
       // Before any text, as a search may come, it is no turn within the text.
-      if (this.#hasSpoken) this.#endRepetition();
+      if (this.#hasSpoken) this.#filter.end();
       this.#out.closeMessage("completed");
     }
     const given = kind === "passed" ? this.#out.freeId(id) : id;
@@ -226,12 +214,7 @@ export class Joiner {
   }
 
   get #isRepeating(): boolean {
-    return this.#unrepeated > 0;
-  }
-
-  #endRepetition(): void {
-    this.#filter.end();
-    this.#unrepeated = 0;
+    return this.#filter.isActive;
   }
 
   #partOf(item: SecondItem, event: JsonObject): SecondPart {
@@ -263,7 +246,6 @@ export class Joiner {
     part.text += text;
     if (text !== "") this.#hasSpoken = true;
     const rest = this.#filter.push(text);
-    this.#unrepeated = rest === "" ? Math.max(0, this.#unrepeated - text.length) : 0;
     if (rest === "") {
       if (!this.#isRepeating) this.#releaseAnnotations(part);
       return;
@@ -328,7 +310,7 @@ export class Joiner {
 
   /** Contents other than text stand behind it: refusals. */
   #passPart(type: string, item: SecondItem, part: SecondPart, event: JsonObject): void {
-    this.#endRepetition();
+    this.#filter.end();
     const message = this.#openMessage(item);
     if (message === undefined) return;
     if (part.index === undefined) {
@@ -377,7 +359,7 @@ export class Joiner {
     this.#closeLeftovers();
     const response = objectOf(event.response);
     this.#fillFromOutput(objectsOf(response.output));
-    this.#endRepetition();
+    this.#filter.end();
     this.#out.closeMessage(type === "response.completed" ? "completed" : "incomplete");
     this.#sendSnapshot(type, event, this.#out.finishedItems());
   }
