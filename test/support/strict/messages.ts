@@ -198,7 +198,7 @@ class MessagesAnswer {
     }));
     const has = citations.length > 0;
     return {
-      whole: { type: "text", text, citations: has ? citations : null },
+      whole: { type: "text", text, ...(has && { citations }) },
       start: { type: "text", text: "", ...(has && { citations: [] }) },
       deltas: [
         ...deltas(text, this.#answer).map((piece) => ({ type: "text_delta", text: piece })),
