@@ -44,6 +44,14 @@ export function messageText(message: ChatMessage | undefined): string {
   return texts.join("\n");
 }
 
+/** The last part of it that is text: agents put what is their own in front of the user's words. */
+export function lastTextOf(message: ChatMessage | undefined): string {
+  const content = message?.content ?? "";
+  if (typeof content === "string") return content;
+  const part = content.findLast(({ text }) => typeof text === "string");
+  return typeof part?.text === "string" ? part.text : "";
+}
+
 function quote(text: string): string {
   const characters = [
     ...text

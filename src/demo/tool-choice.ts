@@ -1,6 +1,7 @@
-// Which tool the demo model calls, and with what: only one that the request insists on, so that agent loops end.
+// Which tool the demo model calls, and with what: one that the request insists on, or that the question asks for.
 
-import type { ChatRequest, ChatTool } from "./requests.ts";
+import { lastTextOf } from "./reply.ts";
+import type { ChatMessage, ChatRequest, ChatTool } from "./requests.ts";
 import { invalidField } from "./requests.ts";
 import { schemaExample } from "./schema-example.ts";
 
@@ -24,14 +25,50 @@ export function chooseToolCall(request: ChatRequest): ToolCall | undefined {
 function chooseTool(request: ChatRequest): ChatTool | undefined {
   const tools = request.tools ?? [];
   const choice = request.tool_choice ?? "auto";
-  if (choice === "auto" || choice === "none") return undefined;
+  if (choice === "none") return undefined;
+  if (choice === "auto") return toolAskedFor(tools, request.messages);
   if (tools.length === 0) throw invalidField("tool_choice", "needs at least one entry in 'tools'");
   if (choice === "required") return tools.find((tool) => tool.type === "function") ?? tools[0];
   if (choice.type !== "allowed_tools") return findTool(tools, nameOf(choice));
-  if (choice.allowed_tools.mode === "auto") return undefined;
-  const [first] = choice.allowed_tools.tools;
+  const allowed = choice.allowed_tools.tools;
+  if (choice.allowed_tools.mode === "auto") {
+    const names = new Set(allowed.map(nameOf));
+    return toolAskedFor(
+      tools.filter((tool) => names.has(nameOf(tool))),
+      request.messages,
+    );
+  }
+  const [first] = allowed;
   if (!first) throw invalidField("tool_choice", "allowed_tools must name at least one tool");
   return findTool(tools, nameOf(first));
+}
+
+/** Words of a name that say little of what it is about. */
+const VERBS = new Set(["get", "fetch", "find", "list", "look", "lookup", "make", "run", "search", "set", "show"]);
+
+/**
+ * The first tool that the user's last words name: the name itself as it is written, or, of a name of several words, all
+ * but such verbs ("the weather in Oslo" asks for get_weather). Once a tool has answered there is nothing more to ask for,
+ * so that agent loops end.
+ */
+function toolAskedFor(tools: readonly ChatTool[], messages: readonly ChatMessage[]): ChatTool | undefined {
+  if (tools.length === 0) return undefined;
+  const turn = messages.slice(messages.findLastIndex(({ role }) => role === "assistant") + 1);
+  if (turn.some(({ role }) => role === "tool" || role === "function")) return undefined;
+  const question = lastTextOf(turn.findLast(({ role }) => role === "user"));
+  const asWritten = new Set(wordsOf(question));
+  const lowered = new Set([...asWritten].map((word) => word.toLowerCase()));
+  return tools.find((tool) => {
+    const name = nameOf(tool);
+    if (asWritten.has(name)) return true;
+    const parts = name.split(/[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])/).map((part) => part.toLowerCase());
+    const subject = parts.filter((part) => part !== "" && !VERBS.has(part));
+    return parts.length > 1 && subject.length > 0 && subject.every((word) => lowered.has(word));
+  });
+}
+
+function wordsOf(text: string): string[] {
+  return text.match(/[\p{L}\p{N}_-]+/gu) ?? [];
 }
 
 function findTool(tools: readonly ChatTool[], name: string): ChatTool {
