@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { describeIssues } from "./describe-issues.ts";
 import { type Environment, expandVariables, hasReference } from "./expand.ts";
-import { parseDocumentText } from "./parsed-document.ts";
+import { parseDocumentText } from "./parse-document.ts";
 import type { ConfigProblem, PathProblem } from "./problems.ts";
 import { readText } from "./read-text.ts";
 import { type JsonSchema, toJsonSchema } from "./schema-export.ts";

@@ -1,6 +1,7 @@
 // Documents as text and back, for export and import.
 
-import { type ParsedDocument, parseDocumentText, type SyntaxProblem } from "./parsed-document.ts";
+import { parseDocumentText } from "./parse-document.ts";
+import type { ParsedDocument, SyntaxProblem } from "./parsed-document.ts";
 import { unsafeValue } from "./unsafe-value.ts";
 import { formatPath, isMapping, isNestedTooDeeply, type Mapping } from "./values.ts";
 

@@ -2,41 +2,17 @@
 
 import { describe, expect, test } from "bun:test";
 import { dirname, join, normalize } from "node:path";
-
-/** From the top to the bottom; folders on one line may import each other as long as no cycle of files appears. */
-const LAYERS: readonly (readonly string[])[] = [
-  ["main.ts"],
-  ["runtime"],
-  ["cli", "api", "admin", "openapi"],
-  ["server"],
-  ["pipeline"],
-  ["response-cache"],
-  ["routing", "upstream", "web-search"],
-  ["demo", "discovery"],
-  ["health", "models", "prompts"],
-  ["backends"],
-  ["rate-limit"],
-  ["access", "stats", "metrics"],
-  ["protocols"],
-  ["generation", "media"],
-  ["tracing", "logging"],
-  ["config"],
-  ["errors"],
-  ["names.ts"],
-  ["lib"],
-];
-
-const root = join(import.meta.dir, "../../src");
-const files = [...new Bun.Glob("**/*.ts").scanSync(root)].filter((file) => !file.endsWith(".test.ts")).sort();
+import { LAYERS } from "./layers.ts";
+import { sourceFiles as files, root, sourceText } from "./source-files.ts";
 
 const imports = new Map<string, string[]>();
 for (const file of files) {
-  const text = await Bun.file(join(root, file)).text();
+  const text = await sourceText(file);
   const targets: string[] = [];
-  for (const [, specifier] of text.matchAll(
-    /(?:^|\n)\s*(?:import|export)[^;]*?from "(\.[^"]+)"|import\("(\.[^"]+)"\)/g,
+  for (const [, atTop, lazy] of text.matchAll(
+    /(?:^|\n)\s*(?:import|export)[^;]*?from "(\.[^"]+)"|(?:import|require)\("(\.[^"]+)"\)/g,
   )) {
-    if (specifier !== undefined) targets.push(normalize(join(dirname(file), specifier)));
+    targets.push(normalize(join(dirname(file), (atTop ?? lazy) as string)));
   }
   imports.set(file, targets);
 }
@@ -96,7 +72,7 @@ describe("architecture", () => {
   test("every file says in its first line what it is responsible for", async () => {
     const silent: string[] = [];
     for (const file of files) {
-      if (!(await Bun.file(join(root, file)).text()).startsWith("// ")) silent.push(file);
+      if (!(await sourceText(file)).startsWith("// ")) silent.push(file);
     }
     expect(silent).toEqual([]);
   });
@@ -105,13 +81,13 @@ describe("architecture", () => {
     const loud: string[] = [];
     for (const file of files) {
       if (file.startsWith("cli/") || file === "main.ts") continue;
-      if (/\bconsole\./.test(await Bun.file(join(root, file)).text())) loud.push(file);
+      if (/\bconsole\./.test(await sourceText(file))) loud.push(file);
     }
     expect(loud).toEqual([]);
   });
 
   test("the version in names.ts is the one in package.json", async () => {
-    const { version } = await Bun.file(join(root, "../package.json")).json();
+    const { version } = await Bun.file(join(root, "package.json")).json();
     const { VERSION } = await import("../../src/names.ts");
     expect(VERSION).toBe(version);
   });

@@ -1,0 +1,24 @@
+// The floors of the house, which imports go down.
+
+/** From the top to the bottom; folders on one line may import each other as long as no cycle of files appears. */
+export const LAYERS: readonly (readonly string[])[] = [
+  ["main.ts"],
+  ["runtime"],
+  ["cli", "api", "admin", "openapi"],
+  ["server"],
+  ["pipeline"],
+  ["response-cache"],
+  ["routing", "upstream", "web-search"],
+  ["demo", "discovery"],
+  ["health", "models", "prompts"],
+  ["backends"],
+  ["rate-limit"],
+  ["access", "stats", "metrics"],
+  ["protocols"],
+  ["generation", "media"],
+  ["tracing", "logging"],
+  ["config"],
+  ["errors"],
+  ["names.ts"],
+  ["lib"],
+];
