@@ -4,8 +4,8 @@ import type { JsonSchema } from "./schema-export.ts";
 import { acceptsType, alternatives } from "./schema-path.ts";
 
 const NUMBER = /^[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?$/;
-const TRUE = new Set(["true", "yes", "on", "1"]);
-const FALSE = new Set(["false", "no", "off", "0"]);
+const TRUE: ReadonlySet<string> = new Set(["true", "yes", "on", "1"]);
+const FALSE: ReadonlySet<string> = new Set(["false", "no", "off", "0"]);
 
 /** Text that does not fit is handed back as it is: validation says what was expected. */
 export function coerceText(schema: JsonSchema, text: string): unknown {

@@ -1,6 +1,7 @@
 // JSON Schema (draft-07) of the configuration document, made from the same source as its validation.
 
 import { z } from "zod";
+import { lazily } from "../lib/lazily.ts";
 import { documentSchema, SECTIONS } from "./sections/registry.ts";
 
 export interface JsonSchema {
@@ -20,15 +21,8 @@ export interface JsonSchema {
   [keyword: string]: unknown;
 }
 
-let made: JsonSchema | undefined;
-
 /** Made once; nobody may change it. */
-export function documentJsonSchema(): JsonSchema {
-  made ??= makeDocumentSchema();
-  return made;
-}
-
-function makeDocumentSchema(): JsonSchema {
+export const documentJsonSchema = lazily((): JsonSchema => {
   const schema = toJsonSchema(documentSchema);
   schema.title = "Signalbox configuration";
   for (const section of SECTIONS) {
@@ -36,7 +30,7 @@ function makeDocumentSchema(): JsonSchema {
     if (properties) properties.description = section.description;
   }
   return schema;
-}
+});
 
 /** The schema of one section; undefined for an unknown one. */
 export function sectionJsonSchema(name: string): JsonSchema | undefined {

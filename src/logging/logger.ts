@@ -32,9 +32,7 @@ export function createLogger(settings: Settings["logging"]): Logger {
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
   };
-  const log = pino(options, destination);
-  destinations.set(log, destination);
-  return log;
+  return pino(options, destination);
 }
 
 interface Destination {
@@ -44,12 +42,16 @@ interface Destination {
   write(line: string): void;
 }
 
-const destinations = new WeakMap<Logger, Destination>();
+/** Undefined for logs that were not made by createLogger(). */
+function destinationOf(log: Logger): Destination | undefined {
+  const stream = (log as unknown as Record<symbol, object>)[pino.symbols.streamSym as symbol];
+  return stream !== undefined && "lastLevel" in stream ? (stream as Destination) : undefined;
+}
 
 /** The log writes by these settings from now on. */
 export function applyLogSettings(log: Logger, settings: Settings["logging"]): void {
   log.level = settings.level;
-  const destination = destinations.get(log);
+  const destination = destinationOf(log);
   if (destination !== undefined) destination.format = formatOf(settings);
 }
 
@@ -59,7 +61,7 @@ export function applyLogSettings(log: Logger, settings: Settings["logging"]): vo
  * which costs three times as much, and again as much when the pieces become one text for the batch.
  */
 export function infoLineWriter(log: Logger, message: string): (fields: object) => void {
-  const destination = destinations.get(log);
+  const destination = destinationOf(log);
   if (destination === undefined) return (fields) => log.info(fields, message);
   const info = pino.levels.values.info as number;
   const end = `,"msg":${JSON.stringify(message)}}\n`;
