@@ -5,10 +5,9 @@ import { formatOf } from "../backends/kinds.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { withMembers } from "../lib/json-members.ts";
 import type { Logger } from "../logging/logger.ts";
-import { streamJoin } from "../protocols/registry.ts";
+import { backendProtocol, streamJoin } from "../protocols/registry.ts";
 import type { SentAnswer, StreamJoin } from "../protocols/stream-join.ts";
-import { statusOfEmbeddedError } from "../upstream/error-body.ts";
-import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
+import { failureLabel, toldFailure } from "../upstream/failure.ts";
 import { type Continuation, discard, type Takeover } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
 import { type FallbackChains, type FallbackResult, triggerOf } from "./fallback.ts";
@@ -28,8 +27,9 @@ export function takeoverFor(
   first: FallbackResult,
 ): Takeover | undefined {
   const chain = chains.chainOf(context, request.model);
-  const join = streamJoin(request.client?.name ?? formatOf(request.operation));
-  if (chain.length === 0 || join === undefined || request.choices !== 1) return undefined;
+  const format = request.client?.name ?? formatOf(request.operation);
+  const join = streamJoin(format);
+  if (chain.length === 0 || format === undefined || join === undefined || request.choices !== 1) return undefined;
   const { fallback_policy } = context.settings.fallback;
   const { mid_stream_fallback } = context.settings.streaming;
   const models = [request.model, ...chain];
@@ -82,16 +82,7 @@ export function takeoverFor(
       const split = join.splitAtError(events);
       if (split === undefined) return undefined;
       const { before, error } = split;
-      // Wherever the format has it: here it is read as the body of a refusal.
-      const body = new TextEncoder().encode(JSON.stringify({ error }));
-      const failure: UpstreamFailure = {
-        kind: "status",
-        status: statusOfEmbeddedError(error),
-        body,
-        retryAfterMs: undefined,
-        headers: {},
-      };
-      return { before, failure };
+      return { before, failure: toldFailure(backendProtocol(format).decodeError(200, { error })) };
     },
     async continueAfter(failure, sent) {
       failed.add(current.backend);

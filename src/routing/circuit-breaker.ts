@@ -39,6 +39,7 @@ export function classifyOutcome(
       // The time of the whole request may have been spent on other backends, on waits, or by a client that reads slowly.
       return failure.phase === "request" ? "neutral" : "failure";
     case "status":
+      if (failure.isSpent) return "neutral";
       if (failure.status === 429 || (failure.status === 503 && failure.retryAfterMs !== undefined)) return "overload";
       return failure.status >= 500 && policy.failure_status_codes.includes(failure.status) ? "failure" : "neutral";
     case "aborted":

@@ -1,7 +1,7 @@
 // Error bodies of backends in their many shapes, and what the client gets of them.
 
 import { describe, expect, test } from "bun:test";
-import { errorMessage, forwardableErrorBody, statusOfEmbeddedError } from "./error-body.ts";
+import { errorMessage, forwardableErrorBody } from "./error-body.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -70,24 +70,5 @@ describe("the message for logs", () => {
     expect(errorMessage(bytes('{"message":"c"}'))).toBe("c");
     expect(errorMessage(bytes("<html>"))).toBeUndefined();
     expect(errorMessage(bytes(JSON.stringify({ error: "x".repeat(2_000) })))?.length).toBe(500);
-  });
-});
-
-describe("the status of an error inside a 200 answer", () => {
-  test.each([
-    [{ code: 429 }, 429],
-    [{ code: "503" }, 503],
-    [{ code: 400 }, 400],
-    [{ code: 599 }, 599],
-    [{ code: 399 }, 502],
-    [{ code: 600 }, 502],
-    [{ code: 200 }, 502],
-    [{ code: "rate_limit" }, 502],
-    [{ code: null }, 502],
-    [{ code: 429.5 }, 502],
-    [{}, 502],
-    ["text", 502],
-  ] as [unknown, number][])("%j is %d", (error, status) => {
-    expect(statusOfEmbeddedError(error)).toBe(status);
   });
 });

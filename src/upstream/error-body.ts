@@ -51,36 +51,6 @@ export function errorMessage(body: Uint8Array): string | undefined {
   return message?.slice(0, 500);
 }
 
-/** What error types and codes stand for where no number is given (wire/anthropic-messages.md 10, openai-chat.md 5). */
-const STATUS_OF_WORD: Readonly<Record<string, number>> = {
-  overloaded_error: 503,
-  rate_limit_error: 429,
-  rate_limit_exceeded: 429,
-  invalid_request_error: 400,
-  authentication_error: 401,
-  permission_error: 403,
-  not_found_error: 404,
-  request_too_large: 413,
-  timeout_error: 504,
-  server_error: 500,
-};
-
-/**
- * The HTTP status that an error inside a 200 answer stands for: its numeric code when that is an error status, else what
- * its code or type says, else 502.
- */
-export function statusOfEmbeddedError(error: unknown): number {
-  if (!isObject(error)) return 502;
-  const { code, type } = error;
-  const status = Number(code);
-  if (Number.isInteger(status) && status >= 400 && status <= 599) return status;
-  for (const word of [code, type]) {
-    const known = typeof word === "string" && Object.hasOwn(STATUS_OF_WORD, word) ? STATUS_OF_WORD[word] : undefined;
-    if (known !== undefined) return known;
-  }
-  return 502;
-}
-
 function parseObject(body: Uint8Array): Record<string, unknown> | undefined {
   try {
     const parsed: unknown = JSON.parse(decoder.decode(body));

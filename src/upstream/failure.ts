@@ -16,6 +16,8 @@ export type UpstreamFailure =
       body: Uint8Array;
       retryAfterMs: number | undefined;
       headers: Record<string, string>;
+      /** The account behind the request has nothing left: the backend is well, and asking again does not help. */
+      isSpent?: true;
     }
   /** The backend answered something that is no answer of its protocol. */
   | { kind: "invalid-response"; message: string }
@@ -24,16 +26,25 @@ export type UpstreamFailure =
   /** The client left. */
   | { kind: "aborted" };
 
+/** What vendors call an account without money or quota; the status is that of a rate limit. */
+const SPENT_CODES: ReadonlySet<unknown> = new Set(["insufficient_quota", "billing_hard_limit_reached"]);
+
 /** The failure behind an error that a backend told of inside a 200 answer, in the words of its decoder. */
-export function toldFailure({ message, status, type, code, retryAfterMs }: Failure): StatusFailure {
-  const body = JSON.stringify({ error: { message, type: type ?? "backend_error", code: code ?? status } });
+export function toldFailure({ message, status, type, code, param, retryAfterMs }: Failure): StatusFailure {
+  const error = { message, type: type ?? typeOf(status), code: code ?? status, ...(param !== undefined && { param }) };
   return {
     kind: "status",
     status: usualStatus(status),
-    body: new TextEncoder().encode(body),
+    body: new TextEncoder().encode(JSON.stringify({ error })),
     retryAfterMs,
     headers: retryAfterMs === undefined ? {} : { "retry-after": String(Math.ceil(retryAfterMs / 1000)) },
+    ...((SPENT_CODES.has(code) || SPENT_CODES.has(type)) && { isSpent: true }),
   };
+}
+
+function typeOf(status: number): string {
+  if (status === 429) return "rate_limit_exceeded";
+  return status < 500 ? "invalid_request_error" : "backend_error";
 }
 
 /** 529 is Anthropic's "overloaded", for which everyone else has 503 (wire/anthropic-messages.md, section 10). */
@@ -56,7 +67,7 @@ export function isRetryable(failure: UpstreamFailure): boolean {
     case "timeout":
       return failure.phase !== "request"; // the time for the whole request is used up
     case "status":
-      return RETRYABLE_STATUS.has(failure.status);
+      return RETRYABLE_STATUS.has(failure.status) && failure.isSpent !== true;
     case "told-in-stream":
     case "aborted":
       return false;

@@ -1,12 +1,14 @@
 // A backend's answer: the whole of a plain one, the first event of a stream. Nothing reaches the client before this.
 
 import type { BackendEntry } from "../backends/board.ts";
+import type { ProtocolName } from "../generation/content.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { readBounded } from "../lib/read-bounded.ts";
-import { EventFramer, eventData } from "../protocols/sse.ts";
-import { statusOfEmbeddedError } from "./error-body.ts";
+import { backendProtocol } from "../protocols/registry.ts";
+import { EventFramer, readEvents, type SseEvent } from "../protocols/sse.ts";
+import { hasStandardError } from "./error-body.ts";
 import type { Exchange } from "./exchange.ts";
-import { parseRetryAfter, type UpstreamFailure, usualStatus } from "./failure.ts";
+import { parseRetryAfter, toldFailure, type UpstreamFailure, usualStatus } from "./failure.ts";
 import { forwardedResponseHeaders } from "./headers.ts";
 
 /** Larger plain answers are refused, so that one backend cannot fill the memory. */
@@ -60,6 +62,12 @@ export async function readRefusal(response: Response, exchange: Exchange): Promi
   };
 }
 
+/** What a backend's answer is written in, and whether the client gets it in another form. */
+export interface AnswerFormat {
+  name: ProtocolName;
+  isTranslated: boolean;
+}
+
 /** A plain answer: its bytes, exactly as they came, and what they say unless they are too many to be looked into. */
 export interface PlainAnswer {
   body: Uint8Array;
@@ -70,6 +78,7 @@ export interface PlainAnswer {
 export async function readPlain(
   response: Response,
   exchange: Exchange,
+  format: AnswerFormat,
   mayBeArray = false,
 ): Promise<Answer<PlainAnswer>> {
   const { entry } = exchange;
@@ -94,8 +103,7 @@ export async function readPlain(
   if (mayBeArray && Array.isArray(parsed)) return { ok: true, value: { body, parsed: undefined } };
   if (!isObject(parsed)) return invalid(entry, "sent JSON that is no object");
   // Some engines answer 200 with an error inside (wire/local-engines.md, section 8).
-  const { error } = parsed;
-  if (error !== undefined && error !== null) return refuse(embeddedError(error, body));
+  if (tellsError(parsed)) return refuse(embeddedError(format, parsed, body));
   return { ok: true, value: { body, parsed } };
 }
 
@@ -108,12 +116,16 @@ export interface OpenStream {
 }
 
 /** Reads until the first event with data; a stream that fails before it can be retried unseen. */
-export async function openStream(response: Response, exchange: Exchange): Promise<Answer<OpenStream>> {
+export async function openStream(
+  response: Response,
+  exchange: Exchange,
+  format: AnswerFormat,
+): Promise<Answer<OpenStream>> {
   const { entry } = exchange;
   const contentType = response.headers.get("content-type") ?? "";
   if (contentType.includes("json") || contentType.includes("html")) {
     // An error told as a plain answer has a message worth forwarding; anything else is no stream.
-    const plain = await readPlain(response, exchange);
+    const plain = await readPlain(response, exchange, format);
     if (!plain.ok) return plain;
     return invalid(entry, `answered a request for a stream with ${contentType}`);
   }
@@ -132,14 +144,14 @@ export async function openStream(response: Response, exchange: Exchange): Promis
       const whole = framer.push(value);
       if (whole === undefined) continue;
       events = events === undefined ? whole : joined(events, whole);
-      const data = eventData(decoder.decode(events)).find((each) => !isPreamble(each));
-      if (data === undefined) {
+      const first = readEvents(decoder.decode(events)).find((event) => !isPreamble(event));
+      if (first === undefined) {
         // Comments and the like only: the engine is alive, but has said nothing yet.
         if (events.length <= MAX_COMMENT_BYTES) continue;
         exchange.abort();
         return invalid(entry, "sent nothing but comments");
       }
-      const failure = firstEventFailure(data, exchange);
+      const failure = firstEventFailure(first, exchange, format);
       if (failure === undefined) return { ok: true, value: { reader, framer, firstEvents: events } };
       exchange.abort();
       return refuse(failure);
@@ -151,14 +163,26 @@ export async function openStream(response: Response, exchange: Exchange): Promis
   }
 }
 
-/** How the events begin that announce an answer without saying anything of it; an error may still follow unseen. */
-const PREAMBLE = /^\{\s*"type"\s*:\s*"(message_start|ping|response\.(created|queued|in_progress))"/;
+/** Events that announce an answer without saying anything of it; an error may still follow unseen. */
+const PREAMBLE: ReadonlySet<unknown> = new Set([
+  "message_start",
+  "ping",
+  "response.created",
+  "response.queued",
+  "response.in_progress",
+]);
+/** The type where an event has no name. */
+const TYPE = /^\{\s*"type"\s*:\s*"([a-z_.]+)"/;
 
-function isPreamble(data: string): boolean {
-  return PREAMBLE.test(data);
+function isPreamble({ name, data }: SseEvent): boolean {
+  return PREAMBLE.has(name ?? TYPE.exec(data)?.[1]);
 }
 
-function firstEventFailure(data: string, exchange: Exchange): UpstreamFailure | undefined {
+function firstEventFailure(
+  { name, data }: SseEvent,
+  exchange: Exchange,
+  format: AnswerFormat,
+): UpstreamFailure | undefined {
   if (data.trim() === "[DONE]") return undefined;
   const { entry } = exchange;
   let parsed: unknown;
@@ -167,20 +191,21 @@ function firstEventFailure(data: string, exchange: Exchange): UpstreamFailure | 
   } catch {
     return invalid(entry, "sent a first event that is not JSON").failure;
   }
-  const error = toldError(parsed);
-  return error === undefined || error === null ? undefined : embeddedError(error, new TextEncoder().encode(data));
+  const isError = name === "error" || (isObject(parsed) && tellsError(parsed));
+  return isError ? embeddedError(format, parsed, new TextEncoder().encode(data)) : undefined;
 }
 
-/** The error of an event: its member `error`, or the event itself where Responses tells of one. */
-function toldError(event: unknown): unknown {
-  if (typeof event !== "object" || event === null) return undefined;
-  const { type, error, response } = event as { type?: unknown; error?: unknown; response?: { error?: unknown } | null };
-  if (type === "response.failed") return response?.error ?? event;
-  return error ?? (type === "error" ? event : undefined);
+/** Whether an answer or an event tells of an error, in the ways of all formats. */
+function tellsError({ error, type, object, status }: JsonObject): boolean {
+  if (error !== undefined && error !== null) return true;
+  return type === "error" || type === "response.failed" || (status === "failed" && object === "response");
 }
 
-function embeddedError(error: unknown, body: Uint8Array): UpstreamFailure {
-  return { kind: "status", status: statusOfEmbeddedError(error), body, retryAfterMs: undefined, headers: {} };
+/** Told in the backend's own bytes where the client's format is the backend's and they say all that is needed. */
+function embeddedError({ name, isTranslated }: AnswerFormat, parsed: unknown, body: Uint8Array): UpstreamFailure {
+  const backend = backendProtocol(name === "completions" ? "chat" : name);
+  const failure = toldFailure(backend.decodeError(200, parsed));
+  return !isTranslated && hasStandardError(body) ? { ...failure, body } : failure;
 }
 
 /** The body, or undefined when it is larger than allowed (the rest is not read). */

@@ -13,7 +13,15 @@ import type { TraceContext } from "../tracing/trace-context.ts";
 import { Exchange, type ExchangeEnvironment, type ExchangeTimeouts } from "./exchange.ts";
 import { toldFailure, type UpstreamFailure } from "./failure.ts";
 import { forwardedResponseHeaders, upstreamHeaders } from "./headers.ts";
-import { type Answer, type OpenStream, openStream, type PlainAnswer, readPlain, readRefusal } from "./read-answer.ts";
+import {
+  type Answer,
+  type AnswerFormat,
+  type OpenStream,
+  openStream,
+  type PlainAnswer,
+  readPlain,
+  readRefusal,
+} from "./read-answer.ts";
 
 export interface OutgoingRequest {
   /** What the backend is asked for. */
@@ -93,7 +101,7 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
         const headers: Record<string, string> = {};
         forwardedResponseHeaders(backend, response.headers, headers);
         if (request.stream) {
-          const answer = await openStream(response, exchange);
+          const answer = await openStream(response, exchange, formatOfAnswer(request));
           if (!answer.ok) return failed(entry, environment.now(), answer.failure);
           open = true;
           return {
@@ -109,7 +117,7 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
             headers,
           };
         }
-        const answer = await readPlain(response, exchange, ARRAY_OPERATIONS.has(operation));
+        const answer = await readPlain(response, exchange, formatOfAnswer(request), ARRAY_OPERATIONS.has(operation));
         if (!answer.ok) return failed(entry, environment.now(), answer.failure);
         const { body, parsed } = answer.value;
         if (translation === undefined) {
@@ -132,10 +140,15 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
 /** Text-embeddings-inference answers these with a bare array (wire/local-engines.md, sections 6 and 7). */
 const ARRAY_OPERATIONS: ReadonlySet<Operation> = new Set(["embed-sparse", "rerank"]);
 
+function formatOfAnswer({ operation, translation }: OutgoingRequest): AnswerFormat {
+  return { name: formatOf(operation) ?? "chat", isTranslated: translation !== undefined };
+}
+
 /** An error of the backend's format in the standard words. */
 function reworded(failure: UpstreamFailure, { error }: Translation): UpstreamFailure {
   if (failure.kind !== "status") return failure;
-  const told = toldFailure(error(failure.status, failure.body));
+  // With a status of its own the error is retried as the specification says of that status.
+  const { isSpent: _, ...told } = toldFailure(error(failure.status, failure.body));
   return {
     ...told,
     retryAfterMs: failure.retryAfterMs ?? told.retryAfterMs,
@@ -176,6 +189,6 @@ export function countFailure(entry: BackendEntry, failure: UpstreamFailure): voi
 
 /** A client that leaves, or that is told of its own mistake, is no failure of the backend. */
 function isBackendsFault(failure: UpstreamFailure): boolean {
-  if (failure.kind === "status") return failure.status >= 500 || failure.status === 429;
+  if (failure.kind === "status") return failure.status >= 500 || (failure.status === 429 && failure.isSpent !== true);
   return failure.kind !== "aborted";
 }

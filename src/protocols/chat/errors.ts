@@ -2,6 +2,7 @@
 
 import type { Failure } from "../../generation/result.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
+import { retryHint } from "../retry-hint.ts";
 import { nonEmptyString } from "./wire.ts";
 
 /** Words in `type` or `code` that stand for a status where the HTTP status does not tell (200, or inside a stream). */
@@ -13,10 +14,12 @@ const STATUS_WORDS: readonly (readonly [word: string, status: number])[] = [
   ["not_found", 404],
   ["rate_limit", 429],
   ["insufficient_quota", 429],
+  ["too_large", 413],
   ["invalid", 400],
   ["overloaded", 529],
   ["unavailable", 503],
   ["timeout", 504],
+  ["server_error", 500],
 ];
 
 /** @param status - the HTTP status; one below 400 stands for an error inside a 200 or a stream */
@@ -32,6 +35,8 @@ export function decodeError(status: number, body: unknown): Failure {
   if (typeof code === "string" && code !== "") failure.code = code;
   const param = nonEmptyString(error.param);
   if (param !== undefined) failure.param = param;
+  const retryAfterMs = failure.status === 429 ? retryHint(failure.message) : undefined;
+  if (retryAfterMs !== undefined) failure.retryAfterMs = retryAfterMs;
   return failure;
 }
 

@@ -48,7 +48,7 @@ describe("errors of backends", () => {
     [
       400,
       { error: { message: "m", type: "invalid_request_error", code: "c", param: "p" } },
-      { message: "m", status: 400, type: "invalid_request_error", code: "c" },
+      { message: "m", status: 400, type: "invalid_request_error", code: "c", param: "p" },
     ],
     [500, { error: "broken" }, { message: "broken", status: 500 }],
     [422, { detail: "wrong" }, { message: "wrong", status: 422 }],
@@ -58,7 +58,7 @@ describe("errors of backends", () => {
     [
       200,
       { error: { message: "m", code: "insufficient_quota" } },
-      { message: "m", status: 429, code: "insufficient_quota" },
+      { message: "m", status: 429, type: "insufficient_quota", code: "insufficient_quota" },
     ],
     [200, { error: { message: "m", code: 404 } }, { message: "m", status: 404, code: "404" }],
     [200, { error: { message: 3, type: null } }, { message: "The backend reported an error.", status: 502 }],

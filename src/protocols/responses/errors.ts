@@ -3,6 +3,7 @@
 import type { Failure } from "../../generation/result.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import type { ClientError } from "../protocol.ts";
+import { retryHint } from "../retry-hint.ts";
 import { numberOf, optionalText } from "./wire.ts";
 
 export function errorBody({ message, type, code, param, details, requestId }: ClientError): JsonObject {
@@ -31,16 +32,29 @@ export function failureCode({ code, status }: Failure): string {
   return status >= 400 && status < 500 ? "invalid_prompt" : "server_error";
 }
 
-/** HTTP statuses for codes that come inside a stream or a 200. */
-const CODE_STATUS: Readonly<Record<string, number | undefined>> = {
-  rate_limit_exceeded: 429,
-  insufficient_quota: 429,
-  invalid_prompt: 400,
-  context_length_exceeded: 400,
-  invalid_request_error: 400,
-  server_is_overloaded: 503,
-  slow_down: 503,
-};
+interface CodeRule {
+  status: number;
+  type: string;
+}
+
+const CLIENTS_FAULT: CodeRule = { status: 400, type: "invalid_request_error" };
+
+/** What the codes stand for that come inside a stream or a 200, where there is no status and often no type. */
+const CODES: readonly (readonly [code: RegExp, CodeRule])[] = [
+  [/^(?:rate_limit_exceeded|usage_limit_reached)$/, { status: 429, type: "rate_limit_exceeded" }],
+  [/^(?:insufficient_quota|billing_hard_limit_reached)$/, { status: 429, type: "insufficient_quota" }],
+  [/^(?:server_is_overloaded|slow_down)$/, { status: 503, type: "server_error" }],
+  [/^vector_store_timeout$/, { status: 504, type: "server_error" }],
+  [/^server_error$/, { status: 500, type: "server_error" }],
+  // invalid_prompt, invalid_request_error, invalid_image, invalid_base64_image, ...
+  [/^(?:invalid_|context_length_exceeded$|data_residency_mismatch$|cyber_policy)/, CLIENTS_FAULT],
+  // bio_policy, misalignment_policy_violation, image_content_policy_violation, image_too_large, ...
+  [/_policy(?:_|$)|^image_|_image(?:_|$)|_image_media_type$/, CLIENTS_FAULT],
+];
+
+function ruleOf(word: string | undefined): CodeRule | undefined {
+  return word === undefined ? undefined : CODES.find(([code]) => code.test(word))?.[1];
+}
 
 /** Status for errors that say nothing about theirs. */
 const BACKEND_FAILED = 502;
@@ -51,13 +65,22 @@ export function decodeError(status: number, body: unknown): Failure {
   const type = optionalText(error.type);
   const code = typeof error.code === "number" ? String(error.code) : optionalText(error.code);
   const isInside = status < 400;
-  return {
-    message:
-      messageOf(error, body) ?? (isInside ? "The backend reported an error." : `The backend answered ${status}.`),
-    status: isInside ? innerStatus(error, code ?? type) : status,
-    ...(type !== undefined && !isEventName(type) && { type }),
-    ...(code !== undefined && { code }),
+  const message =
+    messageOf(error, body) ?? (isInside ? "The backend reported an error." : `The backend answered ${status}.`);
+  const ownType = type === undefined || isEventName(type) ? undefined : type;
+  const rule = isInside ? (ruleOf(code) ?? ruleOf(ownType)) : undefined;
+  const saidType = ownType ?? rule?.type;
+  const param = optionalText(error.param);
+  const failure: Failure = {
+    message,
+    status: isInside ? (numericStatus(error) ?? rule?.status ?? BACKEND_FAILED) : status,
   };
+  if (saidType !== undefined) failure.type = saidType;
+  if (code !== undefined) failure.code = code;
+  if (param !== undefined) failure.param = param;
+  const retryAfterMs = failure.status === 429 ? retryHint(message) : undefined;
+  if (retryAfterMs !== undefined) failure.retryAfterMs = retryAfterMs;
+  return failure;
 }
 
 /** The type of an event that tells of an error is not the type of the error. */
@@ -78,10 +101,10 @@ function messageOf(error: JsonObject, body: unknown): string | undefined {
   return optionalText(error.message) ?? optionalText(error.detail) ?? optionalText(error.error);
 }
 
-function innerStatus(error: JsonObject, word: string | undefined): number {
+function numericStatus(error: JsonObject): number | undefined {
   for (const value of [error.status, error.status_code, error.code]) {
     const status = numberOf(value);
     if (status !== undefined && Number.isInteger(status) && status >= 400 && status < 600) return status;
   }
-  return (word === undefined ? undefined : CODE_STATUS[word]) ?? BACKEND_FAILED;
+  return undefined;
 }

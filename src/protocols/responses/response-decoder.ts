@@ -2,7 +2,7 @@
 
 import type { GenerationResult } from "../../generation/result.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import { DecodeError } from "../protocol.ts";
+import { AnswerFailed, DecodeError } from "../protocol.ts";
 import { decodeError } from "./errors.ts";
 import { decodeFinish } from "./finish.ts";
 import { decodeItem } from "./output-decoder.ts";
@@ -12,7 +12,7 @@ import { countOf, isGiven, objectsOf, textOf } from "./wire.ts";
 const UNFINISHED: readonly unknown[] = ["queued", "in_progress", "cancelled"];
 
 export function decodeResponse(body: JsonObject): GenerationResult {
-  if (isGiven(body.error) || body.status === "failed") throw new DecodeError(decodeError(200, body).message);
+  if (isGiven(body.error) || body.status === "failed") throw new AnswerFailed(decodeError(200, body));
   if (UNFINISHED.includes(body.status)) throw new DecodeError(`is not finished: ${textOf(body.status)}`);
   if (!Array.isArray(body.output)) throw new DecodeError("has no output");
   const parts = objectsOf(body.output).flatMap(decodeItem);

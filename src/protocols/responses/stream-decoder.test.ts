@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { collect } from "../../generation/collect.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import { DecodeError } from "../protocol.ts";
+import { AnswerFailed, DecodeError } from "../protocol.ts";
 import { decodeResponse } from "./response-decoder.ts";
 import { ResponsesStreamDecoder } from "./stream-decoder.ts";
 
@@ -312,17 +312,17 @@ describe("the end", () => {
     [
       "failed",
       { type: "response.failed", response: { ...HEAD, error: { code: "rate_limit_exceeded", message: "Slow" } } },
-      { message: "Slow", status: 429, code: "rate_limit_exceeded" },
+      { message: "Slow", status: 429, type: "rate_limit_exceeded", code: "rate_limit_exceeded" },
     ],
     [
       "flat",
       { type: "error", code: "server_error", message: "Oops", param: null },
-      { message: "Oops", status: 502, code: "server_error" },
+      { message: "Oops", status: 500, type: "server_error", code: "server_error" },
     ],
     [
       "nested",
       { type: "error", error: { type: "server_error", code: null, message: "Oops" } },
-      { message: "Oops", status: 502, type: "server_error" },
+      { message: "Oops", status: 500, type: "server_error" },
     ],
     [
       "as chat engines tell it",
@@ -429,6 +429,12 @@ describe("whole answers", () => {
   test.each([
     [{ error: { message: "Oops" } }, "Oops"],
     [{ status: "failed" }, "reported an error"],
+  ] as [JsonObject, string][])("%j is a failure", (fields, message) => {
+    expect(() => decodeResponse(body(fields))).toThrow(message);
+    expect(() => decodeResponse(body(fields))).toThrow(AnswerFailed);
+  });
+
+  test.each([
     [{ status: "in_progress" }, "in_progress"],
     [{ output: undefined }, "has no output"],
     [{ output: {} }, "has no output"],
