@@ -141,6 +141,18 @@ describe("texts", () => {
       ],
     ],
     [
+      "an annotation before its text waits for it (OpenRouter)",
+      [
+        { annotations: [{ url_citation: { url: "u", start_index: 0, end_index: 1 } }] },
+        { reasoning: "h" },
+        { content: "x" },
+      ],
+      [
+        { type: "reasoning", text: "h" },
+        { type: "text", text: "x", citations: [{ url: "u", startIndex: 0, endIndex: 1 }] },
+      ],
+    ],
+    [
       "an annotation of a later text counts in the whole content",
       [
         { content: "abc" },

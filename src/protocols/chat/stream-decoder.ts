@@ -1,5 +1,6 @@
 // A chat backend's stream -> neutral events. Engines take the format loosely; what is known of them is read here.
 
+import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { DecodeError, type StreamDecoder } from "../protocol.ts";
@@ -28,6 +29,8 @@ export class ChatStreamDecoder implements StreamDecoder {
   /** Where the open text part begins in the whole content, in which annotations count. */
   #textOffset = 0;
   #contentLength = 0;
+  /** Citations that came before the text, as some routers send them. */
+  #heldCitations: Citation[] = [];
   #finishReason: string | undefined;
   #stopSequence: unknown;
 
@@ -134,7 +137,10 @@ export class ChatStreamDecoder implements StreamDecoder {
     this.#events.push({ type: "part-start", index, part });
     if (part.type === "text" || part.type === "reasoning" || part.type === "refusal") {
       this.#open = { kind: part.type, index };
-      if (part.type === "text") this.#textOffset = this.#contentLength;
+      if (part.type === "text") {
+        this.#textOffset = this.#contentLength;
+        for (const citation of this.#heldCitations.splice(0)) this.#cite(index, citation);
+      }
     }
     return index;
   }
@@ -146,12 +152,15 @@ export class ChatStreamDecoder implements StreamDecoder {
   }
 
   #addCitations(annotations: unknown): void {
-    if (this.#open?.kind !== "text") return;
-    for (const citation of decodeAnnotations(annotations)) {
-      if (citation.startIndex !== undefined) citation.startIndex -= this.#textOffset;
-      if (citation.endIndex !== undefined) citation.endIndex -= this.#textOffset;
-      this.#events.push({ type: "citation", index: this.#open.index, citation });
-    }
+    const citations = decodeAnnotations(annotations);
+    if (this.#open?.kind !== "text") this.#heldCitations.push(...citations);
+    else for (const citation of citations) this.#cite(this.#open.index, citation);
+  }
+
+  #cite(index: number, citation: Citation): void {
+    if (citation.startIndex !== undefined) citation.startIndex -= this.#textOffset;
+    if (citation.endIndex !== undefined) citation.endIndex -= this.#textOffset;
+    this.#events.push({ type: "citation", index, citation });
   }
 
   #addSignature(delta: JsonObject): void {

@@ -342,6 +342,15 @@ describe("the end", () => {
   });
 });
 
+test("an annotation before its text waits for it", () => {
+  const annotation = { type: "url_citation", url: "https://e.org", title: "E", start_index: 0, end_index: 2 };
+  const place = { item_id: "msg_1", output_index: 0, content_index: 0 };
+  const early = { type: "response.output_text.annotation.added", ...place, annotation_index: 0, annotation };
+  expect(parts(created, early, text("Hi"), completed())).toMatchObject([
+    { type: "text", text: "Hi", citations: [{ url: "https://e.org" }] },
+  ]);
+});
+
 describe("nonsense", () => {
   test.each(["{", "7", "null", "[]", '"x"'])("%s is no event", (data) => {
     expect(() => new ResponsesStreamDecoder().push(data)).toThrow(DecodeError);

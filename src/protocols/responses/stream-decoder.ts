@@ -2,6 +2,7 @@
 // the announcement of an item, all deltas (LM Studio), the closing of an item, or everything but the final response.
 // So each item remembers what has come of it, and what is still missing is taken from the next event that has it.
 
+import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { DecodeError, type StreamDecoder } from "../protocol.ts";
@@ -26,6 +27,8 @@ interface SeenContent {
   part: number | undefined;
   hasText: boolean;
   citations: number;
+  /** Citations that came before the text. */
+  held: Citation[];
 }
 
 interface SeenItem {
@@ -197,13 +200,16 @@ export class ResponsesStreamDecoder implements StreamDecoder {
   #write(content: SeenContent, isRefusal: boolean, text: string): void {
     if (!this.#out.isOpen(content.part)) content.part = this.#out.start({ type: isRefusal ? "refusal" : "text" });
     content.hasText = true;
+    for (const citation of content.held.splice(0)) this.#out.cite(content.part, citation);
     this.#out.delta(content.part, text);
   }
 
   #annotate(event: JsonObject): void {
     const content = contentAt(this.#find(event, "message"), countOf(event.content_index) ?? 0);
     content.citations++;
-    if (content.part !== undefined) this.#out.cite(content.part, decodeCitation(objectOf(event.annotation)));
+    const citation = decodeCitation(objectOf(event.annotation));
+    if (content.part === undefined) content.held.push(citation);
+    else this.#out.cite(content.part, citation);
   }
 
   #finishContent(event: JsonObject): void {
@@ -347,7 +353,7 @@ function newItem(type: string, id: string | undefined): SeenItem {
 function contentAt(item: SeenItem, index: number): SeenContent {
   let content = item.contents.get(index);
   if (content === undefined) {
-    content = { part: undefined, hasText: false, citations: 0 };
+    content = { part: undefined, hasText: false, citations: 0, held: [] };
     item.contents.set(index, content);
   }
   return content;

@@ -1,6 +1,6 @@
 // The events of an answer -> the event stream of a Responses answer (wire/openai-responses.md, sections 7 and 8).
 
-import type { ReasoningPart, SearchResultPart } from "../../generation/content.ts";
+import type { Citation, ReasoningPart, SearchResultPart } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import type { Failure, Finish } from "../../generation/result.ts";
 import type { Usage } from "../../generation/usage.ts";
@@ -15,7 +15,8 @@ import { CallWriter, MessageWriter, type OpenItem, OutputList, ReasoningWriter, 
 
 /** The part that is open besides tool calls. Its item is added with its first character, so that none stays empty. */
 type Current =
-  | { type: "text" | "refusal"; index: number; isShown: boolean }
+  /** `citations` came before the text, as some backends send them. */
+  | { type: "text" | "refusal"; index: number; isShown: boolean; citations: Citation[] }
   | { type: "reasoning"; index: number; part: ReasoningPart; writer: ReasoningWriter | undefined };
 
 export class ResponsesStreamEncoder implements StreamEncoder {
@@ -52,9 +53,7 @@ export class ResponsesStreamEncoder implements StreamEncoder {
       case "seal":
         return this.#seal(event);
       case "citation":
-        if (this.#current?.index === event.index && this.#current.type === "text" && this.#current.isShown) {
-          this.#message?.cite(event.citation);
-        }
+        this.#cite(event.index, event.citation);
         return "";
       case "usage":
         this.#usage = event.usage;
@@ -100,7 +99,7 @@ export class ResponsesStreamEncoder implements StreamEncoder {
     switch (part.type) {
       case "text":
       case "refusal":
-        this.#current = { type: part.type, index, isShown: false };
+        this.#current = { type: part.type, index, isShown: false, citations: [] };
         return "";
       case "reasoning":
         this.#current = { type: "reasoning", index, part: { ...part, text: "" }, writer: undefined };
@@ -140,7 +139,16 @@ export class ResponsesStreamEncoder implements StreamEncoder {
     if (current.isShown && this.#message !== undefined) return this.#message.delta(text);
     current.isShown = true;
     const [message, opened] = this.#openMessage(index);
-    return opened + message.openContent(current.type) + message.delta(text);
+    const events = opened + message.openContent(current.type);
+    for (const citation of current.citations) message.cite(citation);
+    return events + message.delta(text);
+  }
+
+  #cite(index: number, citation: Citation): void {
+    const current = this.#current;
+    if (current?.index !== index || current.type !== "text") return;
+    if (current.isShown) this.#message?.cite(citation);
+    else current.citations.push(citation);
   }
 
   #openMessage(part: number): [MessageWriter, string] {

@@ -137,10 +137,14 @@ class ChatAnswer {
     const delta = (value: JsonObject, finish_reason: string | null = null) =>
       chunk([{ index: 0, delta: value, logprobs: null, finish_reason }]);
     const annotations = this.#annotations();
+    const sources = annotations.length > 0 ? [delta({ annotations })] : [];
+    // The hosted API names its sources behind the text, routers of the format before it.
+    const isLocal = this.#reasoningField !== undefined;
     return [
       delta({ role: "assistant", content: "", refusal: null }),
+      ...(isLocal ? sources : []),
       ...this.#deltas().map((value) => delta(value)),
-      ...(annotations.length > 0 ? [delta({ annotations })] : []),
+      ...(isLocal ? [] : sources),
       delta({}, FINISH[finishOf(this.#answer)]),
       ...(withUsage ? [chunk([], this.#usage())] : []),
       "data: [DONE]\n\n",

@@ -200,9 +200,10 @@ class MessagesAnswer {
     return {
       whole: { type: "text", text, ...(has && { citations }) },
       start: { type: "text", text: "", ...(has && { citations: [] }) },
+      // The service names its sources before the words that they support.
       deltas: [
-        ...deltas(text, this.#answer).map((piece) => ({ type: "text_delta", text: piece })),
         ...citations.map((citation) => ({ type: "citations_delta", citation })),
+        ...deltas(text, this.#answer).map((piece) => ({ type: "text_delta", text: piece })),
       ],
     };
   }
