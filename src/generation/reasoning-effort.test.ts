@@ -1,7 +1,7 @@
 // The table of efforts per backend kind and model, and the edits of bodies that go on in their own format.
 
 import { describe, expect, test } from "bun:test";
-import { adaptedEffort, normaliseEffort } from "./reasoning-effort.ts";
+import { adaptedEffort, lostReasoning, normaliseEffort } from "./reasoning-effort.ts";
 import type { Effort } from "./request.ts";
 
 const EFFORTS: Effort[] = ["none", "minimal", "auto", "low", "medium", "high", "xhigh", "max"];
@@ -80,6 +80,22 @@ describe("adaptedEffort of chat", () => {
       { reasoning: { effort: "high" } },
     ],
     ["nested without effort", "openai", "o3", { reasoning: { summary: "auto" } }, { reasoning: undefined }],
+    ["switched off, for a router", "generic", "m", { reasoning: { enabled: false } }, undefined],
+    ["a budget, for a gateway", "federated", "m", { reasoning: { max_tokens: 900, exclude: true } }, undefined],
+    [
+      "effort and more, for a router",
+      "generic",
+      "m",
+      { reasoning: { effort: "xhigh", exclude: true } },
+      { reasoning: { exclude: true }, reasoning_effort: "high" },
+    ],
+    [
+      "effort alone, for a router",
+      "generic",
+      "m",
+      { reasoning: { effort: "low" } },
+      { reasoning: undefined, reasoning_effort: "low" },
+    ],
     [
       "the flat form wins",
       "openai",
@@ -105,6 +121,17 @@ describe("adaptedEffort of chat", () => {
     if (changes === undefined) expect(adapted).toBeUndefined();
     else expect(adapted).toStrictEqual(changes as Record<string, unknown>);
   });
+});
+
+test.each([
+  [{ enabled: false }, "openai", ["reasoning.enabled"]],
+  [{ effort: "low", max_tokens: 900, exclude: true, other: 1 }, "vllm", ["reasoning.max_tokens", "reasoning.exclude"]],
+  [{ enabled: false }, "generic", []],
+  [{ enabled: false }, "federated", []],
+  [{ effort: "low" }, "openai", []],
+  [undefined, "openai", []],
+] as [unknown, string, string[]][])("what %j loses towards %s", (reasoning, kind, lost) => {
+  expect(lostReasoning({ reasoning }, { kind, model: "m" })).toEqual(lost);
 });
 
 describe("adaptedEffort of responses", () => {

@@ -106,6 +106,11 @@ export function normaliseEffort(effort: Effort, target: EffortTarget): Normalise
   return { effort: changed, reason: `${target.model} on a backend of type ${target.kind} does not know ${effort}` };
 }
 
+/** Kinds behind which a router may stand that knows the other members of the nested form. */
+const KEEP_OTHER_MEMBERS: ReadonlySet<string> = new Set(["generic"]);
+/** The members beside the effort that routers in front of many vendors know. */
+const OTHER_MEMBERS = ["enabled", "max_tokens", "exclude", "summary"] as const;
+
 /** Kinds whose chat format has the nested form too (wire/local-engines.md, section 4; federated ones are gateways). */
 const KNOW_NESTED_EFFORT: ReadonlySet<string> = new Set(["ollama", "federated"]);
 
@@ -131,12 +136,32 @@ function chatChanges(body: JsonObject, target: EffortTarget): JsonObject {
   }
   if (body.reasoning === undefined) return changes;
   if (KNOW_NESTED_EFFORT.has(target.kind)) return { ...changes, ...nestedChange(body, target) };
-  changes.reasoning = undefined;
   const asked = isObject(body.reasoning) ? body.reasoning.effort : undefined;
+  const kept = keptReasoning(body, target);
+  if (kept === undefined || asked !== undefined) changes.reasoning = kept;
   if ((flat !== undefined && flat !== null) || asked === undefined || asked === null) return changes;
   const effort = isEffort(asked) ? normaliseEffort(asked, target).effort : asked;
   if (effort !== undefined) changes.reasoning_effort = effort;
   return changes;
+}
+
+/** What adaptedEffort takes out of a chat body besides the effort, in the client's words. */
+export function lostReasoning({ reasoning }: JsonObject, target: EffortTarget): string[] {
+  if (!isObject(reasoning) || keepsNested(target)) return [];
+  return OTHER_MEMBERS.filter((member) => reasoning[member] !== undefined && reasoning[member] !== null).map(
+    (member) => `reasoning.${member}`,
+  );
+}
+
+/** The members beside the effort that stay in the body of a chat client's request; undefined: none. */
+export function keptReasoning({ reasoning }: JsonObject, target: EffortTarget): JsonObject | undefined {
+  if (!isObject(reasoning) || !keepsNested(target)) return undefined;
+  const { effort: _, ...others } = reasoning;
+  return Object.keys(others).length === 0 ? undefined : others;
+}
+
+function keepsNested(target: EffortTarget): boolean {
+  return supportsReasoning(target) && (KNOW_NESTED_EFFORT.has(target.kind) || KEEP_OTHER_MEMBERS.has(target.kind));
 }
 
 function nestedChange({ reasoning }: JsonObject, target: EffortTarget): JsonObject {

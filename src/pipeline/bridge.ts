@@ -9,7 +9,7 @@ import type { ProtocolName } from "../generation/content.ts";
 import { customCalls, customToolNames, customToolsAsFunctions } from "../generation/custom-tools.ts";
 import type { Dropped } from "../generation/dropped.ts";
 import type { GenerationEvent } from "../generation/events.ts";
-import { adaptedEffort, normaliseEffort } from "../generation/reasoning-effort.ts";
+import { adaptedEffort, lostReasoning, normaliseEffort } from "../generation/reasoning-effort.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { GenerationResult } from "../generation/result.ts";
 import { hasThinking, splitThinking } from "../generation/thinking-parser.ts";
@@ -76,6 +76,7 @@ export function createBridge(parts: BridgeParts): Bridge {
   }
 
   function nativeBody(
+    context: RequestContext,
     { operation, model, askedModel, value, body }: ForwardRequest,
     backend: Backend,
     asksUsage: boolean,
@@ -88,6 +89,10 @@ export function createBridge(parts: BridgeParts): Bridge {
     if (format === "messages") changes = adaptMessagesBody({ ...value, model: askedModel }, model);
     if (format === "responses") changes = adaptResponsesBody(value);
     if (format === "chat" || format === "responses") changes = joined(changes, adaptedEffort(format, value, target));
+    if (format === "chat" && value.reasoning !== undefined) {
+      const lost = lostReasoning(value, target).map((feature): Dropped => ({ feature }));
+      noteDropped(context, backend, format, format, lost);
+    }
     const prompt = prompts.promptFor(model, backend.name);
     if (prompt !== undefined) {
       const adapted = changes === undefined ? value : { ...value, ...changes };
@@ -212,7 +217,7 @@ export function createBridge(parts: BridgeParts): Bridge {
       const mustInline = backend.kind.name === "ollama" && hasExternalImage(request.value);
       if (isNative && !mustInline && !hasThinkingPattern(operation, metadata)) {
         const hidesUsage = context.settings.streaming.count_tokens && asksNoUsage(request, backend);
-        return { operation, body: nativeBody(request, backend, hidesUsage), hidesUsage };
+        return { operation, body: nativeBody(context, request, backend, hidesUsage), hidesUsage };
       }
       return translate(context, request, backend, operation, request.client ?? clientProtocol(format), metadata);
     },

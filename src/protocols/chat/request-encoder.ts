@@ -1,6 +1,7 @@
 // The neutral request -> a request to a chat backend of any kind.
 
 import { DropList } from "../../generation/dropped.ts";
+import { keptReasoning, lostReasoning } from "../../generation/reasoning-effort.ts";
 import type { GenerationRequest, ResponseFormat } from "../../generation/request.ts";
 import type { Tool } from "../../generation/tools.ts";
 import type { JsonObject } from "../../lib/json.ts";
@@ -95,8 +96,13 @@ function encodeSampling(encoding: Encoding): JsonObject {
   };
 }
 
-function encodeReasoning({ request, dropped }: Encoding): JsonObject {
+function encodeReasoning({ request, target, dropped }: Encoding): JsonObject {
   const { effort, budgetTokens, enabled } = request.reasoning;
+  const { origin } = request;
+  if (origin.protocol === "chat") {
+    for (const feature of lostReasoning(origin.body, target)) dropped.add(feature);
+    return { reasoning_effort: effort, reasoning: keptReasoning(origin.body, target) };
+  }
   if (effort === undefined) {
     if (budgetTokens !== undefined) dropped.add("thinking budget");
     if (enabled === false) dropped.add("thinking switched off");
