@@ -32,7 +32,7 @@ export interface GenerationEndpoint {
   /** What is done with a request before a backend is looked for; most endpoints have nothing to do. */
   arrange?(call: Call, asked: GenerateRequest): GenerateRequest | Promise<GenerateRequest>;
   /** Answers in the gateway's own words where no backend is needed; undefined: a backend is asked. */
-  answerHere?(call: Call, asked: GenerateRequest): Response | undefined;
+  answerHere?(call: Call, asked: GenerateRequest): Response | Promise<Response> | undefined;
   /** Sees what was generated before it is answered. */
   noted?(call: Call, asked: GenerateRequest, generated: Generated): void;
 }

@@ -2,9 +2,9 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { JsonObject } from "../lib/json.ts";
 import type { ModelListEntry } from "../models/list.ts";
 import type { PublicMetadata } from "../models/metadata-lookup.ts";
+import type { GenerateRequest } from "../pipeline/generate.ts";
 import { estimateInputTokens } from "../protocols/messages/count-tokens.ts";
 import { messagesClient } from "../protocols/messages/index.ts";
 import type { Call, Endpoint } from "../server/handler.ts";
@@ -14,7 +14,12 @@ import type { ModelDirectory } from "./models.ts";
 /** Marks a count that no backend has made (decisions.md, section 4). */
 export const ESTIMATE_HEADER = "X-Signalbox-Estimate";
 
-export function estimatedCount({ headers }: Call, body: JsonObject): Response {
+export async function estimatedCount(
+  { headers }: Call,
+  { model, value: body }: Pick<GenerateRequest, "model" | "value">,
+  models: ModelDirectory,
+): Promise<Response> {
+  if ((await models.findModel(model)) === undefined) throw unknownModel(model);
   return Response.json(
     { input_tokens: estimateInputTokens(body) },
     { headers: { ...headers, [ESTIMATE_HEADER]: "1" } },
@@ -47,16 +52,15 @@ export function messagesModel(models: ModelDirectory): Endpoint {
     idHeader: MESSAGES_ID_HEADER,
     async handle({ parameter, headers }) {
       const found = await models.findModel(parameter);
-      if (found === undefined) {
-        throw new GatewayError(
-          ERRORS.modelNotFound,
-          `The model '${parameter}' is not served by any backend; GET /v1/models lists the models.`,
-          { param: "model" },
-        );
-      }
+      if (found === undefined) throw unknownModel(parameter);
       return Response.json(toMessagesModel(found, models.modelFields(found).metadata), { headers });
     },
   };
+}
+
+function unknownModel(model: string): GatewayError {
+  const message = `The model '${model}' is not served by any backend; GET /v1/models lists the models.`;
+  return new GatewayError(ERRORS.modelNotFound, message, { param: "model" });
 }
 
 interface MessagesModel {

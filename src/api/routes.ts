@@ -88,7 +88,7 @@ function generationRoutes(parts: PublicApiParts): Route<Endpoint>[] {
       maxBodyBytes: BODY_LIMITS.messages,
       read: (body) => ({ ...readCountTokensRequest(body), stream: false, choices: 1, affinity: () => undefined }),
       arrange: (_call, asked) => aliases(asked),
-      answerHere: (call, asked) => (hasCounter(asked.model) ? undefined : estimatedCount(call, asked.value)),
+      answerHere: (call, asked) => (hasCounter(asked.model) ? undefined : estimatedCount(call, asked, parts.models)),
     },
     parts,
   );

@@ -195,6 +195,10 @@ describe.each(FORMATS)("a %s backend", (format) => {
   });
 });
 
+test("count_tokens for a model that does not exist is not found", async () => {
+  expect(await refusal(client.messages.countTokens({ model: "nothing", messages }))).toBeInstanceOf(NotFoundError);
+});
+
 test("errors of the gateway itself", async () => {
   const unknown = await refusal(client.messages.create({ model: "nothing", max_tokens: 10, messages }));
   expect(unknown).toBeInstanceOf(NotFoundError);

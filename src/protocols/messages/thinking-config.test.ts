@@ -91,6 +91,8 @@ describe("efforts", () => {
     ["claude-sonnet-5-5", { effort: "none" }, { thinking: { type: "between_tools" } }],
     ["claude-opus-4-5", { effort: "minimal" }, { thinking: { type: "enabled", budget_tokens: 1_024 } }],
     ["claude-opus-4-5", { effort: "auto" }, { thinking: { type: "enabled", budget_tokens: 10_240 } }],
+    ["claude-opus-4-5", { effort: "xhigh" }, { thinking: { type: "enabled", budget_tokens: 20_480 } }],
+    ["claude-sonnet-4-5", { effort: "high" }, { thinking: { type: "enabled", budget_tokens: 20_480 } }],
     ["claude-sonnet-4-5", { effort: "max" }, { thinking: { type: "enabled", budget_tokens: 32_000 } }],
     ["claude-sonnet-4-5", { enabled: false }, { thinking: { type: "disabled" } }],
     ["claude-3-5-haiku-latest", { effort: "none" }, {}],

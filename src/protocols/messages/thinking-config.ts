@@ -13,7 +13,7 @@ const BUDGETS: Record<Exclude<Effort, "none">, number> = {
   medium: 10_240,
   auto: 10_240,
   high: 20_480,
-  xhigh: 32_768,
+  xhigh: 20_480, // high, as for every backend whose newest models do not say otherwise
   max: 32_768,
 };
 
