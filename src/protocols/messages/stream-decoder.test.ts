@@ -292,6 +292,17 @@ describe("usage", () => {
   });
 });
 
+describe("a second message inside the first", () => {
+  const again = { ...opening, message: { ...opening.message, id: "msg_2" } };
+  const call = begin(0, { type: "tool_use", id: "a", name: "f", input: {} });
+
+  test("is a broken stream once something was said", () => {
+    expect(() => decode([opening, call, again, call, stop(0), ...ending("tool_use")])).toThrow(DecodeError);
+    expect(() => decode([opening, again, call, stop(0), ...ending("tool_use")])).not.toThrow();
+    expect(() => decode([opening, call, opening, stop(0), ...ending("tool_use")])).not.toThrow();
+  });
+});
+
 describe("streams that deviate", () => {
   const parts = (...events: JsonObject[]) => collect(decode([opening, ...events, ...ending("end_turn")]));
   const tool = (id: string, input: unknown = {}) => ({ type: "tool_use", id, name: "f", input });

@@ -31,6 +31,7 @@ class MessagesStreamDecoder implements StreamDecoder {
   readonly #open = new Map<number, OpenBlock>();
   #nextPart = 0;
   #hasStarted = false;
+  #id = "";
   #isOver = false;
   #hasToolCalls = false;
   #usage: JsonObject | undefined;
@@ -88,7 +89,10 @@ class MessagesStreamDecoder implements StreamDecoder {
 
   #startMessage(message: unknown): void {
     const value = isObject(message) ? message : {};
-    if (!this.#hasStarted) this.#start(textOf(value.id), textOf(value.model));
+    const id = textOf(value.id);
+    if (!this.#hasStarted) this.#start(id, textOf(value.model));
+    // A proxy asked again and sent both answers as one: what came of the first was never finished.
+    else if (this.#nextPart > 0 && id !== this.#id) throw new DecodeError("begins a second message inside the first");
     this.#countUsage(value.usage);
     // Calls that were put off until now stand in the start of the message.
     for (const block of arrayOf(value.content).filter(isBlock)) this.#wholeBlock(block);
@@ -96,6 +100,7 @@ class MessagesStreamDecoder implements StreamDecoder {
 
   #start(id: string, model: string): void {
     this.#hasStarted = true;
+    this.#id = id;
     this.#events.push({ type: "start", id, model, createdAt: 0 });
   }
 
