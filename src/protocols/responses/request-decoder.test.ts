@@ -123,6 +123,24 @@ describe("input", () => {
     });
     expect(tools.map(({ name }) => name)).toEqual(["f", "late"]);
   });
+
+  test("of a tool that is declared again the later declaration counts", () => {
+    const declared = (name: string, description: string) => ({ type: "function", name, description });
+    const { tools } = decode({
+      input: [
+        { type: "additional_tools", tools: [declared("f", "second"), declared("g", "first")] },
+        { type: "additional_tools", tools: [declared("f", "third"), { type: "web_search" }] },
+        { role: "user", content: "x" },
+      ],
+      tools: [declared("f", "first"), declared("h", "first")],
+    });
+    expect(tools.map((tool) => [tool.name, "description" in tool ? tool.description : undefined])).toEqual([
+      ["h", "first"],
+      ["g", "first"],
+      ["f", "third"],
+      ["web_search", undefined],
+    ]);
+  });
 });
 
 describe("reasoning items", () => {

@@ -6,7 +6,7 @@ import { isObject, type JsonObject } from "../../lib/json.ts";
 import { invalidField, missingField } from "../fields.ts";
 import { decodeInput } from "./input-items.ts";
 import { readResponsesRequest } from "./read-request.ts";
-import { decodeToolChoice, decodeTools, withOptionalTools } from "./tools.ts";
+import { decodeToolChoice, decodeTools, joinTools, withOptionalTools } from "./tools.ts";
 import { countOf, isGiven, numberOf, objectOf, objectsOf, optionalText, textOf } from "./wire.ts";
 
 export const SEALED_REASONING = "reasoning.encrypted_content";
@@ -58,7 +58,7 @@ export function decodeRequest(body: JsonObject): GenerationRequest {
     model,
     system,
     messages,
-    tools: withOptionalTools([...decodeTools(objectsOf(body.tools), "tools"), ...tools], options.toolChoice),
+    tools: withOptionalTools(joinTools(decodeTools(objectsOf(body.tools), "tools"), tools), options.toolChoice),
     sampling: decodeSampling(body, includes),
     reasoning: decodeReasoning(body, includes),
     ...options,

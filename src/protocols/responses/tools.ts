@@ -26,6 +26,13 @@ export function decodeTools(tools: readonly JsonObject[], path: string): Tool[] 
   });
 }
 
+/** With tools that items of the input bring: of a name that is declared twice the later declaration counts. */
+export function joinTools(tools: readonly Tool[], added: readonly Tool[]): Tool[] {
+  const later = new Map(added.filter(isRunByClient).map((tool) => [tool.name, tool]));
+  const kept = tools.filter((tool) => !isRunByClient(tool) || !later.has(tool.name));
+  return [...kept, ...added.filter((tool) => !isRunByClient(tool) || later.get(tool.name) === tool)];
+}
+
 /** The tools with those marked that the client can do without. */
 export function withOptionalTools(tools: Tool[], choice: ToolChoice | undefined): Tool[] {
   if (!tools.some(isRunByClient) || !tools.some((tool) => !isRunByClient(tool))) return tools;
