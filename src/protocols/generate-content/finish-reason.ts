@@ -16,14 +16,23 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["IMAGE_SAFETY", "content-filter"],
   ["IMAGE_PROHIBITED_CONTENT", "content-filter"],
   ["IMAGE_RECITATION", "content-filter"],
+  ["MODEL_ARMOR", "content-filter"],
 ]);
 
-/** The model wrote something that nobody can use. */
-const FAILURES: ReadonlySet<string> = new Set([
-  "MALFORMED_FUNCTION_CALL",
-  "UNEXPECTED_TOOL_CALL",
-  "TOO_MANY_TOOL_CALLS",
-  "MALFORMED_RESPONSE",
+/** Endings that are no answer, with their HTTP status: the model wrote something that nobody can use. */
+const FAILURES: ReadonlyMap<string, number> = new Map([
+  ["MALFORMED_FUNCTION_CALL", 502],
+  ["UNEXPECTED_TOOL_CALL", 502],
+  ["TOO_MANY_TOOL_CALLS", 502],
+  ["MALFORMED_RESPONSE", 502],
+  // The conversation lacks a proof: asking again with the same history does not help.
+  ["MISSING_THOUGHT_SIGNATURE", 400],
+]);
+
+/** No picture came of it; what was said instead, if anything, is the answer. */
+const EMPTY_FAILURES: ReadonlyMap<string, number> = new Map([
+  ["NO_IMAGE", 502],
+  ["IMAGE_OTHER", 502],
 ]);
 
 /** Reasons that no table knows, OTHER among them, mean that the model was done. Calls are to be run then. */
@@ -39,13 +48,18 @@ export function blockedFinish(blockReason: string): Finish {
 }
 
 /** Undefined for an ending that is an answer. */
-export function failureOf(finishReason: string, finishMessage: string | undefined): Failure | undefined {
-  if (!FAILURES.has(finishReason)) return undefined;
+export function failureOf(
+  finishReason: string,
+  finishMessage: string | undefined,
+  isEmpty: boolean,
+): Failure | undefined {
+  const status = FAILURES.get(finishReason) ?? (isEmpty ? EMPTY_FAILURES.get(finishReason) : undefined);
+  if (status === undefined) return undefined;
   const message = finishMessage === undefined ? "" : ` ${finishMessage}`;
   return {
     message: `The model's answer cannot be used (${finishReason}).${message}`,
-    status: 502,
-    type: "backend_error",
+    status,
+    type: status < 500 ? "invalid_request_error" : "backend_error",
     code: finishReason.toLowerCase(),
   };
 }

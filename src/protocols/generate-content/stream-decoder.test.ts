@@ -287,6 +287,7 @@ describe("endings", () => {
     ["IMAGE_SAFETY", "content-filter", "content-filter"],
     ["IMAGE_PROHIBITED_CONTENT", "content-filter", "content-filter"],
     ["IMAGE_RECITATION", "content-filter", "content-filter"],
+    ["MODEL_ARMOR", "content-filter", "content-filter"],
     ["OTHER", "stop", "tool-calls"],
     ["NO_IMAGE", "stop", "tool-calls"],
     ["FINISH_REASON_UNSPECIFIED", "stop", "tool-calls"],
@@ -306,7 +307,7 @@ describe("endings", () => {
 
   test("every reason of the official library is known", () => {
     const failures = ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE"];
-    const listed = [...reasons.map(([wire]) => wire), ...failures, "IMAGE_OTHER"];
+    const listed = [...reasons.map(([wire]) => wire), ...failures, "IMAGE_OTHER", "MISSING_THOUGHT_SIGNATURE"];
     expect(Object.values(FinishReason).filter((reason) => !listed.includes(reason))).toEqual([]);
   });
 
@@ -329,6 +330,18 @@ describe("endings", () => {
       expect(error).toBeInstanceOf(AnswerFailed);
       expect((error as AnswerFailed).failure).toEqual(failure);
     }
+  });
+
+  test.each([
+    ["NO_IMAGE", 502],
+    ["IMAGE_OTHER", 502],
+    ["MISSING_THOUGHT_SIGNATURE", 400],
+  ])("%s without anything said is a failure that says so", (reason, status) => {
+    expect(decode([done(reason)]).at(-1)).toMatchObject({
+      type: "failure",
+      failure: { status, code: reason.toLowerCase(), message: expect.stringContaining(reason) as string },
+    });
+    expect(() => decodeResponse(done(reason))).toThrow(AnswerFailed);
   });
 
   test("a prompt that was refused is filtered, not empty", () => {

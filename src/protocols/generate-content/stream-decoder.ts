@@ -127,7 +127,7 @@ export class AnswerDecoder {
     }
     const reason = nonEmptyText(finishReason);
     if (reason === undefined) return;
-    const failure = failureOf(reason, nonEmptyText(candidate.finishMessage));
+    const failure = failureOf(reason, nonEmptyText(candidate.finishMessage), this.#nextPart === 0);
     if (failure !== undefined) this.#fail(failure);
     else this.#finish = reason;
   }
