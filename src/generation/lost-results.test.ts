@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Message } from "./content.ts";
 import { DropList } from "./dropped.ts";
-import { withLostResults } from "./lost-results.ts";
+import { pairedResults, withLostResults } from "./lost-results.ts";
 
 const call = (...ids: string[]): Message => ({
   role: "assistant",
@@ -47,5 +47,33 @@ describe("lost results are given behind the calls", () => {
     expect(idsOf(complete[place] as Message)).toEqual(ids);
     expect(complete[place]?.parts[0]).toMatchObject({ isError: true, parts: [{ type: "text" }] });
     expect(dropped.entries.map(({ feature }) => feature)).toEqual(["tool_calls"]);
+  });
+});
+
+describe("results without their calls are told as text", () => {
+  const hosted: Message = {
+    role: "assistant",
+    parts: [{ type: "opaque", protocol: "responses", value: { type: "tool_search_call", call_id: "s" } }],
+  };
+  test.each<[string, Message[]]>([
+    ["the call is one of a hosted tool", [says("user"), hosted, result("s")]],
+    ["the history was cut off", [result("s"), says("assistant")]],
+    ["the call is in an earlier turn", [call("s"), result("s"), says("assistant"), result("s")]],
+  ])("%s", (_, messages) => {
+    const dropped = new DropList();
+    const last = pairedResults(messages, dropped).findLast(({ role }) => role === "user");
+    expect(last?.parts).toEqual([{ type: "text", text: "Result of the tool call s:" }]);
+    expect(dropped.entries.map(({ feature }) => feature)).toEqual(["tool result"]);
+  });
+
+  test("what they say is kept", () => {
+    const failed: Message = {
+      role: "user",
+      parts: [{ type: "tool-result", callId: "s", parts: [{ type: "text", text: "no" }], isError: true }],
+    };
+    expect(pairedResults([failed], new DropList())[0]?.parts).toEqual([
+      { type: "text", text: "Error of the tool call s:" },
+      { type: "text", text: "no" },
+    ]);
   });
 });

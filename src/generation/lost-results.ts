@@ -1,10 +1,15 @@
-// Calls whose results a client does not send, for formats whose services refuse such a conversation: an agent was
-// stopped, or its user went on without it.
+// Calls whose results a client does not send, and results whose calls it does not, for formats whose services refuse such
+// a conversation: an agent was stopped, its user went on without it, or the history was cut off.
 
 import type { ContentPart, Message, ToolResultPart } from "./content.ts";
 import type { DropList } from "./dropped.ts";
 
 const LOST_RESULT = "No result: the call was not carried out.";
+
+/** The messages with a result for every call, and a call for every result. */
+export function pairedResults(messages: readonly Message[], dropped: DropList): readonly Message[] {
+  return withLostResults(withoutOrphans(messages, dropped), dropped);
+}
 
 /** The messages with an error as the result of each such call, right behind the turn that made it. */
 export function withLostResults(messages: readonly Message[], dropped: DropList): readonly Message[] {
@@ -21,6 +26,33 @@ export function withLostResults(messages: readonly Message[], dropped: DropList)
   return complete;
 }
 
+/** The messages with the results of calls that are not in the turn before told as text: services refuse them, too. */
+export function withoutOrphans(messages: readonly Message[], dropped: DropList): readonly Message[] {
+  let isChanged = false;
+  let open: readonly string[] = [];
+  const told = messages.map((message, index): Message => {
+    const { role, parts } = message;
+    if (role === "assistant") {
+      open = [...(messages[index - 1]?.role === "assistant" ? open : []), ...callIds(parts)];
+      return message;
+    }
+    if (!parts.some((part) => isOrphan(part, open))) return message;
+    isChanged = true;
+    return { ...message, parts: parts.flatMap((part) => (isOrphan(part, open) ? asText(part) : [part])) };
+  });
+  if (!isChanged) return messages;
+  dropped.add("tool result", "its call is not in the turn before; it is told as text");
+  return told;
+}
+
+function isOrphan(part: ContentPart, open: readonly string[]): part is ToolResultPart {
+  return part.type === "tool-result" && !open.includes(part.callId);
+}
+
+function asText({ callId, isError, parts }: ToolResultPart): ContentPart[] {
+  return [{ type: "text", text: `${isError === true ? "Error" : "Result"} of the tool call ${callId}:` }, ...parts];
+}
+
 /** Behind the neighbours of the message's own role. */
 function endOfTurn(messages: readonly Message[], start: number): number {
   let end = start + 1;
@@ -31,7 +63,7 @@ function endOfTurn(messages: readonly Message[], start: number): number {
 function lostCalls(messages: readonly Message[], start: number, end: number): ToolResultPart[] {
   if (messages[start]?.role !== "assistant") return [];
   const parts = messages.slice(start, end).flatMap((message) => message.parts);
-  const calls = parts.flatMap((part) => (part.type === "tool-call" && part.serverSide !== true ? [part.id] : []));
+  const calls = callIds(parts);
   if (calls.length === 0) return [];
   const answered = new Set(resultIds(parts));
   for (let next = end; next < messages.length && messages[next]?.role !== "assistant"; next++) {
@@ -44,6 +76,10 @@ function lostCalls(messages: readonly Message[], start: number, end: number): To
     parts: [{ type: "text", text: LOST_RESULT }],
     isError: true,
   }));
+}
+
+function callIds(parts: readonly ContentPart[]): string[] {
+  return parts.flatMap((part) => (part.type === "tool-call" && part.serverSide !== true ? [part.id] : []));
 }
 
 function resultIds(parts: readonly ContentPart[]): string[] {

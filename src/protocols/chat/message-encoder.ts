@@ -11,7 +11,7 @@ import type {
   ToolResultPart,
 } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
-import { withLostResults } from "../../generation/lost-results.ts";
+import { pairedResults } from "../../generation/lost-results.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { BackendTarget } from "../protocol.ts";
@@ -35,7 +35,7 @@ const PARAGRAPH = "\n\n";
 export function encodeMessages(request: GenerationRequest, target: MessageTarget): JsonObject[] {
   const messages: JsonObject[] = [];
   if (request.system.length > 0) messages.push(encodeSystem(request.system, target));
-  for (const turn of turnsOf(withLostResults(request.messages, target.dropped))) {
+  for (const turn of turnsOf(pairedResults(request.messages, target.dropped))) {
     const role = turn[0]?.role;
     if (role === "assistant") messages.push(...encodeAssistantTurn(turn, target));
     else if (role === "user") messages.push(...encodeUserTurn(turn, target));

@@ -10,14 +10,14 @@ import type {
   ToolResultPart,
 } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
-import { withLostResults } from "../../generation/lost-results.ts";
+import { pairedResults } from "../../generation/lost-results.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
 import { encodeInputPart } from "./input-parts.ts";
 
 export function encodeMessages(messages: readonly Message[], dropped: DropList): JsonObject[] {
   const encoder = new HistoryEncoder(dropped);
-  for (const message of withLostResults(messages, dropped)) encoder.push(message);
+  for (const message of pairedResults(messages, dropped)) encoder.push(message);
   return encoder.items;
 }
 

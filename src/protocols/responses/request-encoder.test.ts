@@ -92,7 +92,12 @@ describe("input", () => {
 
   test("the output of a tool with several parts (trap)", () => {
     const output = (parts: Extract<ContentPart, { type: "tool-result" }>["parts"]) =>
-      (items(user({ type: "tool-result", callId: "c", parts })) as JsonObject[])[0]?.output;
+      (
+        items(
+          assistant({ type: "tool-call", id: "c", name: "f", arguments: "" }),
+          user({ type: "tool-result", callId: "c", parts }),
+        ) as JsonObject[]
+      )[1]?.output;
     expect(output([])).toBe("");
     expect(
       output([
