@@ -9,13 +9,9 @@ export interface Ending {
   incomplete_details: { reason: string } | null;
 }
 
-/**
- * A paused turn is told as a reached limit: the format has no word for it, and "completed" would hide that the model
- * wanted to go on.
- */
+/** A paused turn is no reached limit: the client gets what there is, and goes on by sending it back. */
 const INCOMPLETE: Partial<Record<FinishReason, string>> = {
   length: "max_output_tokens",
-  pause: "max_output_tokens",
   "content-filter": "content_filter",
 };
 

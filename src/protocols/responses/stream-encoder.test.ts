@@ -299,7 +299,7 @@ describe("the end", () => {
     ["tool-calls", "completed", null],
     ["stop-sequence", "completed", null],
     ["length", "incomplete", { reason: "max_output_tokens" }],
-    ["pause", "incomplete", { reason: "max_output_tokens" }],
+    ["pause", "completed", null],
     ["content-filter", "incomplete", { reason: "content_filter" }],
   ] as [FinishReason, string, unknown][])("%s is %s (trap: truncation)", (reason, status, details) => {
     const events = encodeResult(answer([{ type: "text", text: "Hi" }], reason));
