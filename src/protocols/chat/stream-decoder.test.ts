@@ -265,6 +265,14 @@ describe("tool calls", () => {
       [{ type: "tool-call", id: "a", name: "f", arguments: "free", custom: true }],
     ],
     [
+      "a function with an empty custom beside it (Snowflake)",
+      [
+        fn(0, { id: "a", type: "function", function: { name: "f", arguments: "" }, custom: {} }),
+        fn(0, { function: { arguments: "{}" }, custom: {} }),
+      ],
+      [call("a", "f", "{}")],
+    ],
+    [
       "a signed call",
       [
         fn(0, {

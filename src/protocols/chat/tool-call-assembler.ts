@@ -3,7 +3,7 @@
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { DecodeError } from "../protocol.ts";
-import { argumentText, missingCallId } from "./tools.ts";
+import { argumentText, isCustomCall, missingCallId } from "./tools.ts";
 import { nonEmptyString, readThoughtSignature } from "./wire.ts";
 
 interface Call {
@@ -49,7 +49,7 @@ export class ToolCallAssembler {
 
   /** An entry of delta.tool_calls. */
   push(entry: JsonObject): void {
-    const isCustom = entry.type === "custom" || isObject(entry.custom);
+    const isCustom = isCustomCall(entry);
     const called = isCustom ? entry.custom : entry.function;
     const { name, input, arguments: text } = isObject(called) ? called : ({} as JsonObject);
     const fragment = argumentText(isCustom ? input : text);

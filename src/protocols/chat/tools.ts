@@ -191,7 +191,7 @@ export function fitToolChoice<T>(
 
 /** One entry of tool_calls, as clients replay it and backends write it; undefined for something without a name. */
 export function decodeToolCall(entry: JsonObject, fallbackId: string): ToolCallPart | undefined {
-  const isCustom = entry.type === "custom" || isObject(entry.custom);
+  const isCustom = isCustomCall(entry);
   const called = isCustom ? entry.custom : entry.function;
   if (!isObject(called) || typeof called.name !== "string" || called.name === "") return undefined;
   const part: ToolCallPart = {
@@ -204,6 +204,11 @@ export function decodeToolCall(entry: JsonObject, fallbackId: string): ToolCallP
   const signature = readThoughtSignature(entry);
   if (signature !== undefined) part.signature = signature;
   return part;
+}
+
+/** By the type where there is one: some engines send an empty `custom` beside the function. */
+export function isCustomCall({ type, custom, function: called }: JsonObject): boolean {
+  return type === "custom" || (type !== "function" && isObject(custom) && !isObject(called));
 }
 
 /** Some engines write the arguments as an object instead of its text. */
