@@ -91,6 +91,11 @@ describe("parts of an answer", () => {
       [{ ...part, arguments: "free", custom: true }],
     ],
     [
+      "a function with an empty custom beside it (Snowflake)",
+      { tool_calls: [{ ...call, function: { name: "f", arguments: "{}" }, custom: {} }] },
+      [{ ...part, arguments: "{}" }],
+    ],
+    [
       "wrong types everywhere",
       { content: 5, refusal: {}, tool_calls: "x", annotations: 1, images: [null], reasoning: [] },
       [],
@@ -169,6 +174,27 @@ describe("usage", () => {
     [
       { prompt_tokens: -1, completion_tokens: 2 },
       { input: { total: 0 }, output: { total: 2 } },
+    ],
+    [
+      { prompt_tokens: 9, completion_tokens: 2, cached_tokens: 4 }, // Moonshot
+      { input: { total: 9, cacheRead: 4 }, output: { total: 2 } },
+    ],
+    [
+      // OpenRouter counts what was written among what was read.
+      {
+        prompt_tokens: 2168,
+        completion_tokens: 2,
+        prompt_tokens_details: { cached_tokens: 2154, cache_write_tokens: 2154 },
+      },
+      { input: { total: 2168, cacheRead: 0, cacheWrite: 2154 }, output: { total: 2 } },
+    ],
+    [
+      { prompt_tokens: 5, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 90, cache_write_tokens: 9 } },
+      { input: { total: 5, cacheRead: 0, cacheWrite: 5 }, output: { total: 2 } },
+    ],
+    [
+      { prompt_tokens: 5, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 7 } },
+      { input: { total: 5, cacheRead: 5 }, output: { total: 2 } },
     ],
     [
       { prompt_tokens: 3, completion_tokens: 2, prompt_tokens_details: null },

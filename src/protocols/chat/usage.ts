@@ -29,14 +29,27 @@ export function decodeUsage(value: unknown): Usage | undefined {
     input: { total: prompt ?? Math.max(0, (total ?? 0) - (completion ?? 0)) },
     output: { total: completion ?? Math.max(0, (total ?? 0) - (prompt ?? 0)) },
   };
-  // DeepSeek counts what it read from its cache outside of the details.
-  const cacheRead = count(promptDetails.cached_tokens) ?? count(value.prompt_cache_hit_tokens);
-  const cacheWrite = count(promptDetails.cache_write_tokens);
+  // DeepSeek and Moonshot count what they read from their caches outside of the details.
+  const cached =
+    count(promptDetails.cached_tokens) ?? count(value.prompt_cache_hit_tokens) ?? count(value.cached_tokens);
+  const { cacheRead, cacheWrite } = partsOf(usage.input.total, cached, count(promptDetails.cache_write_tokens));
   const reasoning = count(completionDetails.reasoning_tokens);
   if (cacheRead !== undefined) usage.input.cacheRead = cacheRead;
   if (cacheWrite !== undefined) usage.input.cacheWrite = cacheWrite;
   if (reasoning !== undefined) usage.output.reasoning = reasoning;
   return usage;
+}
+
+/** Routers count what was written to a cache among what was read, too: the parts never exceed the whole prompt. */
+function partsOf(
+  total: number,
+  cached: number | undefined,
+  written: number | undefined,
+): { cacheRead: number | undefined; cacheWrite: number | undefined } {
+  const cacheWrite = written === undefined ? undefined : Math.min(written, total);
+  const isTwice = (cached ?? 0) + (cacheWrite ?? 0) > total;
+  const read = isTwice ? Math.max(0, (cached ?? 0) - (cacheWrite ?? 0)) : cached;
+  return { cacheRead: read === undefined ? undefined : Math.min(read, total - (cacheWrite ?? 0)), cacheWrite };
 }
 
 function count(value: unknown): number | undefined {
