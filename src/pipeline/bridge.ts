@@ -29,6 +29,7 @@ import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
 import { backendProtocol, clientProtocol } from "../protocols/registry.ts";
 import { adaptResponsesBody } from "../protocols/responses/adapt-body.ts";
 import { type AnswerTransform, createTranslation } from "../protocols/translate.ts";
+import { hasSearchTool, searchesInResponses } from "../web-search/native.ts";
 import type { RequestContext } from "./context.ts";
 import type { Bridge, ForwardRequest, Prepared } from "./forward.ts";
 import { createVectorBridge } from "./vector-bridge.ts";
@@ -207,7 +208,7 @@ export function createBridge(parts: BridgeParts): Bridge {
 
   return {
     prepare(context, request, backend) {
-      const operation = servedBy(backend.paths, request.operation) as Operation; // the router saw that there is one
+      const operation = askedBy(backend, request);
       const format = formatOf(request.operation);
       if (format === undefined) {
         return vectors.prepare(request, backend, operation) ?? { operation, body: request.body };
@@ -225,6 +226,13 @@ export function createBridge(parts: BridgeParts): Bridge {
 }
 
 const encoder = new TextEncoder();
+
+/** The operation by which a backend is asked; the router saw that there is one. */
+function askedBy(backend: Backend, { operation, value, neutral }: ForwardRequest): Operation {
+  const served = servedBy(backend.paths, operation) as Operation;
+  if (operation !== "messages" || served !== "chat" || neutral !== undefined) return served;
+  return hasSearchTool(value) && searchesInResponses(backend) ? "responses" : served;
+}
 
 /** Engines that leave thoughts in the text speak chat; other formats have a place for them. */
 function hasThinkingPattern(operation: Operation, metadata: ModelMetadata | undefined): boolean {

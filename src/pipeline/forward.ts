@@ -2,7 +2,7 @@
 
 import type { Backend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
-import { formatOf, type Operation, servedBy } from "../backends/kinds.ts";
+import { formatOf, type Operation } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { clientLeft } from "../errors/gateway-error.ts";
 import type { GenerationRequest } from "../generation/request.ts";
@@ -265,7 +265,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     permit: Permit,
     tried: ReadonlySet<string>,
     timeouts: ExchangeTimeouts,
-  ): Promise<{ outcome: AttemptOutcome; step: AttemptStep | undefined }> {
+  ): Promise<{ outcome: AttemptOutcome; operation: Operation; step: AttemptStep | undefined }> {
     const { record, clientHeaders, trace, signal, settings } = context;
     record.attempts++;
     record.backend = entry.backend.name;
@@ -290,7 +290,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       if (!outcome.ok) permit.settle(circuits.outcomeOf(entry.backend.name, outcome.failure));
       // A trial that streams has shown what it was to show; others need its place before it ends.
       else if (outcome.kind === "plain" || permit.isProbe) permit.settle("success");
-      return { outcome, step };
+      return { outcome, operation: prepared.operation, step };
     } catch (error) {
       permit.settle("neutral");
       throw error;
@@ -299,7 +299,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
 
   function toResult(
     { record }: RequestContext,
-    request: ForwardRequest,
+    operation: Operation,
     outcome: Extract<AttemptOutcome, { ok: true }>,
     entry: BackendEntry,
     permit: Permit,
@@ -319,7 +319,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       if (failure.kind === "reset") watch.suspect(entry.backend.name);
     }
     // A backend that was asked at all has a format for it.
-    const protocol = formatOf(servedBy(entry.backend.paths, request.operation) ?? request.operation) ?? "chat";
+    const protocol = formatOf(operation) ?? "chat";
     return { kind: "stream", entry, headers, live: { stream, exchange, protocol, translator, usage, finished } };
   }
 
@@ -347,8 +347,8 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
           (inHurry ? undefined : await acquireAfterTrial(context, request, others, requestDeadlineMs));
         if (admitted === undefined) throw refusal(request);
         const { entry, permit } = admitted;
-        const { outcome, step } = await attempt(context, request, entry, permit, others, timeouts);
-        if (outcome.ok) return toResult(context, request, outcome, entry, permit, step);
+        const { outcome, operation, step } = await attempt(context, request, entry, permit, others, timeouts);
+        if (outcome.ok) return toResult(context, operation, outcome, entry, permit, step);
 
         const { failure } = outcome;
         const { name } = entry.backend;

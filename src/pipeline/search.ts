@@ -18,6 +18,7 @@ import { toldFailure, type UpstreamFailure } from "../upstream/failure.ts";
 import { clientFailure } from "../upstream/relay.ts";
 import { planSearch } from "../web-search/conversation.ts";
 import { emulateSearch, type SearchLimits } from "../web-search/emulate.ts";
+import { hasSearchTool } from "../web-search/native.ts";
 import type { SearchProvider } from "../web-search/provider.ts";
 import type { RequestContext } from "./context.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
@@ -57,10 +58,7 @@ export function withWebSearch(generator: Generator, parts: SearchParts): Generat
 function asksForSearch(operation: Operation, { tools, web_search_options }: JsonObject): boolean {
   if (operation !== "chat" && operation !== "messages") return false;
   if (operation === "chat" && isObject(web_search_options)) return true;
-  return (
-    Array.isArray(tools) &&
-    tools.some((tool) => isObject(tool) && typeof tool.type === "string" && tool.type.startsWith("web_search"))
-  );
+  return hasSearchTool({ tools });
 }
 
 async function answerWithSearches(

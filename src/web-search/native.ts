@@ -2,10 +2,29 @@
 
 import type { Backend } from "../backends/backend.ts";
 import { type Operation, servedBy } from "../backends/kinds.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import type { BackendKindName } from "../names.ts";
+
+/** Whether a request of the chat or the Messages format offers a search as a tool. */
+export function hasSearchTool({ tools }: JsonObject): boolean {
+  const isSearch = (tool: unknown) =>
+    isObject(tool) && typeof tool.type === "string" && tool.type.startsWith("web_search");
+  return Array.isArray(tools) && tools.some(isSearch);
+}
 
 /** Vendors with a search of their own, and other gateways, which decide for themselves. Engines have none. */
 const SEARCHING_KINDS: ReadonlySet<BackendKindName> = new Set(["anthropic", "gemini", "openai", "azure", "federated"]);
+
+/** Vendors whose search is offered by their Responses endpoint, whatever model is asked. */
+const SEARCHING_IN_RESPONSES: ReadonlySet<BackendKindName> = new Set(["openai", "azure"]);
+
+/**
+ * Whether a backend that would be asked by its chat endpoint can carry a search that a client of another format asks for
+ * by its Responses endpoint: the chat format has no words for it.
+ */
+export function searchesInResponses({ kind, paths }: Pick<Backend, "kind" | "paths">): boolean {
+  return paths.responses !== undefined && SEARCHING_IN_RESPONSES.has(kind.name);
+}
 
 export function searchesItself({ kind, paths }: Pick<Backend, "kind" | "paths">, operation: Operation): boolean {
   if (!SEARCHING_KINDS.has(kind.name)) return false;
