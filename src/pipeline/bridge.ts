@@ -63,6 +63,7 @@ export function createSignatureMemory(now: () => number): SignatureMemory {
 export function createBridge(parts: BridgeParts): Bridge {
   const { prompts, metadataOf, fetchExternal, signatures, clock, log } = parts;
   const vectors = createVectorBridge(clock.now);
+  const unixTime = () => Math.floor(clock.wallTime() / 1000);
   const decoded = new WeakMap<JsonObject, GenerationRequest>();
 
   /** The neutral form of a body, made once however many backends are tried. */
@@ -146,8 +147,13 @@ export function createBridge(parts: BridgeParts): Bridge {
       });
       noteDropped(context, backend, client.name, protocol.name, [...notes, ...dropped]);
       const nonce = crypto.randomUUID().replaceAll("-", "");
-      const createdAt = Math.floor(clock.wallTime() / 1000);
-      const answer: AnswerContext = { model: forward.askedModel, createdAt, nonce, request: ready };
+      const answer: AnswerContext = {
+        model: forward.askedModel,
+        createdAt: unixTime(),
+        now: unixTime,
+        nonce,
+        request: ready,
+      };
       return {
         operation,
         body: encoder.encode(JSON.stringify(body)),

@@ -118,8 +118,14 @@ async function answerWithSearches(
     return failedAnswer(opened, toldFailure(head.value.failure), client, context.id);
   }
 
-  const createdAt = Math.floor(clock.wallTime() / 1000);
-  const answer: AnswerContext = { model: request.askedModel, createdAt, nonce, request: neutral };
+  const unixTime = () => Math.floor(clock.wallTime() / 1000);
+  const answer: AnswerContext = {
+    model: request.askedModel,
+    createdAt: unixTime(),
+    now: unixTime,
+    nonce,
+    request: neutral,
+  };
   const rest = startingWith(head.value, events, (event) => {
     if (event.type === "usage") context.record.usage = event.usage;
   });

@@ -14,6 +14,8 @@ export interface AnswerContext {
   model: string;
   /** Unix time in seconds, for backends that give none. */
   createdAt: number;
+  /** The present Unix time in seconds, for formats that tell when an answer was complete; createdAt where left out. */
+  now?(): number;
   /** 32 random hex digits; ids of the answer and of its items are made from it where the backend gives none. */
   nonce: string;
   /** The request that is answered. */

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { responseId } from "./sequence.ts";
 import { encodeUsage } from "./usage.ts";
-import { isGiven, objectOf } from "./wire.ts";
+import { isGiven, objectOf, objectsOf } from "./wire.ts";
 
 export interface Identity {
   id: string;
@@ -23,8 +23,9 @@ export interface ResponseState {
 
 /** The members that stay the same in all snapshots of an answer. */
 export interface ResponseFrame {
-  head: JsonObject;
+  head: { id: string; object: "response"; created_at: number };
   echo: JsonObject;
+  now(): number;
 }
 
 export function createFrame(identity: Identity, context: AnswerContext): ResponseFrame {
@@ -35,13 +36,16 @@ export function createFrame(identity: Identity, context: AnswerContext): Respons
       created_at: identity.createdAt > 0 ? identity.createdAt : context.createdAt,
     },
     echo: echoOf(context),
+    now: context.now ?? (() => context.createdAt),
   };
 }
 
-export function responseObject({ head, echo }: ResponseFrame, state: ResponseState): JsonObject {
+export function responseObject({ head, echo, now }: ResponseFrame, state: ResponseState): JsonObject {
   const { status, error, incomplete_details, output, usage } = state;
   return {
     ...head,
+    // The backend's clock may be ahead.
+    completed_at: status === "completed" ? Math.max(now(), head.created_at) : null,
     status,
     error,
     incomplete_details,
@@ -51,24 +55,26 @@ export function responseObject({ head, echo }: ResponseFrame, state: ResponseSta
   };
 }
 
-/** A null in the request counts as left out. */
+/** As the public service shows them; a null in the request counts as left out. */
 const ECHOED_DEFAULTS: JsonObject = {
   background: false,
+  frequency_penalty: 0,
   instructions: null,
   max_output_tokens: null,
   max_tool_calls: null,
   metadata: {},
   parallel_tool_calls: true,
+  presence_penalty: 0,
   previous_response_id: null,
   prompt_cache_key: null,
   safety_identifier: null,
   service_tier: "default",
   store: true,
-  temperature: null,
+  temperature: 1,
   tool_choice: "auto",
   tools: [],
   top_logprobs: 0,
-  top_p: null,
+  top_p: 1,
   truncation: "disabled",
 };
 
@@ -80,9 +86,17 @@ function echoOf({ model, request }: AnswerContext): JsonObject {
   const text = objectOf(body.text);
   return {
     ...echo,
+    tools: objectsOf(echo.tools).map(shownTool),
     reasoning: { effort, summary },
     text: { ...text, format: isGiven(text.format) ? text.format : { type: "text" } },
     // Typed as a string or absent, never null.
     ...(typeof body.user === "string" && { user: body.user }),
   };
 }
+
+/** A function with every member of its type: what the client left out is not enforced. */
+function shownTool(tool: JsonObject): JsonObject {
+  return tool.type === "function" ? { ...FUNCTION_DEFAULTS, ...tool } : tool;
+}
+
+const FUNCTION_DEFAULTS: JsonObject = { description: null, parameters: null, strict: false };

@@ -325,31 +325,37 @@ describe("the end", () => {
 
   test("every field that typed clients need is there (trap)", () => {
     const { usage: _usage, ...uncounted } = answer([]);
-    const response = encodeResponse(uncounted, contextFor({ instructions: "Be brief" }));
+    const response = encodeResponse(uncounted, {
+      ...contextFor({ instructions: "Be brief" }),
+      now: () => 1_700_000_009,
+    });
     expect(response).toEqual({
       id: `resp_${NONCE}`,
       object: "response",
       created_at: 1_700_000_001,
+      completed_at: 1_700_000_009,
       status: "completed",
       error: null,
       incomplete_details: null,
       model: "alias",
       background: false,
+      frequency_penalty: 0,
       instructions: "Be brief",
       max_output_tokens: null,
       max_tool_calls: null,
       metadata: {},
       parallel_tool_calls: true,
+      presence_penalty: 0,
       previous_response_id: null,
       prompt_cache_key: null,
       safety_identifier: null,
       service_tier: "default",
       store: true,
-      temperature: null,
+      temperature: 1,
       tool_choice: "auto",
       tools: [],
       top_logprobs: 0,
-      top_p: null,
+      top_p: 1,
       truncation: "disabled",
       reasoning: { effort: null, summary: null },
       text: { format: { type: "text" } },
@@ -362,6 +368,31 @@ describe("the end", () => {
         total_tokens: 0,
       },
     });
+  });
+
+  test("an answer that is not complete has no time of completion, and no answer is complete before it began", () => {
+    const cut = encodeResponse(answer([], "length"), contextFor());
+    expect(cut.completed_at).toBeNull();
+    const early = { ...contextFor(), now: () => 5 };
+    expect(encodeResponse(answer([]), early).completed_at).toBe(1_700_000_001);
+    const events = wireEvents(encode(explode(answer([])), { ...contextFor(), now: () => 1_800_000_000 }));
+    const times = events.map(({ response }) => (response as JsonObject | undefined)?.completed_at);
+    expect(times).toEqual([null, null, 1_800_000_000]);
+  });
+
+  test("functions are shown with every member of their type, and what the client said", () => {
+    const tools = [
+      { type: "function", name: "f" },
+      { type: "function", name: "g", strict: true },
+      { type: "web_search" },
+    ];
+    const response = encodeResponse(answer([]), contextFor({ tools, temperature: 0.2, presence_penalty: 1 }));
+    expect(response).toMatchObject({ temperature: 0.2, presence_penalty: 1 });
+    expect(response.tools).toEqual([
+      { type: "function", name: "f", description: null, parameters: null, strict: false },
+      { type: "function", name: "g", description: null, parameters: null, strict: true },
+      { type: "web_search" },
+    ]);
   });
 
   test("a cut-off stream has no end", () => {
