@@ -3,7 +3,8 @@
 //   {type: "reasoning.text", format, text, signature}      readable, signed
 //   {type: "reasoning.encrypted", format, text?, data, id?} sealed
 //
-// `format` names who made the proof. In a stream the entry comes whole, in one delta, when the proof is known.
+// `format` names who made the proof. In a stream of the gateway's the entry comes whole, in one delta, when the proof is
+// known, with `proved_text` for `text`; routers stream entries in pieces.
 
 import type { ProtocolName, ReasoningPart } from "../../generation/content.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
@@ -32,28 +33,83 @@ export function encodeReasoningDetail(part: Omit<ReasoningPart, "type">): JsonOb
   });
 }
 
-/** The thoughts of a replayed assistant message. */
-export function decodeReasoning(message: JsonObject): ReasoningPart[] {
-  const plain = nonEmptyString(message.reasoning_content) ?? nonEmptyString(message.reasoning);
-  const details = Array.isArray(message.reasoning_details) ? message.reasoning_details.flatMap(decodeDetail) : [];
-  // The details repeat the text they prove; text beside sealed details alone is a thought of its own.
-  const isTold = details.some((part) => part.text !== "");
-  return plain === undefined || isTold ? details : [{ type: "reasoning", text: plain }, ...details];
+/**
+ * The same for a stream, in which the text was told before, as reasoning_content: a client that joins both would show it
+ * twice. Under another name it still stands beside its proof, for the way back.
+ */
+export function encodeStreamedDetail(part: Omit<ReasoningPart, "type">): JsonObject | undefined {
+  const { text, ...detail } = encodeReasoningDetail(part) ?? {};
+  return detail.type === undefined ? undefined : compact({ ...detail, proved_text: text });
 }
 
-function decodeDetail(entry: unknown): ReasoningPart[] {
-  if (!isObject(entry)) return [];
-  const text = nonEmptyString(entry.text) ?? nonEmptyString(entry.summary) ?? "";
-  const part: ReasoningPart = { type: "reasoning", text };
+/** The thoughts of an assistant's message: replayed by a client, or a chat engine's answer. */
+export function decodeReasoning(message: JsonObject): ReasoningPart[] {
+  const plain = reasoningText(message);
+  const details = joinPieces(detailEntries(message)).flatMap(decodeDetail);
+  // The details repeat the text they prove; text beside sealed details alone is a thought of its own.
+  const isTold = details.some((part) => part.text !== "");
+  if (plain === "" || isTold) return details;
+  const isSigned = (part: ReasoningPart) => part.signature !== undefined;
+  const [only, ...others] = details.filter(isSigned);
+  const sealed = details.filter((part) => !isSigned(part));
+  // One signature without words is that of the text beside it; of several nobody knows which words they prove.
+  const thought: ReasoningPart = { type: "reasoning", text: plain };
+  return [only !== undefined && others.length === 0 ? { ...only, text: plain } : thought, ...sealed];
+}
+
+export function detailEntries({ reasoning_details: details }: JsonObject): JsonObject[] {
+  return Array.isArray(details) ? details.filter(isObject) : [];
+}
+
+export function detailText(entry: JsonObject): string {
+  return nonEmptyString(entry.text) ?? nonEmptyString(entry.summary) ?? nonEmptyString(entry.proved_text) ?? "";
+}
+
+/** Routers stream a readable thought in pieces of one index, its signature last. */
+function joinPieces(entries: readonly JsonObject[]): JsonObject[] {
+  const joined: JsonObject[] = [];
+  for (const entry of entries) {
+    const last = joined.at(-1);
+    const isPiece = last !== undefined && typeof entry.index === "number" && entry.index === last.index;
+    if (!isPiece || entry.data !== undefined || last.data !== undefined || last.signature !== undefined) {
+      joined.push(entry);
+      continue;
+    }
+    const text = detailText(last) + detailText(entry);
+    joined[joined.length - 1] = { ...last, ...entry, text, summary: undefined, format: entry.format ?? last.format };
+  }
+  return joined;
+}
+
+/** The proof in an entry, if it is one that some format understands. */
+export function decodeProof(entry: JsonObject): Pick<ReasoningPart, "origin" | "signature" | "sealed" | "itemId"> {
   const origin = FORMATS.find(([, format]) => format === entry.format)?.[0];
   const signature = nonEmptyString(entry.signature);
   const sealed = nonEmptyString(entry.data);
   const itemId = nonEmptyString(entry.id);
-  if (origin !== undefined && (signature !== undefined || sealed !== undefined)) {
-    part.origin = origin;
-    if (signature !== undefined) part.signature = signature;
-    if (sealed !== undefined) part.sealed = sealed;
-    if (itemId !== undefined) part.itemId = itemId;
-  }
-  return text === "" && part.origin === undefined ? [] : [part];
+  if (origin === undefined || (signature === undefined && sealed === undefined)) return {};
+  return {
+    origin,
+    ...(signature !== undefined && { signature }),
+    ...(sealed !== undefined && { sealed }),
+    ...(itemId !== undefined && { itemId }),
+  };
+}
+
+function decodeDetail(entry: JsonObject): ReasoningPart[] {
+  const part: ReasoningPart = { type: "reasoning", text: detailText(entry), ...decodeProof(entry) };
+  return part.text === "" && part.origin === undefined ? [] : [part];
+}
+
+/**
+ * What a message or delta tells of the model's thoughts in plain words; the names differ between engines and their
+ * versions, and some write the same text under two of them.
+ */
+export function reasoningText(holder: JsonObject): string {
+  return (
+    nonEmptyString(holder.reasoning_content) ??
+    nonEmptyString(holder.reasoning) ??
+    nonEmptyString(holder.thinking) ??
+    ""
+  );
 }

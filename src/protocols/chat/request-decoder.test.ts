@@ -199,6 +199,20 @@ describe("assistant messages", () => {
       ],
     ],
     [
+      "a signed thought as it was streamed",
+      {
+        content: "x",
+        reasoning_content: "m", // of which some clients keep the last piece alone
+        reasoning_details: [
+          { type: "reasoning.text", format: "anthropic-claude-v1", proved_text: "hm", signature: "s" },
+        ],
+      },
+      [
+        { type: "reasoning", text: "hm", signature: "s", origin: "messages" },
+        { type: "text", text: "x" },
+      ],
+    ],
+    [
       "a sealed thought beside a readable one",
       {
         reasoning_content: "hm",

@@ -8,6 +8,7 @@ import { embeddedError } from "./errors.ts";
 import { decodeFinish, isBroken, readFinishReason } from "./finish-reason.ts";
 import { isDataUrl } from "./media.ts";
 import { decodeAnnotations } from "./message-decoder.ts";
+import { decodeReasoning } from "./reasoning-details.ts";
 import { argumentText, decodeToolCall, missingCallId } from "./tools.ts";
 import { decodeUsage } from "./usage.ts";
 import { finiteNumber, nonEmptyString, readThoughtSignature } from "./wire.ts";
@@ -55,7 +56,8 @@ export function brokenOff(reason: string | undefined): { message: string; status
 function decodeParts(message: JsonObject): ContentPart[] {
   const { content } = message;
   const parts: ContentPart[] = [];
-  const thought = reasoningText(message) + (Array.isArray(content) ? joinContent(content, "thinking") : "");
+  parts.push(...decodeReasoning(message));
+  const thought = Array.isArray(content) ? joinContent(content, "thinking") : "";
   if (thought !== "") parts.push({ type: "reasoning", text: thought });
   const text = typeof content === "string" ? content : joinContent(content, "text");
   if (text !== "") parts.push(decodeText(text, message));
@@ -72,19 +74,6 @@ function decodeText(text: string, message: JsonObject): TextPart {
   const signature = readThoughtSignature(message);
   if (signature !== undefined) part.signature = signature;
   return part;
-}
-
-/**
- * What a message or delta tells of the model's thoughts; the names differ between engines and their versions, and some
- * write the same text under two of them.
- */
-export function reasoningText(holder: JsonObject): string {
-  return (
-    nonEmptyString(holder.reasoning_content) ??
-    nonEmptyString(holder.reasoning) ??
-    nonEmptyString(holder.thinking) ??
-    ""
-  );
 }
 
 export type ContentKind = "text" | "thinking" | "refusal";

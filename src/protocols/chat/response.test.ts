@@ -91,6 +91,37 @@ describe("parts of an answer", () => {
       [{ ...part, arguments: "free", custom: true }],
     ],
     [
+      "details in pieces, with their proofs (OpenRouter)",
+      {
+        reasoning: "hm",
+        reasoning_details: [
+          { type: "reasoning.text", text: "h", format: "anthropic-claude-v1", index: 0 },
+          { type: "reasoning.text", text: "m", signature: "s", format: "anthropic-claude-v1", index: 0 },
+          { type: "reasoning.encrypted", data: "d", format: "anthropic-claude-v1", index: 1 },
+        ],
+      },
+      [
+        { type: "reasoning", text: "hm", signature: "s", origin: "messages" },
+        { type: "reasoning", text: "", sealed: "d", origin: "messages" },
+      ],
+    ],
+    [
+      "a signature without words is that of the thoughts beside it",
+      {
+        reasoning_content: "hm",
+        reasoning_details: [{ type: "reasoning.text", signature: "s", format: "anthropic-claude-v1" }],
+      },
+      [{ type: "reasoning", text: "hm", signature: "s", origin: "messages" }],
+    ],
+    [
+      "signatures of which nobody knows what they prove",
+      {
+        reasoning_content: "hm",
+        reasoning_details: ["s", "t"].map((signature) => ({ signature, format: "anthropic-claude-v1" })),
+      },
+      [{ type: "reasoning", text: "hm" }],
+    ],
+    [
       "a function with an empty custom beside it (Snowflake)",
       { tool_calls: [{ ...call, function: { name: "f", arguments: "{}" }, custom: {} }] },
       [{ ...part, arguments: "{}" }],

@@ -69,6 +69,8 @@ function checkOrder(events: readonly GenerationEvent[]): void {
   }
 }
 
+const ANTHROPIC = "anthropic-claude-v1";
+
 describe("an ordinary stream", () => {
   test("event by event", () => {
     const usage = { prompt_tokens: 1, completion_tokens: 2 };
@@ -138,6 +140,51 @@ describe("texts", () => {
       [
         { type: "text", text: "x" },
         { type: "image", source: { kind: "base64", mediaType: "image/png", data: "AA" } },
+      ],
+    ],
+    [
+      "details repeat plain thoughts and prove them (OpenRouter)",
+      [
+        { reasoning: "h", reasoning_details: [{ type: "reasoning.text", text: "h", format: ANTHROPIC, index: 0 }] },
+        { reasoning: "m", reasoning_details: [{ type: "reasoning.text", text: "m", format: ANTHROPIC, index: 0 }] },
+        { reasoning_details: [{ type: "reasoning.text", signature: "s", format: ANTHROPIC, index: 0 }] },
+        { reasoning_details: [{ type: "reasoning.encrypted", data: "d", format: ANTHROPIC, index: 1 }] },
+        { reasoning: "again" },
+        { content: "x" },
+      ],
+      [
+        { type: "reasoning", text: "hm", signature: "s", origin: "messages" },
+        { type: "reasoning", text: "", sealed: "d", origin: "messages" },
+        { type: "reasoning", text: "again" },
+        { type: "text", text: "x" },
+      ],
+    ],
+    [
+      "thoughts that only the details tell",
+      [
+        { reasoning_details: [{ type: "reasoning.summary", summary: "h", format: "openai-responses-v1", index: 0 }] },
+        { reasoning_details: [{ type: "reasoning.summary", summary: "m", format: "openai-responses-v1", index: 0 }] },
+        {
+          reasoning_details: [{ type: "reasoning.encrypted", data: "d", id: "rs_1", format: "openai-responses-v1" }],
+        },
+        { content: "x" },
+      ],
+      [
+        { type: "reasoning", text: "hm" },
+        { type: "reasoning", text: "", sealed: "d", itemId: "rs_1", origin: "responses" },
+        { type: "text", text: "x" },
+      ],
+    ],
+    [
+      "a proof that nobody understands, and one behind the text",
+      [
+        { reasoning: "h", reasoning_details: [{ type: "reasoning.text", signature: "s", format: "xai-v1" }, null] },
+        { content: "x" },
+        { reasoning_details: [{ type: "reasoning.text", signature: "s", format: ANTHROPIC }] },
+      ],
+      [
+        { type: "reasoning", text: "h" },
+        { type: "text", text: "x" },
       ],
     ],
     [

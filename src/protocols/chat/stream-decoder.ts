@@ -1,13 +1,14 @@
 // A chat backend's stream -> neutral events. Engines take the format loosely; what is known of them is read here.
 
-import type { Citation } from "../../generation/content.ts";
+import type { Citation, ProtocolName } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { DecodeError, type StreamDecoder } from "../protocol.ts";
 import { decodeError, embeddedError } from "./errors.ts";
 import { decodeFinish, isBroken, readFinishReason } from "./finish-reason.ts";
 import { decodeAnnotations } from "./message-decoder.ts";
-import { brokenOff, contentPieces, decodeHead, decodeImages, firstChoice, reasoningText } from "./response-decoder.ts";
+import { decodeProof, detailEntries, detailText, reasoningText } from "./reasoning-details.ts";
+import { brokenOff, contentPieces, decodeHead, decodeImages, firstChoice } from "./response-decoder.ts";
 import { ToolCallAssembler } from "./tool-call-assembler.ts";
 import { decodeUsage } from "./usage.ts";
 import { readThoughtSignature } from "./wire.ts";
@@ -21,7 +22,8 @@ export class ChatStreamDecoder implements StreamDecoder {
   #isOver = false;
   #nextIndex = 0;
   /** The text, refusal or reasoning part that is open. */
-  #open: { kind: TextKind; index: number } | undefined;
+  #open: { kind: TextKind; index: number; isSealed: boolean } | undefined;
+  #hasPlainThoughts = false;
   readonly #calls = new ToolCallAssembler({
     start: (part) => this.#startPart(part),
     emit: (event) => this.#events.push(event),
@@ -100,7 +102,8 @@ export class ChatStreamDecoder implements StreamDecoder {
 
   #readDelta(delta: JsonObject): void {
     const thought = reasoningText(delta);
-    if (thought !== "") this.#addText("reasoning", thought);
+    if (thought !== "") this.#addThought(thought);
+    if (delta.reasoning_details !== undefined) this.#addDetails(delta);
     const { content, refusal } = delta;
     if (typeof content === "string") this.#addText("text", content);
     else if (Array.isArray(content)) this.#addPieces(content);
@@ -114,13 +117,40 @@ export class ChatStreamDecoder implements StreamDecoder {
     if (isObject(delta.function_call)) this.#calls.pushFunctionCall(delta.function_call);
   }
 
+  #addThought(text: string): void {
+    this.#hasPlainThoughts = true;
+    this.#addText("reasoning", text);
+  }
+
+  /** Details repeat what is told in plain words; where nothing is, they are the thoughts. */
+  #addDetails(delta: JsonObject): void {
+    for (const entry of detailEntries(delta)) {
+      const text = detailText(entry);
+      if (!this.#hasPlainThoughts && text !== "") this.#addText("reasoning", text);
+      const { origin, signature, sealed, itemId } = decodeProof(entry);
+      if (origin === undefined) continue;
+      if (sealed !== undefined) this.#addSealed(origin, sealed, itemId);
+      else if (signature !== undefined && this.#open?.kind === "reasoning" && !this.#open.isSealed) {
+        this.#open.isSealed = true;
+        this.#events.push({ type: "seal", index: this.#open.index, origin, signature });
+      }
+    }
+  }
+
+  #addSealed(origin: ProtocolName, sealed: string, itemId: string | undefined): void {
+    this.#calls.close();
+    const index = this.#startPart({ type: "reasoning", ...(itemId !== undefined && { itemId }) });
+    this.#events.push({ type: "seal", index, origin, sealed });
+    this.#closeText();
+  }
+
   #addPieces(content: readonly unknown[]): void {
     for (const { kind, text } of contentPieces(content)) this.#addText(kind === "thinking" ? "reasoning" : kind, text);
   }
 
   #addText(kind: TextKind, text: string): void {
     if (text === "") return;
-    if (this.#open?.kind !== kind) {
+    if (this.#open?.kind !== kind || this.#open.isSealed) {
       // Stray white space between the pieces of a call would end the call.
       if (this.#calls.isOpen && text.trim() === "") return;
       this.#calls.close();
@@ -136,7 +166,7 @@ export class ChatStreamDecoder implements StreamDecoder {
     const index = this.#nextIndex++;
     this.#events.push({ type: "part-start", index, part });
     if (part.type === "text" || part.type === "reasoning" || part.type === "refusal") {
-      this.#open = { kind: part.type, index };
+      this.#open = { kind: part.type, index, isSealed: false };
       if (part.type === "text") {
         this.#textOffset = this.#contentLength;
         for (const citation of this.#heldCitations.splice(0)) this.#cite(index, citation);

@@ -122,11 +122,15 @@ describe("deltas", () => {
     ],
     ["refusal", [{ type: "refusal", text: "no" }], [{ refusal: "no" }]],
     [
-      "a proof comes whole",
+      "a proof comes whole, and its text is not told twice",
       [{ type: "reasoning", text: "hm", signature: "s", origin: "messages" }],
       [
         { reasoning_content: "hm" },
-        { reasoning_details: [{ type: "reasoning.text", format: "anthropic-claude-v1", text: "hm", signature: "s" }] },
+        {
+          reasoning_details: [
+            { type: "reasoning.text", format: "anthropic-claude-v1", signature: "s", proved_text: "hm" },
+          ],
+        },
       ],
     ],
     [
@@ -236,7 +240,9 @@ function fromWhole(body: JsonObject): JsonObject {
     refusal: message.refusal ?? "",
     annotations: message.annotations ?? [],
     images: message.images ?? [],
-    reasoning_details: message.reasoning_details ?? [],
+    reasoning_details: ((message.reasoning_details ?? []) as JsonObject[]).map(({ text, ...detail }) =>
+      text === undefined ? detail : { ...detail, proved_text: text },
+    ),
     calls: message.tool_calls ?? [],
   };
 }
@@ -333,7 +339,7 @@ describe("official clients", () => {
       finish_reason: "tool_calls",
       message: {
         content: "x",
-        reasoning_details: [{ text: "hm", signature: "s" }],
+        reasoning_details: [{ proved_text: "hm", signature: "s" }],
         tool_calls: [
           { id: "call_1", function: { name: "f", arguments: '{"a":1}' } },
           { id: "call_2", function: { name: "g", arguments: "{}" } },

@@ -8,7 +8,7 @@ import { isObject } from "../../lib/json.ts";
 import type { AnswerContext, StreamEncoder } from "../protocol.ts";
 import { encodeFailure } from "../standard-error.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
-import { encodeReasoningDetail } from "./reasoning-details.ts";
+import { encodeStreamedDetail } from "./reasoning-details.ts";
 import { answerId, answersFunctions, encodeCitations, encodeImage, showsReasoning } from "./response-encoder.ts";
 import { encodeUsage } from "./usage.ts";
 import { compact, thoughtSignature } from "./wire.ts";
@@ -175,13 +175,9 @@ export class ChatStreamEncoder implements StreamEncoder {
       return this.#chunk(JSON.stringify({ extra_content: thoughtSignature(signature) }));
     }
     if (part?.type !== "reasoning") return "";
-    const detail = encodeReasoningDetail({
-      text: part.text,
-      origin,
-      ...(signature === undefined ? {} : { signature }),
-      ...(sealed === undefined ? {} : { sealed }),
-      ...(part.itemId === undefined ? {} : { itemId: part.itemId }),
-    });
+    const { text, itemId } = part;
+    const proof = { ...(signature !== undefined && { signature }), ...(sealed !== undefined && { sealed }) };
+    const detail = encodeStreamedDetail({ text, origin, ...proof, ...(itemId !== undefined && { itemId }) });
     return detail === undefined ? "" : this.#chunk(JSON.stringify({ reasoning_details: [detail] }));
   }
 
