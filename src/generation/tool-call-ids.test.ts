@@ -114,16 +114,21 @@ describe("unwrapCallIds", () => {
     expect(ids(unwrapCallIds(replay))).toEqual(["0", "0", "call_1"]);
   });
 
+  test("what is remembered under the client's id goes with the call", () => {
+    const signatureOf = (id: string) => (id === wrapped ? "s" : undefined);
+    const [message] = unwrapCallIds(request([call(wrapped), call("call_1")]), signatureOf).messages;
+    expect(message?.parts).toEqual([{ ...call("0"), signature: "s" } as ContentPart, call("call_1")]);
+  });
+
   test("a request without wrapped ids is the same object", () => {
     const plain = request([call("call_1")]);
     expect(unwrapCallIds(plain)).toBe(plain);
   });
 
-  test("keepAmbiguous leaves ids wrapped that would become the same", () => {
+  test("ids stay wrapped that would become the same", () => {
     const replay = request([call(wrapped), call(again), call(wrapCallId("1", NONCE, 1))]);
-    expect(ids(unwrapCallIds(replay))).toEqual(["0", "0", "1"]);
-    expect(ids(unwrapCallIds(replay, { keepAmbiguous: true }))).toEqual([wrapped, again, "1"]);
+    expect(ids(unwrapCallIds(replay))).toEqual([wrapped, again, "1"]);
     const besidePlain = request([call(wrapped), call("0")]);
-    expect(ids(unwrapCallIds(besidePlain, { keepAmbiguous: true }))).toEqual([wrapped, "0"]);
+    expect(ids(unwrapCallIds(besidePlain))).toEqual([wrapped, "0"]);
   });
 });

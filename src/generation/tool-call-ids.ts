@@ -68,29 +68,29 @@ export function wrapCallIds(nonce: string): {
   };
 }
 
-export interface UnwrapOptions {
-  /**
-   * Leaves ids wrapped that would become the same one again: for backends that look results up by their id, or refuse
-   * ids that appear twice.
-   */
-  keepAmbiguous?: boolean;
-}
-
-/** The request with the ids that its backend gave; `origin` and `extensions` stay as they are. */
-export function unwrapCallIds(request: GenerationRequest, options: UnwrapOptions = {}): GenerationRequest {
-  const originals = originalIds(request, options.keepAmbiguous === true);
+/**
+ * The request with the ids that its backend gave; `origin` and `extensions` stay as they are. Ids that would become the
+ * same one again stay wrapped: backends look results up by their id, or refuse ids that appear twice.
+ * @param signatureOf - the signature that is remembered under the id that the client knows, where it is of use
+ */
+export function unwrapCallIds(
+  request: GenerationRequest,
+  signatureOf?: (clientId: string) => string | undefined,
+): GenerationRequest {
+  const originals = originalIds(request);
   if (originals.size === 0) return request;
-  const original = (id: string): string => originals.get(id) ?? id;
   const unwrapped = (part: ContentPart): ContentPart => {
-    if (part.type === "tool-call" && originals.has(part.id)) return { ...part, id: original(part.id) };
-    if (part.type === "tool-result" && originals.has(part.callId)) return { ...part, callId: original(part.callId) };
-    return part;
+    if (part.type === "tool-result") return { ...part, callId: originals.get(part.callId) ?? part.callId };
+    const id = part.type === "tool-call" ? originals.get(part.id) : undefined;
+    if (part.type !== "tool-call" || id === undefined) return part;
+    const signature = part.signature ?? signatureOf?.(part.id);
+    return { ...part, id, ...(signature !== undefined && { signature }) };
   };
   const messages = request.messages.map((message) => ({ ...message, parts: message.parts.map(unwrapped) }));
   return { ...request, messages };
 }
 
-function originalIds(request: GenerationRequest, keepAmbiguous: boolean): Map<string, string> {
+function originalIds(request: GenerationRequest): Map<string, string> {
   const originals = new Map<string, string>();
   const plain = new Set<string>();
   for (const { parts } of request.messages) {
@@ -102,7 +102,6 @@ function originalIds(request: GenerationRequest, keepAmbiguous: boolean): Map<st
       else originals.set(id, original);
     }
   }
-  if (!keepAmbiguous) return originals;
   const uses = new Map<string, number>();
   for (const original of originals.values()) uses.set(original, (uses.get(original) ?? 0) + 1);
   return new Map([...originals].filter(([, original]) => uses.get(original) === 1 && !plain.has(original)));

@@ -132,9 +132,8 @@ export function createBridge(parts: BridgeParts): Bridge {
     const prompt = prompts.promptFor(model, backend.name);
     if (prompt !== undefined) request = prompts.injectIntoRequest(request, prompt);
     const protocol = backendProtocol(formatOf(operation) as ProtocolName);
-    // Gemini takes any id, and the gateway remembers signatures under the ids that clients know. Elsewhere ids that would
-    // become the same one stay apart.
-    if (protocol.name !== "generate-content") request = unwrapCallIds(request, { keepAmbiguous: true });
+    const signatureOf = (clientId: string) => signatures.get(clientId);
+    request = unwrapCallIds(request, protocol.name === "generate-content" ? signatureOf : undefined);
     const customTools = hasCustomTools(protocol.name, kind) ? NO_TOOLS : customToolNames(request);
     if (customTools.size > 0) request = customToolsAsFunctions(request);
 
@@ -143,7 +142,7 @@ export function createBridge(parts: BridgeParts): Bridge {
         model,
         kind,
         ...(metadata?.limits?.max_output === undefined ? {} : { maxOutputTokens: metadata.limits.max_output }),
-        signatureOf: (callId) => signatures.get(callId),
+        signatureOf,
       });
       noteDropped(context, backend, client.name, protocol.name, [...notes, ...dropped]);
       const nonce = crypto.randomUUID().replaceAll("-", "");
