@@ -149,7 +149,17 @@ describe("files by URL", () => {
     expect(backend.requests).toHaveLength(0);
   });
 
-  test("an uploaded file is a clear 400 until there are files", async () => {
+  test("the id of a file that the vendor holds passes untouched", async () => {
+    const backend = bed.backend();
+    await using gateway = await startGateway({
+      config: { backends: [{ name: "b", type: "openai", url: backend.url }] },
+    });
+    const body = `{"model":"m",  "input":[{"role":"user","content":[{"type":"input_file","file_id":"file-1"}]}]}`;
+    await gateway.post("/v1/responses", body);
+    expect(backend.lastRequest.text).toBe(body);
+  });
+
+  test("an uploaded file is a clear 400 until there are files, where the request is translated", async () => {
     const backend = bed.backend();
     await using gateway = await startGateway({ config: { backends: [{ name: "b", url: backend.url }] } });
     const response = await gateway.post("/v1/responses", {

@@ -5,7 +5,7 @@ import type { DropList } from "../../generation/dropped.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
 import { decodeCitation } from "./citations.ts";
-import { imageUrlOf, objectOf, objectsOf, optionalText, parseDataUrl, textOf, toDataUrl } from "./wire.ts";
+import { imageUrlOf, isGiven, objectOf, objectsOf, optionalText, parseDataUrl, textOf, toDataUrl } from "./wire.ts";
 
 export type InputPart = TextPart | ImagePart | DocumentPart;
 
@@ -33,8 +33,10 @@ function decodePart(part: JsonObject, param: string): ContentPart {
       return { type: "refusal", text: textOf(part.refusal) };
     case "input_image":
     case "image_url":
+      refuseFileId(part, param);
       return decodeImage(part);
     case "input_file":
+      refuseFileId(part, param);
       return decodeFile(part);
     case "input_audio":
       return decodeAudio(part, param);
@@ -42,6 +44,14 @@ function decodePart(part: JsonObject, param: string): ContentPart {
       // Left out, the model would answer something else than what was asked.
       throw invalidField(`${param}.type`, `the backend of this model cannot read ${JSON.stringify(part.type)}.`);
   }
+}
+
+function refuseFileId({ file_id: id }: JsonObject, param: string): void {
+  if (!isGiven(id)) return;
+  throw invalidField(
+    `${param}.file_id`,
+    "the Files API is not available yet; send the content itself as a base64 data URL, or a URL.",
+  );
 }
 
 function decodeText(part: JsonObject): TextPart {

@@ -82,14 +82,8 @@ describe("is refused", () => {
       "got an object",
     ],
     ["no output", body({ input: [{ type: "function_call_output", call_id: "c" }] }), "input[0].output", "required"],
-    ["a file id", content({ type: "input_file", file_id: "file-1" }), "input[0].content[0].file_id", "Files API"],
-    ["an image id", content({ type: "input_image", file_id: "file-1" }), "input[0].content[0].file_id", "Files API"],
-    [
-      "a file id in an output",
-      body({ input: [{ type: "function_call_output", call_id: "c", output: [{ type: "input_file", file_id: "f" }] }] }),
-      "input[0].output[0].file_id",
-      "Files API",
-    ],
+    ["a file id", content({ type: "input_file", file_id: 1 }), "input[0].content[0].file_id", "got a number"],
+    ["an image id", content({ type: "input_image", file_id: {} }), "input[0].content[0].file_id", "got an object"],
     [
       "bare base64",
       content({ type: "input_file", file_data: "JVBERi0=" }),
