@@ -106,12 +106,30 @@ function answer(call: Call, asked: GenerateRequest, client: ClientProtocol, gene
   Object.assign(headers, generated.result.headers);
   if (generated.kind === "plain") {
     headers["Content-Type"] = generated.result.contentType;
+    const { dropped } = call.context.record;
+    if (dropped !== undefined && dropped.length > 0) headers["X-Signalbox-Dropped"] = droppedHeader(dropped);
     return new Response(generated.result.body as Uint8Array<ArrayBuffer>, { headers });
   }
   headers["Content-Type"] = "text/event-stream; charset=utf-8";
   headers["Cache-Control"] = "no-cache";
   headers["X-Accel-Buffering"] = "no"; // asks reverse proxies such as nginx not to hold events back
   return new Response(generated.body, { headers });
+}
+
+/** Most characters of the header that names what was dropped. */
+const MAX_DROPPED_LENGTH = 512;
+
+/** Names alone; those that a header cannot hold, as a client may have called its fields, are shown without what is odd. */
+function droppedHeader(dropped: readonly string[]): string {
+  const names: string[] = [];
+  let length = 0;
+  for (const name of new Set(dropped)) {
+    const shown = name.replaceAll(/[^\w .:/()[\]-]/g, "?");
+    length += shown.length + 2;
+    if (length > MAX_DROPPED_LENGTH) return [...names, "..."].join(", ");
+    names.push(shown);
+  }
+  return names.join(", ");
 }
 
 /** The answer to a request whose attempts are used up. */

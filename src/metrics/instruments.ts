@@ -103,7 +103,7 @@ export const INSTRUMENTS = {
   translationDrops: {
     name: "signalbox_translation_drops_total",
     type: "counter",
-    help: "Requests that lost a feature in translation; docs/compatibility.md explains the features.",
+    help: "Requests that lost a feature in translation, in the request or the answer; docs/compatibility.md and docs/api.md explain the features.",
     labels: ["feature"],
   },
 

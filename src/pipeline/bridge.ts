@@ -4,10 +4,11 @@
 import type { Backend } from "../backends/backend.ts";
 import { formatOf, type Operation, servedBy } from "../backends/kinds.ts";
 import type { ModelMetadata } from "../config/model-metadata.ts";
+import { lossOfCitation, lossOfPart } from "../generation/answer-losses.ts";
 import { Collector } from "../generation/collect.ts";
 import type { ProtocolName } from "../generation/content.ts";
 import { customCalls, customToolNames, customToolsAsFunctions } from "../generation/custom-tools.ts";
-import type { Dropped } from "../generation/dropped.ts";
+import { DropList, type Dropped } from "../generation/dropped.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import { adaptedEffort, lostReasoning, normaliseEffort } from "../generation/reasoning-effort.ts";
 import type { GenerationRequest } from "../generation/request.ts";
@@ -162,7 +163,9 @@ export function createBridge(parts: BridgeParts): Bridge {
           backend: protocol,
           context: answer,
           transforms: transformsFor(metadata, customTools, nonce),
-          ...observers(context, forward, answer),
+          ...observers(context, forward, answer, client.name, (dropped) =>
+            noteDropped(context, backend, protocol.name, client.name, dropped),
+          ),
         }),
       };
     };
@@ -179,32 +182,51 @@ export function createBridge(parts: BridgeParts): Bridge {
     dropped: readonly Dropped[],
   ): void {
     if (dropped.length === 0) return;
-    context.record.dropped = dropped.map(({ feature }) => feature);
+    context.record.dropped = [...(context.record.dropped ?? []), ...dropped.map(({ feature }) => feature)];
     log.debug(
       { request_id: context.id, backend: backend.name, from, to, dropped },
       "a translation could not carry all",
     );
   }
 
-  /** What the gateway remembers of an answer on its way. */
-  function observers(context: RequestContext, forward: ForwardRequest, answer: AnswerContext) {
+  /** What the gateway remembers of an answer on its way, and what of it the client does not get. */
+  function observers(
+    context: RequestContext,
+    forward: ForwardRequest,
+    answer: AnswerContext,
+    client: ProtocolName,
+    noteLost: (dropped: readonly Dropped[]) => void,
+  ) {
     const collector = forward.answered === undefined ? undefined : new Collector();
+    const losses = new DropList();
+    function note(loss: string | undefined): void {
+      if (loss !== undefined) losses.add(loss);
+    }
     function sawCall(part: { type: string; id?: string; signature?: string }): void {
       if (part.type !== "tool-call" || part.id === undefined || part.signature === undefined) return;
       signatures.set(part.id, part.signature, part.signature.length);
     }
     return {
       sawEvent(event: GenerationEvent): void {
-        if (event.type === "part-start") sawCall(event.part);
+        if (event.type === "part-start") {
+          sawCall(event.part);
+          note(lossOfPart(event.part, client));
+        } else if (event.type === "citation") note(lossOfCitation(event.citation, client));
         else if (event.type === "usage") context.record.usage = event.usage;
         collector?.push(event);
       },
       sawEnd(): void {
+        noteLost(losses.entries);
         const result = collector?.result();
         if (result !== undefined) forward.answered?.(result, answer);
       },
       sawResult(result: GenerationResult): void {
-        for (const part of result.parts) sawCall(part);
+        for (const part of result.parts) {
+          sawCall(part);
+          note(lossOfPart(part, client));
+          if (part.type === "text") for (const citation of part.citations ?? []) note(lossOfCitation(citation, client));
+        }
+        noteLost(losses.entries);
         if (result.usage !== undefined) context.record.usage = result.usage;
         forward.answered?.(result, answer);
       },
@@ -213,6 +235,7 @@ export function createBridge(parts: BridgeParts): Bridge {
 
   return {
     prepare(context, request, backend) {
+      if (context.record.dropped !== undefined) context.record.dropped = []; // what an attempt lost that has failed
       const operation = askedBy(backend, request);
       const format = formatOf(request.operation);
       if (format === undefined) {

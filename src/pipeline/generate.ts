@@ -148,7 +148,9 @@ export function createGenerator(parts: GeneratorParts): Generator {
     /** Of the request that made the call, once it is known. */
     let leader: RequestRecord | undefined;
     const noteAttempts = () => {
-      if (leader !== undefined) context.record.attempts = leader.attempts;
+      if (leader === undefined) return;
+      context.record.attempts = leader.attempts;
+      if (leader.dropped !== undefined) context.record.dropped = leader.dropped;
     };
     const joined = await deduplicator.join({
       key,

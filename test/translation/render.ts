@@ -43,7 +43,7 @@ found. The stream and the plain answer say the same, unless a note tells the dif
 |---|---|
 | kept | arrives as it was; between two ends of one format the bytes pass untouched |
 | changed | arrives in another form, told in the note |
-| dropped | left out; the debug log names it (\`a translation could not carry all\`), or the note says why |
+| dropped | left out; the debug log (\`a translation could not carry all\`) and, of plain answers, the header \`X-Signalbox-Dropped\` name it, or the note says why |
 | refused | answered with 400 before the backend is asked; the note is the message |
 | – | the backend's format has nothing of the kind |
 
