@@ -4,6 +4,7 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { ContentPart, DocumentPart, ImagePart } from "../generation/content.ts";
 import type { GenerationRequest } from "../generation/request.ts";
+import { pathTo } from "../lib/json-path.ts";
 import { isDataUrl, readDataUrl } from "./data-url.ts";
 import type { FetchExternal } from "./fetch-external.ts";
 import { type AcceptedMedia, checkBase64Media } from "./media-types.ts";
@@ -101,7 +102,7 @@ async function load(
   budget: { bytesLeft: number },
 ): Promise<Base64Source> {
   const { url } = part.source;
-  const param = fieldOf(request.origin.body, url) ?? "messages";
+  const param = pathTo(request.origin.body, (value) => value === url) ?? "messages";
   const accepted: AcceptedMedia = part.type === "image" ? { kinds: ["image"] } : { plainText: true };
   const spend = (bytes: number) => {
     budget.bytesLeft -= bytes;
@@ -136,24 +137,4 @@ function replaced(part: ContentPart, sources: ReadonlyMap<string, Base64Source>,
   if (!isUrlPart(part, options)) return part;
   const source = sources.get(keyOf(part));
   return source === undefined ? part : { ...part, source };
-}
-
-/** Where the client wrote the URL, in its own spelling, such as messages[0].content[1].image_url.url. */
-function fieldOf(value: unknown, url: string, path = ""): string | undefined {
-  if (value === url) return path;
-  if (Array.isArray(value)) return firstField(value.entries(), url, (index) => `${path}[${index}]`);
-  if (typeof value !== "object" || value === null) return undefined;
-  return firstField(Object.entries(value), url, (name) => (path === "" ? String(name) : `${path}.${name}`));
-}
-
-function firstField(
-  members: Iterable<[string | number, unknown]>,
-  url: string,
-  pathOf: (key: string | number) => string,
-): string | undefined {
-  for (const [key, member] of members) {
-    const found = fieldOf(member, url, pathOf(key));
-    if (found !== undefined) return found;
-  }
-  return undefined;
 }

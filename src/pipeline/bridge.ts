@@ -4,6 +4,7 @@
 import type { Backend } from "../backends/backend.ts";
 import { formatOf, type Operation, servedBy } from "../backends/kinds.ts";
 import type { ModelMetadata } from "../config/model-metadata.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
 import { lossOfCitation, lossOfPart } from "../generation/answer-losses.ts";
 import { Collector } from "../generation/collect.ts";
 import type { ProtocolName } from "../generation/content.ts";
@@ -24,9 +25,16 @@ import type { FetchExternal } from "../media/fetch-external.ts";
 import { inlineMedia, needsInlining } from "../media/inline-media.ts";
 import type { PromptSource } from "../prompts/resolve.ts";
 import { adaptChatBody, chatQuirks } from "../protocols/chat/quirks.ts";
+import { inClientsWords } from "../protocols/client-field.ts";
 import { checkDepth } from "../protocols/fields.ts";
 import { adaptMessagesBody } from "../protocols/messages/adapt-body.ts";
-import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
+import type {
+  AnswerContext,
+  BackendProtocol,
+  BackendTarget,
+  ClientProtocol,
+  EncodedRequest,
+} from "../protocols/protocol.ts";
 import { backendProtocol, clientProtocol } from "../protocols/registry.ts";
 import { adaptResponsesBody } from "../protocols/responses/adapt-body.ts";
 import { type AnswerTransform, createTranslation } from "../protocols/translate.ts";
@@ -139,7 +147,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     if (customTools.size > 0) request = customToolsAsFunctions(request);
 
     const encode = (ready: GenerationRequest): Prepared => {
-      const { body, headers, dropped } = protocol.encodeRequest(ready, {
+      const { body, headers, dropped } = encodedFor(protocol, ready, {
         model,
         kind,
         ...(metadata?.limits?.max_output === undefined ? {} : { maxOutputTokens: metadata.limits.max_output }),
@@ -297,6 +305,15 @@ function isExternalImage(part: unknown): boolean {
   if (!isObject(part) || part.type !== "image_url") return false;
   const url = isObject(part.image_url) ? part.image_url.url : part.image_url;
   return typeof url === "string" && /^https?:/i.test(url);
+}
+
+/** Refusals of the codec name the field as the client calls it. */
+function encodedFor(protocol: BackendProtocol, request: GenerationRequest, target: BackendTarget): EncodedRequest {
+  try {
+    return protocol.encodeRequest(request, target);
+  } catch (error) {
+    throw error instanceof GatewayError ? inClientsWords(error, request) : error;
+  }
 }
 
 const NO_TOOLS: ReadonlySet<string> = new Set();

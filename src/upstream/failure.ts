@@ -29,8 +29,11 @@ export type UpstreamFailure =
 /** What vendors call an account without money or quota; the status is that of a rate limit. */
 const SPENT_CODES: ReadonlySet<unknown> = new Set(["insufficient_quota", "billing_hard_limit_reached"]);
 
-/** The failure behind an error that a backend told of inside a 200 answer, in the words of its decoder. */
-export function toldFailure({ message, status, type, code, param, retryAfterMs }: Failure): StatusFailure {
+/**
+ * The failure behind an error that a backend told of inside a 200 answer, in the words of its decoder.
+ * @param param - the field at fault, where the client's format is the backend's
+ */
+export function toldFailure({ message, status, type, code, retryAfterMs }: Failure, param?: string): StatusFailure {
   const error = { message, type: type ?? typeOf(status), code: code ?? status, ...(param !== undefined && { param }) };
   return {
     kind: "status",

@@ -204,7 +204,8 @@ function tellsError({ error, type, object, status }: JsonObject): boolean {
 /** Told in the backend's own bytes where the client's format is the backend's and they say all that is needed. */
 function embeddedError({ name, isTranslated }: AnswerFormat, parsed: unknown, body: Uint8Array): UpstreamFailure {
   const backend = backendProtocol(name === "completions" ? "chat" : name);
-  const failure = toldFailure(backend.decodeError(200, parsed));
+  const told = backend.decodeError(200, parsed);
+  const failure = toldFailure(told, isTranslated ? undefined : told.param);
   return !isTranslated && hasStandardError(body) ? { ...failure, body } : failure;
 }
 

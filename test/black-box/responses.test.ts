@@ -125,6 +125,30 @@ test("a backend that keeps answers itself is asked again, though another would b
   }
 });
 
+test("what a translation refuses is named as the client calls it", async () => {
+  const backend = bed.backend({ models: ["c"] });
+  await using gateway = await startGateway({
+    config: {
+      health_checks: { enabled: false },
+      backends: [{ name: "c", type: "anthropic", url: backend.url, models: ["c"], api_key: "sekret" }],
+    },
+  });
+  const bmp = "data:image/bmp;base64,Qk0=";
+  const asChat = { type: "image_url", image_url: { url: bmp } };
+  const chat = await gateway.post("/v1/chat/completions", {
+    model: "c",
+    messages: [{ role: "user", content: [asChat] }],
+  });
+  expect(await chat.json()).toMatchObject({ error: { param: "messages" } });
+  const wav = { type: "input_audio", input_audio: { data: "AA==", format: "wav" } };
+  const responses = await gateway.post("/v1/responses", { model: "c", input: [{ role: "user", content: [wav] }] });
+  expect(responses.status).toBe(400);
+  expect(await responses.json()).toMatchObject({
+    error: { param: "input", message: expect.stringMatching(/^input: /) as string },
+  });
+  expect(backend.requests).toHaveLength(0);
+});
+
 describe("files by URL", () => {
   test.each([
     "http://127.0.0.1/a.pdf",

@@ -24,9 +24,8 @@ export interface MessageTarget {
   dropped: DropList;
   kind: string;
   signatureOf: BackendTarget["signatureOf"];
-  /** The protocol that the client speaks, and the name of the conversation in it. */
+  /** The protocol that the client speaks. */
   origin: GenerationRequest["origin"]["protocol"];
-  field: string;
 }
 
 /** Between texts that are joined because the target takes only one. */
@@ -111,24 +110,24 @@ function simplify(parts: readonly JsonObject[], quirks: ChatQuirks): unknown {
 }
 
 function encodeUserPart(part: ContentPart, target: MessageTarget): JsonObject[] {
-  const { quirks, kind, field } = target;
+  const { quirks, kind } = target;
   switch (part.type) {
     case "text":
       return [{ type: "text", text: part.text }];
     case "image":
-      return [encodeImage(part, target)];
+      return [encodeImage(part)];
     case "document":
       return [encodeDocument(part, target)];
     case "audio": {
       const format = part.source.kind === "base64" ? audioFormat(part.source.mediaType) : undefined;
       if (!quirks.audio || part.source.kind !== "base64" || format === undefined) {
-        throw unsupported(field, `backends of type ${kind} cannot be given this audio.`);
+        throw unsupported("messages", `backends of type ${kind} cannot be given this audio.`);
       }
       return [{ type: "input_audio", input_audio: { data: part.source.data, format } }];
     }
     case "video":
       if (!quirks.video || part.source.kind === "file") {
-        throw unsupported(field, `backends of type ${kind} cannot be given videos.`);
+        throw unsupported("messages", `backends of type ${kind} cannot be given videos.`);
       }
       return [{ type: "video_url", video_url: { url: addressOf(part.source) } }];
     case "opaque":
@@ -149,9 +148,12 @@ function addressOf(source: Exclude<ImagePart["source"], { kind: "file" }>): stri
   return source.kind === "url" ? source.url : dataUrl(source);
 }
 
-function encodeImage({ source, detail }: ImagePart, { field }: MessageTarget): JsonObject {
+function encodeImage({ source, detail }: ImagePart): JsonObject {
   if (source.kind === "file") {
-    throw unsupported(field, "chat completions cannot be given an image by its file id; give its address or its data.");
+    throw unsupported(
+      "messages",
+      "chat completions cannot be given an image by its file id; give its address or its data.",
+    );
   }
   return { type: "image_url", image_url: compact({ url: addressOf(source), detail }) };
 }
@@ -172,16 +174,16 @@ function isText(mediaType: string): boolean {
 }
 
 function encodeFile({ source, title, context }: DocumentPart, target: MessageTarget): JsonObject {
-  const { quirks, kind, field, origin } = target;
-  if (!quirks.files) throw unsupported(field, `backends of type ${kind} cannot be given documents, only text.`);
+  const { quirks, kind, origin } = target;
+  if (!quirks.files) throw unsupported("messages", `backends of type ${kind} cannot be given documents, only text.`);
   if (source.kind === "url") {
-    throw unsupported(field, "chat completions cannot be given a document by its address; give its data.");
+    throw unsupported("messages", "chat completions cannot be given a document by its address; give its data.");
   }
   if (context !== undefined) target.dropped.add("document context");
   if (source.kind === "base64") return { filename: title ?? "document.pdf", file_data: dataUrl(source) };
   // File ids are known to the vendor of the format that named them.
   if (origin !== "chat" && origin !== "responses") {
-    throw unsupported(field, "the backend does not know this file id; give the document's data.");
+    throw unsupported("messages", "the backend does not know this file id; give the document's data.");
   }
   return { file_id: source.fileId };
 }

@@ -402,14 +402,8 @@ describe("refused because leaving it out would change the meaning", () => {
     ["audio for an engine without ears", "ollama", { messages: [says(wav)] }, "messages"],
     ["audio in a format that the field does not have", "openai", { messages: [says(ogg)] }, "messages"],
     ["a file id of another vendor", "openai", { messages: [says(fileDocument)] }, "messages"],
-    [
-      "the field has the client's name",
-      "openai",
-      { messages: [says(fileImage)], origin: { protocol: "responses", body: {} } },
-      "input",
-    ],
-    ["a web search", "openai", { tools: [{ kind: "web-search", name: "web_search", origin }] }, "tools"],
-    ["a hosted tool", "openai", { tools: [{ kind: "hosted", name: "computer_20250124", origin }] }, "tools"],
+    ["a web search", "openai", { tools: [{ kind: "web-search", name: "web_search", origin }] }, "tools[0]"],
+    ["a hosted tool", "openai", { tools: [{ kind: "hosted", name: "computer_20250124", origin }] }, "tools[0]"],
   ];
   test.each(cases)("%s", (_title, kind, more, param) => {
     expect(refusal(more, kind).param).toBe(param);

@@ -29,7 +29,6 @@ export function encodeRequest(request: GenerationRequest, target: BackendTarget)
     kind: target.kind,
     signatureOf: target.signatureOf,
     origin: request.origin.protocol,
-    field: CONVERSATION[request.origin.protocol] ?? "messages",
   });
   const body = compact({
     ...encodeExtensions(encoding),
@@ -47,13 +46,6 @@ export function encodeRequest(request: GenerationRequest, target: BackendTarget)
   });
   return { body, dropped: dropped.entries };
 }
-
-/** What the client calls the conversation. */
-const CONVERSATION: Readonly<Record<string, string>> = {
-  responses: "input",
-  completions: "prompt",
-  "generate-content": "contents",
-};
 
 function encodeExtensions({ request, quirks, dropped }: Encoding): JsonObject {
   if (request.origin.protocol !== "chat") {
@@ -163,7 +155,7 @@ function isSearchOptions(tool: Tool): tool is Extract<Tool, { kind: "web-search"
 }
 
 /** Undefined for a tool that was dropped. */
-function encodeKnownTool(tool: Tool, { quirks, target, dropped }: Encoding): JsonObject | undefined {
+function encodeKnownTool(tool: Tool, { request, quirks, target, dropped }: Encoding): JsonObject | undefined {
   if ("cache" in tool && tool.cache !== undefined) dropped.add("cache_control on tools");
   const encoded = tool.kind === "custom" && !quirks.customTools ? undefined : encodeTool(tool);
   if (encoded === undefined) {
@@ -172,7 +164,8 @@ function encodeKnownTool(tool: Tool, { quirks, target, dropped }: Encoding): Jso
       return undefined;
     }
     const name = tool.kind === "custom" ? `custom tool ${tool.name}` : `hosted tool ${tool.name}`;
-    throw unsupported("tools", `the ${name} cannot be offered to backends of type ${target.kind}, only functions can.`);
+    const param = `tools[${request.tools.indexOf(tool)}]`;
+    throw unsupported(param, `the ${name} cannot be offered to backends of type ${target.kind}, only functions can.`);
   }
   return encoded;
 }

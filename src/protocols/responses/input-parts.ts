@@ -135,5 +135,8 @@ function encodeDocument({ source, title, context, citations }: DocumentPart, dro
 
 /** Files are held by one vendor; their ids mean nothing to another. */
 function foreignFile(): Error {
-  return invalidField("file_id", "the file is not known to the backend of this model; send its content instead.");
+  return invalidField(
+    "messages",
+    "file_id: the file is not known to the backend of this model; send its content instead.",
+  );
 }

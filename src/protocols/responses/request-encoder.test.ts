@@ -338,11 +338,11 @@ describe("is refused", () => {
   const hosted = { kind: "hosted", name: "bash_20250124", origin: { protocol: "messages", value: {} } } as const;
   const cases: [string, Partial<GenerationRequest>, string][] = [
     ["several choices", { sampling: { choices: 2 } }, "n"],
-    ["a hosted tool of another format", { tools: [hosted] }, "tools"],
+    ["a hosted tool of another format", { tools: [hosted] }, "tools[0]"],
     [
       "blocked domains",
       { tools: [{ kind: "web-search", name: "web_search", blockedDomains: ["a"], origin: hosted.origin }] },
-      "tools",
+      "tools[0]",
     ],
     [
       "audio",
@@ -352,7 +352,7 @@ describe("is refused", () => {
     [
       "a file of another vendor",
       { messages: [user({ type: "image", source: { kind: "file", fileId: "f" } })] },
-      "file_id",
+      "messages",
     ],
   ];
   test.each(cases)("%s", (_name, fields, param) => {

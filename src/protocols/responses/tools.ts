@@ -128,10 +128,10 @@ function choiceName(tool: JsonObject): string {
 
 /** `isOwn`: the client speaks this format too, so that what it left out means the same to the backend. */
 export function encodeTools(tools: readonly Tool[], isOwn: boolean, dropped: DropList): JsonObject[] {
-  return tools.map((tool) => encodeTool(tool, isOwn, dropped));
+  return tools.map((tool, index) => encodeTool(tool, `tools[${index}]`, isOwn, dropped));
 }
 
-function encodeTool(tool: Tool, isOwn: boolean, dropped: DropList): JsonObject {
+function encodeTool(tool: Tool, param: string, isOwn: boolean, dropped: DropList): JsonObject {
   switch (tool.kind) {
     case "function":
       if (tool.cache !== undefined) dropped.add("cache_control on tools");
@@ -144,10 +144,10 @@ function encodeTool(tool: Tool, isOwn: boolean, dropped: DropList): JsonObject {
         ...(tool.format !== undefined && { format: tool.format }),
       };
     case "web-search":
-      return tool.origin.protocol === "responses" ? tool.origin.value : encodeWebSearch(tool, dropped);
+      return tool.origin.protocol === "responses" ? tool.origin.value : encodeWebSearch(tool, param, dropped);
     case "hosted":
       if (tool.origin.protocol === "responses") return tool.origin.value;
-      throw invalidField("tools", `the backend of this model has no tool of the type ${JSON.stringify(tool.name)}.`);
+      throw invalidField(param, `the backend of this model has no tool of the type ${JSON.stringify(tool.name)}.`);
   }
 }
 
@@ -162,13 +162,13 @@ function encodeFunction(tool: FunctionTool, isOwn: boolean): JsonObject {
   };
 }
 
-function encodeWebSearch(tool: WebSearchTool, dropped: DropList): JsonObject {
+function encodeWebSearch(tool: WebSearchTool, param: string, dropped: DropList): JsonObject {
   const { allowedDomains, blockedDomains, userLocation } = tool;
   if (tool.maxUses !== undefined) dropped.add("max_uses of web search");
   // A search that must leave out certain sites may not be widened.
   if (blockedDomains !== undefined && blockedDomains.length > 0) {
     throw invalidField(
-      "tools",
+      param,
       "the web search of this model's backend cannot block domains; name allowed ones instead.",
     );
   }
