@@ -13,6 +13,14 @@ test.each([
   expect(detectKind(owners)?.name).toBe(kind);
 });
 
+test("SGLang is a generic backend that goes on with a beginning of its answer", () => {
+  expect(detectKind(["sglang"])).toMatchObject({
+    name: "generic",
+    prefill: { chat: { continue_final_message: true } },
+  });
+  expect(detectKind(["sglang", "vllm"])?.prefill).toBeUndefined();
+});
+
 test("an empty list tells nothing", () => {
   expect(detectKind([])).toBeUndefined();
 });

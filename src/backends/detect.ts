@@ -1,12 +1,13 @@
 // Recognising the engine behind a generic backend by what its own model list says.
 
 import type { Backend } from "./backend.ts";
-import { BACKEND_KINDS, type BackendKind } from "./kinds.ts";
+import { BACKEND_KINDS, type BackendKind, SGLANG } from "./kinds.ts";
 
 /** owned_by values that only one engine writes; the others' ("library", "organization_owner") prove nothing. */
 const SIGNS: ReadonlyMap<string, BackendKind> = new Map([
   ["llamacpp", BACKEND_KINDS.llamacpp],
   ["vllm", BACKEND_KINDS.vllm],
+  ["sglang", SGLANG],
 ]);
 
 export function isDetectable(backend: Backend): boolean {

@@ -2,6 +2,7 @@
 // Sources: specification (Health configuration, Model list), decisions.md section 2, wire/local-engines.md, vendor documents.
 
 import type { ProtocolName } from "../generation/content.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { BackendKindName } from "../names.ts";
 
 /** What a backend can be asked to do; each has an endpoint of its own. */
@@ -68,6 +69,12 @@ export interface ProbeDefinition {
   body?: string;
 }
 
+/**
+ * The operations in which a kind goes on exactly where the last words of the assistant stop, and the members that ask
+ * for it.
+ */
+export type Prefill = Readonly<Partial<Record<Operation, JsonObject>>>;
+
 export interface BackendKind {
   name: BackendKindName;
   /** Used when the configuration gives no url. */
@@ -85,7 +92,15 @@ export interface BackendKind {
   ownedBy?: string;
   /** Response headers that are handed on to the client besides Content-Type and Retry-After. */
   responseHeaders: readonly string[];
+  /** Undefined: nothing of the kind is documented. */
+  prefill?: Prefill;
 }
+
+/** "extra parameters" of vLLM's chat completions; SGLang reads the first, as its ChatCompletionRequest says. */
+const CONTINUE_FINAL_MESSAGE: Prefill = {
+  chat: { continue_final_message: true, add_generation_prompt: false },
+  completions: {},
+};
 
 const BEARER = { header: "authorization", scheme: "bearer" } as const;
 
@@ -176,6 +191,8 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     // An empty body is refused with 400 before any token is spent, which proves address and service.
     probe: probe("/v1/messages", [], { method: "POST", acceptStatus: [200, 400, 401, 429], body: "{}" }),
     ownedBy: "anthropic",
+    // Anthropic, "Prefill Claude's response"; newer models refuse it (protocols/messages/model-rules.ts).
+    prefill: { messages: {} },
     responseHeaders: ANTHROPIC_RESPONSE_HEADERS,
   },
   gemini: {
@@ -197,12 +214,16 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     paths: { ...OPENAI_PATHS, ...RERANK_PATHS },
     probe: probe("/health", ["/v1/models"]),
     ownedBy: "vllm",
+    prefill: CONTINUE_FINAL_MESSAGE,
   }),
   llamacpp: openAiStyle("llamacpp", {
     paths: { ...OPENAI_PATHS, rerank: RERANK_PATHS.rerank },
     probe: probe("/health", ["/v1/models"]),
     ownedBy: "llamacpp",
+    // llama-server's option --no-prefill-assistant says so: a last message of the assistant is a prefill.
+    prefill: { chat: {}, completions: {} },
   }),
+  // Whether a last message of the assistant is continued depends on the template; nothing is documented (as of LM Studio).
   ollama: openAiStyle("ollama", {
     defaultUrl: "http://127.0.0.1:11434",
     probe: probe("/api/tags", ["/"]),
@@ -231,3 +252,6 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
   // Answered inside the process; the url is only a name that can be shown.
   demo: openAiStyle("demo", { defaultUrl: "http://demo.invalid", probe: probe("/health"), ownedBy: "signalbox" }),
 };
+
+/** What a generic backend is when its list says that it is SGLang, which has no type of its own. */
+export const SGLANG: BackendKind = { ...BACKEND_KINDS.generic, prefill: CONTINUE_FINAL_MESSAGE };

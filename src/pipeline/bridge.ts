@@ -40,6 +40,7 @@ import { adaptResponsesBody } from "../protocols/responses/adapt-body.ts";
 import { type AnswerTransform, createTranslation } from "../protocols/translate.ts";
 import { hasSearchTool, searchesInResponses } from "../web-search/native.ts";
 import type { RequestContext } from "./context.ts";
+import { prefillMembers } from "./exact-continuation.ts";
 import type { Bridge, ForwardRequest, Prepared } from "./forward.ts";
 import { createVectorBridge } from "./vector-bridge.ts";
 
@@ -88,7 +89,7 @@ export function createBridge(parts: BridgeParts): Bridge {
 
   function nativeBody(
     context: RequestContext,
-    { operation, model, askedModel, value, body }: ForwardRequest,
+    { operation, model, askedModel, value, body, goesOn }: ForwardRequest,
     backend: Backend,
     asksUsage: boolean,
   ): Uint8Array {
@@ -109,6 +110,7 @@ export function createBridge(parts: BridgeParts): Bridge {
       const adapted = changes === undefined ? value : { ...value, ...changes };
       changes = joined(changes, prompts.inject(format, adapted, prompt));
     }
+    if (goesOn) changes = joined(changes, prefillMembers(backend.kind, operation));
     if (asksUsage) {
       changes = joined(changes, {
         stream_options: { ...(value.stream_options as object | null), include_usage: true },
@@ -164,7 +166,9 @@ export function createBridge(parts: BridgeParts): Bridge {
       };
       return {
         operation,
-        body: encoder.encode(JSON.stringify(body)),
+        body: encoder.encode(
+          JSON.stringify(forward.goesOn ? { ...body, ...prefillMembers(backend.kind, operation) } : body),
+        ),
         ...(headers === undefined ? {} : { headers }),
         translation: createTranslation({
           client,

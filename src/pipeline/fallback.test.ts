@@ -44,6 +44,7 @@ function bench({ outcomes = {}, policy = {}, enabled = true, chains = { m: ["n",
   const hurries: boolean[] = [];
   const fallback = createFallbackChains({
     hasOther: () => true,
+    hasPool: () => false,
     async forward(_context, request, hurry = false) {
       requests.push(request);
       hurries.push(hurry);

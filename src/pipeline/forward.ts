@@ -24,6 +24,7 @@ import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
 import { type AttemptOutcome, countFailure, type Sender } from "../upstream/send.ts";
 import type { BackendWatch, RequestContext } from "./context.ts";
+import { goesOnExactly } from "./exact-continuation.ts";
 import { decideRetry, retrySettingsFor } from "./retry.ts";
 
 export interface ForwardRequest extends RequestSummary {
@@ -43,6 +44,11 @@ export interface ForwardRequest extends RequestSummary {
   prefer?: string | undefined;
   /** Told of a complete answer that was translated. */
   answered?: ((result: GenerationResult, context: AnswerContext) => void) | undefined;
+  /**
+   * The last turn is the beginning of the answer: only backends are asked that go on exactly behind it
+   * (exact-continuation.ts).
+   */
+  goesOn?: boolean;
   /** Factor of all timeouts; 1 for the model that was asked for. */
   patience: number;
   /** Backends that are asked only when no other is left, because this request has failed there already. */
@@ -77,7 +83,9 @@ export type ForwardResult = { entry: BackendEntry } & (
 
 export interface Forwarder {
   /** Whether a backend that is not among the avoided ones could take a request for the model now. */
-  hasOther(model: string, operation: Operation, avoid: ReadonlySet<string>): boolean;
+  hasOther(request: Pick<ForwardRequest, "model" | "operation" | "goesOn">, avoid: ReadonlySet<string>): boolean;
+  /** Whether several backends serve a model, now or at other times. */
+  hasPool(model: string): boolean;
   /**
    * Throws GatewayError when no backend can take the request at all. In a hurry, because another model can answer, it
    * does not wait for the outcome of a half-open circuit's trials.
@@ -134,11 +142,20 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       random,
       nowMs: now(),
     };
-    // The board is read anew for every attempt: a backend that has gone down since is not asked again.
-    const candidates = watch.board.candidates(request.model);
+    const candidates = candidatesFor(request);
     const preferred = request.prefer === undefined ? undefined : preferredOf(candidates, request, tried);
     if (preferred !== undefined) return preferred;
     return selectBackend(candidates, request.operation, tried, strategy, query, allows);
+  }
+
+  /** The board is read anew for every attempt: a backend that has gone down since is not asked again. */
+  function candidatesFor({
+    model,
+    operation,
+    goesOn,
+  }: Pick<ForwardRequest, "model" | "operation" | "goesOn">): readonly BackendEntry[] {
+    const candidates = watch.board.candidates(model);
+    return goesOn ? candidates.filter(({ backend }) => goesOnExactly(backend, operation, model)) : candidates;
   }
 
   function preferredOf(
@@ -324,11 +341,12 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
   }
 
   return {
-    hasOther(model, operation, avoid) {
+    hasOther(request, avoid) {
       const isOther = (entry: BackendEntry) =>
-        !avoid.has(entry.backend.name) && hasOperation(entry, operation) && allows(entry.backend.name);
-      return watch.board.candidates(model).some(isOther);
+        !avoid.has(entry.backend.name) && hasOperation(entry, request.operation) && allows(entry.backend.name);
+      return candidatesFor(request).some(isOther);
     },
+    hasPool: (model) => watch.board.serving(model).length > 1,
     async forward(context, request, inHurry = false) {
       const { settings, record } = context;
       const timeouts = exchangeTimeouts(settings, request, context.startedAtMs);

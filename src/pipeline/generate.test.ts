@@ -115,7 +115,11 @@ function bench({
   const deduplicator = createDeduplicator<SharedCall, UpstreamFailure>({ now: () => 0 });
   const store = createMemoryCache({ capacity: 10, maxBytes: 1_000_000, now: () => 0 });
   const recorder = createRecorder({ maxBytes: 100_000, maxTotalBytes: 1_000_000 });
-  const forwarder = { hasOther: () => false, forward: () => Promise.reject(new Error("not asked here")) };
+  const forwarder = {
+    hasOther: () => false,
+    hasPool: () => false,
+    forward: () => Promise.reject(new Error("not asked here")),
+  };
   const generator = createGenerator({
     forwarder,
     chains,

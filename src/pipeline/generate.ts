@@ -2,6 +2,7 @@
 // and what happens to the answer on its way out.
 
 import { clientLeft } from "../errors/gateway-error.ts";
+import { ByteAllowance } from "../lib/byte-allowance.ts";
 import type { CachedAnswer, RequestKey, ResponseCache } from "../response-cache/cache.ts";
 import { ownerOf, requestKey } from "../response-cache/key.ts";
 import {
@@ -14,7 +15,7 @@ import {
 import type { Recorder } from "../response-cache/recorder.ts";
 import { type Replay, replayAnswer } from "../response-cache/replay.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
-import { type ByteSink, type RelayOptions, relayInto, relayStream } from "../upstream/relay.ts";
+import { type ByteSink, MAX_TRANSCRIPTS_BYTES, type RelayOptions, relayInto, relayStream } from "../upstream/relay.ts";
 import type { RequestContext, RequestRecord } from "./context.ts";
 import { type CopyEnd, type Deduplicator, flightKey, isSharable } from "./deduplicate.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
@@ -68,6 +69,7 @@ const encoder = new TextEncoder();
 
 export function createGenerator(parts: GeneratorParts): Generator {
   const { chains, deduplicator, cache } = parts;
+  const transcripts = new ByteAllowance(MAX_TRANSCRIPTS_BYTES);
 
   /** A stored answer in the form that was asked for. */
   function replayFor({ stream, value }: GenerateRequest, answer: CachedAnswer): Replay | undefined {
@@ -103,7 +105,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
   ): RelayOptions {
     const takeover = takeoverFor(parts, context, request, result);
     if (storeUnder === undefined || cache === undefined || result.reasons.length > 0) {
-      return { choices: request.choices, takeover, tap: undefined, finished: ended };
+      return { choices: request.choices, takeover, transcripts, tap: undefined, finished: ended };
     }
     const { store, recorder } = cache;
     const { response_cache } = context.settings;
@@ -111,6 +113,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
     return {
       choices: request.choices,
       takeover,
+      transcripts,
       tap: recording.add,
       finished(failure) {
         const body = failure === undefined && takeover?.hasHappened !== true ? recording.finish() : undefined;

@@ -34,6 +34,8 @@ interface BenchOptions {
   /** The backends of each model, in order of choice; null = it answers with an error. */
   backends?: Record<string, string[]>;
   failing?: readonly string[];
+  /** Those that go on exactly. */
+  exact?: readonly string[];
   /** The model that answered first. */
   first?: string;
   /** Backends that broke off can be asked again when no other is left. */
@@ -42,7 +44,9 @@ interface BenchOptions {
 }
 
 function bench(options: BenchOptions = {}) {
-  const { backends = { m: ["a", "b"], n: ["c"] }, failing = [], first = "m" } = options;
+  const { backends = { m: ["a", "b"], n: ["c"] }, failing = [], exact = [], first = "m" } = options;
+  const serving = ({ model, goesOn }: Pick<ForwardRequest, "model" | "goesOn">) =>
+    (backends[model] ?? []).filter((name) => goesOn !== true || exact.includes(name));
   const settings = documentSchema.parse({
     fallback: { fallback_chains: options.chains ?? { m: ["n"] }, ...options.fallback },
     streaming: { mid_stream_fallback: { enabled: options.goOn ?? false, continuation_prompt: "go on" } },
@@ -52,12 +56,13 @@ function bench(options: BenchOptions = {}) {
   const events: string[] = [];
   const controller = new AbortController();
   const forwarder: Forwarder = {
-    hasOther: (model, _operation, avoid) => (backends[model] ?? []).some((name) => !avoid.has(name)),
+    hasOther: (request, avoid) => serving(request).some((name) => !avoid.has(name)),
+    hasPool: (model) => (backends[model] ?? []).length > 1,
     async forward(_context, request): Promise<ForwardResult> {
       requests.push({ ...request, avoid: new Set(request.avoid) });
-      const serving = backends[request.model] ?? [];
-      const other = serving.find((each) => !request.avoid.has(each));
-      const name = options.again ? (other ?? serving[0]) : other;
+      const able = serving(request);
+      const other = able.find((each) => !request.avoid.has(each));
+      const name = options.again ? (other ?? able[0]) : other;
       if (name === undefined) throw new GatewayError(ERRORS.modelNotFound, "nobody");
       asked.push(`${request.model}:${name}`);
       options.onForward?.();
@@ -130,10 +135,10 @@ function bench(options: BenchOptions = {}) {
 
 describe("nobody may take over", () => {
   test.each([
-    ["without a chain", { chains: {} }],
-    ["with fallback switched off", { fallback: { enabled: false } }],
+    ["without a chain and another backend", { chains: {}, backends: { m: ["a"] } }],
+    ["with fallback switched off", { fallback: { enabled: false }, backends: { m: ["a"] } }],
     ["several choices", { request: { choices: 2 } }],
-    ["text completions", { request: { operation: "completions" as const } }],
+    ["embeddings", { request: { operation: "embeddings" as const } }],
   ])("%s", (_title, options) => {
     expect(bench(options).takeover).toBeUndefined();
     expect(bench().takeover).toBeDefined();
@@ -176,6 +181,25 @@ describe("nobody may take over", () => {
 });
 
 describe("the order", () => {
+  test("is a backend that goes on exactly, before any other of the model and of the chain", async () => {
+    const b = bench({ backends: { m: ["a", "b", "x"], n: ["c"] }, exact: ["x"] });
+    expect(await b.after()).toBeDefined();
+    expect(await b.after()).toBeDefined();
+    expect(b.asked).toEqual(["m:x", "m:b"]);
+    expect(b.requests.map(({ goesOn }) => goesOn)).toEqual([true, false]);
+    expect(b.requests.map(({ value }) => (value.messages as object[]).length)).toEqual([2, 1]);
+  });
+
+  test("is that one alone without a chain", async () => {
+    const backends = { m: ["a", "b", "x"], n: ["c"] };
+    const b = bench({ backends, exact: ["x"], chains: {}, failing: ["x"] });
+    expect(await b.after()).toBeUndefined();
+    expect(b.asked).toEqual(["m:x"]);
+    const nobody = bench({ backends, chains: {} });
+    expect(await nobody.after()).toBeUndefined();
+    expect(nobody.asked).toEqual([]);
+  });
+
   test("is the other backends of the model, then the chain; those that broke off are avoided", async () => {
     const b = bench({ fallback: { fallback_policy: { max_fallback_attempts: 5 } } });
     for (let count = 0; count < 2; count++) expect(await b.after()).toBeDefined();

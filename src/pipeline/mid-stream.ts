@@ -1,15 +1,17 @@
-// The switch in the middle of a stream: when a backend breaks off, another one of the model or of its fallback chain
-// takes over, and the client sees one answer.
+// The switch in the middle of a stream: when a backend breaks off, another one of the model goes on exactly where it
+// stopped, or one of the model or its fallback chain takes over as well as it can, and the client sees one answer.
 
 import { formatOf } from "../backends/kinds.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { withMembers } from "../lib/json-members.ts";
 import type { Logger } from "../logging/logger.ts";
-import { backendProtocol, streamJoin } from "../protocols/registry.ts";
-import type { SentAnswer, StreamJoin } from "../protocols/stream-join.ts";
+import { clientProtocol, errorToldIn, streamJoin } from "../protocols/registry.ts";
+import { type JoinMode, prefillOf, type SentAnswer, type StreamJoin } from "../protocols/stream-join.ts";
 import { failureLabel, toldFailure } from "../upstream/failure.ts";
 import { type Continuation, discard, type Takeover } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
+import { canBeContinued } from "./exact-continuation.ts";
 import { type FallbackChains, type FallbackResult, triggerOf } from "./fallback.ts";
 import type { Forwarder, ForwardRequest } from "./forward.ts";
 
@@ -19,40 +21,99 @@ export interface MidStreamParts {
   log: Logger;
 }
 
-/** Undefined when nobody may take over: no chain, several choices, or a format whose streams cannot be joined. */
+const NOBODY: ReadonlySet<string> = new Set();
+
+/** A model that may take over, and what it is asked. */
+interface Way {
+  model: string;
+  /** The members in which the request differs from the first one. */
+  changes: JsonObject;
+  mode: JoinMode;
+  goesOn: boolean;
+}
+
+/**
+ * Undefined when nobody may take over: neither a chain nor another backend of the model, several choices, or a format
+ * whose streams cannot be joined.
+ */
 export function takeoverFor(
   { forwarder, chains, log }: MidStreamParts,
   context: RequestContext,
   request: ForwardRequest,
   first: FallbackResult,
 ): Takeover | undefined {
-  const chain = chains.chainOf(context, request.model);
-  const format = request.client?.name ?? formatOf(request.operation);
-  const join = streamJoin(format);
-  if (chain.length === 0 || format === undefined || join === undefined || request.choices !== 1) return undefined;
   const { fallback_policy } = context.settings.fallback;
   const { mid_stream_fallback } = context.settings.streaming;
+  const chain = chains.chainOf(context, request.model);
+  const hasPool = mid_stream_fallback.exact_continuation && forwarder.hasPool(first.model);
+  const format = request.client?.name ?? formatOf(request.operation);
+  const join = streamJoin(format);
+  if ((chain.length === 0 && !hasPool) || format === undefined || join === undefined || request.choices !== 1) {
+    return undefined;
+  }
   const models = [request.model, ...chain];
   const failed = new Set<string>();
   let current = { model: first.model, backend: first.entry.backend.name };
   let switches = 0;
 
-  /** The first stream that another backend begins, from the present model onwards along the chain. */
+  /** Another backend of the present model, which goes on without a seam. */
+  function exactWay(sent: SentAnswer): Way | undefined {
+    if (!hasPool) return undefined;
+    const { model } = current;
+    if (prefillOf(sent.text) === "") {
+      // Nothing to go on with: whoever begins anew loses no word. Along a chain that is asked for anyway.
+      return chain.length > 0 ? undefined : { model, changes: { model }, mode: "exact", goesOn: false };
+    }
+    if (!mayGoOn()) return undefined;
+    const changes = sent.askToGoOn(request.value);
+    return changes && { model, changes: { ...changes, model }, mode: "exact", goesOn: true };
+  }
+
+  function mayGoOn(): boolean {
+    try {
+      const client = request.client ?? clientProtocol(formatOf(request.operation));
+      return canBeContinued(request.neutral ?? client.decodeRequest(request.value));
+    } catch {
+      return false; // a body that only its backend understands
+    }
+  }
+
+  /** The model itself, or one that stands in for it. */
+  function wayOfChain(model: string, { askForRest }: StreamJoin, sent: SentAnswer): Way {
+    const { enabled, continuation_prompt } = mid_stream_fallback;
+    const asks = enabled && sent.text.trim() !== "";
+    const changes = asks ? askForRest(request.value, sent.text, continuation_prompt) : undefined;
+    return {
+      model,
+      changes: { ...changes, model },
+      mode: changes === undefined ? "restarted" : "continued",
+      goesOn: false,
+    };
+  }
+
+  /** From the present model onwards along the chain. */
+  function waysOn(format: StreamJoin, sent: SentAnswer): Way[] {
+    const { operation } = request;
+    const isOpen = (way: Way, avoid: ReadonlySet<string>) => forwarder.hasOther({ ...way, operation }, avoid);
+    const exact = exactWay(sent);
+    const rest = chain.length === 0 ? [] : models.slice(models.indexOf(current.model));
+    const ways = rest.map((model) => wayOfChain(model, format, sent));
+    if (exact !== undefined && isOpen(exact, NOBODY)) ways.unshift(exact);
+    const withOthers = ways.filter((way) => isOpen(way, failed));
+    // A backend that failed in this very request is better than an error: it may have come back.
+    return [...withOthers, ...ways.filter((way) => !withOthers.includes(way))];
+  }
+
+  /** The first stream that another backend begins. */
   async function openNext(
-    { askForRest }: StreamJoin,
+    format: StreamJoin,
     sent: SentAnswer,
   ): Promise<{ model: string; continuation: Continuation } | undefined> {
-    const goesOn = mid_stream_fallback.enabled && sent.text.trim() !== "";
-    const rest = models.slice(models.indexOf(current.model));
-    const withOthers = rest.filter((model) => forwarder.hasOther(model, request.operation, failed));
-    // A backend that failed in this very request is better than an error: it may have come back.
-    for (const model of [...withOthers, ...rest.filter((model) => !withOthers.includes(model))]) {
-      const changes = goesOn
-        ? { model, ...askForRest(request.value, sent.text, mid_stream_fallback.continuation_prompt) }
-        : { model };
+    for (const { model, changes, mode, goesOn } of waysOn(format, sent)) {
       const attempt: ForwardRequest = {
         ...request,
         model,
+        goesOn,
         body: withMembers(request.body, changes),
         value: { ...request.value, ...changes },
         patience: request.patience * fallback_policy.fallback_timeout_multiplier,
@@ -69,7 +130,7 @@ export function takeoverFor(
       }
       if (result?.kind !== "stream") continue;
       current = { model, backend: result.entry.backend.name };
-      return { model, continuation: { live: result.live, splice: sent.joiner(goesOn ? "continued" : "restarted") } };
+      return { model, continuation: { live: result.live, splice: sent.joiner(mode) } };
     }
     return undefined;
   }
@@ -82,7 +143,7 @@ export function takeoverFor(
       const split = join.splitAtError(events);
       if (split === undefined) return undefined;
       const { before, error } = split;
-      return { before, failure: toldFailure(backendProtocol(format).decodeError(200, { error })) };
+      return { before, failure: toldFailure(errorToldIn(format, { error })) };
     },
     async continueAfter(failure, sent) {
       failed.add(current.backend);

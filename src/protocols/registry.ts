@@ -1,9 +1,11 @@
 // Protocol name -> codec.
 
 import type { ProtocolName } from "../generation/content.ts";
+import type { Failure } from "../generation/result.ts";
 import { chatBackend, chatClient } from "./chat/index.ts";
 import { chatJoin } from "./chat/join.ts";
 import { completionsClient } from "./completions/index.ts";
+import { completionsJoin } from "./completions/join.ts";
 import { generateContentBackend } from "./generate-content/index.ts";
 import { messagesBackend, messagesClient } from "./messages/index.ts";
 import { messagesJoin } from "./messages/join.ts";
@@ -28,6 +30,7 @@ const BACKENDS: Readonly<Partial<Record<ProtocolName, BackendProtocol>>> = {
 
 const JOINS: Readonly<Partial<Record<ProtocolName, StreamJoin>>> = {
   chat: chatJoin,
+  completions: completionsJoin,
   messages: messagesJoin,
   responses: responsesJoin,
 };
@@ -47,4 +50,9 @@ export function backendProtocol(name: ProtocolName): BackendProtocol {
   const protocol = BACKENDS[name];
   if (protocol === undefined) throw new Error(`no backend is spoken to as ${name}`);
   return protocol;
+}
+
+/** An error that an answer or a stream of a format tells inside a 200; engines tell those of text completions as chat's. */
+export function errorToldIn(name: ProtocolName, body: unknown): Failure {
+  return (BACKENDS[name] ?? chatBackend).decodeError(200, body);
 }

@@ -4,7 +4,7 @@ import type { BackendEntry } from "../backends/board.ts";
 import type { ProtocolName } from "../generation/content.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { readBounded } from "../lib/read-bounded.ts";
-import { backendProtocol } from "../protocols/registry.ts";
+import { errorToldIn } from "../protocols/registry.ts";
 import { EventFramer, readEvents, type SseEvent } from "../protocols/sse.ts";
 import { hasStandardError } from "./error-body.ts";
 import type { Exchange } from "./exchange.ts";
@@ -203,8 +203,7 @@ function tellsError({ error, type, object, status }: JsonObject): boolean {
 
 /** Told in the backend's own bytes where the client's format is the backend's and they say all that is needed. */
 function embeddedError({ name, isTranslated }: AnswerFormat, parsed: unknown, body: Uint8Array): UpstreamFailure {
-  const backend = backendProtocol(name === "completions" ? "chat" : name);
-  const told = backend.decodeError(200, parsed);
+  const told = errorToldIn(name, parsed);
   const failure = toldFailure(told, isTranslated ? undefined : told.param);
   return !isTranslated && hasStandardError(body) ? { ...failure, body } : failure;
 }

@@ -10,8 +10,10 @@ import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import { createTransport } from "../backends/transport.ts";
 import { documentSchema } from "../config/sections/registry.ts";
+import { ByteAllowance } from "../lib/byte-allowance.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
-import { readTranscript, Splicer, splitAtError } from "../protocols/chat/join.ts";
+import { readTranscript, Splicer } from "../protocols/chat/join.ts";
+import { splitAtErrorMember } from "../protocols/stream-join.ts";
 import type { UpstreamFailure } from "./failure.ts";
 import { createReachability } from "./reachability.ts";
 import { type LiveStream, relayStream, type Takeover } from "./relay.ts";
@@ -40,6 +42,8 @@ let successors: BackendEntry[] | undefined;
 let searches: UpstreamFailure[] = [];
 /** Called when a successor's stream is open, before the relay gets it. */
 let beforeTakeover: () => unknown = () => {};
+/** What all streams together may keep for a takeover. */
+let transcripts: ByteAllowance | undefined;
 let limits = { betweenChunksMs: LONG_MS, requestMs: LONG_MS };
 let choices = 1;
 
@@ -57,7 +61,7 @@ function takeoverBy(waiting: BackendEntry[], open: (entry: BackendEntry) => Prom
       return switches > 0;
     },
     splitAtError(events) {
-      const split = splitAtError(events);
+      const split = splitAtErrorMember(events);
       if (split === undefined) return undefined;
       const body = Buffer.from(split.data);
       return {
@@ -118,6 +122,7 @@ beforeAll(() => {
       const body = relayStream(liveOf(outcome), () => ERROR_EVENT, {
         choices,
         takeover: successors && takeoverBy(successors, open),
+        ...(transcripts !== undefined && { transcripts }),
         tap: undefined,
         finished: (failure) => void endings.push(failure),
       });
@@ -139,6 +144,7 @@ afterEach(async () => {
   successors = undefined;
   searches = [];
   beforeTakeover = () => {};
+  transcripts = undefined;
   endings = [];
   liveEndings = [];
   limits = { betweenChunksMs: LONG_MS, requestMs: LONG_MS };
@@ -631,6 +637,16 @@ describe("another backend takes over", () => {
     expect(text).toBe(begun.join("") + ERROR_EVENT);
     expect(ending?.kind).toBe("reset");
     expect(others[0]!.backend.requests.length).toBe(0);
+  });
+
+  test("cannot, when all streams together have no room for what was sent; what was taken is given back", async () => {
+    const room = Buffer.byteLength(events.slice(0, 2).join(""));
+    transcripts = new ByteAllowance(room);
+    succeed(eventStream(secondEvents));
+    const { answer, clientSaw } = cutAfter(3);
+    const { endingCount } = await relayed(answer, clientSaw);
+    expect({ endingCount, searches }).toEqual({ endingCount: 1, searches: [] });
+    expect(transcripts.take(room)).toBeTrue();
   });
 
   test("a search that fails ends the stream with an error, once", async () => {

@@ -4,6 +4,7 @@
 import type { ProtocolName } from "../generation/content.ts";
 import type { Failure } from "../generation/result.ts";
 import { orAborted } from "../lib/abortable-delay.ts";
+import type { ByteAllowance } from "../lib/byte-allowance.ts";
 import { watchEnding } from "../protocols/event-ending.ts";
 import { DecodeError } from "../protocols/protocol.ts";
 import { isWholeEvent } from "../protocols/stream-ending.ts";
@@ -46,7 +47,10 @@ export interface ByteSink {
 /** Another backend's stream for the rest of an answer. */
 export interface Continuation {
   live: LiveStream;
-  /** Makes its events fit behind those that were sent; undefined when nothing is left of them. */
+  /**
+   * Makes its events fit behind those that were sent; undefined when nothing is left of them. Throws DecodeError when
+   * they cannot.
+   */
   splice(events: Uint8Array): Uint8Array | undefined;
 }
 
@@ -64,6 +68,8 @@ export interface RelayOptions {
   /** How many choices a complete answer has. */
   choices: number;
   takeover: Takeover | undefined;
+  /** Shared by all streams that keep what was sent for a takeover; undefined: each is bounded by itself alone. */
+  transcripts?: ByteAllowance;
   /** Sees every byte that is sent, e.g. to keep an answer for the cache. */
   tap: ((events: Uint8Array) => void) | undefined;
   /** Called exactly once, when the whole answer is over for whatever reason; undefined = it was complete. */
@@ -72,6 +78,9 @@ export interface RelayOptions {
 
 /** What was sent is kept for a takeover up to this size; a longer answer is not continued by another backend. */
 const MAX_TRANSCRIPT_BYTES = 4 * 1024 * 1024;
+
+/** The same for all streams together. */
+export const MAX_TRANSCRIPTS_BYTES = 256 * 1024 * 1024;
 
 export interface Relay {
   /** Resolves when the answer is over; never rejects. */
@@ -95,7 +104,7 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
     if (failure !== undefined) live.exchange.abort();
   }
 
-  const sent = options.takeover === undefined ? undefined : new SentEvents();
+  const sent = options.takeover === undefined ? undefined : new SentEvents(options.transcripts);
 
   /** Who goes on, if anybody can. Whoever looks for a successor reports his own trouble; the client gets an error. */
   async function successor(failure: UpstreamFailure): Promise<Continuation | undefined> {
@@ -108,12 +117,13 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
     }
   }
 
-  let splice: Continuation["splice"] | undefined;
-  const fitted = (events: Uint8Array | undefined) => (events === undefined ? undefined : (splice?.(events) ?? events));
+  let fitting: Fitting | undefined;
+  const fitted = (events: Uint8Array | undefined) => fitting?.lastWords(events) ?? events;
 
   async function run(): Promise<UpstreamFailure | undefined> {
     for (;;) {
-      const end = await pump(live, sink, splice, sent, options);
+      const pumped = await pump(live, sink, fitting, sent, options);
+      const end: BrokenEnd | undefined = fitting?.failure === undefined ? pumped : { failure: fitting.failure };
       settle(end?.failure);
       if (end === undefined || cancelled || end.failure.kind === "aborted") return end?.failure;
       const next = await successor(end.failure);
@@ -124,12 +134,14 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
         void sink.write(fitted(end.unsent) as Uint8Array); // the backend's own error event
         return { kind: "told-in-stream" };
       }
-      ({ live, splice } = next);
+      live = next.live;
+      fitting = new Fitting(next);
       settled = false;
     }
   }
 
   const done = run().then((failure) => {
+    sent?.forget();
     if (cancelled) return;
     options.finished(failure);
     if (failure === undefined || failure.kind === "aborted" || failure.kind === "told-in-stream") sink.close();
@@ -143,6 +155,7 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
       // A write that waits for the client never settles, so everything is settled here.
       live.exchange.abort();
       settle({ kind: "aborted" });
+      sent?.forget();
       options.finished({ kind: "aborted" });
     },
   };
@@ -203,7 +216,7 @@ interface BrokenEnd {
 async function pump(
   live: LiveStream,
   sink: ByteSink,
-  splice: Continuation["splice"] | undefined,
+  fitting: Fitting | undefined,
   sent: SentEvents | undefined,
   options: RelayOptions,
 ): Promise<BrokenEnd | undefined> {
@@ -221,7 +234,7 @@ async function pump(
 
   /** The same at the end of the answer, when nobody waits any more. */
   function giveLast(events: Uint8Array | undefined): void {
-    const rest = events === undefined || splice === undefined ? events : splice(events);
+    const rest = fitting === undefined ? events : fitting.push(events);
     if (rest !== undefined) void give(rest);
   }
 
@@ -245,7 +258,10 @@ async function pump(
           if (events !== undefined && ending.saw(events)) complete = true;
           if (events !== undefined && usage !== undefined) events = usage.push(events);
         }
-        if (splice !== undefined && events !== undefined) events = splice(events);
+        if (fitting !== undefined) {
+          events = fitting.push(events);
+          if (fitting.failure !== undefined) broken = { failure: fitting.failure };
+        }
         if (events !== undefined) {
           const written = give(events);
           if (typeof written !== "number") {
@@ -326,20 +342,61 @@ export function clientFailure(failure: UpstreamFailure): Failure {
   return { message, status: failure.status, type, code: String(code) };
 }
 
-/** The events that were sent, as long as they are few enough to be kept. */
-class SentEvents {
-  pieces: Uint8Array[] = [];
-  #bytes = 0;
+/** A stream on its way behind what was sent. */
+class Fitting {
+  readonly #continuation: Continuation;
+  /** Why its events do not fit; none are let through any more. */
+  failure: UpstreamFailure | undefined;
 
-  add(events: Uint8Array): void {
-    this.#bytes += events.length;
-    if (this.#bytes <= MAX_TRANSCRIPT_BYTES) this.pieces.push(events);
-    else this.pieces = [];
+  constructor(continuation: Continuation) {
+    this.#continuation = continuation;
   }
 
+  push(events: Uint8Array | undefined): Uint8Array | undefined {
+    return this.failure === undefined ? this.lastWords(events) : undefined;
+  }
+
+  /** Events that tell of an error: they fit always. */
+  lastWords(events: Uint8Array | undefined): Uint8Array | undefined {
+    const { live, splice } = this.#continuation;
+    try {
+      return events && splice(events);
+    } catch (error) {
+      this.failure = streamFailure(error, live.exchange);
+      return undefined;
+    }
+  }
+}
+
+/** The events that were sent, as long as they are few enough to be kept. */
+class SentEvents {
+  readonly #memory: ByteAllowance | undefined;
+  pieces: Uint8Array[] = [];
+  #bytes = 0;
   /** Whether the pieces are all that was sent. */
-  get isWhole(): boolean {
-    return this.#bytes <= MAX_TRANSCRIPT_BYTES;
+  isWhole = true;
+
+  constructor(memory: ByteAllowance | undefined) {
+    this.#memory = memory;
+  }
+
+  add(events: Uint8Array): void {
+    if (!this.isWhole) return;
+    const hasRoom = this.#bytes + events.length <= MAX_TRANSCRIPT_BYTES && this.#memory?.take(events.length) !== false;
+    if (!hasRoom) {
+      this.forget();
+      return;
+    }
+    this.#bytes += events.length;
+    this.pieces.push(events);
+  }
+
+  /** No takeover will ask for them any more. */
+  forget(): void {
+    this.#memory?.giveBack(this.#bytes);
+    this.#bytes = 0;
+    this.pieces = [];
+    this.isWhole = false;
   }
 }
 

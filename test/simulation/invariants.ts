@@ -216,6 +216,7 @@ export class Invariants {
   watchForwarder(forwarder: Forwarder): Forwarder {
     return {
       hasOther: forwarder.hasOther,
+      hasPool: forwarder.hasPool,
       forward: async (context, request) => {
         const walk: Walk = {
           context,

@@ -220,6 +220,7 @@ if (oneSeed !== undefined) {
         {
           forwarder: (real) => ({
             hasOther: real.hasOther,
+            hasPool: real.hasPool,
             async forward(context, request) {
               const result = await real.forward(context, request);
               if (result.kind === "stream") result.live.finished = () => {};

@@ -18,7 +18,15 @@ export const streamingSection = defineSection({
         enabled: z
           .boolean()
           .default(false)
-          .describe("true: the next backend is asked to go on behind the text that was sent; false: it starts anew."),
+          .describe(
+            "Along a fallback chain. true: the next backend is asked to go on behind the text that was sent; false: it starts anew.",
+          ),
+        exact_continuation: z
+          .boolean()
+          .default(true)
+          .describe(
+            "true: another backend of the same model goes on exactly where the text stopped, with or without a chain, where its engine can.",
+          ),
         continuation_prompt: z
           .string()
           .min(1)
@@ -28,6 +36,6 @@ export const streamingSection = defineSection({
           .describe("Sent as the user's message behind the text that was sent."),
       })
       .prefault({})
-      .describe("Only for models with a fallback chain."),
+      .describe("What is asked of the backend that takes over."),
   }),
 });

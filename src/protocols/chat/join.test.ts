@@ -4,8 +4,8 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { chatEvents, sseEvent } from "../../../test/support/openai-answers.ts";
 import { eventData } from "../sse.ts";
-import type { JoinMode } from "../stream-join.ts";
-import { readTranscript, Splicer, splitAtError, type Transcript } from "./join.ts";
+import { type JoinMode, splitAtErrorMember } from "../stream-join.ts";
+import { readTranscript, Splicer, type Transcript } from "./join.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -23,7 +23,7 @@ function chunk(delta: unknown, more: Record<string, unknown> = {}, finish_reason
 
 const transcriptOf = (...events: string[]) => readTranscript(events.map(bytes));
 
-const SENT: Transcript = { id: "first", created: 1, model: "one", text: "", hasRole: true, hasReasoning: false };
+const SENT: Transcript = { id: "first", created: 1, model: "one", text: "", reasoning: "", pieces: 0, hasRole: true };
 
 /** The events that come out of a splicer, one push per piece. */
 function spliced(transcript: Transcript, mode: JoinMode, pieces: readonly string[]): string {
@@ -50,8 +50,9 @@ describe("what a client has seen", () => {
       created: 1_763_700_000,
       model: "m",
       text: "Grüße 🚂",
+      reasoning: "",
+      pieces: 2,
       hasRole: true,
-      hasReasoning: false,
     });
   });
 
@@ -62,8 +63,8 @@ describe("what a client has seen", () => {
   });
 
   test.each([["reasoning"], ["reasoning_content"]])("knows of %s", (field) => {
-    expect(transcriptOf(chunk({ [field]: "hm" }))).toMatchObject({ text: "", hasReasoning: true });
-    expect(transcriptOf(chunk({ content: "a", [field]: "" }))).toMatchObject({ text: "a", hasReasoning: false });
+    expect(transcriptOf(chunk({ [field]: "hm" }))).toMatchObject({ text: "", reasoning: "hm" });
+    expect(transcriptOf(chunk({ content: "a", [field]: "" }))).toMatchObject({ text: "a", reasoning: "" });
   });
 
   test.each([
@@ -132,7 +133,7 @@ describe("a second stream", () => {
     test(`${mode}: reasoning is not shown behind text`, () => {
       const events = [chunk({ reasoning_content: "hm" }), chunk({ reasoning: "hm" })];
       expect(spliced({ ...SENT, text: "a" }, mode, events)).toBe("");
-      expect(spliced({ ...SENT, hasReasoning: true }, mode, events)).toBe("");
+      expect(spliced({ ...SENT, reasoning: "hm" }, mode, events)).toBe("");
     });
   }
 
@@ -252,7 +253,7 @@ describe("an error inside a stream", () => {
       for (const behind of ["", "data: [DONE]\n\n", `${told.replace("cuda", "again")}\n\n`]) {
         test(`behind ${index} kinds of events, ${JSON.stringify(lineEnd)}, followed by ${behind.length} bytes`, () => {
           const [head, tail] = [events.join(""), `${told}\n\n${behind}`].map((text) => text.replaceAll("\n", lineEnd));
-          const split = splitAtError(bytes(`${head}${tail}`));
+          const split = splitAtErrorMember(bytes(`${head}${tail}`));
           expect(decoder.decode(split?.before)).toBe(head as string);
           expect(split?.before === undefined).toBe(head === "");
           expect(split?.error).toEqual({ message: "cuda", code: 500 });
@@ -269,18 +270,18 @@ describe("an error inside a stream", () => {
     ["the word as a deeper key", chunk({ content: "a", error: "no" })],
     ["no JSON", 'data: "error": {\n\n'],
   ])("is none: %s", (_title, event) => {
-    expect(splitAtError(bytes(event))).toBeUndefined();
+    expect(splitAtErrorMember(bytes(event))).toBeUndefined();
   });
 
   test("what stands before it is whole bytes, also in a part of a larger buffer", () => {
     const event = bytes(chunk({ content: "a" }));
     const whole = Buffer.concat([bytes("xxxx"), event, bytes(`${told}\n\n`)]).subarray(4);
-    expect(splitAtError(whole)?.before).toEqual(whole.subarray(0, event.length));
+    expect(splitAtErrorMember(whole)?.before).toEqual(whole.subarray(0, event.length));
   });
 
   test("is found at its place behind bytes that are no UTF-8", () => {
     const odd = Buffer.concat([bytes("data: "), Uint8Array.of(0xff), bytes("\n\n")]);
-    const split = splitAtError(Buffer.concat([odd, bytes(`${told}\n\n`)]));
+    const split = splitAtErrorMember(Buffer.concat([odd, bytes(`${told}\n\n`)]));
     expect(split?.before?.length).toBe(odd.length);
   });
 });

@@ -1,8 +1,19 @@
 // Chat streams of two backends as one: one id, one role.
 
-import { parseObject } from "../../lib/json.ts";
+import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
 import { eventData } from "../sse.ts";
-import { type JoinMode, RepetitionFilter, type SplitStream, type StreamJoin, splitAt } from "../stream-join.ts";
+import {
+  countAsAnswer,
+  type JoinMode,
+  limitsLeft,
+  type OpeningFilter,
+  openingFilter,
+  prefillOf,
+  refuseThought,
+  type StreamJoin,
+  splitAtErrorMember,
+  withTextBehind,
+} from "../stream-join.ts";
 
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
@@ -13,8 +24,10 @@ export interface Transcript {
   created: unknown;
   model: unknown;
   text: string;
+  reasoning: string;
+  /** How many pieces of text and thought there were. */
+  pieces: number;
   hasRole: boolean;
-  hasReasoning: boolean;
 }
 
 interface Chunk {
@@ -22,12 +35,14 @@ interface Chunk {
   created?: unknown;
   model?: unknown;
   choices?: unknown;
+  usage?: unknown;
   error?: unknown;
 }
 
 interface Choice {
   index?: unknown;
   delta?: Delta | null;
+  logprobs?: unknown;
   finish_reason?: unknown;
 }
 
@@ -52,8 +67,9 @@ export function readTranscript(events: readonly Uint8Array[]): Transcript | unde
     created: undefined,
     model: undefined,
     text: "",
+    reasoning: "",
+    pieces: 0,
     hasRole: false,
-    hasReasoning: false,
   };
   for (const data of eventData(events.map((piece) => decoder.decode(piece)).join(""))) {
     const chunk = parseChunk(data);
@@ -70,8 +86,10 @@ export function readTranscript(events: readonly Uint8Array[]): Transcript | unde
       if (isSet(delta.tool_calls) || isSet(delta.function_call) || isSet(delta.refusal) || isSet(delta.audio)) {
         return undefined;
       }
+      const thought = thoughtOf(delta);
+      transcript.reasoning += thought;
       if (typeof delta.content === "string") transcript.text += delta.content;
-      if (isSet(delta.reasoning_content) || isSet(delta.reasoning)) transcript.hasReasoning = true;
+      if (isSet(delta.content) || thought !== "") transcript.pieces++;
     }
   }
   return transcript;
@@ -79,11 +97,14 @@ export function readTranscript(events: readonly Uint8Array[]): Transcript | unde
 
 export class Splicer {
   readonly #transcript: Transcript;
-  readonly #repetition: RepetitionFilter;
+  /** Whether the second backend was told the text as the beginning of its own. */
+  readonly #isBehindText: boolean;
+  readonly #opening: OpeningFilter;
 
   constructor(transcript: Transcript, mode: JoinMode) {
     this.#transcript = transcript;
-    this.#repetition = new RepetitionFilter(mode === "restarted" ? transcript.text : "");
+    this.#isBehindText = mode === "exact" && prefillOf(transcript.text) !== "";
+    this.#opening = openingFilter(transcript.text, mode);
   }
 
   /** Whole events of the second stream -> whole events for the client; undefined when nothing is left of them. */
@@ -96,36 +117,35 @@ export class Splicer {
   #splice(data: string): string {
     const chunk = parseChunk(data);
     if (chunk === undefined || isSet(chunk.error)) return `data: ${data}\n\n`; // [DONE], or the last words
-    const { id, created, model } = this.#transcript;
+    const { id, created, model, text, reasoning, hasRole } = this.#transcript;
     if (id !== undefined) chunk.id = id;
     if (created !== undefined) chunk.created = created;
     if (model !== undefined) chunk.model = model;
+    if (this.#isBehindText && isObject(chunk.usage)) {
+      chunk.usage = countAsAnswer(chunk.usage, ["prompt_tokens", "completion_tokens"], this.#transcript.pieces);
+    }
     const choices = choicesOf(chunk);
     let isEmpty = choices.length > 0;
     for (const choice of choices) {
       const delta = choice.delta ?? {};
-      if (this.#transcript.hasRole) delete delta.role;
+      if (hasRole) delete delta.role;
+      if (this.#isBehindText) refuseThought(thoughtOf(delta));
       // Reasoning that was shown already is not shown a second time.
-      if (this.#transcript.hasReasoning || this.#transcript.text !== "") {
+      if (reasoning !== "" || text !== "") {
         delete delta.reasoning_content;
         delete delta.reasoning;
       }
       if (typeof delta.content === "string") {
-        const rest = this.#repetition.push(delta.content);
+        const rest = this.#opening.push(delta.content);
+        if (rest !== delta.content) delete choice.logprobs; // they speak of the whole of it
         if (rest === "") delete delta.content;
         else delta.content = rest;
       }
-      if (isSet(choice.finish_reason) || isSet(delta.tool_calls) || isSet(delta.function_call)) this.#repetition.end();
+      if (isSet(choice.finish_reason) || isSet(delta.tool_calls) || isSet(delta.function_call)) this.#opening.end();
       if (isSet(choice.finish_reason) || Object.values(delta).some(isSet)) isEmpty = false;
     }
     return isEmpty ? "" : `data: ${JSON.stringify(chunk)}\n\n`;
   }
-}
-
-/** An answer that merely speaks of errors is told apart by the place of the word. */
-export function splitAtError(events: Uint8Array): SplitStream | undefined {
-  if (!Buffer.from(events.buffer, events.byteOffset, events.byteLength).includes('"error"')) return undefined;
-  return splitAt(events, ({ data }) => parseChunk(data)?.error);
 }
 
 export const chatJoin: StreamJoin = {
@@ -134,6 +154,7 @@ export const chatJoin: StreamJoin = {
     return (
       transcript && {
         text: transcript.text,
+        askToGoOn: (request) => askToGoOn(request, transcript),
         joiner(mode) {
           const splicer = new Splicer(transcript, mode);
           return (more) => splicer.push(more);
@@ -141,11 +162,31 @@ export const chatJoin: StreamJoin = {
       }
     );
   },
-  splitAtError,
+  splitAtError: splitAtErrorMember,
   askForRest: ({ messages }, text, prompt) => ({
     messages: [...(messages as unknown[]), { role: "assistant", content: text }, { role: "user", content: prompt }],
   }),
 };
+
+function askToGoOn(request: JsonObject, { text, reasoning, pieces }: Transcript): JsonObject | undefined {
+  const messages = Array.isArray(request.messages) ? (request.messages as unknown[]) : [];
+  const prefill = prefillOf(text);
+  const limits = limitsLeft(request, ["max_tokens", "max_completion_tokens"], pieces);
+  const last = messages.at(-1);
+  if (!isObject(last) || last.role !== "assistant") {
+    const turn = { role: "assistant", content: prefill, ...(reasoning !== "" && { reasoning_content: reasoning }) };
+    return { messages: [...messages, turn], ...limits };
+  }
+  // The client had begun the turn itself.
+  const content = reasoning === "" && !isSet(last.tool_calls) ? withTextBehind(last.content, prefill) : undefined;
+  return content === undefined ? undefined : { messages: [...messages.slice(0, -1), { ...last, content }], ...limits };
+}
+
+/** The same thought may stand in both members. */
+function thoughtOf({ reasoning_content, reasoning }: Delta): string {
+  if (typeof reasoning_content === "string" && reasoning_content !== "") return reasoning_content;
+  return typeof reasoning === "string" ? reasoning : "";
+}
 
 function parseChunk(data: string): Chunk | undefined {
   return parseObject(data) as Chunk | undefined;

@@ -5,12 +5,18 @@ import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
 import { hasMarker, markersOf } from "../markers.ts";
 import { readEvents, type SseEvent } from "../sse.ts";
 import {
+  countAsAnswer,
   type JoinMode,
-  RepetitionFilter,
+  limitsLeft,
+  type OpeningFilter,
+  openingFilter,
+  prefillOf,
+  refuseThought,
   type SentAnswer,
   type SplitStream,
   type StreamJoin,
   splitAt,
+  withTextBehind,
 } from "../stream-join.ts";
 import { wrapSeal } from "./foreign-seal.ts";
 import { arrayOf, type Block, isBlock, optionalCount, textOf } from "./wire.ts";
@@ -32,18 +38,29 @@ interface OpenBlock {
 /** Where the client's message stands. */
 interface Progress {
   text: string;
+  thinking: string;
+  /** How many pieces of text and thought there were. */
+  pieces: number;
   hasStarted: boolean;
   open: OpenBlock | undefined;
   nextIndex: number;
 }
 
 function readSent(events: readonly Uint8Array[]): SentAnswer | undefined {
-  const progress: Progress = { text: "", hasStarted: false, open: undefined, nextIndex: 0 };
+  const progress: Progress = {
+    text: "",
+    thinking: "",
+    pieces: 0,
+    hasStarted: false,
+    open: undefined,
+    nextIndex: 0,
+  };
   for (const event of readEvents(events.map((piece) => decoder.decode(piece)).join(""))) {
     if (!follow(progress, event)) return undefined;
   }
   return {
     text: progress.text,
+    askToGoOn: (request) => askToGoOn(request, progress),
     joiner(mode) {
       // Nothing of the message was sent, so the second stream is the answer as it is.
       if (!progress.hasStarted) return (piece) => piece;
@@ -95,7 +112,10 @@ function followStart(progress: Progress, { index, content_block: block }: JsonOb
 function followDelta(progress: Progress, open: OpenBlock, delta: unknown): boolean {
   if (!isObject(delta) || delta.type === "citations_delta") return false;
   const text = delta.type === "text_delta" ? textOf(delta.text) : "";
+  const thought = delta.type === "thinking_delta" ? textOf(delta.thinking) : "";
   progress.text += text;
+  progress.thinking += thought;
+  if (text !== "" || thought !== "") progress.pieces++;
   if (text !== "") open.hasText = true;
   if (delta.type === "signature_delta") open.isSigned = true;
   return true;
@@ -117,11 +137,15 @@ interface SecondBlock {
 /** The counts of the second backend's `message_start` that its `message_delta` need not repeat. */
 const INPUT_COUNTS = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
 
+const TOKEN_COUNTS = ["input_tokens", "output_tokens"] as const;
+
 class Joiner {
-  readonly #filter: RepetitionFilter;
-  /** Length of the text that may be repeated, and of the text that has come. */
-  readonly #repeatable: number;
+  readonly #filter: OpeningFilter;
+  /** Length of the text that has come. */
   #received = 0;
+  readonly #pieces: number;
+  /** Whether the second backend was told the text as the beginning of its own. */
+  readonly #isBehindText: boolean;
   /** Thinking is not shown behind text or other thinking. */
   readonly #hidesThinking: boolean;
   #open: OpenBlock | undefined;
@@ -131,10 +155,10 @@ class Joiner {
   #waiting: JsonObject[] = [];
   #startUsage: JsonObject = {};
 
-  constructor({ text, open, nextIndex }: Progress, mode: JoinMode) {
-    const repeated = mode === "restarted" ? text : "";
-    this.#filter = new RepetitionFilter(repeated);
-    this.#repeatable = repeated.length;
+  constructor({ text, pieces, open, nextIndex }: Progress, mode: JoinMode) {
+    this.#filter = openingFilter(text, mode);
+    this.#pieces = pieces;
+    this.#isBehindText = mode === "exact" && prefillOf(text) !== "";
     this.#hidesThinking = nextIndex > 0;
     this.#open = open;
     this.#nextIndex = nextIndex;
@@ -184,7 +208,7 @@ class Joiner {
       const count = optionalCount(this.#startUsage[member]);
       if (!isSet(usage[member]) && count !== undefined) usage[member] = count;
     }
-    return { ...event, usage };
+    return { ...event, usage: this.#isBehindText ? countAsAnswer(usage, TOKEN_COUNTS, this.#pieces) : usage };
   }
 
   /** One block after the other: what overlaps waits. */
@@ -234,6 +258,7 @@ class Joiner {
     }
     const block = this.#block;
     if (block === undefined) return "";
+    if (this.#isBehindText) refuseThought(textOf(delta.thinking));
     if (block.type === "text" && delta.type === "text_delta") {
       return begun + this.#extendText(block, event, textOf(delta.text));
     }
@@ -287,7 +312,7 @@ class Joiner {
 
   /** Whether a block that was swallowed is the one that the client has open, to its last letter. */
   #endsWhatWasSent({ hasText }: SecondBlock): boolean {
-    return hasText && this.#received === this.#repeatable && this.#open?.hasText === true;
+    return hasText && this.#received === this.#filter.length && this.#open?.hasText === true;
   }
 
   #endBlocks(): string {
@@ -331,6 +356,22 @@ function askForRest(request: JsonObject, text: string, prompt: string): JsonObje
     { role: "user", content: prompt },
   ];
   return { messages: [...arrayOf(request.messages), ...turns] };
+}
+
+function askToGoOn(request: JsonObject, { text, thinking, pieces }: Progress): JsonObject | undefined {
+  const messages = arrayOf(request.messages);
+  const prefill = prefillOf(text);
+  const limits = limitsLeft(request, ["max_tokens"], pieces);
+  const last = messages.at(-1);
+  if (!isObject(last) || last.role !== "assistant") {
+    // The mark keeps the thinking from backends that would ask for its proof.
+    const thoughts = thinking === "" ? [] : [{ type: "thinking", thinking, signature: wrapSeal({}) }];
+    const turn = { role: "assistant", content: [...thoughts, { type: "text", text: prefill }] };
+    return { messages: [...messages, turn], ...limits };
+  }
+  // The client had begun the turn itself.
+  const content = thinking === "" ? withTextBehind(last.content, prefill) : undefined;
+  return content === undefined ? undefined : { messages: [...messages.slice(0, -1), { ...last, content }], ...limits };
 }
 
 /** As in the vendor's format the type stands in the data; the name of the event is what it falls back to. */

@@ -68,6 +68,8 @@ export interface SeenAnswer {
   open: OpenItem[];
   itemIds: Set<string>;
   text: string;
+  /** How many pieces of text and thought there were. */
+  pieces: number;
 }
 
 export function newAnswer(): SeenAnswer {
@@ -82,6 +84,7 @@ export function newAnswer(): SeenAnswer {
     open: [],
     itemIds: new Set(),
     text: "",
+    pieces: 0,
   };
 }
 
@@ -145,7 +148,10 @@ function noteItemEvent(answer: SeenAnswer, type: string, event: JsonObject): voi
     findOpen(answer, event, itemType) ?? (wasSeen(answer, event) ? undefined : begin(answer, event, itemType));
   if (item === undefined || isAdded) return;
   if (item.type === "message") noteMessage(answer, item, type, event);
-  else if (item.type === "reasoning") noteReasoning(item, type, event);
+  else if (item.type === "reasoning") {
+    noteReasoning(item, type, event);
+    if (isThoughtDelta(type)) answer.pieces++;
+  }
 }
 
 function isPlaced(event: JsonObject): boolean {
@@ -217,6 +223,7 @@ function noteMessage(answer: SeenAnswer, message: OpenMessage, type: string, eve
       const delta = textOf(event.delta);
       part.text += delta;
       answer.text += delta;
+      answer.pieces++;
       if (Array.isArray(event.logprobs)) for (const entry of event.logprobs as unknown[]) part.logprobs.push(entry);
       return;
     }
@@ -353,6 +360,10 @@ function noteReasoning(item: OpenReasoning, type: string, event: JsonObject): vo
       thoughtAt(item.content, event.content_index).isDone = true;
       return;
   }
+}
+
+export function isThoughtDelta(type: string): boolean {
+  return type === "response.reasoning_summary_text.delta" || type === "response.reasoning_text.delta";
 }
 
 function thoughtAt(thoughts: Map<number, Thought>, place: unknown): Thought {

@@ -4,8 +4,8 @@
 import { type JsonObject, parseObject } from "../../lib/json.ts";
 import { hasMarker, markersOf } from "../markers.ts";
 import { readEvents } from "../sse.ts";
-import { type SentAnswer, type SplitStream, type StreamJoin, splitAt } from "../stream-join.ts";
-import { newAnswer, note, typeOf } from "./join-state.ts";
+import { limitsLeft, prefillOf, type SentAnswer, type SplitStream, type StreamJoin, splitAt } from "../stream-join.ts";
+import { newAnswer, note, type SeenAnswer, typeOf } from "./join-state.ts";
 import { Joiner } from "./joiner.ts";
 import { objectOf, textOf } from "./wire.ts";
 
@@ -26,6 +26,7 @@ function readSent(events: readonly Uint8Array[]): SentAnswer | undefined {
   }
   return {
     text: answer.text,
+    askToGoOn: (request) => askToGoOn(request, answer),
     joiner(mode) {
       const joiner = new Joiner(structuredClone(answer), mode);
       return (further) => joiner.push(further);
@@ -55,9 +56,21 @@ function errorOf(event: JsonObject | undefined): unknown {
   }
 }
 
-function askForRest({ input }: JsonObject, text: string, prompt: string): JsonObject {
-  const items = Array.isArray(input) ? (input as unknown[]) : [messageOf("user", "input_text", textOf(input))];
-  return { input: [...items, messageOf("assistant", "output_text", text), messageOf("user", "input_text", prompt)] };
+/** An item of the assistant's at the end of the input is its own: what follows is a turn's second message. */
+function askToGoOn(request: JsonObject, { text, finished, pieces }: SeenAnswer): JsonObject {
+  const thoughts = [...finished.values()].filter(({ type }) => type === "reasoning");
+  const turn = [...thoughts, messageOf("assistant", "output_text", prefillOf(text))];
+  return { input: [...itemsOf(request), ...turn], ...limitsLeft(request, ["max_output_tokens"], pieces) };
+}
+
+function askForRest(request: JsonObject, text: string, prompt: string): JsonObject {
+  return {
+    input: [...itemsOf(request), messageOf("assistant", "output_text", text), messageOf("user", "input_text", prompt)],
+  };
+}
+
+function itemsOf({ input }: JsonObject): unknown[] {
+  return Array.isArray(input) ? (input as unknown[]) : [messageOf("user", "input_text", textOf(input))];
 }
 
 function messageOf(role: string, type: string, text: string): JsonObject {

@@ -4,9 +4,24 @@
 
 import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
 import { readEvents } from "../sse.ts";
-import { type JoinMode, RepetitionFilter } from "../stream-join.ts";
+import {
+  countAsAnswer,
+  type JoinMode,
+  type OpeningFilter,
+  openingFilter,
+  prefillOf,
+  refuseThought,
+} from "../stream-join.ts";
 import { JoinedOutput, placeOf } from "./join-output.ts";
-import { isTextPart, itemTypeOf, type OpenMessage, type OpenPart, type SeenAnswer, typeOf } from "./join-state.ts";
+import {
+  isTextPart,
+  isThoughtDelta,
+  itemTypeOf,
+  type OpenMessage,
+  type OpenPart,
+  type SeenAnswer,
+  typeOf,
+} from "./join-state.ts";
 import { countOf, isGiven, objectOf, objectsOf, optionalText, textOf } from "./wire.ts";
 
 const decoder = new TextDecoder();
@@ -40,7 +55,9 @@ interface SecondPart {
 
 export class Joiner {
   readonly #out: JoinedOutput;
-  readonly #filter: RepetitionFilter;
+  readonly #filter: OpeningFilter;
+  /** Pieces of the answer that the second backend was told as the beginning of its own; 0 when it was told none. */
+  readonly #told: number;
   /** Whether the second stream has said any text. */
   #hasSpoken = false;
   readonly #hidesReasoning: boolean;
@@ -51,7 +68,8 @@ export class Joiner {
 
   constructor(answer: SeenAnswer, mode: JoinMode) {
     this.#out = new JoinedOutput(answer);
-    this.#filter = new RepetitionFilter(mode === "restarted" ? answer.text : "");
+    this.#filter = openingFilter(answer.text, mode);
+    this.#told = mode === "exact" && prefillOf(answer.text) !== "" ? answer.pieces : 0;
     // An item without contents counts: reasoning would stand behind it.
     this.#hidesReasoning = answer.nextIndex > 0;
   }
@@ -93,6 +111,7 @@ export class Joiner {
   }
 
   #takeItemEvent(type: string, event: JsonObject): void {
+    if (this.#told > 0 && isThoughtDelta(type)) refuseThought(textOf(event.delta));
     const item = this.#itemOf(type, event);
     if (item === undefined) {
       this.#sendUnknown(type, event);
@@ -107,6 +126,9 @@ export class Joiner {
     const response: JsonObject = { ...objectOf(event.response), ...this.#out.answer.identity };
     if (output !== undefined) {
       response.output = output;
+      if (this.#told > 0 && isObject(response.usage)) {
+        response.usage = countAsAnswer(response.usage, ["input_tokens", "output_tokens"], this.#told);
+      }
       // Some engines repeat the text here, as the official SDK adds it.
       if (typeof response.output_text === "string") response.output_text = output.map(textOfItem).join("");
     }
