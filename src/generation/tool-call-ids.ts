@@ -77,7 +77,7 @@ export function unwrapCallIds(
   request: GenerationRequest,
   signatureOf?: (clientId: string) => string | undefined,
 ): GenerationRequest {
-  const originals = originalIds(request);
+  const originals = originalCallIds(callIdsOf(request));
   if (originals.size === 0) return request;
   const unwrapped = (part: ContentPart): ContentPart => {
     if (part.type === "tool-result") return { ...part, callId: originals.get(part.callId) ?? part.callId };
@@ -90,17 +90,21 @@ export function unwrapCallIds(
   return { ...request, messages };
 }
 
-function originalIds(request: GenerationRequest): Map<string, string> {
+function callIdsOf({ messages }: GenerationRequest): string[] {
+  return messages.flatMap(({ parts }) =>
+    parts.flatMap((part) => (part.type === "tool-call" ? part.id : part.type === "tool-result" ? part.callId : [])),
+  );
+}
+
+/** The backend's own ids of those that were rewritten and stay apart without it, by the id that the client knows. */
+export function originalCallIds(ids: Iterable<string>): Map<string, string> {
   const originals = new Map<string, string>();
   const plain = new Set<string>();
-  for (const { parts } of request.messages) {
-    for (const part of parts) {
-      const id = part.type === "tool-call" ? part.id : part.type === "tool-result" ? part.callId : undefined;
-      if (id === undefined || originals.has(id)) continue;
-      const original = unwrapCallId(id);
-      if (original === id) plain.add(id);
-      else originals.set(id, original);
-    }
+  for (const id of ids) {
+    if (originals.has(id)) continue;
+    const original = unwrapCallId(id);
+    if (original === id) plain.add(id);
+    else originals.set(id, original);
   }
   const uses = new Map<string, number>();
   for (const original of originals.values()) uses.set(original, (uses.get(original) ?? 0) + 1);

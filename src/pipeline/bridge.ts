@@ -24,6 +24,7 @@ import type { Logger } from "../logging/logger.ts";
 import type { FetchExternal } from "../media/fetch-external.ts";
 import { inlineMedia, needsInlining } from "../media/inline-media.ts";
 import type { PromptSource } from "../prompts/resolve.ts";
+import { passedAnswer } from "../protocols/chat/passed-answer.ts";
 import { adaptChatBody, chatQuirks } from "../protocols/chat/quirks.ts";
 import { inClientsWords } from "../protocols/client-field.ts";
 import { checkDepth } from "../protocols/fields.ts";
@@ -258,7 +259,8 @@ export function createBridge(parts: BridgeParts): Bridge {
       const mustInline = backend.kind.name === "ollama" && hasExternalImage(request.value);
       if (isNative && !mustInline && !hasThinkingPattern(operation, metadata)) {
         const hidesUsage = context.settings.streaming.count_tokens && asksNoUsage(request, backend);
-        return { operation, body: nativeBody(context, request, backend, hidesUsage), hidesUsage };
+        const passed = operation === "chat" ? passedAnswer(backend.kind.name, request.value) : undefined;
+        return { operation, body: nativeBody(context, request, backend, hidesUsage), hidesUsage, passed };
       }
       return translate(context, request, backend, operation, request.client ?? clientProtocol(format), metadata);
     },

@@ -10,6 +10,7 @@ import type { GenerationResult } from "../generation/result.ts";
 import { abortableDelay, orAborted } from "../lib/abortable-delay.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Logger } from "../logging/logger.ts";
+import type { PassedAnswer } from "../protocols/chat/passed-answer.ts";
 import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
 import type { Translation } from "../protocols/translate.ts";
@@ -65,6 +66,8 @@ export interface Prepared {
   translation?: Translation;
   /** The gateway asked for the counts of the stream, not the client. */
   hidesUsage?: boolean;
+  /** What is changed in an answer that passes. */
+  passed?: PassedAnswer | undefined;
 }
 
 /** Puts a request into the format of a backend. */

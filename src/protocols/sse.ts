@@ -89,6 +89,20 @@ function isBoundary(last: number | undefined, before: number | undefined, before
   return last === CARRIAGE_RETURN && before === CARRIAGE_RETURN;
 }
 
+const latin1 = new TextDecoder("latin1");
+
+/** Whole events one by one, as bytes; together they are what was given. */
+export function singleEvents(events: Uint8Array): Uint8Array[] {
+  const pieces: Uint8Array[] = [];
+  let offset = 0;
+  // As Latin-1 every byte is one character, so that offsets are right whatever the bytes are.
+  for (const { length } of latin1.decode(events).split(/(?<=\n\r?\n|\r\r)/)) {
+    pieces.push(events.subarray(offset, offset + length));
+    offset += length;
+  }
+  return pieces;
+}
+
 /** The data of each event in a text of whole events; comments and events without data are left out. */
 export function eventData(text: string): string[] {
   return readEvents(text).map((event) => event.data);

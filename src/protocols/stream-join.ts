@@ -3,7 +3,7 @@
 
 import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
 import { DecodeError } from "./protocol.ts";
-import { readEvents, type SseEvent } from "./sse.ts";
+import { readEvents, type SseEvent, singleEvents } from "./sse.ts";
 
 /**
  * How the second stream begins: exactly behind the text that was sent (behind its last letter, that is: see prefillOf()),
@@ -51,14 +51,12 @@ export interface StreamJoin {
 }
 
 const decoder = new TextDecoder();
-const latin1 = new TextDecoder("latin1");
 
 /** Splits whole events at the first one that holds an error, as `errorIn` finds it; undefined when none does. */
 export function splitAt(events: Uint8Array, errorIn: (event: SseEvent) => unknown): SplitStream | undefined {
   let offset = 0;
-  // As Latin-1 every byte is one character, so that offsets are right whatever the bytes are.
-  for (const block of latin1.decode(events).split(/(?<=\n\r?\n|\r\r)/)) {
-    const [event] = readEvents(decoder.decode(events.subarray(offset, offset + block.length)));
+  for (const block of singleEvents(events)) {
+    const [event] = readEvents(decoder.decode(block));
     const error = event === undefined ? undefined : errorIn(event);
     if (event !== undefined && error !== undefined && error !== null && error !== "") {
       return { before: offset === 0 ? undefined : events.subarray(0, offset), error, data: event.data };

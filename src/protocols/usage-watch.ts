@@ -3,6 +3,7 @@
 import type { ProtocolName } from "../generation/content.ts";
 import type { Usage } from "../generation/usage.ts";
 import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
+import type { PassedAnswer } from "./chat/passed-answer.ts";
 import { decodeUsage as chatUsage } from "./chat/usage.ts";
 import { hasMarker, type Markers, markersOf } from "./markers.ts";
 import { mergeUsage, decodeUsage as messagesUsage } from "./messages/usage.ts";
@@ -38,13 +39,18 @@ export class UsageWatch {
   readonly #protocol: ProtocolName;
   readonly #hides: boolean;
   readonly #markers: Markers | undefined;
+  readonly #passed: PassedAnswer | undefined;
   #isFirst = true;
   #counts: JsonObject | undefined;
 
-  /** `hides`: the client did not ask for the counts, the gateway did; chat's usage chunk is taken out. */
-  constructor(protocol: ProtocolName, hides: boolean) {
+  /**
+   * @param hides - the client did not ask for the counts, the gateway did; chat's usage chunk is taken out
+   * @param passed - what else is changed in the events
+   */
+  constructor(protocol: ProtocolName, hides: boolean, passed?: PassedAnswer) {
     this.#protocol = protocol;
     this.#hides = hides;
+    this.#passed = passed;
     this.#markers = MARKERS[protocol];
   }
 
@@ -53,7 +59,8 @@ export class UsageWatch {
   }
 
   /** The events for the client: the same bytes but for a usage chunk to be hidden; undefined when nothing is left. */
-  push(events: Uint8Array): Uint8Array | undefined {
+  push(received: Uint8Array): Uint8Array | undefined {
+    const events = this.#passed === undefined ? received : this.#passed.push(received);
     if (!this.#mayHaveUsage(events)) return events;
     const text = decoder.decode(events);
     const found = readEvents(text);

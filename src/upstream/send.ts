@@ -6,6 +6,7 @@ import { formatOf, type Operation } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Usage } from "../generation/usage.ts";
+import type { PassedAnswer } from "../protocols/chat/passed-answer.ts";
 import { AnswerFailed, DecodeError } from "../protocols/protocol.ts";
 import type { StreamTranslator, Translation } from "../protocols/translate.ts";
 import { UsageWatch, usageOfAnswer } from "../protocols/usage-watch.ts";
@@ -37,6 +38,8 @@ export interface OutgoingRequest {
   translation?: Translation | undefined;
   /** The gateway asked for the counts of the stream, not the client. */
   hidesUsage?: boolean | undefined;
+  /** Set where a chat client reads a chat engine's own bytes, of which a few are changed. */
+  passed?: PassedAnswer | undefined;
   clientHeaders: Headers;
   trace: TraceContext;
   signal: AbortSignal;
@@ -111,7 +114,7 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
             translator: translation?.stream(),
             usage:
               translation === undefined
-                ? new UsageWatch(formatOf(operation) ?? "chat", request.hidesUsage === true)
+                ? new UsageWatch(formatOf(operation) ?? "chat", request.hidesUsage === true, request.passed)
                 : undefined,
             exchange,
             headers,
@@ -123,7 +126,8 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
         if (translation === undefined) {
           const contentType = response.headers.get("content-type") ?? "application/json";
           const usage = parsed === undefined ? undefined : usageOfAnswer(formatOf(operation) ?? "chat", parsed);
-          return { ok: true, kind: "plain", body, contentType, headers, usage };
+          const edited = parsed === undefined ? body : (request.passed?.whole(body, parsed) ?? body);
+          return { ok: true, kind: "plain", body: edited, contentType, headers, usage };
         }
         const translated = translatePlain(translation, answer.value, backend.name);
         if (!translated.ok) return failed(entry, environment.now(), translated.failure);

@@ -2,6 +2,7 @@
 // requests, and by adaptChatBody for requests that pass as they are. Sources: wire/local-engines.md and the engines' own
 // documents.
 
+import { originalCallIds } from "../../generation/tool-call-ids.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { fitToolChoice, parseToolChoice, type ToolChoiceSupport, wireToolName } from "./tools.ts";
 import { markToolError } from "./wire.ts";
@@ -28,6 +29,8 @@ export interface ChatQuirks {
   reasoning: readonly ("reasoning" | "reasoning_content")[];
   /** In requests that pass as they are, thoughts told in one member are repeated in the others. */
   mirrorsReasoning: boolean;
+  /** Ids of tool calls are unique across a conversation, and are not rewritten. */
+  uniqueCallIds: boolean;
   /** Members of messages that only gateways know are taken out of requests that pass. */
   isStrict: boolean;
   /** Several texts of a message become one: chat templates of local models often take nothing else. */
@@ -65,6 +68,7 @@ const OPENAI: ChatQuirks = {
   jsonObject: true,
   reasoning: [],
   mirrorsReasoning: false,
+  uniqueCallIds: true,
   isStrict: true,
   joinsText: false,
   refusals: true,
@@ -84,6 +88,7 @@ const LOCAL: ChatQuirks = {
   jsonObject: true,
   reasoning: ["reasoning", "reasoning_content"],
   mirrorsReasoning: true,
+  uniqueCallIds: false,
   isStrict: false,
   joinsText: true,
   refusals: false,
@@ -148,8 +153,11 @@ export function adaptChatBody(body: JsonObject, kind: string): Record<string, un
     changes.response_format = ANY_OBJECT_FORMAT;
   }
   Object.assign(changes, adaptTools(body, quirks));
-  const messages = kind === "federated" ? undefined : adaptMessages(body.messages, quirks);
-  if (messages !== undefined) changes.messages = messages;
+  if (kind !== "federated") {
+    const unwrapped = unwrapMessages(body.messages);
+    const messages = adaptMessages(unwrapped ?? body.messages, quirks) ?? unwrapped;
+    if (messages !== undefined) changes.messages = messages;
+  }
   return Object.keys(changes).length > 0 ? changes : undefined;
 }
 
@@ -165,6 +173,36 @@ function adaptTools(body: JsonObject, quirks: ChatQuirks): Record<string, unknow
     tools: fitted.tools.length > 0 ? fitted.tools : undefined,
     tool_choice: fitted.choice?.type,
   };
+}
+
+/** Engines look for the ids that they gave themselves. Undefined when none was rewritten. */
+function unwrapMessages(messages: unknown): unknown[] | undefined {
+  if (!Array.isArray(messages) || !messages.some(hasWrappedId)) return undefined;
+  const originals = originalCallIds(messages.flatMap(callIdsOf));
+  const original = (id: unknown) => originals.get(id as string) ?? id;
+  return messages.map((message: unknown) => {
+    if (!isObject(message)) return message;
+    const { tool_call_id, tool_calls } = message;
+    if (tool_call_id !== undefined) return { ...message, tool_call_id: original(tool_call_id) };
+    if (!Array.isArray(tool_calls)) return message;
+    const calls = tool_calls.map((call: unknown) => (isObject(call) ? { ...call, id: original(call.id) } : call));
+    return { ...message, tool_calls: calls };
+  });
+}
+
+function hasWrappedId(message: unknown): boolean {
+  return callIdsOf(message).some((id) => id.startsWith("crt_"));
+}
+
+const NO_IDS: readonly string[] = [];
+
+/** The ids of calls and results that a message names. */
+function callIdsOf(message: unknown): readonly string[] {
+  if (!isObject(message)) return NO_IDS;
+  const { tool_call_id, tool_calls } = message;
+  if (typeof tool_call_id === "string") return [tool_call_id];
+  if (!Array.isArray(tool_calls)) return NO_IDS;
+  return tool_calls.flatMap((call: unknown) => (isObject(call) && typeof call.id === "string" ? [call.id] : []));
 }
 
 /** Undefined when no message has to change. */
