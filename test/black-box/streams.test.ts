@@ -229,10 +229,11 @@ describe("after the first event", () => {
   const events = chatEvents(["one", "two"]);
   const whole = events.join("");
   const firstLength = Buffer.byteLength(events[0] as string);
+  const textLength = Buffer.byteLength(events.slice(0, 2).join(""));
 
   for (const breakWith of ["fin", "reset"] as const) {
-    test(`a cut by ${breakWith} becomes one error event behind whole events`, async () => {
-      backend.reset(eventStream(events, { breakAfterBytes: firstLength + 10, breakWith, betweenChunksMs: 10 }));
+    test(`a cut by ${breakWith} behind some text becomes one error event behind whole events`, async () => {
+      backend.reset(eventStream(events, { breakAfterBytes: textLength + 10, breakWith, betweenChunksMs: 10 }));
       const reading = await stream({ model: "twice" });
       expectBroken(reading, events);
       expect(other.requests).toHaveLength(0);
