@@ -54,9 +54,11 @@ export function withWebSearch(generator: Generator, parts: SearchParts): Generat
   };
 }
 
+const SEARCHING: ReadonlySet<Operation> = new Set(["chat", "messages", "responses"]);
+
 /** A quick look at the body, because most requests want no search. */
 function asksForSearch(operation: Operation, { tools, web_search_options }: JsonObject): boolean {
-  if (operation !== "chat" && operation !== "messages") return false;
+  if (!SEARCHING.has(operation)) return false;
   if (operation === "chat" && isObject(web_search_options)) return true;
   return hasSearchTool({ tools });
 }
@@ -78,7 +80,14 @@ async function answerWithSearches(
   let first: FallbackResult | undefined;
 
   async function* callModel(turn: GenerationRequest): AsyncGenerator<GenerationEvent, void> {
-    const asked: GenerateRequest = { ...request, stream: true, choices: 1, client: eventClient, neutral: turn };
+    const asked: GenerateRequest = {
+      ...request,
+      stream: true,
+      choices: 1,
+      client: eventClient,
+      neutral: turn,
+      answered: undefined, // it is told of the whole
+    };
     let result: FallbackResult;
     if (first === undefined) {
       result = await chains.forward(searching, asked);
@@ -105,8 +114,8 @@ async function answerWithSearches(
     limits,
     nonce,
     signal,
-    // Only chat clients read a citation that quotes nothing.
-    cites: client.name === "chat",
+    // A citation of the Messages format quotes its source.
+    cites: client.name !== "messages",
     searchFailed: (errorCode, reason) =>
       log.warn({ request_id: context.id, provider: provider.name, error_code: errorCode, reason }, "a search failed"),
   });
@@ -126,8 +135,11 @@ async function answerWithSearches(
     nonce,
     request: neutral,
   };
+  const collector = new Collector();
+  const isCollected = !request.stream || request.answered !== undefined;
   const rest = startingWith(head.value, events, (event) => {
     if (event.type === "usage") context.record.usage = event.usage;
+    if (isCollected) collector.push(event);
   });
   if (request.stream) {
     const body = eventStream({
@@ -135,19 +147,23 @@ async function answerWithSearches(
       encoder: client.streamEncoder(answer),
       signal,
       leave: () => abort.abort(),
-      ended: frame.ended,
+      ended(failure) {
+        const whole = failure === undefined ? collector.result() : undefined;
+        if (whole !== undefined) request.answered?.(whole, answer);
+        frame.ended(failure);
+      },
       unexpected: (error) => failureOf(error, log, context.id),
     });
     return { kind: "stream", cache: undefined, result: opened as StreamResult, body };
   }
-  const collector = new Collector();
-  for await (const event of rest) collector.push(event);
+  for await (const _ of rest); // read to its end
   if (signal.aborted) throw clientLeft();
   const whole = collector.result();
   if (whole === undefined) {
     const failure = collector.failure ?? { message: "The answer was not complete.", status: 502 };
     return failedAnswer(opened, toldFailure(failure), client, context.id);
   }
+  request.answered?.(whole, answer);
   const { entry, headers, model, reasons } = opened;
   const body = new TextEncoder().encode(JSON.stringify(client.encodeResponse(whole, answer)));
   return {
@@ -195,6 +211,7 @@ async function* startingWith(
   saw: (event: GenerationEvent) => void,
 ): AsyncGenerator<GenerationEvent, void> {
   try {
+    saw(head);
     yield head;
     for await (const event of rest) {
       saw(event);

@@ -5,11 +5,15 @@ import { type Operation, servedBy } from "../backends/kinds.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import type { BackendKindName } from "../names.ts";
 
-/** Whether a request of the chat or the Messages format offers a search as a tool. */
+/** Whether a request of any client's format offers a search of the web as a tool. */
 export function hasSearchTool({ tools }: JsonObject): boolean {
-  const isSearch = (tool: unknown) =>
-    isObject(tool) && typeof tool.type === "string" && tool.type.startsWith("web_search");
-  return Array.isArray(tools) && tools.some(isSearch);
+  return Array.isArray(tools) && tools.some(isSearchTool);
+}
+
+/** A Responses client says of a search whether it may leave what its vendor has stored; there is nothing stored here. */
+function isSearchTool(tool: unknown): boolean {
+  if (!isObject(tool) || typeof tool.type !== "string") return false;
+  return tool.type.startsWith("web_search") && tool.external_web_access !== false;
 }
 
 /** Vendors with a search of their own, and other gateways, which decide for themselves. Engines have none. */
