@@ -76,7 +76,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       if (own !== undefined) return own;
       const ended = Promise.withResolvers<string | undefined>();
       const generated = await generator.generate(context, asked, {
-        errorEvent: (failure) => client.errorEvent(clientError(toError(failure), context.id)),
+        errorEvent: (failure, sent) => client.errorEvent(clientError(toError(failure), context.id), sent),
         ended: (failure) => ended.resolve(failure === undefined ? undefined : failureLabel(failure)),
       });
       record.firstByteMs = now() - context.startedAtMs;

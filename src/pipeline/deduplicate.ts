@@ -39,8 +39,11 @@ export interface Joining<Head, Failure> {
   signal: AbortSignal;
   /** The upstream call, made by the first of the clients only. The signal aborts when the last of them has left. */
   start(signal: AbortSignal): Promise<SharedAnswer<Head, Failure>>;
-  /** The in-band error event for this client. */
-  lastWords(end: Exclude<CopyEnd<Failure>, { kind: "complete" | "left" }>): Uint8Array | undefined;
+  /** The in-band error event for this client, behind the last bytes that it was sent. */
+  lastWords(
+    end: Exclude<CopyEnd<Failure>, { kind: "complete" | "left" }>,
+    sent: Uint8Array | undefined,
+  ): Uint8Array | undefined;
   /** Called exactly once when this client's copy of a stream is over. */
   finished(end: CopyEnd<Failure>): void;
 }
@@ -342,10 +345,12 @@ class Client<Head, Failure> {
   }
 
   async #pump(copy: ReadableStreamDirectController): Promise<void> {
+    let sent: Uint8Array | undefined;
     while (this.#end === undefined) {
       const piece: Piece | undefined = this.#place?.next;
       if (piece !== undefined) {
-        const written = copy.write(piece.bytes);
+        sent = piece.bytes;
+        const written = copy.write(sent);
         // Taken when the client has taken it: until then it counts as behind.
         if (typeof written !== "number") await written;
         void copy.flush();
@@ -363,7 +368,7 @@ class Client<Head, Failure> {
     }
     const end = this.#end as CopyEnd<Failure> | undefined;
     if (end?.kind === "failed" || end?.kind === "lagged") {
-      const words = this.#joining.lastWords(end);
+      const words = this.#joining.lastWords(end, sent);
       if (words !== undefined) void copy.write(words);
     }
     // A copy that was cancelled is closed already; closing it again does nothing.

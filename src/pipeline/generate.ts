@@ -26,7 +26,8 @@ export type GenerateRequest = ForwardRequest;
 
 /** What the front door adds to a stream, in its protocol. */
 export interface StreamFrame {
-  errorEvent(failure: UpstreamFailure): string;
+  /** @param sent - the last events that the client has */
+  errorEvent(failure: UpstreamFailure, sent: Uint8Array | undefined): string;
   /** Called exactly once, when this client's stream is over; undefined = it was complete. */
   ended(failure: UpstreamFailure | undefined): void;
 }
@@ -184,7 +185,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
           },
         };
       },
-      lastWords: (end) => encoder.encode(frame.errorEvent(failureOf(end))),
+      lastWords: (end, sent) => encoder.encode(frame.errorEvent(failureOf(end), sent)),
       finished(end) {
         noteAttempts(); // a takeover is an attempt more
         frame.ended(end.kind === "complete" ? undefined : failureOf(end));

@@ -34,8 +34,11 @@ export interface ClientProtocol {
   streamEncoder(context: AnswerContext): StreamEncoder;
   /** The body of an error answer. */
   errorBody(error: ClientError): JsonObject;
-  /** The event that tells of an error inside a stream whose bytes passed untouched, with its empty line. */
-  errorEvent(error: ClientError): string;
+  /**
+   * The event that tells of an error inside a stream whose bytes passed untouched, with its empty line.
+   * @param sent - the last events that the client has
+   */
+  errorEvent(error: ClientError, sent?: Uint8Array): string;
 }
 
 /** An error in words that every client format can say. */

@@ -167,19 +167,23 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
  */
 export function relayStream(
   live: LiveStream,
-  errorEvent: (failure: UpstreamFailure) => string,
+  errorEvent: (failure: UpstreamFailure, sent: Uint8Array | undefined) => string,
   options: RelayOptions,
 ): ReadableStream {
   let relay: Relay | undefined;
   const source: Bun.DirectUnderlyingSource<Uint8Array> = {
     type: "direct",
     async pull(client) {
+      let sent: Uint8Array | undefined;
       const sink: ByteSink = {
-        write: (bytes) => client.write(bytes),
+        write(bytes) {
+          sent = bytes;
+          return client.write(bytes);
+        },
         flush: () => client.flush(),
         close: () => client.close(),
         fail(failure, words) {
-          void client.write(words ?? encoder.encode(errorEvent(failure)));
+          void client.write(words ?? encoder.encode(errorEvent(failure, sent)));
           client.close();
         },
       };

@@ -5,8 +5,8 @@ import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import type { Answer } from "../support/fake-backend.ts";
-import { chat, chatEvents, eventStream, sseEvent } from "../support/openai-answers.ts";
-import { splitSse } from "../support/sse-reader.ts";
+import { chat, chatEvents, eventStream, failure, sseEvent } from "../support/openai-answers.ts";
+import { readSse, splitSse } from "../support/sse-reader.ts";
 import type { Gateway } from "../support/start-gateway.ts";
 import { STREAM_BREAKS } from "../support/stream-breaks.ts";
 import { createTestBed } from "../support/test-bed.ts";
@@ -310,3 +310,34 @@ for (const [format, read] of CLIENTS) {
     });
   });
 }
+
+test.each<[string, object]>([
+  ["of its own", {}],
+  ["shared with others", { temperature: 0 }],
+])("a Responses stream that nobody takes over ends with a number that rises: %s", async (_name, more) => {
+  ownFormat.reset(eventStream(RESPONSES_START));
+  second.reset(failure(500));
+  const response = await restarting.post("/v1/responses", {
+    model: "own-responses",
+    input: "hi",
+    stream: true,
+    ...more,
+  });
+  const events = (await readSse(response)).data.map(
+    (data) => JSON.parse(data) as { type: string; sequence_number: number },
+  );
+  expect(events.at(-1)?.type).toBe("error");
+  expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index));
+});
+
+test("the same after a takeover that breaks off as well", async () => {
+  ownFormat.reset(eventStream(RESPONSES_START));
+  second.reset(eventStream(chatEvents(["One two ", "three"], UNFINISHED)));
+  second.queue(eventStream(chatEvents(["One two ", "three"], UNFINISHED)), failure(500), failure(500));
+  const response = await restarting.post("/v1/responses", { model: "own-responses", input: "hi", stream: true });
+  const events = (await readSse(response)).data.map(
+    (data) => JSON.parse(data) as { type: string; sequence_number: number },
+  );
+  expect(events.at(-1)?.type).toMatch(/^(error|response\.failed)$/);
+  expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index));
+});

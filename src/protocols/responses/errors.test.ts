@@ -34,6 +34,18 @@ test("a flat event with a code that is a string", () => {
   expect(errorEvent(ERROR)).toEndWith("\n\n");
 });
 
+test("the number of an event goes on behind those that were sent", () => {
+  const number = (sent?: string) => {
+    const [event] = readEvents(errorEvent(ERROR, sent === undefined ? undefined : Buffer.from(sent)));
+    return (JSON.parse(event?.data ?? "") as { sequence_number: number }).sequence_number;
+  };
+  expect(number('data: {"sequence_number":7}\n\nevent: x\ndata: {"sequence_number":8}\n\n: ping\n\ndata: {}\n\n')).toBe(
+    9,
+  );
+  expect(number(": ping\n\n")).toBe(0);
+  expect(number()).toBe(0);
+});
+
 test.each([
   [{ message: "", status: 429 }, "rate_limit_exceeded"],
   [{ message: "", status: 400 }, "invalid_prompt"],

@@ -1,10 +1,11 @@
 // Errors on both sides: as clients of this format read them, and as backends of this format tell them.
 
 import type { Failure } from "../../generation/result.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
 import type { ClientError } from "../protocol.ts";
 import { retryHint } from "../retry-hint.ts";
-import { numberOf, optionalText } from "./wire.ts";
+import { eventData } from "../sse.ts";
+import { countOf, numberOf, optionalText } from "./wire.ts";
 
 export function errorBody({ message, type, code, param, details, requestId }: ClientError): JsonObject {
   return {
@@ -19,10 +20,16 @@ export function errorBody({ message, type, code, param, details, requestId }: Cl
   };
 }
 
-/** Flat, which both official SDKs and typed clients read. The number is unknown in a stream that passed untouched. */
-export function errorEvent({ message, code, type, param }: ClientError): string {
-  const fields = { code: String(code ?? type), message, param: param ?? null, sequence_number: 0 };
+/** Flat, which both official SDKs and typed clients read. */
+export function errorEvent({ message, code, type, param }: ClientError, sent?: Uint8Array): string {
+  const fields = { code: String(code ?? type), message, param: param ?? null, sequence_number: numberAfter(sent) };
   return `event: error\ndata: ${JSON.stringify({ type: "error", ...fields })}\n\n`;
+}
+
+function numberAfter(sent: Uint8Array | undefined): number {
+  const numbers = eventData(new TextDecoder().decode(sent)).map((data) => countOf(parseObject(data)?.sequence_number));
+  const last = numbers.findLast((number) => number !== undefined);
+  return last === undefined ? 0 : last + 1;
 }
 
 /** Codes that clients of this format know; for any other the kind of trouble is told by the status. */
