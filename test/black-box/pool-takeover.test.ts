@@ -97,12 +97,24 @@ test(
   SECONDS * 1000 + 60_000,
 );
 
-/** Answers with so many events of an engine's stream, then breaks the connection. */
-function brokenAfter(events: number, options: EngineOptions): (request: RecordedRequest) => Answer {
+/** What is read together with the end of a connection may be lost: the end comes a little later. */
+const READ_MS = 20;
+
+/** Answers with so many events of an engine's stream, and others behind them, then breaks the connection. */
+function brokenAfter(
+  events: number,
+  options: EngineOptions,
+  ...others: string[]
+): (request: RecordedRequest) => Answer {
   return (request) => {
     const answer = engineAnswer(request, options);
-    const body = (answer.body as string[]).slice(0, events);
-    return { ...answer, body: [...body, "x"], breakAfterBytes: Buffer.byteLength(body.join("")), betweenChunksMs: 1 };
+    const body = [...(answer.body as string[]).slice(0, events), ...others];
+    return {
+      ...answer,
+      body: [...body, "x"],
+      breakAfterBytes: Buffer.byteLength(body.join("")),
+      beforeChunk: (index) => (index === body.length ? Bun.sleep(READ_MS) : undefined),
+    };
   };
 }
 
@@ -129,6 +141,8 @@ const THINKING: EngineOptions = {
   kind: "vllm",
   answer: (question) => ({ thought: "Let me think about that.", text: answerTo(question) }),
 };
+
+const TOOL = { type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } };
 
 describe("exactly where the text stopped", () => {
   let vllm: Gateway;
@@ -257,7 +271,7 @@ describe("exactly where the text stopped", () => {
   test.each<[string, object]>([
     ["a form of the answer", { response_format: { type: "json_object" } }],
     ["a form in an engine's own words", { structured_outputs: { regex: "q.*" } }],
-    ["a tool that must be called", { tools: [TOOL()], tool_choice: "required" }],
+    ["a tool that must be called", { tools: [TOOL], tool_choice: "required" }],
     ["several choices", { n: 2 }],
     ["an echo", { echo: true }],
   ])("not with %s", async (_name, more) => {
@@ -269,12 +283,8 @@ describe("exactly where the text stopped", () => {
   test("not behind the beginning of a tool call", async () => {
     const call = { index: 0, id: "call_1", type: "function", function: { name: "f", arguments: '{"a' } };
     const event = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { tool_calls: [call] } }] })}\n\n`;
-    first.queue((request) => {
-      const answer = brokenAfter(6, VLLM)(request);
-      const body = [...(answer.body as string[]).slice(0, 6), event];
-      return { ...answer, body: [...body, "x"], breakAfterBytes: Buffer.byteLength(body.join("")) };
-    });
-    expect((await ask(vllm, "chat", "q", { tools: [TOOL()] })).error).toBeString();
+    first.queue(brokenAfter(6, VLLM, event));
+    expect((await ask(vllm, "chat", "q", { tools: [TOOL] })).error).toBeString();
     expect(second.requests).toHaveLength(0);
   });
 
@@ -315,10 +325,6 @@ describe("exactly where the text stopped", () => {
     expect(answerTo("q")).toStartWith(text);
   });
 });
-
-function TOOL(): object {
-  return { type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } };
-}
 
 /** A request that an engine reads as if it were an ordinary one. */
 function withoutFlags(request: RecordedRequest): RecordedRequest["json"] {
