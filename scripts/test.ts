@@ -24,6 +24,7 @@ const TEST_GROUPS: TestGroup[] = [
   { name: "simulation", paths: ["./test/simulation"] },
   { name: "translation", paths: ["./test/translation"] },
   { name: "black-box tests", paths: ["./test/black-box"], runners: 2 },
+  { name: "attacks", paths: ["./test/attacks"] },
   { name: "a real Prometheus", paths: ["./test/prometheus"], prepare: providePrometheus },
   { name: "official clients", paths: ["./test/clients"] },
   { name: "coding agents", paths: ["./test/agents"] },

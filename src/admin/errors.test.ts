@@ -76,7 +76,7 @@ describe("errors", () => {
 
   test("404 for a request without an error", async () => {
     await admin.refused(404, "GET", "/admin/errors/none");
-    await admin.refused(404, "GET", "/admin/errors/a%2F..%2Fb");
+    await admin.refused(400, "GET", "/admin/errors/a%2F..%2Fb");
   });
 });
 

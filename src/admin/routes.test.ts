@@ -3,7 +3,6 @@
 import { describe, expect, test } from "bun:test";
 import { publicRoutes } from "../api/routes.ts";
 import { openApiRoutes } from "../openapi/document.ts";
-import { createRouteTable } from "../server/route-table.ts";
 import { adminRoutes } from "./routes.ts";
 import { type TelemetryParts, telemetryRoutes } from "./telemetry-routes.ts";
 
@@ -37,14 +36,5 @@ describe("admin routes", () => {
   test("nothing else answers below /admin", () => {
     expect(others.filter(({ path }) => path.startsWith("/admin")).map(({ path }) => path)).toEqual([]);
     expect(others.filter(({ handler }) => handler.access === "admin").map(({ path }) => path)).toEqual([]);
-  });
-
-  test("the longer of two prefixes wins", () => {
-    const table = createRouteTable(admin.map((route) => ({ ...route, handler: route })));
-    const pathOf = (method: string, path: string) => table.match(method, path).handler.path;
-    expect(pathOf("POST", "/admin/config/rollback/3")).toBe("/admin/config/rollback/*");
-    expect(pathOf("GET", "/admin/config/prompts/a.md")).toBe("/admin/config/prompts/*");
-    expect(pathOf("GET", "/admin/config/retry")).toBe("/admin/config/*");
-    expect(pathOf("GET", "/admin/config/history")).toBe("/admin/config/history");
   });
 });

@@ -25,17 +25,12 @@ export interface AdminParts
 }
 
 export function adminRoutes(parts: AdminParts): Route<Endpoint>[] {
-  return longestFirst([
+  return [
     ...configReadRoutes(parts),
     ...configWriteRoutes(parts),
     ...configTransferRoutes(parts),
     ...configHistoryRoutes(parts),
     ...backendRoutes(parts),
     ...responseCacheRoutes(parts),
-  ]);
-}
-
-/** The route table takes the first prefix that fits: /admin/config/rollback/3 is no section. */
-function longestFirst(routes: readonly Route<Endpoint>[]): Route<Endpoint>[] {
-  return [...routes].sort((one, other) => other.path.length - one.path.length);
+  ];
 }

@@ -22,7 +22,6 @@ export interface TelemetryParts
   clock: HealthParts["clock"];
 }
 
-/** To stand before adminRoutes(): the route table takes the first prefix that fits, and a prompt file is no section. */
 export function telemetryRoutes(parts: TelemetryParts): Route<Endpoint>[] {
   return [
     ...promptRoutes(parts),

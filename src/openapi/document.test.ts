@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { Ajv2020, type AnySchemaObject } from "ajv/dist/2020.js";
-import { operationsOf, SchemaChecks, samplePath } from "../../test/support/openapi.ts";
+import { operationsOf, SchemaChecks } from "../../test/support/openapi.ts";
 import officialSchema from "../../test/support/openapi-3.1.schema.json" with { type: "json" };
 import { adminRoutes } from "../admin/routes.ts";
 import { type TelemetryParts, telemetryRoutes } from "../admin/telemetry-routes.ts";
@@ -16,7 +16,7 @@ import { readCountTokensRequest, readMessagesRequest } from "../protocols/messag
 import { readRerankRequest } from "../protocols/rerank/request.ts";
 import { readResponsesRequest } from "../protocols/responses/read-request.ts";
 import type { Endpoint } from "../server/handler.ts";
-import { createRouteTable, type Route } from "../server/route-table.ts";
+import type { Route } from "../server/route-table.ts";
 import { openApiDocument, openApiRoutes } from "./document.ts";
 import { OPERATIONS } from "./operations.ts";
 import { componentOf } from "./section-schemas.ts";
@@ -105,16 +105,8 @@ describe("the document", () => {
 });
 
 describe("routes", () => {
-  const table = createRouteTable(routes.map((route) => ({ ...route, handler: route })));
-  /** The route of the same path; one that merely catches it together with others is not its own. */
-  const routeOf = ({ method, path }: { method: string; path: string }): Route<Endpoint> | undefined => {
-    try {
-      const route = table.match(method, samplePath(path, SAMPLES)).handler;
-      return route.path === path.replace(/\{.*/, "*") ? route : undefined;
-    } catch {
-      return undefined;
-    }
-  };
+  const routeOf = ({ method, path }: { method: string; path: string }): Route<Endpoint> | undefined =>
+    routes.find((route) => route.method === method && route.path === path.replace(/\{.*/, "*"));
 
   test("every route is described", () => {
     const described = new Set(operations.map(routeOf));
@@ -147,8 +139,6 @@ describe("routes", () => {
     }
   });
 });
-
-const SAMPLES = { section: "logging", path: "a/b.md", name: "local", model: "org/model" };
 
 test("every status of the catalogue of errors is described for some operation", () => {
   const described = new Set(OPERATIONS.flatMap(({ errors }) => errors));

@@ -9,6 +9,7 @@ import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { createModelMetadata } from "../models/metadata.ts";
 import { createCircuits } from "../routing/circuits.ts";
+import { serveTargets } from "../server/request-target.ts";
 import { StatsCollector } from "../stats/collector.ts";
 import { startControlPlane } from "./control-plane.ts";
 import { createDataPlane, type DataPlaneOptions } from "./data-plane.ts";
@@ -33,7 +34,7 @@ function start(settings: Settings, adminRoutes: DataPlaneOptions["adminRoutes"])
     adminDoor: { admit: () => ({ name: undefined, elevated: true }) },
     adminRoutes,
   });
-  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request, self) => data.handle(request, self) });
+  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", ...serveTargets(data.paths, data.handle) });
   cleanups.push(
     () => server.stop(true),
     () => control.stop(),

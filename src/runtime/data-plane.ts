@@ -34,7 +34,7 @@ import type { Circuits } from "../routing/circuits.ts";
 import { createStrategy } from "../routing/strategies/registry.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
 import { type AdminDoor, createHandler, type Endpoint } from "../server/handler.ts";
-import type { FetchHandler } from "../server/listener.ts";
+import type { TargetHandler } from "../server/request-target.ts";
 import { createRouteTable, type Route } from "../server/route-table.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import { createReachability } from "../upstream/reachability.ts";
@@ -65,7 +65,9 @@ export interface DataPlaneOptions extends DataPlaneFacts {
 }
 
 export interface DataPlane {
-  handle: FetchHandler;
+  /** Every path that there is; no change of the configuration changes them. */
+  readonly paths: readonly string[];
+  handle: TargetHandler;
   /** The cache for requests from now on; undefined while it is off. */
   readonly cache: ResponseCache | undefined;
   /** Requests from now on are answered by these facts; those under way go on with the ones they began with. */
@@ -120,17 +122,18 @@ export function createDataPlane({ settings, metadata, promptFiles, ...options }:
 
   function build(facts: DataPlaneFacts) {
     const cache = cacheFor(facts.settings);
-    const handle = buildHandler(options, lasting, facts, {
+    const { handle, paths } = buildHandler(options, lasting, facts, {
       limiter: limiterFor(facts.settings),
       cache,
       strategy: strategyFor(facts.settings),
     });
-    return { handle, cache: cache?.store };
+    return { handle, paths, cache: cache?.store };
   }
 
   let running = build({ settings, metadata, promptFiles });
   return {
-    handle: (request, server) => running.handle(request, server),
+    paths: running.paths,
+    handle: (request, server, target) => running.handle(request, server, target),
     get cache() {
       return running.cache;
     },
@@ -165,7 +168,7 @@ function buildHandler(
   { deadlines, sender, fetchExternal, responses, signatures, deduplicator, routes: lastingRoutes }: Lasting,
   { settings, metadata, promptFiles }: DataPlaneFacts,
   { limiter, cache, strategy }: Changing,
-): FetchHandler {
+): { handle: TargetHandler; paths: readonly string[] } {
   const { now } = clock;
   const bridge = createBridge({
     prompts: createPrompts(settings.global_prompts, promptFiles),
@@ -232,7 +235,7 @@ function buildHandler(
     }),
     ...lastingRoutes,
   ]);
-  return createHandler({
+  const handle = createHandler({
     routes,
     access: createAccessControl(settings.api_keys),
     adminDoor,
@@ -245,6 +248,7 @@ function buildHandler(
     finished: reporter.finished,
     ...(limited === undefined ? {} : { limited }),
   });
+  return { handle, paths: routes.paths };
 }
 
 /** The request under the model that an alias leads to; its body says so too. */

@@ -11,6 +11,7 @@ import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { createModelMetadata } from "../models/metadata.ts";
 import { createCircuits } from "../routing/circuits.ts";
+import { serveTargets } from "../server/request-target.ts";
 import { startControlPlane } from "./control-plane.ts";
 import { createDataPlane } from "./data-plane.ts";
 
@@ -85,7 +86,7 @@ async function start(settings: Settings) {
   let aheadMs = 0;
   const clock = { now: () => systemClock.now() + aheadMs, wallTime: systemClock.wallTime };
   const control = startControlPlane({ ...common, clock });
-  const { handle } = createDataPlane({
+  const { paths, handle } = createDataPlane({
     ...common,
     control,
     clock: systemClock,
@@ -102,7 +103,7 @@ async function start(settings: Settings) {
       },
     ],
   });
-  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch: handle });
+  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, ...serveTargets(paths, handle) });
   cleanups.push(
     () => server.stop(true),
     () => control.stop(),

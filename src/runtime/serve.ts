@@ -14,7 +14,8 @@ import type { Logger } from "../logging/logger.ts";
 import type { BackendReading, CacheReading } from "../metrics/gateway-metrics.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
 import { type Circuits, createCircuits } from "../routing/circuits.ts";
-import { type FetchHandler, listen, type Server } from "../server/listener.ts";
+import { listen, type Server } from "../server/listener.ts";
+import { serveTargets, type TargetHandler } from "../server/request-target.ts";
 import type { StatsCollector } from "../stats/collector.ts";
 import { backendStatsView, readWindow } from "../stats/view.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
@@ -47,13 +48,10 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
   const clock = systemClock;
   const transport = createTransport(createDemoBackend());
   // The addresses come first: a port that is taken ends the start before any backend is asked for anything.
-  const handler = Promise.withResolvers<FetchHandler>();
-  let answer: FetchHandler = async (request, server) => (await handler.promise)(request, server);
-
   const servers: Server[] = [];
   const addresses: string[] = [];
   for (const bindAddress of [settings.server.bind_address].flat()) {
-    const result = await listen(bindAddress, baseDir, (request, server) => answer(request, server));
+    const result = await listen(bindAddress, baseDir, { fetch: async () => notYet() });
     if (!result.ok) {
       await Promise.all(servers.map((server) => server.stop(true)));
       return { exitCode: 1, message: result.message };
@@ -83,7 +81,6 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
       cache: () => cacheReading(data.cache),
     },
   });
-  await telemetry.restore();
   const { reporter } = telemetry;
   const { rateLimited: limited } = telemetry.events;
   const data = createDataPlane({
@@ -124,9 +121,19 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
     },
     ...options.facts,
   });
+  // Whoever asks from here on waits until everything is there.
+  const ready = Promise.withResolvers<void>();
+  let answer: TargetHandler = async (...asked) => {
+    await ready.promise;
+    return data.handle(...asked);
+  };
+  for (const server of servers) {
+    server.reload(serveTargets(data.paths, (request, self, target) => answer(request, self, target)));
+  }
+  await telemetry.restore();
   const follower = followConfiguration({ ...options, control, data, telemetry, clock });
   answer = data.handle;
-  handler.resolve(answer);
+  ready.resolve();
 
   const signalled = untilSignalled();
   await Promise.race([control.firstChecks, Bun.sleep(FIRST_CHECKS_MS)]);
@@ -145,6 +152,11 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
     log,
   });
   return { exitCode: 0 };
+}
+
+/** For the moment between the first address and the last one. */
+function notYet(): Response {
+  return new Response("The gateway is starting.\n", { status: 503, headers: { "Retry-After": "1" } });
 }
 
 function* backendReadings({ entries }: BackendBoard, circuits: Circuits): Generator<BackendReading> {

@@ -13,8 +13,9 @@ import { RateLimitError, writeRateLimitHeaders } from "../rate-limit/decision.ts
 import type { Limiter } from "../rate-limit/limiter.ts";
 import { resolveTrace, writeIds } from "../tracing/trace-context.ts";
 import { type ErrorFormat, errorResponse, toGatewayError } from "./error-response.ts";
-import { type FetchHandler, IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
-import { pathOf, type RouteTable } from "./route-table.ts";
+import { IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
+import type { TargetHandler } from "./request-target.ts";
+import type { RouteTable } from "./route-table.ts";
 
 /** Who may use an endpoint: anyone, callers whose key has a scope, or, for "admin", whom the admin door lets in. */
 export type Access = "open" | Scope;
@@ -74,7 +75,7 @@ export interface HandlerParts {
   limited?: (scope: string) => void;
 }
 
-export function createHandler(parts: HandlerParts): FetchHandler {
+export function createHandler(parts: HandlerParts): TargetHandler {
   const { routes, access, adminDoor, limiter, clientAddresses, settings, clock, log, newId, finished, limited } = parts;
   // The fields are not even put together for a level that leaves the line out; a new level makes a new handler.
   const isLogged = settings.logging.access_log && log.isLevelEnabled("info");
@@ -104,8 +105,8 @@ export function createHandler(parts: HandlerParts): FetchHandler {
     if (settings.rate_limiting.headers_on_success) writeRateLimitHeaders(decision, headers);
   }
 
-  return async (request, server) => {
-    const path = pathOf(request.url);
+  return async (request, server, target) => {
+    const { path } = target;
     const trace = resolveTrace(request.headers, settings.tracing, newId);
     const headers: Record<string, string> = {};
     writeIds(trace, settings.tracing, headers);
@@ -156,8 +157,7 @@ export function createHandler(parts: HandlerParts): FetchHandler {
     let response: Response;
     let endpoint: Endpoint | undefined;
     try {
-      const { handler, parameter } = routes.match(request.method, path);
-      endpoint = handler;
+      endpoint = routes.match(request.method, target);
       if (endpoint.idHeader !== undefined) headers[endpoint.idHeader] = trace.id;
       let administrator: Administrator | undefined;
       if (endpoint.access === "admin") administrator = admit(server, request);
@@ -170,7 +170,7 @@ export function createHandler(parts: HandlerParts): FetchHandler {
       const call: Call = {
         request,
         context,
-        parameter,
+        parameter: target.parameter,
         administrator,
         headers,
         deferLog() {

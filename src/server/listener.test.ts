@@ -16,7 +16,7 @@ afterEach(async () => {
 const answer = async () => new Response("here");
 
 async function open(address: string): Promise<ListenResult> {
-  const result = await listen(address, folder, answer);
+  const result = await listen(address, folder, { fetch: answer });
   if (result.ok) opened.push(result.server);
   return result;
 }
@@ -111,8 +111,8 @@ describe("unix sockets", () => {
 });
 
 test("bodies of any size reach the handler, which has limits of its own", async () => {
-  const result = await listen("127.0.0.1:0", folder, async (request) => {
-    return new Response(String((await request.bytes()).length));
+  const result = await listen("127.0.0.1:0", folder, {
+    fetch: async (request) => new Response(String((await request.bytes()).length)),
   });
   if (!result.ok) throw new Error(result.message);
   opened.push(result.server);

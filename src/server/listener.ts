@@ -6,6 +6,12 @@ import { resolve } from "node:path";
 export type Server = Bun.Server<undefined>;
 export type FetchHandler = (request: Request, server: Server) => Promise<Response>;
 
+/** What answers: a route of the runtime's, or else `fetch`. */
+export interface Served {
+  routes?: Record<string, FetchHandler>;
+  fetch: FetchHandler;
+}
+
 /** `address` is the one that was opened, with the port that was really taken. */
 export type ListenResult = { ok: true; server: Server; address: string } | { ok: false; message: string };
 
@@ -22,7 +28,7 @@ const RUNTIME_BODY_LIMIT = Number.MAX_SAFE_INTEGER;
  * Opens one address of `server.bind_address`; a port that is taken is a message, not an exception. A relative socket
  * path is below `baseDir`.
  */
-export async function listen(bindAddress: string, baseDir: string, fetch: FetchHandler): Promise<ListenResult> {
+export async function listen(bindAddress: string, baseDir: string, served: Served): Promise<ListenResult> {
   const target = parseAddress(bindAddress, baseDir);
   if ("unix" in target) await removeStaleSocket(target.unix);
   try {
@@ -32,7 +38,7 @@ export async function listen(bindAddress: string, baseDir: string, fetch: FetchH
       maxRequestBodySize: RUNTIME_BODY_LIMIT,
       development: false,
       reusePort: false, // else two gateways would share a port in silence
-      fetch,
+      ...served,
     } as Bun.Serve.Options<undefined>) as Server;
     const address = "unix" in target ? `unix:${target.unix}` : `${formatHost(target.hostname)}:${server.port}`;
     return { ok: true, server, address };

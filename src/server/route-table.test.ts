@@ -1,91 +1,96 @@
-// Routing by method and path: what is found, and what is said when nothing is.
+// What answers a target, and what is said when nothing does.
 
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { createRouteTable, pathOf } from "./route-table.ts";
+import type { RequestTarget } from "./request-target.ts";
+import { createRouteTable } from "./route-table.ts";
 
-const table = createRouteTable([
-  { method: "GET", path: "/v1/models", handler: "list models" },
-  { method: "GET", path: "/v1/models/*", handler: "one model" },
-  { method: "POST", path: "/v1/chat/completions", handler: "chat" },
-  { method: "GET", path: "/both", handler: "read both" },
-  { method: "PUT", path: "/both", handler: "write both" },
-]);
+const table = createRouteTable(
+  [
+    { method: "GET", path: "/v1/models", handler: "list models" },
+    { method: "GET", path: "/v1/models/*", handler: "one model" },
+    { method: "POST", path: "/v1/chat/completions", handler: "chat" },
+    { method: "GET", path: "/both", handler: "read both" },
+    { method: "PUT", path: "/both", handler: "write both" },
+  ],
+  ["/v1/files"],
+);
 
-function refusal(method: string, path: string): GatewayError {
+const named = (route: string): RequestTarget => ({ route, parameter: "", path: route, flaw: undefined });
+const nowhere = (path: string): RequestTarget => ({ ...named(path), route: undefined });
+
+function refusal(method: string, target: RequestTarget): GatewayError {
   try {
-    table.match(method, path);
+    table.match(method, target);
   } catch (error) {
     if (error instanceof GatewayError) return error;
     throw error;
   }
-  throw new Error(`${method} ${path} was found`);
+  throw new Error(`${method} ${target.path} was found`);
 }
 
-describe("what is found", () => {
-  test.each([
-    ["GET", "/v1/models", "list models", ""],
-    ["HEAD", "/v1/models", "list models", ""],
-    ["POST", "/v1/chat/completions", "chat", ""],
-    ["GET", "/both", "read both", ""],
-    ["PUT", "/both", "write both", ""],
-    ["GET", "/v1/models/gpt", "one model", "gpt"],
-    ["HEAD", "/v1/models/gpt", "one model", "gpt"],
-    ["GET", "/v1/models/vendor/model:7b", "one model", "vendor/model:7b"],
-    ["GET", "/v1/models/vendor%2Fmodel%3A7b%20x", "one model", "vendor/model:7b x"],
-    ["GET", "/v1/models/gr%C3%BC%C3%9F", "one model", "grüß"],
-    ["GET", "/v1/models/a/", "one model", "a/"],
-  ])("%s %s is '%s' with '%s'", (method, path, handler, parameter) => {
-    expect(table.match(method, path)).toEqual({ handler, parameter });
-  });
+test("every path is listed once", () => {
+  expect(table.paths).toEqual(["/v1/models", "/v1/models/*", "/v1/chat/completions", "/both"]);
 });
 
-describe("what is not", () => {
-  test.each([["/"], [""], ["/v1"], ["/v1/models/"], ["/v1/modelsx"], ["/V1/MODELS"], ["/constructor"]])(
-    "nothing is at %j",
+test.each([
+  ["GET", "/v1/models", "list models"],
+  ["HEAD", "/v1/models", "list models"],
+  ["POST", "/v1/chat/completions", "chat"],
+  ["GET", "/both", "read both"],
+  ["PUT", "/both", "write both"],
+  ["GET", "/v1/models/*", "one model"],
+  ["HEAD", "/v1/models/*", "one model"],
+])("%s %s is '%s'", (method, route, handler) => {
+  expect(table.match(method, named(route))).toBe(handler);
+});
+
+describe("what is not there", () => {
+  test.each([["/"], ["/v1"], ["/v1/models/"], ["/v1/modelsx"], ["/V1/MODELS"], ["/constructor"], ["/v1/models"]])(
+    "a target that names no path is 404, whatever its path is: %s",
     (path) => {
-      expect(refusal("GET", path)).toMatchObject({ status: 404, type: "not_found" });
+      expect(refusal("GET", nowhere(path))).toMatchObject({ status: 404, type: "not_found" });
+      expect(table.at(nowhere(path)).size).toBe(0);
     },
   );
 
   test("a near path is suggested", () => {
-    expect(refusal("POST", "/v1/chat/completion").message).toBe(
+    expect(refusal("POST", nowhere("/v1/chat/completion")).message).toBe(
       "There is nothing at /v1/chat/completion. Did you mean /v1/chat/completions?",
     );
-    expect(refusal("POST", "/something/else/entirely").message).toBe("There is nothing at /something/else/entirely.");
+    expect(refusal("POST", nowhere("/something/else/entirely")).message).toBe(
+      "There is nothing at /something/else/entirely.",
+    );
+  });
+
+  test("a planned path says that it is not in this release", () => {
+    for (const path of ["/v1/files", "/v1/files/abc"]) {
+      expect(refusal("POST", nowhere(path))).toMatchObject({ status: 404, message: `${path} is not in this release.` });
+    }
+    expect(refusal("POST", nowhere("/v1/filesystem")).message).not.toContain("release");
   });
 
   test("an endless path is not repeated whole", () => {
-    expect(refusal("GET", `/${"x".repeat(5_000)}`).message.length).toBeLessThan(300);
-  });
-
-  test.each([
-    ["POST", "/v1/models", "GET, HEAD"],
-    ["DELETE", "/v1/models/gpt", "GET, HEAD"],
-    ["GET", "/v1/chat/completions", "POST"],
-    ["HEAD", "/v1/chat/completions", "POST"],
-    ["OPTIONS", "/v1/chat/completions", "POST"],
-    ["PATCH", "/both", "GET, HEAD, PUT"],
-    ["get", "/both", "GET, HEAD, PUT"],
-  ])("%s %s is refused with what is allowed", (method, path, allow) => {
-    const error = refusal(method, path);
-    expect(error).toMatchObject({ status: 405, type: "method_not_allowed", headers: { Allow: allow } });
-    expect(error.message).toContain(allow);
-  });
-
-  test.each([["/v1/models/%"], ["/v1/models/%zz"], ["/v1/models/%ff"]])("%s is not decodable", (path) => {
-    expect(refusal("GET", path)).toMatchObject({ status: 400, code: "invalid_value" });
+    expect(refusal("GET", nowhere(`/${"x".repeat(5_000)}`)).message.length).toBeLessThan(300);
   });
 });
 
-test("the path of a URL is what stands between host and query", () => {
-  const urls: [url: string, path: string][] = [
-    ["http://host/a/b?c=/d", "/a/b"],
-    ["http://host:8080/", "/"],
-    ["http://host", "/"],
-    ["http://host/?a", "/"],
-    ["http://[::1]:80/v1/models/x%2Fy", "/v1/models/x%2Fy"],
-    ["http://host//double", "//double"],
-  ];
-  expect(urls.map(([url]) => pathOf(url))).toEqual(urls.map(([, path]) => path));
+test("a target that is not in order is 400, also where it names a path", () => {
+  const target = { ...named("/v1/models"), flaw: "The path is odd." };
+  expect(refusal("GET", target)).toMatchObject({ status: 400, code: "invalid_value", message: "The path is odd." });
+  expect(table.at(target).size).toBe(0);
+});
+
+test.each([
+  ["POST", "/v1/models", "GET, HEAD"],
+  ["DELETE", "/v1/models/*", "GET, HEAD"],
+  ["GET", "/v1/chat/completions", "POST"],
+  ["HEAD", "/v1/chat/completions", "POST"],
+  ["OPTIONS", "/v1/chat/completions", "POST"],
+  ["PATCH", "/both", "GET, HEAD, PUT"],
+  ["get", "/both", "GET, HEAD, PUT"],
+])("%s %s is refused with what is allowed", (method, route, allow) => {
+  const error = refusal(method, named(route));
+  expect(error).toMatchObject({ status: 405, type: "method_not_allowed", headers: { Allow: allow } });
+  expect(error.message).toContain(allow);
 });

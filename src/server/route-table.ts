@@ -1,9 +1,9 @@
-// Method and path -> route. Own matching instead of the runtime's, so that 404, 405 with Allow, HEAD and decoded path
-// parameters behave the same everywhere.
+// Method and target -> what answers; and what is said when nothing does: 400, 404 with the nearest path, 405 with Allow.
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { nearest } from "../lib/nearest.ts";
+import type { RequestTarget } from "./request-target.ts";
 
 export interface Route<Handler> {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -12,78 +12,63 @@ export interface Route<Handler> {
   handler: Handler;
 }
 
-export interface RouteMatch<Handler> {
-  handler: Handler;
-  /** The rest of the path for a route that ends in "/*", else "". */
-  parameter: string;
-}
-
 export interface RouteTable<Handler> {
-  /** Throws 404, 405 with Allow, or 400 for a parameter that is not decodable. */
-  match(method: string, path: string): RouteMatch<Handler>;
+  /** Every path of the routes, once. */
+  readonly paths: readonly string[];
+  /** Throws 400 for a target that is not in order, 404, or 405 with Allow. */
+  match(method: string, target: RequestTarget): Handler;
+  /** What a target answers by method; empty for one that is not in order or leads nowhere. */
+  at(target: RequestTarget): ReadonlyMap<string, Handler>;
 }
 
-export function createRouteTable<Handler>(routes: readonly Route<Handler>[]): RouteTable<Handler> {
-  const exact = new Map<string, Map<string, Handler>>();
-  const prefixes = new Map<string, Map<string, Handler>>();
+/** `planned`: beginnings of paths that clients know from elsewhere, and that a later release will have. */
+export function createRouteTable<Handler>(
+  routes: readonly Route<Handler>[],
+  planned: readonly string[] = [],
+): RouteTable<Handler> {
+  const byPath = new Map<string, Map<string, Handler>>();
   for (const { method, path, handler } of routes) {
-    const [table, key] = path.endsWith("/*") ? [prefixes, path.slice(0, -1)] : [exact, path];
-    const methods = table.get(key) ?? new Map<string, Handler>();
+    const methods = byPath.get(path) ?? new Map<string, Handler>();
     methods.set(method, handler);
-    table.set(key, methods);
+    byPath.set(path, methods);
   }
+  const nothing: ReadonlyMap<string, Handler> = new Map();
+  const paths = [...byPath.keys()];
+  const exact = paths.filter((path) => !path.endsWith("/*"));
 
-  function find(path: string): { methods: Map<string, Handler>; rest: string } | undefined {
-    const methods = exact.get(path);
-    if (methods !== undefined) return { methods, rest: "" };
-    for (const [prefix, candidates] of prefixes) {
-      if (path.startsWith(prefix) && path.length > prefix.length) {
-        return { methods: candidates, rest: path.slice(prefix.length) };
-      }
-    }
-    return undefined;
+  function notFound(path: string): GatewayError {
+    const isPlanned = planned.some((beginning) => path === beginning || path.startsWith(`${beginning}/`));
+    if (isPlanned) return new GatewayError(ERRORS.routeNotFound, `${printable(path)} is not in this release.`);
+    const near = nearest(path, exact);
+    const hint = near === undefined ? "" : ` Did you mean ${near}?`;
+    return new GatewayError(ERRORS.routeNotFound, `There is nothing at ${printable(path)}.${hint}`);
   }
 
   return {
-    match(method, path) {
-      const found = find(path);
-      if (found === undefined) {
-        const near = nearest(path, exact.keys());
-        const hint = near === undefined ? "" : ` Did you mean ${near}?`;
-        throw new GatewayError(ERRORS.routeNotFound, `There is nothing at ${printable(path)}.${hint}`);
-      }
-      const handler = found.methods.get(method === "HEAD" ? "GET" : method);
+    paths,
+    match(method, { route, path, flaw }) {
+      if (flaw !== undefined) throw new GatewayError(ERRORS.invalidRequest, flaw);
+      const methods = route === undefined ? undefined : byPath.get(route);
+      if (methods === undefined) throw notFound(path);
+      const handler = methods.get(method === "HEAD" ? "GET" : method);
       if (handler === undefined) {
-        const allowed = [...found.methods.keys()].flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
-        throw new GatewayError(
-          ERRORS.methodNotAllowed,
-          `${printable(path)} does not take ${method}; allowed: ${allowed.join(", ")}.`,
-          {
-            headers: { Allow: allowed.join(", ") },
-          },
-        );
+        const allowed = allowedMethods(methods).join(", ");
+        const message = `${printable(path)} does not take ${method}; allowed: ${allowed}.`;
+        throw new GatewayError(ERRORS.methodNotAllowed, message, { headers: { Allow: allowed } });
       }
-      return { handler, parameter: found.rest === "" ? "" : decodeParameter(found.rest) };
+      return handler;
+    },
+    at({ route, flaw }) {
+      return (flaw === undefined && route !== undefined && byPath.get(route)) || nothing;
     },
   };
 }
 
-function decodeParameter(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch (cause) {
-    throw new GatewayError(ERRORS.invalidRequest, "The path is not validly percent-encoded.", { cause });
-  }
+/** HEAD is allowed wherever GET is. */
+export function allowedMethods(methods: ReadonlyMap<string, unknown>): string[] {
+  return [...methods.keys()].flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
 }
 
 function printable(path: string): string {
   return path.length > 200 ? `${path.slice(0, 200)}…` : path;
-}
-
-/** The path of an absolute URL as the runtime gives it, without query. */
-export function pathOf(url: string): string {
-  const start = url.indexOf("/", url.indexOf("//") + 2);
-  if (start < 0) return "/";
-  const query = url.indexOf("?", start);
-  return query < 0 ? url.slice(start) : url.slice(start, query);
 }

@@ -9,6 +9,7 @@ import { silentLogger } from "../../src/logging/logger.ts";
 import { createLimiter } from "../../src/rate-limit/limiter.ts";
 import { createHandler, type Endpoint } from "../../src/server/handler.ts";
 import { listen } from "../../src/server/listener.ts";
+import { serveTargets } from "../../src/server/request-target.ts";
 import { createRouteTable, type Route } from "../../src/server/route-table.ts";
 
 export interface ServedRoutes {
@@ -26,8 +27,9 @@ export function settingsOf(document: object = {}): Settings {
 export async function serveRoutes(routes: readonly Route<Endpoint>[]): Promise<ServedRoutes> {
   const settings = settingsOf();
   const { now, wallTime } = systemClock;
+  const table = createRouteTable(routes);
   const handle = createHandler({
-    routes: createRouteTable(routes),
+    routes: table,
     access: createAccessControl(settings.api_keys),
     limiter: createLimiter({ settings: settings.rate_limiting, keyLimits: new Map(), now, wallTime }),
     adminDoor: createAdminDoor({ settings: () => settings, clock: systemClock, log: silentLogger() }),
@@ -38,7 +40,7 @@ export async function serveRoutes(routes: readonly Route<Endpoint>[]): Promise<S
     newId: () => crypto.randomUUID(),
     finished() {},
   });
-  const opened = await listen("127.0.0.1:0", ".", handle);
+  const opened = await listen("127.0.0.1:0", ".", serveTargets(table.paths, handle));
   if (!opened.ok) throw new Error(opened.message);
   const { server } = opened;
   return {

@@ -5,7 +5,9 @@ import { urlPath } from "../fields.ts";
 import { defineSection } from "../section.ts";
 
 /** Paths of the API itself. */
-const TAKEN = /^\/(v1|admin|anthropic|healthz?|readyz|rerank|embed_sparse|openapi\.json)(\/|$)/;
+const TAKEN = /^\/(v1|admin|anthropic|healthz?|readyz|rerank|embed_sparse|openapi\.json|favicon\.ico)(\/|$)/;
+/** A path that has only one spelling. */
+const PLAIN = /^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9._~-]+)+$/;
 
 const DAILY = /^([0-5]?\d) ([01]?\d|2[0-3]) \* \* \*$/;
 
@@ -43,6 +45,7 @@ export const metricsSection = defineSection({
   schema: z.strictObject({
     enabled: z.boolean().default(true).describe("false: the endpoint answers 404."),
     endpoint: urlPath()
+      .refine((path) => PLAIN.test(path), "expected segments of letters, digits and . _ ~ -, such as /metrics")
       .refine((path) => !TAKEN.test(path), "this path is taken; choose another, such as /metrics")
       .default("/metrics"),
     auth: z
