@@ -50,8 +50,9 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
   // The addresses come first: a port that is taken ends the start before any backend is asked for anything.
   const servers: Server[] = [];
   const addresses: string[] = [];
+  const socketMode = Number.parseInt(settings.server.unix_socket_mode, 8);
   for (const bindAddress of [settings.server.bind_address].flat()) {
-    const result = await listen(bindAddress, baseDir, { fetch: async () => notYet() });
+    const result = await listen(bindAddress, baseDir, { fetch: async () => notYet() }, socketMode);
     if (!result.ok) {
       await Promise.all(servers.map((server) => server.stop(true)));
       return { exitCode: 1, message: result.message };

@@ -1,7 +1,7 @@
 // Listening addresses of every form, and what is said about those that cannot be opened.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ListenResult, listen, type Server } from "./listener.ts";
@@ -83,6 +83,18 @@ describe("unix sockets", () => {
   test("a relative path is below the given folder", async () => {
     expect(await opens("unix:a.sock")).toBe(`unix:${path}`);
     expect(await (await fetch("http://localhost/", { unix: path })).text()).toBe("here");
+  });
+
+  test("owner and group may connect, or whom the mode names; files that others make meanwhile are not concerned", async () => {
+    const umask = process.umask();
+    await opens("unix:a.sock");
+    expect(statSync(path).mode & 0o777).toBe(0o660);
+    await opened.pop()?.stop(true);
+    const result = await listen("unix:a.sock", folder, { fetch: answer }, 0o600);
+    if (result.ok) opened.push(result.server);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(await (await fetch("http://localhost/", { unix: path })).text()).toBe("here");
+    expect(process.umask()).toBe(umask);
   });
 
   test("an absolute path stands for itself", async () => {

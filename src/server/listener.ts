@@ -28,9 +28,16 @@ const RUNTIME_BODY_LIMIT = Number.MAX_SAFE_INTEGER;
  * Opens one address of `server.bind_address`; a port that is taken is a message, not an exception. A relative socket
  * path is below `baseDir`.
  */
-export async function listen(bindAddress: string, baseDir: string, served: Served): Promise<ListenResult> {
+export async function listen(
+  bindAddress: string,
+  baseDir: string,
+  served: Served,
+  unixSocketMode = 0o660,
+): Promise<ListenResult> {
   const target = parseAddress(bindAddress, baseDir);
   if ("unix" in target) await removeStaleSocket(target.unix);
+  // The file has its permissions from the first moment on.
+  const umask = "unix" in target ? process.umask(0o777 & ~unixSocketMode) : undefined;
   try {
     const server = Bun.serve({
       ...target,
@@ -44,6 +51,8 @@ export async function listen(bindAddress: string, baseDir: string, served: Serve
     return { ok: true, server, address };
   } catch (error) {
     return { ok: false, message: listenFailure(bindAddress, error) };
+  } finally {
+    if (umask !== undefined) process.umask(umask);
   }
 }
 

@@ -18,7 +18,7 @@ export const serverSection = defineSection({
   name: "server",
   adminVisible: true,
   reload: "requires_restart",
-  restartFields: ["bind_address", "workers", "connection_pool_size", "data_dir"],
+  restartFields: ["bind_address", "unix_socket_mode", "workers", "connection_pool_size", "data_dir"],
   fileOnlyFields: ["data_dir"],
   notInEffect: ["workers", "connection_pool_size"],
   description: "Listening addresses, the folder for what is written, and the shutdown deadline.",
@@ -29,6 +29,11 @@ export const serverSection = defineSection({
       })
       .default("127.0.0.1:8080")
       .describe('"host:port", "[v6]:port" or "unix:/path", or a list of these. Port 0 takes a free one.'),
+    unix_socket_mode: z
+      .string({ error: 'expected octal digits in quotes, such as "0660"' })
+      .regex(/^0?[0-7]{3}$/, 'expected octal digits, such as "0660"')
+      .default("0660")
+      .describe("Permissions of unix sockets: who may write to the file may connect."),
     workers: z
       .int()
       .min(0)
