@@ -21,7 +21,10 @@ function setUp(document: ConfigDocument) {
   function ask(headers: Record<string, string> = {}, address = "127.0.0.1", peerAddress = address) {
     const [client, peer] = [address, peerAddress].map((text) => (text === UNIX ? undefined : text));
     try {
-      return door.admit(new Request("http://localhost:8080/admin/config", { headers }), { peer, client });
+      return door.admit(
+        new Request("http://localhost:8080/admin/config", { headers: { Host: "localhost:8080", ...headers } }),
+        { peer, client },
+      );
     } catch (error) {
       if (error instanceof GatewayError) return error;
       throw error;
@@ -65,7 +68,7 @@ describe("method none", () => {
     for (const host of ["localhost", "localhost:8080", "127.0.0.1:80", "[::1]:80", "app.localhost"]) {
       expect([host, status({ Host: host })]).toEqual([host, 200]);
     }
-    for (const host of ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "192.0.2.1"]) {
+    for (const host of ["", "evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "192.0.2.1"]) {
       expect([host, status({ Host: host })]).toEqual([host, 403]);
     }
     expect(status({ Host: "localhost:8080", Origin: "http://localhost:8080" })).toBe(200);

@@ -1,5 +1,6 @@
 // Where an admin request really comes from: another machine, a proxy, or a web page in the operator's browser.
 
+import { isLocalHost, isLoopback, isSameOrigin } from "../access/hosts.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 
@@ -10,7 +11,7 @@ export function requireLocalRequest(headers: Headers, peer: string | undefined):
   if (headers.has("x-forwarded-for") || headers.has("forwarded")) {
     throw forbidden("does not answer requests that a proxy hands on");
   }
-  // The name of a web page can be made to lead to this machine (DNS rebinding); its requests still carry that name.
+  // See access/web-pages.ts for DNS rebinding.
   if (peer !== undefined && !isLocalHost(headers.get("host"))) {
     throw forbidden("answers only requests for localhost or an address such as 127.0.0.1, not for another Host");
   }
@@ -20,18 +21,8 @@ export function requireLocalRequest(headers: Headers, peer: string | undefined):
 export function requireSameOrigin(headers: Headers): void {
   const origin = headers.get("origin");
   if (origin === null) return;
-  if (URL.canParse(origin) && new URL(origin).host === headers.get("host")) return;
+  if (isSameOrigin(origin, headers.get("host"))) return;
   throw new GatewayError(ERRORS.forbidden, "The admin API does not answer requests of web pages from other origins.");
-}
-
-export function isLoopback(address: string): boolean {
-  return /^(::ffff:)?127\.\d+\.\d+\.\d+$/i.test(address) || address === "::1";
-}
-
-function isLocalHost(host: string | null): boolean {
-  if (host === null || host === "") return true;
-  const name = host.replace(/:\d*$/, "").toLowerCase();
-  return name === "localhost" || name.endsWith(".localhost") || isLoopback(name.replace(/^\[|\]$/g, ""));
 }
 
 function forbidden(what: string): GatewayError {

@@ -2,6 +2,7 @@
 
 import { createAccessControl, keyId } from "../access/api-keys.ts";
 import { createClientAddressReader } from "../access/client-address.ts";
+import { createWebPageRules } from "../access/web-pages.ts";
 import { publicRoutes } from "../api/routes.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
@@ -82,6 +83,8 @@ interface Lasting {
   responses: ResponseStore;
   signatures: SignatureMemory;
   deduplicator: Deduplicator<SharedCall, UpstreamFailure>;
+  /** The addresses that are open: a change of them takes a restart. */
+  boundTo: readonly string[];
   /** Endpoints that do not depend on the settings, or that look them up. */
   routes: readonly Route<Endpoint>[];
 }
@@ -97,6 +100,7 @@ export function createDataPlane({ settings, metadata, promptFiles, ...options }:
     responses: createResponseStore(now),
     signatures: createSignatureMemory(now),
     deduplicator: createDeduplicator({ now }),
+    boundTo: [settings.server.bind_address].flat(),
     routes: [...openApiRoutes(), ...options.adminRoutes(deadlines)],
   };
   // What counts or keeps something is made anew only when its own section has changed.
@@ -165,7 +169,7 @@ interface Changing {
 
 function buildHandler(
   { control, circuits, clock, log, reporter, limited, adminDoor }: Omit<DataPlaneOptions, keyof DataPlaneFacts>,
-  { deadlines, sender, fetchExternal, responses, signatures, deduplicator, routes: lastingRoutes }: Lasting,
+  { deadlines, sender, fetchExternal, responses, signatures, deduplicator, boundTo, routes: lastingRoutes }: Lasting,
   { settings, metadata, promptFiles }: DataPlaneFacts,
   { limiter, cache, strategy }: Changing,
 ): { handle: TargetHandler; paths: readonly string[] } {
@@ -238,6 +242,12 @@ function buildHandler(
   const handle = createHandler({
     routes,
     access: createAccessControl(settings.api_keys),
+    webPages: createWebPageRules({
+      allowedHosts: settings.server.allowed_hosts,
+      allowedOrigins: settings.server.cors.allowed_origins,
+      boundTo,
+      keysRequired: settings.api_keys.mode === "blocking",
+    }),
     adminDoor,
     limiter,
     clientAddresses: createClientAddressReader(settings.server.trusted_proxies),

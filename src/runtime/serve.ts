@@ -1,5 +1,6 @@
 // Server mode: builds both planes, opens the addresses, says what was found, and runs until a signal.
 
+import { isOnLoopback } from "../access/hosts.ts";
 import { createAdminDoor } from "../admin/admin-auth.ts";
 import type { BackendUsage } from "../admin/backend-record.ts";
 import { adminRoutes } from "../admin/routes.ts";
@@ -41,6 +42,10 @@ export interface ServeOptions {
 /** How long the start waits for the first health checks before it says that it is up. */
 const FIRST_CHECKS_MS = 1_000;
 
+const OPEN_TO_ALL =
+  "other machines can connect and no API key is required: whoever reaches the port can use all backends and spend their " +
+  "keys; set api_keys.mode to blocking, or bind to 127.0.0.1";
+
 /** Returns the exit code and, when an address could not be opened, why. */
 export async function serve(options: ServeOptions): Promise<{ exitCode: number; message?: string }> {
   const { store, log, env, started } = options;
@@ -51,7 +56,8 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
   const servers: Server[] = [];
   const addresses: string[] = [];
   const socketMode = Number.parseInt(settings.server.unix_socket_mode, 8);
-  for (const bindAddress of [settings.server.bind_address].flat()) {
+  const bound = [settings.server.bind_address].flat();
+  for (const bindAddress of bound) {
     const result = await listen(bindAddress, baseDir, { fetch: async () => notYet() }, socketMode);
     if (!result.ok) {
       await Promise.all(servers.map((server) => server.stop(true)));
@@ -60,6 +66,7 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
     servers.push(result.server);
     addresses.push(result.address);
   }
+  if (settings.api_keys.mode === "permissive" && !isOnLoopback(bound)) log.warn({ bind_address: bound }, OPEN_TO_ALL);
   const circuits = createCircuits({
     settings: settings.circuit_breaker,
     now: clock.now,

@@ -2,6 +2,7 @@
 
 import { type AccessControl, presentedKey, type Scope } from "../access/api-keys.ts";
 import type { ClientAddressReader } from "../access/client-address.ts";
+import type { WebPageRules } from "../access/web-pages.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
@@ -12,6 +13,7 @@ import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe
 import { RateLimitError, writeRateLimitHeaders } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import { resolveTrace, writeIds } from "../tracing/trace-context.ts";
+import { openToPages, preflightEndpoint } from "./cors.ts";
 import { type ErrorFormat, errorResponse, toGatewayError } from "./error-response.ts";
 import { IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
 import type { TargetHandler } from "./request-target.ts";
@@ -62,6 +64,7 @@ export interface Endpoint {
 export interface HandlerParts {
   routes: RouteTable<Endpoint>;
   access: AccessControl;
+  webPages: WebPageRules;
   /** Without one, nobody gets to endpoints with the access "admin". */
   adminDoor: AdminDoor | undefined;
   limiter: Limiter;
@@ -76,7 +79,20 @@ export interface HandlerParts {
 }
 
 export function createHandler(parts: HandlerParts): TargetHandler {
-  const { routes, access, adminDoor, limiter, clientAddresses, settings, clock, log, newId, finished, limited } = parts;
+  const {
+    routes,
+    access,
+    webPages,
+    adminDoor,
+    limiter,
+    clientAddresses,
+    settings,
+    clock,
+    log,
+    newId,
+    finished,
+    limited,
+  } = parts;
   // The fields are not even put together for a level that leaves the line out; a new level makes a new handler.
   const isLogged = settings.logging.access_log && log.isLevelEnabled("info");
   const logAccess = isLogged ? infoLineWriter(log, "request") : undefined;
@@ -156,12 +172,18 @@ export function createHandler(parts: HandlerParts): TargetHandler {
 
     let response: Response;
     let endpoint: Endpoint | undefined;
+    /** The origin of a web page that may read the answer. */
+    let reader: string | undefined;
     try {
-      endpoint = routes.match(request.method, target);
+      const page = webPages.judge(request.headers, server, headers);
+      reader = page?.reader;
+      if (page !== undefined) endpoint = preflightEndpoint(request, page, routes.at(target));
+      endpoint ??= routes.match(request.method, target);
       if (endpoint.idHeader !== undefined) headers[endpoint.idHeader] = trace.id;
       let administrator: Administrator | undefined;
       if (endpoint.access === "admin") administrator = admit(server, request);
       else if (endpoint.access !== "open") {
+        if (page?.refusal !== undefined) throw new GatewayError(ERRORS.forbidden, page.refusal);
         context.caller = access.authorize(request.headers, endpoint.access);
         if (limiter.limitsRequests) checkLimits(server, request, context.caller?.keyId, headers);
       }
@@ -196,6 +218,8 @@ export function createHandler(parts: HandlerParts): TargetHandler {
       context.record.error ??= { type: error.type, code: error.code, message: error.message };
       response = errorResponse(error, context.id, headers, endpoint?.errorFormat);
     }
+    // Pages that may read answers of the admin API are those that come from it, and need no leave.
+    if (reader !== undefined && endpoint?.access !== "admin") openToPages(reader, response.headers);
     if (!deferred) {
       // A client that does not read its answer is not waited for.
       server.timeout(request, IDLE_TIMEOUT_SECONDS);

@@ -2,6 +2,7 @@
 
 import { createAccessControl } from "../../src/access/api-keys.ts";
 import { createClientAddressReader } from "../../src/access/client-address.ts";
+import { createWebPageRules } from "../../src/access/web-pages.ts";
 import { createAdminDoor } from "../../src/admin/admin-auth.ts";
 import { documentSchema, type Settings } from "../../src/config/sections/registry.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -31,6 +32,7 @@ export async function serveRoutes(routes: readonly Route<Endpoint>[]): Promise<S
   const handle = createHandler({
     routes: table,
     access: createAccessControl(settings.api_keys),
+    webPages: createWebPageRules({ allowedHosts: [], allowedOrigins: [], boundTo: [], keysRequired: false }),
     limiter: createLimiter({ settings: settings.rate_limiting, keyLimits: new Map(), now, wallTime }),
     adminDoor: createAdminDoor({ settings: () => settings, clock: systemClock, log: silentLogger() }),
     clientAddresses: createClientAddressReader([]),

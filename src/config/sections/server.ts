@@ -14,6 +14,15 @@ const address = z
     message: "the port must be between 0 and 65535",
   });
 
+const hostPattern = z.string().regex(/^(\*|(\*\.)?[A-Za-z0-9_][A-Za-z0-9._-]*|[0-9a-fA-F:.]+)$/, {
+  message: 'expected a host name or an address without port, "*.example.com", or "*" for any',
+});
+
+const originPattern = z.string().regex(/^(\*|[a-z][a-z0-9+.-]*:\/\/(\*\.)?[^\s/*?#@]+)$/i, {
+  message:
+    'expected an origin without path, such as "https://app.example.com" or "https://*.example.com", or "*" for any',
+});
+
 export const serverSection = defineSection({
   name: "server",
   adminVisible: true,
@@ -57,6 +66,24 @@ export const serverSection = defineSection({
       .describe(
         'Proxies whose X-Forwarded-For is believed: addresses, CIDR ranges, "unix:" for peers on a unix socket.',
       ),
+    allowed_hosts: z
+      .array(hostPattern)
+      .default([])
+      .describe(
+        "Names in the Host header that requests may carry besides local ones and those of bind_address. Empty: any, but " +
+          "only those while all addresses are loopback and API keys are not required.",
+      ),
+    cors: z
+      .strictObject({
+        allowed_origins: z
+          .array(originPattern)
+          .default([])
+          .describe(
+            "Origins whose web pages may use the gateway, besides local ones where it is reached as localhost.",
+          ),
+      })
+      .prefault({})
+      .describe("Web pages from other origins (CORS)."),
     shutdown_timeout: positiveDuration()
       .prefault("30s")
       .describe("How long running requests may finish after SIGTERM or SIGINT."),
