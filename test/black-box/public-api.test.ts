@@ -68,7 +68,7 @@ test("a chunked answer of a backend reaches the client byte for byte", async () 
 test("a chunked request is put together and sent on", async () => {
   const connection = await RawConnection.open(gateway.port);
   connection.write(
-    "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
   );
   const body = Buffer.from(ODD_REQUEST);
   for (let start = 0; start < body.length; start += 40) {

@@ -148,7 +148,7 @@ test("a body of 40 MB with Content-Length is 413", async () => {
 test("a chunked body of 40 MB is 413", async () => {
   const connection = await RawConnection.open(gateway.port);
   connection.write(
-    "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
   );
   const piece = Buffer.alloc(MEBIBYTE, "x");
   for (let count = 0; count < 40 && !connection.isClosed; count++) {
@@ -178,7 +178,7 @@ test("a flood of headers is refused", async () => {
     `X-Long: ${"y".repeat(MEBIBYTE)}\r\n`,
   ]) {
     const connection = await RawConnection.open(gateway.port);
-    connection.write(`GET /health HTTP/1.1\r\nHost: x\r\n${flood}\r\n`);
+    connection.write(`GET /health HTTP/1.1\r\nHost: localhost\r\n${flood}\r\n`);
     const response = await connection.response();
     expect([400, 431]).toContain(response.status);
     connection.abort();
@@ -223,7 +223,7 @@ test("a body that drips byte by byte is 408 as well", async () => {
 test("half a chunked body and then silence is 408", async () => {
   const connection = await RawConnection.open(gateway.port);
   connection.write(
-    'POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n{"model":"m\r\n',
+    'POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n{"model":"m\r\n',
   );
   const response = await connection.response();
   expectErrorBody(response, response.text, 408);
@@ -255,7 +255,7 @@ test("two requests on one connection without waiting are both answered, in order
 
 test("a request with two lengths is refused: proxies have disagreed about such requests", async () => {
   const body = JSON.stringify(valid);
-  const smuggled = "GET /admin/backends HTTP/1.1\r\nHost: x\r\n\r\n";
+  const smuggled = "GET /admin/backends HTTP/1.1\r\nHost: localhost\r\n\r\n";
   for (const head of [
     `Content-Length: ${body.length}\r\nContent-Length: ${body.length + 5}\r\n`,
     `Content-Length: ${body.length}\r\nTransfer-Encoding: chunked\r\n`,
@@ -263,7 +263,7 @@ test("a request with two lengths is refused: proxies have disagreed about such r
     "Content-Length: 12abc\r\n",
   ]) {
     const connection = await RawConnection.open(gateway.port);
-    connection.write(`POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n${head}\r\n${body}${smuggled}`);
+    connection.write(`POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n${head}\r\n${body}${smuggled}`);
     const response = await connection.response();
     expect(response.status).toBeGreaterThanOrEqual(400);
     connection.abort();
@@ -290,7 +290,7 @@ test("a client of HTTP/1.0 and one that wants no keep-alive get their answer and
     ["1.1", "Connection: close\r\n"],
   ]) {
     const connection = await RawConnection.open(gateway.port);
-    connection.write(`GET /health HTTP/${version}\r\nHost: x\r\n${header}\r\n`);
+    connection.write(`GET /health HTTP/${version}\r\nHost: localhost\r\n${header}\r\n`);
     const response = await connection.response();
     expect(response.status).toBe(200);
     await within("the gateway closes the connection", connection.closed);
