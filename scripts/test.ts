@@ -1,6 +1,6 @@
 // npm test: the static checks, then every test. Ends with the line "N passed, N failed".
 
-import { providePrometheus } from "./prometheus-package.ts";
+import { providePackages } from "./debian-packages.ts";
 import { runStep, STATIC_CHECKS } from "./run-steps.ts";
 
 interface TestGroup {
@@ -25,7 +25,12 @@ const TEST_GROUPS: TestGroup[] = [
   { name: "translation", paths: ["./test/translation"] },
   { name: "black-box tests", paths: ["./test/black-box"], runners: 2 },
   { name: "attacks", paths: ["./test/attacks"] },
-  { name: "a real Prometheus", paths: ["./test/prometheus"], prepare: providePrometheus },
+  {
+    name: "attacks through real proxies",
+    paths: ["./test/proxies"],
+    prepare: () => providePackages("nginx", "haproxy"),
+  },
+  { name: "a real Prometheus", paths: ["./test/prometheus"], prepare: () => providePackages("prometheus") },
   { name: "official clients", paths: ["./test/clients"] },
   { name: "coding agents", paths: ["./test/agents"] },
 ];
