@@ -15,6 +15,7 @@ import { type GenerationParts, generationEndpoint } from "./generation.ts";
 import { estimatedCount, messagesModel, messagesModelList } from "./messages.ts";
 import { type ModelDirectory, modelEndpoint, modelListEndpoint } from "./models.ts";
 import { arrangeResponse, noteResponse, type ResponsesParts } from "./responses.ts";
+import { welcomeRoutes } from "./welcome.ts";
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -27,6 +28,31 @@ const BODY_LIMITS = {
   embeddings: 64 * MEBIBYTE,
   others: 8 * MEBIBYTE,
 };
+
+/** Beginnings of paths that clients know from other servers, and that are not built. */
+export const NOT_BUILT: readonly string[] = [
+  "/v1/assistants",
+  "/v1/audio",
+  "/v1/batches",
+  "/v1/containers",
+  "/v1/conversations",
+  "/v1/evals",
+  "/v1/files",
+  "/v1/fine_tuning",
+  "/v1/images",
+  "/v1/messages/batches",
+  "/v1/moderations",
+  "/v1/realtime",
+  "/v1/responses",
+  "/v1/threads",
+  "/v1/uploads",
+  "/v1/vector_stores",
+  "/v1/videos",
+  "/v1beta",
+  "/anthropic/v1/files",
+  "/anthropic/v1/messages/batches",
+  "/api",
+];
 
 export interface PublicApiParts extends GenerationParts {
   models: ModelDirectory;
@@ -52,6 +78,7 @@ export function publicRoutes(parts: PublicApiParts): Route<Endpoint>[] {
         : json(call, { status: "not_ready", service: SERVICE_NAME, reason: "no backend is healthy" }, 503),
   };
   return [
+    ...welcomeRoutes(),
     { method: "GET", path: "/health", handler: health },
     { method: "GET", path: "/healthz", handler: health },
     { method: "GET", path: "/readyz", handler: ready },

@@ -38,6 +38,13 @@ const modelMetadata = shape(
 const modelObject: JsonSchema = { const: "model" };
 
 export const MODEL_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+  Welcome: shape({
+    service,
+    version: text,
+    description: text,
+    links: { type: "object", additionalProperties: text },
+    base_urls: { type: "object", additionalProperties: text },
+  }),
   Health: shape({ status: { const: "healthy" }, service }),
   Readiness: shape({ status: { enum: ["ready", "not_ready"] }, service }, { reason: text }),
   ModelMetadata: modelMetadata,

@@ -53,7 +53,7 @@ export interface Answer {
   schema?: JsonSchema;
   /** Of the data of each event of a stream. */
   events?: JsonSchema;
-  /** Instead of JSON, another text. */
+  /** A text that is not JSON. */
   type?: string;
   /** Names of headers of components.headers. */
   headers?: readonly string[];

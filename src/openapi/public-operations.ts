@@ -48,6 +48,26 @@ const versionHeaders: readonly Parameter[] = [
 ];
 
 export const PUBLIC_OPERATIONS: readonly Operation[] = [
+  ...at(["/", "/anthropic"], {
+    method: "get",
+    id: "getWelcome",
+    tag: "Health",
+    audience: "open",
+    summary: "What this is, and where to go on",
+    description: "A page for browsers, JSON for everybody else, by Accept.",
+    answers: [{ ...answer("Welcome", "Name, version and links."), type: "text/html" }],
+    errors: [],
+  }),
+  {
+    method: "get",
+    path: "/favicon.ico",
+    id: "getIcon",
+    tag: "Health",
+    audience: "open",
+    summary: "The icon of the page",
+    answers: [{ status: 200, description: "The icon.", type: "image/svg+xml" }],
+    errors: [],
+  },
   ...at(["/health", "/healthz"], {
     method: "get",
     id: "getHealth",

@@ -3,7 +3,7 @@
 import { createAccessControl, keyId } from "../access/api-keys.ts";
 import { createClientAddressReader } from "../access/client-address.ts";
 import { createWebPageRules } from "../access/web-pages.ts";
-import { publicRoutes } from "../api/routes.ts";
+import { NOT_BUILT, publicRoutes } from "../api/routes.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
@@ -213,7 +213,7 @@ function buildHandler(
         });
   const toShownList = createListEnricher(metadata, settings.model_metadata.enrichment);
   const isReady = () => control.board.entries.some((entry) => entry.available);
-  const routes = createRouteTable([
+  const routes = [
     ...publicRoutes({
       generator,
       deadlines,
@@ -238,9 +238,10 @@ function buildHandler(
       },
     }),
     ...lastingRoutes,
-  ]);
+  ];
+  const table = createRouteTable(routes, NOT_BUILT);
   const handle = createHandler({
-    routes,
+    routes: table,
     access: createAccessControl(settings.api_keys),
     webPages: createWebPageRules({
       allowedHosts: settings.server.allowed_hosts,
@@ -258,7 +259,7 @@ function buildHandler(
     finished: reporter.finished,
     ...(limited === undefined ? {} : { limited }),
   });
-  return { handle, paths: routes.paths };
+  return { handle, paths: table.paths };
 }
 
 /** The request under the model that an alias leads to; its body says so too. */

@@ -63,7 +63,7 @@ describe("what is not there", () => {
     );
   });
 
-  test("a planned path says that it is not in this release", () => {
+  test("a path that other servers have says that it is not in this release", () => {
     for (const path of ["/v1/files", "/v1/files/abc"]) {
       expect(refusal("POST", nowhere(path))).toMatchObject({ status: 404, message: `${path} is not in this release.` });
     }

@@ -21,10 +21,10 @@ export interface RouteTable<Handler> {
   at(target: RequestTarget): ReadonlyMap<string, Handler>;
 }
 
-/** `planned`: beginnings of paths that clients know from elsewhere, and that a later release will have. */
+/** `notBuilt`: beginnings of paths that clients know from other servers. */
 export function createRouteTable<Handler>(
   routes: readonly Route<Handler>[],
-  planned: readonly string[] = [],
+  notBuilt: readonly string[] = [],
 ): RouteTable<Handler> {
   const byPath = new Map<string, Map<string, Handler>>();
   for (const { method, path, handler } of routes) {
@@ -37,8 +37,8 @@ export function createRouteTable<Handler>(
   const exact = paths.filter((path) => !path.endsWith("/*"));
 
   function notFound(path: string): GatewayError {
-    const isPlanned = planned.some((beginning) => path === beginning || path.startsWith(`${beginning}/`));
-    if (isPlanned) return new GatewayError(ERRORS.routeNotFound, `${printable(path)} is not in this release.`);
+    const isKnown = notBuilt.some((beginning) => path === beginning || path.startsWith(`${beginning}/`));
+    if (isKnown) return new GatewayError(ERRORS.routeNotFound, `${printable(path)} is not in this release.`);
     const near = nearest(path, exact);
     const hint = near === undefined ? "" : ` Did you mean ${near}?`;
     return new GatewayError(ERRORS.routeNotFound, `There is nothing at ${printable(path)}.${hint}`);

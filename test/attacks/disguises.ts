@@ -8,7 +8,7 @@ export interface Disguise {
 
 const segments = (path: string) => path.slice(1).split("/");
 const percent = (text: string) => [...Buffer.from(text)].map((byte) => `%${byte.toString(16)}`).join("");
-const firstLetter = (path: string, spelled: (letter: string) => string) => `/${spelled(path[1] ?? "")}${path.slice(2)}`;
+const firstLetter = (path: string, spelled: (letter: string) => string) => path.replace(/(?<=^\/)[a-z]/, spelled);
 
 /** Each is 400, whatever the path. */
 export const DISGUISES: readonly Disguise[] = [

@@ -46,23 +46,30 @@ function pathOf({ path }: OpenApiOperation): string {
   return samplePath(path === "/metrics" ? "/internal/metrics" : path, { model: "m", name: "b" });
 }
 
-const askAll = (asked: readonly OpenApiOperation[], { of }: Pick<Disguise, "of">) =>
+const askAll = (asked: readonly OpenApiOperation[], of: Disguise["of"]) =>
   Promise.all(asked.map((operation) => ask(operation.method, of(pathOf(operation)))));
+
+/** Those that look different in the disguise; "/" has no letters. */
+const askInDisguise = ({ of }: Disguise) =>
+  askAll(
+    operations.filter((operation) => of(pathOf(operation)) !== pathOf(operation)),
+    of,
+  );
 
 test("plainly written, every path leads somewhere", async () => {
   const safe = operations.filter(({ method, path }) => method === "GET" && !path.includes("{"));
-  const answers = await askAll(safe, { of: (path) => path });
+  const answers = await askAll(safe, (path) => path);
   expect(answers.filter(({ status }) => [404, 405].includes(status))).toEqual([]);
 });
 
 describe("in disguise", () => {
   test.each(DISGUISES.map((disguise) => [disguise.name, disguise] as const))("%s: 400", async (_, disguise) => {
-    const answers = await askAll(operations, disguise);
+    const answers = await askInDisguise(disguise);
     expect(answers.filter(({ status }) => status !== 400)).toEqual([]);
   });
 
   test.each(OTHER_PATHS.map((disguise) => [disguise.name, disguise] as const))("%s: nothing", async (_, disguise) => {
-    const answers = await askAll(operations, disguise);
+    const answers = await askInDisguise(disguise);
     expect(answers.filter(({ status }) => ![400, 404, 405].includes(status))).toEqual([]);
   });
 });

@@ -114,6 +114,14 @@ describe("public operations", () => {
     },
   );
 
+  test("the welcome page and its icon", async () => {
+    for (const path of ["/", "/anthropic"]) {
+      await call("GET", path);
+      await call("GET", path, { headers: { Accept: "text/html" } });
+    }
+    await call("GET", "/favicon.ico");
+  });
+
   test.each([["/v1/models/{model}"], ["/anthropic/v1/models/{model}"]])("GET %s", async (path) => {
     await call("GET", path, { parameters: { model: "demo" } });
     await call("GET", path, { parameters: { model: "no/such" }, status: 404 });

@@ -209,10 +209,35 @@ test("a wrong method is 405 with Allow", async () => {
 });
 
 test("an unknown path is 404 in the standard shape", async () => {
-  for (const path of ["/", "/v1", "/v1/nothing", "/v2/chat/completions", "/admin/nothing", "/v1/chat/completions/x"]) {
+  for (const path of ["/v1", "/v1/nothing", "/v2/chat/completions", "/admin/nothing", "/v1/chat/completions/x"]) {
     await expectError(await gateway.fetch(path), 404);
     await expectError(await gateway.post(path, {}), 404);
   }
+});
+
+test("a path that other servers have says that it is not in this release", async () => {
+  for (const path of ["/v1/files", "/v1/images/generations", "/v1/responses/resp_1", "/api/chat", "/v1beta/models"]) {
+    for (const response of [await gateway.fetch(path), await gateway.post(path, {})]) {
+      expect((await expectError(response, 404)).message).toBe(`${path} is not in this release.`);
+    }
+  }
+});
+
+test("GET / says what this is: a page for browsers, JSON for others", async () => {
+  const browser = { Accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
+  const page = await gateway.fetch("/", { headers: browser });
+  expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
+  expect(page.headers.get("vary")).toBe("Accept");
+  expect(await page.text()).toContain("<h1>Signalbox");
+  for (const path of ["/", "/anthropic"]) {
+    const response = await gateway.fetch(path);
+    expect(await response.json()).toMatchObject({ service: "signalbox", links: { openapi: "/openapi.json" } });
+    const head = await gateway.fetch(path, { method: "HEAD" });
+    expect([head.status, await head.text()]).toEqual([200, ""]);
+    await expectError(await gateway.post(path, {}), 405);
+  }
+  const icon = await gateway.fetch("/favicon.ico");
+  expect([icon.status, icon.headers.get("content-type")]).toEqual([200, "image/svg+xml"]);
 });
 
 test("model ids with a tag :latest are found with and without it", async () => {

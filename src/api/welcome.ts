@@ -1,0 +1,97 @@
+// What somebody sees who opens the gateway's address in a browser, or asks it with curl; and the icon of the page.
+
+import { SERVICE_NAME, VERSION } from "../names.ts";
+import type { Endpoint } from "../server/handler.ts";
+import type { Route } from "../server/route-table.ts";
+
+const DESCRIPTION = "A model routing gateway: one address in front of hosted model APIs and self-hosted engines.";
+
+/** Where to go on. */
+const LINKS = {
+  models: "/v1/models",
+  openapi: "/openapi.json",
+  health: "/health",
+  readiness: "/readyz",
+} as const;
+
+/** Base URLs for clients, below the gateway's address. */
+const CLIENTS = {
+  openai: "/v1",
+  anthropic: "/anthropic",
+} as const;
+
+const WELCOME = { service: SERVICE_NAME, version: VERSION, description: DESCRIPTION, links: LINKS, base_urls: CLIENTS };
+
+const ICON =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#1d2733"/>' +
+  '<circle cx="8" cy="4.5" r="2" fill="#e5484d"/><circle cx="8" cy="11.5" r="2" fill="#30a46c"/></svg>';
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Signalbox</title>
+<link rel="icon" href="/favicon.ico">
+<style>body { font: 16px/1.5 system-ui, sans-serif; max-width: 40em; margin: 3em auto; padding: 0 1em }</style>
+</head>
+<body>
+<h1>Signalbox ${VERSION}</h1>
+<p>${DESCRIPTION}</p>
+<p>Clients of OpenAI's API use this address with <code>${CLIENTS.openai}</code>, clients of Anthropic's API use it with
+<code>${CLIENTS.anthropic}</code> or as it is.</p>
+<ul>
+${Object.entries(LINKS)
+  .map(([name, path]) => `<li><a href="${path}">${path}</a>: ${name}</li>`)
+  .join("\n")}
+</ul>
+</body>
+</html>
+`;
+
+export function welcomeRoutes(): Route<Endpoint>[] {
+  const welcome: Endpoint = {
+    access: "open",
+    handle({ request, headers }) {
+      const shared = { ...headers, Vary: headers.Vary === undefined ? "Accept" : `Accept, ${headers.Vary}` };
+      if (!prefersHtml(request.headers.get("accept") ?? "")) return Response.json(WELCOME, { headers: shared });
+      return new Response(PAGE, {
+        headers: {
+          ...shared,
+          "Content-Type": "text/html; charset=utf-8",
+          "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'unsafe-inline'",
+        },
+      });
+    },
+  };
+  const icon: Endpoint = {
+    access: "open",
+    handle: ({ headers }) =>
+      new Response(ICON, {
+        headers: { ...headers, "Content-Type": "image/svg+xml", "Cache-Control": "public, max-age=86400" },
+      }),
+  };
+  return [
+    { method: "GET", path: "/", handler: welcome },
+    // Clients look whether there is something at their base URL.
+    { method: "GET", path: "/anthropic", handler: welcome },
+    { method: "GET", path: "/favicon.ico", handler: icon },
+  ];
+}
+
+/** Browsers name text/html; whoever takes anything is a program. */
+export function prefersHtml(accept: string): boolean {
+  const html = quality(accept, "text/html");
+  return html > 0 && html >= quality(accept, "application/json");
+}
+
+/** What the header says of just this type (RFC 9110, section 12.5.1); 0 where it does not name it. */
+function quality(accept: string, type: string): number {
+  for (const entry of accept.toLowerCase().split(",")) {
+    const [name = "", ...parameters] = entry.split(";").map((part) => part.trim());
+    if (name !== type) continue;
+    const weight = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2);
+    return weight === undefined ? 1 : Number(weight) || 0;
+  }
+  return 0;
+}
