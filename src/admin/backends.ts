@@ -191,7 +191,12 @@ async function update(call: Call, parts: BackendParts, name: string): Promise<Re
     name,
     version,
     description: `backend ${shortened(name)} changed`,
-    make: (entry) => mergePatch(entry, fields) as Mapping,
+    make(entry) {
+      const changed = mergePatch(entry, fields) as Mapping;
+      // The usual address of its type, which the record shows where none is written, means none when it comes back.
+      if (entry.url === undefined && fields.url === recordOf({ name }, parts).url) delete changed.url;
+      return changed;
+    },
   });
   return answerRecord(call, parts, done, name, `Backend '${name}' was changed`, 200);
 }

@@ -58,12 +58,9 @@ async function rollback(call: Call, parts: ConfigHistoryParts): Promise<Response
   const target = toTarget(call.parameter);
   const { sections, dry_run: dryRun, version } = await readFields(rollbackRequest, call, parts);
   requireSections(sections, isSection);
-  const { source, user, description } = authorOf(call, "rollback", describe(target, sections));
   const done = unwrap(
     await store.rollback(target, {
-      source,
-      user,
-      description,
+      ...authorOf(call, "rollback", describe(target, sections)),
       dryRun,
       ...(sections !== undefined && { sections: [...new Set(sections)] }),
       baseVersion: baseVersionOf(call, version, store.current.version),

@@ -159,7 +159,8 @@ async function validate(call: Call, parts: ConfigWriteParts): Promise<Response> 
     const errors = [{ field: "section", message, code: "VALIDATION_ERROR", value: shortened(section) }];
     return answer(call, { valid: false, errors, warnings: [] });
   }
-  const validation = unwrap(await parts.store.validate({ sections: { [section]: config }, mode: "replace" }));
+  const { elevated } = authorOf(call, "api", "validate");
+  const validation = unwrap(await parts.store.validate({ sections: { [section]: config }, mode: "replace", elevated }));
   const { valid, errors, warnings, changes } = validation;
   const { hot_reload_capability } = reloadOf(section, changes, false);
   const body = {

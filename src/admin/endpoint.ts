@@ -30,9 +30,9 @@ export function toTimestamp(atMs: number): string {
   return new Date(atMs).toISOString();
 }
 
-/** Who makes a change, for the history. */
+/** Who makes a change: for the history, and for what the change may bring in. */
 export function authorOf({ administrator }: Call, source: string, description: string) {
-  return { source, user: administrator?.name, description };
+  return { source, user: administrator?.name, description, elevated: administrator?.elevated === true };
 }
 
 /** Throws 403 for whoever may not see secrets. */

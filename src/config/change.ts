@@ -9,6 +9,8 @@ export interface ChangeAuthor {
   source: string;
   user?: string | undefined;
   description?: string | undefined;
+  /** Has shown credentials of the admin API. */
+  elevated?: boolean | undefined;
 }
 
 export interface SectionChange extends ChangeAuthor {

@@ -2,7 +2,7 @@
 
 import { isWithin } from "./capability.ts";
 import type { ChangeError } from "./change.ts";
-import { unmask } from "./mask.ts";
+import { maskSecrets, unmask } from "./mask.ts";
 import { mergePatch } from "./merge-patch.ts";
 import type { PathProblem } from "./problems.ts";
 import { resolveAliases, specOf } from "./section-patterns.ts";
@@ -15,6 +15,8 @@ export interface Draft {
   document: Mapping;
   /** The sections that were named. */
   sections: string[];
+  /** Where a secret stayed that the caller did not give. */
+  kept: readonly Path[];
   /** A path with the keys as the caller wrote them. */
   writtenPath(path: Path): Path;
 }
@@ -52,7 +54,7 @@ export function draftChange(
   const changed = new Map<string, unknown>(Object.entries(base.document));
   const problems: PathProblem[] = [];
   for (const [name, value] of Object.entries(aliases.document)) {
-    const merged = mode === "merge" ? mergePatch(valueAt(base.document, [name]), value) : value;
+    const merged = mode === "merge" ? mergePatch(withoutSentSecrets(base.document)[name], value) : value;
     const kept = withFileOnlyFields(merged, name, base);
     problems.push(...kept.problems);
     // Nothing means the defaults, as a section without lines does in a file.
@@ -62,7 +64,20 @@ export function draftChange(
   const unmasked = unmask(Object.fromEntries(changed), base.document);
   problems.push(...unmasked.problems);
   if (problems.length > 0) return invalid(problems.map((one) => ({ ...one, path: aliases.writtenPath(one.path) })));
-  return { ok: true, document: unmasked.document, sections: requested, writtenPath: aliases.writtenPath };
+  const { document, kept } = unmasked;
+  return { ok: true, document, sections: requested, kept, writtenPath: aliases.writtenPath };
+}
+
+/**
+ * The secrets that are sent somewhere are masked: in what becomes of the document it shows which of them the caller has
+ * given, and which only stayed.
+ */
+export function withoutSentSecrets(document: Mapping): Mapping {
+  const sections = Object.entries(document).map(([name, section]): [string, unknown] => [
+    name,
+    specOf(name)?.sentTo === undefined ? section : maskSecrets(section, [name]),
+  ]);
+  return Object.fromEntries(sections);
 }
 
 function nameOfSection({ name }: { name: string }): string {

@@ -16,6 +16,11 @@ export function hasReference(text: string): boolean {
   return text.includes("${");
 }
 
+/** Whether a variable is named, and not just the literal text `${`. */
+export function namesVariable(text: string): boolean {
+  return text.replaceAll("$${", " ").includes("${");
+}
+
 /**
  * As in a shell, `:-` also replaces an empty variable, and a default may hold references of its own. What a variable
  * contains is never expanded again, so that its owner cannot read other variables.

@@ -29,6 +29,8 @@ function maskSecret(value: unknown): unknown {
 export interface Unmasked {
   document: Mapping;
   problems: PathProblem[];
+  /** Where a secret was put back in place of its masked form. */
+  kept: Path[];
 }
 
 /**
@@ -37,10 +39,14 @@ export interface Unmasked {
  */
 export function unmask(next: Mapping, previous: Mapping): Unmasked {
   const problems: PathProblem[] = [];
+  const kept: Path[] = [];
 
   function restore(value: unknown, old: unknown, path: Path): unknown {
     if (value === MASK && isSecret(path)) {
-      if (typeof old === "string" && old !== MASK) return old;
+      if (typeof old === "string" && old !== MASK) {
+        kept.push(path);
+        return old;
+      }
       problems.push({ path, message: NOTHING_TO_KEEP });
       return value;
     }
@@ -64,10 +70,11 @@ export function unmask(next: Mapping, previous: Mapping): Unmasked {
       problems.push({ path, message: NOTHING_TO_KEEP });
       return url;
     }
+    kept.push(path);
     return url.replace(USER_INFO, (_match, scheme: string) => `${scheme}${userInfo}@`);
   }
 
-  return { document: restore(next, previous, []) as Mapping, problems };
+  return { document: restore(next, previous, []) as Mapping, problems, kept };
 }
 
 const NOTHING_TO_KEEP =
@@ -115,6 +122,14 @@ function pairSecrets(entries: readonly unknown[], olds: readonly unknown[]): unk
 
 function entryNameKey(path: Path): string | undefined {
   return specOf(path[0])?.entryNames?.[path.slice(1).join(".")];
+}
+
+/** The entries that an entry of the list at this path may be a new form of: those of its name, or all without one. */
+export function entriesLike(entry: unknown, olds: readonly unknown[], path: Path): unknown[] {
+  const key = entryNameKey(path);
+  if (key === undefined) return [...olds];
+  const name = nameOf(entry, key);
+  return olds.filter((old) => nameOf(old, key) === name);
 }
 
 function nameOf(entry: unknown, key: string): string | undefined {

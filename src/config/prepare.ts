@@ -9,7 +9,7 @@ import { resolvePath } from "./paths.ts";
 import type { ConfigProblem, PathProblem, SettingsCheck } from "./problems.ts";
 import type { ConfigDocument, Settings } from "./sections/registry.ts";
 import { unsafeValue } from "./unsafe-value.ts";
-import { isNestedTooDeeply, type Mapping, type Path, type PathSegment, valueAt } from "./values.ts";
+import { formatPath, isNestedTooDeeply, type Mapping, type Path, type PathSegment, valueAt } from "./values.ts";
 
 export interface PrepareOptions<Problem> {
   env: Environment;
@@ -17,6 +17,8 @@ export interface PrepareOptions<Problem> {
   home: string | undefined;
   /** Rules of layers above this one; paths start at the section. */
   checks: readonly SettingsCheck<Settings>[];
+  /** What is known to be wrong already. */
+  problems?: readonly PathProblem[];
   locate(problem: PathProblem): Problem;
   /** For a problem inside an included file. */
   locateFile(problem: ConfigProblem): Problem;
@@ -41,7 +43,10 @@ export async function prepareDocument<Problem>(
 ): Promise<Prepared<Problem>> {
   const { env, baseDir, home, locate } = options;
   const compilation = compileDocument(written, env);
-  const found = [...compilation.problems];
+  const given = options.problems ?? [];
+  // One problem per place is enough, and whether a variable exists is not told to who may not name it.
+  const isTold = ({ path }: PathProblem) => given.some((one) => formatPath(one.path) === formatPath(path));
+  const found = [...given, ...compilation.problems.filter((problem) => !isTold(problem))];
   if (!isNestedTooDeeply(written)) {
     const unsafe = unsafeValue(written);
     if (unsafe !== undefined) found.push(unsafe);

@@ -1,6 +1,6 @@
 // Paths in the notation of SectionSpec: dots between keys, `*` for any list index or map key.
 
-import type { SectionSpec } from "./section.ts";
+import type { FilePathUse, SectionSpec } from "./section.ts";
 import { SECTIONS } from "./sections/registry.ts";
 import { isMapping, type Mapping, type Path, type PathSegment, valueAt } from "./values.ts";
 
@@ -28,6 +28,12 @@ export function isSecret(path: Path): boolean {
 export function isUrl(path: Path): boolean {
   const patterns = specOf(path[0])?.urlPaths ?? [];
   return patterns.some((pattern) => matches(pattern.split("."), path.slice(1)));
+}
+
+/** What the text at a path names in the file system; undefined for what names nothing there. */
+export function filePathUse(path: Path): FilePathUse | undefined {
+  const uses = Object.entries(specOf(path[0])?.filePaths ?? {});
+  return uses.find(([pattern]) => matches(pattern.split("."), path.slice(1)))?.[1];
 }
 
 /** Whether a mapping has secrets among its direct values. */

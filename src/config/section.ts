@@ -5,6 +5,14 @@ import type { z } from "zod";
 /** immediate: the next request sees it; gradual: what runs finishes with the old values; or only after a restart. */
 export type ReloadClass = "immediate" | "gradual" | "requires_restart";
 
+/**
+ * What a text of the configuration names: a folder or a file that is read, a file of prompts_dir, a file that is written,
+ * or, behind "unix:", a socket.
+ */
+export type FilePathUse =
+  | { use: "folder" | "socket" }
+  | { use: "file" | "prompt" | "written"; endings: readonly string[] };
+
 export interface SectionSpec<Schema extends z.ZodType = z.ZodType> {
   /** Top-level key in the configuration file. */
   name: string;
@@ -30,6 +38,10 @@ export interface SectionSpec<Schema extends z.ZodType = z.ZodType> {
   secretPaths?: readonly string[];
   /** URLs, in the same notation, whose user and password are secrets. */
   urlPaths?: readonly string[];
+  /** Fields of the section, or of each of its entries, that say where its secrets are sent. */
+  sentTo?: readonly string[];
+  /** Texts that name something in the file system, in the same notation as the secrets. */
+  filePaths?: Readonly<Record<string, FilePathUse>>;
   /** Lists whose entries have a name: path of the list below the section ("" = the section itself) -> its key. */
   entryNames?: Readonly<Record<string, string>>;
 }

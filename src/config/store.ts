@@ -1,6 +1,7 @@
 // The one place where the configuration changes: every change is checked whole, kept, and only then seen by anyone.
 
 import type { Clock } from "../lib/clock.ts";
+import { fenceProblems } from "./api-fence.ts";
 import { changesReloadClass, estimateImpact } from "./capability.ts";
 import {
   type Change,
@@ -16,7 +17,7 @@ import {
 import { type ConfigDatabase, storageMessage } from "./database.ts";
 import { withDefaults } from "./defaults.ts";
 import { diffDocuments, type FieldChange } from "./diff.ts";
-import { type DraftBase, draftChange, withFileOnlyFields, withoutFileOnlyFields } from "./draft.ts";
+import { type DraftBase, draftChange, withFileOnlyFields, withoutFileOnlyFields, withoutSentSecrets } from "./draft.ts";
 import type { Environment } from "./expand.ts";
 import {
   appendVersions,
@@ -29,8 +30,9 @@ import {
 } from "./history.ts";
 import { type ConfigListener, type ConfigLog, createListeners, type Listeners } from "./listeners.ts";
 import { maskSecrets } from "./mask.ts";
+import { resolvePath } from "./paths.ts";
 import { type Prepared, prepareDocument } from "./prepare.ts";
-import type { SettingsCheck } from "./problems.ts";
+import type { PathProblem, SettingsCheck } from "./problems.ts";
 import { freezeDeep, keepRestartFields, pendingRestartFields, replacedFields, warningsOf } from "./publish.ts";
 import { MAXIMUM_FILE_BYTES } from "./read-text.ts";
 import { documentJsonSchema, type JsonSchema } from "./schema-export.ts";
@@ -41,7 +43,7 @@ import type { ConfigSnapshot } from "./snapshot.ts";
 import { readStaged, removeStaged, type StagedSection, writeStaged } from "./staged.ts";
 import { isContested, overlayStaged, type StagedView, toStaged, viewStaged } from "./staging.ts";
 import { locateValidationError, toIncludedFileError } from "./validation.ts";
-import { type Mapping, type Path, valueAt } from "./values.ts";
+import { isNestedTooDeeply, type Mapping, type Path, valueAt } from "./values.ts";
 
 export interface ConfigStoreOptions {
   snapshot: ConfigSnapshot;
@@ -77,16 +79,24 @@ export const MAXIMUM_HISTORY_PAGE = 100;
 const MAXIMUM_WAITING = 1_000;
 const MAXIMUM_UNSAVED = 100;
 
-interface CommitOptions extends ChangeAuthor {
-  /** Named sections, for `previous` and `current` of the result. */
-  sections: readonly string[];
+/** Where a document comes from: the file may hold anything, a change through the API stays inside the fence. */
+interface Origin extends Pick<ChangeAuthor, "elevated"> {
+  /** A change that cannot be kept is applied nevertheless: the file itself keeps it. */
+  fromFile?: { hash: string | undefined };
+  /** Where a secret stayed that the caller did not give. */
+  kept?: readonly Path[];
+  /** Documents beside the current one whose content may stand in the new one. */
+  known?: readonly Mapping[];
   writtenPath?: (path: Path) => Path;
   lineOf?: ((path: Path) => number | undefined) | undefined;
+}
+
+interface CommitOptions extends ChangeAuthor, Origin {
+  /** Named sections, for `previous` and `current` of the result. */
+  sections: readonly string[];
   dryRun?: boolean | undefined;
   /** A version is made even if nothing differs. */
   always?: boolean;
-  /** A change that cannot be kept is applied nevertheless: the file itself keeps it. */
-  fromFile?: { hash: string | undefined };
   /** Staged sections that are done with. */
   unstage?: readonly string[];
 }
@@ -138,19 +148,22 @@ export class ConfigStore {
     return this.#exclusive(() => this.#apply(change));
   }
 
-  /** As apply(), for a change that depends on the document as it is when its turn comes. */
+  /**
+   * As apply(), for a change that depends on the document as it is when its turn comes. Secrets that are sent somewhere
+   * are masked in it, and stay where they are left so.
+   */
   edit(make: (document: Mapping) => SectionChange): Promise<Result<Change>> {
-    return this.#exclusive(() => this.#apply(make(this.#current.document)));
+    return this.#exclusive(() => this.#apply(make(withoutSentSecrets(this.#current.document))));
   }
 
   /** As a dry run of apply(), with every problem in the answer. */
-  async validate({ sections, mode }: Pick<SectionChange, "sections" | "mode">): Promise<Result<Validation>> {
+  async validate(change: Pick<SectionChange, "sections" | "mode" | "elevated">): Promise<Result<Validation>> {
     const invalid = (errors: ValidationError[]): Result<Validation> =>
       ok({ valid: false, errors, warnings: [], changes: [], capability: "immediate", impact: estimateImpact([]) });
-    const draft = draftChange(this.#base, sections, mode);
+    const draft = draftChange(this.#base, change.sections, change.mode);
     if (!draft.ok) return draft.error.kind === "validation" ? invalid(draft.error.errors) : draft;
     const before = this.#effective;
-    const prepared = await this.#prepare(draft.document, draft);
+    const prepared = await this.#prepare(draft.document, { ...draft, elevated: change.elevated });
     const errors = [...prepared.problems, ...prepared.crossProblems];
     const changes = diffDocuments(before, withDefaults(prepared.document, this.#schema));
     const warnings = warningsOf(changes, this.#current.overrides ?? []);
@@ -168,7 +181,12 @@ export class ConfigStore {
       const base = { document: overlay, effective: withDefaults(overlay, this.#schema) };
       const draft = draftChange(base, change.sections, change.mode);
       if (!draft.ok) return draft;
-      const prepared = await this.#prepare(draft.document, draft);
+      const known = [this.#effective];
+      const prepared = await this.#prepare(
+        draft.document,
+        { ...draft, elevated: change.elevated, known },
+        base.effective,
+      );
       if (prepared.problems.length > 0) return refused({ kind: "validation", errors: prepared.problems });
 
       const document: Mapping = prepared.document;
@@ -226,7 +244,9 @@ export class ConfigStore {
         });
       }
       const document = overlayStaged(this.#current.document, chosen);
-      return await this.#commit(document, { ...options, sections: requested, unstage: requested });
+      // What stood there when the change was staged has passed the fence with it.
+      const known = [Object.fromEntries(chosen.map(({ section, base }) => [section, base]))];
+      return await this.#commit(document, { ...options, sections: requested, unstage: requested, known });
     });
   }
 
@@ -267,6 +287,8 @@ export class ConfigStore {
         description: `rollback to version ${version}`,
         ...options,
         sections: names,
+        // What has run brings in nothing new.
+        known: [target.document],
         // The specification wants a version for every rollback, also for one that changes nothing.
         always: true,
       });
@@ -382,20 +404,38 @@ export class ConfigStore {
     return refused({ kind: "storage", message: `${message}; changes cannot be kept, see server.data_dir` });
   }
 
+  /** Every document that did not come from the file passes the fence here. */
   async #prepare(
     document: Mapping,
-    places: Pick<CommitOptions, "writtenPath" | "lineOf">,
+    origin: Origin,
+    base: Mapping = this.#effective,
   ): Promise<Prepared<ValidationError>> {
     const { env, home, checks } = this.#options;
     const { baseDir } = this.#current;
+    const { writtenPath, lineOf } = origin;
     return await prepareDocument(document, {
       env,
       home,
       checks,
       baseDir,
-      locate: (problem) => locateValidationError(problem, { document, schema: this.#schema, ...places }),
+      problems: origin.fromFile === undefined ? await this.#fenceProblems(document, origin, base) : [],
+      locate: (problem) => locateValidationError(problem, { document, schema: this.#schema, writtenPath, lineOf }),
       locateFile: toIncludedFileError,
     });
+  }
+
+  async #fenceProblems(document: Mapping, origin: Origin, base: Mapping): Promise<PathProblem[]> {
+    // Too deep for every walk over it; preparing it says so.
+    if (isNestedTooDeeply(document)) return [];
+    const { kept = [], known = [], elevated = false } = origin;
+    const { baseDir, path, settings, overrides = [] } = this.#current;
+    const { home } = this.#options;
+    const dataDir = resolvePath(settings.server.data_dir, baseDir, home);
+    const filled = (one: Mapping) => withDefaults(one, this.#schema);
+    return await fenceProblems(
+      { base, known: known.map(filled), next: filled(document), kept, elevated },
+      { baseDir, hasFile: path !== undefined, dataDir, home, overrides },
+    );
   }
 
   /** Checks, keeps, publishes and announces a document, in this order. */

@@ -4,6 +4,7 @@ import { constants, type Dirent } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { resolvePath } from "../config/paths.ts";
+import { PROMPT_ENDINGS } from "../config/sections/global-prompts.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { formatPath } from "../config/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
@@ -43,7 +44,7 @@ export interface WrittenPrompt {
 }
 
 /** Only such files are read and written: a folder may hold others, which are nobody's business. */
-const EXTENSIONS = [".md", ".txt", ".prompt"];
+const EXTENSIONS: readonly string[] = PROMPT_ENDINGS;
 const MAXIMUM_DEPTH = 8;
 const MAXIMUM_PATH_BYTES = 1024;
 const MAXIMUM_NAME_BYTES = 255;

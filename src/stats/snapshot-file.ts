@@ -130,7 +130,9 @@ export class SnapshotFile {
     const { collector, log, wallTime } = this.#parts;
     try {
       const text = await snapshotText(collector, wallTime());
-      await mkdir(dirname(path), { recursive: true });
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      if (!(await mayReplace(path)))
+        throw new Error("it is no snapshot of statistics; remove it, or name another file");
       await replaceFile(path, text, 0o600);
       if (this.#hasTrouble) log.info({ path }, "the statistics are saved again");
       this.#hasTrouble = false;
@@ -142,6 +144,17 @@ export class SnapshotFile {
       return false;
     }
   }
+}
+
+/** How every snapshot begins, whatever its version. */
+const BEGINNING = '{"format":';
+
+/** Nothing that somebody else has written is overwritten because of a wrong path. */
+async function mayReplace(path: string): Promise<boolean> {
+  const file = Bun.file(path);
+  if (!(await file.exists())) return (await stat(path).catch(() => undefined)) === undefined;
+  const beginning = await file.slice(0, BEGINNING.length).text();
+  return beginning === "" || beginning === BEGINNING;
 }
 
 /** Written row by row: many models would hold the event loop for too long in one go. */

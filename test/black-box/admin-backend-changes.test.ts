@@ -56,14 +56,19 @@ describe("create", () => {
   });
 
   test("without a type it is generic, without a url that of its kind; other spellings count", async () => {
-    const { admin } = await start({ backends: [demo("a")] as ConfigDocument["backends"] });
+    const { admin, gateway } = await start({ backends: [demo("a")] as ConfigDocument["backends"] });
     const created = await admin.ok("POST", "/admin/backends", { name: "o", kind: "ollama-style", enabled: false });
     expect(created.backend).toMatchObject({ name: "o", type: "ollama-style", url: "http://127.0.0.1:11434" });
-    const socket = { name: "s", url: "unix:/tmp/nothing.sock", enabled: false, api_key: null };
-    expect((await admin.ok("POST", "/admin/backends", socket)).backend).toMatchObject({
-      url: "unix:/tmp/nothing.sock",
-      api_key: null,
-    });
+    const url = `unix:${gateway.folder}/nothing.sock`;
+    const socket = { name: "s", url, enabled: false, api_key: null };
+    expect((await admin.ok("POST", "/admin/backends", socket)).backend).toMatchObject({ url, api_key: null });
+  });
+
+  test("its record can be sent back whole, also where it shows the usual address", async () => {
+    const { admin } = await start({ backends: [{ name: "o", type: "ollama", models: ["m"], api_key: "sekret-o" }] });
+    const { health_status: _health, stats: _stats, ...record } = await admin.get("/admin/backends/o");
+    expect(record.url).toBe("http://127.0.0.1:11434");
+    expect(await admin.ok("PUT", "/admin/backends/o", record)).toMatchObject({ applied: false });
   });
 
   test("refusals name the field, and make no version", async () => {
@@ -119,7 +124,8 @@ describe("update", () => {
         { name: "a", url: "http://127.0.0.1:9", models: ["m"], api_key: "sekret-a", headers: { "X-A": "sekret-b" } },
       ],
     });
-    const changed = await admin.ok("PUT", "/admin/backends/a", { url: backend.url });
+    const secrets = { api_key: "sekret-a", headers: { "X-A": "sekret-b" } };
+    const changed = await admin.ok("PUT", "/admin/backends/a", { url: backend.url, ...secrets });
     expect(changed).toMatchObject({ success: true, version: 2, backend: { url: backend.url, api_key: "********" } });
     expect((await gateway.chat()).status).toBe(200);
     expect(backend.lastRequest.headers).toMatchObject({ authorization: "Bearer sekret-a", "x-a": "sekret-b" });

@@ -88,6 +88,7 @@ export const adminSection = defineSection({
     max_backend_name_length: z.int().min(1).max(256).default(256).describe("Longest name of a backend."),
     stats: stats.prefault({}).describe("What GET /admin/stats shows."),
   }),
+  filePaths: { "stats.persistence.path": { use: "written", endings: [".json"] } },
   secretPaths: ["auth.token", "auth.password"],
 });
 

@@ -34,6 +34,7 @@ export const apiKeysSection = defineSection({
       .describe("Further keys: a YAML or TOML file with the top-level key keys."),
   }),
   aliases: { api_keys: "keys" },
+  filePaths: { api_keys_file: { use: "file", endings: [".yaml", ".yml", ".toml", ".json"] } },
   secretPaths: ["keys.*.key"],
   entryNames: { keys: "id" },
 });

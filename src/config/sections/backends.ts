@@ -81,5 +81,7 @@ export const backendsSection = defineSection({
   aliases: { "*.kind": "type" },
   secretPaths: ["*.api_key", "*.headers.*"],
   urlPaths: ["*.url"],
+  sentTo: ["url", "type"],
+  filePaths: { "*.url": { use: "socket" } },
   entryNames: { "": "name" },
 });

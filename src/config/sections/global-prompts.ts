@@ -1,7 +1,12 @@
 // Section global_prompts: system prompts that the gateway adds to every request.
 
 import { z } from "zod";
-import { defineSection } from "../section.ts";
+import { defineSection, type FilePathUse } from "../section.ts";
+
+/** Files that prompts are written to and read from by the admin API. */
+export const PROMPT_ENDINGS = [".md", ".txt", ".prompt"] as const;
+
+const PROMPT: FilePathUse = { use: "prompt", endings: PROMPT_ENDINGS };
 
 const file = () => z.string().min(1, "must not be empty");
 
@@ -31,4 +36,10 @@ export const globalPromptsSection = defineSection({
       .describe("Where the prompt stands: before the system prompt of the request, behind it, or in its place."),
     separator: z.string().default("\n\n").describe("Between the two."),
   }),
+  filePaths: {
+    prompts_dir: { use: "folder" },
+    default_file: PROMPT,
+    "backends.*.prompt_file": PROMPT,
+    "models.*.prompt_file": PROMPT,
+  },
 });

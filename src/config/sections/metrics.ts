@@ -62,6 +62,7 @@ export const metricsSection = defineSection({
       .describe("Basic credentials of the endpoint."),
     persistence: persistence.prefault({}).describe("Samples for GET /admin/metrics/history."),
   }),
+  filePaths: { "persistence.path": { use: "written", endings: [".db", ".sqlite", ".sqlite3"] } },
   secretPaths: ["auth.password"],
 });
 

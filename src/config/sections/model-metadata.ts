@@ -19,5 +19,6 @@ export const modelMetadataSection = defineSection({
       .default(true)
       .describe("Whether GET /v1/models names the backends of a model and its metadata."),
   }),
+  filePaths: { file: { use: "file", endings: [".yaml", ".yml", ".json"] } },
   aliases: { model_metadata_file: "file" },
 });

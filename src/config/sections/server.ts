@@ -29,6 +29,7 @@ export const serverSection = defineSection({
   reload: "requires_restart",
   restartFields: ["bind_address", "unix_socket_mode", "workers", "connection_pool_size", "data_dir"],
   fileOnlyFields: ["data_dir"],
+  filePaths: { bind_address: { use: "socket" }, "bind_address.*": { use: "socket" } },
   notInEffect: ["workers", "connection_pool_size"],
   description: "Listening addresses, the folder for what is written, and the shutdown deadline.",
   schema: z.strictObject({

@@ -31,4 +31,5 @@ export const webSearchSection = defineSection({
   }),
   secretPaths: ["api_key"],
   urlPaths: ["base_url"],
+  sentTo: ["provider", "base_url"],
 });
