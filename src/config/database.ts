@@ -1,8 +1,8 @@
 // The SQLite database of the configuration: versions and staged sections, in server.data_dir.
 
 import { Database } from "bun:sqlite";
-import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
+import { createPrivateFile, makePrivate } from "../lib/private-file.ts";
 
 export const DATABASE_NAME = "config.db";
 
@@ -47,10 +47,9 @@ export function openConfigDatabase(folder: string): ConfigDatabase {
   const path = join(folder, DATABASE_NAME);
   let sqlite: Database | undefined;
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    // Documents hold secrets: nobody else may read the file, nor those that SQLite puts beside it.
-    closeSync(openSync(path, "a", 0o600));
-    chmodSync(path, 0o600);
+    // Documents hold secrets.
+    createPrivateFile(path);
+    makePrivate(path);
     sqlite = new Database(path, { readwrite: true, strict: true });
     prepareDatabase(sqlite);
     return { sqlite, problem: undefined, path };

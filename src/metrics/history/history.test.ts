@@ -319,6 +319,17 @@ describe("metrics history: trouble", () => {
     expect(await sampler.sample()).toBe(true);
   });
 
+  test("the database of another program is left as it is", () => {
+    const { store, settings } = setUp();
+    mkdirSync(dirname(settings.path), { recursive: true });
+    const foreign = new Database(settings.path, { create: true });
+    foreign.run("CREATE TABLE mine (text TEXT)");
+    const tables = () => foreign.query("SELECT name FROM sqlite_schema").values();
+    expect(() => store.write(START, [{ metric: "up", labels: "{}", value: 1, kind: "gauge" }])).toThrow(HistoryError);
+    expect(tables()).toEqual([["mine"]]);
+    foreign.close();
+  });
+
   test("a place that cannot be written costs samples only, and heals", async () => {
     const { sampler, settings } = setUp();
     const parent = dirname(dirname(settings.path));

@@ -2,8 +2,8 @@
 // it never waits for a lock. A file that is locked, full, gone or broken is dealt with at the next operation.
 
 import { Database, type SQLQueryBindings, type Statement } from "bun:sqlite";
-import { mkdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { renameSync, rmSync, statSync } from "node:fs";
+import { createPrivateFile, makePrivate } from "../../lib/private-file.ts";
 import type { Logger } from "../../logging/logger.ts";
 import type { MetricSample } from "../registry.ts";
 import { DAY_MS } from "./settings.ts";
@@ -184,9 +184,15 @@ export class HistoryStore {
       if (inodeOf(path) === this.#connection.inode) return this.#connection;
       this.close(); // somebody has removed the file, or put another in its place
     }
-    mkdirSync(dirname(path), { recursive: true });
-    const database = new Database(path, { create: true, strict: true });
+    createPrivateFile(path);
+    const database = new Database(path, { readwrite: true, strict: true });
     try {
+      const { user_version: version } = database.query("PRAGMA user_version").get() as { user_version: number };
+      const isEmpty = database.query("SELECT 1 FROM sqlite_schema LIMIT 1").get() === null;
+      // The database of another program is not written to, whatever the configuration says.
+      if (version === 0 && !isEmpty) throw new Error("it is a database of something else");
+      if (version > 1) throw new Error(`version ${version} of the file is not known`);
+      makePrivate(path);
       // Nobody waits for a lock: that would stop the requests of the whole process.
       database.run("PRAGMA busy_timeout = 0");
       database.run("PRAGMA auto_vacuum = INCREMENTAL"); // before the first table, or without effect
@@ -195,9 +201,7 @@ export class HistoryStore {
       database.run("PRAGMA journal_size_limit = 8388608");
       const { page_size: pageBytes } = database.query("PRAGMA page_size").get() as { page_size: number };
       database.run(`PRAGMA max_page_count = ${Math.floor(maxBytes / pageBytes)}`);
-      const { user_version: version } = database.query("PRAGMA user_version").get() as { user_version: number };
       if (version === 0) database.transaction(() => database.run(SCHEMA))();
-      else if (version !== 1) throw new Error(`version ${version} of the file is not known`);
     } catch (error) {
       database.close();
       throw error;
