@@ -161,7 +161,9 @@ async function readNamedFiles(
     metadataOption ??
     (settings.model_metadata.file === undefined ? undefined : resolvePath(settings.model_metadata.file, baseDir, home));
   const metadataFile =
-    metadataPath === undefined ? { ok: true as const, entries: [] } : await loadModelMetadata(metadataPath);
+    metadataPath === undefined
+      ? { ok: true as const, entries: [], hash: undefined }
+      : await loadModelMetadata(metadataPath);
   if (!metadataFile.ok) {
     const source = metadataOption === undefined ? "model_metadata.file:" : "--model-metadata:";
     throw new FactsProblem([source, ...metadataFile.problems].join("\n  "));
@@ -174,10 +176,12 @@ async function readNamedFiles(
   return {
     metadata: createModelMetadata({ backends: settings.backends, external: metadataFile.entries }),
     promptFiles: prompts.files,
-    files: [
-      ...(metadataPath === undefined ? [] : [resolvePath(metadataPath, process.cwd(), home)]),
-      ...[...prompts.files.keys()].map((name) => resolvePath(name, folder, home)),
-    ],
+    files: new Map([
+      ...(metadataPath === undefined || metadataFile.hash === undefined
+        ? []
+        : [[resolvePath(metadataPath, process.cwd(), home), metadataFile.hash] as const]),
+      ...[...prompts.hashes].map(([name, hash]) => [resolvePath(name, folder, home), hash] as const),
+    ]),
   };
 }
 

@@ -8,6 +8,7 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
+  readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -21,6 +22,7 @@ import { waitFor } from "../../test/support/wait-for.ts";
 import { type FileReloader, type FileReloaderOptions, followConfigFile } from "./file-reload.ts";
 import { loadConfig } from "./load.ts";
 import { openConfigStore } from "./open-store.ts";
+import { contentHash } from "./read-text.ts";
 import type { ConfigStore } from "./store.ts";
 
 let folder: string;
@@ -168,15 +170,25 @@ describe("an edit becomes a version", () => {
   });
 });
 
-test("an empty file is a configuration, and no edit as long as it stays so", async () => {
+test("an empty file is a configuration to start with, and no edit as long as it stays so", async () => {
   writeFileSync(path, "");
   await start({ pollMs: 20, graceMs: 100 });
+  for (let count = 0; count < 3; count++) await reloader?.check();
+  expect(reloader?.status()).toMatchObject({ reloads: 0, failures: 0 });
   writeFileSync(path, attempts(2));
   await isAt(2);
-  writeFileSync(path, "");
+  writeFileSync(path, "# Everything as it is by default.\n{}\n");
   await isAt(3);
-  for (let count = 0; count < 3; count++) await reloader?.check();
-  expect(reloader?.status()).toMatchObject({ reloads: 2, failures: 0 });
+});
+
+test.each(["", " \n\n"])("a file that is emptied (%j) for longer than a moment is refused", async (nothing) => {
+  await start({ pollMs: 20, graceMs: 100 });
+  writeFileSync(path, nothing);
+  await waitFor("the failure is known", () => reloader?.status().failures === 1);
+  expect(reloader?.status().lastFailure?.problems).toEqual(["is empty; write {} for the defaults"]);
+  expect(store.current).toMatchObject({ version: 1, settings: { retry: { max_attempts: 1 } } });
+  writeFileSync(path, attempts(2));
+  await isAt(2);
 });
 
 describe("a broken file changes nothing and is told", () => {
@@ -320,7 +332,7 @@ test("a file that is empty for a moment, twice, is not taken for an empty one", 
 test("a file that is written anew between the look at it and the reading is not taken half written", async () => {
   const pipe = join(folder, "pipe");
   const byHand = { debounceMs: 60_000, pollMs: 60_000, graceMs: 60_000 };
-  await start(byHand, undefined, { otherFiles: () => [pipe], otherFilesChanged: async () => {} });
+  await start(byHand, undefined, { otherFiles: () => new Map([[pipe, "missing"]]), otherFilesChanged: async () => {} });
   writeFileSync(path, attempts(2));
   expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
   await reloader?.check();
@@ -365,6 +377,53 @@ test("a broken file that is put back as it was undoes nothing", async () => {
   await waitFor("it is repaired", () => reloader?.status().reloads === 1);
   expect(reloader?.status().lastFailure).toBeUndefined();
   expect(store.current).toMatchObject({ version: 2, document: { retry: { max_attempts: 1, max_delay: "3s" } } });
+});
+
+describe("a further file that was edited between its reading and the first look at it", () => {
+  const hashOf = (text: string) => contentHash(new TextEncoder().encode(text));
+
+  test("is told, once", async () => {
+    const prompt = join(folder, "prompt.md");
+    writeFileSync(prompt, "edited");
+    let inUse = hashOf("as it was read at the start");
+    const told: string[] = [];
+    await start({ debounceMs: 5, pollMs: 20, graceMs: 20 }, undefined, {
+      otherFiles: () => new Map([[prompt, inUse]]),
+      async otherFilesChanged(files) {
+        told.push(...files.map((file) => file.path));
+        inUse = hashOf("edited");
+      },
+    });
+    await waitFor("the edit is told", () => told.length > 0);
+    for (let look = 0; look < 3; look++) await reloader?.check();
+    expect(told).toEqual([prompt]);
+  });
+
+  test("is told once also when it cannot be used, and again when it is repaired", async () => {
+    const prompt = join(folder, "prompt.md");
+    writeFileSync(prompt, "broken");
+    const told: string[] = [];
+    await start({ debounceMs: 5, pollMs: 20, graceMs: 20 }, undefined, {
+      otherFiles: () => new Map([[prompt, hashOf("as it was read at the start")]]),
+      async otherFilesChanged() {
+        told.push(readFileSync(prompt, "utf8"));
+        throw new Error("no");
+      },
+    });
+    await waitFor("the edit is told", () => told.length > 0);
+    for (let look = 0; look < 3; look++) await reloader?.check();
+    writeFileSync(prompt, "repaired");
+    await waitFor("the repair is told", () => told.length > 1);
+    expect(told).toEqual(["broken", "repaired"]);
+  });
+
+  test("so it is with a file of keys", async () => {
+    writeFileSync(path, "api_keys: {api_keys_file: keys.yaml}\n");
+    const keys = join(folder, "keys.yaml");
+    writeFileSync(keys, "keys: [{key: sk-first-key}]\n");
+    await start(WATCH_ONLY, () => writeFileSync(keys, "keys: []\n"));
+    await waitFor("the key is gone", () => store.current.settings.api_keys.keys.length === 0);
+  });
 });
 
 test("a file of keys is followed too", async () => {

@@ -33,9 +33,9 @@ export interface FileReloaderOptions {
   log: ConfigLog;
   /** Of the file as it was read at start, so that an edit during the start is not lost. */
   fileHash: string | undefined;
-  /** Further files that other parts read, such as prompts; absolute. */
-  otherFiles?: () => readonly string[];
-  otherFilesChanged?: (paths: readonly string[]) => Promise<void>;
+  /** Further files that other parts read, such as prompts; absolute, with the hashes of what was read. */
+  otherFiles?: () => ReadonlyMap<string, string>;
+  otherFilesChanged?: (files: readonly ChangedFile[]) => Promise<void>;
   /** Told of every edit: whether it is in force now. */
   reloaded?: (isOk: boolean) => void;
   timing?: Pick<WatchOptions, "debounceMs" | "pollMs" | "graceMs">;
@@ -51,9 +51,10 @@ export interface FileReloader {
 const MAXIMUM_PROBLEMS = 20;
 /** The hash of no file. */
 const NOTHING_READ = "";
+const NO_FILES: ReadonlyMap<string, string> = new Map();
 
 export function followConfigFile(options: FileReloaderOptions): FileReloader {
-  const { store, clock, log, otherFiles = () => [] } = options;
+  const { store, clock, log, otherFiles = () => NO_FILES } = options;
   const { path } = store.current;
   const status: ReloadStatus = {
     enabled: path !== undefined,
@@ -65,7 +66,9 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
   };
   let readHash = options.fileHash;
 
-  const included = (): readonly string[] => store.current.includedFiles ?? [];
+  const included = () => store.current.includedFiles ?? NO_FILES;
+  /** What was seen in further files and could not be used: what was read before stays in use, but it is no news. */
+  const refused = new Map<string, string>();
 
   /** What is wrong with the file; undefined when it is in force. */
   async function reload(file: string, seenHash: string): Promise<string[] | undefined> {
@@ -80,6 +83,8 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
       line === undefined ? message : `line ${line}: ${message}`,
     );
     if (read.document === undefined || problems.length > 0) return problems;
+    // Disks that are full and editors that fail leave nothing behind; nobody asks for the defaults by that.
+    if (read.isEmpty) return ["is empty; write {} for the defaults"];
     const lineOf = (at: Path): number | undefined => read.parsed?.lineOf(at);
     const result = await store.applyFile(read.document, { hash: read.hash ?? "", lineOf });
     if (result.ok) return undefined;
@@ -115,6 +120,7 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
   /** A file that is wrong may be half written: it is refused only when it stays so. */
   async function changed(files: readonly ChangedFile[]): Promise<readonly string[]> {
     const doubted: string[] = [];
+    for (const known of refused.keys()) if (!included().has(known) && !otherFiles().has(known)) refused.delete(known);
     const judge = (judged: readonly ChangedFile[], problems: readonly string[] | undefined): void => {
       const paths = judged.map((file) => file.path);
       if (problems === undefined) succeeded(paths.join(", "));
@@ -126,11 +132,18 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
       if (main !== undefined) judge([main], await reload(main.path, main.content));
       const further = files.filter((file) => file !== main);
       // Reading the main file has read what it includes as well, but its content may be the same as before.
-      const includedFiles = further.filter((file) => included().includes(file.path));
-      if (includedFiles.length > 0) judge(includedFiles, await refresh(includedFiles.map((file) => file.path)));
-      const others = further.map((file) => file.path).filter((other) => !included().includes(other));
-      const followed = others.filter((other) => otherFiles().includes(other));
-      if (followed.length > 0) await options.otherFilesChanged?.(followed);
+      for (const { path: seen, content } of further) refused.set(seen, content);
+      const includedFiles = further.filter((file) => included().has(file.path));
+      if (includedFiles.length > 0) {
+        const problems = await refresh(includedFiles.map((file) => file.path));
+        if (problems === undefined) for (const file of includedFiles) refused.delete(file.path);
+        judge(includedFiles, problems);
+      }
+      const others = further.filter((file) => !included().has(file.path) && otherFiles().has(file.path));
+      if (others.length > 0) {
+        await options.otherFilesChanged?.(others);
+        for (const file of others) refused.delete(file.path);
+      }
     } catch (error) {
       log.error({ err: error }, "an edited file could not be followed");
     }
@@ -139,9 +152,10 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
 
   const watcher: FileWatcher = watchFiles({
     ...options.timing,
-    files: () => [...new Set([...(path === undefined ? [] : [path]), ...included(), ...otherFiles()])],
+    files: () => [...new Set([...(path === undefined ? [] : [path]), ...included().keys(), ...otherFiles().keys()])],
     changed,
-    contentInUse: (file) => (file === path ? readHash : undefined),
+    contentInUse: (file) =>
+      file === path ? readHash : (refused.get(file) ?? included().get(file) ?? otherFiles().get(file)),
   });
 
   return {

@@ -15,6 +15,8 @@ const keyFileSchema = z.strictObject({ keys: z.array(apiKeySchema).nullish() });
 export interface KeyFile {
   keys: z.output<typeof apiKeySchema>[];
   problems: ConfigProblem[];
+  /** Of what was read; undefined where nothing was. */
+  hash: string | undefined;
   /** A problem at a path of this file, with its line. */
   locate(problem: PathProblem): ConfigProblem;
 }
@@ -23,6 +25,7 @@ export async function readKeyFile(path: string, env: Environment): Promise<KeyFi
   const read = await readText(path);
   if ("message" in read) return failed(path, read.message);
 
+  const { hash } = read;
   const parsed = await parseDocumentText(path, read.text);
   const lineOf = (at: Path): number | undefined => parsed.lineOf(at);
   const locate = (problem: PathProblem): ConfigProblem => {
@@ -39,7 +42,7 @@ export async function readKeyFile(path: string, env: Environment): Promise<KeyFi
   const document = parsed.value ?? {};
   if (!isMapping(document)) {
     problems.push({ path: "", message: "expected a mapping with the key keys at the top level", file: path });
-    return { keys: [], problems, locate };
+    return { keys: [], problems, hash, locate };
   }
 
   const unexpandable: string[] = [];
@@ -51,18 +54,19 @@ export async function readKeyFile(path: string, env: Environment): Promise<KeyFi
     return expansion.text;
   });
   const result = keyFileSchema.safeParse(expanded, { reportInput: false });
-  if (result.success) return { keys: result.data.keys ?? [], problems, locate };
+  if (result.success) return { keys: result.data.keys ?? [], problems, hash, locate };
   const schema = (): JsonSchema => toJsonSchema(keyFileSchema);
   for (const problem of describeIssues(result.error.issues, expanded, schema, ["api_keys"])) {
     if (!unexpandable.includes(formatPath(problem.path))) problems.push(locate(problem));
   }
-  return { keys: [], problems, locate };
+  return { keys: [], problems, hash, locate };
 }
 
 function failed(path: string, message: string): KeyFile {
   return {
     keys: [],
     problems: [{ path: "", message, file: path }],
+    hash: undefined,
     locate: (problem) => ({ path: formatPath(problem.path), message: problem.message, file: path }),
   };
 }

@@ -61,7 +61,7 @@ describe("discovery", () => {
         path: undefined,
         baseDir: folder,
         overrides: [],
-        includedFiles: [],
+        includedFiles: new Map(),
       },
     });
   });

@@ -66,6 +66,8 @@ export interface ConfigFile {
   problems: ConfigProblem[];
   /** Of its bytes; undefined where there is no text. */
   hash?: string;
+  /** There is not even a comment. */
+  isEmpty?: boolean;
 }
 
 const EMPTY_FILE: ConfigFile = { parsed: undefined, document: {}, problems: [] };
@@ -84,7 +86,7 @@ export async function readConfigFile(path: string): Promise<ConfigFile> {
   if (parsed.value === undefined) return { parsed, document: undefined, problems, hash };
   const document = parsed.value ?? {}; // an empty file is an empty document
   if (!isMapping(document)) return { ...failed("expected a mapping of sections at the top level"), hash };
-  return { parsed, document, problems, hash };
+  return { parsed, document, problems, hash, isEmpty: read.text.trim() === "" };
 }
 
 /** A problem with the line of the file it stands on. */

@@ -33,8 +33,8 @@ export interface Prepared<Problem> {
   /** Found by rules over several fields or sections, which are only asked when there are no other problems. */
   crossProblems: Problem[];
   overrides: readonly { variable: string; path: Path }[];
-  /** Absolute. */
-  includedFiles: string[];
+  /** Absolute, with the hashes of what was read. */
+  includedFiles: ReadonlyMap<string, string | undefined>;
 }
 
 export async function prepareDocument<Problem>(
@@ -57,9 +57,9 @@ export async function prepareDocument<Problem>(
   const keyFilePath = valueAt(compilation.input, ["api_keys", "api_keys_file"]);
   const hasKeyFile = typeof keyFilePath === "string" && keyFilePath !== "";
   const isUsable = hasKeyFile && !found.some(({ path }) => path.join(".") === "api_keys.api_keys_file");
-  const includedFiles = isUsable ? [resolvePath(keyFilePath, baseDir, home)] : [];
-  const [keyFileName] = includedFiles;
+  const keyFileName = isUsable ? resolvePath(keyFilePath, baseDir, home) : undefined;
   const keyFile = keyFileName === undefined ? undefined : await readKeyFile(keyFileName, env);
+  const includedFiles = new Map(keyFileName === undefined ? [] : [[keyFileName, keyFile?.hash]]);
   if (keyFile) problems.push(...keyFile.problems.map(options.locateFile));
 
   const { document, overrides } = compilation;

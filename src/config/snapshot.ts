@@ -18,6 +18,6 @@ export interface ConfigSnapshot {
   pendingRestart?: readonly string[];
   /** Fields that the environment sets, whatever the document says. */
   overrides?: readonly { variable: string; path: Path }[];
-  /** Further files that the settings were read from, absolute. */
-  includedFiles?: readonly string[];
+  /** Further files that the settings were read from, absolute, with the hashes of what was read. */
+  includedFiles?: ReadonlyMap<string, string | undefined>;
 }

@@ -149,7 +149,10 @@ describe("loadModelMetadata", () => {
 
   test("says what is wrong with a file that cannot be read", async () => {
     const missing = join(folder, "missing.yaml");
-    expect(await loadModelMetadata(missing)).toEqual({ ok: false, problems: [`cannot read ${missing}: no such file`] });
+    expect(await loadModelMetadata(missing)).toEqual({
+      ok: false,
+      problems: [`${missing} cannot be read: there is no such file`],
+    });
     expect((await loadModelMetadata(folder)).ok).toBe(false);
   });
 });

@@ -3,6 +3,7 @@
 import { parseDocument } from "yaml";
 import { z } from "zod";
 import { knownKeysObject, type MetadataEntry, metadataEntrySchema } from "../config/model-metadata.ts";
+import { readText } from "../config/read-text.ts";
 
 export type { MetadataEntry, ModelMetadata } from "../config/model-metadata.ts";
 
@@ -10,15 +11,15 @@ const fileSchema = knownKeysObject({ models: z.array(metadataEntrySchema) });
 
 export type MetadataFileResult = { ok: true; entries: MetadataEntry[] } | { ok: false; problems: string[] };
 
+/** With the hash of what was read. */
+export type MetadataFile = { ok: true; entries: MetadataEntry[]; hash: string } | { ok: false; problems: string[] };
+
 /** Every problem is one line that starts with its place: "models[2].metadata.limits.max_output: must be at least 1". */
-export async function loadModelMetadata(path: string): Promise<MetadataFileResult> {
-  let content: string;
-  try {
-    content = await Bun.file(path).text();
-  } catch (cause) {
-    return { ok: false, problems: [`cannot read ${path}: ${reason(cause)}`] };
-  }
-  return parseModelMetadata(content);
+export async function loadModelMetadata(path: string): Promise<MetadataFile> {
+  const read = await readText(path);
+  if ("message" in read) return { ok: false, problems: [`${path} ${read.message}`] };
+  const parsed = parseModelMetadata(read.text);
+  return parsed.ok ? { ...parsed, hash: read.hash } : parsed;
 }
 
 export function parseModelMetadata(content: string): MetadataFileResult {
@@ -70,7 +71,7 @@ function duplicateProblems(entries: readonly MetadataEntry[]): string[] {
 
 function reason(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
-  return "code" in cause && cause.code === "ENOENT" ? "no such file" : firstLine(cause.message);
+  return firstLine(cause.message);
 }
 
 function firstLine(message: string): string {

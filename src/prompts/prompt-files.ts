@@ -4,6 +4,7 @@ import { realpath, stat } from "node:fs/promises";
 import { isAbsolute, relative, sep } from "node:path";
 import { resolvePath } from "../config/paths.ts";
 import type { CheckProblem } from "../config/problems.ts";
+import { contentHash } from "../config/read-text.ts";
 import type { Settings } from "../config/sections/registry.ts";
 
 /** Name as written in the configuration -> text. */
@@ -12,7 +13,9 @@ export type PromptFiles = ReadonlyMap<string, string>;
 export const LARGEST_PROMPT_BYTES = 1024 * 1024;
 export const LARGEST_PROMPTS_BYTES = 50 * 1024 * 1024;
 
-export type PromptFilesResult = { ok: true; files: PromptFiles } | { ok: false; problems: CheckProblem[] };
+export type PromptFilesResult =
+  /** `hashes`: of what was read, as contentHash() makes them. */
+  { ok: true; files: PromptFiles; hashes: ReadonlyMap<string, string> } | { ok: false; problems: CheckProblem[] };
 
 export interface PromptFolder {
   /** Folder of the configuration file. */
@@ -26,8 +29,9 @@ export async function loadPromptFiles(
   { baseDir, home }: PromptFolder,
 ): Promise<PromptFilesResult> {
   const files = new Map<string, string>();
+  const hashes = new Map<string, string>();
   const named = namedFiles(settings);
-  if (named.length === 0) return { ok: true, files };
+  if (named.length === 0) return { ok: true, files, hashes };
   const folder = await realPath(resolvePath(settings.prompts_dir, baseDir, home));
   if (folder === undefined) {
     const message = "there is no such folder; create it, or name the folder of the prompt files";
@@ -45,12 +49,13 @@ export async function loadPromptFiles(
     }
     totalBytes += read.bytes;
     files.set(name, read.text);
+    hashes.set(name, read.hash);
     if (totalBytes > LARGEST_PROMPTS_BYTES) {
       problems.push({ path, message: "the prompt files are larger than 50 MiB together; shorten them" });
       break;
     }
   }
-  return problems.length > 0 ? { ok: false, problems } : { ok: true, files };
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, files, hashes };
 }
 
 export interface NamedFile {
@@ -90,7 +95,7 @@ export async function realPath(path: string): Promise<string | undefined> {
   }
 }
 
-type Read = { text: string; bytes: number } | { message: string };
+type Read = { text: string; hash: string; bytes: number } | { message: string };
 
 async function readPrompt(path: string, folder: string): Promise<Read> {
   const outside = { message: "is outside prompts_dir; move the file into that folder, links do not count" };
@@ -104,7 +109,7 @@ async function readPrompt(path: string, folder: string): Promise<Read> {
     if ((mode & 0o170000) !== 0o100000) return { message: "is not a file" };
     if (size > LARGEST_PROMPT_BYTES) return { message: "is larger than 1 MiB; shorten it" };
     const bytes = await Bun.file(real).slice(0, LARGEST_PROMPT_BYTES).bytes();
-    return { text: toPrompt(bytes), bytes: bytes.length };
+    return { text: toPrompt(bytes), hash: contentHash(bytes), bytes: bytes.length };
   } catch (error) {
     if (error instanceof TypeError) return { message: "is not valid UTF-8 text; save it as UTF-8" };
     return { message: `cannot be read: ${(error as NodeJS.ErrnoException).code ?? "unknown error"}` };

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { waitFor } from "../../test/support/wait-for.ts";
 import { loadConfig } from "../config/load.ts";
 import { openConfigStore } from "../config/open-store.ts";
+import { contentHash } from "../config/read-text.ts";
 import type { ConfigSnapshot } from "../config/snapshot.ts";
 import type { ConfigStore } from "../config/store.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -47,15 +48,16 @@ test("an edited prompt file that is read slowly does not undo a change that came
   const facts: ReadFacts = {
     metadata: createModelMetadata({ backends: [], external: [] }),
     promptFiles: new Map(),
-    files: [prompt],
+    files: new Map([[prompt, contentHash(Buffer.from("one"))]]),
   };
+  const edited: ReadFacts = { ...facts, files: new Map([[prompt, contentHash(Buffer.from("two"))]]) };
   const applied: number[] = [];
   const reads: { snapshot: ConfigSnapshot; finish(): void }[] = [];
   const follower = followConfiguration({
     store,
     fileHash: undefined,
     facts,
-    readFacts: (snapshot) => new Promise((resolve) => void reads.push({ snapshot, finish: () => resolve(facts) })),
+    readFacts: (snapshot) => new Promise((resolve) => void reads.push({ snapshot, finish: () => resolve(edited) })),
     control: { update() {} },
     data: { update: ({ settings }) => void applied.push(settings.retry.max_attempts) },
     telemetry: { apply() {}, events: { configReloaded() {} } },

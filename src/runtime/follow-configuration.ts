@@ -17,8 +17,8 @@ import type { Telemetry } from "./telemetry.ts";
 export interface ReadFacts {
   metadata: ModelMetadataSource;
   promptFiles: PromptFiles;
-  /** Absolute paths of the files. */
-  files: readonly string[];
+  /** Absolute paths of the files, with the hashes of what was read. */
+  files: ReadonlyMap<string, string>;
 }
 
 export interface FollowOptions {
@@ -78,9 +78,9 @@ export function followConfiguration(options: FollowOptions): ConfigurationFollow
     fileHash,
     reloaded: (isOk) => telemetry.events.configReloaded(isOk),
     otherFiles: () => facts.files,
-    async otherFilesChanged(paths) {
+    async otherFilesChanged(files) {
       await follow(store.current);
-      log.info({ files: paths }, "files that the configuration names were read again");
+      log.info({ files: files.map(({ path }) => path) }, "files that the configuration names were read again");
     },
   });
   return {
