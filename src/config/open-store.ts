@@ -24,6 +24,7 @@ import type { Settings } from "./sections/registry.ts";
 import type { ConfigSnapshot } from "./snapshot.ts";
 import { ConfigStore } from "./store.ts";
 import { formatPath, type Mapping } from "./values.ts";
+import { logEffectWarnings } from "./without-effect.ts";
 
 export interface OpenStoreOptions {
   /** What the file says, or what was found without one. */
@@ -55,11 +56,11 @@ export async function openConfigStore(options: OpenStoreOptions): Promise<OpenSt
     log.error({ path: database.path }, message);
   }
   const hash = options.fileHash ?? NO_FILE;
-  const open = (running: ConfigSnapshot, resumed: boolean, unsaved: VersionRecord[] = []): OpenStoreResult => ({
-    ok: true,
-    resumed,
-    store: new ConfigStore({ snapshot: running, database, env, home, checks, clock, log, fileHash: hash, unsaved }),
-  });
+  const open = (running: ConfigSnapshot, resumed: boolean, unsaved: VersionRecord[] = []): OpenStoreResult => {
+    logEffectWarnings(log, running.settings);
+    const parts = { snapshot: running, database, env, home, checks, clock, log, fileHash: hash, unsaved };
+    return { ok: true, resumed, store: new ConfigStore(parts) };
+  };
 
   const newest = newestVersion(database.sqlite);
   const schema = documentJsonSchema();

@@ -42,8 +42,9 @@ export function warningsOf(
     const name = path.join(".");
     const spec = SPECS.find((candidate) => candidate.name === path[0]);
     const isOneOf = (fields: readonly string[] = []) => fields.some((field) => isWithin(path.slice(1), field));
-    if (isOneOf(spec?.notInEffect)) warnings.push(`${name} is kept, but this version does nothing with it`);
-    else if (isOneOf(spec?.restartFields)) warnings.push(`${name} takes effect after a restart`);
+    // What does nothing is told apart (without-effect.ts), and waits for nothing.
+    if (!isOneOf(spec?.notInEffect) && isOneOf(spec?.restartFields))
+      warnings.push(`${name} takes effect after a restart`);
   }
   for (const { variable, path } of overrides) {
     const list = path.findIndex((segment) => typeof segment === "number");

@@ -28,7 +28,7 @@ export interface SectionSpec<Schema extends z.ZodType = z.ZodType> {
   restartFields?: readonly string[];
   /** Cannot be changed through the admin API. */
   fileOnlyFields?: readonly string[];
-  /** Accepted, but without a feature behind them yet; a change of one is answered with a warning. */
+  /** Accepted, but without a feature behind them yet: without-effect.ts says so. */
   notInEffect?: readonly string[];
   /** GET /admin/config/hot-reload-status lists each field instead of `section.*`. */
   listsFields?: boolean;

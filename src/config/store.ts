@@ -44,6 +44,7 @@ import { readStaged, removeStaged, type StagedSection, writeStaged } from "./sta
 import { isContested, overlayStaged, type StagedView, toStaged, viewStaged } from "./staging.ts";
 import { locateValidationError, toIncludedFileError } from "./validation.ts";
 import { isNestedTooDeeply, type Mapping, type Path, valueAt } from "./values.ts";
+import { effectWarnings, logEffectWarnings } from "./without-effect.ts";
 
 export interface ConfigStoreOptions {
   snapshot: ConfigSnapshot;
@@ -166,7 +167,7 @@ export class ConfigStore {
     const prepared = await this.#prepare(draft.document, { ...draft, elevated: change.elevated });
     const errors = [...prepared.problems, ...prepared.crossProblems];
     const changes = diffDocuments(before, withDefaults(prepared.document, this.#schema));
-    const warnings = warningsOf(changes, this.#current.overrides ?? []);
+    const warnings = this.#warningsOf(changes, prepared, draft.sections);
     const capability = changesReloadClass(changes);
     return ok({ valid: errors.length === 0, errors, warnings, changes, capability, impact: estimateImpact(changes) });
   }
@@ -199,7 +200,7 @@ export class ConfigStore {
       );
       const warnings = [
         ...prepared.crossProblems.map(({ field, message }) => `${field}: ${message}`),
-        ...warningsOf(changes, this.#current.overrides ?? []),
+        ...this.#warningsOf(changes, prepared, draft.sections),
       ];
       if (change.dryRun !== true) {
         const failure = this.#write(() => writeStaged(this.#options.database.sqlite, entries));
@@ -315,6 +316,7 @@ export class ConfigStore {
           this.#options.log.warn({ fields: replaced, version: result.value.version }, message);
         }
       }
+      if (result.ok && result.value.applied) logEffectWarnings(this.#options.log, this.#current.settings);
       return result;
     });
   }
@@ -424,6 +426,16 @@ export class ConfigStore {
     });
   }
 
+  /** What whoever makes these changes, or names these sections, should know. */
+  #warningsOf(
+    changes: readonly FieldChange[],
+    { settings, overrides }: Pick<Prepared<unknown>, "settings" | "overrides">,
+    named: readonly string[],
+  ): string[] {
+    const touched = [...named, ...changes.map(({ section }) => section)];
+    return [...warningsOf(changes, overrides), ...(settings === undefined ? [] : effectWarnings(settings, touched))];
+  }
+
   async #fenceProblems(document: Mapping, origin: Origin, base: Mapping): Promise<PathProblem[]> {
     // Too deep for every walk over it; preparing it says so.
     if (isNestedTooDeeply(document)) return [];
@@ -460,7 +472,7 @@ export class ConfigStore {
       appliedAtMs: previous.appliedAtMs,
       changes,
       sections: [...new Set(changes.map(({ section }) => section))],
-      warnings: warningsOf(changes, prepared.overrides),
+      warnings: this.#warningsOf(changes, prepared, options.sections),
       capability: changesReloadClass(changes),
       impact: estimateImpact(changes),
       previous: maskSecrets(pick(previousEffective, options.sections)) as Mapping,
