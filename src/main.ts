@@ -6,7 +6,7 @@ import { type Command, helpText, parseArguments } from "./cli/arguments.ts";
 import { renderBanner } from "./cli/banner.ts";
 import { defaultConfigText } from "./cli/generate-config.ts";
 import { defaultHealthCheckUrl, runHealthCheck } from "./cli/health-check.ts";
-import { renderProblems } from "./cli/problems.ts";
+import { renderCheck, renderCheckAsJson, renderProblems } from "./cli/problems.ts";
 import { loadConfig } from "./config/load.ts";
 import { openConfigStore } from "./config/open-store.ts";
 import { resolvePath } from "./config/paths.ts";
@@ -14,6 +14,7 @@ import type { CheckPlace, CheckProblem } from "./config/problems.ts";
 import type { Settings } from "./config/sections/registry.ts";
 import type { ConfigSnapshot } from "./config/snapshot.ts";
 import { formatPath } from "./config/values.ts";
+import { effectWarnings } from "./config/without-effect.ts";
 import { systemClock } from "./lib/clock.ts";
 import { keepLoopbackFromProxies } from "./lib/proxy-environment.ts";
 import { applyLogSettings, createLogger } from "./logging/logger.ts";
@@ -28,6 +29,7 @@ import { serve } from "./runtime/serve.ts";
 import { withDiscoveredBackends } from "./runtime/zero-configuration.ts";
 
 type ServeCommand = Extract<Command, { command: "serve" }>;
+type CheckConfigCommand = Extract<Command, { command: "check-config" }>;
 
 async function main(): Promise<number> {
   const { env } = process;
@@ -45,6 +47,8 @@ async function main(): Promise<number> {
       return 0;
     case "health-check":
       return await checkHealth(parsed.url, parsed.config);
+    case "check-config":
+      return await checkConfig(parsed);
     case "serve":
       return await startServer(parsed);
   }
@@ -54,12 +58,7 @@ async function startServer({ config, modelMetadata, ignoreSaved }: ServeCommand)
   raiseFetchLimit();
   const { env } = process;
   keepLoopbackFromProxies(env);
-  const checks = [
-    (settings: Settings) => backendProblems(settings.backends),
-    fallbackProblems,
-    promptFileProblems,
-    ...(modelMetadata === undefined ? [metadataFileProblems] : []),
-  ];
+  const checks = configurationChecks(modelMetadata);
   const loaded = await loadConfig({ path: config, env, cwd: process.cwd(), checks });
   if (!loaded.ok) return fail(renderProblems(loaded.problems, loaded.path, process.cwd()).trimEnd());
 
@@ -127,6 +126,16 @@ async function startServer({ config, modelMetadata, ignoreSaved }: ServeCommand)
   return message === undefined ? exitCode : fail(`${SERVICE_NAME}: ${message}`);
 }
 
+/** Rules of the layers above the configuration. */
+function configurationChecks(metadataOption: string | undefined) {
+  return [
+    (settings: Settings) => backendProblems(settings.backends),
+    fallbackProblems,
+    promptFileProblems,
+    ...(metadataOption === undefined ? [metadataFileProblems] : []),
+  ];
+}
+
 async function promptFileProblems({ global_prompts }: Settings, place: CheckPlace): Promise<CheckProblem[]> {
   const read = await loadPromptFiles(global_prompts, place);
   return read.ok ? [] : read.problems;
@@ -187,6 +196,7 @@ async function readNamedFiles(
 
 async function checkHealth(url: string | undefined, configPath: string | undefined): Promise<number> {
   const target = url ?? (await configuredHealthUrl(configPath));
+  if (target === undefined) return 1;
   keepLoopbackFromProxies(process.env);
   const { healthy, message } = await runHealthCheck(target);
   if (!healthy) return fail(`${SERVICE_NAME}: ${message}`);
@@ -194,13 +204,41 @@ async function checkHealth(url: string | undefined, configPath: string | undefin
   return 0;
 }
 
-/** A configuration with problems is not this command's business: it then asks the default address. */
-async function configuredHealthUrl(configPath: string | undefined): Promise<string> {
+/**
+ * Undefined, and told, when the address is not known: that another one answers says nothing. What else is wrong with the
+ * configuration is told too, but a gateway may run at its address with an earlier form of it.
+ */
+async function configuredHealthUrl(configPath: string | undefined): Promise<string | undefined> {
   const loaded = await loadConfig({ path: configPath, env: process.env, cwd: process.cwd() });
-  const configured = loaded.ok
-    ? defaultHealthCheckUrl(loaded.snapshot.settings.server, loaded.snapshot.baseDir)
-    : undefined;
-  return configured ?? "http://127.0.0.1:8080/health";
+  if (!loaded.ok) fail(renderProblems(loaded.problems, loaded.path, process.cwd()).trimEnd());
+  const { server, baseDir } = loaded.ok
+    ? { server: loaded.snapshot.settings.server, baseDir: loaded.snapshot.baseDir }
+    : loaded;
+  const url = server && defaultHealthCheckUrl(server, baseDir);
+  if (url === undefined) {
+    const reason = server === undefined ? "the configuration does not say where" : "the port is chosen at the start";
+    fail(`${SERVICE_NAME}: the address of the gateway is not known, ${reason}; name it with --health-check-url`);
+  }
+  return url;
+}
+
+/** Everything that would keep the gateway from starting, and what in it has no effect. */
+async function checkConfig({ config, modelMetadata, asJson }: CheckConfigCommand): Promise<number> {
+  const cwd = process.cwd();
+  const loaded = await loadConfig({ path: config, env: process.env, cwd, checks: configurationChecks(modelMetadata) });
+  const metadata = modelMetadata === undefined ? undefined : await loadModelMetadata(modelMetadata);
+  const ofMetadata = metadata === undefined || metadata.ok ? [] : metadata.problems;
+  const problems = [
+    ...(loaded.ok ? [] : loaded.problems),
+    ...ofMetadata.map((message) => ({ path: "--model-metadata", message })),
+  ];
+  const result = {
+    path: loaded.ok ? loaded.found : loaded.path,
+    problems,
+    warnings: loaded.ok ? effectWarnings(loaded.snapshot.settings) : [],
+  };
+  process.stdout.write(asJson ? renderCheckAsJson(result) : renderCheck(result, cwd));
+  return problems.length === 0 ? 0 : 1;
 }
 
 function fail(message: string): number {

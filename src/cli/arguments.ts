@@ -6,6 +6,7 @@ import { SERVICE_NAME, VERSION } from "../names.ts";
 
 export type Command =
   | { command: "serve"; config: string | undefined; modelMetadata: string | undefined; ignoreSaved: boolean }
+  | { command: "check-config"; config: string | undefined; modelMetadata: string | undefined; asJson: boolean }
   | { command: "health-check"; url: string | undefined; config: string | undefined }
   | { command: "help" }
   | { command: "version" }
@@ -36,6 +37,11 @@ const OPTIONS = [
     help: "stdio: run as an agent over standard input and output (not in this version).",
   },
   { name: "--generate-config", help: "Print a default configuration with comments, and exit." },
+  {
+    name: "--check-config",
+    help: "Say everything that is wrong with the configuration without starting: exit 0 when nothing is, else 1.",
+  },
+  { name: "--json", help: "For --check-config: the answer as one JSON object." },
   { name: "--health-check", help: "Ask a running gateway for its health: exit 0 when healthy, else 1." },
   {
     name: "--health-check-url",
@@ -100,6 +106,10 @@ function toCommand(given: ReadonlyMap<OptionName, string>): ParsedArguments {
   if (given.has("--generate-config")) return { command: "generate-config" };
   const url = given.get("--health-check-url");
   const config = given.get("--config");
+  const modelMetadata = given.get("--model-metadata");
+  const asJson = given.has("--json");
+  if (given.has("--check-config")) return { command: "check-config", config, modelMetadata, asJson };
+  if (asJson) return { error: "--json belongs to --check-config" };
   if (url !== undefined && !isProbeUrl(url)) {
     return { error: `--health-check-url: expected a URL that starts with http://, https:// or unix:/` };
   }
@@ -107,7 +117,7 @@ function toCommand(given: ReadonlyMap<OptionName, string>): ParsedArguments {
   return {
     command: "serve",
     config,
-    modelMetadata: given.get("--model-metadata"),
+    modelMetadata,
     ignoreSaved: given.has("--ignore-saved"),
   };
 }

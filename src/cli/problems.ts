@@ -1,4 +1,4 @@
-// Configuration problems as lines for the terminal.
+// Configuration problems as lines for the terminal, or as JSON.
 
 import { relative } from "node:path";
 import type { ConfigProblem } from "../config/problems.ts";
@@ -13,16 +13,45 @@ export function renderProblems(problems: readonly ConfigProblem[], path: string 
   return [`${count} in ${subject}:`, ...ordered.map((problem) => `  ${renderProblem(problem, cwd)}`), ""].join("\n");
 }
 
+/** What --check-config found. */
+export interface CheckResult {
+  /** Undefined without a file. */
+  path: string | undefined;
+  problems: readonly ConfigProblem[];
+  warnings: readonly string[];
+}
+
+export function renderCheck({ path, problems, warnings }: CheckResult, cwd: string): string {
+  if (problems.length > 0) return renderProblems(problems, path, cwd);
+  const subject = path === undefined ? "there is no configuration file; the defaults" : shorten(path, cwd);
+  return [`${subject}: nothing is wrong`, ...warnings.map((warning) => `  ${printable(warning)}`), ""].join("\n");
+}
+
+/** In the field names of the admin API. */
+export function renderCheckAsJson({ path, problems, warnings }: CheckResult): string {
+  const errors = problems.map((problem) => ({
+    field: problem.path,
+    message: problem.message,
+    file: problem.file ?? null,
+    line: problem.line ?? null,
+    variable: problem.variable ?? null,
+  }));
+  return `${JSON.stringify({ valid: errors.length === 0, file: path ?? null, errors, warnings })}\n`;
+}
+
 function renderProblem(problem: ConfigProblem, cwd: string): string {
   const place =
     problem.file === undefined
       ? problem.variable
       : shorten(problem.file, cwd) + (problem.line === undefined ? "" : `:${problem.line}`);
-  // A key in a file may hold anything; control characters must not reach the terminal.
-  return [place, problem.path, problem.message]
-    .filter((part) => part !== undefined && part !== "")
-    .join(": ")
-    .replace(/\p{Cc}/gu, "?");
+  return printable(
+    [place, problem.path, problem.message].filter((part) => part !== undefined && part !== "").join(": "),
+  );
+}
+
+/** A key in a file may hold anything; control characters must not reach the terminal. */
+function printable(text: string): string {
+  return text.replace(/\p{Cc}/gu, "?");
 }
 
 /** Relative where that is shorter to read: inside the working folder. */

@@ -18,6 +18,8 @@ export interface Compilation {
   input: Mapping;
   /** Undefined when there are problems. */
   settings: Settings | undefined;
+  /** With the defaults in place of these sections; undefined when nothing can be said of any section. */
+  settingsWithout(sections: ReadonlySet<string>): Settings | undefined;
   problems: PathProblem[];
   /** What the environment sets, whatever the document says. */
   overrides: readonly { variable: string; path: Path }[];
@@ -64,6 +66,11 @@ export function compileDocument(written: Mapping, env: Environment): Compilation
     document: aliases.document as ConfigDocument,
     input: overridden.document,
     settings: problems.length === 0 ? parsed?.data : undefined,
+    settingsWithout(sections) {
+      if (parsed === undefined) return undefined;
+      const others = Object.entries(overridden.document).filter(([name]) => !sections.has(name));
+      return documentSchema.safeParse(Object.fromEntries(others)).data;
+    },
     problems: problems.map(asWritten),
     overrides: overridden.overrides,
     attribute: (problem) => asWritten(withOrigin(problem)),

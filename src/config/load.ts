@@ -30,7 +30,16 @@ export interface LoadOptions {
 
 export type LoadResult =
   | { ok: true; snapshot: ConfigSnapshot; found: string | undefined; fileHash?: string }
-  | { ok: false; path: string | undefined; problems: ConfigProblem[] };
+  | LoadFailure;
+
+export interface LoadFailure {
+  ok: false;
+  path: string | undefined;
+  baseDir: string;
+  problems: ConfigProblem[];
+  /** Where the gateway listens, as far as that can be said. */
+  server: Settings["server"] | undefined;
+}
 
 export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   const { env, cwd } = options;
@@ -41,8 +50,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
       : resolvePath(options.path, cwd, home);
 
   const file = path === undefined ? EMPTY_FILE : await readConfigFile(path);
-  if (file.document === undefined) return { ok: false, path, problems: file.problems };
   const baseDir = path === undefined ? cwd : dirname(path);
+  if (file.document === undefined) return { ok: false, path, baseDir, problems: file.problems, server: undefined };
   const prepared = await prepareDocument(file.document, {
     env,
     baseDir,
@@ -53,7 +62,9 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   });
   const problems = [...file.problems, ...prepared.problems, ...prepared.crossProblems];
   const { settings, document, overrides, includedFiles } = prepared;
-  if (settings === undefined || problems.length > 0) return { ok: false, path, problems };
+  if (settings === undefined || problems.length > 0) {
+    return { ok: false, path, baseDir, problems, server: prepared.server };
+  }
   const appliedAtMs = (options.clock ?? systemClock).wallTime();
   const snapshot = { version: 1, document, settings, appliedAtMs, path, baseDir, overrides, includedFiles };
   return { ok: true, snapshot, found: path, ...(file.hash !== undefined && { fileHash: file.hash }) };

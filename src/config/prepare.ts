@@ -6,7 +6,7 @@ import type { Environment } from "./expand.ts";
 import { type KeyFile, readKeyFile } from "./key-file.ts";
 import { maskedSecretProblems } from "./mask.ts";
 import { resolvePath } from "./paths.ts";
-import type { ConfigProblem, PathProblem, SettingsCheck } from "./problems.ts";
+import type { CheckPlace, ConfigProblem, PathProblem, SettingsCheck } from "./problems.ts";
 import type { ConfigDocument, Settings } from "./sections/registry.ts";
 import { unsafeValue } from "./unsafe-value.ts";
 import { formatPath, isNestedTooDeeply, type Mapping, type Path, type PathSegment, valueAt } from "./values.ts";
@@ -29,8 +29,10 @@ export interface Prepared<Problem> {
   document: ConfigDocument;
   /** Undefined when there are problems, those across sections left aside. */
   settings: Settings | undefined;
+  /** Where the gateway listens is known also when other sections are wrong. */
+  server: Settings["server"] | undefined;
   problems: Problem[];
-  /** Found by rules over several fields or sections, which are only asked when there are no other problems. */
+  /** Found by rules over several fields or sections, as far as those sections are right. */
   crossProblems: Problem[];
   overrides: readonly { variable: string; path: Path }[];
   /** Absolute, with the hashes of what was read. */
@@ -63,20 +65,46 @@ export async function prepareDocument<Problem>(
   if (keyFile) problems.push(...keyFile.problems.map(options.locateFile));
 
   const { document, overrides } = compilation;
+  const wrong = new Set(found.map(({ path }) => String(path[0] ?? "")));
+  if (keyFile !== undefined && keyFile.problems.length > 0) wrong.add("api_keys");
+  const compiled = problems.length === 0 ? compilation.settings : compilation.settingsWithout(wrong);
   const result = { document, problems, overrides, includedFiles };
-  if (compilation.settings === undefined || problems.length > 0) {
-    return { ...result, settings: undefined, crossProblems: [] };
+  if (compiled === undefined || wrong.has("")) {
+    return { ...result, settings: undefined, server: undefined, crossProblems: [] };
   }
-  const settings = withKeys(compilation.settings, keyFile);
-  const inlineKeys = compilation.settings.api_keys.keys.length;
+  const complete = withKeys(compiled, keyFile);
+  const server = wrong.has("server") ? undefined : complete.server;
+  const sound = problems.length === 0 ? complete : withoutSections(complete, wrong);
+  const inlineKeys = compiled.api_keys.keys.length;
   const crossProblems: Problem[] = [];
   for (const check of [...CROSS_CHECKS, ...options.checks]) {
-    for (const problem of await check(settings, { baseDir, home })) {
+    for (const problem of await ask(check, sound, { baseDir, home })) {
       const inKeyFile = locateInKeyFile(keyFile, inlineKeys, problem);
       crossProblems.push(inKeyFile ? options.locateFile(inKeyFile) : locate(compilation.attribute(problem)));
     }
   }
-  return { ...result, settings, crossProblems };
+  return { ...result, settings: problems.length === 0 ? complete : undefined, server, crossProblems };
+}
+
+/** What a rule finds in a section that is wrong itself would be news of no use, and may be false. */
+class SectionIsWrong extends Error {}
+
+function withoutSections(settings: Settings, wrong: ReadonlySet<string>): Settings {
+  return new Proxy(settings, {
+    get(target, name) {
+      if (wrong.has(String(name))) throw new SectionIsWrong();
+      return Reflect.get(target, name);
+    },
+  });
+}
+
+async function ask(check: SettingsCheck<Settings>, settings: Settings, place: CheckPlace) {
+  try {
+    return await check(settings, place);
+  } catch (error) {
+    if (error instanceof SectionIsWrong) return [];
+    throw error;
+  }
 }
 
 function withKeys(settings: Settings, keyFile: KeyFile | undefined): Settings {

@@ -1,6 +1,6 @@
 // Process interface: options, exit codes, signals, draining, and one process without a wrapper.
 
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -42,6 +42,8 @@ test("--help names every option of the process interface", async () => {
     "--generate-config",
     "--health-check",
     "--health-check-url",
+    "--check-config",
+    "--json",
     "--model-metadata",
     "--help",
     "--version",
@@ -108,6 +110,82 @@ test("--health-check exits 1 for an address that answers with an error", async (
   backend.probeAnswer = { status: 503, body: "{}" };
   const run = await runCommand({ args: ["--health-check", "--health-check-url", `${backend.url}/health`] });
   expect(run.exitCode).toBe(1);
+});
+
+test("--health-check asks the address of the configuration, or says why it cannot", async () => {
+  const backend = bed.backend();
+  const address = new URL(backend.url).host;
+  const ask = (options: object) => runCommand({ args: ["--health-check"], ...options });
+
+  const unread = await ask({ args: ["--config", "nowhere.yaml", "--health-check"] });
+  expect(unread).toMatchObject({ exitCode: 1, stdout: "" });
+  expect(unread.stderr).toContain("nowhere.yaml: cannot be read: there is no such file");
+  expect(unread.stderr).toContain("name it with --health-check-url");
+
+  const broken = await ask({ configText: "server: {bind_address: 7" });
+  expect(broken).toMatchObject({ exitCode: 1, stdout: "" });
+  expect(broken.stderr).toContain("gateway.yaml:1");
+
+  const chosen = await ask({ configText: "{}", environment: { SIGNALBOX_SERVER__BIND_ADDRESS: "127.0.0.1:0" } });
+  expect(chosen.exitCode).toBe(1);
+  expect(chosen.stderr).toContain("chosen at the start");
+
+  const incomplete = `server: {bind_address: "${address}"}\nbackends: [{name: a, type: openai, api_key: "\${UNSET}"}]\n`;
+  const asked = await ask({ configText: incomplete });
+  expect(asked).toMatchObject({ exitCode: 0, stdout: `http://${address}/health answered 200\n` });
+  expect(asked.stderr).toContain("the environment variable UNSET is not set");
+});
+
+describe("--check-config", () => {
+  const BAD = [
+    "server: {bind_address: '127.0.0.1'}",
+    "backends: [{name: a, type: vllm}, {name: a, type: vllm, weight: many}]",
+    "retries: {}",
+    "admin: {auth: {method: basic, password: sekret-password}}",
+    "global_prompts: {default_file: nowhere.md}",
+  ].join("\n");
+
+  test("says everything that is wrong in one round, with exit 1", async () => {
+    const run = await runCommand({ configText: BAD, args: ["--check-config", "--model-metadata", "nowhere.yaml"] });
+    expect(run).toMatchObject({ exitCode: 1, stderr: "" });
+    for (const told of [
+      "gateway.yaml:1: server.bind_address: ",
+      "gateway.yaml:2: backends[1].weight: ",
+      "gateway.yaml:3: retries: ",
+      "gateway.yaml:4: admin.auth.username: is required by method basic",
+      "gateway.yaml:5: global_prompts.prompts_dir: ",
+      "--model-metadata: ",
+    ]) {
+      expect(run.stdout).toContain(told);
+    }
+    expect(run.stdout).toStartWith("7 problems in gateway.yaml:");
+  });
+
+  test("says nothing is wrong with exit 0, and what has no effect", async () => {
+    const run = await runCommand({ configText: "server: {workers: 3}", args: ["--check-config"] });
+    expect(run).toMatchObject({ exitCode: 0, stderr: "" });
+    expect(run.stdout).toContain("gateway.yaml: nothing is wrong\n  server.workers is kept, but this version");
+    const without = await runCommand({ config: null, args: ["--check-config"] });
+    expect(without.exitCode).toBe(0);
+    expect(without.stdout).toContain("there is no configuration file");
+  });
+
+  test("as JSON on request", async () => {
+    const bad = await runCommand({ configText: BAD, args: ["--check-config", "--json"] });
+    expect(bad).toMatchObject({ exitCode: 1, stderr: "" });
+    const answer = JSON.parse(bad.stdout);
+    expect(answer).toMatchObject({ valid: false, file: expect.stringMatching(/gateway\.yaml$/), warnings: [] });
+    expect(answer.errors).toContainEqual({
+      field: "admin.auth.username",
+      message: "is required by method basic",
+      file: answer.file,
+      line: 4,
+      variable: null,
+    });
+    const good = await runCommand({ configText: "{}", args: ["--check-config", "--json"] });
+    expect(JSON.parse(good.stdout)).toMatchObject({ valid: true, errors: [], warnings: [] });
+    expect((await runCommand({ args: ["--json"] })).stderr).toContain("--check-config");
+  });
 });
 
 test("a taken port is one clear line and exit 1", async () => {
