@@ -19,6 +19,7 @@ const observer = createObserver(collector, undefined);
 let written: object;
 let backends: BackendHealth[];
 let usage: ProcessUsage;
+let storageProblems: string[];
 
 let served: ServedRoutes;
 let admin: AdminClient;
@@ -29,6 +30,7 @@ beforeAll(async () => {
       settings: () => settingsOf(written),
       clock,
       backendStatus: () => ({ backends }),
+      storageProblems: () => storageProblems,
       usage: () => usage,
     }),
   );
@@ -38,6 +40,7 @@ afterAll(() => served.stop());
 beforeEach(() => {
   written = {};
   backends = [GOOD];
+  storageProblems = [];
   usage = { memoryBytes: 64 * 1024 * 1024, cpuMs: 500, uptimeMs: 10_000 };
 });
 
@@ -57,6 +60,7 @@ const WELL = {
   model_service: "healthy",
   proxy_service: "healthy",
   health_service: "healthy",
+  storage_service: "healthy",
 };
 
 describe("GET /admin/health", () => {
@@ -74,6 +78,7 @@ describe("GET /admin/health", () => {
         model_service: { status: "healthy", message: "Models that can be served: 1." },
         proxy_service: { status: "healthy", message: "Requests are answered." },
         health_service: { status: "healthy", message: "Backends are checked." },
+        storage_service: { status: "healthy", message: "The data folder can be written." },
       },
       metrics: { requests_per_second: 0, error_rate: 0, memory_usage_mb: 64, cpu_usage_percent: 5 },
     });

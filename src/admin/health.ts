@@ -15,6 +15,8 @@ export interface HealthParts {
   clock: Clock;
   /** The body of GET /admin/backends. */
   backendStatus(): { backends: readonly BackendHealth[] };
+  /** What cannot be written below the data folder, each with the reason. */
+  storageProblems(): readonly string[];
   /** Of this process; given by tests. */
   usage?: () => ProcessUsage;
 }
@@ -51,7 +53,7 @@ const TELLING_REQUESTS = 10;
 const CPU_SPACING_MS = 1_000;
 
 export function healthRoutes(parts: HealthParts): Route<Endpoint>[] {
-  const { collector, settings, clock, backendStatus, usage = processUsage } = parts;
+  const { collector, settings, clock, backendStatus, storageProblems, usage = processUsage } = parts;
   const cpuPercent = createCpuMeter();
   return [
     adminRoute("GET", "/admin/health", (call) => {
@@ -61,6 +63,7 @@ export function healthRoutes(parts: HealthParts): Route<Endpoint>[] {
         ...backendServices(backendStatus().backends),
         proxy_service: proxyService(load),
         health_service: healthService(settings()),
+        storage_service: storageService(storageProblems()),
       };
       const status = overall(Object.values(services));
       const body = {
@@ -124,6 +127,12 @@ function proxyService({ requests, errorRate }: { requests: number; errorRate: nu
 function healthService({ health_checks: { enabled } }: Settings): ServiceHealth {
   if (enabled) return { status: "healthy", message: "Backends are checked." };
   return { status: "disabled", message: "Health checks are off: every enabled backend counts as available." };
+}
+
+/** Requests are answered without it; what would be lost is told before it is. */
+function storageService(problems: readonly string[]): ServiceHealth {
+  if (problems.length === 0) return { status: "healthy", message: "The data folder can be written." };
+  return { status: "degraded", message: `${problems.map((problem) => problem.replace(/\.$/, "")).join("; ")}.` };
 }
 
 /** Of one core, since the last time somebody asked, or since the start. */

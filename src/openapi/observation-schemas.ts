@@ -44,6 +44,7 @@ export const OBSERVATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       model_service: ref("ServiceHealth"),
       proxy_service: ref("ServiceHealth"),
       health_service: ref("ServiceHealth"),
+      storage_service: ref("ServiceHealth"),
     }),
     metrics: shape({
       requests_per_second: number,

@@ -54,6 +54,7 @@ test("the CPU is measured since the last time somebody asked, also when the sett
       collector: new StatsCollector({ settings: settings.admin.stats, clock: systemClock }),
       settings: () => settings,
       clock: systemClock,
+      storageProblems: () => [],
       backendStatus: () => ({ backends: [] }),
       usage: () => usage,
     }),

@@ -110,6 +110,10 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
           ...telemetry,
           settings: () => store.current.settings,
           newId: () => crypto.randomUUID(),
+          storageProblems: () => [
+            ...(store.storageProblem ? [store.storageProblem] : []),
+            ...telemetry.storageProblems(),
+          ],
           promptFiles: {
             baseDir,
             home: env.HOME,

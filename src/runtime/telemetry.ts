@@ -30,6 +30,8 @@ export interface Telemetry {
   errors: ErrorRecorder;
   requests: RequestLog;
   events: GatewayEvents;
+  /** What could not be written the last time, each with the reason. */
+  storageProblems(): string[];
   /** Before the first request. */
   restore(): Promise<void>;
   apply(settings: Settings, metadata: ModelMetadataSource): void;
@@ -126,6 +128,7 @@ export function createTelemetry({ snapshot, home, clock, log, sources, ...first 
     errors,
     requests,
     events,
+    storageProblems: () => [statsFile.problem, sampler?.problem].filter((problem) => problem !== undefined),
     async restore() {
       await statsFile.restore();
       statsFile.start();

@@ -64,11 +64,16 @@ export class SnapshotFile {
   #timer: ReturnType<typeof setInterval> | undefined;
   /** Writes happen one after the other. */
   #writing: Promise<void> = Promise.resolve();
-  #hasTrouble = false;
+  #trouble: string | undefined;
 
   constructor(parts: SnapshotParts) {
     this.#parts = parts;
     this.#settings = parts.settings;
+  }
+
+  /** Why the last snapshot could not be written; undefined when it was. */
+  get problem(): string | undefined {
+    return this.#trouble === undefined ? undefined : `${this.#settings.path} cannot be written: ${this.#trouble}`;
   }
 
   /** Reads the file, before the first request is counted. A file that is no good is told of in the log, and left. */
@@ -134,13 +139,14 @@ export class SnapshotFile {
       if (!(await mayReplace(path)))
         throw new Error("it is no snapshot of statistics; remove it, or name another file");
       await replaceFile(path, text, 0o600);
-      if (this.#hasTrouble) log.info({ path }, "the statistics are saved again");
-      this.#hasTrouble = false;
+      if (this.#trouble !== undefined) log.info({ path }, "the statistics are saved again");
+      this.#trouble = undefined;
       return true;
     } catch (error) {
+      const reason = reasonOf(error);
       // Once per trouble: the next attempts come at every interval.
-      if (!this.#hasTrouble) log.warn({ path, reason: reasonOf(error) }, "the statistics cannot be saved");
-      this.#hasTrouble = true;
+      if (this.#trouble === undefined) log.warn({ path, reason }, "the statistics cannot be saved");
+      this.#trouble = reason;
       return false;
     }
   }

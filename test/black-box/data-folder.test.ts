@@ -1,8 +1,9 @@
-// The data folder: nobody but its owner reads what is in it.
+// The data folder: nobody but its owner reads what is in it, and one that cannot be written is told.
 
 import { expect, test } from "bun:test";
-import { chmodSync, readdirSync, statSync } from "node:fs";
+import { chmodSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { AdminClient } from "../support/admin-client.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -28,4 +29,33 @@ test("everything in it is for its owner only, also what was open before", async 
   await waitFor("another sample was written", hasHistory);
   await gateway.stop();
   expect(modes()).toMatchObject({ "stats.json": "600", "metrics.db": "600", "config.db": "600" });
+});
+
+test("one that cannot be written is degraded in /admin/health, and healthy again once it can", async () => {
+  const backend = bed.backend();
+  const config = {
+    backends: [{ name: "a", url: backend.url, models: ["m"] }],
+    metrics: EVERY_SECOND,
+    admin: { stats: { persistence: { snapshot_interval: "1s" } } },
+  };
+  // A file where the folder should be; permissions do not stop root.
+  const gateway = await bed.gateway({ config, files: { data: "" } });
+  const admin = new AdminClient(gateway);
+  const storage = async () => {
+    const { status, services } = await admin.get("/admin/health");
+    return [status, (services as Record<string, { status: string; message: string }>).storage_service] as const;
+  };
+  const data = join(gateway.folder, "data");
+  expect(await storage()).toEqual([
+    "degraded",
+    { status: "degraded", message: expect.stringContaining(`${data}/config.db cannot be used`) },
+  ]);
+  await waitFor("statistics and metrics are told too", async () => {
+    const message = (await storage())[1]?.message ?? "";
+    return /stats\.json cannot be written/.test(message) && /metrics\.db cannot be written/.test(message);
+  });
+  expect((await gateway.chat()).status).toBe(200);
+  rmSync(data);
+  await gateway.restart();
+  expect(await storage()).toEqual(["healthy", { status: "healthy", message: "The data folder can be written." }]);
 });

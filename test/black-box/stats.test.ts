@@ -239,6 +239,7 @@ describe("GET /admin/health", () => {
         model_service: { status: "healthy", message: "Models that can be served: 1." },
         proxy_service: { status: "healthy", message: expect.any(String) },
         health_service: { status: "healthy", message: expect.any(String) },
+        storage_service: { status: "healthy", message: expect.any(String) },
       },
       metrics: {
         requests_per_second: expect.any(Number),

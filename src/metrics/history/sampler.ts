@@ -34,13 +34,18 @@ export class HistorySampler {
   #cancelSample = () => {};
   #cancelCompaction = () => {};
   #forgottenMs = 0;
-  #hasTrouble = false;
+  #trouble: string | undefined;
   /** One piece of work at a time. */
   #work: Promise<void> = Promise.resolve();
 
   constructor(parts: SamplerParts) {
     this.#parts = parts;
     this.#settings = parts.settings;
+  }
+
+  /** Why the last snapshot could not be written; undefined when it was. */
+  get problem(): string | undefined {
+    return this.#trouble === undefined ? undefined : `${this.#settings.path} cannot be written: ${this.#trouble}`;
   }
 
   start(): void {
@@ -128,8 +133,8 @@ export class HistorySampler {
         await new Promise<void>((resolve) => setImmediate(resolve));
       }
       store.write(ts, rows);
-      if (this.#hasTrouble) log.info("the metrics history is written again");
-      this.#hasTrouble = false;
+      if (this.#trouble !== undefined) log.info("the metrics history is written again");
+      this.#trouble = undefined;
       written?.(true);
       return true;
     } catch (error) {
@@ -152,12 +157,12 @@ export class HistorySampler {
   }
 
   #tell(error: unknown): void {
+    const reason = error instanceof HistoryError ? error.message : String(error);
     // Once per trouble: attempts go on at every interval.
-    if (!this.#hasTrouble) {
-      const reason = error instanceof HistoryError ? error.message : String(error);
+    if (this.#trouble === undefined) {
       this.#parts.log.warn({ reason }, "the metrics history cannot be written; requests are not concerned");
     }
-    this.#hasTrouble = true;
+    this.#trouble = reason;
   }
 
   #after(durationMs: number, callback: () => void): () => void {
