@@ -14,6 +14,8 @@ const REFUSED: readonly [what: string, address: string][] = [
   ["link-local, cloud metadata", "169.254.169.254"],
   ["private B, first", "172.16.0.0"],
   ["private B, last", "172.31.255.255"],
+  ["host agent of Azure", "168.63.129.16"],
+  ["host agent of Azure behind NAT64", "64:ff9b::a83f:8110"],
   ["protocol assignments", "192.0.0.8"],
   ["documentation 1", "192.0.2.1"],
   ["AS112", "192.31.196.1"],

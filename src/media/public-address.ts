@@ -12,10 +12,17 @@ export function canonicalAddress(text: string): string | undefined {
 export function isPublicAddress(text: string): boolean {
   const address = parse(text);
   if (address === undefined) return false;
-  if (address instanceof ipaddr.IPv4) return address.range() === "unicast";
+  if (address instanceof ipaddr.IPv4) return isPublicIPv4(address);
   const embedded = nat64Target(address);
-  if (embedded !== undefined) return embedded.range() === "unicast";
+  if (embedded !== undefined) return isPublicIPv4(embedded);
   return isGlobalUnicast(address) && address.range() === "unicast" && !isIsatap(address);
+}
+
+/** Azure's host agent answers every machine of that cloud at an address that looks public. */
+const CLOUD_HOST = "168.63.129.16";
+
+function isPublicIPv4(address: ipaddr.IPv4): boolean {
+  return address.range() === "unicast" && address.toString() !== CLOUD_HOST;
 }
 
 /**

@@ -22,6 +22,7 @@ import { isObject, type JsonObject } from "../lib/json.ts";
 import { withMembers } from "../lib/json-members.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { FetchExternal } from "../media/fetch-external.ts";
+import { isDataUrl } from "../media/data-url.ts";
 import { inlineMedia, needsInlining } from "../media/inline-media.ts";
 import type { PromptSource } from "../prompts/resolve.ts";
 import { passedAnswer } from "../protocols/chat/passed-answer.ts";
@@ -310,7 +311,8 @@ function hasExternalImage({ messages }: JsonObject): boolean {
 function isExternalImage(part: unknown): boolean {
   if (!isObject(part) || part.type !== "image_url") return false;
   const url = isObject(part.image_url) ? part.image_url.url : part.image_url;
-  return typeof url === "string" && /^https?:/i.test(url);
+  // What is no link to fetch is refused there, instead of being tried by the backend.
+  return typeof url === "string" && !isDataUrl(url);
 }
 
 /** Refusals of the codec name the field as the client calls it. */

@@ -49,6 +49,8 @@ export function fileUrls(body: JsonObject): { url: string; param: string }[] {
     if (!isObject(item)) continue;
     for (const member of ["content", "output"]) {
       const parts: unknown = item[member];
+      // The screenshot of a computer is one part, not a list.
+      if (isObject(parts)) found.push(...namedUrls(parts, `input[${index}].${member}`));
       if (!Array.isArray(parts)) continue;
       for (const [place, part] of parts.entries()) {
         const param = `input[${index}].${member}[${place}]`;
