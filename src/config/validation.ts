@@ -49,7 +49,7 @@ function shownValue(path: Path, document: Mapping, schema: JsonSchema): unknown 
   if (typeof value !== "string" && typeof value !== "number" && typeof value !== "boolean") return undefined;
   if (path.length < 2 || schemaAt(schema, path) === undefined) return undefined;
   if (isSecret(path) || isUrl(path)) return undefined;
-  // Text beside a secret could be the secret in the wrong line.
-  if (typeof value === "string" && holdsSecrets(path.slice(0, -1))) return undefined;
+  // Text beside a secret, or in place of what holds one, could be the secret in the wrong line.
+  if (typeof value === "string" && (holdsSecrets(path.slice(0, -1)) || holdsSecrets(path))) return undefined;
   return typeof value === "string" && value.length > MAXIMUM_SHOWN_LENGTH ? undefined : value;
 }

@@ -14,6 +14,7 @@ import type { TraceContext } from "../tracing/trace-context.ts";
 import { Exchange, type ExchangeEnvironment, type ExchangeTimeouts } from "./exchange.ts";
 import { toldFailure, type UpstreamFailure } from "./failure.ts";
 import { forwardedResponseHeaders, upstreamHeaders } from "./headers.ts";
+import { withoutSecrets } from "./own-secrets.ts";
 import {
   type Answer,
   type AnswerFormat,
@@ -184,7 +185,7 @@ function observeLatency(counters: BackendCounters, latencyMs: number, nowMs: num
 function failed(entry: BackendEntry, nowMs: number, failure: UpstreamFailure): AttemptOutcome {
   if (isBackendsFault(failure)) observeLatency(entry.counters, FAILURE_LATENCY_MS, nowMs);
   countFailure(entry, failure);
-  return { ok: false, failure };
+  return { ok: false, failure: withoutSecrets(failure, entry.backend) };
 }
 
 export function countFailure(entry: BackendEntry, failure: UpstreamFailure): void {
