@@ -4,6 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { type AccessControl, type Caller, createAccessControl, type Scope } from "./api-keys.ts";
+import { createKeyIdentity } from "./key-identity.ts";
 
 const READER = "reader-key-1234";
 const WRITER = "writer-key-1234";
@@ -16,7 +17,11 @@ const KEYS: NonNullable<ConfigDocument["api_keys"]>["keys"] = [
 ];
 
 function accessOf(mode: "permissive" | "blocking", keys = KEYS): AccessControl {
-  return createAccessControl(documentSchema.parse({ api_keys: { mode, keys } }).api_keys);
+  const { api_keys } = documentSchema.parse({ api_keys: { mode, keys } });
+  return createAccessControl(
+    api_keys,
+    createKeyIdentity(() => "salt"),
+  );
 }
 
 function bearer(key: string): Headers {
@@ -47,8 +52,11 @@ describe("blocking", () => {
     });
   });
 
-  test("a key without a name is called by its position", () => {
-    expect(outcome(access, bearer(READER), "read")).toMatchObject({ keyId: "key-1" });
+  test("a key without an id has the same name wherever it stands in the list", () => {
+    const moved = accessOf("blocking", [...KEYS].reverse());
+    const { keyId } = outcome(access, bearer(READER), "read") as Caller;
+    expect(keyId).toMatch(/^key-[0-9a-f]{10}$/);
+    expect(outcome(moved, bearer(READER), "read")).toMatchObject({ keyId });
   });
 
   test("without a key, 401 says how to send one", () => {

@@ -4,19 +4,16 @@ import type { SCOPES } from "../config/sections/api-keys.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { KeyIdentity } from "./key-identity.ts";
 
 export type Scope = (typeof SCOPES)[number];
 
 export interface Caller {
+  /** By which the key is known, see key-identity.ts. */
   keyId: string;
   userId: string | undefined;
   organizationId: string | undefined;
   scopes: ReadonlySet<Scope>;
-}
-
-/** The name of a key in logs and limits. */
-export function keyId(key: Settings["api_keys"]["keys"][number], index: number): string {
-  return key.id ?? `key-${index + 1}`;
 }
 
 export interface AccessControl {
@@ -24,17 +21,17 @@ export interface AccessControl {
   authorize(headers: Headers, scope: Scope): Caller | undefined;
 }
 
-export function createAccessControl(settings: Settings["api_keys"]): AccessControl {
+export function createAccessControl(settings: Settings["api_keys"], identify: KeyIdentity): AccessControl {
   const callers = new Map<string, Caller>();
-  settings.keys.forEach((key, index) => {
-    if (!key.enabled) return;
+  for (const key of settings.keys) {
+    if (!key.enabled) continue;
     callers.set(key.key, {
-      keyId: keyId(key, index),
+      keyId: identify(key),
       userId: key.user_id,
       organizationId: key.organization_id,
       scopes: new Set(key.scopes),
     });
-  });
+  }
   const blocking = settings.mode === "blocking";
 
   return {

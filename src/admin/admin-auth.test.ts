@@ -1,6 +1,7 @@
 // The admin door: methods, addresses, proxies, web pages, and guesses.
 
 import { describe, expect, test } from "bun:test";
+import { createKeyIdentity } from "../access/key-identity.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { createAdminDoor } from "./admin-auth.ts";
@@ -14,6 +15,7 @@ function setUp(document: ConfigDocument) {
   const state = { settings: documentSchema.parse(document) as Settings, time, warnings: 0 };
   const door = createAdminDoor({
     settings: () => state.settings,
+    identify: createKeyIdentity(() => "salt"),
     clock: { now: () => time.ms, wallTime: () => time.ms },
     log: { warn: () => void state.warnings++ },
   });

@@ -2,7 +2,7 @@
 
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { createAddressList } from "../access/address-list.ts";
-import { keyId } from "../access/api-keys.ts";
+import type { KeyIdentity } from "../access/key-identity.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
@@ -14,6 +14,7 @@ import { requireLocalRequest, requireSameOrigin } from "./request-origin.ts";
 export interface AdminDoorParts {
   /** Those that run now: a change of admin.auth holds from the next request on. */
   settings(): Settings;
+  identify: KeyIdentity;
   clock: Clock;
   log: { warn(fields: object, message: string): void };
 }
@@ -32,7 +33,7 @@ interface Lock {
 /** A unix socket is a file of this machine: its peers count as this address in ip_whitelist. */
 const UNIX_PEER_ADDRESS = "127.0.0.1";
 
-export function createAdminDoor({ settings, clock, log }: AdminDoorParts): AdminDoor {
+export function createAdminDoor({ settings, identify, clock, log }: AdminDoorParts): AdminDoor {
   // Both sides of a comparison are hashed first: neither their length nor where they differ can be measured.
   const secret = randomBytes(32);
   const digest = (text: string) => createHmac("sha256", secret).update(text).digest();
@@ -41,7 +42,9 @@ export function createAdminDoor({ settings, clock, log }: AdminDoorParts): Admin
 
   function currentLock(): Lock {
     const { admin, api_keys } = settings();
-    if (lock?.auth !== admin.auth || lock.keys !== api_keys.keys) lock = createLock(admin.auth, api_keys.keys, digest);
+    if (lock?.auth !== admin.auth || lock.keys !== api_keys.keys) {
+      lock = createLock(admin.auth, api_keys.keys, identify, digest);
+    }
     return lock;
   }
 
@@ -74,13 +77,18 @@ export function createAdminDoor({ settings, clock, log }: AdminDoorParts): Admin
   };
 }
 
-function createLock(auth: Lock["auth"], keys: Lock["keys"], digest: (text: string) => Buffer): Lock {
+function createLock(
+  auth: Lock["auth"],
+  keys: Lock["keys"],
+  identify: KeyIdentity,
+  digest: (text: string) => Buffer,
+): Lock {
   const whitelist = createAddressList(auth.ip_whitelist);
   return {
     auth,
     keys,
     isListed: (address) => whitelist.isEmpty || whitelist.contains(address ?? UNIX_PEER_ADDRESS),
-    verify: createVerifier(auth, keys, digest),
+    verify: createVerifier(auth, credentialsOf(auth, keys, identify), digest),
     challenge: challengeOf(auth.method),
   };
 }
@@ -93,10 +101,10 @@ interface Credential {
 /** Credentials that are not configured let nobody in: the configuration refuses such settings, and so does this. */
 function createVerifier(
   auth: Lock["auth"],
-  keys: Lock["keys"],
+  accepted: ReturnType<typeof credentialsOf>,
   digest: (text: string) => Buffer,
 ): (headers: Headers) => Verdict {
-  const credentials = credentialsOf(auth, keys).map(({ text, name, hasScope }) => ({
+  const credentials = accepted.map(({ text, name, hasScope }) => ({
     digest: digest(text),
     administrator: { name, elevated: true, hasScope },
   }));
@@ -119,6 +127,7 @@ function createVerifier(
 function credentialsOf(
   auth: Lock["auth"],
   keys: Lock["keys"],
+  identify: KeyIdentity,
 ): { text: string; name: string | undefined; hasScope: boolean }[] {
   const token = auth.token === undefined ? [] : [{ text: auth.token, name: "admin token", hasScope: true }];
   switch (auth.method) {
@@ -132,8 +141,8 @@ function credentialsOf(
       return [{ text: `${username}:${password}`, name: username, hasScope: true }];
     }
     case "api_key": {
-      const ofKeys = keys.flatMap((key, index) =>
-        key.enabled ? [{ text: key.key, name: keyId(key, index), hasScope: key.scopes.includes("admin") }] : [],
+      const ofKeys = keys.flatMap((key) =>
+        key.enabled ? [{ text: key.key, name: identify(key), hasScope: key.scopes.includes("admin") }] : [],
       );
       return [...ofKeys, ...token];
     }

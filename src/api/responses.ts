@@ -1,5 +1,6 @@
 // POST /v1/responses: what is special about it is that a request may build on an earlier answer.
 
+import { ownerOf } from "../access/owner.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { JsonObject } from "../lib/json.ts";
@@ -13,7 +14,6 @@ import {
   withPreviousItems,
   withReferencedItems,
 } from "../protocols/responses/stored-items.ts";
-import { ownerOf } from "../response-cache/key.ts";
 import type { Call } from "../server/handler.ts";
 
 export interface ResponsesParts {

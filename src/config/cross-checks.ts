@@ -102,9 +102,7 @@ function distinctKeys(settings: Settings) {
 }
 
 function distinctKeyIds(settings: Settings) {
-  // A key without an id is called by its position, which another key may have as its id.
-  const ids = settings.api_keys.keys.map(({ id }, index) => id ?? `key-${index + 1}`);
-  return repeated(ids).map(([index, first]) => ({
+  return repeated(settings.api_keys.keys.map(({ id }) => id)).map(([index, first]) => ({
     path: ["api_keys", "keys", index, "id"],
     message: `is the same id as that of ${nameOf(settings, first)}`,
   }));

@@ -464,9 +464,9 @@ describe("api_keys_file", () => {
   });
 
   test("a key or id given twice is told at the later place, without the key", async () => {
-    const keys = await put("keys.yaml", "keys:\n  - key: secret-one\n  - key: secret-two\n    id: key-1\n");
+    const keys = await put("keys.yaml", "keys:\n  - key: secret-one\n  - key: secret-two\n    id: one\n");
     const result = await load({
-      path: await put("a.yaml", "api_keys:\n  api_keys_file: keys.yaml\n  keys:\n    - key: secret-one\n"),
+      path: await put("a.yaml", "api_keys:\n  api_keys_file: keys.yaml\n  keys:\n    - {key: secret-one, id: one}\n"),
     });
     expect(result).toMatchObject({
       problems: [

@@ -28,6 +28,7 @@ import {
   type VersionRecord,
   writeFileHash,
 } from "./history.ts";
+import { randomKeySalt, readKeySalt } from "./key-salt.ts";
 import { type ConfigListener, type ConfigLog, createListeners, type Listeners } from "./listeners.ts";
 import { maskSecrets } from "./mask.ts";
 import { resolvePath } from "./paths.ts";
@@ -351,6 +352,19 @@ export class ConfigStore {
   version(version: number): VersionRecord | undefined {
     const record = this.#readVersion(version);
     return record && { ...record, document: maskSecrets(record.document) as Mapping };
+  }
+
+  /** For names that are made of secrets: the same for every process of the data folder, as long as that can be written. */
+  keySalt(): string {
+    const { sqlite, path } = this.#options.database;
+    let problem = this.storageProblem;
+    try {
+      if (problem === undefined) return readKeySalt(sqlite);
+    } catch (error) {
+      problem = `${path} cannot be used: ${storageMessage(error)}`;
+    }
+    this.#options.log.warn({ path }, `${problem}; API keys without an id have other names after the next start`);
+    return randomKeySalt();
   }
 
   close(): void {

@@ -1,10 +1,11 @@
 // The whole sequence of a generation request, top to bottom: cache, calls in flight that can be shared, fallback chain,
 // and what happens to the answer on its way out.
 
+import { ownerOf } from "../access/owner.ts";
 import { clientLeft } from "../errors/gateway-error.ts";
 import { ByteAllowance } from "../lib/byte-allowance.ts";
 import type { CachedAnswer, RequestKey, ResponseCache } from "../response-cache/cache.ts";
-import { ownerOf, requestKey } from "../response-cache/key.ts";
+import { requestKey } from "../response-cache/key.ts";
 import {
   CACHED_OPERATIONS,
   type CacheDecision,

@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { JsonObject } from "../lib/json.ts";
 import type { RequestKey } from "./cache.ts";
-import { KEYED_HEADERS, type KeyedRequest, ownerOf, requestKey } from "./key.ts";
+import { KEYED_HEADERS, type KeyedRequest, requestKey } from "./key.ts";
 
 const encoder = new TextEncoder();
 
@@ -94,7 +94,7 @@ describe("different keys", () => {
     const variants: Variant[] = [
       {},
       { owner: "key:a" },
-      { owner: ownerOf({ keyId: "a", organizationId: "a" }) },
+      { owner: "organization:a" },
       { operation: "completions" },
       { client: { name: "messages" } },
       { askedModel: "alias" },

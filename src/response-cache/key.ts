@@ -66,12 +66,6 @@ export interface KeyedRequest {
   value: JsonObject;
 }
 
-/** Callers of one organisation share answers; without one, each key has its own; all without a key are one caller. */
-export function ownerOf(caller: { keyId: string; organizationId: string | undefined } | undefined): string {
-  if (caller === undefined) return "anonymous";
-  return caller.organizationId === undefined ? `key:${caller.keyId}` : `organization:${caller.organizationId}`;
-}
-
 /**
  * The question is JSON that the runtime writes of the parsed body: that is cheaper than walking the text, and makes
  * blanks and the spelling of characters equal. The members stay in the client's order, and of a name that occurs twice

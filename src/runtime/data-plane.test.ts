@@ -2,6 +2,7 @@
 
 import { afterEach, expect, test } from "bun:test";
 import { settingsOf } from "../../test/support/serve-routes.ts";
+import { createKeyIdentity } from "../access/key-identity.ts";
 import { healthRoutes, type ProcessUsage } from "../admin/health.ts";
 import { createTransport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
@@ -30,6 +31,7 @@ function start(settings: Settings, adminRoutes: DataPlaneOptions["adminRoutes"])
     ...facts,
     control,
     env: {},
+    identify: createKeyIdentity(() => "salt"),
     reporter: { begun() {}, finished() {} },
     adminDoor: { admit: () => ({ name: undefined, elevated: true }) },
     adminRoutes,

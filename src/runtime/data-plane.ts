@@ -1,7 +1,8 @@
 // Builds what answers requests: routes over the pipeline, and the frame around them.
 
-import { createAccessControl, keyId } from "../access/api-keys.ts";
+import { createAccessControl } from "../access/api-keys.ts";
 import { createClientAddressReader } from "../access/client-address.ts";
+import type { KeyIdentity } from "../access/key-identity.ts";
 import { createWebPageRules } from "../access/web-pages.ts";
 import { NOT_BUILT, publicRoutes } from "../api/routes.ts";
 import type { Operation } from "../backends/kinds.ts";
@@ -58,6 +59,7 @@ export interface DataPlaneOptions extends DataPlaneFacts {
   clock: Clock;
   log: Logger;
   env: Record<string, string | undefined>;
+  identify: KeyIdentity;
   reporter: RequestReporter;
   limited?: (scope: string) => void;
   adminDoor: AdminDoor | undefined;
@@ -90,7 +92,7 @@ interface Lasting {
 }
 
 export function createDataPlane({ settings, metadata, promptFiles, ...options }: DataPlaneOptions): DataPlane {
-  const { transport, clock, env } = options;
+  const { transport, clock, env, identify } = options;
   const { now } = clock;
   const deadlines = createDeadlines(now);
   const lasting: Lasting = {
@@ -109,7 +111,7 @@ export function createDataPlane({ settings, metadata, promptFiles, ...options }:
     (facts) =>
       createLimiter({
         settings: facts.rate_limiting,
-        keyLimits: keyLimits(facts.api_keys.keys),
+        keyLimits: keyLimits(facts.api_keys.keys, identify),
         now,
         wallTime: clock.wallTime,
         seed: crypto.getRandomValues(new Uint32Array(1))[0] as number,
@@ -168,7 +170,16 @@ interface Changing {
 }
 
 function buildHandler(
-  { control, circuits, clock, log, reporter, limited, adminDoor }: Omit<DataPlaneOptions, keyof DataPlaneFacts>,
+  {
+    control,
+    circuits,
+    clock,
+    log,
+    identify,
+    reporter,
+    limited,
+    adminDoor,
+  }: Omit<DataPlaneOptions, keyof DataPlaneFacts>,
   { deadlines, sender, fetchExternal, responses, signatures, deduplicator, boundTo, routes: lastingRoutes }: Lasting,
   { settings, metadata, promptFiles }: DataPlaneFacts,
   { limiter, cache, strategy }: Changing,
@@ -242,7 +253,7 @@ function buildHandler(
   const table = createRouteTable(routes, NOT_BUILT);
   const handle = createHandler({
     routes: table,
-    access: createAccessControl(settings.api_keys),
+    access: createAccessControl(settings.api_keys, identify),
     webPages: createWebPageRules({
       allowedHosts: settings.server.allowed_hosts,
       allowedOrigins: settings.server.cors.allowed_origins,
@@ -274,11 +285,11 @@ function withAlias(
 }
 
 /** Requests per minute by key id. */
-function keyLimits(keys: Settings["api_keys"]["keys"]): Map<string, number> {
+function keyLimits(keys: Settings["api_keys"]["keys"], identify: KeyIdentity): Map<string, number> {
   const limits = new Map<string, number>();
-  keys.forEach((key, index) => {
-    if (key.enabled && key.rate_limit !== undefined) limits.set(keyId(key, index), key.rate_limit);
-  });
+  for (const key of keys) {
+    if (key.enabled && key.rate_limit !== undefined) limits.set(identify(key), key.rate_limit);
+  }
   return limits;
 }
 

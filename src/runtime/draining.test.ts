@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { readChat } from "../../test/support/chat-reading.ts";
 import { chatBody, chatEvents } from "../../test/support/openai-answers.ts";
 import { waitFor, within } from "../../test/support/wait-for.ts";
+import { createKeyIdentity } from "../access/key-identity.ts";
 import { DRAIN_LIMIT_MS } from "../backends/drains.ts";
 import { createTransport } from "../backends/transport.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
@@ -91,6 +92,7 @@ async function start(settings: Settings) {
     control,
     clock: systemClock,
     env: {},
+    identify: createKeyIdentity(() => "salt"),
     metadata: createModelMetadata({ backends: [], external: [] }),
     promptFiles: new Map(),
     reporter: { begun() {}, finished() {} },

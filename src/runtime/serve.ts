@@ -1,6 +1,7 @@
 // Server mode: builds both planes, opens the addresses, says what was found, and runs until a signal.
 
 import { isOnLoopback } from "../access/hosts.ts";
+import { createKeyIdentity } from "../access/key-identity.ts";
 import { createAdminDoor } from "../admin/admin-auth.ts";
 import type { BackendUsage } from "../admin/backend-record.ts";
 import { adminRoutes } from "../admin/routes.ts";
@@ -91,6 +92,7 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
   });
   const { reporter } = telemetry;
   const { rateLimited: limited } = telemetry.events;
+  const identify = createKeyIdentity(() => store.keySalt());
   const data = createDataPlane({
     settings,
     control,
@@ -99,9 +101,10 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
     clock,
     log,
     env,
+    identify,
     reporter,
     limited,
-    adminDoor: createAdminDoor({ settings: () => store.current.settings, clock, log }),
+    adminDoor: createAdminDoor({ settings: () => store.current.settings, identify, clock, log }),
     adminRoutes(deadlines) {
       const common = { deadlines, clock, backendStatus: () => control.status() };
       return [

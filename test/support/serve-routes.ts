@@ -2,6 +2,7 @@
 
 import { createAccessControl } from "../../src/access/api-keys.ts";
 import { createClientAddressReader } from "../../src/access/client-address.ts";
+import { createKeyIdentity } from "../../src/access/key-identity.ts";
 import { createWebPageRules } from "../../src/access/web-pages.ts";
 import { createAdminDoor } from "../../src/admin/admin-auth.ts";
 import { documentSchema, type Settings } from "../../src/config/sections/registry.ts";
@@ -29,12 +30,13 @@ export async function serveRoutes(routes: readonly Route<Endpoint>[]): Promise<S
   const settings = settingsOf();
   const { now, wallTime } = systemClock;
   const table = createRouteTable(routes);
+  const identify = createKeyIdentity(() => "salt");
   const handle = createHandler({
     routes: table,
-    access: createAccessControl(settings.api_keys),
+    access: createAccessControl(settings.api_keys, identify),
     webPages: createWebPageRules({ allowedHosts: [], allowedOrigins: [], boundTo: [], keysRequired: false }),
     limiter: createLimiter({ settings: settings.rate_limiting, keyLimits: new Map(), now, wallTime }),
-    adminDoor: createAdminDoor({ settings: () => settings, clock: systemClock, log: silentLogger() }),
+    adminDoor: createAdminDoor({ settings: () => settings, identify, clock: systemClock, log: silentLogger() }),
     clientAddresses: createClientAddressReader([]),
     settings,
     clock: systemClock,

@@ -8,7 +8,11 @@ export const SCOPES = ["read", "write", "files", "admin"] as const;
 
 export const apiKeySchema = z.strictObject({
   key: z.string().min(8, "at least 8 characters").describe("The secret; ${VARIABLE} expands."),
-  id: z.string().min(1).optional().describe("Name of the key in logs; default: key-1, key-2, … by position."),
+  id: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("What the key owns, and its name in logs. Default: a name made of the secret, as key-3f2a9c01d4."),
   user_id: z.string().min(1).optional(),
   organization_id: z.string().min(1).optional(),
   scopes: z
