@@ -24,13 +24,7 @@ export interface AccessControl {
 export function createAccessControl(settings: Settings["api_keys"], identify: KeyIdentity): AccessControl {
   const callers = new Map<string, Caller>();
   for (const key of settings.keys) {
-    if (!key.enabled) continue;
-    callers.set(key.key, {
-      keyId: identify(key),
-      userId: key.user_id,
-      organizationId: key.organization_id,
-      scopes: new Set(key.scopes),
-    });
+    if (key.enabled) callers.set(key.key, callerOf(key, identify));
   }
   const blocking = settings.mode === "blocking";
 
@@ -54,6 +48,15 @@ export function createAccessControl(settings: Settings["api_keys"], identify: Ke
       }
       return caller;
     },
+  };
+}
+
+export function callerOf(key: Settings["api_keys"]["keys"][number], identify: KeyIdentity): Caller {
+  return {
+    keyId: identify(key),
+    userId: key.user_id,
+    organizationId: key.organization_id,
+    scopes: new Set(key.scopes),
   };
 }
 

@@ -1,6 +1,8 @@
 // To whom belongs what the gateway keeps of requests: cached answers, calls in flight, conversations.
 
-import type { Caller } from "./api-keys.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import { type Caller, callerOf } from "./api-keys.ts";
+import type { KeyIdentity } from "./key-identity.ts";
 
 /**
  * The caller's organisation, else its user, else its key; all without a key are one owner. Each kind has names of its
@@ -11,4 +13,11 @@ export function ownerOf(caller: Pick<Caller, "keyId" | "userId" | "organizationI
   const { organizationId, userId, keyId } = caller;
   if (organizationId !== undefined) return `organization:${organizationId}`;
   return userId !== undefined ? `user:${userId}` : `key:${keyId}`;
+}
+
+/** Whether requests may come from different owners; in mode permissive everyone without a key is one. */
+export function hasSeveralOwners({ mode, keys }: Settings["api_keys"], identify: KeyIdentity): boolean {
+  const owners = new Set(keys.filter(({ enabled }) => enabled).map((key) => ownerOf(callerOf(key, identify))));
+  if (mode === "permissive") owners.add(ownerOf(undefined));
+  return owners.size > 1;
 }

@@ -33,8 +33,8 @@ export interface GenerationEndpoint {
   arrange?(call: Call, asked: GenerateRequest): GenerateRequest | Promise<GenerateRequest>;
   /** Answers in the gateway's own words where no backend is needed; undefined: a backend is asked. */
   answerHere?(call: Call, asked: GenerateRequest): Response | Promise<Response> | undefined;
-  /** Sees what was generated before it is answered. */
-  noted?(call: Call, asked: GenerateRequest, generated: Generated): void;
+  /** Sees what was generated before it is answered; `ended` resolves when a stream is over. */
+  noted?(call: Call, asked: GenerateRequest, generated: Generated, ended: Promise<unknown>): void;
 }
 
 const NONE_AVOIDED: ReadonlySet<string> = new Set();
@@ -83,7 +83,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       if (generated.cache !== undefined) record.cache = generated.cache;
       // A shared stream may have ended for this client already.
       if (generated.kind === "stream") void ended.promise.then(call.deferLog());
-      noted?.(call, asked, generated);
+      noted?.(call, asked, generated, ended.promise);
       return answer(call, asked, client, generated);
     },
   };

@@ -10,16 +10,19 @@ import type { ResponseStore } from "../pipeline/response-store.ts";
 import { checkDepth } from "../protocols/fields.ts";
 import {
   fileUrls,
-  referencedItemIds,
+  itemReferences,
   withPreviousItems,
   withReferencedItems,
 } from "../protocols/responses/stored-items.ts";
+import { responseIdAtStart } from "../protocols/responses/vendor-ids.ts";
 import type { Call } from "../server/handler.ts";
 
 export interface ResponsesParts {
   store: ResponseStore;
   /** Whether a backend of the model speaks the format itself, and may know what the gateway does not. */
   hasNative(model: string): boolean;
+  /** Whether a request may name what a backend keeps and of which it is not known whose it is. */
+  isShared: boolean;
   fetchExternal: ExternalCheck;
 }
 
@@ -27,20 +30,26 @@ export interface ResponsesParts {
 export async function arrangeResponse(
   call: Call,
   asked: GenerateRequest,
-  { store, hasNative, fetchExternal }: ResponsesParts,
+  { store, hasNative, isShared, fetchExternal }: ResponsesParts,
 ): Promise<GenerateRequest> {
   for (const { url, param } of fileUrls(asked.value)) {
     await fetchExternal.check({ url, param, signal: call.context.signal });
   }
   checkDepth(asked.value);
-  if (asked.body.length > MAX_PASSED_BYTES && hasNative(asked.model)) {
+  const isNative = hasNative(asked.model);
+  if (asked.body.length > MAX_PASSED_BYTES && isNative) {
     throw new GatewayError(
       ERRORS.payloadTooLarge,
       `The request body is larger than ${MAX_PASSED_BYTES} bytes, the most that is passed to the backend's own endpoint.`,
     );
   }
   const owner = ownerOf(call.context.caller);
-  const { previous_response_id: previous } = asked.value;
+  /** Whether the backend may be asked for what it keeps under an id. */
+  function mayName(id: string): boolean {
+    const known = store.ownerOf(id);
+    return isNative && (known === undefined ? isShared : known === owner);
+  }
+  const { previous_response_id: previous, conversation } = asked.value;
   let { value } = asked;
   let prefer: string | undefined;
   let isResolved = false;
@@ -50,17 +59,19 @@ export async function arrangeResponse(
       value = withPreviousItems(value, kept.items);
       isResolved = true;
     } else if (kept?.kind === "backend") prefer = kept.name;
-    else if (!hasNative(asked.model)) throw unknownResponse(previous);
+    else if (!mayName(previous)) throw unknownResponse(previous);
   }
-  const references = referencedItemIds(value);
+  // Conversations are made at the vendor itself: of none it is known whose it is.
+  if (conversation !== undefined && conversation !== null && !isShared) throw unknownConversation();
+  const references = itemReferences(asked.value);
   if (references.length > 0) {
     const found = new Map<string, JsonObject>();
-    for (const id of references) {
+    for (const { id, param } of references) {
       const item = store.findItem(owner, id);
       if (item !== undefined) found.set(id, item);
+      else if (!mayName(id)) throw unknownItem(id, param);
     }
-    // A backend that speaks the format may know items that the gateway does not.
-    if (found.size === new Set(references).size || !hasNative(asked.model)) value = withReferencedItems(value, found);
+    if (found.size > 0) value = withReferencedItems(value, found);
   }
   // The answer names what it builds on; a backend that keeps responses itself would look for one that it never had.
   const sent = isResolved ? { ...value, previous_response_id: undefined } : value;
@@ -75,29 +86,46 @@ export async function arrangeResponse(
   };
 }
 
-/** Remembers which backend keeps an answer that passed untouched. */
-export function noteResponse(call: Call, asked: GenerateRequest, generated: Generated, store: ResponseStore): void {
+/** Remembers which backend keeps an answer that passed untouched, and whose it is; `ended`: all of it has passed. */
+export function noteResponse(
+  call: Call,
+  asked: GenerateRequest,
+  generated: Generated,
+  ended: Promise<unknown>,
+  store: ResponseStore,
+): void {
   if (asked.value.store === false || (generated.kind !== "plain" && generated.kind !== "stream")) return;
   const { result } = generated;
-  const start = result.kind === "plain" ? result.body : result.live.stream.firstEvents;
   if (result.kind === "stream" && result.live.translator !== undefined) return;
-  const id = /"id"\s*:\s*"(resp_[^"\\]{1,200})"/.exec(
-    new TextDecoder().decode(start.subarray(0, ID_WITHIN_BYTES)),
-  )?.[1];
-  if (id === undefined || store.find(ownerOf(call.context.caller), id) !== undefined) return;
-  store.keepBackend(ownerOf(call.context.caller), id, result.entry.backend.name);
+  const owner = ownerOf(call.context.caller);
+  const id = responseIdAtStart(result.kind === "plain" ? result.body : result.live.stream.firstEvents, result.kind);
+  if (id !== undefined && store.find(owner, id) === undefined) {
+    store.keepBackend(owner, id, result.entry.backend.name);
+  }
+  if (result.kind === "plain") store.noteItems(owner, result.itemIds ?? []);
+  else void ended.then(() => store.noteItems(owner, result.live.usage?.itemIds ?? []));
 }
 
 /** Specification, Limits: "Responses pass-through request payload". */
 const MAX_PASSED_BYTES = 16 * 1024 * 1024;
-
-/** The id stands at the beginning of a response. */
-const ID_WITHIN_BYTES = 4096;
 
 function unknownResponse(id: string): GatewayError {
   return new GatewayError(
     ERRORS.previousResponseNotFound,
     `previous_response_id: no response '${id}' is kept; send the whole conversation as input.`,
     { param: "previous_response_id" },
+  );
+}
+
+function unknownItem(id: string, param: string): GatewayError {
+  const message = `${param}: no item ${JSON.stringify(id)} is kept here; send the item itself.`;
+  return new GatewayError(ERRORS.itemNotFound, message, { param });
+}
+
+function unknownConversation(): GatewayError {
+  return new GatewayError(
+    ERRORS.conversationNotFound,
+    "conversation: it is not known whose it is; send the whole conversation as input (responses.share_vendor_state).",
+    { param: "conversation" },
   );
 }

@@ -142,7 +142,7 @@ function generationRoutes(parts: PublicApiParts): Route<Endpoint>[] {
           maxBodyBytes: BODY_LIMITS.responses,
           read: readResponsesRequest,
           arrange: (call, asked) => arrangeResponse(call, asked, responses),
-          noted: (call, asked, generated) => noteResponse(call, asked, generated, responses.store),
+          noted: (call, asked, generated, ended) => noteResponse(call, asked, generated, ended, responses.store),
         },
         parts,
       ),

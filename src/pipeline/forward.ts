@@ -78,7 +78,13 @@ export interface Bridge {
 
 /** `entry` is the backend of the last attempt. */
 export type ForwardResult = { entry: BackendEntry } & (
-  | { kind: "plain"; body: Uint8Array; contentType: string; headers: Record<string, string> }
+  | {
+      kind: "plain";
+      body: Uint8Array;
+      contentType: string;
+      headers: Record<string, string>;
+      itemIds?: readonly string[] | undefined;
+    }
   | { kind: "stream"; live: LiveStream; headers: Record<string, string> }
   /** `retryAfterMs` is the soonest that any attempt was told. */
   | { kind: "failed"; failure: UpstreamFailure; retryAfterMs?: number | undefined }
@@ -327,7 +333,8 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
   ): ForwardResult {
     const { headers } = outcome;
     if (outcome.kind === "plain") {
-      return { kind: "plain", entry, body: outcome.body, contentType: outcome.contentType, headers };
+      const { body, contentType, itemIds } = outcome;
+      return { kind: "plain", entry, body, contentType, headers, itemIds };
     }
     const { stream, translator, usage, exchange } = outcome;
     function finished(failure: UpstreamFailure | undefined): void {

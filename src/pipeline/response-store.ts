@@ -1,5 +1,5 @@
 // What earlier Responses answers leave behind for previous_response_id and item_reference: the whole conversation where
-// the gateway translated, the backend that keeps it where that speaks the format itself. Held per caller, in memory.
+// the gateway translated; where a backend speaks the format itself, which one keeps it, and whose it is. In memory.
 
 import type { GenerationResult } from "../generation/result.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
@@ -18,7 +18,12 @@ export interface ResponseStore {
   find(owner: string, responseId: string): Kept | undefined;
   findItem(owner: string, itemId: string): JsonObject | undefined;
   keepItems(owner: string, result: GenerationResult, context: AnswerContext): void;
+  /** An answer that a backend keeps itself. */
   keepBackend(owner: string, responseId: string, backendName: string): void;
+  /** Items that a backend keeps itself. */
+  noteItems(owner: string, itemIds: readonly string[]): void;
+  /** Who got what a backend keeps under the id of a response or an item; undefined where that is not known any more. */
+  ownerOf(id: string): string | undefined;
 }
 
 /** Vendors keep responses for 30 days; the gateway holds what a working session may come back to. */
@@ -26,12 +31,22 @@ const TTL_MS = 24 * 60 * 60 * 1000;
 const MAX_RESPONSES = 10_000;
 const MAX_BYTES = 128 * 1024 * 1024;
 const MAX_ITEMS = 50_000;
+const MAX_NOTES = 100_000;
 const BACKEND_ENTRY_BYTES = 64;
 
 export function createResponseStore(now: () => number): ResponseStore {
   const responses = new BoundedMap<Kept>({ maxEntries: MAX_RESPONSES, maxBytes: MAX_BYTES, ttlMs: TTL_MS, now });
   // Values are shared with the responses, so the limits there bound these as well, once more at most.
   const items = new BoundedMap<JsonObject>({ maxEntries: MAX_ITEMS, maxBytes: MAX_BYTES, ttlMs: TTL_MS, now });
+  const owners = new BoundedMap<string>({ maxEntries: MAX_NOTES, maxBytes: MAX_BYTES, ttlMs: TTL_MS, now });
+
+  /** The first owner stays: nobody takes over an id that is known. */
+  function note(owner: string, id: string): boolean {
+    const isOwn = (owners.get(id) ?? owner) === owner;
+    if (isOwn) owners.set(id, owner, owner.length);
+    return isOwn;
+  }
+
   return {
     find: (owner, id) => responses.get(keyOf(owner, id)),
     findItem: (owner, id) => items.get(keyOf(owner, id)),
@@ -46,12 +61,16 @@ export function createResponseStore(now: () => number): ResponseStore {
       responses.set(keyOf(owner, responseId(result.id, context)), { kind: "items", items: kept }, totalBytes);
     },
     keepBackend(owner, id, name) {
-      responses.set(keyOf(owner, id), { kind: "backend", name }, BACKEND_ENTRY_BYTES);
+      if (note(owner, id)) responses.set(keyOf(owner, id), { kind: "backend", name }, BACKEND_ENTRY_BYTES);
     },
+    noteItems(owner, ids) {
+      for (const id of ids) note(owner, id);
+    },
+    ownerOf: (id) => owners.get(id),
   };
 }
 
 /** Nobody can name a response of another caller. */
 function keyOf(owner: string, id: string): string {
-  return `${owner}\n${id}`;
+  return JSON.stringify([owner, id]);
 }

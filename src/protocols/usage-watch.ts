@@ -1,4 +1,5 @@
-// Token counts of answers that pass untouched: read where they stand, in a whole answer or at the end of a stream.
+// Token counts of answers that pass untouched: read where they stand, in a whole answer or at the end of a stream. So are
+// the ids under which a vendor keeps the items of an answer.
 
 import type { ProtocolName } from "../generation/content.ts";
 import type { Usage } from "../generation/usage.ts";
@@ -8,6 +9,7 @@ import { decodeUsage as chatUsage } from "./chat/usage.ts";
 import { hasMarker, type Markers, markersOf } from "./markers.ts";
 import { mergeUsage, decodeUsage as messagesUsage } from "./messages/usage.ts";
 import { decodeUsage as responsesUsage } from "./responses/usage.ts";
+import { outputItemIds } from "./responses/vendor-ids.ts";
 import { readEvents } from "./sse.ts";
 
 /** The counts of a whole answer; undefined when its backend did not count. */
@@ -42,6 +44,7 @@ export class UsageWatch {
   readonly #passed: PassedAnswer | undefined;
   #isFirst = true;
   #counts: JsonObject | undefined;
+  #itemIds: readonly string[] = [];
 
   /**
    * @param hides - the client did not ask for the counts, the gateway did; chat's usage chunk is taken out
@@ -58,6 +61,11 @@ export class UsageWatch {
     return this.#counts === undefined ? undefined : usageOfAnswer(this.#protocol, { usage: this.#counts });
   }
 
+  /** Ids of the items of a Responses answer, once it is complete. */
+  get itemIds(): readonly string[] {
+    return this.#itemIds;
+  }
+
   /** The events for the client: the same bytes but for a usage chunk to be hidden; undefined when nothing is left. */
   push(received: Uint8Array): Uint8Array | undefined {
     const events = this.#passed === undefined ? received : this.#passed.push(received);
@@ -67,6 +75,7 @@ export class UsageWatch {
     let hidden = 0;
     for (const { data } of found) {
       const chunk = parseObject(data);
+      if (isObject(chunk?.response)) this.#itemIds = outputItemIds(chunk.response);
       const usage = chunk === undefined ? undefined : usageIn(chunk);
       if (usage === undefined || usage === null) continue;
       this.#counts = this.#protocol === "messages" ? mergeUsage(this.#counts, usage) : (usage as JsonObject);

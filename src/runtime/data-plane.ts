@@ -3,6 +3,7 @@
 import { createAccessControl } from "../access/api-keys.ts";
 import { createClientAddressReader } from "../access/client-address.ts";
 import type { KeyIdentity } from "../access/key-identity.ts";
+import { hasSeveralOwners } from "../access/owner.ts";
 import { createWebPageRules } from "../access/web-pages.ts";
 import { NOT_BUILT, publicRoutes } from "../api/routes.ts";
 import type { Operation } from "../backends/kinds.ts";
@@ -222,6 +223,7 @@ function buildHandler(
           clock,
           log,
         });
+  const isShared = settings.responses.share_vendor_state || !hasSeveralOwners(settings.api_keys, identify);
   const toShownList = createListEnricher(metadata, settings.model_metadata.enrichment);
   const isReady = () => control.board.entries.some((entry) => entry.available);
   const routes = [
@@ -235,6 +237,7 @@ function buildHandler(
       responses: {
         store: responses,
         hasNative: (model) => hasNative(model, "responses"),
+        isShared,
         fetchExternal,
       },
       hasCounter: (model) => hasNative(model, "count-tokens"),

@@ -8,6 +8,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import type { Usage } from "../generation/usage.ts";
 import type { PassedAnswer } from "../protocols/chat/passed-answer.ts";
 import { AnswerFailed, DecodeError } from "../protocols/protocol.ts";
+import { outputItemIds } from "../protocols/responses/vendor-ids.ts";
 import type { StreamTranslator, Translation } from "../protocols/translate.ts";
 import { UsageWatch, usageOfAnswer } from "../protocols/usage-watch.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
@@ -57,6 +58,8 @@ export type AttemptOutcome =
       headers: Record<string, string>;
       /** Token counts of an answer that passes untouched. */
       usage?: Usage | undefined;
+      /** Ids of the items of a Responses answer that passes untouched. */
+      itemIds?: readonly string[] | undefined;
     }
   | {
       ok: true;
@@ -128,7 +131,8 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
           const contentType = response.headers.get("content-type") ?? "application/json";
           const usage = parsed === undefined ? undefined : usageOfAnswer(formatOf(operation) ?? "chat", parsed);
           const edited = parsed === undefined ? body : (request.passed?.whole(body, parsed) ?? body);
-          return { ok: true, kind: "plain", body: edited, contentType, headers, usage };
+          const itemIds = operation === "responses" && parsed !== undefined ? outputItemIds(parsed) : undefined;
+          return { ok: true, kind: "plain", body: edited, contentType, headers, usage, itemIds };
         }
         const translated = translatePlain(translation, answer.value, backend.name);
         if (!translated.ok) return failed(entry, environment.now(), translated.failure);

@@ -70,7 +70,7 @@ describe("previous_response_id on a backend that keeps nothing", () => {
       ["key-of-b-sekret", kept.id],
     ] as const) {
       const response = await ask(key, { previous_response_id });
-      expect(response.status).toBe(400);
+      expect(response.status).toBe(404);
       expect(await response.json()).toMatchObject({
         error: { code: "previous_response_not_found", param: "previous_response_id" },
       });
@@ -93,7 +93,7 @@ describe("previous_response_id on a backend that keeps nothing", () => {
       model: "m",
       input: [{ type: "item_reference", id: "msg_unknown" }],
     });
-    expect(unknown.status).toBe(400);
+    expect(unknown.status).toBe(404);
   });
 });
 

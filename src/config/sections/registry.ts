@@ -17,6 +17,7 @@ import { modelAliasesSection } from "./model-aliases.ts";
 import { modelMetadataSection } from "./model-metadata.ts";
 import { rateLimitingSection } from "./rate-limiting.ts";
 import { responseCacheSection } from "./response-cache.ts";
+import { responsesSection } from "./responses.ts";
 import { retrySection } from "./retry.ts";
 import { routingSection } from "./routing.ts";
 import { serverSection } from "./server.ts";
@@ -40,6 +41,7 @@ export const SECTIONS = [
   rateLimitingSection,
   responseCacheSection,
   deduplicationSection,
+  responsesSection,
   timeoutsSection,
   apiKeysSection,
   filesSection,
@@ -66,6 +68,7 @@ export const documentSchema = z.strictObject({
   rate_limiting: rateLimitingSection.schema.prefault({}),
   response_cache: responseCacheSection.schema.prefault({}),
   deduplication: deduplicationSection.schema.prefault({}),
+  responses: responsesSection.schema.prefault({}),
   timeouts: timeoutsSection.schema.prefault({}),
   api_keys: apiKeysSection.schema.prefault({}),
   files: filesSection.schema.prefault({}),

@@ -6,7 +6,7 @@ import type { JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeResponse } from "./response-encoder.ts";
-import { referencedItemIds, storedItems, withPreviousItems, withReferencedItems } from "./stored-items.ts";
+import { itemReferences, storedItems, withPreviousItems, withReferencedItems } from "./stored-items.ts";
 
 const RESULT: GenerationResult = {
   id: "msg_backend",
@@ -80,8 +80,11 @@ describe("references to items", () => {
   };
 
   test("are found with and without a type", () => {
-    expect(referencedItemIds(body)).toEqual(["rs_1", "msg_1"]);
-    expect(referencedItemIds({ input: "rs_1" })).toEqual([]);
+    expect(itemReferences(body)).toEqual([
+      { id: "rs_1", param: "input[1].id" },
+      { id: "msg_1", param: "input[2].id" },
+    ]);
+    expect(itemReferences({ input: "rs_1" })).toEqual([]);
   });
 
   test("are replaced in their place", () => {
@@ -92,7 +95,7 @@ describe("references to items", () => {
     expect(body.input[1]).toEqual({ type: "item_reference", id: "rs_1" });
   });
 
-  test("to what is not kept are refused", () => {
-    expect(() => withReferencedItems(body, new Map())).toThrow('no item "rs_1" is kept here');
+  test("to what is not kept stay", () => {
+    expect(withReferencedItems(body, new Map()).input).toEqual(body.input);
   });
 });

@@ -3,7 +3,6 @@
 
 import type { GenerationResult } from "../../generation/result.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
-import { invalidField } from "../fields.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { encodeOutput } from "./output-items.ts";
 import { isItemReference, textOf } from "./wire.ts";
@@ -22,22 +21,20 @@ export function withPreviousItems(body: JsonObject, items: readonly JsonObject[]
   return { ...body, input: [...items, ...inputItems(body.input)] };
 }
 
-/** The ids of the items that a request only refers to. */
-export function referencedItemIds(body: JsonObject): string[] {
-  return inputItems(body.input)
-    .filter(isItemReference)
-    .map(({ id }) => textOf(id));
+/** The items that a request only refers to. */
+export function itemReferences({ input }: JsonObject): { id: string; param: string }[] {
+  if (!Array.isArray(input)) return [];
+  return input.flatMap((item: unknown, index) =>
+    isObject(item) && isItemReference(item) ? [{ id: textOf(item.id), param: `input[${index}].id` }] : [],
+  );
 }
 
-/** The request with items in the place of references to them. Throws a 400 for one that is not kept. */
+/** The request with items in the place of references to them; the other references stay. */
 export function withReferencedItems(body: JsonObject, items: ReadonlyMap<string, JsonObject>): JsonObject {
   if (!Array.isArray(body.input)) return body;
-  const input = body.input.map((item: unknown, index) => {
-    if (!isObject(item) || !isItemReference(item)) return item;
-    const found = items.get(textOf(item.id));
-    if (found !== undefined) return found;
-    throw invalidField(`input[${index}].id`, `no item ${JSON.stringify(item.id)} is kept here; send the item itself.`);
-  });
+  const input = body.input.map((item: unknown) =>
+    isObject(item) && isItemReference(item) ? (items.get(textOf(item.id)) ?? item) : item,
+  );
   return { ...body, input };
 }
 
