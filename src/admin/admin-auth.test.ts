@@ -160,21 +160,70 @@ describe("guesses", () => {
   const limits = { max_failed_attempts: 3, failed_attempts_window: "10s" } as const;
   const start = () => withAuth({ method: "bearer_token", token: TOKEN, ...limits });
 
-  test("after too many, the address waits, even with the right token", () => {
+  test("after too many, wrong tokens are refused with the time to wait; the right one always passes", () => {
     const { ask, status, time, state } = start();
     for (let count = 0; count < 3; count++) expect(status(bearer("wrong"), "192.0.2.1")).toBe(401);
-    time.ms = 4_000;
-    const refusal = ask(bearer(TOKEN), "192.0.2.1") as GatewayError;
-    expect(refusal).toMatchObject({
-      status: 429,
-      type: "rate_limit_exceeded",
-      headers: { "Retry-After": "6" },
-      details: { limit: 3, window: "10s", retry_after: 6, reset_at: "1970-01-01T00:00:10.000Z" },
-    });
-    expect(status(bearer(TOKEN), "192.0.2.2")).toBe(200);
-    time.ms = 10_000;
-    expect(status(bearer(TOKEN), "192.0.2.1")).toBe(200);
+    time.ms = 400;
+    for (let count = 0; count < 100; count++) {
+      expect(ask(bearer("wrong"), "192.0.2.1")).toMatchObject({
+        status: 429,
+        type: "rate_limit_exceeded",
+        headers: { "Retry-After": "1" },
+        details: { limit: 3, window: "10s", retry_after: 1, reset_at: "1970-01-01T00:00:01.000Z" },
+      });
+      expect(status(bearer(TOKEN), "192.0.2.1")).toBe(200);
+    }
     expect(state.warnings).toBe(3);
+    time.ms = 1_000;
+    expect(status(bearer("wrong"), "192.0.2.1")).toBe(401);
+  });
+
+  test("a key with the scope admin always passes too, and a known key without it is no guess", () => {
+    const keys = [
+      { id: "boss", key: "sekret-admin-key", scopes: ["admin" as const] },
+      { id: "user", key: "sekret-user-key" },
+    ];
+    const { status } = withAuth({ method: "api_key", ...limits }, { api_keys: { keys } });
+    for (let count = 0; count < 10; count++) status({ "X-API-Key": "wrong" });
+    expect(status({ "X-API-Key": "wrong" })).toBe(429);
+    expect(status({ "X-API-Key": "sekret-admin-key" })).toBe(200);
+    expect(status({ "X-API-Key": "sekret-user-key" })).toBe(403);
+  });
+
+  test("basic: an address waits for a user, longer with each guess but never long, and then the password passes", () => {
+    const { status, ask, time } = withAuth({
+      method: "basic",
+      username: "ann",
+      password: "sekret",
+      max_failed_attempts: 3,
+    });
+    const guess = () => status(basic("ann:wrong"), "192.0.2.1");
+    for (let count = 0; count < 3; count++) expect(guess()).toBe(401);
+    for (const waitSeconds of [1, 2, 4, 8, 10, 10, 10]) {
+      const refusal = ask(basic("ann:sekret"), "192.0.2.1");
+      expect(refusal).toMatchObject({ status: 429, headers: { "Retry-After": String(waitSeconds) } });
+      time.ms += waitSeconds * 1_000 - 1;
+      // What is refused unseen does not make the wait longer.
+      for (let count = 0; count < 50; count++) expect(guess()).toBe(429);
+      expect(status(basic("ann:sekret"), "192.0.2.2")).toBe(200);
+      time.ms += 1;
+      expect(guess()).toBe(401);
+    }
+    time.ms += 10_000;
+    expect(status(basic("ann:sekret"), "192.0.2.1")).toBe(200);
+    expect(guess()).toBe(401);
+    expect(guess()).toBe(429);
+    time.ms += 60_000;
+    for (let count = 0; count < 3; count++) expect(guess()).toBe(401);
+  });
+
+  test("basic: guesses for another user are not this user's", () => {
+    const { status } = withAuth({ method: "basic", username: "ann", password: "sekret", ...limits });
+    for (const user of ["bob", "anna", "", "x".repeat(8_000)]) {
+      for (let count = 0; count < 3; count++) expect(status(basic(`${user}:wrong`))).toBe(401);
+      expect(status(basic(`${user}:sekret`))).toBe(429);
+    }
+    expect(status(basic("ann:sekret"))).toBe(200);
   });
 
   test("requests without credentials are no guesses", () => {
@@ -186,7 +235,7 @@ describe("guesses", () => {
   test("addresses of one IPv6 network count together, and many addresses take no more memory", () => {
     const { status } = start();
     for (let count = 1; count <= 3; count++) status(bearer("wrong"), `2600:1:2:3::${count}`);
-    expect(status(bearer(TOKEN), "2600:1:2:3:ffff::9")).toBe(429);
+    expect(status(bearer("wrong"), "2600:1:2:3:ffff::9")).toBe(429);
     for (let count = 0; count < 12_000; count++) {
       status(bearer("wrong"), `10.${count >> 16}.${(count >> 8) & 255}.${count & 255}`);
     }

@@ -19,14 +19,14 @@ export interface AdminDoorParts {
   log: { warn(fields: object, message: string): void };
 }
 
-/** What a request has shown. "missing" is no attempt to come in, "wrong" is one. */
-type Verdict = "missing" | "wrong" | (Administrator & { hasScope: boolean });
+/** What was presented. */
+type Verdict = "wrong" | (Administrator & { hasScope: boolean });
 
 interface Lock {
   auth: Settings["admin"]["auth"];
   keys: Settings["api_keys"]["keys"];
   isListed(address: string | undefined): boolean;
-  verify(headers: Headers): Verdict;
+  verify(presented: string): Verdict;
   challenge: Record<string, string>;
 }
 
@@ -58,11 +58,19 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
         requireSameOrigin(headers);
         return { name: undefined, elevated: false };
       }
-      attempts.requireRoom(addresses.client, auth);
-      const verdict = verify(headers);
+      const presented = presentedCredential(auth.method, headers);
+      const user =
+        auth.method === "basic" && presented !== undefined ? digest(userOf(presented)).toString("hex") : undefined;
+      const guesser = { address: addresses.client, user };
+      const refusal = presented === undefined ? undefined : attempts.refusal(guesser, auth);
+      // A password may be short enough to be guessed: while somebody guesses, not every one is looked at. A token or key
+      // is not, and whoever has the right one is not kept out by others behind the same address.
+      if (refusal !== undefined && auth.method === "basic") throw refusal;
+      const verdict = presented === undefined ? "missing" : verify(presented);
       if (verdict === "missing" || verdict === "wrong") {
+        if (refusal !== undefined) throw refusal;
         if (verdict === "wrong") {
-          attempts.record(addresses.client, auth);
+          attempts.record(guesser, auth);
           log.warn({ address: addresses.client }, "wrong credentials for the admin API");
         }
         throw new GatewayError(ERRORS.invalidApiKey, refusalText(auth.method, verdict), { headers: challenge });
@@ -88,7 +96,7 @@ function createLock(
     auth,
     keys,
     isListed: (address) => whitelist.isEmpty || whitelist.contains(address ?? UNIX_PEER_ADDRESS),
-    verify: createVerifier(auth, credentialsOf(auth, keys, identify), digest),
+    verify: createVerifier(credentialsOf(auth, keys, identify), digest),
     challenge: challengeOf(auth.method),
   };
 }
@@ -100,26 +108,20 @@ interface Credential {
 
 /** Credentials that are not configured let nobody in: the configuration refuses such settings, and so does this. */
 function createVerifier(
-  auth: Lock["auth"],
   accepted: ReturnType<typeof credentialsOf>,
   digest: (text: string) => Buffer,
-): (headers: Headers) => Verdict {
+): (presented: string) => Verdict {
   const credentials = accepted.map(({ text, name, hasScope }) => ({
     digest: digest(text),
     administrator: { name, elevated: true, hasScope },
   }));
 
-  function find(presented: string): Verdict {
+  return (presented) => {
     const hashed = digest(presented);
     let found: Credential | undefined;
     // All of them, whichever is the right one: how long it takes tells nothing.
     for (const credential of credentials) if (timingSafeEqual(hashed, credential.digest)) found = credential;
     return found?.administrator ?? "wrong";
-  }
-
-  return (headers) => {
-    const presented = presentedCredential(auth.method, headers);
-    return presented === undefined ? "missing" : find(presented);
   };
 }
 
@@ -165,6 +167,11 @@ function presentedCredential(method: Lock["auth"]["method"], headers: Headers): 
     case "api_key":
       return headers.get("x-api-key") ?? undefined;
   }
+}
+
+/** Of a basic credential. */
+function userOf(presented: string): string {
+  return presented.split(":", 1)[0] as string;
 }
 
 function challengeOf(method: Lock["auth"]["method"]): Record<string, string> {

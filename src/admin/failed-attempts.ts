@@ -1,4 +1,5 @@
-// Wrong credentials for the admin API, counted per address: after too many of them the address has to wait.
+// Wrong credentials for the admin API, counted per address, and per user where one is named: after too many of them
+// whoever goes on has to wait, longer with each.
 
 import { clientGroup } from "../access/client-address.ts";
 import { ERRORS } from "../errors/catalog.ts";
@@ -8,49 +9,66 @@ import type { Clock } from "../lib/clock.ts";
 
 export interface AttemptLimits {
   max_failed_attempts: number;
-  /** Milliseconds. */
+  /** Milliseconds without a failure after which those before are forgotten. */
   failed_attempts_window: number;
 }
 
+export interface Guesser {
+  /** Undefined for a peer on a unix socket. */
+  address: string | undefined;
+  /** Digest of the user's name, where the method has one. */
+  user?: string | undefined;
+}
+
 export interface FailedAttempts {
-  /** Throws 429 while the address has to wait, whatever it presents: else every guess would be answered. */
-  requireRoom(address: string | undefined, limits: AttemptLimits): void;
-  record(address: string | undefined, limits: AttemptLimits): void;
+  /** The refusal while the guesser has to wait. */
+  refusal(guesser: Guesser, limits: AttemptLimits): GatewayError | undefined;
+  record(guesser: Guesser, limits: AttemptLimits): void;
 }
 
 interface Count {
   failures: number;
-  startedMs: number;
+  lastMs: number;
 }
 
-/** Addresses that are remembered; with more of them the one that was quiet for longest is forgotten. */
-const MAXIMUM_ADDRESSES = 10_000;
-const MAXIMUM_BYTES = 2 * 1024 * 1024;
+/** Guessers that are remembered; with more of them the one that was quiet for longest is forgotten. */
+const MAXIMUM_GUESSERS = 10_000;
+const MAXIMUM_BYTES = 4 * 1024 * 1024;
+
+const FIRST_WAIT_MS = 1_000;
+/** Short: behind a proxy that is not trusted, the operator has the address of whoever guesses. */
+const LONGEST_WAIT_MS = 10_000;
 
 /** All peers on unix sockets together. */
 const UNIX_PEERS = "unix:";
 
 export function createFailedAttempts({ now, wallTime }: Clock): FailedAttempts {
   const counts = new BoundedMap<Count>({
-    maxEntries: MAXIMUM_ADDRESSES,
+    maxEntries: MAXIMUM_GUESSERS,
     maxBytes: MAXIMUM_BYTES,
     ttlMs: Number.POSITIVE_INFINITY, // the window may change at any time, and is looked at below
     now,
   });
-  const groupOf = (address: string | undefined) => (address === undefined ? UNIX_PEERS : clientGroup(address));
 
-  function countOf(group: string, windowMs: number): Count | undefined {
-    const count = counts.get(group);
-    return count !== undefined && now() - count.startedMs < windowMs ? count : undefined;
+  function keyOf({ address, user = "" }: Guesser): string {
+    return `${address === undefined ? UNIX_PEERS : clientGroup(address)} ${user}`;
+  }
+
+  function countOf(key: string, windowMs: number): Count | undefined {
+    const count = counts.get(key);
+    return count !== undefined && now() - count.lastMs < windowMs ? count : undefined;
   }
 
   return {
-    requireRoom(address, { max_failed_attempts: limit, failed_attempts_window: windowMs }) {
-      const count = countOf(groupOf(address), windowMs);
-      if (count === undefined || count.failures < limit) return;
-      const restMs = Math.max(0, count.startedMs + windowMs - now());
-      const seconds = Math.max(1, Math.ceil(restMs / 1000));
-      throw new GatewayError(
+    refusal(guesser, { max_failed_attempts: limit, failed_attempts_window: windowMs }) {
+      const count = countOf(keyOf(guesser), windowMs);
+      if (count === undefined || count.failures < limit) return undefined;
+      const longestMs = Math.min(LONGEST_WAIT_MS, windowMs);
+      const waitMs = Math.min(longestMs, FIRST_WAIT_MS * 2 ** (count.failures - limit));
+      const restMs = count.lastMs + waitMs - now();
+      if (restMs <= 0) return undefined;
+      const seconds = Math.ceil(restMs / 1000);
+      return new GatewayError(
         ERRORS.rateLimited,
         `Too many wrong credentials from this address (admin.auth.max_failed_attempts). Try again in ${seconds} s.`,
         {
@@ -64,10 +82,10 @@ export function createFailedAttempts({ now, wallTime }: Clock): FailedAttempts {
         },
       );
     },
-    record(address, { failed_attempts_window: windowMs }) {
-      const group = groupOf(address);
-      const count = countOf(group, windowMs) ?? { failures: 0, startedMs: now() };
-      counts.set(group, { ...count, failures: count.failures + 1 }, 32);
+    record(guesser, { failed_attempts_window: windowMs }) {
+      const key = keyOf(guesser);
+      const failures = (countOf(key, windowMs)?.failures ?? 0) + 1;
+      counts.set(key, { failures, lastMs: now() }, 32);
     },
   };
 }

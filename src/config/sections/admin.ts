@@ -39,8 +39,10 @@ const auth = z.strictObject({
     .min(1)
     .max(10_000)
     .default(10)
-    .describe("Wrong credentials of one address within failed_attempts_window until it has to wait."),
-  failed_attempts_window: positiveDuration().prefault("60s"),
+    .describe("Wrong credentials of one address, with basic of one address and user, until it has to wait."),
+  failed_attempts_window: positiveDuration()
+    .prefault("60s")
+    .describe("After this time without wrong credentials they are forgotten."),
 });
 
 const NO_AGE_FORM = 'expected a duration such as "7d", or "0"';
