@@ -21,8 +21,14 @@ export interface ClientAddressReader {
   read(peerAddress: string | undefined, forwardedFor: string | null): string | undefined;
 }
 
-/** `trustedProxies` holds addresses, CIDR ranges and `unix:`. */
-export function createClientAddressReader(trustedProxies: readonly string[]): ClientAddressReader {
+/**
+ * `trustedProxies` holds addresses, CIDR ranges and `unix:`. `ignored` hears of every X-Forwarded-For of a peer that is
+ * not among them.
+ */
+export function createClientAddressReader(
+  trustedProxies: readonly string[],
+  ignored: (peer: string | undefined) => void = () => {},
+): ClientAddressReader {
   const trusted: AddressList = createAddressList(trustedProxies.filter((entry) => entry !== UNIX_PEER));
   const trustsUnixPeers = trustedProxies.includes(UNIX_PEER);
   // Bringing an address into its one spelling costs more than everything else here; most requests come from few peers.
@@ -42,7 +48,9 @@ export function createClientAddressReader(trustedProxies: readonly string[]): Cl
       const peer = peerAddress === undefined || peerAddress === "" ? undefined : spellingOf(peerAddress);
       if (forwardedFor === null) return peer;
       const isTrusted = peer === undefined ? trustsUnixPeers : trusted.contains(peer);
-      return isTrusted ? originOf(forwardedFor, peer, trusted) : peer;
+      if (isTrusted) return originOf(forwardedFor, peer, trusted);
+      ignored(peer);
+      return peer;
     },
   };
 }

@@ -20,17 +20,12 @@ const CHALLENGE = { "WWW-Authenticate": 'Basic realm="Signalbox metrics", charse
 export function metricsRoutes({ registry, settings }: MetricsParts): Route<Endpoint>[] {
   const isRight = createCheck();
 
-  async function handle({ request, headers }: Parameters<Endpoint["handle"]>[0]): Promise<Response> {
-    const { enabled, auth } = settings().metrics;
-    if (!enabled || registry === undefined) {
+  async function handle({ headers }: Parameters<Endpoint["handle"]>[0]): Promise<Response> {
+    if (!settings().metrics.enabled || registry === undefined) {
       throw new GatewayError(
         ERRORS.routeNotFound,
         "Metrics are switched off. Set metrics.enabled to true to have them.",
       );
-    }
-    if (auth.enabled && !isRight(auth, request.headers.get("authorization"))) {
-      const message = "The metrics need credentials: send the user and the password of metrics.auth as Basic.";
-      throw new GatewayError(ERRORS.invalidApiKey, message, { headers: CHALLENGE });
     }
     const text = await registry.expose();
     return new Response(text, {
@@ -38,8 +33,17 @@ export function metricsRoutes({ registry, settings }: MetricsParts): Route<Endpo
     });
   }
 
+  const credentials: Endpoint["credentials"] = {
+    // Switched off, it is 404 for everyone.
+    areWanted: () => settings().metrics.enabled && registry !== undefined && settings().metrics.auth.enabled,
+    check(headers) {
+      if (isRight(settings().metrics.auth, headers.get("authorization"))) return;
+      const message = "The metrics need credentials: send the user and the password of metrics.auth as Basic.";
+      throw new GatewayError(ERRORS.invalidApiKey, message, { headers: CHALLENGE });
+    },
+  };
   // The path is read once: a change of it takes a restart.
-  return [{ method: "GET", path: settings().metrics.endpoint, handler: { access: "open", handle } }];
+  return [{ method: "GET", path: settings().metrics.endpoint, handler: { access: "open", credentials, handle } }];
 }
 
 /** How long a check takes tells neither the length of the credentials nor where they differ. */

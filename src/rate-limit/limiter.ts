@@ -38,6 +38,10 @@ export interface Limiter {
   readonly limitsBackends: boolean;
   /** One token of the client, its key and all together, or none of any. Undefined when no limit concerns the caller. */
   take(query: LimitQuery): Decision | undefined;
+  /** One token of the client alone, for credentials that were wrong; the refusal when it has none. */
+  takeForGuess(query: LimitQuery): Decision | undefined;
+  /** The same refusal, before credentials are looked at; takes nothing. */
+  guessRefusal(query: LimitQuery): Decision | undefined;
   /** Undoes an admitted `take`, for a request that was refused afterwards without any backend being asked. */
   putBack(query: LimitQuery): void;
   /** Whether `takeBackend` would succeed now; takes nothing. */
@@ -72,6 +76,8 @@ const UNLIMITED: Limiter = {
   hasBypassKeys: false,
   limitsBackends: false,
   take: () => undefined,
+  takeForGuess: () => undefined,
+  guessRefusal: () => undefined,
   putBack: () => {},
   backendHasRoom: () => true,
   takeBackend: () => true,
@@ -157,6 +163,24 @@ export function createLimiter(options: LimiterOptions): Limiter {
         if (commonBucket !== undefined) keys?.keep(commonBucket, nowMs);
       }
       return decide(result, scopes[result.index] as LimitScope, (involved[result.index] as Bucket).policy, nowMs);
+    },
+
+    takeForGuess(query) {
+      if (clients === undefined || isExempt(query)) return undefined;
+      const nowMs = now();
+      const bucket = clients.find(nameOfClient(query), nowMs);
+      const reading = take(bucket.state, bucket.policy, nowMs);
+      if (!reading.allowed) return decide(reading, "client", bucket.policy, nowMs);
+      clients.keep(bucket, nowMs);
+      return undefined;
+    },
+
+    guessRefusal(query) {
+      if (clients === undefined || isExempt(query)) return undefined;
+      const nowMs = now();
+      const { state, policy } = clients.find(nameOfClient(query), nowMs);
+      const reading = look(state, policy, nowMs);
+      return reading.allowed ? undefined : decide(reading, "client", policy, nowMs);
     },
 
     putBack(query) {

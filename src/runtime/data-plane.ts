@@ -88,6 +88,8 @@ interface Lasting {
   deduplicator: Deduplicator<SharedCall, UpstreamFailure>;
   /** The addresses that are open: a change of them takes a restart. */
   boundTo: readonly string[];
+  /** Hears of every X-Forwarded-For that is not believed. */
+  untrustedProxy(peer: string | undefined): void;
   /** Endpoints that do not depend on the settings, or that look them up. */
   routes: readonly Route<Endpoint>[];
 }
@@ -104,6 +106,7 @@ export function createDataPlane({ settings, metadata, promptFiles, ...options }:
     signatures: createSignatureMemory(now),
     deduplicator: createDeduplicator({ now }),
     boundTo: [settings.server.bind_address].flat(),
+    untrustedProxy: warnOnce(options.log),
     routes: [...openApiRoutes(), ...options.adminRoutes(deadlines)],
   };
   // What counts or keeps something is made anew only when its own section has changed.
@@ -181,7 +184,17 @@ function buildHandler(
     limited,
     adminDoor,
   }: Omit<DataPlaneOptions, keyof DataPlaneFacts>,
-  { deadlines, sender, fetchExternal, responses, signatures, deduplicator, boundTo, routes: lastingRoutes }: Lasting,
+  {
+    deadlines,
+    sender,
+    fetchExternal,
+    responses,
+    signatures,
+    deduplicator,
+    boundTo,
+    untrustedProxy,
+    routes: lastingRoutes,
+  }: Lasting,
   { settings, metadata, promptFiles }: DataPlaneFacts,
   { limiter, cache, strategy }: Changing,
 ): { handle: TargetHandler; paths: readonly string[] } {
@@ -265,7 +278,7 @@ function buildHandler(
     }),
     adminDoor,
     limiter,
-    clientAddresses: createClientAddressReader(settings.server.trusted_proxies),
+    clientAddresses: createClientAddressReader(settings.server.trusted_proxies, untrustedProxy),
     settings,
     clock,
     log,
@@ -274,6 +287,18 @@ function buildHandler(
     ...(limited === undefined ? {} : { limited }),
   });
   return { handle, paths: table.paths };
+}
+
+/** All clients of a proxy that is not named count as one, and whoever runs it should know; once is enough. */
+function warnOnce(log: Logger): Lasting["untrustedProxy"] {
+  let hasWarned = false;
+  return (peer) => {
+    if (hasWarned) return;
+    hasWarned = true;
+    const message =
+      "X-Forwarded-For of a peer that server.trusted_proxies does not name is ignored: its clients count as one";
+    log.warn({ address: peer }, message);
+  };
 }
 
 /** The request under the model that an alias leads to; its body says so too. */

@@ -11,7 +11,7 @@ import { infoLineWriter, type Logger } from "../logging/logger.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import { RateLimitError, writeRateLimitHeaders } from "../rate-limit/decision.ts";
-import type { Limiter } from "../rate-limit/limiter.ts";
+import type { Limiter, LimitQuery } from "../rate-limit/limiter.ts";
 import { resolveTrace, writeIds } from "../tracing/trace-context.ts";
 import { openToPages, preflightEndpoint } from "./cors.ts";
 import { type ErrorFormat, errorResponse, toGatewayError } from "./error-response.ts";
@@ -54,6 +54,12 @@ export interface Call {
 
 export interface Endpoint {
   access: Access;
+  /** Of its own, where access is "open". */
+  credentials?: {
+    areWanted(): boolean;
+    /** Throws 401. */
+    check(headers: Headers): void;
+  };
   /** How its errors are told, where that is not the standard shape. */
   errorFormat?: ErrorFormat;
   /** A further header for the id of the request, where the clients of its format look for one. */
@@ -107,6 +113,27 @@ export function createHandler(parts: HandlerParts): TargetHandler {
     return adminDoor.admit(request, { peer: peer === "" ? undefined : peer, client: clientAddress(server, request) });
   }
 
+  function limitQuery(server: Server, request: Request, keyId: string | undefined): LimitQuery {
+    const key = limiter.hasBypassKeys ? presentedKey(request.headers) : undefined;
+    return { clientAddress: clientAddress(server, request), keyId, key };
+  }
+
+  /** Wrong credentials cost the client a token; the 429 when it has none left. */
+  function guessed(server: Server, request: Request): RateLimitError | undefined {
+    if (!limiter.limitsRequests) return undefined;
+    const refusal = limiter.takeForGuess(limitQuery(server, request, undefined));
+    return refusal && new RateLimitError(refusal);
+  }
+
+  /** Looks at none while the client has no token: else every guess would be answered. */
+  function checkCredentials(server: Server, request: Request, { check }: NonNullable<Endpoint["credentials"]>): void {
+    if (limiter.limitsRequests) {
+      const refusal = limiter.guessRefusal(limitQuery(server, request, undefined));
+      if (refusal !== undefined) throw new RateLimitError(refusal);
+    }
+    check(request.headers);
+  }
+
   /** Takes a token of every limit that concerns the caller, or throws 429. */
   function checkLimits(
     server: Server,
@@ -114,8 +141,7 @@ export function createHandler(parts: HandlerParts): TargetHandler {
     keyId: string | undefined,
     headers: Record<string, string>,
   ): void {
-    const key = limiter.hasBypassKeys ? presentedKey(request.headers) : undefined;
-    const decision = limiter.take({ clientAddress: clientAddress(server, request), keyId, key });
+    const decision = limiter.take(limitQuery(server, request, keyId));
     if (decision === undefined) return;
     if (!decision.allowed) throw new RateLimitError(decision);
     if (settings.rate_limiting.headers_on_success) writeRateLimitHeaders(decision, headers);
@@ -186,7 +212,7 @@ export function createHandler(parts: HandlerParts): TargetHandler {
         if (page?.refusal !== undefined) throw new GatewayError(ERRORS.forbidden, page.refusal);
         context.caller = access.authorize(request.headers, endpoint.access);
         if (limiter.limitsRequests) checkLimits(server, request, context.caller?.keyId, headers);
-      }
+      } else if (endpoint.credentials?.areWanted()) checkCredentials(server, request, endpoint.credentials);
       // A model may think for minutes; the deadlines of the pipeline watch over the request until it is answered.
       server.timeout(request, 0);
       const call: Call = {
@@ -209,7 +235,9 @@ export function createHandler(parts: HandlerParts): TargetHandler {
       };
       response = await endpoint.handle(call);
     } catch (thrown) {
-      const error = toGatewayError(thrown);
+      let error = toGatewayError(thrown);
+      // The admin door counts guesses itself.
+      if (error.status === 401 && endpoint?.access !== "admin") error = guessed(server, request) ?? error;
       // A client that leaves while it sends its body makes the read fail; nobody is there to be told.
       if (!(thrown instanceof GatewayError) && !request.signal.aborted)
         log.error({ request_id: context.id, path, err: thrown }, "unexpected error");

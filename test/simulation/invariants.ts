@@ -151,6 +151,8 @@ export class Invariants {
       hasBypassKeys: limiter.hasBypassKeys,
       limitsBackends: limiter.limitsBackends,
       putBack: limiter.putBack,
+      takeForGuess: limiter.takeForGuess,
+      guessRefusal: limiter.guessRefusal,
       backendHasRoom: limiter.backendHasRoom,
       backendRefusal: limiter.backendRefusal,
       get size() {
