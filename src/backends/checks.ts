@@ -27,6 +27,12 @@ export function backendProblems(backends: Settings["backends"]): { path: (string
         message: `is required for ${kind.name}: the names of its deployments`,
       });
     }
+    if (backend.forward_headers.length > 0 && kind.name !== "openai" && kind.name !== "azure") {
+      problems.push({
+        path: ["backends", index, "forward_headers"],
+        message: `belongs to backends of type openai and azure, this one is ${kind.name}`,
+      });
+    }
     for (const key of ["api_version", "deployments"] as const) {
       if (backend[key] !== undefined && kind.name !== "azure") {
         problems.push({

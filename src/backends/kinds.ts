@@ -90,7 +90,10 @@ export interface BackendKind {
   probe: ProbeDefinition;
   /** owned_by in model lists; undefined: what the backend itself says. */
   ownedBy?: string;
-  /** Response headers that are handed on to the client besides Content-Type and Retry-After. */
+  /**
+   * Response headers that are handed on to the client besides Content-Type and Retry-After. None of them names the
+   * operator's organisation at the vendor.
+   */
   responseHeaders: readonly string[];
   /** Undefined: nothing of the kind is documented. */
   prefill?: Prefill;
@@ -113,7 +116,6 @@ const OPENAI_PATHS = {
 const RERANK_PATHS = { rerank: "/v1/rerank", "embed-sparse": "/embed_sparse" } as const;
 
 const ANTHROPIC_RESPONSE_HEADERS = [
-  "anthropic-organization-id",
   "anthropic-ratelimit-input-tokens-limit",
   "anthropic-ratelimit-input-tokens-remaining",
   "anthropic-ratelimit-input-tokens-reset",
@@ -126,7 +128,6 @@ const ANTHROPIC_RESPONSE_HEADERS = [
 ] as const;
 
 const OPENAI_RESPONSE_HEADERS = [
-  "openai-organization",
   "openai-processing-ms",
   "openai-version",
   "x-ratelimit-limit-requests",

@@ -72,14 +72,11 @@ describe("to a backend", () => {
   });
 
   test("only listed headers of the client are handed on", () => {
-    const handedOn = {
-      "idempotency-key": "i",
+    const handedOn = { "idempotency-key": "i", "user-agent": "u" };
+    const others = {
       "openai-organization": "o",
       "openai-project": "p",
       "openai-beta": "b",
-      "user-agent": "u",
-    };
-    const others = {
       host: "gateway",
       connection: "keep-alive, x-hop",
       "x-hop": "1",
@@ -96,6 +93,15 @@ describe("to a backend", () => {
       delete headers[name];
     }
     expect(headers).toEqual({ ...handedOn, "content-type": "application/json", "accept-encoding": "identity" });
+  });
+
+  test("headers that choose who is billed go only where the backend's settings name them", () => {
+    const client = { "openai-organization": "o", "openai-project": "p", "openai-beta": "b" };
+    const named = sent({ forward_headers: ["OpenAI-Project", "openai-beta"] }, client);
+    expect(named).toMatchObject({ "openai-project": "p", "openai-beta": "b" });
+    expect(named).not.toHaveProperty("openai-organization");
+    const fixed = sent({ forward_headers: ["OpenAI-Project"], headers: { "OpenAI-Project": "ours" } }, client);
+    expect(fixed["openai-project"]).toBe("ours");
   });
 
   test("the headers of the kind and of the configuration are added; the configuration's win", () => {

@@ -15,7 +15,7 @@ export interface OutgoingHead {
   translation?: unknown;
 }
 
-const FORWARDED = ["idempotency-key", "openai-organization", "openai-project", "openai-beta", "user-agent"] as const;
+const FORWARDED = ["idempotency-key", "user-agent"] as const;
 
 /** Headers of a format that mean something only together with a body of that format. */
 const FORMAT_HEADERS: Partial<Record<Operation, readonly string[]>> = {
@@ -35,6 +35,10 @@ export function upstreamHeaders(
     "accept-encoding": "identity",
   };
   for (const name of FORWARDED) {
+    const value = clientHeaders.get(name);
+    if (value !== null) headers[name] = value;
+  }
+  for (const name of backend.settings.forward_headers) {
     const value = clientHeaders.get(name);
     if (value !== null) headers[name] = value;
   }

@@ -15,6 +15,17 @@ const kind = z
   .transform((spelling) => resolveBackendKind(spelling) as BackendKindName)
   .meta({ enum: [...BACKEND_KIND_SPELLINGS] });
 
+/** They choose whose vendor organisation is billed, and what of a vendor's API is used. */
+const FORWARDABLE_HEADERS = ["OpenAI-Organization", "OpenAI-Project", "OpenAI-Beta"] as const;
+
+const forwardableHeader = z
+  .string()
+  .transform((name) => name.toLowerCase())
+  .refine((name) => FORWARDABLE_HEADERS.some((known) => known.toLowerCase() === name), {
+    message: `expected one of ${FORWARDABLE_HEADERS.join(", ")}`,
+  })
+  .meta({ enum: FORWARDABLE_HEADERS.flatMap((name) => [name, name.toLowerCase()]) });
+
 const healthCheck = z.strictObject({
   endpoint: urlPath().optional().describe("Path of the probe; default: by kind."),
   fallback_endpoints: z.array(urlPath()).optional().describe("Tried in order when the endpoint answers 404."),
@@ -63,6 +74,10 @@ export const backendSchema = z.strictObject({
     .record(headerName(), z.string())
     .default({})
     .describe("Further headers for every request to this backend."),
+  forward_headers: z
+    .array(forwardableHeader)
+    .prefault([])
+    .describe("openai and azure: headers of clients that it gets: OpenAI-Organization, OpenAI-Project, OpenAI-Beta."),
   health_check: healthCheck.prefault({}).describe("Overrides of the kind's probe."),
   retry_override: z.strictObject(retryFields).partial().optional().describe("Overrides of the section retry."),
   api_version: z.string().min(1).optional().describe("azure: the api-version parameter; default 2024-10-21."),
