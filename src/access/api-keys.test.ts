@@ -3,8 +3,10 @@
 import { describe, expect, test } from "bun:test";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { type AccessControl, type Caller, createAccessControl, type Scope } from "./api-keys.ts";
+import { type AccessControl, type Caller, createAccessControl, requireModel, type Scope } from "./api-keys.ts";
 import { createKeyIdentity } from "./key-identity.ts";
+
+const NOW_MS = Date.parse("2027-01-01T00:00:00Z");
 
 const READER = "reader-key-1234";
 const WRITER = "writer-key-1234";
@@ -18,10 +20,8 @@ const KEYS: NonNullable<ConfigDocument["api_keys"]>["keys"] = [
 
 function accessOf(mode: "permissive" | "blocking", keys = KEYS): AccessControl {
   const { api_keys } = documentSchema.parse({ api_keys: { mode, keys } });
-  return createAccessControl(
-    api_keys,
-    createKeyIdentity(() => "salt"),
-  );
+  const identify = createKeyIdentity(() => "salt");
+  return createAccessControl(api_keys, identify, () => NOW_MS);
 }
 
 function bearer(key: string): Headers {
@@ -126,5 +126,46 @@ describe("presenting a key", () => {
   ];
   test.each(refused)("%s is refused", (_title, headers) => {
     expect(outcome(access, new Headers(headers))).toMatchObject(UNAUTHORIZED);
+  });
+});
+
+describe("time and models", () => {
+  const SECOND = "second-key-1234";
+  const access = accessOf("blocking", [
+    { key: READER, id: "past", expires_at: "2027-01-01T01:00:00+01:00" },
+    { key: WRITER, id: "future", expires_at: "2027-01-01T00:00:01Z", models: ["gpt-*", "llama3"] },
+    { key: SECOND, id: "turned", previous: { key: `${SECOND}-old`, expires_at: "2027-01-01T00:00:01Z" } },
+    { key: "third-key-1234", id: "late", previous: { key: "third-key-old", expires_at: "2026-12-31T23:59:59Z" } },
+    { key: "fourth-key-1234", previous: { key: "fourth-key-old", expires_at: "2027-01-02T00:00:00Z" } },
+  ]);
+
+  test("an expired key is refused as such, in mode permissive too", () => {
+    const refusal = { status: 401, code: "expired_api_key", headers: { "WWW-Authenticate": "Bearer" } };
+    expect(outcome(access, bearer(READER))).toMatchObject(refusal);
+    const permissive = accessOf("permissive", [{ key: READER, expires_at: "2027-01-01T00:00:00Z" }]);
+    expect(outcome(permissive, bearer(READER))).toMatchObject(refusal);
+    expect(outcome(access, bearer(WRITER))).toMatchObject({ keyId: "future" });
+  });
+
+  test("the secret before a rotation is the same caller until its time is over", () => {
+    expect(outcome(access, bearer(SECOND))).toMatchObject({ keyId: "turned" });
+    expect(outcome(access, bearer(`${SECOND}-old`))).toMatchObject({ keyId: "turned" });
+    expect(outcome(access, bearer("third-key-1234"))).toMatchObject({ keyId: "late" });
+    expect(outcome(access, bearer("third-key-old"))).toMatchObject({ status: 401, code: "expired_api_key" });
+  });
+
+  test("without an id each secret is known by itself", () => {
+    const [now, before] = ["fourth-key-1234", "fourth-key-old"].map((key) => outcome(access, bearer(key)) as Caller);
+    expect(now?.keyId).not.toBe(before?.keyId as string);
+  });
+
+  test("a key with models may use these", () => {
+    const caller = outcome(access, bearer(WRITER)) as Caller;
+    for (const model of ["gpt-4o", "gpt-", "llama3"]) expect(() => requireModel(caller, model)).not.toThrow();
+    for (const model of ["llama3.1", "GPT-4o", ""]) {
+      expect(() => requireModel(caller, model)).toThrow("may not use this model");
+    }
+    expect(() => requireModel(outcome(access, bearer(SECOND)) as Caller, "any")).not.toThrow();
+    expect(() => requireModel(undefined, "any")).not.toThrow();
   });
 });

@@ -1,12 +1,15 @@
-// Who calls: API keys of the public API and what their scopes allow (specification, Authentication; decisions.md, 3).
+// Who calls: API keys of the public API and what they allow (specification, Authentication; decisions.md, 3).
 
 import type { SCOPES } from "../config/sections/api-keys.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import { compileGlob } from "../lib/glob.ts";
 import type { KeyIdentity } from "./key-identity.ts";
 
 export type Scope = (typeof SCOPES)[number];
+
+type KeySettings = Settings["api_keys"]["keys"][number];
 
 export interface Caller {
   /** By which the key is known, see key-identity.ts. */
@@ -14,6 +17,8 @@ export interface Caller {
   userId: string | undefined;
   organizationId: string | undefined;
   scopes: ReadonlySet<Scope>;
+  /** Left out: every model. */
+  allowsModel?: (model: string) => boolean;
 }
 
 export interface AccessControl {
@@ -21,19 +26,30 @@ export interface AccessControl {
   authorize(headers: Headers, scope: Scope): Caller | undefined;
 }
 
-export function createAccessControl(settings: Settings["api_keys"], identify: KeyIdentity): AccessControl {
-  const callers = new Map<string, Caller>();
-  for (const key of settings.keys) {
-    if (key.enabled) callers.set(key.key, callerOf(key, identify));
-  }
+/** A secret that lets its caller in until its time is over. */
+export interface AcceptedSecret {
+  secret: string;
+  caller: Caller;
+  /** Milliseconds since the Unix epoch; infinite for one without an end. */
+  expiresAtMs: number;
+}
+
+export function createAccessControl(
+  settings: Settings["api_keys"],
+  identify: KeyIdentity,
+  wallTime: () => number,
+): AccessControl {
+  const accepted = new Map<string, AcceptedSecret>();
+  for (const key of settings.keys)
+    for (const entry of acceptedSecrets(key, identify)) accepted.set(entry.secret, entry);
   const blocking = settings.mode === "blocking";
 
   return {
     authorize(headers, scope) {
-      if (!blocking && callers.size === 0) return undefined;
+      if (!blocking && accepted.size === 0) return undefined;
       const key = presentedKey(headers);
-      const caller = key === undefined ? undefined : callers.get(key);
-      if (caller === undefined) {
+      const found = key === undefined ? undefined : accepted.get(key);
+      if (found === undefined) {
         if (!blocking) return undefined; // permissive: SDKs send placeholder keys, which must not be refused
         throw new GatewayError(
           ERRORS.invalidApiKey,
@@ -43,6 +59,8 @@ export function createAccessControl(settings: Settings["api_keys"], identify: Ke
           { headers: { "WWW-Authenticate": "Bearer" } },
         );
       }
+      const { caller, expiresAtMs } = found;
+      if (hasExpired(expiresAtMs, wallTime)) throw expired({ "WWW-Authenticate": "Bearer" });
       if (!caller.scopes.has(scope)) {
         throw new GatewayError(ERRORS.missingScope, `The API key has no scope '${scope}', which this endpoint needs.`);
       }
@@ -51,13 +69,42 @@ export function createAccessControl(settings: Settings["api_keys"], identify: Ke
   };
 }
 
-export function callerOf(key: Settings["api_keys"]["keys"][number], identify: KeyIdentity): Caller {
+/** The secrets of a key: its own, and the one before the last rotation. None of a key that is switched off. */
+export function acceptedSecrets(key: KeySettings, identify: KeyIdentity): AcceptedSecret[] {
+  if (!key.enabled) return [];
+  const expiresAtMs = key.expires_at ?? Number.POSITIVE_INFINITY;
+  const own = { secret: key.key, caller: callerOf(key, identify), expiresAtMs };
+  if (key.previous === undefined) return [own];
+  const { previous } = key;
+  const caller = callerOf({ ...key, key: previous.key }, identify);
+  return [own, { secret: previous.key, caller, expiresAtMs: Math.min(expiresAtMs, previous.expires_at) }];
+}
+
+export function callerOf(key: KeySettings, identify: KeyIdentity): Caller {
+  const patterns = key.models?.map(compileGlob);
   return {
     keyId: identify(key),
     userId: key.user_id,
     organizationId: key.organization_id,
     scopes: new Set(key.scopes),
+    ...(patterns !== undefined && { allowsModel: (model: string) => patterns.some((matches) => matches(model)) }),
   };
+}
+
+/** The clock is looked at only for what has an end. */
+export function hasExpired(expiresAtMs: number, wallTime: () => number): boolean {
+  return expiresAtMs !== Number.POSITIVE_INFINITY && expiresAtMs <= wallTime();
+}
+
+export function expired(headers: Record<string, string>): GatewayError {
+  return new GatewayError(ERRORS.expiredApiKey, "The API key has expired, or was replaced by a new one.", { headers });
+}
+
+/** Throws 403 where the caller's key is for other models. */
+export function requireModel(caller: Caller | undefined, model: string): void {
+  if (caller?.allowsModel === undefined || caller.allowsModel(model)) return;
+  const message = "The API key may not use this model; GET /v1/models lists those that it may.";
+  throw new GatewayError(ERRORS.modelNotAllowed, message, { param: "model" });
 }
 
 /** The key of a request, as a bearer token or as x-api-key. */

@@ -2,6 +2,7 @@
 
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { createAddressList } from "../access/address-list.ts";
+import { acceptedSecrets, expired, hasExpired } from "../access/api-keys.ts";
 import type { KeyIdentity } from "../access/key-identity.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
@@ -19,8 +20,14 @@ export interface AdminDoorParts {
   log: { warn(fields: object, message: string): void };
 }
 
+interface Credential extends Administrator {
+  text: string;
+  hasScope: boolean;
+  expiresAtMs: number;
+}
+
 /** What was presented. */
-type Verdict = "wrong" | (Administrator & { hasScope: boolean });
+type Verdict = "wrong" | Credential;
 
 interface Lock {
   auth: Settings["admin"]["auth"];
@@ -75,6 +82,7 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
         }
         throw new GatewayError(ERRORS.invalidApiKey, refusalText(auth.method, verdict), { headers: challenge });
       }
+      if (hasExpired(verdict.expiresAtMs, clock.wallTime)) throw expired(challenge);
       if (!verdict.hasScope) {
         throw new GatewayError(ERRORS.missingScope, "The API key has no scope 'admin', which the admin API needs.");
       }
@@ -101,37 +109,26 @@ function createLock(
   };
 }
 
-interface Credential {
-  digest: Buffer;
-  administrator: Administrator & { hasScope: boolean };
-}
-
 /** Credentials that are not configured let nobody in: the configuration refuses such settings, and so does this. */
 function createVerifier(
-  accepted: ReturnType<typeof credentialsOf>,
+  accepted: readonly Credential[],
   digest: (text: string) => Buffer,
 ): (presented: string) => Verdict {
-  const credentials = accepted.map(({ text, name, hasScope }) => ({
-    digest: digest(text),
-    administrator: { name, elevated: true, hasScope },
-  }));
-
+  const digested = accepted.map((credential) => ({ credential, digest: digest(credential.text) }));
   return (presented) => {
     const hashed = digest(presented);
     let found: Credential | undefined;
     // All of them, whichever is the right one: how long it takes tells nothing.
-    for (const credential of credentials) if (timingSafeEqual(hashed, credential.digest)) found = credential;
-    return found?.administrator ?? "wrong";
+    for (const entry of digested) if (timingSafeEqual(hashed, entry.digest)) found = entry.credential;
+    return found ?? "wrong";
   };
 }
 
+const LASTING = { elevated: true, hasScope: true, expiresAtMs: Number.POSITIVE_INFINITY };
+
 /** What must be presented, in the form of presentedCredential(). */
-function credentialsOf(
-  auth: Lock["auth"],
-  keys: Lock["keys"],
-  identify: KeyIdentity,
-): { text: string; name: string | undefined; hasScope: boolean }[] {
-  const token = auth.token === undefined ? [] : [{ text: auth.token, name: "admin token", hasScope: true }];
+function credentialsOf(auth: Lock["auth"], keys: Lock["keys"], identify: KeyIdentity): Credential[] {
+  const token = auth.token === undefined ? [] : [{ ...LASTING, text: auth.token, name: "admin token" }];
   switch (auth.method) {
     case "none":
       return [];
@@ -140,12 +137,17 @@ function credentialsOf(
     case "basic": {
       const { username, password } = auth;
       if (username === undefined || password === undefined) return [];
-      return [{ text: `${username}:${password}`, name: username, hasScope: true }];
+      return [{ ...LASTING, text: `${username}:${password}`, name: username }];
     }
     case "api_key": {
-      const ofKeys = keys.flatMap((key) =>
-        key.enabled ? [{ text: key.key, name: identify(key), hasScope: key.scopes.includes("admin") }] : [],
-      );
+      const secrets = keys.flatMap((key) => acceptedSecrets(key, identify));
+      const ofKeys = secrets.map(({ secret, caller, expiresAtMs }) => ({
+        text: secret,
+        name: caller.keyId,
+        elevated: true,
+        hasScope: caller.scopes.has("admin"),
+        expiresAtMs,
+      }));
       return [...ofKeys, ...token];
     }
   }

@@ -10,7 +10,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { Call, Endpoint } from "../server/handler.ts";
 import type { Route } from "../server/route-table.ts";
 import { type BackendRow, type BackendUsage, toRecord } from "./backend-record.ts";
-import { messageOf } from "./config-write.ts";
+import { changeFrame } from "./config-write.ts";
 import { adminRoute, answer, authorOf, type StoreOf } from "./endpoint.ts";
 import { invalidFields, shortened, unwrap } from "./refusals.ts";
 import {
@@ -210,23 +210,10 @@ function answerRecord(
   status: number,
 ): Response {
   const body = {
-    ...frame(call, done, what),
+    ...changeFrame(call, done, what),
     backend: recordOf(configured(done.current, name) ?? { name }, parts),
   };
   return answer(call, body, { status, version: done.version });
-}
-
-/** What every answer to a change of backends has. */
-function frame(call: Call, done: Change, what: string) {
-  const dryRun = isDryRun(queryOf(call));
-  return {
-    success: true,
-    message: messageOf(done, what, dryRun),
-    version: done.version,
-    applied: done.applied,
-    ...(dryRun && { dry_run: true, estimated_impact: done.impact }),
-    warnings: done.warnings,
-  };
 }
 
 async function remove(call: Call, parts: BackendParts): Promise<Response> {
@@ -249,7 +236,7 @@ async function remove(call: Call, parts: BackendParts): Promise<Response> {
     },
   });
   const removed = configured(done.previous, name) ?? record ?? { name };
-  const body = { ...frame(call, done, `Backend '${name}' was removed`), removed_backend: removed };
+  const body = { ...changeFrame(call, done, `Backend '${name}' was removed`), removed_backend: removed };
   return answer(call, body, { version: done.version });
 }
 
@@ -273,7 +260,7 @@ async function setWeight(call: Call, parts: BackendParts, name: string): Promise
     make: (entry) => ({ ...entry, weight }),
   });
   const body = {
-    ...frame(call, done, `The weight of backend '${name}' was changed`),
+    ...changeFrame(call, done, `The weight of backend '${name}' was changed`),
     previous_weight: configured(done.previous, name)?.weight,
     new_weight: configured(done.current, name)?.weight,
   };
@@ -289,7 +276,7 @@ async function setModels(call: Call, parts: BackendParts, name: string): Promise
     make: (entry) => ({ ...entry, models: [...new Set(append ? [...knownModels(entry, parts), ...models] : models)] }),
   });
   const body = {
-    ...frame(call, done, `The models of backend '${name}' were changed`),
+    ...changeFrame(call, done, `The models of backend '${name}' were changed`),
     models: configured(done.current, name)?.models ?? [],
   };
   return answer(call, body, { version: done.version });

@@ -1,8 +1,9 @@
 // PUT and PATCH of sections, POST validate and apply: changes of the configuration, at once or staged first.
 
 import { z } from "zod";
+import type { KeyIdentity } from "../access/key-identity.ts";
 import { changesReloadClass, describeSection, longSpelling, sectionReloadClass } from "../config/capability.ts";
-import type { Change } from "../config/change.ts";
+import type { Change, SectionChange } from "../config/change.ts";
 import { changesBySection, type FieldChange } from "../config/diff.ts";
 import { sectionJsonSchema } from "../config/schema-export.ts";
 import type { ReloadClass } from "../config/section.ts";
@@ -11,6 +12,7 @@ import { isMapping } from "../config/values.ts";
 import type { Call, Endpoint } from "../server/handler.ts";
 import type { Route } from "../server/route-table.ts";
 import { adminRoute, answer, authorOf, requireSections, type StoreOf, toTimestamp } from "./endpoint.ts";
+import { droppedKeyWarnings } from "./key-record.ts";
 import { invalidFields, shortened, unknownSection, unknownSectionProblem, unwrap } from "./refusals.ts";
 import {
   type BodyParts,
@@ -25,6 +27,7 @@ import {
 } from "./request.ts";
 
 export interface ConfigWriteParts extends BodyParts {
+  identify: KeyIdentity;
   store: StoreOf<"current" | "view" | "apply" | "stage" | "staged" | "validate" | "applyStaged" | "discard">;
 }
 
@@ -48,11 +51,13 @@ async function changeSection(call: Call, parts: ConfigWriteParts, mode: "replace
   const { value, version } = readSection(name, await readBody(call, parts));
   const query = queryOf(call);
   const dryRun = isDryRun(query);
-  const change = {
+  const warnings: string[] = [];
+  const change: SectionChange = {
     sections: { [name]: value },
     mode,
     baseVersion: baseVersionOf(call, version, store.current.version),
     dryRun,
+    checked: (before, after) => void warnings.push(...droppedKeyWarnings(before, after, parts.identify)),
     ...authorOf(call, "api", `${mode === "replace" ? "PUT" : "PATCH"} ${name}`),
   };
   if (!readFlag(query, "apply", true)) return await stageSection(call, name, parts, change);
@@ -66,7 +71,7 @@ async function changeSection(call: Call, parts: ConfigWriteParts, mode: "replace
     ...reloadOf(name, done.changes, done.applied),
     applied: done.applied,
     ...(dryRun && { dry_run: true, estimated_impact: done.impact }),
-    warnings: done.warnings,
+    warnings: [...done.warnings, ...warnings],
     previous: done.previous[name] ?? null,
     current: done.current[name] ?? null,
     ...(mode === "merge" && { merged_config: done.current[name] ?? null }),
@@ -144,6 +149,19 @@ function reloadOf(section: string, changes: readonly FieldChange[], applied: boo
 export function messageOf({ applied, version }: Change, what: string, dryRun: boolean): string {
   if (dryRun) return "Nothing was changed: this is a dry run.";
   return applied ? `${what}; this is version ${version}.` : "Nothing differs, so nothing was changed.";
+}
+
+/** What every answer to a change of a single backend or key has. */
+export function changeFrame(call: Call, done: Change, what: string, warnings: readonly string[] = []) {
+  const dryRun = isDryRun(queryOf(call));
+  return {
+    success: true,
+    message: messageOf(done, what, dryRun),
+    version: done.version,
+    applied: done.applied,
+    ...(dryRun && { dry_run: true, estimated_impact: done.impact }),
+    warnings: [...done.warnings, ...warnings],
+  };
 }
 
 const validateRequest = z.strictObject({

@@ -10,12 +10,14 @@ import { configHistoryRoutes } from "./config-history.ts";
 import { type ConfigReadParts, configReadRoutes } from "./config-read.ts";
 import { type ConfigTransferParts, configTransferRoutes } from "./config-transfer.ts";
 import { configWriteRoutes } from "./config-write.ts";
+import { type KeyParts, keyRoutes } from "./keys.ts";
 import { type ResponseCacheParts, responseCacheRoutes } from "./response-cache.ts";
 
 /** Nothing of it is looked at before a request asks for it. */
 export interface AdminParts
   extends Pick<BackendParts, "backendStatus" | "backendUsage">,
     Pick<ConfigReadParts, "reloadStatus">,
+    Pick<KeyParts, "identify">,
     ResponseCacheParts {
   store: ConfigStore;
   /** Watch over bodies that arrive slowly. */
@@ -31,6 +33,7 @@ export function adminRoutes(parts: AdminParts): Route<Endpoint>[] {
     ...configTransferRoutes(parts),
     ...configHistoryRoutes(parts),
     ...backendRoutes(parts),
+    ...keyRoutes(parts),
     ...responseCacheRoutes(parts),
   ];
 }

@@ -1,5 +1,6 @@
 // The endpoints that ask a model for something: read the request, have it generated, answer in the client's format.
 
+import { requireModel } from "../access/api-keys.ts";
 import { formatOf, type Operation, servedBy } from "../backends/kinds.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
@@ -71,6 +72,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
         asked = await arrange(call, asked);
         record.model = asked.model;
       }
+      requireModel(context.caller, asked.model);
       begun(context);
       const own = answerHere?.(call, asked);
       if (own !== undefined) return own;

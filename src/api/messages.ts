@@ -1,5 +1,6 @@
 // What the Messages API has besides its generation endpoint: counting tokens, and a model list in its own shape.
 
+import { requireModel } from "../access/api-keys.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { ModelListEntry } from "../models/list.ts";
@@ -9,7 +10,7 @@ import { estimateInputTokens } from "../protocols/messages/count-tokens.ts";
 import { messagesClient } from "../protocols/messages/index.ts";
 import type { Call, Endpoint } from "../server/handler.ts";
 import { MESSAGES_ID_HEADER } from "./generation.ts";
-import type { ModelDirectory } from "./models.ts";
+import { allowedModels, type ModelDirectory } from "./models.ts";
 
 /** Marks a count that no backend has made (decisions.md, section 4). */
 export const ESTIMATE_HEADER = "X-Signalbox-Estimate";
@@ -34,9 +35,9 @@ export function messagesModelList(models: ModelDirectory): Endpoint {
     access: "read",
     errorFormat: messagesClient.errorBody,
     idHeader: MESSAGES_ID_HEADER,
-    async handle({ request, headers }) {
+    async handle({ request, context, headers }) {
       const { searchParams } = new URL(request.url);
-      const all = (await models.listModels()).map((entry) =>
+      const all = (await allowedModels(models, context.caller)).map((entry) =>
         toMessagesModel(entry, "metadata" in entry ? entry.metadata : undefined),
       );
       const page = pageOf(all, searchParams);
@@ -50,7 +51,8 @@ export function messagesModel(models: ModelDirectory): Endpoint {
     access: "read",
     errorFormat: messagesClient.errorBody,
     idHeader: MESSAGES_ID_HEADER,
-    async handle({ parameter, headers }) {
+    async handle({ parameter, context, headers }) {
+      requireModel(context.caller, parameter);
       const found = await models.findModel(parameter);
       if (found === undefined) throw unknownModel(parameter);
       return Response.json(toMessagesModel(found, models.modelFields(found).metadata), { headers });

@@ -1,5 +1,6 @@
 // GET /v1/models and GET /v1/models/{model}.
 
+import { type Caller, requireModel } from "../access/api-keys.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { FoundModel } from "../models/list.ts";
@@ -17,11 +18,18 @@ export interface ModelDirectory {
   modelFields(model: { id: string; backends?: readonly string[] }): ModelFields;
 }
 
+/** Those that the caller's key may use. */
+export async function allowedModels(models: ModelDirectory, caller: Caller | undefined) {
+  const all = await models.listModels();
+  const { allowsModel } = caller ?? {};
+  return allowsModel === undefined ? all : all.filter(({ id }) => allowsModel(id));
+}
+
 export function modelListEndpoint(models: ModelDirectory): Endpoint {
   return {
     access: "read",
-    async handle({ headers }) {
-      const data = await models.listModels();
+    async handle({ context, headers }) {
+      const data = await allowedModels(models, context.caller);
       if (models.allUnhealthy()) {
         throw new GatewayError(
           ERRORS.allBackendsUnhealthy,
@@ -36,7 +44,8 @@ export function modelListEndpoint(models: ModelDirectory): Endpoint {
 export function modelEndpoint(models: ModelDirectory): Endpoint {
   return {
     access: "read",
-    async handle({ parameter, headers }) {
+    async handle({ parameter, context, headers }) {
+      requireModel(context.caller, parameter);
       const found = await models.findModel(parameter);
       if (found === undefined) {
         throw new GatewayError(

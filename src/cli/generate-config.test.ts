@@ -13,6 +13,7 @@ const ENV = {
   OPENAI_API_KEY: "example",
   AZURE_OPENAI_API_KEY: "example",
   SIGNALBOX_KEY_TEAM_A: "example-key",
+  SIGNALBOX_OLD_KEY_TEAM_A: "old-example-key",
   SIGNALBOX_ADMIN_TOKEN: "example-token",
   SIGNALBOX_ADMIN_PASSWORD: "example",
   SIGNALBOX_METRICS_PASSWORD: "example",

@@ -2,6 +2,7 @@
 
 import type { FieldChange } from "./diff.ts";
 import type { ReloadClass } from "./section.ts";
+import type { Settings } from "./sections/registry.ts";
 import type { Mapping } from "./values.ts";
 
 /** api, import, rollback and the like; what came from the file has sources of its own. */
@@ -21,6 +22,8 @@ export interface SectionChange extends ChangeAuthor {
   baseVersion?: number | undefined;
   /** Everything is checked, nothing is changed. */
   dryRun?: boolean | undefined;
+  /** Sees the settings of a change that is valid, before anyone follows it, and of a dry run. They hold secrets. */
+  checked?: (before: Settings, after: Settings) => void;
 }
 
 export interface Change {

@@ -95,9 +95,11 @@ function distinctAddresses(settings: Settings) {
 }
 
 function distinctKeys(settings: Settings) {
-  return repeated(settings.api_keys.keys.map(({ key }) => key)).map(([index, first]) => ({
-    path: ["api_keys", "keys", index, "key"],
-    message: `is the same key as ${nameOf(settings, first)}`,
+  // The secret before a rotation is one too: its place is behind that of the key itself.
+  const secrets = settings.api_keys.keys.flatMap(({ key, previous }) => [key, previous?.key]);
+  return repeated(secrets).map(([place, first]) => ({
+    path: ["api_keys", "keys", Math.floor(place / 2), ...(place % 2 === 0 ? ["key"] : ["previous", "key"])],
+    message: `is the same key as ${nameOf(settings, Math.floor(first / 2))}`,
   }));
 }
 

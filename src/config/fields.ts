@@ -14,6 +14,12 @@ export const duration = (): z.ZodType<number, string> =>
 export const positiveDuration = (): z.ZodType<number, string> =>
   duration().refine((durationMs) => durationMs > 0, "must be longer than zero") as z.ZodType<number, string>;
 
+/** A moment as RFC 3339 writes it, such as "2027-01-31T12:00:00Z"; the setting is its milliseconds since the Unix epoch. */
+export const timestamp = (): z.ZodType<number, string> =>
+  z.iso
+    .datetime({ offset: true, error: 'expected a time such as "2027-01-31T12:00:00Z"' })
+    .transform((text) => Date.parse(text)) as z.ZodType<number, string>;
+
 export const httpStatus = () => z.int().min(100).max(599);
 
 /** A path on a backend, such as "/health". */

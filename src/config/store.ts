@@ -93,7 +93,7 @@ interface Origin extends Pick<ChangeAuthor, "elevated"> {
   lineOf?: ((path: Path) => number | undefined) | undefined;
 }
 
-interface CommitOptions extends ChangeAuthor, Origin {
+interface CommitOptions extends ChangeAuthor, Origin, Pick<SectionChange, "checked"> {
   /** Named sections, for `previous` and `current` of the result. */
   sections: readonly string[];
   dryRun?: boolean | undefined;
@@ -492,6 +492,7 @@ export class ConfigStore {
       previous: maskSecrets(pick(previousEffective, options.sections)) as Mapping,
       current: maskSecrets(pick(effective, options.sections)) as Mapping,
     };
+    options.checked?.(previous.settings, settings);
     if (isDry) return ok(result);
     if (isSame && options.always !== true) return this.#finishWithoutVersion(options) ?? ok(result);
 

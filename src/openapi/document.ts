@@ -18,6 +18,7 @@ const TAGS: Readonly<Record<Tag, string>> = {
   Generation: "What models are asked for.",
   Configuration: "The configuration: see it, change it, and go back to an earlier version.",
   Backends: "The backends, one by one.",
+  Keys: "The API keys, one by one.",
   Observation: "Health, statistics, metrics, errors and explanations.",
 };
 

@@ -6,7 +6,7 @@ import { ref, text } from "./json-schema.ts";
 /** Who may call it: anyone, keys with a scope, administrators, or scrapers of metrics. */
 export type Audience = "open" | "read" | "write" | "admin" | "metrics";
 
-export type Tag = "Health" | "Models" | "Generation" | "Configuration" | "Backends" | "Observation";
+export type Tag = "Health" | "Models" | "Generation" | "Configuration" | "Backends" | "Keys" | "Observation";
 
 export interface Operation {
   method: "get" | "post" | "put" | "patch" | "delete";

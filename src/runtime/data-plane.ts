@@ -1,6 +1,6 @@
 // Builds what answers requests: routes over the pipeline, and the frame around them.
 
-import { createAccessControl } from "../access/api-keys.ts";
+import { acceptedSecrets, createAccessControl } from "../access/api-keys.ts";
 import { createClientAddressReader } from "../access/client-address.ts";
 import type { KeyIdentity } from "../access/key-identity.ts";
 import { hasSeveralOwners } from "../access/owner.ts";
@@ -269,7 +269,7 @@ function buildHandler(
   const table = createRouteTable(routes, NOT_BUILT);
   const handle = createHandler({
     routes: table,
-    access: createAccessControl(settings.api_keys, identify),
+    access: createAccessControl(settings.api_keys, identify, clock.wallTime),
     webPages: createWebPageRules({
       allowedHosts: settings.server.allowed_hosts,
       allowedOrigins: settings.server.cors.allowed_origins,
@@ -316,7 +316,8 @@ function withAlias(
 function keyLimits(keys: Settings["api_keys"]["keys"], identify: KeyIdentity): Map<string, number> {
   const limits = new Map<string, number>();
   for (const key of keys) {
-    if (key.enabled && key.rate_limit !== undefined) limits.set(identify(key), key.rate_limit);
+    if (key.rate_limit === undefined) continue;
+    for (const { caller } of acceptedSecrets(key, identify)) limits.set(caller.keyId, key.rate_limit);
   }
   return limits;
 }

@@ -127,6 +127,7 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
         ...adminRoutes({
           ...common,
           store,
+          identify,
           reloadStatus: () => follower.status(),
           backendUsage: (name) => usageOf(telemetry.collector, name),
           cache: () => data.cache,

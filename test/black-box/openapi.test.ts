@@ -241,8 +241,9 @@ test("administrators, and those who are none", async () => {
     await call("GET", path, { from, headers: reader, status: 403 });
   }
   await call("POST", "/admin/config/export", { from, headers: admin, body: { include_sensitive: true } });
-  await call("GET", "/admin/config/full", { from, headers: { "X-API-Key": "sekret-wrong" }, status: 401 });
-  await call("GET", "/admin/config/full", { from, headers: admin, status: 429 });
+  const wrong = { "X-API-Key": "sekret-wrong" };
+  await call("GET", "/admin/config/full", { from, headers: wrong, status: 401 });
+  await call("GET", "/admin/config/full", { from, headers: wrong, status: 429 });
   await call("GET", "/metrics", { from, status: 401 });
   await call("GET", "/metrics", { from, headers: { Authorization: `Basic ${btoa("prometheus:sekret-scrape")}` } });
 });
@@ -513,4 +514,24 @@ afterAll(() => {
     .map(({ method, path }) => `${method} ${path}`)
     .filter((operation) => !called.has(operation));
   expect(idle).toEqual([]);
+});
+
+describe("keys", () => {
+  test("the life of a key", async () => {
+    const parameters = { id: "another" };
+    const body = { id: "another", scopes: ["read"], models: ["m*"], expires_at: "2999-01-01T00:00:00Z" };
+    await call("POST", "/admin/keys", { body, query: "?dry_run=true" });
+    await call("POST", "/admin/keys", { body, status: 201 });
+    await call("POST", "/admin/keys", { body, status: 409 });
+    await call("POST", "/admin/keys", { body: { id: "x", scopes: ["all"] }, status: 400 });
+    await call("GET", "/admin/keys");
+    await call("GET", "/admin/keys/{id}", { parameters });
+    await call("PUT", "/admin/keys/{id}", { parameters, body: { rate_limit: 5, models: null } });
+    await call("POST", "/admin/keys/{id}/rotate", { parameters, body: { overlap: "5m" } });
+    await call("POST", "/admin/keys/{id}/rotate", { parameters });
+    await call("POST", "/admin/keys/{id}/rotate", { parameters, body: { until: 1 }, invalidBody: true, status: 400 });
+    await call("DELETE", "/admin/keys/{id}", { parameters });
+    await call("DELETE", "/admin/keys/{id}", { parameters, status: 404 });
+    await call("GET", "/admin/keys/{id}", { parameters, status: 404 });
+  });
 });

@@ -33,7 +33,7 @@ export async function serveRoutes(routes: readonly Route<Endpoint>[]): Promise<S
   const identify = createKeyIdentity(() => "salt");
   const handle = createHandler({
     routes: table,
-    access: createAccessControl(settings.api_keys, identify),
+    access: createAccessControl(settings.api_keys, identify, wallTime),
     webPages: createWebPageRules({ allowedHosts: [], allowedOrigins: [], boundTo: [], keysRequired: false }),
     limiter: createLimiter({ settings: settings.rate_limiting, keyLimits: new Map(), now, wallTime }),
     adminDoor: createAdminDoor({ settings: () => settings, identify, clock: systemClock, log: silentLogger() }),

@@ -1,13 +1,16 @@
 // Section api_keys: who may call the public API (specification, Authentication).
 
 import { z } from "zod";
+import { timestamp } from "../fields.ts";
 import { defineSection } from "../section.ts";
 import { requestCount } from "./rate-limiting.ts";
 
 export const SCOPES = ["read", "write", "files", "admin"] as const;
 
+const secret = () => z.string().min(8, "at least 8 characters");
+
 export const apiKeySchema = z.strictObject({
-  key: z.string().min(8, "at least 8 characters").describe("The secret; ${VARIABLE} expands."),
+  key: secret().describe("The secret; ${VARIABLE} expands."),
   id: z
     .string()
     .min(1)
@@ -20,7 +23,17 @@ export const apiKeySchema = z.strictObject({
     .default(["read", "write"])
     .describe("read = list models, write = inference; files and admin are kept for those APIs."),
   rate_limit: requestCount().optional().describe("Requests per minute; holds also while rate_limiting is off."),
+  models: z
+    .array(z.string().min(1, "must not be empty"))
+    .min(1, "name at least one model, or leave the key out")
+    .optional()
+    .describe("Models that it may use; * stands for any text. Default: all."),
+  expires_at: timestamp().optional().describe("From then on it is refused with 401. Default: it has no end."),
   enabled: z.boolean().default(true),
+  previous: z
+    .strictObject({ key: secret(), expires_at: timestamp() })
+    .optional()
+    .describe("The secret before the last rotation, which is valid until then."),
 });
 
 export const apiKeysSection = defineSection({
@@ -30,7 +43,7 @@ export const apiKeysSection = defineSection({
   description: "Keys of the public API. permissive accepts requests without a key, blocking answers them with 401.",
   schema: z.strictObject({
     mode: z.enum(["permissive", "blocking"]).default("permissive"),
-    keys: z.array(apiKeySchema).default([]),
+    keys: z.array(apiKeySchema).prefault([]),
     api_keys_file: z
       .string()
       .min(1)
@@ -39,6 +52,6 @@ export const apiKeysSection = defineSection({
   }),
   aliases: { api_keys: "keys" },
   filePaths: { api_keys_file: { use: "file", endings: [".yaml", ".yml", ".toml", ".json"] } },
-  secretPaths: ["keys.*.key"],
+  secretPaths: ["keys.*.key", "keys.*.previous.key"],
   entryNames: { keys: "id" },
 });

@@ -1,0 +1,48 @@
+// An API key as the admin API shows it: what it allows and until when, without its secret.
+
+import type { KeyIdentity } from "../access/key-identity.ts";
+import { MASK, maskSecrets } from "../config/mask.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import type { Mapping } from "../config/values.ts";
+
+/** All keys; the first of them are `written` in the configuration itself, the others come from api_keys_file. */
+export function keyRecords(settings: Settings, written: readonly unknown[], identify: KeyIdentity, nowMs: number) {
+  return settings.api_keys.keys.map((key, index) => {
+    const entry = maskSecrets(written[index], ["api_keys", "keys", index]) as Mapping | undefined;
+    return {
+      id: identify(key),
+      has_own_id: key.id !== undefined,
+      key: entry?.key ?? MASK,
+      user_id: key.user_id ?? null,
+      organization_id: key.organization_id ?? null,
+      scopes: key.scopes,
+      models: key.models ?? null,
+      rate_limit: key.rate_limit ?? null,
+      enabled: key.enabled,
+      expires_at: momentOf(key.expires_at),
+      is_expired: key.expires_at !== undefined && key.expires_at <= nowMs,
+      /** Until when the secret before the last rotation is valid; null once it is not. */
+      previous_until: momentOf(key.previous?.expires_at, nowMs),
+      source: entry === undefined ? ("api_keys_file" as const) : ("configuration" as const),
+    };
+  });
+}
+
+export type KeyRecord = ReturnType<typeof keyRecords>[number];
+
+/** Null for a moment that is not after `afterMs`. */
+function momentOf(atMs: number | undefined, afterMs = Number.NEGATIVE_INFINITY): string | null {
+  return atMs === undefined || atMs <= afterMs ? null : new Date(atMs).toISOString();
+}
+
+const MOST_NAMES = 20;
+
+/** A change of the list as a whole takes away what it does not repeat, which is easily overlooked. */
+export function droppedKeyWarnings(before: Settings, after: Settings, identify: KeyIdentity): string[] {
+  const kept = new Set(after.api_keys.keys.map(identify));
+  const dropped = before.api_keys.keys.map(identify).filter((id) => !kept.has(id));
+  if (dropped.length === 0) return [];
+  const more = dropped.length > MOST_NAMES ? ` and ${dropped.length - MOST_NAMES} more` : "";
+  const names = dropped.slice(0, MOST_NAMES).join(", ");
+  return [`api_keys.keys: ${names}${more} removed, with all that they own; /admin/keys changes single keys`];
+}

@@ -1,0 +1,56 @@
+// Requests and answers of the admin API for API keys, as JSON Schema.
+
+import type { JsonSchema } from "../config/schema-export.ts";
+import { SCOPES } from "../config/sections/api-keys.ts";
+import { changed, dryRun, madeFor } from "./change-schemas.ts";
+import {
+  anyObject,
+  count,
+  described,
+  flag,
+  list,
+  oneOfTexts,
+  orNull,
+  ref,
+  shape,
+  strictRequest,
+  text,
+  texts,
+  time,
+} from "./json-schema.ts";
+
+export const KEY_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+  KeyList: shape({ keys: list(ref("KeyRecord")), total: count }),
+  KeyRecord: shape({
+    id: text,
+    has_own_id: described(flag, "false: the id is a digest of the secret."),
+    key: described(text, "Masked."),
+    user_id: orNull(text),
+    organization_id: orNull(text),
+    scopes: list(oneOfTexts(...SCOPES)),
+    models: described(orNull(texts), "null: all."),
+    rate_limit: orNull(count),
+    enabled: flag,
+    expires_at: orNull(time),
+    is_expired: flag,
+    previous_until: described(orNull(time), "Until when the secret before the last rotation is valid."),
+    source: oneOfTexts("configuration", "api_keys_file"),
+  }),
+  KeyChange: described(
+    anyObject,
+    "Fields of an entry of api_keys.keys, and version; null removes one. previous is made by a rotation only.",
+  ),
+  KeyChanged: shape(
+    { ...changed, key: ref("KeyRecord") },
+    { ...dryRun, secret: described(text, "Made by the gateway; shown in this answer only.") },
+  ),
+  KeyRemoved: shape({ ...changed, removed_key: ref("KeyRecord") }, dryRun),
+  KeyRotation: strictRequest(
+    {},
+    {
+      overlap: described(orNull(text), "How long the old secret stays valid, such as 24h; 0s: not at all. Default 1h."),
+      key: described(orNull(text), "The new secret; left out: one is made."),
+      ...madeFor,
+    },
+  ),
+};
