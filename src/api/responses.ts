@@ -9,6 +9,7 @@ import type { Generated, GenerateRequest } from "../pipeline/generate.ts";
 import type { ResponseStore } from "../pipeline/response-store.ts";
 import { checkDepth } from "../protocols/fields.ts";
 import {
+  bareReasoning,
   fileUrls,
   itemReferences,
   withPreviousItems,
@@ -72,6 +73,11 @@ export async function arrangeResponse(
       else if (!mayName(id)) throw unknownItem(id, param);
     }
     if (found.size > 0) value = withReferencedItems(value, found);
+  }
+  if (isNative) {
+    for (const { id, param } of bareReasoning(asked.value)) {
+      if (store.findItem(owner, id) === undefined && !mayName(id)) throw unknownItem(id, param);
+    }
   }
   // The answer names what it builds on; a backend that keeps responses itself would look for one that it never had.
   const sent = isResolved ? { ...value, previous_response_id: undefined } : value;

@@ -57,6 +57,7 @@ const NAMING: [more: (id: { response: string; item: string }) => object, code: s
   [({ response }) => ({ previous_response_id: response }), "previous_response_not_found", "previous_response_id"],
   [({ item }) => reference(item), "item_not_found", "input[0].id"],
   [({ item }) => ({ input: [{ role: "user", content: "x" }, { id: item }] }), "item_not_found", "input[1].id"],
+  [({ item }) => ({ input: [{ type: "reasoning", id: item, summary: [] }] }), "item_not_found", "input[0].id"],
 ];
 
 const OWN = { response: "resp_of_a", item: "msg_of_a" };
@@ -128,4 +129,12 @@ test("what a client has echoed is not taken for the id of its answer", async () 
   });
   expect((await ask(gateway, B, { metadata: { id: "resp_unknown" } })).status).toBe(200);
   expect((await ask(gateway, A, { previous_response_id: "resp_unknown" })).status).toBe(200);
+});
+
+test("reasoning that a client sends whole names nothing", async () => {
+  await using gateway = await start("openai");
+  for (const whole of [{ encrypted_content: "x" }, { content: [{ type: "reasoning_text", text: "x" }] }]) {
+    const input = [{ type: "reasoning", id: "rs_unknown", summary: [], ...whole }];
+    expect((await ask(gateway, B, { input })).status).toBe(200);
+  }
 });

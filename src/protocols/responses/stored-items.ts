@@ -29,6 +29,16 @@ export function itemReferences({ input }: JsonObject): { id: string; param: stri
   );
 }
 
+/** Reasoning of which nothing but the id was sent along: a vendor that keeps it looks it up, as it does references. */
+export function bareReasoning({ input }: JsonObject): { id: string; param: string }[] {
+  if (!Array.isArray(input)) return [];
+  return input.flatMap((item: unknown, index) => {
+    if (!isObject(item) || item.type !== "reasoning" || typeof item.id !== "string") return [];
+    const isSent = textOf(item.encrypted_content) !== "" || (Array.isArray(item.content) && item.content.length > 0);
+    return isSent ? [] : [{ id: item.id, param: `input[${index}].id` }];
+  });
+}
+
 /** The request with items in the place of references to them; the other references stay. */
 export function withReferencedItems(body: JsonObject, items: ReadonlyMap<string, JsonObject>): JsonObject {
   if (!Array.isArray(body.input)) return body;
