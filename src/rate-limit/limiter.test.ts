@@ -179,6 +179,35 @@ describe("limiter", () => {
   });
 });
 
+describe("guesses", () => {
+  test("take tokens of their client alone, and are refused when it has none", () => {
+    const { limiter, clock } = limiterWith({
+      enabled: true,
+      limits: { per_client: rate(1, 2), per_api_key: WIDE, per_backend: WIDE, global: rate(1, 2) },
+    });
+    const guesser = query("192.0.2.1");
+    expect([limiter.takeForGuess(guesser), limiter.takeForGuess(guesser)]).toEqual([undefined, undefined]);
+    const refusal = { allowed: false, scope: "client", retryAfterMs: 1000 };
+    expect(limiter.guessRefusal(guesser)).toMatchObject(refusal);
+    expect(limiter.takeForGuess(guesser)).toMatchObject(refusal);
+    expect(limiter.take(guesser)).toMatchObject({ allowed: false, scope: "client" });
+    // The tokens of all clients together are still there.
+    expect(limiter.guessRefusal(query("192.0.2.2"))).toBeUndefined();
+    expect(limiter.take(query("192.0.2.2"))).toMatchObject({ allowed: true });
+    clock.nowMs += 1000;
+    expect(limiter.guessRefusal(guesser)).toBeUndefined();
+  });
+
+  test("are free where no limit concerns the client", () => {
+    const many = (limiter: ReturnType<typeof limiterWith>["limiter"], client: LimitQuery) =>
+      Array.from({ length: 100 }, () => limiter.takeForGuess(client) ?? limiter.guessRefusal(client));
+    const off = limiterWith({ enabled: false }, { keyLimits: new Map([["k", 1]]) }).limiter;
+    expect(many(off, query("192.0.2.1")).every((each) => each === undefined)).toBe(true);
+    const listed = limiterWith({ enabled: true, limits: { per_client: rate(1, 1) }, whitelist: ["192.0.2.0/24"] });
+    expect(many(listed.limiter, query("192.0.2.1")).every((each) => each === undefined)).toBe(true);
+  });
+});
+
 describe("bounded memory", () => {
   const small = { enabled: true, limits: { per_client: rate(1, 2), global: rate(1_000_000, 1_000_000) } };
 
