@@ -16,6 +16,7 @@ afterAll(() => served.stop());
 
 test("explains a request while it runs and when it is over", async () => {
   const story = requests.begin({
+    id: "own-1",
     requestId: "a/b c",
     operation: "chat",
     model: "m",
@@ -25,9 +26,10 @@ test("explains a request while it runs and when it is over", async () => {
   const step = story.attempt("one", "m", "Random", [{ backend: "one", score: 1 }]);
   const path = `/admin/requests/${encodeURIComponent("a/b c")}`;
   expect(await admin.get(path)).toMatchObject({ finished: false, status: null, steps: [{ outcome: "running" }] });
-  story.attemptEnded(step, "status_500", 500);
+  Object.assign(step, { durationMs: 4, failure: "status_500", status: 500 });
   requests.finish(story, { status: 502, durationMs: 5, failure: "status_500", backend: "one" });
   expect(await admin.get(path)).toMatchObject({
+    id: "own-1",
     request_id: "a/b c",
     finished: true,
     status: 502,

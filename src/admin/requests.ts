@@ -1,14 +1,19 @@
-// GET /admin/requests/{request_id}: what became of one request, step by step.
+// GET /admin/requests: the latest requests; GET /admin/requests/{id}: what became of one of them, step by step.
 
 import type { Endpoint } from "../server/handler.ts";
 import type { Route } from "../server/route-table.ts";
-import { explainRequest, type RequestLog } from "../stats/request-log.ts";
+import type { RequestLog } from "../stats/request-log.ts";
+import { explainRequest, listRequests } from "../stats/request-view.ts";
 import { adminRoute, answer } from "./endpoint.ts";
+import { queryOf } from "./request.ts";
 
 export interface RequestParts {
   requests: RequestLog;
 }
 
 export function requestRoutes({ requests }: RequestParts): Route<Endpoint>[] {
-  return [adminRoute("GET", "/admin/requests/*", (call) => answer(call, explainRequest(requests, call.parameter)))];
+  return [
+    adminRoute("GET", "/admin/requests", (call) => answer(call, listRequests(requests, queryOf(call)))),
+    adminRoute("GET", "/admin/requests/*", (call) => answer(call, explainRequest(requests, call.parameter))),
+  ];
 }

@@ -26,6 +26,7 @@ afterAll(() => served.stop());
 
 function count(backend: string): void {
   const usage = { input: { total: 1000 }, output: { total: 50 } };
+  observer.attempted(backend, "succeeded", undefined, 100, undefined);
   observer.finished({
     operation: "chat",
     model: "m",

@@ -8,12 +8,12 @@ import type { Deadlines } from "../lib/deadlines.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { writeFallbackHeaders } from "../pipeline/fallback.ts";
 import type { Generated, GenerateRequest, Generator } from "../pipeline/generate.ts";
-import type { RequestReporter } from "../pipeline/observe.ts";
+import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import type { ClientProtocol } from "../protocols/protocol.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
 import { clientError } from "../server/error-response.ts";
-import type { Call, Endpoint } from "../server/handler.ts";
+import type { BrokenStream, Call, Endpoint } from "../server/handler.ts";
 import { readJsonBody } from "../server/read-body.ts";
 import { forwardableErrorBody, hasStandardError, standardError } from "../upstream/error-body.ts";
 import { failureLabel, type StatusFailure, type UpstreamFailure } from "../upstream/failure.ts";
@@ -76,10 +76,10 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       begun(context);
       const own = answerHere?.(call, asked);
       if (own !== undefined) return own;
-      const ended = Promise.withResolvers<string | undefined>();
+      const ended = Promise.withResolvers<BrokenStream | undefined>();
       const generated = await generator.generate(context, asked, {
         errorEvent: (failure, sent) => client.errorEvent(clientError(toError(failure), context.id), sent),
-        ended: (failure) => ended.resolve(failure === undefined ? undefined : failureLabel(failure)),
+        ended: (failure) => ended.resolve(failure && brokenBy(failure)),
       });
       record.firstByteMs = now() - context.startedAtMs;
       if (generated.cache !== undefined) record.cache = generated.cache;
@@ -89,6 +89,12 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       return answer(call, asked, client, generated);
     },
   };
+}
+
+function brokenBy(failure: UpstreamFailure): BrokenStream {
+  const { type, code, message, status } = toError(failure);
+  const told = failure.kind === "aborted" ? CLIENT_CLOSED_REQUEST : status;
+  return { failure: failureLabel(failure), status: told, error: { type, code, message } };
 }
 
 function answer(call: Call, asked: GenerateRequest, client: ClientProtocol, generated: Generated): Response {

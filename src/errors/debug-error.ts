@@ -35,8 +35,10 @@ export function recordDebugError(
       param: "backend",
     });
   }
+  const id = newId();
   const error = recorder.record({
-    requestId: newId(),
+    id,
+    requestId: id,
     status: definition.status,
     type: definition.type,
     code: definition.code,

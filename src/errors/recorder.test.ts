@@ -12,8 +12,11 @@ function setUp(capacity?: number) {
   return { time, recorder: new ErrorRecorder({ clock, ...(capacity !== undefined && { capacity }) }) };
 }
 
+let reports = 0;
+
 function report(changes: Partial<ErrorReport> = {}): ErrorReport {
   return {
+    id: `own-${++reports}`,
     requestId: "r1",
     status: 502,
     type: "backend_error",
@@ -41,8 +44,9 @@ function refusal(attempt: () => unknown): GatewayError {
 describe("error recorder", () => {
   test("keeps what the admin API shows", () => {
     const { recorder } = setUp();
-    recorder.record(report());
-    expect(errorById(recorder, "r1")).toEqual({
+    recorder.record(report({ id: "own" }));
+    expect(errorById(recorder, "own")).toEqual({
+      id: "own",
       request_id: "r1",
       timestamp: "2026-05-01T12:00:00.000Z",
       status: 502,
@@ -56,6 +60,7 @@ describe("error recorder", () => {
         { backend: "b", failure: "status_502" },
       ],
     });
+    expect(errorById(recorder, "r1")).toBe(errorById(recorder, "own"));
     expect(refusal(() => errorById(recorder, "r2")).status).toBe(404);
     expect(refusal(() => errorById(recorder, "__proto__")).status).toBe(404);
   });
@@ -78,12 +83,14 @@ describe("error recorder", () => {
   test("counts by type, status and backend, over all time and over windows", () => {
     const { recorder, time } = setUp();
     recorder.record(report());
-    recorder.record(report({ requestId: "r2", status: 429, type: "rate_limit_exceeded", backend: undefined }));
+    recorder.record(
+      report({ requestId: "r2", status: 429, type: "rate_limit_exceeded", backend: undefined, attempts: [] }),
+    );
     expect(recorder.stats(ALL)).toEqual({
       total: 2,
       by_type: { backend_error: 1, rate_limit_exceeded: 1 },
       by_status: { "429": 1, "502": 1 },
-      by_backend: { b: 1 },
+      by_backend: { a: 1, b: 1 }, // both have failed
       window: "all",
     });
     time.ms = 2 * 3_600_000;
@@ -96,7 +103,13 @@ describe("error recorder", () => {
     const { recorder } = setUp(10);
     for (let index = 0; index < 1000; index++) {
       recorder.record(
-        report({ requestId: `r${index}`, type: `t${index}`, backend: `b${index}`, message: "x".repeat(5000) }),
+        report({
+          requestId: `r${index}`,
+          type: `t${index}`,
+          backend: `b${index}`,
+          attempts: [],
+          message: "x".repeat(5000),
+        }),
       );
     }
     expect(recorder.recent().length).toBe(10);
@@ -108,11 +121,12 @@ describe("error recorder", () => {
     expect(recorder.find(long)?.request_id.length).toBe(256);
   });
 
-  test("of two requests with one id the newest is found", () => {
+  test("of two requests with one id of a client both are kept, and the newest is found", () => {
     const { recorder } = setUp();
     recorder.record(report({ message: "first" }));
     recorder.record(report({ message: "second" }));
-    expect([recorder.find("r1")?.message, recorder.recent().length]).toEqual(["second", 1]);
+    expect([recorder.find("r1")?.message, recorder.recent().length]).toEqual(["second", 2]);
+    expect(recorder.find(recorder.recent()[1]?.id as string)?.message).toBe("first");
   });
 
   test("secrets that backends quote are not kept", () => {

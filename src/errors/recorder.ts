@@ -16,6 +16,9 @@ export interface FailedAttempt {
 }
 
 export interface ErrorReport {
+  /** The gateway's own: no two requests have the same. */
+  id: string;
+  /** The client's own, where it sent one. */
   requestId: string;
   status: number;
   type: string;
@@ -29,6 +32,7 @@ export interface ErrorReport {
 
 /** As the admin API shows it. */
 export interface ErrorRecord {
+  id: string;
   request_id: string;
   timestamp: string;
   status: number;
@@ -67,7 +71,7 @@ const DEFAULT_LIMIT = 50;
 export class ErrorRecorder {
   readonly #clock: RingClock;
   readonly #capacity: number;
-  /** The newest stands at the end; of several with one id the newest can be looked up. */
+  /** By the gateway's own id; the newest stands at the end. */
   readonly #byId = new Map<string, ErrorRecord>();
   readonly #total = new WindowedCount();
   readonly #types = new Tally();
@@ -82,6 +86,7 @@ export class ErrorRecorder {
   record(report: ErrorReport): ErrorRecord {
     const timeMs = this.#clock.tick();
     const record: ErrorRecord = {
+      id: report.id,
       request_id: cut(report.requestId),
       timestamp: new Date(timeMs).toISOString(),
       status: report.status,
@@ -92,8 +97,7 @@ export class ErrorRecorder {
       backend: report.backend === undefined ? null : cut(report.backend),
       attempts: (report.attempts ?? []).slice(0, MAX_ATTEMPTS).map((attempt) => ({ ...attempt })),
     };
-    this.#byId.delete(record.request_id);
-    this.#byId.set(record.request_id, record);
+    this.#byId.set(record.id, record);
     if (this.#byId.size > this.#capacity) {
       const [oldest] = this.#byId.keys();
       if (oldest !== undefined) this.#byId.delete(oldest);
@@ -102,12 +106,13 @@ export class ErrorRecorder {
     this.#total.add(position);
     this.#types.add(record.type, position);
     this.#statuses.add(String(record.status), position);
-    if (record.backend !== null) this.#backends.add(record.backend, position);
+    for (const backend of failedBackends(record)) this.#backends.add(backend, position);
     return record;
   }
 
-  find(requestId: string): ErrorRecord | undefined {
-    return this.#byId.get(cut(requestId));
+  /** By either id; of several requests with one id of a client the newest. */
+  find(id: string): ErrorRecord | undefined {
+    return this.#byId.get(id) ?? this.recent().find(({ request_id }) => request_id === cut(id));
   }
 
   /** The newest first. */
@@ -152,6 +157,12 @@ export function errorById(recorder: ErrorRecorder, requestId: string): ErrorReco
     ERRORS.routeNotFound,
     "No error of this request is known. The newest are kept; GET /admin/errors/recent lists them.",
   );
+}
+
+/** Each backend once, however often it was asked. */
+function failedBackends({ backend, attempts }: ErrorRecord): Iterable<string> {
+  if (attempts.length === 0) return backend === null ? [] : [backend];
+  return new Set(attempts.map((attempt) => attempt.backend));
 }
 
 function concerns({ backend, attempts }: ErrorRecord, wanted: string | undefined): boolean {

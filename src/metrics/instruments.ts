@@ -73,7 +73,7 @@ export const INSTRUMENTS = {
   retries: {
     name: "signalbox_retries_total",
     type: "counter",
-    help: "Attempts after the first one, by the backend of the last attempt.",
+    help: "Attempts that another one followed, by the model and the backend that were asked.",
     labels: ["model", "backend"],
   },
   fallbacks: {
@@ -149,6 +149,20 @@ export const INSTRUMENTS = {
     type: "counter",
     help: "Attempts that failed through the backend.",
     labels: ["backend"],
+  },
+  attemptDuration: {
+    name: "signalbox_backend_attempt_duration_seconds",
+    type: "histogram",
+    help: "Time of an attempt at the backend, to the end of its answer. error_type is empty for a success.",
+    labels: ["backend", "error_type"],
+    buckets: DURATION_BUCKETS,
+  },
+  attemptFirstToken: {
+    name: "signalbox_backend_time_to_first_token_seconds",
+    type: "histogram",
+    help: "Time until the first event of a stream came from the backend.",
+    labels: ["backend"],
+    buckets: FIRST_TOKEN_BUCKETS,
   },
   backendLatency: {
     name: "signalbox_backend_latency_seconds",

@@ -106,7 +106,13 @@ describe("metrics", () => {
 
   test("streams, failures, retries, fallbacks, cache", async () => {
     const { registry, observer } = setUp();
-    observer.finished(request({ stream: true, firstByteMs: 500, attempts: 3, cache: "MISS" }));
+    const retried = [
+      { model: "m", backend: "bad" },
+      { model: "m", backend: "b" },
+    ];
+    observer.attempted("bad", "failed", "status_503", 2000, undefined);
+    observer.attempted("b", "succeeded", undefined, 4000, 500);
+    observer.finished(request({ stream: true, firstByteMs: 500, attempts: 3, retried, cache: "MISS" }));
     observer.finished(request({ stream: true, firstByteMs: 1, cache: "HIT" }));
     observer.finished(request({ status: 503, usage: undefined, failure: "status_503", fallback: "error_code_503" }));
     observer.finished(request({ status: 400, usage: undefined, shared: true }));
@@ -119,7 +125,11 @@ describe("metrics", () => {
       `gen_ai_server_request_duration_seconds_count{${labels},error_type="status_503"} 1`,
       `gen_ai_server_request_duration_seconds_count{${labels},error_type="status_400"} 1`,
       'signalbox_tokens_total{model="m",backend="b",type="input"} 100',
-      'signalbox_retries_total{model="m",backend="b"} 2',
+      'signalbox_retries_total{model="m",backend="b"} 1',
+      'signalbox_retries_total{model="m",backend="bad"} 1',
+      'signalbox_backend_attempt_duration_seconds_sum{backend="bad",error_type="status_503"} 2',
+      'signalbox_backend_attempt_duration_seconds_sum{backend="b",error_type=""} 4',
+      'signalbox_backend_time_to_first_token_seconds_sum{backend="b"} 0.5',
       'signalbox_fallbacks_total{model="m",reason="error_code_503"} 1',
       'signalbox_response_cache_requests_total{result="hit"} 1',
       'signalbox_response_cache_requests_total{result="miss"} 1',

@@ -1,4 +1,4 @@
-// What one finished request adds to the metrics. On the path of every request: series are looked up once and held.
+// What one finished request, and each of its attempts, adds to the metrics. On the path of every request: series are looked up once and held.
 
 import type { Usage } from "../generation/usage.ts";
 import { countedUsage, type FinishedRequest, hasFailed } from "../stats/finished-request.ts";
@@ -12,7 +12,6 @@ export interface MetricsHandle {
   /** By operation. */
   readonly operations: Map<string, OperationSeries>;
   tokens: TokenSeries | undefined;
-  readonly retries: Counter;
   readonly cost: Counter;
 }
 
@@ -34,6 +33,13 @@ interface TokenSeries {
   reasoning: Counter | undefined;
 }
 
+/** The series of the attempts at one backend. */
+export interface AttemptSeries {
+  readonly backend: string;
+  readonly succeeded: Histogram;
+  firstToken: Histogram | undefined;
+}
+
 /** gen_ai.operation.name where the conventions have a word of their own for it. */
 const OPERATION_NAMES: Readonly<Record<string, string>> = {
   chat: "chat",
@@ -50,6 +56,14 @@ export interface RequestMetrics {
   /** `model` is a name that may be counted by itself. */
   handle(model: string, backend: string | undefined): MetricsHandle;
   finished(handle: MetricsHandle, request: FinishedRequest, cost: number): void;
+  /** `backend` is a name that may be counted by itself. */
+  attempts(backend: string): AttemptSeries;
+  attempted(
+    series: AttemptSeries,
+    failure: string | undefined,
+    durationMs: number,
+    firstTokenMs: number | undefined,
+  ): void;
 }
 
 export function createRequestMetrics(registry: MetricsRegistry): RequestMetrics {
@@ -137,13 +151,28 @@ export function createRequestMetrics(registry: MetricsRegistry): RequestMetrics 
   }
 
   return {
+    attempts(backend) {
+      const succeeded = registry.histogram(INSTRUMENTS.attemptDuration, backend, "");
+      return { backend, succeeded, firstToken: undefined };
+    },
+    attempted(series, failure, durationMs, firstTokenMs) {
+      const { backend, succeeded } = series;
+      const duration =
+        failure === undefined
+          ? succeeded
+          : registry.histogram(INSTRUMENTS.attemptDuration, backend, failure.slice(0, 64));
+      duration.observe(durationMs / 1000);
+      if (firstTokenMs === undefined) return;
+      series.firstToken ??= registry.histogram(INSTRUMENTS.attemptFirstToken, backend);
+      series.firstToken.observe(firstTokenMs / 1000);
+    },
     handle(model, backend = "") {
+      registry.counter(INSTRUMENTS.retries, model, backend); // stands at 0, so that the first one is seen as an increase
       return {
         model,
         backend,
         operations: new Map(),
         tokens: undefined,
-        retries: registry.counter(INSTRUMENTS.retries, model, backend),
         cost: registry.counter(INSTRUMENTS.cost, model, backend),
       };
     },
@@ -160,7 +189,9 @@ export function createRequestMetrics(registry: MetricsRegistry): RequestMetrics 
       const usage = countedUsage(request);
       if (usage !== undefined) countTokens(handle, series, usage);
       if (cost > 0) handle.cost.value += cost;
-      if (request.attempts > 1) handle.retries.value += request.attempts - 1;
+      for (const { model, backend } of request.retried ?? []) {
+        registry.counter(INSTRUMENTS.retries, model, backend).value++;
+      }
       if (request.cache !== undefined) {
         (request.cache === "HIT" ? hits : request.cache === "MISS" ? misses : bypasses).value++;
       }

@@ -10,10 +10,10 @@ export function ofAdmin(tag: Tag, operations: readonly AdminOperation[]): Operat
   return operations.map((operation) => ({ ...operation, tag, audience: "admin" }));
 }
 
-/** Of every admin operation: no credentials or wrong ones, not allowed, too many failed attempts, a bug. */
-export const OF_ADMIN = [401, 403, 429, 500] as const;
+/** Of every admin operation: unknown parameters, no credentials or wrong ones, not allowed, too many attempts, a bug. */
+export const OF_ADMIN = [400, 401, 403, 429, 500] as const;
 /** Of those that take a body. */
-export const OF_A_BODY = [...OF_ADMIN, 400, 408, 413] as const;
+export const OF_A_BODY = [...OF_ADMIN, 408, 413] as const;
 /** Of those that change the configuration. */
 export const OF_A_CHANGE = [...OF_A_BODY, 409, 503] as const;
 

@@ -60,7 +60,7 @@ const PARTS: readonly AdminOperation[] = [
       ifMatch,
     ],
     answers: [versioned("BackendRemoved", "Removed.")],
-    errors: [...OF_ADMIN, 400, 404, 409, 503],
+    errors: [...OF_ADMIN, 404, 409, 503],
   },
   {
     method: "put",

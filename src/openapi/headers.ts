@@ -10,6 +10,7 @@ interface Header {
 
 export const HEADERS = {
   "X-Request-ID": { description: "Id of the request; the log, errors and explanations name it.", schema: text },
+  "X-Signalbox-Request-ID": { description: "The same; the gateway's own, which no other request has.", schema: text },
   ETag: { description: "The version of the configuration, for If-Match.", schema: text },
   "Retry-After": { description: "Seconds.", schema: integer },
   "X-RateLimit-Limit": { description: "Requests that the limit allows.", schema: count },
@@ -26,7 +27,7 @@ export const HEADERS = {
 } satisfies Record<string, Header>;
 
 /** On every answer. */
-export const COMMON_HEADERS: readonly (keyof typeof HEADERS)[] = ["X-Request-ID"];
+export const COMMON_HEADERS: readonly (keyof typeof HEADERS)[] = ["X-Request-ID", "X-Signalbox-Request-ID"];
 
 export const LIMIT_HEADERS: readonly (keyof typeof HEADERS)[] = [
   "Retry-After",

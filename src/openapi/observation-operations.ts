@@ -6,7 +6,10 @@ import { type AdminOperation, OF_A_BODY, OF_ADMIN, ofAdmin } from "./admin-opera
 import { oneOfTexts, ref } from "./json-schema.ts";
 import { answer, type Operation, pathParameter, queryParameter } from "./operation.ts";
 
-const requestId = pathParameter("request_id", "From the header X-Request-ID of the answer.");
+const requestId = pathParameter(
+  "request_id",
+  "From the header X-Signalbox-Request-ID of the answer, or from X-Request-ID: of several requests the newest.",
+);
 const statsWindow = queryParameter("window", "Left out: since the last reset.", oneOfTexts("all", ...WINDOW_NAMES));
 
 const PARTS: readonly AdminOperation[] = [
@@ -53,7 +56,7 @@ const PARTS: readonly AdminOperation[] = [
       queryParameter("limit", "Most samples, up to 100,000.", { type: "integer", minimum: 1, default: 10_000 }),
     ],
     answers: [answer("MetricsHistory", "The samples.")],
-    errors: [...OF_ADMIN, 400, 404],
+    errors: [...OF_ADMIN, 404],
   },
   {
     method: "get",
@@ -66,7 +69,7 @@ const PARTS: readonly AdminOperation[] = [
       queryParameter("backend", "Only with attempts at this backend."),
     ],
     answers: [answer("RecentErrors", "The errors, the newest first.")],
-    errors: [...OF_ADMIN, 400],
+    errors: OF_ADMIN,
   },
   {
     method: "get",
@@ -75,7 +78,7 @@ const PARTS: readonly AdminOperation[] = [
     summary: "How many errors of which kind",
     parameters: [statsWindow],
     answers: [answer("ErrorStatistics", "The numbers.")],
-    errors: [...OF_ADMIN, 400],
+    errors: OF_ADMIN,
   },
   {
     method: "get",
@@ -94,6 +97,26 @@ const PARTS: readonly AdminOperation[] = [
     body: { schema: ref("DebugErrorRequest"), example: { type: "timeout", backend: "local" } },
     answers: [answer("DebugError", "Recorded.")],
     errors: [...OF_A_BODY, 404],
+  },
+  {
+    method: "get",
+    path: "/admin/requests",
+    id: "listRequests",
+    summary: "The latest requests, the newest first",
+    parameters: [
+      queryParameter("model", "Asked for, or answering."),
+      queryParameter("backend", "Of any attempt."),
+      queryParameter("status", "Such as 502, or 5xx."),
+      queryParameter("key", "Id of the caller's key."),
+      queryParameter("min_duration_ms", "At least so long.", { type: "integer", minimum: 0 }),
+      queryParameter("since", "Unix milliseconds or RFC 3339, inclusive."),
+      queryParameter("until", "The same, exclusive."),
+      queryParameter("id", "A part of either id."),
+      queryParameter("limit", "Most requests, up to 1,000.", { type: "integer", minimum: 1, default: 50 }),
+      queryParameter("cursor", "next_cursor of the page before."),
+    ],
+    answers: [answer("Requests", "The requests.")],
+    errors: OF_ADMIN,
   },
   {
     method: "get",
@@ -132,7 +155,7 @@ function statistics(path: string, id: string, schema: string, summary: string): 
       summary,
       parameters: [statsWindow],
       answers: [answer(schema, "The statistics.")],
-      errors: [...OF_ADMIN, 400, 404],
+      errors: [...OF_ADMIN, 404],
     },
   ];
 }

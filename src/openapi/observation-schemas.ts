@@ -1,6 +1,7 @@
 // Answers of the admin API about health, statistics, metrics, errors, requests and the response cache, as JSON Schema.
 
 import type { JsonSchema } from "../config/schema-export.ts";
+import { OUTCOMES } from "../stats/request-view.ts";
 import { WINDOW_NAMES } from "../stats/view.ts";
 import { done } from "./change-schemas.ts";
 import {
@@ -31,7 +32,29 @@ const statsRow: Properties = {
   avg_tokens_per_sec: number,
   last_used: time,
 };
+const percentiles: Properties = { p50_latency_ms: number, p95_latency_ms: number, p99_latency_ms: number };
 const countsByName = mapOf(count);
+
+const requestRow: Properties = {
+  id: text,
+  request_id: text,
+  started_at: time,
+  finished: flag,
+  outcome: oneOfTexts(...OUTCOMES),
+  operation: text,
+  model: text,
+  answered_by: orNull(text),
+  stream: flag,
+  key_id: orNull(text),
+  backend: orNull(text),
+  status: orNull({ type: "integer" }),
+  failure: orNull(text),
+  attempts: count,
+  duration_ms: number,
+  first_byte_ms: orNull(number),
+  prompt_tokens: orNull(count),
+  completion_tokens: orNull(count),
+};
 
 export const OBSERVATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   AdminHealth: shape({
@@ -60,9 +83,7 @@ export const OBSERVATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       ...counts,
       ...tokens,
       avg_latency_ms: number,
-      p50_latency_ms: number,
-      p95_latency_ms: number,
-      p99_latency_ms: number,
+      ...percentiles,
       tokens_per_sec_avg: number,
     }),
     models: list(ref("ModelStatistics")),
@@ -71,7 +92,14 @@ export const OBSERVATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   StatisticsOfModels: shape({ ...statsFrame, models: list(ref("ModelStatistics")) }),
   StatisticsOfBackends: shape({ ...statsFrame, backends: list(ref("BackendStatistics")) }),
   ModelStatistics: shape({ model_id: text, ...statsRow }),
-  BackendStatistics: shape({ backend_name: text, ...statsRow }),
+  BackendStatistics: shape({
+    backend_name: text,
+    ...statsRow,
+    ...percentiles,
+    p50_first_token_ms: orNull(number),
+    p95_first_token_ms: orNull(number),
+    p99_first_token_ms: orNull(number),
+  }),
   StatisticsOfCosts: shape({
     total_cost: number,
     keys: list(
@@ -113,6 +141,7 @@ export const OBSERVATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   }),
   RecentErrors: shape({ errors: list(ref("ErrorRecord")), total: count }),
   ErrorRecord: shape({
+    id: text,
     request_id: text,
     timestamp: time,
     status: { type: "integer" },
@@ -139,23 +168,14 @@ export const OBSERVATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
     backend: described(text, "Name of a backend."),
   }),
   DebugError: shape({ ...done, error: ref("ErrorRecord") }),
+  Requests: shape({ requests: list(shape(requestRow)), total: count, next_cursor: orNull(text) }),
   RequestStory: shape({
-    request_id: text,
-    started_at: time,
-    finished: flag,
-    operation: text,
-    model: text,
-    answered_by: orNull(text),
-    stream: flag,
-    key_id: orNull(text),
-    backend: orNull(text),
-    status: orNull({ type: "integer" }),
-    failure: orNull(text),
+    ...requestRow,
     cache: orNull(shape({ decision: oneOfTexts("HIT", "MISS", "BYPASS"), reason: orNull(text) })),
-    attempts: count,
     timings: shape({ total_ms: number, first_byte_ms: orNull(number), waiting_ms: number }),
     steps: list(ref("RequestStep")),
     steps_dropped: count,
+    others: list(text),
   }),
   RequestStep: requestStep(),
   ResponseCacheStatistics: {

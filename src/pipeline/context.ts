@@ -8,7 +8,10 @@ import type { RequestStory } from "../stats/request-log.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 
 export interface RequestContext {
+  /** The client's own, where it sent one: two requests may have the same. */
   readonly id: string;
+  /** The gateway's own: no two requests have the same. */
+  readonly ownId: string;
   readonly trace: TraceContext;
   /** Clock milliseconds. */
   readonly startedAtMs: number;
@@ -37,6 +40,8 @@ export interface RequestRecord {
   failure: string | undefined;
   /** What was asked for, e.g. "chat"; undefined for requests that ask no model. */
   operation?: string;
+  /** Time of the attempts that are over. */
+  backendMs?: number;
   /** Until there was something to answer. */
   firstByteMs?: number;
   /** What the response cache decided. */

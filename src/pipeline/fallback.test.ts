@@ -55,6 +55,7 @@ function bench({ outcomes = {}, policy = {}, enabled = true, chains = { m: ["n",
   });
   const context: RequestContext = {
     id: "request-1",
+    ownId: "own-1",
     trace: { id: "request-1", traceparent: undefined, tracestate: undefined },
     startedAtMs: 0,
     settings,

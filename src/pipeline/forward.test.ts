@@ -106,6 +106,7 @@ function bench(options: BenchOptions) {
   });
   const context: RequestContext = {
     id: "request-1",
+    ownId: "own-1",
     trace: { id: "request-1", traceparent: undefined, tracestate: undefined },
     startedAtMs: now(),
     settings,

@@ -26,6 +26,7 @@ import type { LiveStream } from "../upstream/relay.ts";
 import { type AttemptOutcome, countFailure, type Sender } from "../upstream/send.ts";
 import type { BackendWatch, RequestContext } from "./context.ts";
 import { goesOnExactly } from "./exact-continuation.ts";
+import type { RequestReporter } from "./observe.ts";
 import { decideRetry, retrySettingsFor } from "./retry.ts";
 
 export interface ForwardRequest extends RequestSummary {
@@ -120,6 +121,8 @@ export interface ForwarderParts {
   sender: Sender;
   bridge: Bridge;
   log: Logger;
+  /** Whoever counts attempts. */
+  attempted?: RequestReporter["attempted"];
   now(): number;
   random(): number;
   /** Waits, or returns at once when the signal aborts. */
@@ -131,8 +134,27 @@ interface Admitted {
   permit: Permit;
 }
 
+/** An attempt that was begun: what there is to say of it when it is over. */
+interface Attempt {
+  entry: BackendEntry;
+  startedAtMs: number;
+  step: AttemptStep | undefined;
+}
+
 export function createForwarder(parts: ForwarderParts): Forwarder {
-  const { watch, strategy, circuits, limits, sender, bridge, log, now, random, delay = abortableDelay } = parts;
+  const {
+    watch,
+    strategy,
+    circuits,
+    limits,
+    sender,
+    bridge,
+    log,
+    attempted,
+    now,
+    random,
+    delay = abortableDelay,
+  } = parts;
 
   let trialWaiters = 0;
 
@@ -291,7 +313,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     permit: Permit,
     tried: ReadonlySet<string>,
     timeouts: ExchangeTimeouts,
-  ): Promise<{ outcome: AttemptOutcome; operation: Operation; step: AttemptStep | undefined }> {
+  ): Promise<{ outcome: AttemptOutcome; operation: Operation; begun: Attempt }> {
     const { record, clientHeaders, trace, signal, settings } = context;
     record.attempts++;
     record.backend = entry.backend.name;
@@ -301,6 +323,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       settings.routing.selection_strategy,
       considered(request, entry, tried),
     );
+    const begun: Attempt = { entry, startedAtMs: now(), step };
     try {
       const { model, stream } = request;
       const preparing = bridge.prepare(context, request, entry.backend);
@@ -308,40 +331,60 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       const outgoing = { ...prepared, model, stream, clientHeaders, trace, signal, timeouts };
       const outcome = await sender.send(entry, outgoing, settings);
       if (outcome.ok && outcome.kind === "plain" && outcome.usage !== undefined) record.usage = outcome.usage;
-      if (step !== undefined) {
-        const failure = outcome.ok ? undefined : outcome.failure;
-        const status = failure === undefined ? 200 : failure.kind === "status" ? failure.status : undefined;
-        record.story?.attemptEnded(step, failure === undefined ? undefined : failureLabel(failure), status);
-      }
+      if (step !== undefined) step.firstByteMs = outcome.firstByteMs;
+      if (!outcome.ok) attemptEnded(context, begun, outcome.failure);
+      else if (outcome.kind === "plain") attemptEnded(context, begun, undefined);
       if (!outcome.ok) permit.settle(circuits.outcomeOf(entry.backend.name, outcome.failure));
       // A trial that streams has shown what it was to show; others need its place before it ends.
       else if (outcome.kind === "plain" || permit.isProbe) permit.settle("success");
-      return { outcome, operation: prepared.operation, step };
+      return { outcome, operation: prepared.operation, begun };
     } catch (error) {
+      if (step !== undefined) {
+        step.durationMs = now() - begun.startedAtMs;
+        step.failure = "not_sent"; // the backend's format cannot say what is asked
+      }
       permit.settle("neutral");
       throw error;
     }
   }
 
-  function toResult(
+  /** An answer is over, or an attempt without one. `firstTokenMs` is known of streams. */
+  function attemptEnded(
     { record }: RequestContext,
+    { entry, startedAtMs, step }: Attempt,
+    failure: UpstreamFailure | undefined,
+    firstTokenMs?: number,
+  ): void {
+    const durationMs = now() - startedAtMs;
+    record.backendMs = (record.backendMs ?? 0) + durationMs;
+    attempted?.(entry.backend.name, failure, durationMs, firstTokenMs);
+    if (step === undefined) return;
+    step.durationMs = durationMs;
+    step.status = failure === undefined ? 200 : failure.kind === "status" ? failure.status : step.status;
+    step.failure = failure === undefined ? undefined : failureLabel(failure);
+  }
+
+  function toResult(
+    context: RequestContext,
     operation: Operation,
     outcome: Extract<AttemptOutcome, { ok: true }>,
-    entry: BackendEntry,
+    begun: Attempt,
     permit: Permit,
-    step: AttemptStep | undefined,
   ): ForwardResult {
-    const { headers } = outcome;
+    const { record } = context;
+    const { headers, firstByteMs } = outcome;
+    const { entry, step } = begun;
     if (outcome.kind === "plain") {
       const { body, contentType, itemIds } = outcome;
       return { kind: "plain", entry, body, contentType, headers, itemIds };
     }
     const { stream, translator, usage, exchange } = outcome;
+    if (step !== undefined) step.status = 200;
     function finished(failure: UpstreamFailure | undefined): void {
       if (usage?.usage !== undefined) record.usage = usage.usage;
       permit.settle(circuits.outcomeOf(entry.backend.name, failure));
+      attemptEnded(context, begun, failure, firstByteMs);
       if (failure === undefined) return;
-      if (step !== undefined) step.failure = failureLabel(failure);
       countFailure(entry, failure);
       if (failure.kind === "reset") watch.suspect(entry.backend.name);
     }
@@ -375,8 +418,8 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
           (inHurry ? undefined : await acquireAfterTrial(context, request, others, requestDeadlineMs));
         if (admitted === undefined) throw refusal(request);
         const { entry, permit } = admitted;
-        const { outcome, operation, step } = await attempt(context, request, entry, permit, others, timeouts);
-        if (outcome.ok) return toResult(context, operation, outcome, entry, permit, step);
+        const { outcome, operation, begun } = await attempt(context, request, entry, permit, others, timeouts);
+        if (outcome.ok) return toResult(context, operation, outcome, begun, permit);
 
         const { failure } = outcome;
         const { name } = entry.backend;

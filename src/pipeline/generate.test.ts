@@ -138,6 +138,7 @@ function bench({
     const value = { model: "m", stream, messages: [{ role: "user", content: "hi" }], ...fields };
     const context: RequestContext = {
       id: "r",
+      ownId: "own-1",
       trace: { id: "r", traceparent: undefined, tracestate: undefined },
       startedAtMs: 0,
       settings,

@@ -202,7 +202,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
       record.story?.add({
         kind: "shared",
         atMs: record.story.sinceStartMs,
-        leader: leader.story?.start.requestId ?? "",
+        leader: leader.story?.start.id ?? "",
       });
     }
     const { outcome: result } = head;

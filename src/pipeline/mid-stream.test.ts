@@ -78,6 +78,7 @@ function bench(options: BenchOptions = {}) {
   };
   const context: RequestContext = {
     id: "request-1",
+    ownId: "own-1",
     trace: { id: "request-1", traceparent: undefined, tracestate: undefined },
     startedAtMs: 0,
     settings,

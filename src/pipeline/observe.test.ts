@@ -4,7 +4,8 @@ import { expect, test } from "bun:test";
 import { ErrorRecorder, recentErrors } from "../errors/recorder.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { FinishedRequest } from "../stats/finished-request.ts";
-import { explainRequest, RequestLog } from "../stats/request-log.ts";
+import { RequestLog } from "../stats/request-log.ts";
+import { explainRequest } from "../stats/request-view.ts";
 import type { RequestContext } from "./context.ts";
 import { createReporter } from "./observe.ts";
 
@@ -13,13 +14,14 @@ function reporting() {
   const requests = new RequestLog({ clock: systemClock });
   const errors = new ErrorRecorder({ clock: systemClock });
   const reporter = createReporter({
-    observer: { finished: (request) => void finished.push(request) },
+    observer: { attempted() {}, finished: (request) => void finished.push(request) },
     requests,
     errors,
   });
   const context = (more: Partial<RequestContext["record"]>) =>
     ({
       id: "r1",
+      ownId: crypto.randomUUID(),
       caller: undefined,
       startedAtMs: systemClock.now(),
       record: {
@@ -59,14 +61,16 @@ test("a refusal is an error, and the story says why nobody was asked", () => {
   expect(story().steps).toMatchObject([{ kind: "refused", reason: "model_not_found" }]);
 });
 
-test("a stream that broke off has failed in spite of its status; a client that left is nobody's error", () => {
-  const { reporter, context, finished, recent } = reporting();
+test("a stream that broke off is told from a plain failure; a client that left is nobody's error", () => {
+  const { reporter, context, finished, recent, story } = reporting();
   const broken = context({ stream: true, attempts: 1, backend: "b", streamFailure: "reset" });
   reporter.begun(broken);
-  reporter.finished(broken, 200, 5);
+  reporter.finished(broken, 502, 5);
+  expect(story()).toMatchObject({ outcome: "stream_broken", status: 502, failure: "reset" });
   const left = context({ stream: true, attempts: 1, backend: "b", streamFailure: "aborted" });
   reporter.begun(left);
   reporter.finished(left, 499, 5);
+  expect(story()).toMatchObject({ outcome: "client_left" });
   expect(finished.map(({ failure }) => failure)).toEqual(["reset", "aborted"]);
   expect(recent().errors).toHaveLength(1);
 });

@@ -4,12 +4,21 @@
 import { ERRORS } from "../errors/catalog.ts";
 import type { ErrorRecorder, FailedAttempt } from "../errors/recorder.ts";
 import type { Observer } from "../metrics/observer.ts";
-import type { RequestLog, StoryStep } from "../stats/request-log.ts";
+import type { AttemptStep, RequestLog, StoryStep } from "../stats/request-log.ts";
+import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
+import { isBackendsFault } from "../upstream/send.ts";
 import type { RequestContext } from "./context.ts";
 
 export interface RequestReporter {
   /** The request was read: its story begins. */
   begun(context: RequestContext): void;
+  /** Called once per attempt at a backend, when it is over. `firstTokenMs` is known of streams. */
+  attempted(
+    backend: string,
+    failure: UpstreamFailure | undefined,
+    durationMs: number,
+    firstTokenMs: number | undefined,
+  ): void;
   /** Called once per request, when its answer is over; status 499 when the client left. */
   finished(context: RequestContext, status: number, durationMs: number): void;
 }
@@ -24,11 +33,17 @@ export const CLIENT_CLOSED_REQUEST = 499;
 
 export function createReporter({ observer, requests, errors }: ReporterParts): RequestReporter {
   return {
-    begun({ id, record, startedAtMs }) {
+    begun({ id, ownId, caller, record, startedAtMs }) {
       const { operation = "", model = "", stream } = record;
-      record.story = requests.begin({ requestId: id, operation, model, stream, startedAtMs });
+      const keyId = caller?.keyId;
+      record.story = requests.begin({ id: ownId, requestId: id, operation, model, stream, startedAtMs, keyId });
     },
-    finished({ id, caller, record }, status, durationMs) {
+    attempted(backend, failure, durationMs, firstTokenMs) {
+      const outcome = failure === undefined ? "succeeded" : isBackendsFault(failure) ? "failed" : "neither";
+      const label = failure === undefined ? undefined : failureLabel(failure);
+      observer.attempted(backend, outcome, label, durationMs, firstTokenMs);
+    },
+    finished({ id, ownId, caller, record }, status, durationMs) {
       const { operation, model, story, backend } = record;
       const failure = status >= 400 || record.streamFailure !== undefined ? failureOf(record, status) : undefined;
       if (operation !== undefined && model !== undefined) {
@@ -43,6 +58,7 @@ export function createReporter({ observer, requests, errors }: ReporterParts): R
           stream: record.stream,
           usage: record.usage,
           attempts: record.attempts,
+          retried: record.attempts > 1 ? retriedAttempts(story?.steps) : undefined,
           fallback: record.fallbackReason,
           cache: record.cache,
           shared: record.shared,
@@ -55,21 +71,24 @@ export function createReporter({ observer, requests, errors }: ReporterParts): R
         if (record.attempts === 0 && failure !== undefined) {
           story.add({ kind: "refused", atMs: durationMs, reason: failure });
         }
-        const { firstByteMs, fallbackModel: answeredBy } = record;
+        const { firstByteMs, fallbackModel: answeredBy, usage } = record;
         requests.finish(story, {
           status,
           durationMs,
           failure,
+          streamBroke: record.streamFailure !== undefined,
           backend,
           answeredBy,
-          keyId: caller?.keyId,
           firstByteMs,
+          promptTokens: usage?.input.total,
+          completionTokens: usage?.output.total,
         });
       }
       // A client that left is no error of anybody, and scanners shall not push out what concerns models.
       if (failure === undefined || status === CLIENT_CLOSED_REQUEST || isElsewhere(record)) return;
       const { type = failure, code = null, message = failure } = record.error ?? {};
-      errors.record({ requestId: id, status, type, code, message, model, backend, attempts: attemptsOf(story?.steps) });
+      const attempts = attemptsOf(story?.steps);
+      errors.record({ id: ownId, requestId: id, status, type, code, message, model, backend, attempts });
     },
   };
 }
@@ -82,6 +101,11 @@ function isElsewhere({ path, error }: RequestContext["record"]): boolean {
 function failureOf({ streamFailure, failure }: RequestContext["record"], status: number): string {
   if (status === CLIENT_CLOSED_REQUEST) return "aborted";
   return streamFailure ?? failure ?? `status_${status}`;
+}
+
+/** The attempts that another one followed. */
+function retriedAttempts(steps: readonly StoryStep[] | undefined): AttemptStep[] {
+  return (steps ?? []).filter((step) => step.kind === "attempt").slice(0, -1);
 }
 
 function attemptsOf(steps: readonly StoryStep[] | undefined): FailedAttempt[] {

@@ -32,7 +32,7 @@ function start(settings: Settings, adminRoutes: DataPlaneOptions["adminRoutes"])
     control,
     env: {},
     identify: createKeyIdentity(() => "salt"),
-    reporter: { begun() {}, finished() {} },
+    reporter: { begun() {}, attempted() {}, finished() {} },
     adminDoor: { admit: () => ({ name: undefined, elevated: true }) },
     adminRoutes,
   });

@@ -12,6 +12,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createDeadlines, type Deadlines } from "../lib/deadlines.ts";
 import { withMembers } from "../lib/json-members.ts";
+import { createOwnIds } from "../lib/own-ids.ts";
 import type { Logger } from "../logging/logger.ts";
 import { createExternalFetch, type ExternalCheck, type FetchExternal } from "../media/fetch-external.ts";
 import { resolveAlias } from "../models/aliases.ts";
@@ -90,6 +91,7 @@ interface Lasting {
   boundTo: readonly string[];
   /** Hears of every X-Forwarded-For that is not believed. */
   untrustedProxy(peer: string | undefined): void;
+  newOwnId(): string;
   /** Endpoints that do not depend on the settings, or that look them up. */
   routes: readonly Route<Endpoint>[];
 }
@@ -107,6 +109,7 @@ export function createDataPlane({ settings, metadata, promptFiles, ...options }:
     deduplicator: createDeduplicator({ now }),
     boundTo: [settings.server.bind_address].flat(),
     untrustedProxy: warnOnce(options.log),
+    newOwnId: createOwnIds(Math.random),
     routes: [...openApiRoutes(), ...options.adminRoutes(deadlines)],
   };
   // What counts or keeps something is made anew only when its own section has changed.
@@ -191,6 +194,7 @@ function buildHandler(
     responses,
     signatures,
     deduplicator,
+    newOwnId,
     boundTo,
     untrustedProxy,
     routes: lastingRoutes,
@@ -215,6 +219,7 @@ function buildHandler(
     sender,
     bridge,
     log,
+    attempted: reporter.attempted,
     now,
     random: Math.random,
   });
@@ -283,6 +288,7 @@ function buildHandler(
     clock,
     log,
     newId: () => crypto.randomUUID(),
+    newOwnId,
     finished: reporter.finished,
     ...(limited === undefined ? {} : { limited }),
   });

@@ -95,7 +95,7 @@ async function start(settings: Settings) {
     identify: createKeyIdentity(() => "salt"),
     metadata: createModelMetadata({ backends: [], external: [] }),
     promptFiles: new Map(),
-    reporter: { begun() {}, finished() {} },
+    reporter: { begun() {}, attempted() {}, finished() {} },
     adminDoor: undefined,
     adminRoutes: () => [
       {

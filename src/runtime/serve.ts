@@ -19,7 +19,7 @@ import { type Circuits, createCircuits } from "../routing/circuits.ts";
 import { listen, type Server } from "../server/listener.ts";
 import { serveTargets, type TargetHandler } from "../server/request-target.ts";
 import type { StatsCollector } from "../stats/collector.ts";
-import { backendStatsView, readWindow } from "../stats/view.ts";
+import { averageLatency } from "../stats/view.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { createDataPlane } from "./data-plane.ts";
 import { followConfiguration, type ReadFacts } from "./follow-configuration.ts";
@@ -192,9 +192,6 @@ function cacheReading(cache: ResponseCache | undefined): CacheReading | undefine
 
 /** What the statistics know of a backend since they were begun. */
 function usageOf(collector: StatsCollector, name: string): BackendUsage | undefined {
-  const row = backendStatsView(collector, readWindow(new URLSearchParams())).backends.find(
-    ({ backend_name }) => backend_name === name,
-  );
-  if (row === undefined) return undefined;
-  return { averageLatencyMs: row.avg_latency_ms, lastUsedMs: Date.parse(row.last_used) };
+  const sums = collector.backend(name);
+  return sums && { averageLatencyMs: averageLatency(sums), lastUsedMs: sums.lastUsedMs };
 }

@@ -83,7 +83,7 @@ export function createTelemetry({ snapshot, home, clock, log, sources, ...first 
   });
   const errors = new ErrorRecorder({ clock });
   const requests = new RequestLog({ clock });
-  const { begun, finished } = createReporter({
+  const { begun, attempted, finished } = createReporter({
     observer: createObserver(collector, requestMetrics),
     requests,
     errors,
@@ -116,6 +116,7 @@ export function createTelemetry({ snapshot, home, clock, log, sources, ...first 
         begun(context);
         if (context.record.stream) openStreams++;
       },
+      attempted,
       finished(context, status, durationMs) {
         if (context.record.stream && context.record.story !== undefined) openStreams--;
         finished(context, status, durationMs);

@@ -49,7 +49,15 @@ export interface Call {
   /** Headers that every answer to this request carries. */
   headers: Record<string, string>;
   /** To be called when an answer goes on after its handler returned: the access log line waits for `done`. */
-  deferLog(): (failure?: string) => void;
+  deferLog(): (broken: BrokenStream | undefined) => void;
+}
+
+/** How a stream ended whose status 200 had been sent. */
+export interface BrokenStream {
+  failure: string;
+  /** What the status of a plain answer would have been. */
+  status: number;
+  error: NonNullable<RequestContext["record"]["error"]>;
 }
 
 export interface Endpoint {
@@ -67,6 +75,9 @@ export interface Endpoint {
   handle(call: Call): Response | Promise<Response>;
 }
 
+/** Where an answer tells the id under which the gateway keeps what became of the request. */
+export const OWN_ID_HEADER = "X-Signalbox-Request-ID";
+
 export interface HandlerParts {
   routes: RouteTable<Endpoint>;
   access: AccessControl;
@@ -79,6 +90,8 @@ export interface HandlerParts {
   clock: Clock;
   log: Logger;
   newId(): string;
+  /** No two requests get the same. */
+  newOwnId(): string;
   finished: RequestReporter["finished"];
   /** A limit has refused a request; called once for it. */
   limited?: (scope: string) => void;
@@ -96,6 +109,7 @@ export function createHandler(parts: HandlerParts): TargetHandler {
     clock,
     log,
     newId,
+    newOwnId,
     finished,
     limited,
   } = parts;
@@ -152,8 +166,11 @@ export function createHandler(parts: HandlerParts): TargetHandler {
     const trace = resolveTrace(request.headers, settings.tracing, newId);
     const headers: Record<string, string> = {};
     writeIds(trace, settings.tracing, headers);
+    const ownId = newOwnId();
+    headers[OWN_ID_HEADER] = ownId;
     const context: RequestContext = {
       id: trace.id,
+      ownId,
       trace,
       startedAtMs: clock.now(),
       settings,
@@ -182,6 +199,7 @@ export function createHandler(parts: HandlerParts): TargetHandler {
       const { record } = context;
       logAccess({
         request_id: context.id,
+        id: ownId,
         method: record.method,
         path: record.path.length > 200 ? record.path.slice(0, 200) : record.path,
         status,
@@ -223,13 +241,14 @@ export function createHandler(parts: HandlerParts): TargetHandler {
         headers,
         deferLog() {
           deferred = true;
-          return (failure) => {
-            if (failure !== undefined) {
-              context.record.failure = failure;
-              context.record.streamFailure = failure;
+          return (broken) => {
+            if (broken !== undefined) {
+              context.record.failure = broken.failure;
+              context.record.streamFailure = broken.failure;
+              context.record.error = broken.error;
             }
             server.timeout(request, IDLE_TIMEOUT_SECONDS);
-            conclude(200);
+            conclude(broken?.status ?? 200);
           };
         },
       };

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createObserver } from "../metrics/observer.ts";
 import { StatsCollector } from "./collector.ts";
 import { type FinishedRequest, OTHER } from "./finished-request.ts";
+import { COARSE, relativeError } from "./percentiles.ts";
 import { costsView, modelStatsView, readWindow, requireStats, resetStats, statsView } from "./view.ts";
 
 const MINUTE = 60_000;
@@ -19,7 +20,15 @@ function setUp(options: { maxModels?: number; maxBackends?: number; enabled?: bo
     priceOf: (model) => (model === "free" ? undefined : { inputTokens: 1, outputTokens: 10 }),
     ...limits,
   });
-  return { time, collector, observer: createObserver(collector, undefined) };
+  const observer = createObserver(collector, undefined);
+  /** A request, and its one attempt. */
+  function count(finished: FinishedRequest): void {
+    const { backend, failure, status, durationMs } = finished;
+    const outcome = failure === undefined && status < 400 ? "succeeded" : "failed";
+    if (backend !== undefined) observer.attempted(backend, outcome, failure, durationMs, undefined);
+    observer.finished(finished);
+  }
+  return { time, collector, observer, count };
 }
 
 function request(changes: Partial<FinishedRequest> = {}): FinishedRequest {
@@ -40,10 +49,10 @@ const window = (name?: string) => readWindow(new URLSearchParams(name === undefi
 
 describe("statistics", () => {
   test("the record has exactly the fields of the specification", () => {
-    const { time, collector, observer } = setUp();
+    const { time, collector, count } = setUp();
     time.ms = 90_500;
-    observer.finished(request());
-    observer.finished(request({ durationMs: 300, status: 502, failure: "status_502", usage: undefined }));
+    count(request());
+    count(request({ durationMs: 300, status: 502, failure: "status_502", usage: undefined }));
     const view = statsView(collector, window());
     expect(view).toEqual({
       uptime_seconds: 90,
@@ -52,10 +61,10 @@ describe("statistics", () => {
         total_requests: 2,
         successful_requests: 1,
         failed_requests: 1,
-        avg_latency_ms: 200,
+        avg_latency_ms: 100, // of the success,
         p50_latency_ms: 101, // the middle of its bucket
-        p95_latency_ms: 300,
-        p99_latency_ms: 300,
+        p95_latency_ms: 101,
+        p99_latency_ms: 101,
         total_prompt_tokens: 1000,
         total_completion_tokens: 50,
         total_tokens: 1050,
@@ -70,7 +79,7 @@ describe("statistics", () => {
           total_prompt_tokens: 1000,
           total_completion_tokens: 50,
           total_tokens: 1050,
-          avg_latency_ms: 200,
+          avg_latency_ms: 100,
           avg_tokens_per_sec: 500,
           last_used: new Date(START + 90_500).toISOString(),
         },
@@ -84,19 +93,50 @@ describe("statistics", () => {
           total_prompt_tokens: 1000,
           total_completion_tokens: 50,
           total_tokens: 1050,
-          avg_latency_ms: 200,
+          avg_latency_ms: 100,
           avg_tokens_per_sec: 500,
           last_used: new Date(START + 90_500).toISOString(),
+          p50_latency_ms: 100,
+          p95_latency_ms: 100,
+          p99_latency_ms: 100,
+          p50_first_token_ms: null,
+          p95_first_token_ms: null,
+          p99_first_token_ms: null,
         },
       ],
     });
   });
 
+  test("an attempt counts at its backend, and is a failure only through the backend's fault", () => {
+    const { collector, observer } = setUp();
+    observer.attempted("gpu-1", "failed", "status_503", 5000, undefined);
+    observer.attempted("gpu-2", "succeeded", undefined, 200, 50);
+    observer.attempted("gpu-2", "neither", "aborted", 9000, 70);
+    observer.finished(request({ backend: "gpu-2", attempts: 2 }));
+    const { backends, models } = statsView(collector, window());
+    expect(models).toMatchObject([{ total_requests: 1, successful_requests: 1, failed_requests: 0 }]);
+    expect(backends).toMatchObject([
+      {
+        backend_name: "gpu-2",
+        total_requests: 2,
+        successful_requests: 1,
+        failed_requests: 0,
+        total_tokens: 1050,
+        avg_latency_ms: 200,
+      },
+      { backend_name: "gpu-1", total_requests: 1, successful_requests: 0, failed_requests: 1, avg_latency_ms: 0 },
+    ]);
+    const { p50_latency_ms, p50_first_token_ms, p99_first_token_ms } = backends[0] as (typeof backends)[number];
+    expect(Math.abs(p50_latency_ms - 200) / 200).toBeLessThan(relativeError(COARSE));
+    expect(Math.abs((p50_first_token_ms as number) - 50) / 50).toBeLessThan(relativeError(COARSE));
+    expect(Math.abs((p99_first_token_ms as number) - 70) / 70).toBeLessThan(relativeError(COARSE));
+  });
+
   test("windows hold what is as young as they say", () => {
-    const { time, collector, observer } = setUp();
+    const { time, collector, count } = setUp();
     const counted = () =>
       ["30m", "1h", "24h", "7d", undefined].map((name) => statsView(collector, window(name)).overall.total_requests);
-    observer.finished(request());
+    count(request());
     expect(counted()).toEqual([1, 1, 1, 1, 1]);
     time.ms = 29 * MINUTE;
     expect(counted()).toEqual([1, 1, 1, 1, 1]);
@@ -105,7 +145,7 @@ describe("statistics", () => {
     time.ms = 62 * MINUTE;
     expect(counted()).toEqual([0, 0, 1, 1, 1]);
     time.ms = 25 * HOUR;
-    observer.finished(request());
+    count(request());
     expect(counted()).toEqual([1, 1, 1, 2, 2]);
     time.ms = 9 * DAY;
     expect(counted()).toEqual([0, 0, 0, 0, 2]);
@@ -113,8 +153,8 @@ describe("statistics", () => {
   });
 
   test("the retention window bounds what windows look back to, at once", () => {
-    const { time, collector, observer } = setUp();
-    observer.finished(request());
+    const { time, collector, count } = setUp();
+    count(request());
     time.ms = 3 * HOUR;
     collector.apply({ ...collector.settings, retention_window: HOUR });
     expect(statsView(collector, window("24h")).overall.total_requests).toBe(0);
@@ -128,38 +168,38 @@ describe("statistics", () => {
   });
 
   test("names that clients invent do not fill the memory", () => {
-    const { collector, observer } = setUp({ maxModels: 3, maxBackends: 2 });
+    const { collector, count } = setUp({ maxModels: 3, maxBackends: 2 });
     for (let index = 0; index < 1000; index++) {
-      observer.finished(request({ model: `invented-${index}`, backend: undefined, status: 404, usage: undefined }));
+      count(request({ model: `invented-${index}`, backend: undefined, status: 404, usage: undefined }));
     }
-    for (let index = 0; index < 10; index++) observer.finished(request({ model: `m${index}`, backend: `b${index}` }));
+    for (let index = 0; index < 10; index++) count(request({ model: `m${index}`, backend: `b${index}` }));
     const { models, backends, overall } = statsView(collector, window());
     expect(overall.total_requests).toBe(1010);
     expect(models.map(({ model_id }) => model_id)).toEqual([OTHER, "m0", "m1"]);
     expect(models[0]?.total_requests).toBe(1008);
     expect(backends.map(({ backend_name }) => backend_name)).toEqual([OTHER, "b0", "b1"]);
     // A model that is known is counted by name when no backend could be asked, too.
-    observer.finished(request({ model: "m0", backend: undefined, status: 503 }));
+    count(request({ model: "m0", backend: undefined, status: 503 }));
     expect(modelStatsView(collector, window()).models.find(({ model_id }) => model_id === "m0")?.total_requests).toBe(
       2,
     );
   });
 
   test("tokens that no backend worked for are not counted", () => {
-    const { collector, observer } = setUp();
-    observer.finished(request({ cache: "HIT", backend: undefined }));
-    observer.finished(request({ shared: true }));
+    const { collector, count } = setUp();
+    count(request({ cache: "HIT", backend: undefined }));
+    count(request({ shared: true }));
     expect(statsView(collector, window()).overall).toMatchObject({ total_requests: 2, total_tokens: 0 });
     collector.apply({ ...collector.settings, token_tracking: false });
-    observer.finished(request());
+    count(request());
     expect(statsView(collector, window()).overall.total_tokens).toBe(0);
   });
 
   test("costs are kept per key and by the model that answered", () => {
-    const { collector, observer } = setUp();
-    observer.finished(request({ keyId: "k1" }));
-    observer.finished(request({ keyId: "k1", model: "free", answeredBy: "m2" }));
-    observer.finished(request({ model: "free" }));
+    const { collector, count } = setUp();
+    count(request({ keyId: "k1" }));
+    count(request({ keyId: "k1", model: "free", answeredBy: "m2" }));
+    count(request({ model: "free" }));
     const { total_cost, keys } = costsView(collector);
     expect(total_cost).toBe(3);
     expect(keys.map(({ key_id, model_id, cost }) => [key_id, model_id, cost])).toEqual([
@@ -170,26 +210,26 @@ describe("statistics", () => {
   });
 
   test("a reset clears everything, and counting goes on", () => {
-    const { collector, observer } = setUp();
-    observer.finished(request());
+    const { collector, count } = setUp();
+    count(request());
     expect(resetStats(collector)).toMatchObject({ success: true });
     expect(statsView(collector, window()).overall.total_requests).toBe(0);
-    observer.finished(request());
+    count(request());
     const { overall, models, backends } = statsView(collector, window("1h"));
     expect([overall.total_requests, models.length, backends.length]).toEqual([1, 1, 1]);
   });
 
   test("the load of the last minutes", () => {
-    const { time, collector, observer } = setUp();
+    const { time, collector, count } = setUp();
     time.ms = 10 * MINUTE;
-    for (let index = 0; index < 60; index++) observer.finished(request(index < 15 ? { status: 500 } : {}));
+    for (let index = 0; index < 60; index++) count(request(index < 15 ? { status: 500 } : {}));
     time.ms = 11 * MINUTE;
     expect(collector.load()).toEqual({ requests: 60, requestsPerSecond: 1, errorRate: 0.25 });
   });
 
   test("switched off, nothing is counted, and the view says why", () => {
-    const { collector, observer } = setUp({ enabled: false });
-    observer.finished(request());
+    const { collector, count } = setUp({ enabled: false });
+    count(request());
     expect(collector.overall(undefined).requests).toBe(0);
     expect(() => requireStats(collector)).toThrow("admin.stats.enabled");
   });

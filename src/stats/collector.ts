@@ -4,7 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 import { isSlotOf, RingClock, slotsWithin, type WindowSlot } from "../lib/time-rings.ts";
 import { CostLedger, type CostRow, costOf, type ModelPrices } from "./costs.ts";
 import { countedUsage, type FinishedRequest, hasFailed, OTHER } from "./finished-request.ts";
-import { WindowedLatencies, type WrittenLatencies } from "./percentiles.ts";
+import { COARSE, FINE, WindowedLatencies, type WrittenLatencies } from "./percentiles.ts";
 import { type Sums, WindowedSums, type WrittenSums } from "./windows.ts";
 
 /** Section admin.stats; durations in milliseconds. */
@@ -32,10 +32,24 @@ export interface Row {
   lastUsedMs: number;
 }
 
+/** Its requests are attempts: each counts at the backend that it was made at. */
+export interface BackendRow extends Row {
+  readonly latencies: WindowedLatencies;
+  /** Undefined until it has streamed. */
+  firstTokens: WindowedLatencies | undefined;
+}
+
+export type AttemptOutcome =
+  | "succeeded"
+  /** Through the backend's fault. */
+  | "failed"
+  /** The client left, or was told of its own mistake. */
+  | "neither";
+
 /** Where requests of one model on one backend are counted; made once per pair. */
 export interface StatsHandle {
   readonly model: Row;
-  readonly backend: Row | undefined;
+  readonly backend: BackendRow | undefined;
   readonly prices: ModelPrices | undefined;
 }
 
@@ -52,7 +66,14 @@ export interface WrittenRow {
   name: string;
   last_used: number;
   sums: WrittenSums[];
+  /** Of backends. */
+  latencies?: WrittenLatencies[] | undefined;
+  first_tokens?: WrittenLatencies[] | undefined;
 }
+
+/** As the rows are told. */
+export type ModelSums = Sums & { name: string; lastUsedMs: number };
+export type BackendSums = ModelSums & { latency: Percentiles; firstToken: Percentiles | undefined };
 
 export interface Percentiles {
   p50: number;
@@ -72,9 +93,9 @@ export class StatsCollector {
   readonly #startedMs: number;
   #settings: StatsSettings;
   #overall = new WindowedSums();
-  #latencies = new WindowedLatencies();
+  #latencies = new WindowedLatencies(FINE);
   readonly #models = new Map<string, Row>();
-  readonly #backends = new Map<string, Row>();
+  readonly #backends = new Map<string, BackendRow>();
   readonly #costs = new CostLedger();
   #epoch = 0;
 
@@ -114,10 +135,28 @@ export class StatsCollector {
   /** Both names as they are counted. */
   handle(model: string, backend: string | undefined): StatsHandle {
     return {
-      model: rowOf(this.#models, model),
-      backend: backend === undefined ? undefined : rowOf(this.#backends, backend),
+      model: rowOf(this.#models, model, newRow),
+      backend: backend === undefined ? undefined : this.backendRow(backend),
       prices: this.#parts.priceOf?.(model, backend),
     };
+  }
+
+  backendRow(name: string): BackendRow {
+    return rowOf(this.#backends, name, newBackendRow);
+  }
+
+  /** An attempt at a backend is over; `firstTokenMs` is known of streams. */
+  attempted(row: BackendRow, outcome: AttemptOutcome, durationMs: number, firstTokenMs: number | undefined): void {
+    if (!this.#settings.enabled) return;
+    row.lastUsedMs = this.#clock.tick();
+    const at = this.#clock.position;
+    const hasSucceeded = outcome === "succeeded";
+    row.sums.add(at, 1, outcome === "failed" ? 1 : 0, hasSucceeded ? 1 : 0, hasSucceeded ? durationMs : 0, 0, 0, 0);
+    if (hasSucceeded) row.latencies.add(at, durationMs);
+    if (firstTokenMs !== undefined) {
+      row.firstTokens ??= new WindowedLatencies(COARSE);
+      row.firstTokens.add(at, firstTokenMs);
+    }
   }
 
   /** On the path of every request. `answering`: the handle of the model that answered. Returns the cost. */
@@ -126,21 +165,20 @@ export class StatsCollector {
     const timeMs = this.#clock.tick();
     const at = this.#clock.position;
     const failed = hasFailed(request) ? 1 : 0;
+    const succeeded = 1 - failed;
     const { durationMs } = request;
+    const latencyMs = failed ? 0 : durationMs;
     const usage = this.#settings.token_tracking ? countedUsage(request) : undefined;
     const prompt = usage === undefined ? 0 : usage.input.total;
     const completion = usage === undefined ? 0 : usage.output.total;
     const generatingMs = completion > 0 ? durationMs : 0;
-    this.#latencies.add(at, durationMs);
-    this.#overall.add(at, failed, durationMs, prompt, completion, generatingMs);
+    if (failed === 0) this.#latencies.add(at, durationMs);
+    this.#overall.add(at, 1, failed, succeeded, latencyMs, prompt, completion, generatingMs);
     const { model, backend } = handle;
-    model.sums.add(at, failed, durationMs, prompt, completion, generatingMs);
+    model.sums.add(at, 1, failed, succeeded, latencyMs, prompt, completion, generatingMs);
     model.lastUsedMs = timeMs;
-    if (backend !== undefined) {
-      backend.sums.add(at, failed, durationMs, prompt, completion, generatingMs);
-      backend.lastUsedMs = timeMs;
-    }
     if (usage === undefined) return 0;
+    backend?.sums.add(at, 0, 0, 0, 0, prompt, completion, generatingMs);
     const cost = costOf(usage, answering.prices);
     this.#costs.add(request.keyId, answering.model.name, usage, cost);
     return cost;
@@ -157,7 +195,7 @@ export class StatsCollector {
 
   reset(): void {
     this.#overall = new WindowedSums();
-    this.#latencies = new WindowedLatencies();
+    this.#latencies = new WindowedLatencies(FINE);
     this.#models.clear();
     this.#backends.clear();
     this.#costs.clear();
@@ -169,17 +207,29 @@ export class StatsCollector {
   }
 
   percentiles(windowMs: number | undefined): Percentiles {
-    const [p50, p95, p99] = this.#latencies.percentiles(this.#slots(windowMs), [0.5, 0.95, 0.99]);
-    return { p50: p50 as number, p95: p95 as number, p99: p99 as number };
+    return percentilesOf(this.#latencies, this.#slots(windowMs));
   }
 
   /** Rows with requests in the window, the busiest first. */
-  models(windowMs: number | undefined): (Sums & { name: string; lastUsedMs: number })[] {
-    return this.#rows(this.#models, windowMs);
+  models(windowMs: number | undefined): ModelSums[] {
+    const slots = this.#slots(windowMs);
+    return busiestFirst([...this.#models.values()].map((row) => sumsOf(row, slots)));
   }
 
-  backends(windowMs: number | undefined): (Sums & { name: string; lastUsedMs: number })[] {
-    return this.#rows(this.#backends, windowMs);
+  backends(windowMs: number | undefined): BackendSums[] {
+    const slots = this.#slots(windowMs);
+    const rows = [...this.#backends.values()].map((row) => ({
+      ...sumsOf(row, slots),
+      latency: percentilesOf(row.latencies, slots),
+      firstToken: row.firstTokens === undefined ? undefined : percentilesOf(row.firstTokens, slots),
+    }));
+    return busiestFirst(rows);
+  }
+
+  /** One backend since the last reset. */
+  backend(name: string): ModelSums | undefined {
+    const row = this.#backends.get(name);
+    return row === undefined ? undefined : sumsOf(row, undefined);
   }
 
   costs(): CostRow[] {
@@ -203,11 +253,13 @@ export class StatsCollector {
 
   /** Row by row, so that whoever writes many may pause in between. */
   *writeModels(): Generator<WrittenRow> {
-    yield* writtenRows(this.#models);
+    for (const row of this.#models.values()) yield writtenRow(row);
   }
 
   *writeBackends(): Generator<WrittenRow> {
-    yield* writtenRows(this.#backends);
+    for (const row of this.#backends.values()) {
+      yield { ...writtenRow(row), latencies: row.latencies.write(), first_tokens: row.firstTokens?.write() };
+    }
   }
 
   /** Takes the place of everything that was counted so far; called before the first request. */
@@ -218,8 +270,16 @@ export class StatsCollector {
     this.#overall.restore(written.overall, isSlot);
     this.#latencies.restore(written.latencies, isSlot);
     const { maxModels = DEFAULT_MAX_MODELS, maxBackends = DEFAULT_MAX_BACKENDS } = this.#parts;
-    restoreRows(this.#models, written.models, maxModels, isSlot);
-    restoreRows(this.#backends, written.backends, maxBackends, isSlot);
+    for (const row of written.models.slice(0, maxModels))
+      restoreRow(rowOf(this.#models, row.name, newRow), row, isSlot);
+    for (const row of written.backends.slice(0, maxBackends)) {
+      const backend = this.backendRow(row.name);
+      restoreRow(backend, row, isSlot);
+      backend.latencies.restore(row.latencies ?? [], isSlot);
+      if (row.first_tokens === undefined) continue;
+      backend.firstTokens = new WindowedLatencies(COARSE);
+      backend.firstTokens.restore(row.first_tokens, isSlot);
+    }
     this.#costs.restore(written.costs);
   }
 
@@ -227,38 +287,45 @@ export class StatsCollector {
     if (windowMs === undefined) return undefined;
     return slotsWithin(Math.min(windowMs, this.#settings.retention_window), this.#clock.tick());
   }
-
-  #rows(rows: ReadonlyMap<string, Row>, windowMs: number | undefined): (Sums & { name: string; lastUsedMs: number })[] {
-    const slots = this.#slots(windowMs);
-    return [...rows.values()]
-      .map(({ name, lastUsedMs, sums }) => ({ name, lastUsedMs, ...sums.sum(slots) }))
-      .filter(({ requests }) => requests > 0)
-      .sort((a, b) => b.requests - a.requests || (a.name < b.name ? -1 : 1));
-  }
 }
 
-function rowOf(rows: Map<string, Row>, name: string): Row {
+function rowOf<SomeRow>(rows: Map<string, SomeRow>, name: string, make: (name: string) => SomeRow): SomeRow {
   let row = rows.get(name);
   if (row === undefined) {
-    row = { name, sums: new WindowedSums(), lastUsedMs: 0 };
+    row = make(name);
     rows.set(name, row);
   }
   return row;
 }
 
-function* writtenRows(rows: ReadonlyMap<string, Row>): Generator<WrittenRow> {
-  for (const { name, lastUsedMs, sums } of rows.values()) yield { name, last_used: lastUsedMs, sums: sums.write() };
+function newRow(name: string): Row {
+  return { name, sums: new WindowedSums(), lastUsedMs: 0 };
 }
 
-function restoreRows(
-  rows: Map<string, Row>,
-  written: readonly WrittenRow[],
-  maxRows: number,
-  isSlot: (slot: number, bucket: number) => boolean,
-): void {
-  for (const { name, last_used, sums } of written.slice(0, maxRows)) {
-    const row = rowOf(rows, name);
-    row.lastUsedMs = last_used;
-    row.sums.restore(sums, isSlot);
-  }
+function newBackendRow(name: string): BackendRow {
+  return { ...newRow(name), latencies: new WindowedLatencies(COARSE), firstTokens: undefined };
+}
+
+function sumsOf({ name, lastUsedMs, sums }: Row, slots: readonly WindowSlot[] | undefined): ModelSums {
+  return { name, lastUsedMs, ...sums.sum(slots) };
+}
+
+function busiestFirst<SomeSums extends ModelSums>(rows: readonly SomeSums[]): SomeSums[] {
+  return rows
+    .filter(({ requests }) => requests > 0)
+    .sort((a, b) => b.requests - a.requests || (a.name < b.name ? -1 : 1));
+}
+
+function percentilesOf(latencies: WindowedLatencies, slots: readonly WindowSlot[] | undefined): Percentiles {
+  const [p50, p95, p99] = latencies.percentiles(slots, [0.5, 0.95, 0.99]);
+  return { p50: p50 as number, p95: p95 as number, p99: p99 as number };
+}
+
+function writtenRow({ name, lastUsedMs, sums }: Row): WrittenRow {
+  return { name, last_used: lastUsedMs, sums: sums.write() };
+}
+
+function restoreRow(row: Row, written: WrittenRow, isSlot: (slot: number, bucket: number) => boolean): void {
+  row.lastUsedMs = written.last_used;
+  row.sums.restore(written.sums, isSlot);
 }

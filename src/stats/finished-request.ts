@@ -11,7 +11,7 @@ export interface FinishedRequest {
   answeredBy?: string | undefined;
   /** The backend of the last attempt; undefined when none was asked. */
   backend?: string | undefined;
-  /** As the client saw it; 499 when it left before the end. */
+  /** As the client saw it; 499 when it left before the end. Of a stream that broke off, what a plain answer had been. */
   status: number;
   durationMs: number;
   /** Until the first byte went to the client. */
@@ -20,6 +20,8 @@ export interface FinishedRequest {
   usage?: Usage | undefined;
   /** Attempts at backends; 0 for answers from the cache and for refusals. */
   attempts: number;
+  /** Those that another attempt followed. */
+  retried?: readonly { model: string; backend: string }[] | undefined;
   /** Why another model was asked, e.g. "error_code_429". */
   fallback?: string | undefined;
   cache?: "HIT" | "MISS" | "BYPASS" | undefined;
@@ -27,7 +29,7 @@ export interface FinishedRequest {
   shared?: boolean | undefined;
   /**
    * Why the request failed, e.g. "status_502", "timeout_first_byte", "aborted"; undefined for one that succeeded,
-   * whatever its earlier attempts met. A stream that broke off has one in spite of its status 200.
+   * whatever its earlier attempts met.
    */
   failure?: string | undefined;
   /** The caller's key. */

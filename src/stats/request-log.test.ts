@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { explainRequest, RequestLog } from "./request-log.ts";
+import { RequestLog } from "./request-log.ts";
+import { explainRequest, listRequests } from "./request-view.ts";
 
 const START = Date.UTC(2026, 4, 1, 12);
 
@@ -11,15 +12,16 @@ function setUp(maxEntries?: number, maxBytes?: number) {
     ...(maxEntries !== undefined && { maxEntries }),
     ...(maxBytes !== undefined && { maxBytes }),
   });
-  const begin = (requestId: string, model = "m") =>
-    log.begin({ requestId, operation: "chat", model, stream: true, startedAtMs: time.ms });
+  let count = 0;
+  const begin = (requestId: string, model = "m", keyId?: string) =>
+    log.begin({ id: `own-${++count}`, requestId, operation: "chat", model, stream: true, startedAtMs: time.ms, keyId });
   return { time, log, begin };
 }
 
 describe("explain one request", () => {
   test("tells every step with its time", () => {
     const { time, log, begin } = setUp();
-    const story = begin("r1");
+    const story = begin("r1", "m", "k");
     story.cache = "MISS";
     time.ms += 1;
     const first = story.attempt("a", "m", "least_latency", [
@@ -27,7 +29,7 @@ describe("explain one request", () => {
       { backend: "b", excluded: "circuit_open" },
     ]);
     time.ms += 20;
-    story.attemptEnded(first, "status_503", 503);
+    Object.assign(first, { durationMs: 20, failure: "status_503", status: 503 });
     story.add({ kind: "wait", atMs: story.sinceStartMs, durationMs: 50, reason: "retry" });
     time.ms += 50;
     story.add({ kind: "fallback", atMs: story.sinceStartMs, from: "m", to: "m2", reason: "error_code_503" });
@@ -36,14 +38,16 @@ describe("explain one request", () => {
     time.ms += 30;
     second.firstByteMs = 30;
     time.ms += 100;
-    story.attemptEnded(second, undefined, 200);
-    const end = { status: 200, durationMs: 201, backend: "b", answeredBy: "m2", keyId: "k", firstByteMs: 102 };
+    Object.assign(second, { durationMs: 130, status: 200 });
+    const end = { status: 200, durationMs: 201, backend: "b", answeredBy: "m2", firstByteMs: 102 };
     log.finish(story, end);
     time.ms += 5000;
     expect(explainRequest(log, "r1")).toEqual({
+      id: "own-1",
       request_id: "r1",
       started_at: new Date(START + 1000).toISOString(),
       finished: true,
+      outcome: "succeeded",
       operation: "chat",
       model: "m",
       answered_by: "m2",
@@ -52,8 +56,12 @@ describe("explain one request", () => {
       backend: "b",
       status: 200,
       failure: null,
-      cache: { decision: "MISS", reason: null },
       attempts: 2,
+      duration_ms: 201,
+      first_byte_ms: 102,
+      prompt_tokens: null,
+      completion_tokens: null,
+      cache: { decision: "MISS", reason: null },
       timings: { total_ms: 201, first_byte_ms: 102, waiting_ms: 50 },
       steps: [
         {
@@ -89,6 +97,7 @@ describe("explain one request", () => {
         },
       ],
       steps_dropped: 0,
+      others: [],
     });
   });
 
@@ -97,11 +106,13 @@ describe("explain one request", () => {
     expect(() => explainRequest(log, "r1")).toThrow("X-Request-ID");
   });
 
-  test("of several with one id the newest is told", () => {
+  test("of several with one id of a client the newest is told, and the others are named", () => {
     const { log, begin } = setUp();
     begin("r1", "old");
     begin("r1", "new");
-    expect(explainRequest(log, "r1")).toMatchObject({ model: "new" });
+    begin("own-1", "whoever takes the gateway's id of another request"); // must not stand before it
+    expect(explainRequest(log, "r1")).toMatchObject({ id: "own-2", model: "new", others: ["own-1"] });
+    expect(explainRequest(log, "own-1")).toMatchObject({ model: "old", others: ["own-2"] });
   });
 
   test("never holds more than it may, in whatever order requests end", () => {
@@ -142,4 +153,82 @@ describe("explain one request", () => {
     for (let step = 0; step < 100; step++) story.add({ kind: "refused", atMs: 0, reason: "x" });
     expect(explainRequest(log, "r1")).toMatchObject({ steps: { length: 64 }, steps_dropped: 36 });
   });
+});
+
+describe("the list of requests", () => {
+  const list = (log: RequestLog, query = "") =>
+    listRequests(log, new URLSearchParams(query)) as {
+      requests: { id: string; outcome: string }[];
+      total: number;
+      next_cursor: string | null;
+    };
+  const idsOf = (log: RequestLog, query = "") => list(log, query).requests.map(({ id }) => id);
+
+  function three() {
+    const { time, log, begin } = setUp();
+    const first = begin("client-1", "m1", "team");
+    first.attempt("gpu-1", "m1");
+    first.attempt("gpu-2", "m1");
+    log.finish(first, { status: 200, durationMs: 20, backend: "gpu-2", promptTokens: 3, completionTokens: 2 });
+    time.ms += 1000;
+    const second = begin("client-2", "m2");
+    log.finish(second, { status: 502, durationMs: 500, failure: "reset", streamBroke: true, answeredBy: "m1" });
+    time.ms += 1000;
+    begin("client-3", "m3");
+    return { time, log, begin };
+  }
+
+  test("has the newest first, with what became of each", () => {
+    const { log } = three();
+    const { requests, total, next_cursor } = list(log);
+    expect([total, next_cursor]).toEqual([3, null]);
+    expect(requests).toMatchObject([
+      { id: "own-3", outcome: "running", status: null },
+      { id: "own-2", outcome: "stream_broken", status: 502, failure: "reset" },
+      { id: "own-1", outcome: "succeeded", attempts: 2, prompt_tokens: 3, completion_tokens: 2, duration_ms: 20 },
+    ]);
+    expect(requests[0]).not.toHaveProperty("steps");
+  });
+
+  test.each([
+    ["model=m1", ["own-2", "own-1"]], // asked for, or answering
+    ["backend=gpu-1", ["own-1"]], // of any attempt
+    ["status=502", ["own-2"]],
+    ["status=5xx", ["own-2"]],
+    ["status=2xx", ["own-1"]],
+    ["key=team", ["own-1"]],
+    ["min_duration_ms=500", ["own-2"]],
+    [`since=${START + 2000}`, ["own-3", "own-2"]],
+    [`until=${new Date(START + 2000).toISOString()}`, ["own-1"]],
+    ["id=client-2", ["own-2"]],
+    ["id=wn-1", ["own-1"]],
+    ["model=m1&status=200", ["own-1"]],
+    ["model=nobody", []],
+  ])("%s", (query, ids) => {
+    expect(idsOf(three().log, query)).toEqual(ids);
+  });
+
+  test("comes in pages, to which new requests change nothing", () => {
+    const { log, begin } = setUp();
+    for (let index = 0; index < 7; index++) begin(`r${index}`);
+    const pages: string[][] = [];
+    let cursor: string | null = "";
+    while (cursor !== null) {
+      const page = list(log, `limit=3${cursor && `&cursor=${cursor}`}`);
+      pages.push(page.requests.map(({ id }) => id));
+      begin("later", "other");
+      expect(page.total).toBeGreaterThanOrEqual(7);
+      cursor = page.next_cursor;
+    }
+    expect(pages).toEqual([["own-7", "own-6", "own-5"], ["own-4", "own-3", "own-2"], ["own-1"]]);
+    expect(idsOf(log, "cursor=forgotten")).toEqual([]);
+  });
+
+  test.each(["status=600", "status=ok", "min_duration_ms=-1", "since=yesterday", "until=", "limit=0", "limit=x"])(
+    "%s is refused with its name",
+    (query) => {
+      const { log } = setUp();
+      expect(() => list(log, query)).toThrow(`'${query.split("=")[0]}' must be`);
+    },
+  );
 });

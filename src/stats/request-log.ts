@@ -1,8 +1,6 @@
-// Explain one request: what became of the latest requests, step by step (GET /admin/requests/{id}). Written on the path of
-// every request: a story allocates its steps and nothing else, and is put into words only when somebody asks.
+// What became of the latest requests, step by step. Written on the path of every request: a story allocates its steps and
+// nothing else, and is put into words only when somebody asks (request-view.ts).
 
-import { ERRORS } from "../errors/catalog.ts";
-import { GatewayError } from "../errors/gateway-error.ts";
 import type { Clock } from "../lib/clock.ts";
 
 /** A backend that could have been chosen, as the strategy saw it. */
@@ -37,31 +35,41 @@ export interface AttemptStep {
   model: string;
   strategy: string | undefined;
   candidates: readonly Candidate[] | undefined;
+  /** Until the backend began to answer: of a stream, until its first event. */
+  firstByteMs: number | undefined;
   /** The rest is filled in when the attempt has ended. */
   durationMs: number | undefined;
-  firstByteMs: number | undefined;
   status: number | undefined;
   /** Undefined: it succeeded, or goes on. */
   failure: string | undefined;
 }
 
 export interface StoryStart {
+  /** The gateway's own: no two stories have the same. */
+  id: string;
+  /** The client's own, where it sent one. */
   requestId: string;
   operation: string;
   model: string;
   stream: boolean;
   /** Clock milliseconds. */
   startedAtMs: number;
+  /** The caller's key. */
+  keyId?: string | undefined;
 }
 
 export interface StoryEnd {
+  /** As the client saw it; of a stream that broke off, what it would have been had nothing been sent. */
   status: number;
   durationMs: number;
   failure?: string | undefined;
+  /** The status 200 and a part of the answer had been sent. */
+  streamBroke?: boolean | undefined;
   backend?: string | undefined;
   answeredBy?: string | undefined;
-  keyId?: string | undefined;
   firstByteMs?: number | undefined;
+  promptTokens?: number | undefined;
+  completionTokens?: number | undefined;
 }
 
 /** More steps than a request can have with sensible settings. */
@@ -114,19 +122,13 @@ export class RequestStory {
         candidates !== undefined && candidates.length > MAX_CANDIDATES
           ? candidates.slice(0, MAX_CANDIDATES)
           : candidates,
-      durationMs: undefined,
       firstByteMs: undefined,
+      durationMs: undefined,
       status: undefined,
       failure: undefined,
     };
     this.add(step);
     return step;
-  }
-
-  attemptEnded(step: AttemptStep, failure: string | undefined, status?: number): void {
-    step.durationMs = this.sinceStartMs - step.atMs;
-    step.failure = failure;
-    step.status = status;
   }
 
   get bytes(): number {
@@ -147,8 +149,8 @@ export interface RequestLogOptions {
   maxBytes?: number;
 }
 
-const DEFAULT_MAX_ENTRIES = 2_000;
-const DEFAULT_MAX_BYTES = 4 * 1024 * 1024;
+const DEFAULT_MAX_ENTRIES = 10_000;
+const DEFAULT_MAX_BYTES = 8 * 1024 * 1024;
 
 export class RequestLog {
   readonly #wallOffsetMs: number;
@@ -190,13 +192,20 @@ export class RequestLog {
     if (story.weighedBytes > 0) this.#weigh(story); // else it was forgotten while the request ran
   }
 
-  /** Of several with one id the newest. */
-  find(requestId: string): RequestStory | undefined {
-    for (let index = this.#count - 1; index >= 0; index--) {
-      const story = this.#ring[(this.#oldest + index) % this.#ring.length];
-      if (story?.start.requestId === requestId) return story;
+  /** By either id. The gateway's own goes first: a client may have chosen it for another request. */
+  find(id: string): RequestStory | undefined {
+    let newest: RequestStory | undefined;
+    for (const story of this.newestFirst()) {
+      if (story.start.id === id) return story;
+      if (story.start.requestId === id) newest ??= story;
     }
-    return undefined;
+    return newest;
+  }
+
+  *newestFirst(): Generator<RequestStory> {
+    for (let index = this.#count - 1; index >= 0; index--) {
+      yield this.#ring[(this.#oldest + index) % this.#ring.length] as RequestStory;
+    }
   }
 
   /** When the request came, in milliseconds since 1970. */
@@ -220,75 +229,4 @@ export class RequestLog {
     this.#bytes -= story.weighedBytes;
     story.weighedBytes = 0;
   }
-}
-
-/** The answer of GET /admin/requests/{id}; throws 404. */
-export function explainRequest(log: RequestLog, requestId: string): object {
-  const story = log.find(requestId);
-  if (story === undefined) {
-    throw new GatewayError(
-      ERRORS.routeNotFound,
-      `This request is not known, or no longer: the latest ${log.size} are kept. Its id stands in the X-Request-ID header of the answer.`,
-    );
-  }
-  const { start, end, steps } = story;
-  return {
-    request_id: start.requestId,
-    started_at: new Date(log.startedAt(story)).toISOString(),
-    finished: end !== undefined,
-    operation: start.operation,
-    model: start.model,
-    answered_by: end?.answeredBy ?? null,
-    stream: start.stream,
-    key_id: end?.keyId ?? null,
-    backend: end?.backend ?? null,
-    status: end?.status ?? null,
-    failure: end?.failure ?? null,
-    cache: story.cache === undefined ? null : { decision: story.cache, reason: story.cacheReason ?? null },
-    attempts: steps.filter(({ kind }) => kind === "attempt").length,
-    timings: {
-      total_ms: round(end?.durationMs ?? story.sinceStartMs),
-      first_byte_ms: roundOrNull(end?.firstByteMs),
-      waiting_ms: round(steps.reduce((sum, step) => sum + (step.kind === "wait" ? step.durationMs : 0), 0)),
-    },
-    steps: steps.map(stepView),
-    steps_dropped: story.droppedSteps,
-  };
-}
-
-function stepView(step: StoryStep): object {
-  const at_ms = round(step.atMs);
-  switch (step.kind) {
-    case "attempt":
-      return {
-        kind: step.kind,
-        at_ms,
-        backend: step.backend,
-        model: step.model,
-        strategy: step.strategy ?? null,
-        candidates: step.candidates ?? [],
-        outcome: step.failure !== undefined ? "failed" : step.durationMs === undefined ? "running" : "succeeded",
-        failure: step.failure ?? null,
-        status: step.status ?? null,
-        duration_ms: roundOrNull(step.durationMs),
-        first_byte_ms: roundOrNull(step.firstByteMs),
-      };
-    case "wait":
-      return { kind: step.kind, at_ms, duration_ms: round(step.durationMs), reason: step.reason };
-    case "fallback":
-    case "takeover":
-      return { kind: step.kind, at_ms, from: step.from, to: step.to, reason: step.reason };
-    case "shared":
-      return { kind: step.kind, at_ms, leader: step.leader };
-    case "refused":
-      return { kind: step.kind, at_ms, reason: step.reason };
-  }
-}
-
-function round(durationMs: number): number {
-  return Math.round(durationMs * 10) / 10;
-}
-
-function roundOrNull(durationMs: number | undefined): number | null {
-  return durationMs === undefined ? null : round(durationMs);
 }

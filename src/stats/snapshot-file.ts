@@ -30,17 +30,19 @@ const ROWS_PER_STEP = 8;
 const MAX_FILE_BYTES = 128 * 1024 * 1024;
 
 const count = z.number().min(-1);
-const sums = z.array(z.array(count).max(8)).max(1_000);
-const rows = z.array(z.strictObject({ name: z.string().min(1).max(256), last_used: count, sums })).max(10_000);
+const sums = z.array(z.array(count).max(9)).max(1_000);
+const latencies = z.array(z.array(count).max(10_000)).max(1_000);
+const row = z.strictObject({ name: z.string().min(1).max(256), last_used: count, sums });
+const backendRow = row.extend({ latencies: latencies.optional(), first_tokens: latencies.optional() });
 
 const snapshotSchema = z.object({
   format: z.literal(FORMAT),
   saved_at: z.number(),
   stats: z.strictObject({
     overall: sums,
-    latencies: z.array(z.array(count).max(10_000)).max(1_000),
-    models: rows,
-    backends: rows,
+    latencies,
+    models: z.array(row).max(10_000),
+    backends: z.array(backendRow).max(10_000),
     costs: z
       .array(
         z.strictObject({

@@ -2,7 +2,7 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { StatsCollector } from "./collector.ts";
+import type { ModelSums, Percentiles, StatsCollector } from "./collector.ts";
 import type { CostRow } from "./costs.ts";
 import type { Sums } from "./windows.ts";
 
@@ -66,7 +66,15 @@ export interface RowView extends Counts, Tokens {
 }
 
 export type ModelRowView = { model_id: string } & RowView;
-export type BackendRowView = { backend_name: string } & RowView;
+export type BackendRowView = { backend_name: string } & RowView & {
+    p50_latency_ms: number;
+    p95_latency_ms: number;
+    p99_latency_ms: number;
+    /** Null where it has not streamed. */
+    p50_first_token_ms: number | null;
+    p95_first_token_ms: number | null;
+    p99_first_token_ms: number | null;
+  };
 
 interface Frame {
   uptime_seconds: number;
@@ -139,13 +147,10 @@ function frame(collector: StatsCollector, window: StatsWindow): Frame {
 
 function overallView(collector: StatsCollector, { ms }: StatsWindow): OverallView {
   const sums = collector.overall(ms);
-  const { p50, p95, p99 } = collector.percentiles(ms);
   return {
     ...counts(sums),
     avg_latency_ms: averageLatency(sums),
-    p50_latency_ms: round(p50, 2),
-    p95_latency_ms: round(p95, 2),
-    p99_latency_ms: round(p99, 2),
+    ...latencies(collector.percentiles(ms)),
     ...tokens(sums),
     tokens_per_sec_avg: tokensPerSecond(sums),
   };
@@ -156,10 +161,21 @@ function modelRows(collector: StatsCollector, { ms }: StatsWindow): ModelRowView
 }
 
 function backendRows(collector: StatsCollector, { ms }: StatsWindow): BackendRowView[] {
-  return collector.backends(ms).map((row) => ({ backend_name: row.name, ...rowView(row) }));
+  return collector.backends(ms).map(({ latency, firstToken, ...row }) => ({
+    backend_name: row.name,
+    ...rowView(row),
+    ...latencies(latency),
+    p50_first_token_ms: firstToken === undefined ? null : round(firstToken.p50, 2),
+    p95_first_token_ms: firstToken === undefined ? null : round(firstToken.p95, 2),
+    p99_first_token_ms: firstToken === undefined ? null : round(firstToken.p99, 2),
+  }));
 }
 
-function rowView(row: Sums & { lastUsedMs: number }): RowView {
+function latencies({ p50, p95, p99 }: Percentiles) {
+  return { p50_latency_ms: round(p50, 2), p95_latency_ms: round(p95, 2), p99_latency_ms: round(p99, 2) };
+}
+
+function rowView(row: ModelSums): RowView {
   return {
     ...counts(row),
     ...tokens(row),
@@ -169,8 +185,8 @@ function rowView(row: Sums & { lastUsedMs: number }): RowView {
   };
 }
 
-function counts({ requests, failed }: Sums): Counts {
-  return { total_requests: requests, successful_requests: requests - failed, failed_requests: failed };
+function counts({ requests, failed, succeeded }: Sums): Counts {
+  return { total_requests: requests, successful_requests: succeeded, failed_requests: failed };
 }
 
 function tokens({ promptTokens, completionTokens }: Sums): Tokens {
@@ -181,8 +197,9 @@ function tokens({ promptTokens, completionTokens }: Sums): Tokens {
   };
 }
 
-function averageLatency({ latencyMs, requests }: Sums): number {
-  return requests === 0 ? 0 : round(latencyMs / requests, 2);
+/** Of those that succeeded: a refusal is quick, and a timeout says nothing of the model. */
+export function averageLatency({ latencyMs, succeeded }: Sums): number {
+  return succeeded === 0 ? 0 : round(latencyMs / succeeded, 2);
 }
 
 /** Over the whole time of the requests that were counted with completion tokens. */

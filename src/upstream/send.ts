@@ -49,7 +49,10 @@ export interface OutgoingRequest {
 }
 
 /** Expected trouble is an outcome, never an exception. Every outcome but an open stream has released its exchange. */
-export type AttemptOutcome =
+export type AttemptOutcome = {
+  /** Until the head of the answer; of a stream, until its first event. Undefined where nothing came. */
+  firstByteMs?: number | undefined;
+} & (
   | {
       ok: true;
       kind: "plain";
@@ -70,7 +73,8 @@ export type AttemptOutcome =
       exchange: Exchange;
       headers: Record<string, string>;
     }
-  | { ok: false; failure: UpstreamFailure };
+  | { ok: false; failure: UpstreamFailure }
+);
 
 export interface Sender {
   send(entry: BackendEntry, request: OutgoingRequest, settings: Settings): Promise<AttemptOutcome>;
@@ -91,6 +95,7 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
       const exchange = new Exchange(entry, request.signal, request.timeouts, environment);
       counters.totalRequests++;
       let open = false;
+      let firstByteMs: number | undefined;
       try {
         const response = await transport(backend, path, {
           method: "POST",
@@ -99,21 +104,24 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
           signal: exchange.signal,
         });
         const latencyMs = environment.now() - exchange.startedAtMs;
+        firstByteMs = latencyMs;
         exchange.headReceived();
         if (response.status !== 200) {
           const refusal = await readRefusal(response, exchange);
-          return failed(entry, environment.now(), translation === undefined ? refusal : reworded(refusal, translation));
+          const failure = translation === undefined ? refusal : reworded(refusal, translation);
+          return failed(entry, environment.now(), failure, firstByteMs);
         }
         observeLatency(counters, latencyMs, environment.now());
         const headers: Record<string, string> = {};
         forwardedResponseHeaders(backend, response.headers, headers);
         if (request.stream) {
           const answer = await openStream(response, exchange, formatOfAnswer(request));
-          if (!answer.ok) return failed(entry, environment.now(), answer.failure);
+          if (!answer.ok) return failed(entry, environment.now(), answer.failure, firstByteMs);
           open = true;
           return {
             ok: true,
             kind: "stream",
+            firstByteMs: environment.now() - exchange.startedAtMs,
             stream: answer.value,
             translator: translation?.stream(),
             usage:
@@ -125,20 +133,21 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
           };
         }
         const answer = await readPlain(response, exchange, formatOfAnswer(request), ARRAY_OPERATIONS.has(operation));
-        if (!answer.ok) return failed(entry, environment.now(), answer.failure);
+        if (!answer.ok) return failed(entry, environment.now(), answer.failure, firstByteMs);
         const { body, parsed } = answer.value;
         if (translation === undefined) {
           const contentType = response.headers.get("content-type") ?? "application/json";
           const usage = parsed === undefined ? undefined : usageOfAnswer(formatOf(operation) ?? "chat", parsed);
           const edited = parsed === undefined ? body : (request.passed?.whole(body, parsed) ?? body);
           const itemIds = operation === "responses" && parsed !== undefined ? outputItemIds(parsed) : undefined;
-          return { ok: true, kind: "plain", body: edited, contentType, headers, usage, itemIds };
+          return { ok: true, kind: "plain", firstByteMs, body: edited, contentType, headers, usage, itemIds };
         }
         const translated = translatePlain(translation, answer.value, backend.name);
-        if (!translated.ok) return failed(entry, environment.now(), translated.failure);
-        return { ok: true, kind: "plain", body: translated.value, contentType: "application/json", headers };
+        if (!translated.ok) return failed(entry, environment.now(), translated.failure, firstByteMs);
+        const contentType = "application/json";
+        return { ok: true, kind: "plain", firstByteMs, body: translated.value, contentType, headers };
       } catch (error) {
-        return failed(entry, environment.now(), exchange.failureOf(error));
+        return failed(entry, environment.now(), exchange.failureOf(error), firstByteMs);
       } finally {
         if (!open) exchange.release();
       }
@@ -186,10 +195,15 @@ function observeLatency(counters: BackendCounters, latencyMs: number, nowMs: num
   counters.latencyAtMs = nowMs;
 }
 
-function failed(entry: BackendEntry, nowMs: number, failure: UpstreamFailure): AttemptOutcome {
+function failed(
+  entry: BackendEntry,
+  nowMs: number,
+  failure: UpstreamFailure,
+  firstByteMs: number | undefined,
+): AttemptOutcome {
   if (isBackendsFault(failure)) observeLatency(entry.counters, FAILURE_LATENCY_MS, nowMs);
   countFailure(entry, failure);
-  return { ok: false, failure: withoutSecrets(failure, entry.backend) };
+  return { ok: false, firstByteMs, failure: withoutSecrets(failure, entry.backend) };
 }
 
 export function countFailure(entry: BackendEntry, failure: UpstreamFailure): void {
@@ -197,7 +211,7 @@ export function countFailure(entry: BackendEntry, failure: UpstreamFailure): voi
 }
 
 /** A client that leaves, or that is told of its own mistake, is no failure of the backend. */
-function isBackendsFault(failure: UpstreamFailure): boolean {
+export function isBackendsFault(failure: UpstreamFailure): boolean {
   if (failure.kind === "status") return failure.status >= 500 || (failure.status === 429 && failure.isSpent !== true);
   return failure.kind !== "aborted";
 }

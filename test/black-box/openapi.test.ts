@@ -338,6 +338,12 @@ describe("observation", () => {
     await call("POST", "/admin/debug/error", { body: { type: "status_503", backend: "no_such" }, status: 404 });
   });
 
+  test("GET /admin/requests", async () => {
+    await call("GET", "/admin/requests");
+    await call("GET", "/admin/requests", { query: "?model=demo&status=2xx&limit=1" });
+    await call("GET", "/admin/requests", { query: "?limit=0", status: 400 });
+  });
+
   test("GET /admin/requests/{request_id}", async () => {
     const from = await bed.gateway({
       config: {

@@ -196,6 +196,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
     const stream = load.chance(0.5);
     const context: RequestContext = {
       id,
+      ownId: id,
       trace: { id, traceparent: undefined, tracestate: undefined },
       startedAtMs,
       settings,

@@ -42,6 +42,7 @@ export async function serveRoutes(routes: readonly Route<Endpoint>[]): Promise<S
     clock: systemClock,
     log: silentLogger(),
     newId: () => crypto.randomUUID(),
+    newOwnId: () => crypto.randomUUID(),
     finished() {},
   });
   const opened = await listen("127.0.0.1:0", ".", serveTargets(table.paths, handle));

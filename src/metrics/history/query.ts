@@ -3,6 +3,7 @@
 
 import { ERRORS } from "../../errors/catalog.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
+import { parseTime, TIME_FORMS } from "../../lib/parse-time.ts";
 import { DAY_MS } from "./settings.ts";
 import { HistoryError, type HistoryStore, type RangeQuery, type StoredSample } from "./store.ts";
 
@@ -10,11 +11,6 @@ const DEFAULT_LIMIT = 10_000;
 const MAX_LIMIT = 100_000;
 const MAX_METRIC_LENGTH = 256;
 const PAGE_ROWS = 2_000;
-/** What JavaScript can express as a date. */
-const MAX_TIME_MS = 8.64e15;
-
-const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
-
 /**
  * The body of the answer, as JSON. Throws 400 for parameters that make no sense, 404 while there is no store, and 500
  * when the storage does not answer.
@@ -54,15 +50,7 @@ function readQuery(parameters: URLSearchParams, nowMs: number): RangeQuery {
 function readTime(parameters: URLSearchParams, name: string): number | undefined {
   const text = parameters.get(name);
   if (text === null || text === "") return undefined;
-  // A "+" that was not encoded arrives as a space.
-  const written = text.replace(/ (?=\d{2}:\d{2}$)/, "+");
-  const timeMs = /^-?\d{1,16}$/.test(written)
-    ? Number(written)
-    : RFC_3339.test(written)
-      ? Date.parse(written)
-      : Number.NaN;
-  if (Math.abs(timeMs) <= MAX_TIME_MS) return timeMs;
-  return refuse(name, `'${name}' must be a time: Unix milliseconds, or RFC 3339 such as 2026-01-31T12:00:00Z.`);
+  return parseTime(text) ?? refuse(name, `'${name}' must be a time: ${TIME_FORMS}.`);
 }
 
 /** Beyond the ceiling one gets what the ceiling allows, as the answer says. */

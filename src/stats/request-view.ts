@@ -1,0 +1,232 @@
+// What became of requests, in words: the list of the latest (GET /admin/requests) and one of them, step by step
+// (GET /admin/requests/{id}).
+
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import { parseTime, TIME_FORMS } from "../lib/parse-time.ts";
+import type { RequestLog, RequestStory, StoryStep } from "./request-log.ts";
+
+const DEFAULT_LIMIT = 50;
+const MAX_LIMIT = 1_000;
+/** Requests with the same id of a client that an explanation names. */
+const MAX_OTHERS = 20;
+const CLIENT_CLOSED_REQUEST = 499;
+
+/** The parameters of the list. */
+export const REQUEST_FILTERS = [
+  "model",
+  "backend",
+  "status",
+  "key",
+  "min_duration_ms",
+  "since",
+  "until",
+  "id",
+  "limit",
+  "cursor",
+] as const;
+
+/** The answer of GET /admin/requests, the newest first; throws 400 for a parameter that makes no sense. */
+export function listRequests(log: RequestLog, query: URLSearchParams): object {
+  const matches = readFilter(log, query);
+  const limit = Math.min(readNumber(query, "limit", 1) ?? DEFAULT_LIMIT, MAX_LIMIT);
+  const cursor = query.get("cursor");
+  const page: RequestStory[] = [];
+  let total = 0;
+  let isBehindCursor = cursor === null;
+  let hasMore = false;
+  for (const story of log.newestFirst()) {
+    if (matches(story)) {
+      total++;
+      if (isBehindCursor && page.length === limit) hasMore = true;
+      else if (isBehindCursor) page.push(story);
+    }
+    if (story.start.id === cursor) isBehindCursor = true;
+  }
+  return {
+    requests: page.map((story) => requestRow(log, story)),
+    total,
+    next_cursor: hasMore ? (page.at(-1)?.start.id ?? null) : null,
+  };
+}
+
+type Filter = (story: RequestStory) => boolean;
+
+function readFilter(log: RequestLog, query: URLSearchParams): Filter {
+  const filters: Filter[] = [];
+  function given(name: string, filter: (text: string) => Filter): void {
+    const text = query.get(name);
+    if (text !== null) filters.push(filter(text));
+  }
+  given(
+    "model",
+    (model) =>
+      ({ start, end }) =>
+        start.model === model || end?.answeredBy === model,
+  );
+  given(
+    "backend",
+    (backend) =>
+      ({ steps, end }) =>
+        end?.backend === backend || steps.some(isAttemptAt(backend)),
+  );
+  given("status", (text) => {
+    const pattern = /^([1-5])(\d\d|xx)$/i.exec(text);
+    if (pattern === null) throw refusal("status", "a status such as 502, or a class of them such as 5xx");
+    const isClass = Number.isNaN(Number(text));
+    return ({ end }) =>
+      end !== undefined &&
+      (isClass ? Math.floor(end.status / 100) === Number(pattern[1]) : end.status === Number(text));
+  });
+  given(
+    "key",
+    (key) =>
+      ({ start }) =>
+        start.keyId === key,
+  );
+  given(
+    "id",
+    (part) =>
+      ({ start }) =>
+        start.id.includes(part) || start.requestId.includes(part),
+  );
+  const minDurationMs = readNumber(query, "min_duration_ms", 0);
+  if (minDurationMs !== undefined) filters.push((story) => durationOf(story) >= minDurationMs);
+  const sinceMs = readTime(query, "since");
+  if (sinceMs !== undefined) filters.push((story) => log.startedAt(story) >= sinceMs);
+  const untilMs = readTime(query, "until");
+  if (untilMs !== undefined) filters.push((story) => log.startedAt(story) < untilMs);
+  return (story) => filters.every((isMatch) => isMatch(story));
+}
+
+function isAttemptAt(backend: string): (step: StoryStep) => boolean {
+  return (step) => step.kind === "attempt" && step.backend === backend;
+}
+
+function readNumber(query: URLSearchParams, name: string, minimum: number): number | undefined {
+  const text = query.get(name);
+  if (text === null) return undefined;
+  if (/^\d{1,12}$/.test(text) && Number(text) >= minimum) return Number(text);
+  throw refusal(name, `a whole number, at least ${minimum}`);
+}
+
+function readTime(query: URLSearchParams, name: string): number | undefined {
+  const text = query.get(name);
+  if (text === null) return undefined;
+  const timeMs = parseTime(text);
+  if (timeMs === undefined) throw refusal(name, `a time: ${TIME_FORMS}`);
+  return timeMs;
+}
+
+function refusal(param: string, expected: string): GatewayError {
+  return new GatewayError(ERRORS.invalidRequest, `'${param}' must be ${expected}.`, { param });
+}
+
+/** The answer of GET /admin/requests/{id}; throws 404. */
+export function explainRequest(log: RequestLog, id: string): object {
+  const story = log.find(id);
+  if (story === undefined) {
+    throw new GatewayError(
+      ERRORS.routeNotFound,
+      `This request is not known, or no longer: the latest ${log.size} are kept. Its id stands in the headers X-Signalbox-Request-ID and X-Request-ID of the answer.`,
+    );
+  }
+  const { end, steps } = story;
+  return {
+    ...requestRow(log, story),
+    cache: story.cache === undefined ? null : { decision: story.cache, reason: story.cacheReason ?? null },
+    timings: {
+      total_ms: round(durationOf(story)),
+      first_byte_ms: roundOrNull(end?.firstByteMs),
+      waiting_ms: round(steps.reduce((sum, step) => sum + (step.kind === "wait" ? step.durationMs : 0), 0)),
+    },
+    steps: steps.map(stepView),
+    steps_dropped: story.droppedSteps,
+    others: othersOf(log, story),
+  };
+}
+
+/** Further requests with the same id of a client, by their own. */
+function othersOf(log: RequestLog, { start }: RequestStory): string[] {
+  const others: string[] = [];
+  for (const { start: other } of log.newestFirst()) {
+    if (other.requestId === start.requestId && other.id !== start.id) others.push(other.id);
+    if (others.length === MAX_OTHERS) break;
+  }
+  return others;
+}
+
+/** What the list and an explanation have in common. */
+function requestRow(log: RequestLog, story: RequestStory): object {
+  const { start, end, steps } = story;
+  return {
+    id: start.id,
+    request_id: start.requestId,
+    started_at: new Date(log.startedAt(story)).toISOString(),
+    finished: end !== undefined,
+    outcome: outcomeOf(story),
+    operation: start.operation,
+    model: start.model,
+    answered_by: end?.answeredBy ?? null,
+    stream: start.stream,
+    key_id: start.keyId ?? null,
+    backend: end?.backend ?? null,
+    status: end?.status ?? null,
+    failure: end?.failure ?? null,
+    attempts: steps.filter(({ kind }) => kind === "attempt").length,
+    duration_ms: round(durationOf(story)),
+    first_byte_ms: roundOrNull(end?.firstByteMs),
+    prompt_tokens: end?.promptTokens ?? null,
+    completion_tokens: end?.completionTokens ?? null,
+  };
+}
+
+export const OUTCOMES = ["running", "succeeded", "failed", "stream_broken", "client_left"] as const;
+
+function outcomeOf({ end }: RequestStory): (typeof OUTCOMES)[number] {
+  if (end === undefined) return "running";
+  if (end.status === CLIENT_CLOSED_REQUEST) return "client_left";
+  if (end.streamBroke === true) return "stream_broken";
+  return end.failure === undefined && end.status < 400 ? "succeeded" : "failed";
+}
+
+function durationOf(story: RequestStory): number {
+  return story.end?.durationMs ?? story.sinceStartMs;
+}
+
+function stepView(step: StoryStep): object {
+  const at_ms = round(step.atMs);
+  switch (step.kind) {
+    case "attempt":
+      return {
+        kind: step.kind,
+        at_ms,
+        backend: step.backend,
+        model: step.model,
+        strategy: step.strategy ?? null,
+        candidates: step.candidates ?? [],
+        outcome: step.failure !== undefined ? "failed" : step.durationMs === undefined ? "running" : "succeeded",
+        failure: step.failure ?? null,
+        status: step.status ?? null,
+        duration_ms: roundOrNull(step.durationMs),
+        first_byte_ms: roundOrNull(step.firstByteMs),
+      };
+    case "wait":
+      return { kind: step.kind, at_ms, duration_ms: round(step.durationMs), reason: step.reason };
+    case "fallback":
+    case "takeover":
+      return { kind: step.kind, at_ms, from: step.from, to: step.to, reason: step.reason };
+    case "shared":
+      return { kind: step.kind, at_ms, leader: step.leader };
+    case "refused":
+      return { kind: step.kind, at_ms, reason: step.reason };
+  }
+}
+
+function round(durationMs: number): number {
+  return Math.round(durationMs * 10) / 10;
+}
+
+function roundOrNull(durationMs: number | undefined): number | null {
+  return durationMs === undefined ? null : round(durationMs);
+}
