@@ -37,10 +37,10 @@ export interface BackendParts extends BodyParts {
 export function backendRoutes(parts: BackendParts): Route<Endpoint>[] {
   return [
     adminRoute("GET", "/admin/backends", (call) => answer(call, parts.backendStatus())),
-    adminRoute("POST", "/admin/backends", (call) => create(call, parts)),
+    adminRoute("POST", "/admin/backends", (call) => create(call, parts), ["dry_run"]),
     adminRoute("GET", "/admin/backends/*", (call) => read(call, parts)),
-    adminRoute("PUT", "/admin/backends/*", (call) => put(call, parts)),
-    adminRoute("DELETE", "/admin/backends/*", (call) => remove(call, parts)),
+    adminRoute("PUT", "/admin/backends/*", (call) => put(call, parts), ["dry_run"]),
+    adminRoute("DELETE", "/admin/backends/*", (call) => remove(call, parts), ["force", "dry_run"]),
   ];
 }
 

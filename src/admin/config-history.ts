@@ -1,7 +1,8 @@
-// GET /admin/config/history and POST /admin/config/rollback/{version}.
+// GET /admin/config/history, one version of it, and POST /admin/config/rollback/{version}.
 
 import { z } from "zod";
 import { changesBySection } from "../config/diff.ts";
+import type { VersionEntry } from "../config/history.ts";
 import { MAXIMUM_HISTORY_PAGE } from "../config/store.ts";
 import type { Call, Endpoint } from "../server/handler.ts";
 import type { Route } from "../server/route-table.ts";
@@ -11,14 +12,15 @@ import { invalidFields, unknownSection, unknownVersion, unwrap } from "./refusal
 import { type BodyParts, baseVersionOf, queryOf, readFields, readWholeNumber, toWholeNumber } from "./request.ts";
 
 export interface ConfigHistoryParts extends BodyParts {
-  store: StoreOf<"current" | "history" | "rollback">;
+  store: StoreOf<"current" | "history" | "version" | "rollback">;
 }
 
 const DEFAULT_PAGE = 20;
 
 export function configHistoryRoutes(parts: ConfigHistoryParts): Route<Endpoint>[] {
   return [
-    adminRoute("GET", "/admin/config/history", (call) => history(call, parts)),
+    adminRoute("GET", "/admin/config/history", (call) => history(call, parts), ["limit", "offset", "section"]),
+    adminRoute("GET", "/admin/config/history/*", (call) => oneVersion(call, parts)),
     adminRoute("POST", "/admin/config/rollback/*", (call) => rollback(call, parts)),
   ];
 }
@@ -32,19 +34,33 @@ function history(call: Call, { store }: ConfigHistoryParts): Response {
   const { version: current } = store.current;
   const { entries, total } = store.history({ limit, offset, ...(section !== undefined && { section }) });
   const body = {
-    history: entries.map(({ version, appliedAtMs, sectionsChanged, source, user, description }) => ({
-      version,
-      timestamp: toTimestamp(appliedAtMs),
-      sections_changed: sectionsChanged,
-      source,
-      user: user ?? null,
-      description: description ?? null,
-      rollback_available: version !== current,
-    })),
+    history: entries.map((entry) => versionView(entry, current)),
     total_entries: total,
     current_version: current,
   };
   return answer(call, body, { version: current });
+}
+
+/** With the whole configuration of that version, secrets masked. */
+function oneVersion(call: Call, { store }: ConfigHistoryParts): Response {
+  const target = toTarget(call.parameter);
+  const record = store.version(target);
+  if (record === undefined) throw unknownVersion(String(target));
+  return answer(call, { ...versionView(record, store.current.version), config: record.document });
+}
+
+function versionView(entry: VersionEntry, current: number): object {
+  const { version, appliedAtMs, sectionsChanged, source, user, description, changes } = entry;
+  return {
+    version,
+    timestamp: toTimestamp(appliedAtMs),
+    sections_changed: sectionsChanged,
+    source,
+    user: user ?? null,
+    description: description ?? null,
+    rollback_available: version !== current,
+    changes: changesBySection(changes),
+  };
 }
 
 const rollbackRequest = z.strictObject({

@@ -28,11 +28,11 @@ const HOT_RELOAD_NOTE =
 export function configReadRoutes(parts: ConfigReadParts): Route<Endpoint>[] {
   return [
     adminRoute("GET", "/admin/config", (call) => summary(call, parts)),
-    adminRoute("GET", "/admin/config/full", (call) => full(call, parts)),
+    adminRoute("GET", "/admin/config/full", (call) => full(call, parts), ["include_sensitive"]),
     adminRoute("GET", "/admin/config/sections", (call) => sections(call)),
-    adminRoute("GET", "/admin/config/schema", (call) => schema(call)),
+    adminRoute("GET", "/admin/config/schema", schema, ["section"]),
     adminRoute("GET", "/admin/config/hot-reload-status", (call) => hotReloadStatus(call, parts)),
-    adminRoute("GET", "/admin/config/*", (call) => section(call, parts)),
+    adminRoute("GET", "/admin/config/*", (call) => section(call, parts), ["include_sensitive"]),
   ];
 }
 

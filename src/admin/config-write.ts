@@ -36,9 +36,9 @@ export function configWriteRoutes(parts: ConfigWriteParts): Route<Endpoint>[] {
     adminRoute("POST", "/admin/config/validate", (call) => validate(call, parts)),
     adminRoute("POST", "/admin/config/apply", (call) => applyStaged(call, parts)),
     adminRoute("GET", "/admin/config/staged", (call) => listStaged(call, parts)),
-    adminRoute("DELETE", "/admin/config/staged", (call) => discardStaged(call, parts)),
-    adminRoute("PUT", "/admin/config/*", (call) => changeSection(call, parts, "replace")),
-    adminRoute("PATCH", "/admin/config/*", (call) => changeSection(call, parts, "merge")),
+    adminRoute("DELETE", "/admin/config/staged", (call) => discardStaged(call, parts), ["section"]),
+    adminRoute("PUT", "/admin/config/*", (call) => changeSection(call, parts, "replace"), ["apply", "dry_run"]),
+    adminRoute("PATCH", "/admin/config/*", (call) => changeSection(call, parts, "merge"), ["apply", "dry_run"]),
   ];
 }
 

@@ -6,11 +6,28 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { Administrator, Call, Endpoint } from "../server/handler.ts";
 import type { Route } from "../server/route-table.ts";
 import { unknownSection } from "./refusals.ts";
+import { refuseOtherParameters } from "./request.ts";
 
 export type AdminHandle = (call: Call) => Response | Promise<Response>;
 
-export function adminRoute(method: Route<Endpoint>["method"], path: string, handle: AdminHandle): Route<Endpoint> {
-  return { method, path, handler: { access: "admin", handle } };
+/** `parameters` are the names of its query parameters; a request with any other is refused. */
+export function adminRoute(
+  method: Route<Endpoint>["method"],
+  path: string,
+  handle: AdminHandle,
+  parameters: readonly string[] = [],
+): Route<Endpoint> {
+  return {
+    method,
+    path,
+    handler: {
+      access: "admin",
+      handle(call) {
+        refuseOtherParameters(call, parameters);
+        return handle(call);
+      },
+    },
+  };
 }
 
 /** With the version of the configuration as ETag, which If-Match takes. */

@@ -23,8 +23,14 @@ const debugError = z.strictObject({ type: z.unknown().optional(), backend: z.unk
 export function errorRoutes(parts: ErrorParts): Route<Endpoint>[] {
   const { errors, settings, newId } = parts;
   return [
-    adminRoute("GET", "/admin/errors/recent", (call) => answer(call, recentErrors(errors, queryOf(call)))),
-    adminRoute("GET", "/admin/errors/stats", (call) => answer(call, errors.stats(readWindow(queryOf(call))))),
+    adminRoute("GET", "/admin/errors/recent", (call) => answer(call, recentErrors(errors, queryOf(call))), [
+      "limit",
+      "type",
+      "backend",
+    ]),
+    adminRoute("GET", "/admin/errors/stats", (call) => answer(call, errors.stats(readWindow(queryOf(call)))), [
+      "window",
+    ]),
     adminRoute("GET", "/admin/errors/*", (call) => answer(call, errorById(errors, call.parameter))),
     adminRoute("POST", "/admin/debug/error", async (call) => {
       const body = await readFields(debugError, call, parts);

@@ -16,11 +16,16 @@ export interface MetricsHistoryParts {
 
 export function metricsHistoryRoutes({ history, clock }: MetricsHistoryParts): Route<Endpoint>[] {
   return [
-    adminRoute("GET", "/admin/metrics/history", async (call) => {
-      const body = await queryHistory(history, queryOf(call), clock.wallTime());
-      return new Response(body, {
-        headers: { ...call.headers, "Content-Type": "application/json", "Cache-Control": "no-store" },
-      });
-    }),
+    adminRoute(
+      "GET",
+      "/admin/metrics/history",
+      async (call) => {
+        const body = await queryHistory(history, queryOf(call), clock.wallTime());
+        return new Response(body, {
+          headers: { ...call.headers, "Content-Type": "application/json", "Cache-Control": "no-store" },
+        });
+      },
+      ["metric", "from", "to", "limit"],
+    ),
   ];
 }

@@ -9,6 +9,7 @@ import { formatPath, isMapping, isNestedTooDeeply } from "../config/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Deadlines } from "../lib/deadlines.ts";
+import { nearest } from "../lib/nearest.ts";
 import type { Call } from "../server/handler.ts";
 import { readBytes } from "../server/read-body.ts";
 import { invalidFields } from "./refusals.ts";
@@ -20,6 +21,8 @@ export interface BodyParts {
   deadlines: Deadlines;
   clock: { now(): number };
 }
+
+const MAXIMUM_SHOWN_LENGTH = 64;
 
 const strictDecoder = new TextDecoder("utf-8", { fatal: true });
 
@@ -74,6 +77,24 @@ export function bodyIsMissing(): GatewayError {
 
 export function queryOf({ request }: Call): URLSearchParams {
   return new URL(request.url).searchParams;
+}
+
+/** Throws 400: what is misspelt here would else be a filter that does not filter, or a dry run that is none. */
+export function refuseOtherParameters(call: Call, known: readonly string[]): void {
+  for (const name of queryOf(call).keys()) {
+    if (known.includes(name)) continue;
+    const shown = name.slice(0, MAXIMUM_SHOWN_LENGTH);
+    const meant = nearest(shown, known);
+    const hint =
+      meant !== undefined
+        ? `did you mean '${meant}'?`
+        : known.length > 0
+          ? `known are ${known.join(", ")}.`
+          : "this endpoint has none.";
+    throw new GatewayError(ERRORS.invalidRequest, `There is no query parameter '${shown}' here: ${hint}`, {
+      param: shown,
+    });
+  }
 }
 
 const FLAGS: Readonly<Record<string, boolean>> = { true: true, "1": true, "": true, false: false, "0": false };

@@ -3,7 +3,7 @@
 import type { Endpoint } from "../server/handler.ts";
 import type { Route } from "../server/route-table.ts";
 import type { RequestLog } from "../stats/request-log.ts";
-import { explainRequest, listRequests } from "../stats/request-view.ts";
+import { explainRequest, listRequests, REQUEST_FILTERS } from "../stats/request-view.ts";
 import { adminRoute, answer } from "./endpoint.ts";
 import { queryOf } from "./request.ts";
 
@@ -13,7 +13,12 @@ export interface RequestParts {
 
 export function requestRoutes({ requests }: RequestParts): Route<Endpoint>[] {
   return [
-    adminRoute("GET", "/admin/requests", (call) => answer(call, listRequests(requests, queryOf(call)))),
+    adminRoute(
+      "GET",
+      "/admin/requests",
+      (call) => answer(call, listRequests(requests, queryOf(call))),
+      REQUEST_FILTERS,
+    ),
     adminRoute("GET", "/admin/requests/*", (call) => answer(call, explainRequest(requests, call.parameter))),
   ];
 }

@@ -22,7 +22,7 @@ export interface StatsParts {
 
 export function statsRoutes({ collector }: StatsParts): Route<Endpoint>[] {
   const view = (path: string, of: (counted: StatsCollector, window: StatsWindow) => unknown): Route<Endpoint> =>
-    adminRoute("GET", path, (call) => answer(call, of(requireStats(collector), readWindow(queryOf(call)))));
+    adminRoute("GET", path, (call) => answer(call, of(requireStats(collector), readWindow(queryOf(call)))), ["window"]);
 
   return [
     view("/admin/stats", statsView),

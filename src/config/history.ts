@@ -4,7 +4,7 @@ import type { Database } from "bun:sqlite";
 import type { FieldChange } from "./diff.ts";
 import type { Mapping } from "./values.ts";
 
-export interface VersionSummary {
+export interface VersionEntry {
   version: number;
   appliedAtMs: number;
   /** api, import, rollback, file_reload, startup, … */
@@ -12,17 +12,17 @@ export interface VersionSummary {
   user: string | undefined;
   description: string | undefined;
   sectionsChanged: string[];
-}
-
-export interface VersionRecord extends VersionSummary {
   /** Masked; a very long list is kept in part. */
   changes: FieldChange[];
+}
+
+export interface VersionRecord extends VersionEntry {
   /** As written: it may hold secrets. */
   document: Mapping;
 }
 
 export interface HistoryPage {
-  entries: VersionSummary[];
+  entries: VersionEntry[];
   /** Of all pages. */
   total: number;
 }
@@ -57,7 +57,7 @@ interface Row {
   document: string;
 }
 
-const SUMMARY_COLUMNS = "version, applied_at, source, user, description, sections_changed";
+const ENTRY_COLUMNS = "version, applied_at, source, user, description, sections_changed, changes";
 
 export function newestVersion(sqlite: Database): VersionRecord | undefined {
   return toRecord(sqlite.query<Row, []>("SELECT * FROM versions ORDER BY version DESC LIMIT 1").get());
@@ -82,13 +82,13 @@ export function readPage(
   const where = "(?1 IS NULL OR EXISTS (SELECT 1 FROM json_each(sections_changed) WHERE value = ?1))";
   const rows = sqlite
     .query<Row, [string | null, number, number]>(
-      `SELECT ${SUMMARY_COLUMNS} FROM versions WHERE ${where} ORDER BY version DESC LIMIT ?2 OFFSET ?3`,
+      `SELECT ${ENTRY_COLUMNS} FROM versions WHERE ${where} ORDER BY version DESC LIMIT ?2 OFFSET ?3`,
     )
     .all(section ?? null, limit, offset);
   const total = sqlite
     .query<{ total: number }, [string | null]>(`SELECT count(*) AS total FROM versions WHERE ${where}`)
     .get(section ?? null)?.total;
-  return { entries: rows.map(toSummary), total: total ?? 0 };
+  return { entries: rows.map(toEntry), total: total ?? 0 };
 }
 
 /** Inside a transaction. `keep` versions stay, the new ones among them. */
@@ -99,9 +99,7 @@ export function appendVersions(sqlite: Database, records: readonly VersionRecord
     .query<{ newest: number | null }, []>("SELECT max(version) AS newest FROM versions")
     .get()?.newest;
   if (newest !== null && newest !== undefined && newest >= first.version) throw new ForeignWriteError();
-  const insert = sqlite.query(
-    `INSERT INTO versions (${SUMMARY_COLUMNS}, changes, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-  );
+  const insert = sqlite.query(`INSERT INTO versions (${ENTRY_COLUMNS}, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
   for (const record of records) {
     insert.run(
       record.version,
@@ -142,7 +140,7 @@ export function writeFileHash(sqlite: Database, hash: string): void {
     .run(FILE_HASH, hash);
 }
 
-function toSummary(row: Row): VersionSummary {
+function toEntry(row: Row): VersionEntry {
   return {
     version: row.version,
     appliedAtMs: row.applied_at,
@@ -150,14 +148,14 @@ function toSummary(row: Row): VersionSummary {
     user: row.user ?? undefined,
     description: row.description ?? undefined,
     sectionsChanged: JSON.parse(row.sections_changed) as string[],
+    changes: JSON.parse(row.changes) as FieldChange[],
   };
 }
 
 function toRecord(row: Row | null): VersionRecord | undefined {
   if (row === null) return undefined;
   return {
-    ...toSummary(row),
-    changes: JSON.parse(row.changes) as FieldChange[],
+    ...toEntry(row),
     document: JSON.parse(row.document) as Mapping,
   };
 }

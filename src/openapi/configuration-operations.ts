@@ -38,7 +38,7 @@ const PARTS: readonly AdminOperation[] = [
     summary: "The whole configuration, secrets masked",
     parameters: [includeSensitive],
     answers: [versioned("FullConfig", "The configuration.")],
-    errors: [...OF_ADMIN, 400],
+    errors: OF_ADMIN,
   },
   {
     method: "get",
@@ -72,7 +72,7 @@ const PARTS: readonly AdminOperation[] = [
     summary: "One section, secrets masked",
     parameters: [section, includeSensitive],
     answers: [versioned("ConfigSection", "The section.")],
-    errors: [...OF_ADMIN, 400, 404],
+    errors: [...OF_ADMIN, 404],
   },
   {
     method: "put",
@@ -168,7 +168,16 @@ const PARTS: readonly AdminOperation[] = [
       queryParameter("section", "Only versions that changed this section."),
     ],
     answers: [versioned("ConfigHistory", "A page of versions.")],
-    errors: [...OF_ADMIN, 400, 404],
+    errors: [...OF_ADMIN, 404],
+  },
+  {
+    method: "get",
+    path: "/admin/config/history/{version}",
+    id: "readConfigVersion",
+    summary: "One version, with its whole configuration",
+    parameters: [pathParameter("version", "Number of a version.", { type: "integer", minimum: 1 })],
+    answers: [answer("ConfigVersionRecord", "The version; secrets are masked.")],
+    errors: [...OF_ADMIN, 404],
   },
   {
     method: "post",
@@ -195,7 +204,7 @@ const PARTS: readonly AdminOperation[] = [
     summary: "One prompt file",
     parameters: [promptFile],
     answers: [answer("PromptFile", "The file.")],
-    errors: [...OF_ADMIN, 400, 404],
+    errors: [...OF_ADMIN, 404],
   },
   {
     method: "put",
@@ -213,7 +222,7 @@ const PARTS: readonly AdminOperation[] = [
     id: "reloadPromptFiles",
     summary: "Read all prompt files again",
     answers: [answer("PromptsReloaded", "Read.")],
-    errors: [...OF_ADMIN, 400, 503],
+    errors: [...OF_ADMIN, 503],
   },
 ];
 

@@ -43,6 +43,17 @@ const reloadResults = described(
 const validation: Properties = { valid: flag, errors: list(ref("ConfigValidationError")), warnings: texts };
 const someSections: JsonSchema = orNull({ ...texts, minItems: 1 });
 
+const configVersion: Properties = {
+  version,
+  timestamp: time,
+  sections_changed: texts,
+  source: text,
+  user: orNull(text),
+  description: orNull(text),
+  rollback_available: flag,
+  changes: sectionChanges,
+};
+
 export const CONFIGURATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   ConfigSummary: shape({
     server: shape({ bind_address: anyOf(text, texts), workers: count, connection_pool_size: count }),
@@ -181,15 +192,8 @@ export const CONFIGURATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
     { staged: texts, changes: sectionChanges },
   ),
   ConfigHistory: shape({ history: list(ref("ConfigVersion")), total_entries: count, current_version: version }),
-  ConfigVersion: shape({
-    version,
-    timestamp: time,
-    sections_changed: texts,
-    source: text,
-    user: orNull(text),
-    description: orNull(text),
-    rollback_available: flag,
-  }),
+  ConfigVersion: shape(configVersion),
+  ConfigVersionRecord: shape({ ...configVersion, config: anything }),
   RollbackRequest: strictRequest({}, { sections: someSections, dry_run: orNull(flag), ...madeFor }),
   ConfigRolledBack: shape(
     {

@@ -207,6 +207,7 @@ describe("history and rollback", () => {
       user: null,
       description: "PATCH logging",
       rollback_available: false,
+      changes: { logging: { level: { from: "info", to: "debug" } } },
     });
     expect((all.history as object[])[6]).toMatchObject({ source: "startup", rollback_available: true });
     expect(versions(await admin.get("/admin/config/history?limit=2&offset=1"))).toEqual([6, 5]);
@@ -226,6 +227,24 @@ describe("history and rollback", () => {
       expect((await admin.refused(400, "GET", `/admin/config/history?${query}`)).fields).toEqual([field as string]);
     }
     await admin.refused(404, "GET", "/admin/config/history?section=nothing");
+  });
+
+  test("one version alone, with what it changed and its whole configuration, and no secret of it", async () => {
+    const { admin } = await start();
+    await admin.ok("PATCH", "/admin/config/api_keys", { keys: [{ id: "team", key: "sekret-team-0123456789" }] });
+    await admin.ok("PATCH", "/admin/config/retry", { max_attempts: 9 });
+    expect(await admin.get("/admin/config/history/3")).toMatchObject({
+      version: 3,
+      sections_changed: ["retry"],
+      rollback_available: false,
+      changes: { retry: { max_attempts: { to: 9 } } },
+      config: { retry: { max_attempts: 9 }, api_keys: { keys: [{ id: "team" }] } },
+    });
+    const { changes, config } = await admin.get("/admin/config/history/2");
+    expect(changes).toHaveProperty("api_keys");
+    expect(config).not.toHaveProperty("retry.max_attempts", 9);
+    await admin.refused(404, "GET", "/admin/config/history/99");
+    await admin.refused(400, "GET", "/admin/config/history/newest");
   });
 
   test("rollback: everything, chosen sections, or only a look", async () => {

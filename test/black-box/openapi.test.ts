@@ -471,6 +471,9 @@ describe("the configuration", () => {
     await call("POST", path, { parameters: { version: "999" }, body: {}, status: 404 });
     await call("GET", "/admin/config/history", { query: "?limit=2&offset=1" });
     await call("GET", "/admin/config/history", { query: "?limit=-1", status: 400 });
+    await call("GET", "/admin/config/history/{version}", { parameters: { version: "1" } });
+    await call("GET", "/admin/config/history/{version}", { parameters: { version: "999" }, status: 404 });
+    await call("GET", "/admin/config/history/{version}", { parameters: { version: "one" }, status: 400 });
   });
 
   test("prompt files", async () => {
@@ -512,6 +515,30 @@ describe("backends", () => {
     await call("DELETE", "/admin/backends/{name}", { parameters, status: 404 });
     await call("GET", "/admin/backends/{name}", { parameters, status: 404 });
   });
+});
+
+test("a query parameter that is not described is refused by every admin endpoint, and by no public one", async () => {
+  const operations = operationsOf(checks.document);
+  const admin = operations.filter(({ path }) => path.startsWith("/admin/"));
+  expect(admin.length).toBeGreaterThan(40);
+  for (const { method, path, parameters = [] } of admin) {
+    const ask = async (query: string) => {
+      const response = await gateway.fetch(`${samplePath(path)}?${query}`, { method });
+      return (await response.json()) as { error?: { message: string; param?: string } };
+    };
+    const { error } = await ask("bogus=1");
+    expect({ method, path, param: error?.param }).toEqual({ method, path, param: "bogus" });
+    // Values that make no sense, so that nothing is changed.
+    for (const { name } of parameters.filter((parameter) => parameter.in === "query")) {
+      const { error } = await ask(`${name}=%00`);
+      expect({ method, path, name, message: error?.message }).not.toMatchObject({
+        message: expect.stringContaining("no query parameter"),
+      });
+    }
+  }
+  expect((await gateway.fetch("/v1/models?beta=true")).status).toBe(200);
+  const misspelt = await (await gateway.fetch("/admin/stats?windwo=1h")).json();
+  expect(misspelt).toMatchObject({ error: { param: "windwo", message: expect.stringContaining("'window'") } });
 });
 
 afterAll(() => {
