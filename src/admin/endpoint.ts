@@ -22,6 +22,7 @@ export function adminRoute(
     path,
     handler: {
       access: "admin",
+      isWatched: method === "GET",
       handle(call) {
         refuseOtherParameters(call, parameters);
         return handle(call);

@@ -43,7 +43,8 @@ export function metricsRoutes({ registry, settings }: MetricsParts): Route<Endpo
     },
   };
   // The path is read once: a change of it takes a restart.
-  return [{ method: "GET", path: settings().metrics.endpoint, handler: { access: "open", credentials, handle } }];
+  const handler: Endpoint = { access: "open", isWatched: true, credentials, handle };
+  return [{ method: "GET", path: settings().metrics.endpoint, handler }];
 }
 
 /** How long a check takes tells neither the length of the credentials nor where they differ. */

@@ -68,10 +68,12 @@ export interface PublicApiParts extends GenerationParts {
 export function publicRoutes(parts: PublicApiParts): Route<Endpoint>[] {
   const health: Endpoint = {
     access: "open",
+    isWatched: true,
     handle: (call) => json(call, { status: "healthy", service: SERVICE_NAME }),
   };
   const ready: Endpoint = {
     access: "open",
+    isWatched: true,
     handle: (call) =>
       parts.isReady()
         ? json(call, { status: "ready", service: SERVICE_NAME })

@@ -6,12 +6,18 @@ import { within } from "../../test/support/wait-for.ts";
 import { silentLogger } from "./logger.ts";
 
 /** What a program writes to its standard error that has a logger named log. */
-async function logged(settings: Record<string, unknown>, program: string): Promise<string> {
+async function logged(settings: Record<string, unknown>, program: string, onTerminal = false): Promise<string> {
   const script = `
     import { createLogger } from ${JSON.stringify(join(import.meta.dir, "logger.ts"))};
     const log = createLogger(${JSON.stringify({ level: "info", format: "json", access_log: true, ...settings })});
     ${program}`;
-  const child = Bun.spawn([process.execPath, "-e", script], { stdout: "inherit", stderr: "pipe" });
+  const command = [process.execPath, "-e", script];
+  if (onTerminal) {
+    const quoted = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+    const terminal = Bun.spawn(["script", "-qefc", quoted, "/dev/null"], { stdin: "ignore", stdout: "pipe" });
+    return await within("the program ends", new Response(terminal.stdout).text(), 10_000);
+  }
+  const child = Bun.spawn(command, { stdout: "inherit", stderr: "pipe" });
   return await within("the program ends", new Response(child.stderr).text(), 10_000);
 }
 
@@ -36,10 +42,10 @@ describe("formats", () => {
 
   test("lines of one kind look as any other, and what is undefined is left out", async () => {
     const fields = `{ request_id: "id-1", path: "/\\u2028\\"\\n", status: 200, key: undefined, duration_ms: 0.1 }`;
-    const writer = `import { infoLineWriter } from ${JSON.stringify(join(import.meta.dir, "logger.ts"))};`;
+    const writer = `import { lineWriter } from ${JSON.stringify(join(import.meta.dir, "logger.ts"))};`;
     const text = await logged(
       {},
-      `${writer} infoLineWriter(log, "request")(${fields}); log.info(${fields}, "request");`,
+      `${writer} lineWriter(log, "request")("info", ${fields}); log.info(${fields}, "request");`,
     );
     const [own, pinos] = text
       .trimEnd()
@@ -49,33 +55,42 @@ describe("formats", () => {
     expect(own).toBe(pinos as string);
   });
 
-  test("text: one line with time, level, message and fields, without colours", async () => {
-    const text = await logged({ format: "text" }, `log.info({ request_id: "id-1" }, "request");`);
-    expect(text).toMatch(ISO_TIME);
-    expect(text).toContain("INFO: request");
-    expect(text).toContain('"request_id":"id-1"');
-    expect(text.trimEnd()).not.toContain("\n");
-    expect(text).not.toContain("\u001b[");
+  test("text: one line with time, level and message in columns, then key=value, without colours", async () => {
+    const fields = `{ request_id: "id-1", status: 200, note: "two words", odd: "a\\u001b[31m\\nb\\u0085" }`;
+    const lines = await logged({ format: "text" }, `log.info(${fields}, "request"); log.error("bad");`);
+    const [info, error] = lines.trimEnd().split("\n") as [string, string];
+    expect(info.replace(ISO_TIME, "(time)")).toBe(
+      `(time) INFO  request                  request_id=id-1 status=200 note="two words" odd="a\\u001b[31m\\nb\\u0085"`,
+    );
+    expect(error.replace(ISO_TIME, "(time)")).toBe("(time) ERROR bad");
+    expect(lines).not.toContain("\u001b[");
   });
 
-  test("pretty: coloured", async () => {
-    const text = await logged({ format: "pretty" }, `log.info("request");`);
-    expect(text).toContain("request");
-    expect(text).toContain("\u001b[");
+  test("pretty: the same, coloured, and the stack of an error below", async () => {
+    const text = await logged({ format: "pretty" }, `log.error({ status: 500, err: new Error("broken") }, "bad");`);
+    expect(text).toContain(`\u001b[0m \u001b[31mERROR\u001b[0m bad${" ".repeat(22)}`);
+    expect(text).toContain("status=\u001b[0m500\n    Error: broken\n    at ");
+  });
+
+  test("where none is set: pretty on a terminal, else json", async () => {
+    const program = `log.info({ status: 200 }, "request");`;
+    expect(JSON.parse(await logged({ format: undefined }, program))).toMatchObject({ msg: "request" });
+    expect(await logged({ format: undefined }, program, true)).toContain("\u001b[32mINFO \u001b[0m request");
+    expect(JSON.parse(await logged({ format: "json" }, program, true))).toMatchObject({ msg: "request" });
   });
 });
 
 test("lines of one kind follow the level and the format as they change", async () => {
   const program = `
-    import { applyLogSettings, infoLineWriter } from ${JSON.stringify(join(import.meta.dir, "logger.ts"))};
-    const write = infoLineWriter(log, "request");
+    import { applyLogSettings, lineWriter } from ${JSON.stringify(join(import.meta.dir, "logger.ts"))};
+    const write = lineWriter(log, "request");
     applyLogSettings(log, { level: "warn", format: "json", access_log: true });
-    write({ request_id: "quiet" });
+    write("info", { request_id: "quiet" });
     applyLogSettings(log, { level: "info", format: "text", access_log: true });
-    write({ request_id: "loud" });`;
+    write("info", { request_id: "loud" });`;
   const text = await logged({}, program);
   expect(text).not.toContain("quiet");
-  expect(text).toContain("INFO: request");
+  expect(text).toContain("INFO  request");
   expect(text).toContain("loud");
 });
 

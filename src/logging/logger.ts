@@ -1,8 +1,10 @@
 // The log: pino in process (its worker-thread transports break in compiled binaries), one line per event on stderr.
 
+import { isatty } from "node:tty";
 import pino, { type Logger as PinoLogger } from "pino";
 import type { Settings } from "../config/sections/registry.ts";
 import { batchedOutput } from "./batched-output.ts";
+import { prettyLine, textLine } from "./readable.ts";
 
 export type Logger = PinoLogger;
 
@@ -55,42 +57,36 @@ export function applyLogSettings(log: Logger, settings: Settings["logging"]): vo
   if (destination !== undefined) destination.format = formatOf(settings);
 }
 
+/** Levels of lines that come with every request. */
+export type LineLevel = "debug" | "info" | "warn";
+
 /**
- * Writes the same info lines as `log.info(fields, message)`, for those that come with every request; of the fields at
- * least one is not undefined. One call of JSON.stringify makes most of a line. pino puts it together from a dozen pieces,
- * which costs three times as much, and again as much when the pieces become one text for the batch.
+ * Writes the same lines as `log.info(fields, message)` and the like, for those that come with every request; of the fields
+ * at least one is not undefined. One call of JSON.stringify makes most of a line. pino puts it together from a dozen
+ * pieces, which costs three times as much, and again as much when the pieces become one text for the batch. Warnings of
+ * this kind wait for their batch too: a backend in trouble must not cost a system call per request.
  */
-export function infoLineWriter(log: Logger, message: string): (fields: object) => void {
+export function lineWriter(log: Logger, message: string): (level: LineLevel, fields: object) => void {
   const destination = destinationOf(log);
-  if (destination === undefined) return (fields) => log.info(fields, message);
-  const info = pino.levels.values.info as number;
+  if (destination === undefined) return (level, fields) => log[level](fields, message);
   const end = `,"msg":${JSON.stringify(message)}}\n`;
   let atMs = 0;
   let time = "";
-  return (fields) => {
-    if (!log.isLevelEnabled("info")) return;
+  return (level, fields) => {
+    if (!log.isLevelEnabled(level)) return;
     const nowMs = Date.now();
     if (nowMs !== atMs) {
       atMs = nowMs;
       time = new Date(nowMs).toISOString();
     }
-    destination.lastLevel = info;
-    destination.write(`{"level":"info","time":"${time}",${JSON.stringify(fields).slice(1, -1)}${end}`);
+    destination.lastLevel = pino.levels.values.info as number;
+    destination.write(`{"level":"${level}","time":"${time}",${JSON.stringify(fields).slice(1, -1)}${end}`);
   };
 }
 
-function formatOf({ format }: Settings["logging"]): Destination["format"] {
-  return format === "json" ? undefined : readable(format === "pretty");
-}
-
-function readable(colorize: boolean): (line: string) => string {
-  // Loaded where it is used: most gateways log JSON, and it holds 4 MB.
-  const { prettyFactory } = require("pino-pretty") as typeof import("pino-pretty");
-  return prettyFactory({
-    colorize,
-    singleLine: true,
-    translateTime: colorize ? "HH:MM:ss.l" : "UTC:yyyy-mm-dd'T'HH:MM:ss.l'Z'",
-  });
+/** Undefined: lines go out as they are. Where no format is set, whoever looks at a terminal gets lines for people. */
+function formatOf({ format = isatty(STANDARD_ERROR) ? "pretty" : "json" }: Settings["logging"]): Destination["format"] {
+  return { json: undefined, text: textLine, pretty: prettyLine }[format];
 }
 
 /** For tests and for one-off commands. */

@@ -7,7 +7,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Clock } from "../lib/clock.ts";
-import { infoLineWriter, type Logger } from "../logging/logger.ts";
+import { type LineLevel, type Logger, lineWriter } from "../logging/logger.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import { RateLimitError, writeRateLimitHeaders } from "../rate-limit/decision.ts";
@@ -68,6 +68,8 @@ export interface Endpoint {
     /** Throws 401. */
     check(headers: Headers): void;
   };
+  /** Asked all the time by whoever watches: its lines in the access log have the level debug while all is well. */
+  isWatched?: boolean;
   /** How its errors are told, where that is not the standard shape. */
   errorFormat?: ErrorFormat;
   /** A further header for the id of the request, where the clients of its format look for one. */
@@ -97,6 +99,8 @@ export interface HandlerParts {
   limited?: (scope: string) => void;
 }
 
+const MAX_LOGGED_PATH_LENGTH = 200;
+
 export function createHandler(parts: HandlerParts): TargetHandler {
   const {
     routes,
@@ -113,9 +117,12 @@ export function createHandler(parts: HandlerParts): TargetHandler {
     finished,
     limited,
   } = parts;
-  // The fields are not even put together for a level that leaves the line out; a new level makes a new handler.
-  const isLogged = settings.logging.access_log && log.isLevelEnabled("info");
-  const logAccess = isLogged ? infoLineWriter(log, "request") : undefined;
+  const logAccess = lineWriter(log, "request");
+
+  /** Whether the fields of a line are put together at all. */
+  function isLogged(level: LineLevel): boolean {
+    return (settings.logging.access_log || level === "warn") && log.isLevelEnabled(level);
+  }
 
   function clientAddress(server: Server, request: Request): string | undefined {
     return clientAddresses.read(server.requestIP(request)?.address, request.headers.get("x-forwarded-for"));
@@ -190,32 +197,27 @@ export function createHandler(parts: HandlerParts): TargetHandler {
       },
     };
     let deferred = false;
+    let endpoint: Endpoint | undefined;
+    /** Of a stream, asked for while its connection is sure to stand. */
+    let client: string | undefined;
+    /** Why the request failed, in words of the gateway's own: those of a backend may quote prompts and keys. */
+    let reason: string | undefined;
+    /** An exception that nobody foresaw. */
+    let bug: unknown;
     /** The answer is over: written down, and counted. */
     function conclude(answeredStatus: number): void {
       const status = request.signal.aborted ? CLIENT_CLOSED_REQUEST : answeredStatus;
       const durationMs = clock.now() - context.startedAtMs;
       finished(context, status, durationMs);
-      if (logAccess === undefined) return;
-      const { record } = context;
-      logAccess({
-        request_id: context.id,
-        id: ownId,
-        method: record.method,
-        path: record.path.length > 200 ? record.path.slice(0, 200) : record.path,
-        status,
-        duration_ms: Math.round(durationMs * 10) / 10,
-        model: record.model,
-        fallback_model: record.fallbackModel,
-        stream: record.stream || undefined,
-        backend: record.backend,
-        attempts: record.attempts > 1 ? record.attempts : undefined,
-        failure: record.failure,
-        key: context.caller?.keyId,
-      });
+      const level = levelOf(status, endpoint);
+      if (bug === undefined && !isLogged(level)) return;
+      const told = { status, durationMs, reason, client: client ?? clientAddress(server, request) };
+      const fields = accessFields(context, told);
+      if (bug === undefined) logAccess(level, fields);
+      else log.error({ ...fields, err: bug }, "unexpected error");
     }
 
     let response: Response;
-    let endpoint: Endpoint | undefined;
     /** The origin of a web page that may read the answer. */
     let reader: string | undefined;
     try {
@@ -241,11 +243,13 @@ export function createHandler(parts: HandlerParts): TargetHandler {
         headers,
         deferLog() {
           deferred = true;
+          if (isLogged("warn")) client = clientAddress(server, request);
           return (broken) => {
             if (broken !== undefined) {
               context.record.failure = broken.failure;
               context.record.streamFailure = broken.failure;
               context.record.error = broken.error;
+              reason = broken.error.message;
             }
             server.timeout(request, IDLE_TIMEOUT_SECONDS);
             conclude(broken?.status ?? 200);
@@ -258,8 +262,8 @@ export function createHandler(parts: HandlerParts): TargetHandler {
       // The admin door counts guesses itself.
       if (error.status === 401 && endpoint?.access !== "admin") error = guessed(server, request) ?? error;
       // A client that leaves while it sends its body makes the read fail; nobody is there to be told.
-      if (!(thrown instanceof GatewayError) && !request.signal.aborted)
-        log.error({ request_id: context.id, path, err: thrown }, "unexpected error");
+      if (thrown instanceof GatewayError) reason = thrown.message;
+      else if (!request.signal.aborted) bug = thrown;
       if (error instanceof RateLimitError) limited?.(error.scope);
       context.record.failure ??= error.type;
       context.record.error ??= { type: error.type, code: error.code, message: error.message };
@@ -274,4 +278,50 @@ export function createHandler(parts: HandlerParts): TargetHandler {
     }
     return response;
   };
+}
+
+/** Failures of the gateway and of its backends are warnings; refusals of what a client asked are not. */
+function levelOf(status: number, endpoint: Endpoint | undefined): LineLevel {
+  if (endpoint?.isWatched && status !== 401 && status !== 403) return "debug";
+  return status >= 500 ? "warn" : "info";
+}
+
+interface AccessFacts {
+  status: number;
+  durationMs: number;
+  reason: string | undefined;
+  client: string | undefined;
+}
+
+/** What is undefined is left out of the line. */
+function accessFields(
+  { id, ownId, caller, record }: RequestContext,
+  { status, durationMs, reason, client }: AccessFacts,
+): object {
+  const { method, path, stream, attempts, backendMs, firstByteMs, usage } = record;
+  return {
+    method,
+    path: path.length > MAX_LOGGED_PATH_LENGTH ? path.slice(0, MAX_LOGGED_PATH_LENGTH) : path,
+    status,
+    duration_ms: rounded(durationMs),
+    gateway_ms: backendMs === undefined ? undefined : rounded(Math.max(0, durationMs - backendMs)),
+    first_token_ms: stream && firstByteMs !== undefined ? rounded(firstByteMs) : undefined,
+    model: record.model,
+    fallback_model: record.fallbackModel,
+    stream: stream || undefined,
+    backend: record.backend,
+    attempts: attempts > 1 ? attempts : undefined,
+    prompt_tokens: usage?.input.total,
+    completion_tokens: usage?.output.total,
+    failure: record.failure,
+    reason: status >= 500 ? reason : undefined,
+    client,
+    key: caller?.keyId,
+    request_id: id,
+    id: ownId,
+  };
+}
+
+function rounded(durationMs: number): number {
+  return Math.round(durationMs * 10) / 10;
 }

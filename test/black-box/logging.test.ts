@@ -2,7 +2,7 @@
 
 import { expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
-import { chatEvents, chatStream, eventStream, failure } from "../support/openai-answers.ts";
+import { chatEvents, chatStream, eventStream, failure, sseEvent } from "../support/openai-answers.ts";
 import { type Gateway, startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -78,6 +78,70 @@ test("the line of a stream is written when the stream is over, and says when it 
   expect((await accessEntry(gateway, "stream-2")).failure).toEqual(expect.any(String));
 });
 
+test("an access line has who asked, what was counted, and where the time went", async () => {
+  await using gateway = await start({}, { api_keys: { keys: [{ key: "sk-sekret-client", id: "team" }] } });
+  const usage = sseEvent({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 } });
+  backend.reset(eventStream([...chatEvents(["one"], { done: false }), usage, "data: [DONE]\n\n"]));
+  const headers = { Authorization: "Bearer sk-sekret-client", "X-Request-ID": "whole-1" };
+  const response = await gateway.chat({ stream: true }, { headers });
+  await response.text();
+  const entry = await accessEntry(gateway, "whole-1");
+  expect(entry.gateway_ms as number).toBeLessThanOrEqual(entry.duration_ms as number);
+  expect(entry).toMatchObject({
+    level: "info",
+    msg: "request",
+    client: "127.0.0.1",
+    key: "team",
+    prompt_tokens: 3,
+    completion_tokens: 2,
+    first_token_ms: expect.any(Number),
+    gateway_ms: expect.any(Number),
+    id: response.headers.get("x-signalbox-request-id"),
+  });
+  expect(entry).not.toHaveProperty("failure");
+});
+
+test("failures are warnings with the reason, in one line, also without an access log; a client's mistake is none", async () => {
+  for (const access_log of [true, false]) {
+    await using gateway = await start({ access_log }, { retry: { max_attempts: 1 } });
+    backend.reset(failure(503, "overloaded by sekret prompt"));
+    await (await gateway.chat({}, withId("refused-1"))).text();
+    backend.reset(chatStream(["one"], { finishReason: null, done: false }));
+    await (await gateway.chat({ stream: true }, withId("broken-1"))).text();
+    backend.reset({ body: "no JSON" });
+    await (await gateway.chat({}, withId("odd-1"))).text();
+    await (await gateway.chat({ messages: "sekret" }, withId("mistaken-1"))).text();
+    await gateway.stop();
+    const entries = (id: string) => gateway.process.logEntries.filter(({ request_id }) => request_id === id);
+    expect(entries("refused-1")).toMatchObject([{ level: "warn", status: 503, failure: "status_503" }]);
+    expect(entries("broken-1")).toMatchObject([
+      { level: "warn", status: 502, failure: "reset", reason: expect.stringContaining("Backend 'a' ended the stream") },
+    ]);
+    expect(entries("odd-1")).toMatchObject([{ level: "warn", status: 502, reason: expect.stringContaining("'a'") }]);
+    expect(entries("mistaken-1")).toMatchObject(access_log ? [{ level: "info", status: 400 }] : []);
+  }
+});
+
+test("what is asked all the time is told at level debug: probes, scrapes, and reads of the admin API", async () => {
+  const watched = ["/health", "/healthz", "/readyz", "/metrics", "/admin/stats", "/admin/requests"];
+  for (const level of ["info", "debug"] as const) {
+    await using gateway = await start({ level });
+    for (const path of watched) await (await gateway.fetch(path)).text();
+    await (await gateway.fetch("/v1/models")).text();
+    await (await gateway.fetch("/admin/stats/reset", { method: "POST" })).text();
+    await gateway.stop();
+    const requests = gateway.process.logEntries.filter(({ msg }) => msg === "request");
+    const lines = requests.slice(
+      requests.findIndex(({ path }) => path === (level === "debug" ? "/health" : "/v1/models")),
+    );
+    expect(lines.map(({ path, level }) => [path, level])).toEqual([
+      ...(level === "debug" ? watched.map((path) => [path, "debug"]) : []),
+      ["/v1/models", "info"],
+      ["/admin/stats/reset", "info"],
+    ]);
+  }
+});
+
 test("a failed request tells why, and how many attempts were made", async () => {
   await using gateway = await start({});
   backend.reset(failure(503));
@@ -112,6 +176,7 @@ test("text and pretty are lines for people, with the same facts", async () => {
     const line = gateway.process.stderrLines.find((text) => text.includes("people-1")) as string;
     expect(() => JSON.parse(line)).toThrow();
     expect(line).toContain("/v1/chat/completions");
+    expect(line).toMatch(/INFO.* request +.*path=/);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: the escape character is what is looked for
     if (format === "text") expect(line).not.toMatch(/\x1b\[/);
   }

@@ -15,8 +15,10 @@ export const loggingSection = defineSection({
     level: z.enum(LOG_LEVELS).default("info"),
     format: z
       .enum(["json", "text", "pretty"])
-      .default("json")
-      .describe("json: one object a line; text; pretty: coloured."),
-    access_log: z.boolean().default(true).describe("One info line per request."),
+      .optional()
+      .describe(
+        "json: one object a line; text: for people; pretty: coloured. Default: pretty on a terminal, else json.",
+      ),
+    access_log: z.boolean().default(true).describe("One line per request; false: only for those that failed."),
   }),
 });
