@@ -15,6 +15,7 @@ import type { RequestSummary } from "../protocols/request-summary.ts";
 import { clientError } from "../server/error-response.ts";
 import type { BrokenStream, Call, Endpoint } from "../server/handler.ts";
 import { readJsonBody } from "../server/read-body.ts";
+import { SERVER_TIMING, serverTiming } from "../server/server-timing.ts";
 import { forwardableErrorBody, hasStandardError, standardError } from "../upstream/error-body.ts";
 import { failureLabel, type StatusFailure, type UpstreamFailure } from "../upstream/failure.ts";
 
@@ -81,7 +82,10 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
         errorEvent: (failure, sent) => client.errorEvent(clientError(toError(failure), context.id), sent),
         ended: (failure) => ended.resolve(failure && brokenBy(failure)),
       });
-      record.firstByteMs = now() - context.startedAtMs;
+      const nowMs = now();
+      record.firstByteMs = nowMs - context.startedAtMs;
+      const runningMs = generated.kind === "stream" ? nowMs - generated.result.live.exchange.startedAtMs : 0;
+      call.headers[SERVER_TIMING] = serverTiming(record, record.firstByteMs, runningMs);
       if (generated.cache !== undefined) record.cache = generated.cache;
       // A shared stream may have ended for this client already.
       if (generated.kind === "stream") void ended.promise.then(call.deferLog());

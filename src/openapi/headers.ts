@@ -16,6 +16,7 @@ export const HEADERS = {
   "X-RateLimit-Limit": { description: "Requests that the limit allows.", schema: count },
   "X-RateLimit-Remaining": { description: "Requests that are left.", schema: count },
   "X-RateLimit-Reset": { description: "When the limit is as if unused.", schema: integer },
+  "Server-Timing": { description: "Milliseconds: gateway, backend, and first-token of a stream.", schema: text },
   "X-Signalbox-Backend": { description: "The backend of the last attempt.", schema: text },
   "X-Signalbox-Estimate": { description: "1: the number is an estimate.", schema: text },
   "X-Cache": { description: "Only while the response cache is on.", schema: oneOfTexts("HIT", "MISS", "BYPASS") },
@@ -37,6 +38,7 @@ export const LIMIT_HEADERS: readonly (keyof typeof HEADERS)[] = [
 ];
 
 export const GENERATION_HEADERS: readonly (keyof typeof HEADERS)[] = [
+  "Server-Timing",
   "X-Signalbox-Backend",
   "X-Cache",
   "X-Fallback-Used",

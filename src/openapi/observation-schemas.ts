@@ -172,7 +172,14 @@ export const OBSERVATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   RequestStory: shape({
     ...requestRow,
     cache: orNull(shape({ decision: oneOfTexts("HIT", "MISS", "BYPASS"), reason: orNull(text) })),
-    timings: shape({ total_ms: number, first_byte_ms: orNull(number), waiting_ms: number }),
+    timings: shape({
+      total_ms: number,
+      gateway_ms: orNull(number),
+      backend_ms: orNull(number),
+      first_token_ms: orNull(number),
+      first_byte_ms: orNull(number),
+      waiting_ms: number,
+    }),
     steps: list(ref("RequestStep")),
     steps_dropped: count,
     others: list(text),

@@ -71,7 +71,7 @@ export function createReporter({ observer, requests, errors }: ReporterParts): R
         if (record.attempts === 0 && failure !== undefined) {
           story.add({ kind: "refused", atMs: durationMs, reason: failure });
         }
-        const { firstByteMs, fallbackModel: answeredBy, usage } = record;
+        const { firstByteMs, backendMs, fallbackModel: answeredBy, usage } = record;
         requests.finish(story, {
           status,
           durationMs,
@@ -80,6 +80,7 @@ export function createReporter({ observer, requests, errors }: ReporterParts): R
           backend,
           answeredBy,
           firstByteMs,
+          backendMs,
           promptTokens: usage?.input.total,
           completionTokens: usage?.output.total,
         });

@@ -18,6 +18,7 @@ import { type ErrorFormat, errorResponse, toGatewayError } from "./error-respons
 import { IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
 import type { TargetHandler } from "./request-target.ts";
 import type { RouteTable } from "./route-table.ts";
+import { SERVER_TIMING, serverTiming } from "./server-timing.ts";
 
 /** Who may use an endpoint: anyone, callers whose key has a scope, or, for "admin", whom the admin door lets in. */
 export type Access = "open" | Scope;
@@ -265,6 +266,9 @@ export function createHandler(parts: HandlerParts): TargetHandler {
       if (thrown instanceof GatewayError) reason = thrown.message;
       else if (!request.signal.aborted) bug = thrown;
       if (error instanceof RateLimitError) limited?.(error.scope);
+      if (context.record.operation !== undefined) {
+        headers[SERVER_TIMING] ??= serverTiming(context.record, clock.now() - context.startedAtMs);
+      }
       context.record.failure ??= error.type;
       context.record.error ??= { type: error.type, code: error.code, message: error.message };
       response = errorResponse(error, context.id, headers, endpoint?.errorFormat);

@@ -39,7 +39,7 @@ describe("explain one request", () => {
     second.firstByteMs = 30;
     time.ms += 100;
     Object.assign(second, { durationMs: 130, status: 200 });
-    const end = { status: 200, durationMs: 201, backend: "b", answeredBy: "m2", firstByteMs: 102 };
+    const end = { status: 200, durationMs: 201, backend: "b", answeredBy: "m2", firstByteMs: 102, backendMs: 150 };
     log.finish(story, end);
     time.ms += 5000;
     expect(explainRequest(log, "r1")).toEqual({
@@ -62,7 +62,14 @@ describe("explain one request", () => {
       prompt_tokens: null,
       completion_tokens: null,
       cache: { decision: "MISS", reason: null },
-      timings: { total_ms: 201, first_byte_ms: 102, waiting_ms: 50 },
+      timings: {
+        total_ms: 201,
+        gateway_ms: 51,
+        backend_ms: 150,
+        first_token_ms: 102,
+        first_byte_ms: 102,
+        waiting_ms: 50,
+      },
       steps: [
         {
           kind: "attempt",

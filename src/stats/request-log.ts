@@ -68,6 +68,8 @@ export interface StoryEnd {
   backend?: string | undefined;
   answeredBy?: string | undefined;
   firstByteMs?: number | undefined;
+  /** Time of all attempts. */
+  backendMs?: number | undefined;
   promptTokens?: number | undefined;
   completionTokens?: number | undefined;
 }

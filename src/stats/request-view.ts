@@ -137,6 +137,9 @@ export function explainRequest(log: RequestLog, id: string): object {
     cache: story.cache === undefined ? null : { decision: story.cache, reason: story.cacheReason ?? null },
     timings: {
       total_ms: round(durationOf(story)),
+      gateway_ms: end?.backendMs === undefined ? null : round(Math.max(0, end.durationMs - end.backendMs)),
+      backend_ms: roundOrNull(end?.backendMs),
+      first_token_ms: story.start.stream ? roundOrNull(end?.firstByteMs) : null,
       first_byte_ms: roundOrNull(end?.firstByteMs),
       waiting_ms: round(steps.reduce((sum, step) => sum + (step.kind === "wait" ? step.durationMs : 0), 0)),
     },

@@ -221,3 +221,36 @@ describe("GET /admin/requests", () => {
     expect((await admin.refused(400, "GET", "/admin/requests?status=often")).param).toBe("status");
   });
 });
+
+describe("Server-Timing", () => {
+  const timings = (response: Response) =>
+    Object.fromEntries(
+      (response.headers.get("server-timing") ?? "").split(", ").map((part) => {
+        const [name, duration] = part.split(";dur=");
+        return [name, Number(duration)];
+      }),
+    );
+
+  test("tells the gateway's time from the backend's, and the first token; so does the story", async () => {
+    const { gateway, admin, good } = await twoBackends();
+    const plain = await gateway.chat();
+    expect(timings(plain)).toEqual({ gateway: expect.any(Number), backend: expect.any(Number) });
+    good.answer = chatStream(["one"], {}, { beforeHeadersMs: 30 });
+    const streamed = await gateway.chat({ stream: true });
+    const told = timings(streamed) as { gateway: number; backend: number; "first-token": number };
+    expect(told.backend).toBeGreaterThanOrEqual(29);
+    expect(Math.abs(told.gateway + told.backend - told["first-token"])).toBeLessThan(0.2);
+    await streamed.text();
+    const id = streamed.headers.get("x-signalbox-request-id") as string;
+    const { timings: kept } = await finishedStory(admin, id);
+    expect(kept).toMatchObject({ first_token_ms: told["first-token"], gateway_ms: expect.any(Number) });
+  });
+
+  test("stands on failures and refusals too, but not on what asks no model", async () => {
+    const { gateway, good } = await twoBackends();
+    good.answer = failure(503);
+    expect(timings(await gateway.chat())).toEqual({ gateway: expect.any(Number), backend: expect.any(Number) });
+    expect(timings(await gateway.chat({ model: "none" }))).toEqual({ gateway: expect.any(Number) });
+    expect((await gateway.fetch("/v1/models")).headers.get("server-timing")).toBeNull();
+  });
+});

@@ -1,0 +1,25 @@
+import { expect, test } from "bun:test";
+import type { RequestRecord } from "../pipeline/context.ts";
+import { serverTiming } from "./server-timing.ts";
+
+const record = (more: Partial<RequestRecord>) => ({ stream: false, ...more }) as RequestRecord;
+
+test.each([
+  ["a plain answer", record({ backendMs: 350.12 }), undefined, "gateway;dur=9.9, backend;dur=350.1"],
+  [
+    "the first event of a stream",
+    record({ stream: true }),
+    340,
+    "gateway;dur=20.0, backend;dur=340.0, first-token;dur=360.0",
+  ],
+  [
+    "a stream behind a failure",
+    record({ stream: true, backendMs: 100 }),
+    240,
+    "gateway;dur=20.0, backend;dur=340.0, first-token;dur=360.0",
+  ],
+  ["no backend", record({}), undefined, "gateway;dur=360.0"],
+  ["another request's call", record({ shared: true }), undefined, "shared;dur=360.0"],
+])("%s", (_, of, runningMs, told) => {
+  expect(serverTiming(of, 360, runningMs)).toBe(told);
+});

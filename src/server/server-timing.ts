@@ -1,0 +1,18 @@
+// Where the time of a request went, as the header Server-Timing tells it (https://www.w3.org/TR/server-timing/).
+
+import type { RequestRecord } from "../pipeline/context.ts";
+
+export const SERVER_TIMING = "Server-Timing";
+
+/**
+ * As far as it is known when the head of the answer leaves. `runningMs`: what the attempt has taken whose stream goes on.
+ * Waits between attempts are the gateway's.
+ */
+export function serverTiming({ backendMs, stream, shared }: RequestRecord, totalMs: number, runningMs = 0): string {
+  const firstToken = stream && runningMs > 0 ? `, first-token;dur=${totalMs.toFixed(1)}` : "";
+  // The time of another request's call is not this one's.
+  if (shared === true) return `shared;dur=${totalMs.toFixed(1)}${firstToken}`;
+  if (backendMs === undefined && runningMs === 0) return `gateway;dur=${totalMs.toFixed(1)}`;
+  const spentMs = (backendMs ?? 0) + runningMs;
+  return `gateway;dur=${Math.max(0, totalMs - spentMs).toFixed(1)}, backend;dur=${spentMs.toFixed(1)}${firstToken}`;
+}
