@@ -3,9 +3,9 @@
 import type { Endpoint } from "../server/handler.ts";
 import type { Route } from "../server/route-table.ts";
 import type { StatsCollector } from "../stats/collector.ts";
+import { COST_PARAMETERS, costsView } from "../stats/costs-view.ts";
 import {
   backendStatsView,
-  costsView,
   modelStatsView,
   readWindow,
   requireStats,
@@ -28,7 +28,12 @@ export function statsRoutes({ collector }: StatsParts): Route<Endpoint>[] {
     view("/admin/stats", statsView),
     view("/admin/stats/models", modelStatsView),
     view("/admin/stats/backends", backendStatsView),
-    adminRoute("GET", "/admin/stats/costs", (call) => answer(call, costsView(requireStats(collector)))),
+    adminRoute(
+      "GET",
+      "/admin/stats/costs",
+      (call) => answer(call, costsView(requireStats(collector), queryOf(call))),
+      COST_PARAMETERS,
+    ),
     adminRoute("POST", "/admin/stats/reset", (call) => answer(call, resetStats(requireStats(collector)))),
   ];
 }

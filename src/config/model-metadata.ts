@@ -43,7 +43,12 @@ export const modelMetadataSchema = knownKeysObject({
     .regex(/^\d{4}-(0[1-9]|1[0-2])$/, 'expected a year and month, such as "2025-03"')
     .optional(),
   relative_speed: z.int().min(1).max(5).optional().describe("1 is slowest."),
-  pricing: knownKeysObject({ input_tokens: price().optional(), output_tokens: price().optional() })
+  pricing: knownKeysObject({
+    input_tokens: price().optional(),
+    output_tokens: price().optional(),
+    cache_read_tokens: price().optional().describe("Default: input_tokens."),
+    cache_write_tokens: price().optional().describe("Default: input_tokens."),
+  })
     .optional()
     .describe("Per 1,000 tokens."),
   limits: knownKeysObject({ context_window: tokens().optional(), max_output: tokens().optional() }).optional(),

@@ -36,8 +36,33 @@ test.each(["example-model", "m", "llama3.2", "demo", "gpt-4o-audio-preview"])("n
 test("every entry has a capability that is known, and no entry a thinking pattern", () => {
   for (const { id, metadata } of builtinMetadata()) {
     expect([id, supportedMethods(metadata.capabilities ?? []).length > 0]).toEqual([id, true]);
-    expect(metadata.pricing).toBeUndefined();
   }
   // Answers pass untouched unless the operator says how a model thinks.
   expect(builtinMetadata().filter(({ metadata }) => metadata.thinking !== undefined)).toEqual([]);
+});
+
+test.each([
+  ["gpt-4o-2024-08-06", { input_tokens: 0.0025, output_tokens: 0.01, cache_read_tokens: 0.00125 }],
+  [
+    "claude-sonnet-4-5-20250929",
+    { input_tokens: 0.003, output_tokens: 0.015, cache_read_tokens: 0.0003, cache_write_tokens: 0.00375 },
+  ],
+  ["gpt-5-pro", undefined], // not those of gpt-5
+  ["gpt-oss:20b", undefined],
+])("the prices of %s", (model, pricing) => {
+  expect(lookup.lookup(model)?.pricing).toEqual(pricing);
+});
+
+test("prices are in an order that a mistake of a thousand would break", () => {
+  for (const { id, metadata } of builtinMetadata()) {
+    const {
+      input_tokens = 0.001,
+      output_tokens = 0.001,
+      cache_read_tokens = 0,
+      cache_write_tokens = input_tokens,
+    } = metadata.pricing ?? {};
+    expect([id, input_tokens >= 0.00001 && input_tokens <= 0.1]).toEqual([id, true]);
+    expect([id, output_tokens === 0 || output_tokens >= input_tokens]).toEqual([id, true]);
+    expect([id, cache_read_tokens < input_tokens && cache_write_tokens >= input_tokens]).toEqual([id, true]);
+  }
 });

@@ -14,19 +14,20 @@ const CACHE_ENTRIES = 1_000;
 const LONGEST_CACHED_ID = 256;
 
 /**
- * Sources in priority order. A source that knows the model by any step wins over every later source, so that what an
- * operator writes, even as a pattern, is never overruled by what is built in.
+ * Sources in priority order. What a source says of a model by any step wins over every later source, so that what an
+ * operator writes, even as a pattern, is never overruled by what is built in; of what it leaves out, later ones are asked.
  */
 export function createMetadataLookup(sources: readonly (readonly MetadataEntry[])[]): MetadataLookup {
   const compiled = sources.map(compileSource);
   const cache = new Map<string, ModelMetadata | undefined>();
 
   function resolve(modelId: string): ModelMetadata | undefined {
+    let known: ModelMetadata | undefined;
     for (const source of compiled) {
-      const metadata = resolveIn(source, modelId);
-      if (metadata !== undefined) return metadata;
+      const further = resolveIn(source, modelId);
+      known = known === undefined || further === undefined ? (known ?? further) : withFurther(known, further);
     }
-    return undefined;
+    return known;
   }
 
   return {
@@ -42,6 +43,12 @@ export function createMetadataLookup(sources: readonly (readonly MetadataEntry[]
       return metadata;
     },
   };
+}
+
+/** Field by field. Prices stay together: half of them may be in another currency. */
+export function withFurther(known: ModelMetadata, further: ModelMetadata): ModelMetadata {
+  const limits = { ...further.limits, ...known.limits };
+  return { ...further, ...known, ...(Object.keys(limits).length > 0 && { limits }) };
 }
 
 interface CompiledSource {

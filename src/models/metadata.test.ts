@@ -26,6 +26,27 @@ describe("sources", () => {
     expect(metadata.of("unknown", "a")).toBeUndefined();
   });
 
+  test("each field comes from the first that has it; prices stay together", () => {
+    const own = { id: "gpt-4o", aliases: [], metadata: { pricing: { input_tokens: 9 }, limits: { max_output: 7 } } };
+    const file = { id: "gpt-4o", aliases: [], metadata: { summary: "the file's", limits: { context_window: 5 } } };
+    const merged = createModelMetadata({
+      backends: [
+        { name: "a", model_configs: [own] },
+        { name: "b", model_configs: [] },
+      ],
+      external: [file],
+    });
+    expect(merged.of("gpt-4o", "a")).toMatchObject({
+      display_name: "GPT-4o",
+      summary: "the file's",
+      pricing: { input_tokens: 9 },
+      limits: { max_output: 7, context_window: 5 },
+    });
+    expect(Object.keys(merged.of("gpt-4o", "a")?.pricing ?? {})).toEqual(["input_tokens"]);
+    expect(merged.of("gpt-4o", "b")?.pricing).toMatchObject({ input_tokens: 0.0025 });
+    expect(merged.of("gpt-4o", "a")).toBe(merged.ofAny("gpt-4o", ["b", "a"]) as NonNullable<unknown>);
+  });
+
   test("of several backends the first with words of its own counts, and no other backend does", () => {
     expect(metadata.ofAny("m", ["b", "a"])?.display_name).toBe("a's m");
     expect(metadata.ofAny("m", ["b"])?.display_name).toBe("the file's m");

@@ -1,9 +1,16 @@
-// What is known of a model on a backend: the backend's own model_configs, then the metadata file, then what is built in.
+// What is known of a model on a backend: the backend's own model_configs, then the metadata file, then what is built in;
+// each field from the first that has it.
 
 import type { MetadataEntry, ModelMetadata } from "../config/model-metadata.ts";
 import { builtinMetadata } from "./builtin-metadata.ts";
 import type { ModelListEntry } from "./list.ts";
-import { createMetadataLookup, type MetadataLookup, type PublicMetadata, toPublicMetadata } from "./metadata-lookup.ts";
+import {
+  createMetadataLookup,
+  type MetadataLookup,
+  type PublicMetadata,
+  toPublicMetadata,
+  withFurther,
+} from "./metadata-lookup.ts";
 
 export interface ModelMetadataSource {
   /** As one backend has it. */
@@ -30,14 +37,26 @@ export function createModelMetadata({ backends, external }: MetadataSources): Mo
     if (model_configs.length > 0) own.set(name, createMetadataLookup([model_configs]));
   }
 
+  /** Made once for each pair of facts. */
+  const joined = new WeakMap<ModelMetadata, WeakMap<ModelMetadata, ModelMetadata>>();
+
+  function withShared(facts: ModelMetadata | undefined, modelId: string): ModelMetadata | undefined {
+    const further = shared().lookup(modelId);
+    if (facts === undefined || further === undefined) return facts ?? further;
+    const known = joined.get(facts)?.get(further);
+    if (known !== undefined) return known;
+    const metadata = withFurther(facts, further);
+    if (!joined.has(facts)) joined.set(facts, new WeakMap());
+    joined.get(facts)?.set(further, metadata);
+    return metadata;
+  }
+
   return {
-    of: (modelId, backendName) => own.get(backendName)?.lookup(modelId) ?? shared().lookup(modelId),
+    of: (modelId, backendName) => withShared(own.get(backendName)?.lookup(modelId), modelId),
     ofAny(modelId, backendNames) {
-      for (const name of own.size === 0 ? [] : backendNames) {
-        const metadata = own.get(name)?.lookup(modelId);
-        if (metadata !== undefined) return metadata;
-      }
-      return shared().lookup(modelId);
+      let facts: ModelMetadata | undefined;
+      for (const name of own.size === 0 ? [] : backendNames) facts ??= own.get(name)?.lookup(modelId);
+      return withShared(facts, modelId);
     },
   };
 }

@@ -30,7 +30,10 @@ const modelMetadata = shape(
     summary: text,
     knowledge_cutoff: described(text, "Year and month."),
     relative_speed: { type: "integer", minimum: 1, maximum: 5, description: "1 is slowest." },
-    pricing: described(shape({}, { input_tokens: number, output_tokens: number }), "Per 1,000 tokens."),
+    pricing: described(
+      shape({}, { input_tokens: number, output_tokens: number, cache_read_tokens: number, cache_write_tokens: number }),
+      "Per 1,000 tokens.",
+    ),
     limits: shape({}, { context_window: integer, max_output: integer }),
   },
 );

@@ -1,6 +1,7 @@
 // The operations of the admin API that show how the gateway is doing, and /metrics.
 
 import { EXPOSITION_TYPE } from "../metrics/registry.ts";
+import { COST_GROUPS, COST_WINDOW_MS } from "../stats/costs-view.ts";
 import { WINDOW_NAMES } from "../stats/view.ts";
 import { type AdminOperation, OF_A_BODY, OF_ADMIN, ofAdmin } from "./admin-operation.ts";
 import { oneOfTexts, ref } from "./json-schema.ts";
@@ -31,8 +32,14 @@ const PARTS: readonly AdminOperation[] = [
     method: "get",
     path: "/admin/stats/costs",
     id: "getCosts",
-    summary: "Costs per key and model",
-    description: "Since the last reset, the dearest first.",
+    summary: "Costs per key and model, or by something else",
+    description: "The dearest first. Counted by the hour, and what is older than eight days by the day.",
+    parameters: [
+      queryParameter("by", "Left out: key and model.", oneOfTexts(...COST_GROUPS)),
+      queryParameter("window", "Left out: since the last reset.", oneOfTexts("all", ...Object.keys(COST_WINDOW_MS))),
+      queryParameter("since", "Unix milliseconds or RFC 3339; the hour of it counts as a whole."),
+      queryParameter("until", "The same, exclusive."),
+    ],
     answers: [answer("StatisticsOfCosts", "The costs.")],
     errors: [...OF_ADMIN, 404],
   },

@@ -1,6 +1,7 @@
 // Answers of the admin API about health, statistics, metrics, errors, requests and the response cache, as JSON Schema.
 
 import type { JsonSchema } from "../config/schema-export.ts";
+import { COST_GROUPS } from "../stats/costs-view.ts";
 import { OUTCOMES } from "../stats/request-view.ts";
 import { WINDOW_NAMES } from "../stats/view.ts";
 import { done } from "./change-schemas.ts";
@@ -33,6 +34,12 @@ const statsRow: Properties = {
   last_used: time,
 };
 const percentiles: Properties = { p50_latency_ms: number, p95_latency_ms: number, p99_latency_ms: number };
+const costSums: Properties = {
+  requests: count,
+  prompt_tokens: count,
+  completion_tokens: count,
+  cost: described(number, "By the prices of the model metadata, in their currency."),
+};
 const countsByName = mapOf(count);
 
 const requestRow: Properties = {
@@ -100,19 +107,19 @@ export const OBSERVATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
     p95_first_token_ms: orNull(number),
     p99_first_token_ms: orNull(number),
   }),
-  StatisticsOfCosts: shape({
-    total_cost: number,
-    keys: list(
-      shape({
-        key_id: text,
-        model_id: text,
-        requests: count,
-        prompt_tokens: count,
-        completion_tokens: count,
-        cost: described(number, "By the prices of the model metadata, in their currency."),
-      }),
-    ),
-  }),
+  StatisticsOfCosts: shape(
+    { total_cost: number },
+    {
+      keys: list(shape({ key_id: text, model_id: text, ...costSums })),
+      by: oneOfTexts(...COST_GROUPS),
+      rows: list(
+        shape(
+          { ...costSums, cached_tokens: described(count, "Of the prompt tokens.") },
+          { key_id: text, user_id: text, organization_id: text, model_id: text, backend_name: text, day: text },
+        ),
+      ),
+    },
+  ),
   Done: shape(done),
   MetricsHistory: shape({
     metric: text,

@@ -64,6 +64,8 @@ export function createReporter({ observer, requests, errors }: ReporterParts): R
           shared: record.shared,
           failure,
           keyId: caller?.keyId,
+          userId: caller?.userId,
+          organizationId: caller?.organizationId,
         });
       }
       if (story !== undefined) {

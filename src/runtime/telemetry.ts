@@ -64,7 +64,14 @@ export function createTelemetry({ snapshot, home, clock, log, sources, ...first 
     clock,
     priceOf(model, backend) {
       const pricing = (backend === undefined ? metadata.ofAny(model, []) : metadata.of(model, backend))?.pricing;
-      return pricing && { inputTokens: pricing.input_tokens ?? 0, outputTokens: pricing.output_tokens ?? 0 };
+      return (
+        pricing && {
+          inputTokens: pricing.input_tokens ?? 0,
+          outputTokens: pricing.output_tokens ?? 0,
+          cacheReadTokens: pricing.cache_read_tokens,
+          cacheWriteTokens: pricing.cache_write_tokens,
+        }
+      );
     },
   });
   const registry = new MetricsRegistry();

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { createObserver } from "../metrics/observer.ts";
 import { StatsCollector } from "./collector.ts";
+import { costsView } from "./costs-view.ts";
 import { type FinishedRequest, OTHER } from "./finished-request.ts";
 import { COARSE, relativeError } from "./percentiles.ts";
-import { costsView, modelStatsView, readWindow, requireStats, resetStats, statsView } from "./view.ts";
+import { modelStatsView, readWindow, requireStats, resetStats, statsView } from "./view.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -200,9 +201,9 @@ describe("statistics", () => {
     count(request({ keyId: "k1" }));
     count(request({ keyId: "k1", model: "free", answeredBy: "m2" }));
     count(request({ model: "free" }));
-    const { total_cost, keys } = costsView(collector);
+    const { total_cost, keys } = costsView(collector, new URLSearchParams());
     expect(total_cost).toBe(3);
-    expect(keys.map(({ key_id, model_id, cost }) => [key_id, model_id, cost])).toEqual([
+    expect(keys?.map(({ key_id, model_id, cost }) => [key_id, model_id, cost])).toEqual([
       ["k1", "m1", 1.5],
       ["k1", "m2", 1.5],
       ["(none)", "free", 0],

@@ -2,7 +2,17 @@
 
 import type { Clock } from "../lib/clock.ts";
 import { isSlotOf, RingClock, slotsWithin, type WindowSlot } from "../lib/time-rings.ts";
-import { CostLedger, type CostRow, costOf, type ModelPrices } from "./costs.ts";
+import {
+  addCost,
+  CostLedger,
+  type CostRow,
+  costOf,
+  type EarlierCostRow,
+  hourOf,
+  type ModelPrices,
+  NONE,
+  type WrittenCosts,
+} from "./costs.ts";
 import { countedUsage, type FinishedRequest, hasFailed, OTHER } from "./finished-request.ts";
 import { COARSE, FINE, WindowedLatencies, type WrittenLatencies } from "./percentiles.ts";
 import { type Sums, WindowedSums, type WrittenSums } from "./windows.ts";
@@ -51,6 +61,9 @@ export interface StatsHandle {
   readonly model: Row;
   readonly backend: BackendRow | undefined;
   readonly prices: ModelPrices | undefined;
+  /** Where its tokens are counted in this hour, by the key. */
+  costHourMs: number;
+  readonly costRows: Map<string, CostRow>;
 }
 
 /** What the snapshot file keeps. */
@@ -59,7 +72,9 @@ export interface WrittenStats {
   latencies: WrittenLatencies[];
   models: WrittenRow[];
   backends: WrittenRow[];
-  costs: CostRow[];
+  /** Of earlier versions; empty since. */
+  costs: EarlierCostRow[];
+  cost_history?: WrittenCosts[] | undefined;
 }
 
 export interface WrittenRow {
@@ -84,6 +99,8 @@ export interface Percentiles {
 const DEFAULT_MAX_MODELS = 500;
 const DEFAULT_MAX_BACKENDS = 300;
 const LOAD_WINDOW_MS = 60_000;
+/** Keys whose rows a handle holds; further ones are looked for each time. */
+const MAX_HELD_ROWS = 1_000;
 /** A model's name is the client's text. */
 const MAX_NAME_LENGTH = 256;
 
@@ -138,6 +155,8 @@ export class StatsCollector {
       model: rowOf(this.#models, model, newRow),
       backend: backend === undefined ? undefined : this.backendRow(backend),
       prices: this.#parts.priceOf?.(model, backend),
+      costHourMs: 0,
+      costRows: new Map(),
     };
   }
 
@@ -180,8 +199,34 @@ export class StatsCollector {
     if (usage === undefined) return 0;
     backend?.sums.add(at, 0, 0, 0, 0, prompt, completion, generatingMs);
     const cost = costOf(usage, answering.prices);
-    this.#costs.add(request.keyId, answering.model.name, usage, cost);
+    addCost(this.#costRow(timeMs, answering, request), usage, cost);
     return cost;
+  }
+
+  /** A row is looked for once in an hour. */
+  #costRow(
+    timeMs: number,
+    handle: StatsHandle,
+    { keyId = NONE, userId = NONE, organizationId = NONE }: FinishedRequest,
+  ) {
+    const hourMs = hourOf(timeMs);
+    const { costRows } = handle;
+    if (handle.costHourMs !== hourMs) {
+      handle.costHourMs = hourMs;
+      costRows.clear();
+    }
+    let row = costRows.get(keyId);
+    if (row === undefined) {
+      row = this.#costs.row(timeMs, {
+        key_id: keyId,
+        user_id: userId,
+        organization_id: organizationId,
+        model_id: handle.model.name,
+        backend_name: handle.backend?.name ?? NONE,
+      });
+      if (costRows.size < MAX_HELD_ROWS) costRows.set(keyId, row);
+    }
+    return row;
   }
 
   apply(settings: StatsSettings): void {
@@ -232,8 +277,14 @@ export class StatsCollector {
     return row === undefined ? undefined : sumsOf(row, undefined);
   }
 
-  costs(): CostRow[] {
-    return this.#costs.rows();
+  /** Every row that was counted in this time, with the beginning of its hour or day. */
+  costs(sinceMs?: number, untilMs?: number): Iterable<{ fromMs: number | undefined; row: CostRow }> {
+    return this.#costs.rows(sinceMs, untilMs);
+  }
+
+  /** Milliseconds since 1970. */
+  get nowMs(): number {
+    return this.#clock.tick();
   }
 
   /** The last one to two minutes, for GET /admin/health. */
@@ -248,12 +299,16 @@ export class StatsCollector {
 
   /** All but the rows. */
   write(): Pick<WrittenStats, "overall" | "latencies" | "costs"> {
-    return { overall: this.#overall.write(), latencies: this.#latencies.write(), costs: this.#costs.rows() };
+    return { overall: this.#overall.write(), latencies: this.#latencies.write(), costs: [] };
   }
 
   /** Row by row, so that whoever writes many may pause in between. */
   *writeModels(): Generator<WrittenRow> {
     for (const row of this.#models.values()) yield writtenRow(row);
+  }
+
+  writeCosts(): Generator<WrittenCosts> {
+    return this.#costs.write();
   }
 
   *writeBackends(): Generator<WrittenRow> {
@@ -280,7 +335,7 @@ export class StatsCollector {
       backend.firstTokens = new WindowedLatencies(COARSE);
       backend.firstTokens.restore(row.first_tokens, isSlot);
     }
-    this.#costs.restore(written.costs);
+    this.#costs.restore(written.cost_history ?? [], written.costs, timeMs);
   }
 
   #slots(windowMs: number | undefined): WindowSlot[] | undefined {

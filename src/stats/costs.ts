@@ -1,4 +1,5 @@
-// What the tokens cost, per key and model, by the prices of the model metadata.
+// What the tokens cost by the prices of the model metadata: per key, user, organization, model and backend, by the hour, and
+// for what is older than a week by the day. Bounded, and kept over restarts.
 
 import { freshInput, type Usage } from "../generation/usage.ts";
 import { OTHER } from "./finished-request.ts";
@@ -7,71 +8,215 @@ import { OTHER } from "./finished-request.ts";
 export interface ModelPrices {
   inputTokens: number;
   outputTokens: number;
+  /** Undefined: what other input costs. */
+  cacheReadTokens?: number | undefined;
+  cacheWriteTokens?: number | undefined;
 }
 
-export interface CostRow {
+/** Whose tokens these are. */
+export interface CostNames {
   key_id: string;
+  user_id: string;
+  organization_id: string;
   model_id: string;
+  backend_name: string;
+}
+
+export interface CostSums {
   requests: number;
   prompt_tokens: number;
   completion_tokens: number;
+  /** Of the prompt tokens, those that were read from a cache. */
+  cached_tokens: number;
   cost: number;
 }
 
-/** Requests without a known key. */
-export const NO_KEY = "(none)";
+export type CostRow = CostNames & CostSums;
 
-const MAX_ROWS = 2_000;
+/** A row of files of earlier versions, which knew no times. */
+export type EarlierCostRow = Pick<CostRow, "key_id" | "model_id"> & Omit<CostSums, "cached_tokens">;
 
-/** Tokens read from a cache and written to one cost what other input costs: the metadata knows no other price. */
-export function costOf(usage: Usage, prices: ModelPrices | undefined): number {
-  if (prices === undefined) return 0;
-  const input = freshInput(usage) + (usage.input.cacheRead ?? 0) + (usage.input.cacheWrite ?? 0);
-  return (input * prices.inputTokens + usage.output.total * prices.outputTokens) / 1000;
+/** What was counted in one stretch of time. */
+export interface WrittenCosts {
+  /** Milliseconds since 1970. */
+  from: number;
+  to: number;
+  rows: CostRow[];
 }
 
-export class CostLedger {
-  readonly #keys = new Map<string, Map<string, CostRow>>();
-  #size = 0;
+/** Requests without a known key, user, organization or backend. */
+export const NONE = "(none)";
 
-  /** `model` is a name that may be counted by itself. */
-  add(keyId: string | undefined, model: string, usage: Usage, cost: number): void {
-    const row = this.#keys.get(keyId ?? NO_KEY)?.get(model) ?? this.#rowFor(keyId ?? NO_KEY, model);
-    row.requests++;
-    row.prompt_tokens += usage.input.total;
-    row.completion_tokens += usage.output.total;
-    row.cost += cost;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** Whole hours are kept so long, whole days so long; what is older is one sum. */
+const HOURS_KEPT_MS = 8 * DAY_MS;
+const DAYS_KEPT_MS = 400 * DAY_MS;
+/** Rows of one stretch of time, and of all. */
+const MAX_ROWS = 1_000;
+const MAX_ALL_ROWS = 20_000;
+
+export function costOf(usage: Usage, prices: ModelPrices | undefined): number {
+  if (prices === undefined) return 0;
+  const { inputTokens, outputTokens, cacheReadTokens = inputTokens, cacheWriteTokens = inputTokens } = prices;
+  const { cacheRead = 0, cacheWrite = 0 } = usage.input;
+  const input = freshInput(usage) * inputTokens + cacheRead * cacheReadTokens + cacheWrite * cacheWriteTokens;
+  return (input + usage.output.total * outputTokens) / 1000;
+}
+
+export function addCost(row: CostSums, usage: Usage, cost: number): void {
+  row.requests++;
+  row.prompt_tokens += usage.input.total;
+  row.completion_tokens += usage.output.total;
+  row.cached_tokens += usage.input.cacheRead ?? 0;
+  row.cost += cost;
+}
+
+/** A stretch of time. */
+class Stretch {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly #rows = new Map<string, CostRow>();
+
+  constructor(fromMs: number, toMs: number) {
+    this.fromMs = fromMs;
+    this.toMs = toMs;
   }
 
-  #rowFor(keyId: string, model: string): CostRow {
-    const isFull = this.#size >= MAX_ROWS;
-    const [key_id, model_id] = isFull ? [OTHER, OTHER] : [keyId, model];
-    let models = this.#keys.get(key_id);
-    if (models === undefined) {
-      models = new Map();
-      this.#keys.set(key_id, models);
-    }
-    let row = models.get(model_id);
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  get rows(): Iterable<CostRow> {
+    return this.#rows.values();
+  }
+
+  row(wanted: CostNames): CostRow {
+    const found = this.#rows.get(keyOf(wanted));
+    if (found !== undefined) return found;
+    const names = this.#rows.size < MAX_ROWS ? wanted : ALL_OTHERS;
+    const key = keyOf(names);
+    let row = this.#rows.get(key);
     if (row === undefined) {
-      row = { key_id, model_id, requests: 0, prompt_tokens: 0, completion_tokens: 0, cost: 0 };
-      models.set(model_id, row);
-      this.#size++;
+      const { key_id, user_id, organization_id, model_id, backend_name } = names;
+      row = { key_id, user_id, organization_id, model_id, backend_name, ...noCosts() };
+      this.#rows.set(key, row);
     }
     return row;
   }
 
-  /** The dearest first. */
-  rows(): CostRow[] {
-    const rows = [...this.#keys.values()].flatMap((models) => [...models.values()]);
-    return rows.sort((a, b) => b.cost - a.cost || b.prompt_tokens - a.prompt_tokens);
+  take(rows: Iterable<CostRow>): void {
+    for (const row of rows) addSums(this.row(row), row);
+  }
+}
+
+const ALL_OTHERS: CostNames = {
+  key_id: OTHER,
+  user_id: OTHER,
+  organization_id: OTHER,
+  model_id: OTHER,
+  backend_name: OTHER,
+};
+
+function keyOf({ key_id, user_id, organization_id, model_id, backend_name }: CostNames): string {
+  return [key_id, user_id, organization_id, model_id, backend_name].join("\u0000");
+}
+
+export function noCosts(): CostSums {
+  return { requests: 0, prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, cost: 0 };
+}
+
+export function addSums(
+  to: CostSums,
+  { requests, prompt_tokens, completion_tokens, cached_tokens, cost }: CostSums,
+): void {
+  to.requests += requests;
+  to.prompt_tokens += prompt_tokens;
+  to.completion_tokens += completion_tokens;
+  to.cached_tokens += cached_tokens;
+  to.cost += cost;
+}
+
+export class CostLedger {
+  /** What is older than the days: its time is not known any more. */
+  #older = new Stretch(0, 0);
+  /** Days, then hours; the oldest first. */
+  #stretches: Stretch[] = [];
+
+  /** The row to be written until the hour is over. */
+  row(timeMs: number, names: CostNames): CostRow {
+    const hourMs = hourOf(timeMs);
+    let newest = this.#stretches.at(-1);
+    // A clock that was behind when the file was written must not open an hour before the newest one.
+    if (newest === undefined || newest.toMs <= hourMs) {
+      newest = new Stretch(hourMs, hourMs + HOUR_MS);
+      this.#stretches.push(newest);
+      this.#compact(timeMs);
+    }
+    return newest.row(names);
   }
 
-  restore(rows: readonly CostRow[]): void {
-    for (const row of rows) Object.assign(this.#rowFor(row.key_id, row.model_id), row);
+  /** Every row of the stretches that the time touches, with the beginning of its stretch; undefined: without a bound. */
+  *rows(sinceMs?: number, untilMs?: number): Generator<{ fromMs: number | undefined; row: CostRow }> {
+    if (sinceMs === undefined) for (const row of this.#older.rows) yield { fromMs: undefined, row };
+    for (const { fromMs, toMs, rows } of this.#stretches) {
+      const isTouched = (sinceMs === undefined || toMs > sinceMs) && (untilMs === undefined || fromMs < untilMs);
+      if (isTouched) for (const row of rows) yield { fromMs, row };
+    }
+  }
+
+  /** Stretch by stretch, so that whoever writes many may pause in between. */
+  *write(): Generator<WrittenCosts> {
+    for (const { fromMs, toMs, rows } of [this.#older, ...this.#stretches]) {
+      yield { from: fromMs, to: toMs, rows: [...rows] };
+    }
+  }
+
+  restore(written: readonly WrittenCosts[], earlier: readonly EarlierCostRow[], timeMs: number): void {
+    this.clear();
+    const unknown = { user_id: NONE, organization_id: NONE, backend_name: NONE, cached_tokens: 0 };
+    this.#older.take(earlier.map((row) => ({ ...unknown, ...row })));
+    for (const { from, to, rows } of written.toSorted((a, b) => a.from - b.from)) {
+      const isKnownTime = to > from && from >= (this.#stretches.at(-1)?.toMs ?? 0) && from <= timeMs;
+      const stretch = isKnownTime ? new Stretch(from, to) : this.#older;
+      stretch.take(rows);
+      if (isKnownTime) this.#stretches.push(stretch);
+    }
+    this.#compact(timeMs);
   }
 
   clear(): void {
-    this.#keys.clear();
-    this.#size = 0;
+    this.#older = new Stretch(0, 0);
+    this.#stretches = [];
   }
+
+  /** Old hours become days, and old days one sum; the same for the oldest of too many rows. */
+  #compact(timeMs: number): void {
+    const kept: Stretch[] = [];
+    let allRows = this.#stretches.reduce((sum, { size }) => sum + size, 0);
+    for (const stretch of this.#stretches) {
+      if (stretch.toMs <= timeMs - DAYS_KEPT_MS || (allRows > MAX_ALL_ROWS && stretch !== this.#stretches.at(-1))) {
+        this.#older.take(stretch.rows);
+        allRows -= stretch.size;
+        continue;
+      }
+      const isOldHour = stretch.toMs - stretch.fromMs === HOUR_MS && stretch.toMs <= timeMs - HOURS_KEPT_MS;
+      if (!isOldHour) {
+        kept.push(stretch);
+        continue;
+      }
+      const dayMs = Math.floor(stretch.fromMs / DAY_MS) * DAY_MS;
+      let day = kept.at(-1);
+      if (day?.fromMs !== dayMs) {
+        day = new Stretch(dayMs, dayMs + DAY_MS);
+        kept.push(day);
+      }
+      day.take(stretch.rows);
+    }
+    this.#stretches = kept;
+  }
+}
+
+export function hourOf(timeMs: number): number {
+  return Math.floor(timeMs / HOUR_MS) * HOUR_MS;
 }

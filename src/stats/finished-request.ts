@@ -34,6 +34,9 @@ export interface FinishedRequest {
   failure?: string | undefined;
   /** The caller's key. */
   keyId?: string | undefined;
+  /** As its key names them. */
+  userId?: string | undefined;
+  organizationId?: string | undefined;
 }
 
 /** The name under which everything is counted that is too much to be counted by name. */

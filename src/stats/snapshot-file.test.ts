@@ -5,12 +5,14 @@ import { join } from "node:path";
 import { silentLogger } from "../logging/logger.ts";
 import { createObserver } from "../metrics/observer.ts";
 import { StatsCollector } from "./collector.ts";
+import { costsView } from "./costs-view.ts";
 import { SnapshotFile } from "./snapshot-file.ts";
-import { costsView, readWindow, statsView } from "./view.ts";
+import { readWindow, statsView } from "./view.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "stats-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const NO_QUERY = new URLSearchParams();
 const DAY = 86_400_000;
 const START = Date.UTC(2026, 4, 1, 12);
 let files = 0;
@@ -57,7 +59,7 @@ describe("statistics file", () => {
     const after = setUp(before.path, START + DAY / 2);
     expect(await after.file.restore()).toBe("restored");
     expect(after.all()).toEqual(before.all());
-    expect(costsView(after.collector)).toEqual(costsView(before.collector));
+    expect(costsView(after.collector, NO_QUERY)).toEqual(costsView(before.collector, NO_QUERY));
     expect(after.day()).toBe(2);
     after.count();
     expect(after.day()).toBe(3);
@@ -65,6 +67,31 @@ describe("statistics file", () => {
     expect(await later.file.restore()).toBe("restored");
     expect(later.day()).toBe(0);
     expect(later.all().overall.total_requests).toBe(2);
+  });
+
+  test("a file of an earlier version is taken up", async () => {
+    const { file, path, all, collector } = setUp();
+    const sums = [[-1, -1, 4, 1, 400, 40, 20, 400]];
+    const earlier = {
+      format: 1,
+      saved_at: START,
+      stats: {
+        overall: sums,
+        latencies: [[-1, -1, 300, 4]],
+        models: [{ name: "m", last_used: START, sums }],
+        backends: [{ name: "b", last_used: START, sums }],
+        costs: [{ key_id: "k", model_id: "m", requests: 4, prompt_tokens: 40, completion_tokens: 20, cost: 2 }],
+      },
+    };
+    await Bun.write(path, JSON.stringify(earlier));
+    expect(await file.restore()).toBe("restored");
+    const counts = { total_requests: 4, successful_requests: 3, failed_requests: 1, avg_latency_ms: 100 };
+    expect(all()).toMatchObject({
+      overall: counts,
+      models: [counts],
+      backends: [{ ...counts, p50_first_token_ms: null }],
+    });
+    expect(costsView(collector, NO_QUERY)).toEqual({ total_cost: 2, keys: earlier.stats.costs });
   });
 
   test("missing, stale and corrupt files mean fresh counters", async () => {

@@ -7,6 +7,7 @@ import { z } from "zod";
 import { replaceFile } from "../lib/replace-file.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { StatsCollector, WrittenRow, WrittenStats } from "./collector.ts";
+import type { WrittenCosts } from "./costs.ts";
 
 /** Section admin.stats.persistence; durations in milliseconds. */
 export interface SnapshotSettings {
@@ -35,6 +36,19 @@ const latencies = z.array(z.array(count).max(10_000)).max(1_000);
 const row = z.strictObject({ name: z.string().min(1).max(256), last_used: count, sums });
 const backendRow = row.extend({ latencies: latencies.optional(), first_tokens: latencies.optional() });
 
+const costRow = z.strictObject({
+  key_id: z.string(),
+  user_id: z.string(),
+  organization_id: z.string(),
+  model_id: z.string(),
+  backend_name: z.string(),
+  requests: count,
+  prompt_tokens: count,
+  completion_tokens: count,
+  cached_tokens: count,
+  cost: count,
+});
+
 const snapshotSchema = z.object({
   format: z.literal(FORMAT),
   saved_at: z.number(),
@@ -55,6 +69,10 @@ const snapshotSchema = z.object({
         }),
       )
       .max(10_000),
+    cost_history: z
+      .array(z.strictObject({ from: count, to: count, rows: z.array(costRow).max(2_000) }))
+      .max(1_000)
+      .optional(),
   }),
 });
 
@@ -170,10 +188,11 @@ async function snapshotText(collector: StatsCollector, savedAtMs: number): Promi
   const head = JSON.stringify({ format: FORMAT, saved_at: savedAtMs, stats: collector.write() });
   const models = await rowsText(collector.writeModels());
   const backends = await rowsText(collector.writeBackends());
-  return `${head.slice(0, -2)},"models":[${models}],"backends":[${backends}]}}`;
+  const costs = await rowsText(collector.writeCosts());
+  return `${head.slice(0, -2)},"models":[${models}],"backends":[${backends}],"cost_history":[${costs}]}}`;
 }
 
-async function rowsText(written: Iterable<WrittenRow>): Promise<string> {
+async function rowsText(written: Iterable<WrittenRow | WrittenCosts>): Promise<string> {
   const texts: string[] = [];
   for (const row of written) {
     texts.push(JSON.stringify(row));

@@ -3,12 +3,11 @@
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { ModelSums, Percentiles, StatsCollector } from "./collector.ts";
-import type { CostRow } from "./costs.ts";
 import type { Sums } from "./windows.ts";
 
 const HOUR_MS = 3_600_000;
 
-const WINDOW_MS: Readonly<Record<string, number>> = {
+export const WINDOW_MS: Readonly<Record<string, number>> = {
   "30m": HOUR_MS / 2,
   "1h": HOUR_MS,
   "24h": 24 * HOUR_MS,
@@ -27,14 +26,14 @@ export interface StatsWindow {
 const ALL_TIME: StatsWindow = { name: "all", ms: undefined };
 
 /** Throws 400 for a window that does not exist. */
-export function readWindow(query: URLSearchParams): StatsWindow {
+export function readWindow(query: URLSearchParams, windows = WINDOW_MS): StatsWindow {
   const name = query.get("window");
   if (name === null || name === "all") return ALL_TIME;
-  const ms = Object.hasOwn(WINDOW_MS, name) ? WINDOW_MS[name] : undefined;
+  const ms = Object.hasOwn(windows, name) ? windows[name] : undefined;
   if (ms !== undefined) return { name, ms };
   throw new GatewayError(
     ERRORS.invalidRequest,
-    `The window must be one of ${WINDOW_NAMES.join(", ")}; leave it out for everything since the last reset.`,
+    `The window must be one of ${Object.keys(windows).join(", ")}; leave it out for everything since the last reset.`,
     { param: "window" },
   );
 }
@@ -108,23 +107,6 @@ export function backendStatsView(
   window: StatsWindow,
 ): Omit<StatsView, "overall" | "models"> {
   return { ...frame(collector, window), backends: backendRows(collector, window) };
-}
-
-export interface CostsView {
-  total_cost: number;
-  keys: CostRow[];
-}
-
-/** Cost per key and model, since the last reset. */
-export function costsView(collector: StatsCollector): CostsView {
-  const keys = collector.costs().map((row) => ({ ...row, cost: round(row.cost, 6) }));
-  return {
-    total_cost: round(
-      keys.reduce((sum, { cost }) => sum + cost, 0),
-      6,
-    ),
-    keys,
-  };
 }
 
 export function resetStats(collector: StatsCollector): { success: true; message: string } {

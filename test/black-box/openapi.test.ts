@@ -338,6 +338,14 @@ describe("observation", () => {
     await call("POST", "/admin/debug/error", { body: { type: "status_503", backend: "no_such" }, status: 404 });
   });
 
+  test("GET /admin/stats/costs", async () => {
+    await call("GET", "/admin/stats/costs");
+    for (const by of ["key", "user", "organization", "model", "backend", "day"]) {
+      await call("GET", "/admin/stats/costs", { query: `?by=${by}&window=30d` });
+    }
+    await call("GET", "/admin/stats/costs", { query: "?by=hour", status: 400 });
+  });
+
   test("GET /admin/requests", async () => {
     await call("GET", "/admin/requests");
     await call("GET", "/admin/requests", { query: "?model=demo&status=2xx&limit=1" });

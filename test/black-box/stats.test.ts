@@ -84,7 +84,11 @@ test("every request is counted, with its tokens, for its model and its backend",
     expect.objectContaining({ backend_name: "one", total_requests: 3, successful_requests: 3, total_tokens: 15 }),
     expect.objectContaining({ backend_name: "two", total_requests: 1, failed_requests: 1, total_tokens: 0 }),
   ]);
-  expect(Object.keys((stats.backends as Row[])[0] as Row).slice(1)).toEqual(Object.keys(rows[0] as Row).slice(1));
+  expect(Object.keys((stats.backends as Row[])[0] as Row).slice(1)).toEqual([
+    ...Object.keys(rows[0] as Row).slice(1),
+    ...["p50_latency_ms", "p95_latency_ms", "p99_latency_ms"],
+    ...["p50_first_token_ms", "p95_first_token_ms", "p99_first_token_ms"],
+  ]);
 
   for (const window of ["30m", "1h", "24h", "7d"]) {
     expect(await admin.get(`/admin/stats?window=${window}`)).toMatchObject({ window, overall: { total_requests: 5 } });
@@ -148,6 +152,86 @@ test("costs per key and model, by the prices of the metadata", async () => {
       { key_id: "team", model_id: "free", requests: 1, prompt_tokens: 3, completion_tokens: 2, cost: 0 },
     ],
   });
+});
+
+test("costs by key, user, organization, model, backend and day, in windows, and over a restart", async () => {
+  const backend = bed.backend({
+    answer: chat("x", { usage: { ...USAGE, prompt_tokens_details: { cached_tokens: 1 } } }),
+  });
+  const pricing = { input_tokens: 1, output_tokens: 10, cache_read_tokens: 0.5 };
+  await using gateway = await bed.gateway({
+    config: {
+      backends: [
+        {
+          name: "a",
+          type: "vllm",
+          url: backend.url,
+          models: ["m", "gpt-4o"],
+          model_configs: [{ id: "m", metadata: { pricing } }],
+        },
+      ],
+      api_keys: {
+        keys: [
+          { id: "one", key: "sekret-one", user_id: "ann", organization_id: "lab" },
+          { id: "two", key: "sekret-two", user_id: "bob", organization_id: "lab" },
+        ],
+      },
+    },
+  });
+  const admin = new AdminClient(gateway);
+  const as = (key: string) => ({ headers: { Authorization: `Bearer ${key}` } });
+  await (await gateway.chat({}, as("sekret-one"))).text();
+  await (await gateway.chat({}, as("sekret-one"))).text();
+  await (await gateway.chat({}, as("sekret-two"))).text();
+  await (await gateway.chat({ model: "gpt-4o" })).text(); // has a price of its own
+  const each = { prompt_tokens: 3, completion_tokens: 2, cached_tokens: 1 };
+  const times = (count: number, cost: number) => ({
+    requests: count,
+    prompt_tokens: each.prompt_tokens * count,
+    completion_tokens: each.completion_tokens * count,
+    cached_tokens: each.cached_tokens * count,
+    cost,
+  });
+  // 2 fresh and 1 cached prompt tokens at 1 and 0.5, 2 tokens of the answer at 10, per 1,000.
+  const [two, three, other] = [times(2, 0.045), times(3, 0.0675), times(1, 0.000026)];
+  const day = new Date().toISOString().slice(0, 10);
+  async function check(): Promise<void> {
+    const by = async (query: string) => (await admin.get(`/admin/stats/costs?by=${query}`)).rows;
+    const costs = await admin.get("/admin/stats/costs?by=key&window=1h");
+    expect(costs).toMatchObject({ by: "key", total_cost: 0.067526 });
+    expect(costs.rows).toEqual([
+      { key_id: "one", ...two },
+      { key_id: "two", ...times(1, 0.0225) },
+      { key_id: "(none)", ...other },
+    ]);
+    expect(((await by("user")) as Row[]).map(({ user_id }) => user_id)).toEqual(["ann", "bob", "(none)"]);
+    expect(await by("organization&window=30d")).toEqual([
+      { organization_id: "lab", ...three },
+      { organization_id: "(none)", ...other },
+    ]);
+    expect(await by("model")).toEqual([
+      { model_id: "m", ...three },
+      { model_id: "gpt-4o", ...other },
+    ]);
+    expect(await by("backend")).toEqual([{ backend_name: "a", ...times(4, 0.067526) }]);
+    expect(((await by("day")) as Row[])[0]).toMatchObject({ day });
+    expect(await by("key&until=2020-01-01T00:00:00Z")).toEqual([]);
+    expect(await by("key&since=2020-01-01T00:00:00Z")).toHaveLength(3);
+    expect(await admin.get("/admin/stats/costs?window=24h")).toMatchObject({ keys: { length: 3 } });
+  }
+  await check();
+  expect(await gateway.stop("SIGTERM")).toBe(0);
+  await gateway.restart();
+  await check();
+  for (const [query, param] of [
+    ["by=hour", "by"],
+    ["window=2h", "window"],
+    ["since=soon", "since"],
+    ["window=1h&since=0", "window"],
+    ["per=key", "per"],
+  ]) {
+    expect((await admin.refused(400, "GET", `/admin/stats/costs?${query}`)).param).toBe(param as string);
+  }
 });
 
 test("token_tracking and retention_window change while running; enabled needs a restart", async () => {

@@ -1,0 +1,88 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { addCost, CostLedger, type CostNames, costOf, NONE } from "./costs.ts";
+import { OTHER } from "./finished-request.ts";
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const START = Date.UTC(2026, 4, 1);
+
+const names = (key_id: string, model_id = "m"): CostNames => ({
+  key_id,
+  user_id: NONE,
+  organization_id: NONE,
+  model_id,
+  backend_name: "b",
+});
+
+function spend(ledger: CostLedger, timeMs: number, cost: number, who = names("k")): void {
+  addCost(ledger.row(timeMs, who), { input: { total: 10, cacheRead: 4 }, output: { total: 5 } }, cost);
+}
+
+const sumOf = (ledger: CostLedger, sinceMs?: number, untilMs?: number) =>
+  [...ledger.rows(sinceMs, untilMs)].reduce((sum, { row }) => sum + row.cost, 0);
+
+describe("what tokens cost", () => {
+  const usage = { input: { total: 1000, cacheRead: 400, cacheWrite: 100 }, output: { total: 200 } };
+
+  test("tokens read from a cache and written to one have prices of their own, where there are some", () => {
+    const prices = { inputTokens: 1, outputTokens: 10 };
+    expect(costOf(usage, prices)).toBe(3);
+    expect(costOf(usage, { ...prices, cacheReadTokens: 0.1, cacheWriteTokens: 2 })).toBeCloseTo(0.5 + 0.04 + 0.2 + 2);
+    expect(costOf(usage, undefined)).toBe(0);
+  });
+});
+
+describe("the ledger", () => {
+  test("counts by the hour, older than a week by the day, and loses nothing", () => {
+    const ledger = new CostLedger();
+    for (let hour = 0; hour < 24 * 30; hour++) spend(ledger, START + hour * HOUR + 1, 1);
+    const nowMs = START + 30 * DAY - 1;
+    expect(sumOf(ledger)).toBe(720);
+    expect(sumOf(ledger, nowMs - HOUR)).toBe(2); // the hours that the window touches count as a whole
+    expect(sumOf(ledger, nowMs - DAY)).toBe(25);
+    expect(sumOf(ledger, START, START + DAY)).toBe(24);
+    const stretches = [...ledger.write()];
+    expect(stretches.length).toBeLessThan(240);
+    expect(stretches[1]).toMatchObject({ from: START, to: START + DAY, rows: [{ requests: 24, cached_tokens: 96 }] });
+  });
+
+  test("days beyond a year and a month are one sum", () => {
+    const ledger = new CostLedger();
+    spend(ledger, START, 5);
+    spend(ledger, START + 500 * DAY, 7);
+    expect(sumOf(ledger)).toBe(12);
+    expect(sumOf(ledger, 0)).toBe(7);
+  });
+
+  test("is bounded in rows, and what is too much is counted together", () => {
+    const ledger = new CostLedger();
+    for (let hour = 0; hour < 40; hour++) {
+      for (let key = 0; key < 1_200; key++) spend(ledger, START + hour * HOUR, 1, names(`k${key}`));
+    }
+    const rows = [...ledger.rows()].map(({ row }) => row);
+    expect(rows.length).toBeLessThan(25_000);
+    expect(rows.find(({ key_id }) => key_id === OTHER)?.model_id).toBe(OTHER);
+    expect(sumOf(ledger)).toBe(48_000);
+  });
+
+  test("what was written is restored, whatever the clock says", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.integer({ min: 0, max: 600 * 24 }), fc.constantFrom("a", "b", "c")), { maxLength: 60 }),
+        fc.integer({ min: -10, max: 700 }),
+        (spent, days) => {
+          const ledger = new CostLedger();
+          for (const [hour, key] of spent.toSorted(([one], [other]) => one - other)) {
+            spend(ledger, START + hour * HOUR, 1, names(key));
+          }
+          const copy = new CostLedger();
+          copy.restore(JSON.parse(JSON.stringify([...ledger.write()])), [], START + days * DAY);
+          expect(sumOf(copy)).toBe(spent.length);
+          spend(copy, START + days * DAY, 1);
+          expect(sumOf(copy)).toBe(spent.length + 1);
+        },
+      ),
+    );
+  });
+});
