@@ -1,4 +1,5 @@
-// What one finished request, and each of its attempts, adds to the metrics. On the path of every request: series are looked up once and held.
+// What one finished request, and each of its attempts, adds to the metrics. On the path of every request: series are
+// looked up once and held.
 
 import type { Usage } from "../generation/usage.ts";
 import { countedUsage, type FinishedRequest, hasFailed } from "../stats/finished-request.ts";

@@ -9,10 +9,15 @@ export const SERVER_TIMING = "Server-Timing";
  * Waits between attempts are the gateway's.
  */
 export function serverTiming({ backendMs, stream, shared }: RequestRecord, totalMs: number, runningMs = 0): string {
-  const firstToken = stream && runningMs > 0 ? `, first-token;dur=${totalMs.toFixed(1)}` : "";
+  const firstToken = stream && runningMs > 0 ? `, first-token;dur=${tenths(totalMs)}` : "";
   // The time of another request's call is not this one's.
-  if (shared === true) return `shared;dur=${totalMs.toFixed(1)}${firstToken}`;
-  if (backendMs === undefined && runningMs === 0) return `gateway;dur=${totalMs.toFixed(1)}`;
+  if (shared === true) return `shared;dur=${tenths(totalMs)}${firstToken}`;
+  if (backendMs === undefined && runningMs === 0) return `gateway;dur=${tenths(totalMs)}`;
   const spentMs = (backendMs ?? 0) + runningMs;
-  return `gateway;dur=${Math.max(0, totalMs - spentMs).toFixed(1)}, backend;dur=${spentMs.toFixed(1)}${firstToken}`;
+  return `gateway;dur=${tenths(Math.max(0, totalMs - spentMs))}, backend;dur=${tenths(spentMs)}${firstToken}`;
+}
+
+/** With one decimal at most; toFixed() costs three times as much. */
+function tenths(durationMs: number): number {
+  return Math.round(durationMs * 10) / 10;
 }

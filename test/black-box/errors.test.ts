@@ -59,6 +59,7 @@ describe("errors", () => {
       backend: expect.stringMatching(/^(one|two)$/),
     });
     expect(Object.keys(record)).toEqual([
+      "id",
       "request_id",
       "timestamp",
       "status",

@@ -11,6 +11,7 @@ const DEFAULT_LIMIT = 10_000;
 const MAX_LIMIT = 100_000;
 const MAX_METRIC_LENGTH = 256;
 const PAGE_ROWS = 2_000;
+
 /**
  * The body of the answer, as JSON. Throws 400 for parameters that make no sense, 404 while there is no store, and 500
  * when the storage does not answer.
