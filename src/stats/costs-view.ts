@@ -1,11 +1,9 @@
 // What the tokens cost, as the admin API tells it (GET /admin/stats/costs): per key and model, or by one of the names, or by
 // day; of all time or of a window.
 
-import { ERRORS } from "../errors/catalog.ts";
-import { GatewayError } from "../errors/gateway-error.ts";
-import { parseTime, TIME_FORMS } from "../lib/parse-time.ts";
 import type { StatsCollector } from "./collector.ts";
 import { addSums, type CostNames, type CostSums, noCosts } from "./costs.ts";
+import { badParameter, readTime } from "./query.ts";
 import { readWindow, WINDOW_MS } from "./view.ts";
 
 export const COST_PARAMETERS = ["by", "window", "since", "until"] as const;
@@ -74,7 +72,7 @@ function readGroup(query: URLSearchParams): keyof typeof GROUPS | undefined {
   const text = query.get("by");
   if (text === null) return undefined;
   if (Object.hasOwn(GROUPS, text)) return text as keyof typeof GROUPS;
-  throw refusal("by", `one of ${COST_GROUPS.join(", ")}`);
+  throw badParameter("by", `one of ${COST_GROUPS.join(", ")}`);
 }
 
 function readTimes(collector: StatsCollector, query: URLSearchParams): { sinceMs?: number; untilMs?: number } {
@@ -85,20 +83,8 @@ function readTimes(collector: StatsCollector, query: URLSearchParams): { sinceMs
     return { ...(sinceMs !== undefined && { sinceMs }), ...(untilMs !== undefined && { untilMs }) };
   }
   if (sinceMs !== undefined || untilMs !== undefined)
-    throw refusal("window", "left out where 'since' or 'until' is given");
+    throw badParameter("window", "left out where 'since' or 'until' is given");
   return { sinceMs: collector.nowMs - ms };
-}
-
-function readTime(query: URLSearchParams, name: string): number | undefined {
-  const text = query.get(name);
-  if (text === null) return undefined;
-  const timeMs = parseTime(text);
-  if (timeMs === undefined) throw refusal(name, `a time: ${TIME_FORMS}`);
-  return timeMs;
-}
-
-function refusal(param: string, expected: string): GatewayError {
-  return new GatewayError(ERRORS.invalidRequest, `'${param}' must be ${expected}.`, { param });
 }
 
 /** Millionths are enough. */

@@ -3,7 +3,7 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { parseTime, TIME_FORMS } from "../lib/parse-time.ts";
+import { badParameter, readNumber, readTime } from "./query.ts";
 import type { RequestLog, RequestStory, StoryStep } from "./request-log.ts";
 
 const DEFAULT_LIMIT = 50;
@@ -72,7 +72,7 @@ function readFilter(log: RequestLog, query: URLSearchParams): Filter {
   );
   given("status", (text) => {
     const pattern = /^([1-5])(\d\d|xx)$/i.exec(text);
-    if (pattern === null) throw refusal("status", "a status such as 502, or a class of them such as 5xx");
+    if (pattern === null) throw badParameter("status", "a status such as 502, or a class of them such as 5xx");
     const isClass = Number.isNaN(Number(text));
     return ({ end }) =>
       end !== undefined &&
@@ -101,25 +101,6 @@ function readFilter(log: RequestLog, query: URLSearchParams): Filter {
 
 function isAttemptAt(backend: string): (step: StoryStep) => boolean {
   return (step) => step.kind === "attempt" && step.backend === backend;
-}
-
-function readNumber(query: URLSearchParams, name: string, minimum: number): number | undefined {
-  const text = query.get(name);
-  if (text === null) return undefined;
-  if (/^\d{1,12}$/.test(text) && Number(text) >= minimum) return Number(text);
-  throw refusal(name, `a whole number, at least ${minimum}`);
-}
-
-function readTime(query: URLSearchParams, name: string): number | undefined {
-  const text = query.get(name);
-  if (text === null) return undefined;
-  const timeMs = parseTime(text);
-  if (timeMs === undefined) throw refusal(name, `a time: ${TIME_FORMS}`);
-  return timeMs;
-}
-
-function refusal(param: string, expected: string): GatewayError {
-  return new GatewayError(ERRORS.invalidRequest, `'${param}' must be ${expected}.`, { param });
 }
 
 /** The answer of GET /admin/requests/{id}; throws 404. */
