@@ -266,7 +266,7 @@ export class StatsCollector {
     const rows = [...this.#backends.values()].map((row) => ({
       ...sumsOf(row, slots),
       latency: percentilesOf(row.latencies, slots),
-      firstToken: row.firstTokens === undefined ? undefined : percentilesOf(row.firstTokens, slots),
+      firstToken: firstTokenOf(row, slots),
     }));
     return busiestFirst(rows);
   }
@@ -374,6 +374,12 @@ function busiestFirst<SomeSums extends ModelSums>(rows: readonly SomeSums[]): So
 function percentilesOf(latencies: WindowedLatencies, slots: readonly WindowSlot[] | undefined): Percentiles {
   const [p50, p95, p99] = latencies.percentiles(slots, [0.5, 0.95, 0.99]);
   return { p50: p50 as number, p95: p95 as number, p99: p99 as number };
+}
+
+/** Undefined where nothing was streamed in this time. */
+function firstTokenOf({ firstTokens }: BackendRow, slots: readonly WindowSlot[] | undefined): Percentiles | undefined {
+  const percentiles = firstTokens && percentilesOf(firstTokens, slots);
+  return percentiles?.p50 === 0 ? undefined : percentiles;
 }
 
 function writtenRow({ name, lastUsedMs, sums }: Row): WrittenRow {

@@ -26,7 +26,7 @@ export function settingsOf(document: object = {}): Settings {
 }
 
 /** Endpoints of the admin API answer clients on this machine. */
-export async function serveRoutes(routes: readonly Route<Endpoint>[]): Promise<ServedRoutes> {
+export async function serveRoutes(routes: readonly Route<Endpoint>[], log = silentLogger()): Promise<ServedRoutes> {
   const settings = settingsOf();
   const { now, wallTime } = systemClock;
   const table = createRouteTable(routes);
@@ -40,7 +40,7 @@ export async function serveRoutes(routes: readonly Route<Endpoint>[]): Promise<S
     clientAddresses: createClientAddressReader([]),
     settings,
     clock: systemClock,
-    log: silentLogger(),
+    log,
     newId: () => crypto.randomUUID(),
     newOwnId: () => crypto.randomUUID(),
     finished() {},
