@@ -224,6 +224,7 @@ function requestStep(): JsonSchema {
         backend: text,
         model: text,
         strategy: orNull(text),
+        score_means: orNull(text),
         candidates: list(candidate),
         outcome: oneOfTexts("failed", "running", "succeeded"),
         failure: orNull(text),

@@ -559,9 +559,10 @@ describe("what keeps a session on one backend", () => {
     const keys: string[] = [];
     const hash = consistentHash();
     const strategy: SelectionStrategy = {
-      select(candidates, allowed, query) {
+      ...hash,
+      choose(candidates, allowed, query) {
         keys.push(query.sessionKey());
-        return hash.select(candidates, allowed, query);
+        return hash.choose(candidates, allowed, query);
       },
     };
     await bench({ strategy, answer: () => fine, ...more }).forward();

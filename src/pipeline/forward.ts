@@ -17,9 +17,9 @@ import type { Translation } from "../protocols/translate.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import type { Circuits, Permit } from "../routing/circuits.ts";
-import { hasOperation, noBackendError, selectBackend } from "../routing/router.ts";
+import { type Admitted, createRouter, hasOperation, noBackendError } from "../routing/router.ts";
 import type { SelectionQuery, SelectionStrategy } from "../routing/strategy.ts";
-import type { AttemptStep, Candidate } from "../stats/request-log.ts";
+import type { AttemptStep } from "../stats/request-log.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
@@ -107,9 +107,6 @@ export interface Forwarder {
 export const MAX_TRIAL_WAIT_MS = 5_000;
 export const MAX_TRIAL_WAITERS = 256;
 
-/** Candidates that the story of a request names. */
-const MAX_TOLD_CANDIDATES = 32;
-
 /** The part of the rate limiter that concerns backends. */
 export type BackendLimits = Pick<Limiter, "backendHasRoom" | "takeBackend" | "backendRefusal">;
 
@@ -127,11 +124,6 @@ export interface ForwarderParts {
   random(): number;
   /** Waits, or returns at once when the signal aborts. */
   delay?(durationMs: number, signal: AbortSignal): Promise<void>;
-}
-
-interface Admitted {
-  entry: BackendEntry;
-  permit: Permit;
 }
 
 /** An attempt that was begun: what there is to say of it when it is over. */
@@ -156,27 +148,25 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     delay = abortableDelay,
   } = parts;
 
+  const router = createRouter({ strategy, circuits, limits });
   let trialWaiters = 0;
 
-  /** Whether a backend's circuit and its rate limit would let a request through now. */
-  function allows(backendName: string): boolean {
-    return circuits.allows(backendName) && limits.backendHasRoom(backendName);
+  /** The right to send one request to a backend: a permit of its circuit, and a token of its limit. */
+  function admit(backendName: string): Permit | undefined {
+    const permit = circuits.acquire(backendName);
+    if (permit === undefined || limits.takeBackend(backendName)) return permit;
+    permit.settle("neutral");
+    return undefined;
   }
 
-  function choose(
-    context: RequestContext,
-    request: ForwardRequest,
-    tried: ReadonlySet<string>,
-  ): BackendEntry | undefined {
+  function choose(context: RequestContext, request: ForwardRequest, tried: ReadonlySet<string>): Admitted | undefined {
     const query: SelectionQuery = {
       sessionKey: () => sessionKey(context, request),
       random,
       nowMs: now(),
+      isRetry: tried.size > 0,
     };
-    const candidates = candidatesFor(request);
-    const preferred = request.prefer === undefined ? undefined : preferredOf(candidates, request, tried);
-    if (preferred !== undefined) return preferred;
-    return selectBackend(candidates, request.operation, tried, strategy, query, allows);
+    return router.choose(candidatesFor(request), request, tried, query, admit, context.record.story !== undefined);
   }
 
   /** The board is read anew for every attempt: a backend that has gone down since is not asked again. */
@@ -189,15 +179,6 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     return goesOn ? candidates.filter(({ backend }) => goesOnExactly(backend, operation, model)) : candidates;
   }
 
-  function preferredOf(
-    candidates: readonly BackendEntry[],
-    { prefer, operation }: ForwardRequest,
-    tried: ReadonlySet<string>,
-  ): BackendEntry | undefined {
-    if (prefer === undefined || tried.has(prefer) || !allows(prefer)) return undefined;
-    return candidates.find((entry) => entry.backend.name === prefer && hasOperation(entry, operation));
-  }
-
   function refusal(request: ForwardRequest): Error {
     const willing = watch.board
       .candidates(request.model)
@@ -207,44 +188,22 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     return noBackendError(watch.board, request.model, request.operation, circuits);
   }
 
-  /** The first choice when the model has no candidate; waits for the first checks and asks for an unknown model before it gives up. */
-  async function chooseCold(context: RequestContext, request: ForwardRequest): Promise<BackendEntry> {
+  /** The first choice when the model has no candidate: waits for the first checks, and asks for a model that seems unknown. */
+  async function chooseCold(context: RequestContext, request: ForwardRequest): Promise<Admitted | undefined> {
     await orAborted(watch.firstChecks, context.signal);
-    let entry = choose(context, request, request.avoid);
-    if (entry === undefined && watch.board.entries.some((candidate) => candidate.available)) {
-      await orAborted(watch.refreshModels(), context.signal);
-      entry = choose(context, request, request.avoid);
-    }
     if (context.signal.aborted) throw clientLeft();
-    if (entry === undefined) throw refusal(request);
-    return entry;
-  }
-
-  /** A permit of the entry's circuit, or of another's when that has closed its doors since it was chosen. */
-  function acquire(
-    context: RequestContext,
-    request: ForwardRequest,
-    chosen: BackendEntry | undefined,
-    tried: ReadonlySet<string>,
-  ): Admitted | undefined {
-    let entry = chosen;
-    while (entry !== undefined) {
-      const { name } = entry.backend;
-      const permit = circuits.acquire(name);
-      if (permit !== undefined) {
-        if (limits.takeBackend(name)) return { entry, permit };
-        permit.settle("neutral");
-      }
-      entry = choose(context, request, tried); // who has just refused is no candidate any more
-    }
-    return undefined;
+    const admitted = choose(context, request, request.avoid);
+    if (admitted !== undefined || !watch.board.entries.some((entry) => entry.available)) return admitted;
+    await orAborted(watch.refreshModels(), context.signal);
+    if (context.signal.aborted) throw clientLeft();
+    return choose(context, request, request.avoid);
   }
 
   /**
-   * The same when nobody may be asked, but some backend is being tried after failures: the outcome is near, and may
+   * A choice when nobody may be asked, but some backend is being tried after failures: the outcome is near, and may
    * spare the client a refusal. Undefined when there is nothing to wait for, or none of it helped.
    */
-  async function acquireAfterTrial(
+  async function chooseAfterTrial(
     context: RequestContext,
     request: ForwardRequest,
     tried: ReadonlySet<string>,
@@ -263,12 +222,16 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
         await delay(leftMs, AbortSignal.any([context.signal, ended.signal]));
         if (context.signal.aborted) throw clientLeft();
         // Everyone who waits is woken; whoever finds no place waits on.
-        const admitted = acquire(context, request, choose(context, request, tried), tried);
+        const admitted = choose(context, request, tried);
         if (admitted !== undefined) return admitted;
       }
     } finally {
       trialWaiters--;
     }
+  }
+
+  function askableBackends({ model, operation }: ForwardRequest): BackendEntry[] {
+    return watch.board.candidates(model).filter((entry) => router.mayAsk(entry, operation));
   }
 
   /** None when a circuit would let the request through: then a rate limit refuses it, and says until when. */
@@ -281,37 +244,10 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     return names.map((name) => circuits.trialEnd(name)).filter((end) => end !== undefined);
   }
 
-  /** Who could have been asked, for the story of the request; undefined where there was no choice. */
-  function considered(
-    { model, operation }: ForwardRequest,
-    chosen: BackendEntry,
-    tried: ReadonlySet<string>,
-  ): Candidate[] | undefined {
-    const candidates = watch.board.candidates(model);
-    if (candidates.length < 2) return undefined;
-    return candidates.slice(0, MAX_TOLD_CANDIDATES).map((entry): Candidate => {
-      const { name } = entry.backend;
-      const { inFlight, latencyMs } = entry.counters;
-      const excluded = entry === chosen ? undefined : exclusionOf(entry, operation, tried);
-      return { backend: name, score: entry.backend.weight, in_flight: inFlight, latency_ms: latencyMs, excluded };
-    });
-  }
-
-  function exclusionOf(entry: BackendEntry, operation: Operation, tried: ReadonlySet<string>): string | undefined {
-    const { name, weight } = entry.backend;
-    if (!hasOperation(entry, operation)) return "no_operation";
-    if (tried.has(name)) return "tried";
-    if (!circuits.allows(name)) return "circuit_open";
-    if (!limits.backendHasRoom(name)) return "rate_limited";
-    return weight === 0 ? "standby" : undefined;
-  }
-
   async function attempt(
     context: RequestContext,
     request: ForwardRequest,
-    entry: BackendEntry,
-    permit: Permit,
-    tried: ReadonlySet<string>,
+    { entry, permit, told, scoreMeans }: Admitted,
     timeouts: ExchangeTimeouts,
   ): Promise<{ outcome: AttemptOutcome; operation: Operation; begun: Attempt }> {
     const { record, clientHeaders, trace, signal, settings } = context;
@@ -320,8 +256,9 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     const step = record.story?.attempt(
       entry.backend.name,
       request.model,
-      settings.routing.selection_strategy,
-      considered(request, entry, tried),
+      scoreMeans === undefined ? undefined : settings.routing.selection_strategy,
+      told,
+      scoreMeans,
     );
     const begun: Attempt = { entry, startedAtMs: now(), step };
     try {
@@ -396,7 +333,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
   return {
     hasOther(request, avoid) {
       const isOther = (entry: BackendEntry) =>
-        !avoid.has(entry.backend.name) && hasOperation(entry, request.operation) && allows(entry.backend.name);
+        !avoid.has(entry.backend.name) && router.mayAsk(entry, request.operation);
       return candidatesFor(request).some(isOther);
     },
     hasPool: (model) => watch.board.serving(model).length > 1,
@@ -404,21 +341,20 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       const { settings, record } = context;
       const timeouts = exchangeTimeouts(settings, request, context.startedAtMs);
       const { requestDeadlineMs } = timeouts;
-      let chosen = choose(context, request, request.avoid);
-      if (chosen === undefined && watch.board.candidates(request.model).length === 0) {
-        chosen = await chooseCold(context, request);
+      let admitted = choose(context, request, request.avoid);
+      if (admitted === undefined && watch.board.candidates(request.model).length === 0) {
+        admitted = await chooseCold(context, request);
       }
       let tried: Set<string> | undefined;
       let retryAfterMs: number | undefined;
       let counted = 0;
       for (;;) {
-        const others = tried ?? request.avoid;
-        const admitted =
-          acquire(context, request, chosen, others) ??
-          (inHurry ? undefined : await acquireAfterTrial(context, request, others, requestDeadlineMs));
+        if (admitted === undefined && !inHurry) {
+          admitted = await chooseAfterTrial(context, request, tried ?? request.avoid, requestDeadlineMs);
+        }
         if (admitted === undefined) throw refusal(request);
         const { entry, permit } = admitted;
-        const { outcome, operation, begun } = await attempt(context, request, entry, permit, others, timeouts);
+        const { outcome, operation, begun } = await attempt(context, request, admitted, timeouts);
         if (outcome.ok) return toResult(context, operation, outcome, begun, permit);
 
         const { failure } = outcome;
@@ -431,28 +367,31 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
         if (notConnected || failure.kind === "reset") watch.suspect(name);
 
         tried = (tried ?? new Set(request.avoid)).add(name);
-        const next = choose(context, request, tried);
-        const untriedLeft = next !== undefined && !tried.has(next.backend.name);
+        const left = askableBackends(request);
+        const untriedLeft = left.some((other) => !tried?.has(other.backend.name));
         if (!notConnected || !untriedLeft) counted++;
         const retry = retrySettingsFor(entry, settings.retry);
         const decision = decideRetry({ failure, attempts: counted, untriedLeft, retry, random });
-        if (next === undefined || !decision.again || now() + decision.waitMs >= requestDeadlineMs) {
+        if (left.length === 0 || !decision.again || now() + decision.waitMs >= requestDeadlineMs) {
           return { kind: "failed", failure, retryAfterMs, entry };
         }
         const { waitMs } = decision;
         log.debug(
-          { request_id: context.id, backend: name, failure: record.failure, next: next.backend.name, wait_ms: waitMs },
+          { request_id: context.id, backend: name, failure: record.failure, wait_ms: waitMs },
           "attempt failed, trying again",
         );
-        chosen = next;
         if (waitMs > 0) {
           const { story } = record;
           story?.add({ kind: "wait", atMs: story.sinceStartMs, durationMs: waitMs, reason: "retry" });
           await delay(waitMs, context.signal);
           if (context.signal.aborted) return { kind: "failed", failure: { kind: "aborted" }, entry };
-          // While waiting a backend may have come up or gone down, or have been taken out of service.
-          chosen = choose(context, request, tried) ?? next;
-          if (chosen.counters.onIdle !== undefined) return { kind: "failed", failure, entry };
+        }
+        // While waiting a backend may have come up or gone down, or have been taken out of service.
+        admitted = choose(context, request, tried);
+        if (admitted === undefined) {
+          if (entry.counters.onIdle !== undefined) return { kind: "failed", failure, entry };
+          const again = admit(name);
+          if (again !== undefined) admitted = { entry, permit: again };
         }
       }
     },

@@ -24,10 +24,11 @@ describe("explain one request", () => {
     const story = begin("r1", "m", "k");
     story.cache = "MISS";
     time.ms += 1;
-    const first = story.attempt("a", "m", "least_latency", [
+    const candidates = [
       { backend: "a", score: 12, in_flight: 1 },
       { backend: "b", excluded: "circuit_open" },
-    ]);
+    ];
+    const first = story.attempt("a", "m", "least_latency", candidates, "milliseconds");
     time.ms += 20;
     Object.assign(first, { durationMs: 20, failure: "status_503", status: 503 });
     story.add({ kind: "wait", atMs: story.sinceStartMs, durationMs: 50, reason: "retry" });
@@ -77,6 +78,7 @@ describe("explain one request", () => {
           backend: "a",
           model: "m",
           strategy: "least_latency",
+          score_means: "milliseconds",
           candidates: [
             { backend: "a", score: 12, in_flight: 1 },
             { backend: "b", excluded: "circuit_open" },
@@ -95,6 +97,7 @@ describe("explain one request", () => {
           backend: "b",
           model: "m2",
           strategy: null,
+          score_means: null,
           candidates: [],
           outcome: "succeeded",
           failure: null,

@@ -6,11 +6,11 @@ import type { Clock } from "../lib/clock.ts";
 /** A backend that could have been chosen, as the strategy saw it. */
 export interface Candidate {
   backend: string;
-  /** What the strategy went by, the meaning of which is its own. */
+  /** What the strategy went by; AttemptStep.scoreMeans says what that is. */
   score?: number | undefined;
   in_flight?: number | undefined;
   latency_ms?: number | undefined;
-  /** Why it could not be chosen after all: "circuit_open", "rate_limited", "tried", "standby". */
+  /** Why it could not be chosen after all: "circuit_open", "rate_limited", "tried", "standby", … */
   excluded?: string | undefined;
 }
 
@@ -33,7 +33,9 @@ export interface AttemptStep {
   atMs: number;
   backend: string;
   model: string;
+  /** Undefined where none was asked. */
   strategy: string | undefined;
+  scoreMeans: string | undefined;
   candidates: readonly Candidate[] | undefined;
   /** Until the backend began to answer: of a stream, until its first event. */
   firstByteMs: number | undefined;
@@ -113,13 +115,20 @@ export class RequestStory {
   }
 
   /** Candidates need to be given only where there was a choice. */
-  attempt(backend: string, model: string, strategy?: string, candidates?: readonly Candidate[]): AttemptStep {
+  attempt(
+    backend: string,
+    model: string,
+    strategy?: string,
+    candidates?: readonly Candidate[],
+    scoreMeans?: string,
+  ): AttemptStep {
     const step: AttemptStep = {
       kind: "attempt",
       atMs: this.sinceStartMs,
       backend,
       model,
       strategy,
+      scoreMeans,
       candidates:
         candidates !== undefined && candidates.length > MAX_CANDIDATES
           ? candidates.slice(0, MAX_CANDIDATES)

@@ -188,6 +188,7 @@ function stepView(step: StoryStep): object {
         backend: step.backend,
         model: step.model,
         strategy: step.strategy ?? null,
+        score_means: step.scoreMeans ?? null,
         candidates: step.candidates ?? [],
         outcome: step.failure !== undefined ? "failed" : step.durationMs === undefined ? "running" : "succeeded",
         failure: step.failure ?? null,

@@ -82,7 +82,7 @@ export interface Sender {
 
 /** Weight of the newest measurement in a backend's average time to the first byte. */
 const LATENCY_SMOOTHING = 0.2;
-/** What a failure counts as: a backend that refuses quickly must not pass for a fast one. */
+/** What a failure counts as, whoever is to blame: a backend that refuses quickly must not pass for a fast one. */
 const FAILURE_LATENCY_MS = 10_000;
 
 export function createSender(transport: Transport, environment: ExchangeEnvironment): Sender {
@@ -201,7 +201,7 @@ function failed(
   failure: UpstreamFailure,
   firstByteMs: number | undefined,
 ): AttemptOutcome {
-  if (isBackendsFault(failure)) observeLatency(entry.counters, FAILURE_LATENCY_MS, nowMs);
+  if (failure.kind !== "aborted") observeLatency(entry.counters, FAILURE_LATENCY_MS, nowMs);
   countFailure(entry, failure);
   return { ok: false, firstByteMs, failure: withoutSecrets(failure, entry.backend) };
 }

@@ -34,10 +34,15 @@ function start(
 }
 
 /** Requests one after the other; the result is who answered them. */
-async function ask(gateway: Gateway, count: number, more: Record<string, unknown> = {}): Promise<string[]> {
+async function ask(
+  gateway: Gateway,
+  count: number,
+  more: Record<string, unknown> = {},
+  headers: Record<string, string> = {},
+): Promise<string[]> {
   const answeredBy: string[] = [];
   for (let index = 0; index < count; index++) {
-    const response = await gateway.chat(more);
+    const response = await gateway.chat(more, { headers });
     expect(response.status).toBe(200);
     await response.text();
     answeredBy.push(response.headers.get("x-signalbox-backend") ?? "nobody");
@@ -164,4 +169,49 @@ test("concurrent requests are spread as evenly as sequential ones", async () => 
   await Promise.all(Array.from({ length: 40 }, () => ask(gateway, 1)));
   expect(backends.a?.requests).toHaveLength(20);
   expect(backends.b?.requests).toHaveLength(20);
+});
+
+interface Told {
+  backend: string;
+  strategy: string | null;
+  score_means: string | null;
+  candidates: { backend: string; score?: number; excluded?: string }[];
+}
+
+/** The attempts of a request as its story tells them. */
+async function attemptsOf(gateway: Gateway, id: string): Promise<Told[]> {
+  const response = await gateway.fetch(`/admin/requests/${id}`);
+  const { steps } = (await response.json()) as { steps: (Told & { kind: string })[] };
+  return steps.filter(({ kind }) => kind === "attempt");
+}
+
+test("the story of a request tells what the strategy went by, and why others were left out", async () => {
+  const backends = pool(["a", "b", "standby"]);
+  for (const backend of Object.values(backends)) backend.queue(failure(503));
+  await using gateway = await start(backends, "WeightedRoundRobin", { a: { weight: 3 }, standby: { weight: 0 } });
+  expect((await gateway.chat({}, { headers: { "X-Request-ID": "told" } })).status).toBe(503);
+  const attempts = await attemptsOf(gateway, "told");
+  expect(attempts.map(({ backend }) => backend)).toEqual(["a", "b", "standby"]);
+  expect(attempts.map(({ candidates }) => candidates.map(({ score, excluded }) => excluded ?? score))).toEqual([
+    [0.75, 0.25, "standby"],
+    ["tried", 1, "standby"],
+    ["tried", "tried", 1],
+  ]);
+  for (const { strategy, score_means } of attempts) {
+    expect(strategy).toBe("WeightedRoundRobin");
+    expect(score_means).toContain("owed");
+  }
+});
+
+test("the story of a session tells its lots, the highest of which has won", async () => {
+  const backends = pool(["a", "b", "c"]);
+  await using gateway = await start(backends, "ConsistentHash", { a: { weight: 100 } });
+  for (let session = 0; session < 6; session++) {
+    const id = `session-${session}`;
+    await ask(gateway, 1, { prompt_cache_key: id }, { "X-Request-ID": id });
+    const [attempt] = await attemptsOf(gateway, id);
+    const { candidates = [] } = attempt ?? {};
+    const best = candidates.reduce((one, other) => ((other.score ?? 0) > (one.score ?? 0) ? other : one));
+    expect(best.backend).toBe(attempt?.backend as string);
+  }
 });

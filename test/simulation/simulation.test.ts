@@ -122,20 +122,17 @@ if (oneSeed !== undefined) {
     const busy: ScenarioWishes = { pattern: "mixed", backends: 6, requests: 300 };
     const cases: [string, ScenarioWishes, Sabotage, RegExp][] = [
       [
-        "a strategy that remembers a backend that was removed",
+        "a board that remembers a backend that was removed",
         { ...busy, removals: true },
         {
-          strategy(real) {
+          board() {
             const seen = new Map<string, BackendEntry>();
-            return {
-              select(candidates, allowed, query) {
-                const chosen = real.select(candidates, allowed, query);
-                if (chosen === undefined) return undefined;
-                const known = seen.get(chosen.backend.name) ?? chosen;
-                seen.set(chosen.backend.name, known);
-                return known;
-              },
+            const known = (entry: BackendEntry): BackendEntry => {
+              const first = seen.get(entry.backend.name) ?? entry;
+              seen.set(entry.backend.name, first);
+              return first;
             };
+            return (real) => ({ ...real, candidates: (model) => real.candidates(model).map(known) });
           },
         },
         /which was removed/,
@@ -163,7 +160,7 @@ if (oneSeed !== undefined) {
       [
         "a strategy that ignores `allowed`",
         { ...busy, breaker: false, limits: false },
-        { strategy: () => ({ select: (candidates) => candidates[0] }) },
+        { strategy: (real) => ({ ...real, choose: (candidates) => (candidates.length > 0 ? 0 : -1) }) },
         /while .* had room/,
       ],
       [
@@ -173,8 +170,8 @@ if (oneSeed !== undefined) {
           strategy(real) {
             let count = 0;
             return {
-              select: (candidates, allowed, query) =>
-                ++count % 50 < 8 ? undefined : real.select(candidates, allowed, query),
+              ...real,
+              choose: (candidates, allowed, query) => (++count % 50 < 8 ? -1 : real.choose(candidates, allowed, query)),
             };
           },
         },

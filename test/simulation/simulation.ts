@@ -1,6 +1,7 @@
 // One simulation: the real decision code, wired to virtual time, a simulated network and watchful invariants.
 
 import { type BackendCounters, toBackend } from "../../src/backends/backend.ts";
+import type { BackendBoard } from "../../src/backends/board.ts";
 import { createDrains } from "../../src/backends/drains.ts";
 import { createRegistry } from "../../src/backends/registry.ts";
 import { GatewayError } from "../../src/errors/gateway-error.ts";
@@ -25,6 +26,7 @@ import { VirtualTime } from "./virtual-time.ts";
 
 /** Parts that a test replaces by broken ones, to see that the invariants notice. */
 export interface Sabotage {
+  board?(): (real: BackendBoard) => BackendBoard;
   strategy?(real: SelectionStrategy): SelectionStrategy;
   limiter?(real: Limiter): Limiter;
   circuits?(real: Circuits): Circuits;
@@ -147,10 +149,11 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
     },
   });
   const strategy = createStrategy(settings.routing);
+  const seenBoard = sabotage.board?.() ?? ((board: BackendBoard) => board);
   const realForwarder = createForwarder({
     watch: {
       get board() {
-        return registry.current;
+        return seenBoard(registry.current);
       },
       firstChecks: prober.firstChecks,
       refreshModels: async () => {},

@@ -13,7 +13,8 @@ const ALWAYS_TOGETHER = 4;
 export function consistentHash(loadFactor: number = Number.POSITIVE_INFINITY): SelectionStrategy {
   const seeds = new WeakMap<readonly BackendEntry[], Uint32Array>();
   return {
-    select(candidates, allowed, query) {
+    scoreMeans: "lot that the session draws for it; the highest is chosen that has not more than its share",
+    choose(candidates, allowed, query, tell) {
       let seed = seeds.get(candidates);
       if (seed === undefined) {
         seed = Uint32Array.from(candidates, (entry) => Bun.hash.xxHash32(entry.backend.name));
@@ -27,26 +28,28 @@ export function consistentHash(loadFactor: number = Number.POSITIVE_INFINITY): S
         open += entry.counters.inFlight;
         weights += weightOf(entry);
       }
-      let best: BackendEntry | undefined;
+      let best = -1;
       let bestLot = Number.NEGATIVE_INFINITY;
-      let bestWithRoom: BackendEntry | undefined;
+      let bestWithRoom = -1;
       let bestLotWithRoom = Number.NEGATIVE_INFINITY;
-      for (let index = 0; index < candidates.length; index++) {
-        const entry = candidates[index] as BackendEntry;
+      for (let place = 0; place < candidates.length; place++) {
+        const entry = candidates[place] as BackendEntry;
         if (!allowed(entry)) continue;
         const weight = weightOf(entry);
-        const lot = drawLot(session, seed[index] as number, weight);
+        const lot = drawLot(session, seed[place] as number, weight);
         if (lot > bestLot) {
-          best = entry;
+          best = place;
           bestLot = lot;
         }
         const bound = Math.max(ALWAYS_TOGETHER, Math.ceil((loadFactor * open * weight) / weights));
-        if (lot > bestLotWithRoom && entry.counters.inFlight < bound) {
-          bestWithRoom = entry;
+        const hasRoom = entry.counters.inFlight < bound;
+        if (lot > bestLotWithRoom && hasRoom) {
+          bestWithRoom = place;
           bestLotWithRoom = lot;
         }
+        tell?.(place, lot, !hasRoom);
       }
-      return bestWithRoom ?? best;
+      return bestWithRoom >= 0 ? bestWithRoom : best;
     },
   };
 }

@@ -10,22 +10,25 @@ const UNKNOWN_LATENCY_MS = 1_000;
 
 export function leastLatency(): SelectionStrategy {
   return {
-    select(candidates, allowed, { random, nowMs }) {
-      let best: BackendEntry | undefined;
-      let bestScore = Number.POSITIVE_INFINITY;
+    scoreMeans: "expected milliseconds to the first byte; the lowest is chosen",
+    choose(candidates, allowed, { random, nowMs }, tell) {
+      let chosen = -1;
+      let lowest = Number.POSITIVE_INFINITY;
       let ties = 0;
-      for (const entry of candidates) {
+      for (let place = 0; place < candidates.length; place++) {
+        const entry = candidates[place] as BackendEntry;
         if (!allowed(entry)) continue;
         const score = expectedLatency(entry, nowMs);
-        if (score < bestScore) {
-          best = entry;
-          bestScore = score;
+        tell?.(place, score);
+        if (score < lowest) {
+          chosen = place;
+          lowest = score;
           ties = 1;
-        } else if (score === bestScore && random() * ++ties < 1) {
-          best = entry;
+        } else if (score === lowest && random() * ++ties < 1) {
+          chosen = place;
         }
       }
-      return best;
+      return chosen;
     },
   };
 }

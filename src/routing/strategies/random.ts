@@ -5,11 +5,17 @@ import type { SelectionStrategy } from "../strategy.ts";
 
 export function randomChoice(): SelectionStrategy {
   return {
-    select(candidates, allowed, { random }) {
-      let chosen: BackendEntry | undefined;
+    scoreMeans: "its chance; one is drawn",
+    choose(candidates, allowed, { random }, tell) {
+      let chosen = -1;
       let seen = 0;
-      for (const entry of candidates) {
-        if (allowed(entry) && random() * ++seen < 1) chosen = entry;
+      for (let place = 0; place < candidates.length; place++) {
+        if (allowed(candidates[place] as BackendEntry) && random() * ++seen < 1) chosen = place;
+      }
+      if (tell !== undefined) {
+        for (let place = 0; place < candidates.length; place++) {
+          if (allowed(candidates[place] as BackendEntry)) tell(place, 1 / seen);
+        }
       }
       return chosen;
     },

@@ -2,25 +2,28 @@
 
 import type { BackendEntry } from "../../backends/board.ts";
 import type { SelectionStrategy } from "../strategy.ts";
+import { createTurns } from "./turns.ts";
 
 export function roundRobin(): SelectionStrategy {
-  const positions = new WeakMap<readonly BackendEntry[], { next: number }>();
+  // A random start keeps the first backend from getting the first request of every model and every new board.
+  const turns = createTurns((candidates, { random }) => ({ next: Math.floor(random() * candidates.length) }));
   return {
-    select(candidates, allowed, { random }) {
+    scoreMeans: "turns until its own; the lowest is chosen",
+    choose(candidates, allowed, query, tell) {
       const count = candidates.length;
-      let position = positions.get(candidates);
-      if (position === undefined) {
-        // A random start keeps the first backend from getting the first request of every model and every new board.
-        position = { next: Math.floor(random() * count) };
-        positions.set(candidates, position);
-      }
+      const { next } = turns(candidates, query);
+      let chosen = -1;
       for (let step = 0; step < count; step++) {
-        const entry = candidates[(position.next + step) % count] as BackendEntry;
-        if (!allowed(entry)) continue;
-        position.next = (position.next + step + 1) % count;
-        return entry;
+        const place = (next + step) % count;
+        if (!allowed(candidates[place] as BackendEntry)) continue;
+        if (chosen < 0) chosen = place;
+        if (tell === undefined) break;
+        tell(place, step);
       }
-      return undefined;
+      return chosen;
+    },
+    used(candidates, _allowed, query, chosen) {
+      turns(candidates, query).next = (chosen + 1) % candidates.length;
     },
   };
 }

@@ -35,7 +35,7 @@ function seededRandom(seed: number): () => number {
 }
 
 function queryOf(key = "session", random: () => number = seededRandom(1)): SelectionQuery {
-  return { sessionKey: () => key, random, nowMs: 0 };
+  return { sessionKey: () => key, random, nowMs: 0, isRetry: false };
 }
 
 function strategyOf(selection_strategy: StrategyName): SelectionStrategy {
@@ -44,13 +44,26 @@ function strategyOf(selection_strategy: StrategyName): SelectionStrategy {
 
 const everyone = () => true;
 
+/** A choice that is used. */
+function select(
+  strategy: SelectionStrategy,
+  entries: readonly BackendEntry[],
+  allowed: (entry: BackendEntry) => boolean,
+  query: SelectionQuery,
+): BackendEntry | undefined {
+  const chosen = strategy.choose(entries, allowed, query);
+  if (chosen < 0) return undefined;
+  strategy.used?.(entries, allowed, query, chosen);
+  return entries[chosen];
+}
+
 function nameOf(entry: BackendEntry | undefined): string | undefined {
   return entry?.backend.name;
 }
 
 /** The names of a number of choices in a row. */
 function choices(strategy: SelectionStrategy, entries: readonly BackendEntry[], count: number, query = queryOf()) {
-  return Array.from({ length: count }, () => nameOf(strategy.select(entries, everyone, query)) ?? "nothing");
+  return Array.from({ length: count }, () => nameOf(select(strategy, entries, everyone, query)) ?? "nothing");
 }
 
 function shares(names: readonly string[]): Record<string, number> {
@@ -76,7 +89,7 @@ describe("every strategy", () => {
             const strategy = strategyOf(name);
             const query = queryOf(`key ${seed}`, seededRandom(seed));
             for (let count = 0; count < 10; count++) {
-              const chosen = strategy.select(entries, (entry) => allowed.has(entry), query);
+              const chosen = select(strategy, entries, (entry) => allowed.has(entry), query);
               if (allowed.size === 0) expect(chosen).toBeUndefined();
               else expect(allowed.has(chosen as BackendEntry)).toBe(true);
             }
@@ -84,6 +97,54 @@ describe("every strategy", () => {
         ),
         { numRuns: 100 },
       );
+    });
+  }
+});
+
+describe("a choice that is not used moves nothing", () => {
+  for (const name of ["RoundRobin", "WeightedRoundRobin", "ConsistentHash"] as const) {
+    test(`property: ${name} goes on as if it had never been asked`, () => {
+      fc.assert(
+        fc.property(
+          fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 5 }),
+          fc.array(fc.record({ peeks: fc.nat({ max: 3 }), isRetry: fc.boolean() }), { maxLength: 20 }),
+          (weights, steps) => {
+            const entries = weights.map((weight, index) => entryOf(`b${index}`, weight));
+            const [peeked, plain] = [strategyOf(name), strategyOf(name)];
+            for (const { peeks, isRetry } of steps) {
+              const query = { ...queryOf("session", () => 0.5), isRetry };
+              for (let peek = 0; peek < peeks; peek++) peeked.choose(entries, everyone, query);
+              expect(nameOf(select(peeked, entries, everyone, query))).toBe(
+                nameOf(select(plain, entries, everyone, query)) as string,
+              );
+            }
+          },
+        ),
+        { numRuns: 100 },
+      );
+    });
+  }
+});
+
+describe("the choices of retries take no turns of first choices", () => {
+  for (const name of ["RoundRobin", "WeightedRoundRobin"] as const) {
+    test(`${name}: first choices and retries are spread evenly, each for itself`, () => {
+      for (const size of [2, 3, 4]) {
+        const entries = Array.from({ length: size }, (_, index) => entryOf(`b${index}`));
+        const failing = entries[0] as BackendEntry;
+        const strategy = strategyOf(name);
+        const first: string[] = [];
+        const second: string[] = [];
+        for (let count = 0; count < size * (size - 1); count++) {
+          const chosen = select(strategy, entries, everyone, queryOf()) as BackendEntry;
+          first.push(chosen.backend.name);
+          if (chosen !== failing) continue;
+          const others = (entry: BackendEntry) => entry !== failing;
+          second.push(nameOf(select(strategy, entries, others, { ...queryOf(), isRetry: true })) as string);
+        }
+        expect(new Set(Object.values(shares(first)))).toEqual(new Set([size - 1]));
+        expect(new Set(Object.values(shares(second)))).toEqual(new Set([1]));
+      }
     });
   }
 });
@@ -122,7 +183,7 @@ describe("RoundRobin", () => {
     const first = entriesOf({ a: 1, b: 1 });
     const second = entriesOf({ c: 1, d: 1 });
     const query = queryOf("", () => 0);
-    const names = [first, second, first, second].map((entries) => nameOf(strategy.select(entries, everyone, query)));
+    const names = [first, second, first, second].map((entries) => nameOf(select(strategy, entries, everyone, query)));
     expect(names).toEqual(["a", "c", "b", "d"]);
   });
 
@@ -132,7 +193,7 @@ describe("RoundRobin", () => {
     const query = queryOf("", () => 0);
     const withoutA = (entry: BackendEntry) => entry.backend.name !== "a";
     const names = [withoutA, everyone, withoutA, everyone].map((allowed) =>
-      nameOf(strategy.select(entries, allowed, query)),
+      nameOf(select(strategy, entries, allowed, query)),
     );
     expect(names).toEqual(["b", "c", "b", "c"]);
   });
@@ -179,7 +240,7 @@ describe("WeightedRoundRobin", () => {
     const strategy = weightedRoundRobin();
     const entries = entriesOf({ a: 1, b: 1 });
     for (let count = 0; count < 100; count++)
-      strategy.select(entries, (entry) => entry.backend.name === "a", queryOf());
+      select(strategy, entries, (entry) => entry.backend.name === "a", queryOf());
     expect(shares(choices(strategy, entries, 10))).toEqual({ a: 5, b: 5 });
   });
 });
@@ -197,7 +258,7 @@ describe("Random", () => {
     const entries = entriesOf({ a: 1, b: 1, c: 1 });
     const query = queryOf("", seededRandom(8));
     const withoutB = (entry: BackendEntry) => entry.backend.name !== "b";
-    const names = Array.from({ length: 2_000 }, () => nameOf(strategy.select(entries, withoutB, query)) as string);
+    const names = Array.from({ length: 2_000 }, () => nameOf(select(strategy, entries, withoutB, query)) as string);
     const counts = shares(names);
     expect(counts.b).toBeUndefined();
     expect(Math.abs((counts.a ?? 0) - 1_000)).toBeLessThan(150);
@@ -211,7 +272,7 @@ describe("LeastLatency", () => {
     Object.assign((entries[1] as BackendEntry).counters, { latencyMs: 100, latencyAtMs: 0 });
     const chosenAt = (nowMs: number) => {
       Object.assign((entries[1] as BackendEntry).counters, { latencyAtMs: nowMs });
-      return nameOf(strategyOf("LeastLatency").select(entries, everyone, { ...queryOf(), nowMs }));
+      return nameOf(select(strategyOf("LeastLatency"), entries, everyone, { ...queryOf(), nowMs }));
     };
     expect(chosenAt(0)).toBe("steady");
     expect(chosenAt(600_000)).toBe("slow");
@@ -233,7 +294,7 @@ describe("LeastLatency", () => {
     ["of two without a measurement the idle one", { a: [undefined, 2], b: [undefined, 1] }, "b"],
   ];
   test.each(cases)("chooses %s", (_title, values, chosen) => {
-    expect(nameOf(leastLatency().select(measured(values), everyone, queryOf()))).toBe(chosen);
+    expect(nameOf(select(leastLatency(), measured(values), everyone, queryOf()))).toBe(chosen);
   });
 
   test("equals are chosen by chance, with the same share", () => {
@@ -245,7 +306,7 @@ describe("LeastLatency", () => {
 
   test("the fastest that is not allowed is passed over", () => {
     const entries = measured({ a: [30, 0], b: [10, 0] });
-    expect(nameOf(leastLatency().select(entries, (entry) => entry.backend.name === "a", queryOf()))).toBe("a");
+    expect(nameOf(select(leastLatency(), entries, (entry) => entry.backend.name === "a", queryOf()))).toBe("a");
   });
 });
 
@@ -254,15 +315,15 @@ describe("ConsistentHash", () => {
 
   function owners(entries: readonly BackendEntry[], allowed: (entry: BackendEntry) => boolean = everyone): string[] {
     const strategy = consistentHash();
-    return KEYS.map((key) => nameOf(strategy.select(entries, allowed, queryOf(key))) as string);
+    return KEYS.map((key) => nameOf(select(strategy, entries, allowed, queryOf(key))) as string);
   }
 
   test("the same key meets the same backend: on each request, in each process, in any order of the configuration", () => {
     const entries = entriesOf({ a: 1, b: 2, c: 3 });
     const strategy = consistentHash();
-    const first = nameOf(strategy.select(entries, everyone, queryOf("k")));
+    const first = nameOf(select(strategy, entries, everyone, queryOf("k")));
     for (let count = 0; count < 20; count++)
-      expect(nameOf(strategy.select(entries, everyone, queryOf("k")))).toBe(first as string);
+      expect(nameOf(select(strategy, entries, everyone, queryOf("k")))).toBe(first as string);
     expect(owners(entriesOf({ c: 3, a: 1, b: 2 }))).toEqual(owners(entries));
   });
 
@@ -329,10 +390,10 @@ describe("ConsistentHash with a bound of the load", () => {
         const weights = entries.reduce((sum, entry) => sum + weightOf(entry), 0);
         const hasRoom = (entry: BackendEntry) =>
           entry.counters.inFlight < Math.max(4, Math.ceil((factor * open * weightOf(entry)) / weights));
-        const chosen = consistentHash(factor).select(entries, everyone, queryOf(key)) as BackendEntry;
+        const chosen = select(consistentHash(factor), entries, everyone, queryOf(key)) as BackendEntry;
         expect(hasRoom(chosen)).toBe(true);
         // Just as if those without room were not allowed: the session's next choice, not anybody.
-        expect(chosen).toBe(consistentHash().select(entries, hasRoom, queryOf(key)) as BackendEntry);
+        expect(chosen).toBe(select(consistentHash(), entries, hasRoom, queryOf(key)) as BackendEntry);
       }),
       { numRuns: 300 },
     );
@@ -342,7 +403,7 @@ describe("ConsistentHash with a bound of the load", () => {
     const entries = entriesOf({ a: 1, b: 1, c: 1, d: 1 });
     const strategy = strategyOf("ConsistentHash");
     for (let count = 0; count < 400; count++) {
-      (strategy.select(entries, everyone, queryOf("hot")) as BackendEntry).counters.inFlight++;
+      (select(strategy, entries, everyone, queryOf("hot")) as BackendEntry).counters.inFlight++;
     }
     const loads = entries.map(({ counters }) => counters.inFlight);
     expect(Math.max(...loads)).toBeLessThanOrEqual(Math.ceil((1.25 * 400) / 4));
@@ -352,19 +413,19 @@ describe("ConsistentHash with a bound of the load", () => {
   test("a session comes back to its backend as soon as that has room again", () => {
     const entries = entriesOf({ a: 1, b: 1, c: 1 });
     const strategy = consistentHash(1.25);
-    const home = strategy.select(entries, everyone, queryOf("k")) as BackendEntry;
+    const home = select(strategy, entries, everyone, queryOf("k")) as BackendEntry;
     home.counters.inFlight = 100;
-    const guest = strategy.select(entries, everyone, queryOf("k")) as BackendEntry;
+    const guest = select(strategy, entries, everyone, queryOf("k")) as BackendEntry;
     expect(guest).not.toBe(home);
     home.counters.inFlight = 3;
-    expect(strategy.select(entries, everyone, queryOf("k"))).toBe(home);
+    expect(select(strategy, entries, everyone, queryOf("k"))).toBe(home);
   });
 
   test("a few requests stay together, however idle the others are", () => {
     const entries = entriesOf({ a: 1, b: 1, c: 1, d: 1 });
     const strategy = consistentHash(1);
     const chosen = Array.from({ length: 5 }, () => {
-      const entry = strategy.select(entries, everyone, queryOf("k")) as BackendEntry;
+      const entry = select(strategy, entries, everyone, queryOf("k")) as BackendEntry;
       entry.counters.inFlight++;
       return entry;
     });
@@ -376,7 +437,7 @@ describe("ConsistentHash with a bound of the load", () => {
     const entries = [busy("away", 1_000), busy("a", 6), busy("b", 0)];
     const allowed = (entry: BackendEntry) => entry.backend.name !== "away";
     for (let index = 0; index < 50; index++) {
-      expect(nameOf(consistentHash(1).select(entries, allowed, queryOf(`k${index}`)))).toBe("b");
+      expect(nameOf(select(consistentHash(1), entries, allowed, queryOf(`k${index}`)))).toBe("b");
     }
   });
 });

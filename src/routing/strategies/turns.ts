@@ -1,0 +1,26 @@
+// Turns: what a strategy keeps for each list of candidates, once for first choices and once for those of retries.
+
+import type { BackendEntry } from "../../backends/board.ts";
+import type { SelectionQuery } from "../strategy.ts";
+
+export type TurnsOf<State> = (candidates: readonly BackendEntry[], query: SelectionQuery) => State;
+
+/**
+ * A retry that took the next one's turn would leave the failing backend with the first choice of every request: of two
+ * backends, the other one would have had its turn each time.
+ */
+export function createTurns<State>(
+  begin: (candidates: readonly BackendEntry[], query: SelectionQuery) => State,
+): TurnsOf<State> {
+  const ofFirstChoices = new WeakMap<readonly BackendEntry[], State>();
+  const ofRetries = new WeakMap<readonly BackendEntry[], State>();
+  return (candidates, query) => {
+    const states = query.isRetry ? ofRetries : ofFirstChoices;
+    let state = states.get(candidates);
+    if (state === undefined) {
+      state = begin(candidates, query);
+      states.set(candidates, state);
+    }
+    return state;
+  };
+}

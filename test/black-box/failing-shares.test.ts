@@ -1,0 +1,40 @@
+// Which share of the requests a failing backend gets: a strategy goes on as if it had answered, and never clings to it.
+
+import { expect, test } from "bun:test";
+import type { StrategyName } from "../../src/config/sections/routing.ts";
+import { firstChoices } from "../support/first-choices.ts";
+import { createTestBed } from "../support/test-bed.ts";
+
+const bed = createTestBed();
+const REQUESTS = 60;
+
+const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);
+
+/** What holds of the first choices per backend; the first backend is the one that fails. */
+const EXPECTED: Record<StrategyName, (counts: readonly number[]) => void> = {
+  RoundRobin: expectEven,
+  WeightedRoundRobin: expectEven,
+  // By chance: more than five standard deviations away would be a mistake.
+  Random: (counts) => expect(Math.min(...counts)).toBeGreaterThan(REQUESTS / counts.length - 20),
+  LeastLatency: ([failing = 0, ...others]) => expect(failing).toBeLessThanOrEqual(Math.max(...others)),
+  // Sessions stay where they are, so that each backend has some of them.
+  ConsistentHash: (counts) => expect(Math.min(...counts)).toBeGreaterThan(REQUESTS / counts.length / 3),
+};
+
+function expectEven(counts: readonly number[]): void {
+  expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
+}
+
+for (const [strategy, expectShares] of Object.entries(EXPECTED)) {
+  for (const size of [2, 3]) {
+    for (const status of [500, 400, 401]) {
+      test(`${strategy} with ${size} backends, one of which answers ${status}, spreads first choices`, async () => {
+        for (const isConcurrent of [false, true]) {
+          const { counts } = await firstChoices(bed, { strategy, size, status, requests: REQUESTS, isConcurrent });
+          expect(sum(counts)).toBe(REQUESTS);
+          expectShares(counts);
+        }
+      });
+    }
+  }
+}
