@@ -12,6 +12,7 @@ const retry: RetrySettings = {
   max_delay: 10_000,
   backoff_multiplier: 2,
   jitter: false,
+  status_codes: [429, 502, 503, 504],
 };
 
 function status(code: number, retryAfterMs?: number): UpstreamFailure {
@@ -50,6 +51,17 @@ describe("which failures are worth another attempt", () => {
     expect(decide({ failure }).again).toBe(again);
     expect(decide({ failure, untriedLeft: true }).again).toBe(again);
   });
+});
+
+test("status_codes say which answers are worth another attempt, and nothing else", () => {
+  const own = { ...retry, status_codes: [500, 404] };
+  expect([500, 404, 503, 429].map((code) => decide({ failure: status(code), retry: own }).again)).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
+  expect(decide({ retry: { ...retry, status_codes: [] } }).again).toBe(true);
 });
 
 describe("how often", () => {

@@ -29,7 +29,7 @@ export function decideRetry(options: {
   random: () => number;
 }): RetryDecision {
   const { failure, attempts, untriedLeft, retry, random } = options;
-  if (!isRetryable(failure) || attempts >= retry.max_attempts) return { again: false };
+  if (!isRetryable(failure, retry.status_codes) || attempts >= retry.max_attempts) return { again: false };
   if (untriedLeft) return { again: true, waitMs: 0 };
   const backoffMs = backoffDelayMs(
     {

@@ -59,9 +59,8 @@ export type StatusFailure = Extract<UpstreamFailure, { kind: "status" }>;
 
 export type TimeoutPhase = "connect" | "first_byte" | "between_chunks" | "request";
 
-const RETRYABLE_STATUS: ReadonlySet<number> = new Set([429, 502, 503, 504]);
-
-export function isRetryable(failure: UpstreamFailure): boolean {
+/** `statusCodes`: the answers that are retried. */
+export function isRetryable(failure: UpstreamFailure, statusCodes: readonly number[]): boolean {
   switch (failure.kind) {
     case "connect":
     case "reset":
@@ -70,7 +69,7 @@ export function isRetryable(failure: UpstreamFailure): boolean {
     case "timeout":
       return failure.phase !== "request"; // the time for the whole request is used up
     case "status":
-      return RETRYABLE_STATUS.has(failure.status) && failure.isSpent !== true;
+      return statusCodes.includes(failure.status) && failure.isSpent !== true;
     case "told-in-stream":
     case "aborted":
       return false;

@@ -256,6 +256,39 @@ test("max_attempts 1 means one attempt; retry_override of a backend wins", async
   expect(stubborn.requests).toHaveLength(4);
 });
 
+test("retry.status_codes says which answers are retried; retry_override of a backend wins", async () => {
+  const failing = bed.backend();
+  const own = bed.backend();
+  const good = bed.backend({ answer: chat("good") });
+  await using gateway = await startGateway({
+    config: {
+      routing: { selection_strategy: "WeightedRoundRobin" },
+      retry: { base_delay: "1ms", status_codes: [500, 404] },
+      health_checks: { enabled: false },
+      backends: [
+        { name: "failing", url: failing.url, models: ["m"] },
+        { name: "own", url: own.url, models: ["n"], retry_override: { status_codes: [400] } },
+        { name: "good", url: good.url, models: ["m", "n"], weight: 0 },
+      ],
+    },
+  });
+  for (const [status, expected] of [
+    [500, 200],
+    [404, 200],
+    [503, 503],
+    [429, 429],
+  ] as const) {
+    failing.reset(failure(status));
+    const response = await gateway.chat();
+    await response.text();
+    expect(response.status).toBe(expected);
+  }
+  own.reset(failure(400));
+  expect((await gateway.chat({ model: "n" })).status).toBe(200);
+  own.reset(failure(500));
+  expect((await gateway.chat({ model: "n" })).status).toBe(500);
+});
+
 test("with three backends each is asked once before one is asked twice", async () => {
   const backends = ["a", "b", "c"].map((name) => ({ name, backend: bed.backend({ answer: failure(503) }) }));
   await using gateway = await startGateway({

@@ -208,7 +208,7 @@ export class Invariants {
             failure.kind === "connect" || (failure.kind === "timeout" && failure.phase === "connect");
           const isUntriedLeft = this.#willing(walk.request.model).some((other) => this.#rank(walk, other) < 2);
           if (!notConnected || !isUntriedLeft) walk.counted++;
-          if (!isRetryable(failure)) walk.hadFinalFailure = true;
+          if (!isRetryable(failure, settings.retry.status_codes)) walk.hadFinalFailure = true;
         }
         return outcome;
       },

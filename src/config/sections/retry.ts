@@ -1,11 +1,12 @@
 // Section retry: attempts on one model (specification, Errors, "Retry behaviour").
 
 import { z } from "zod";
-import { duration, positiveDuration } from "../fields.ts";
+import { duration, httpStatus, positiveDuration } from "../fields.ts";
 import { defineSection } from "../section.ts";
 
 const maxAttempts = z.int().min(1).max(20);
 const multiplier = z.number().min(1).max(10);
+const statusCodes = z.array(httpStatus().min(400, "only an error status, 400 to 599, can be retried"));
 
 /** Without defaults, so that a backend can override single fields. */
 export const retryFields = {
@@ -14,13 +15,14 @@ export const retryFields = {
   max_delay: positiveDuration(),
   backoff_multiplier: multiplier,
   jitter: z.boolean(),
+  status_codes: statusCodes,
 };
 
 export const retrySection = defineSection({
   name: "retry",
   adminVisible: true,
   reload: "immediate",
-  description: "Attempts on one model before the request fails: 429, 502, 503, 504, connection errors and timeouts.",
+  description: "Attempts on one model before the request fails. Connection errors and timeouts are always retried.",
   schema: z.strictObject({
     max_attempts: maxAttempts.default(3).describe("The first attempt counts."),
     base_delay: duration().prefault("100ms").describe("Wait after the first failure."),
@@ -29,6 +31,7 @@ export const retrySection = defineSection({
       .describe("Longest wait, also where Retry-After asks for a longer one."),
     backoff_multiplier: multiplier.default(2).describe("Growth of the wait per failure."),
     jitter: z.boolean().default(true).describe("Spread each wait over its upper half."),
+    status_codes: statusCodes.default([429, 502, 503, 504]).describe("Answers of a backend that are retried."),
   }),
   aliases: { initial_delay: "base_delay" },
 });
