@@ -37,6 +37,8 @@ export interface BackendCounters {
   onIdle: (() => void) | undefined;
   totalRequests: number;
   failedRequests: number;
+  /** Why the backend refuses the credential of requests; undefined while it accepts it. */
+  credentialError: string | undefined;
   /** Moving average of the time to the first byte, failures included; undefined before the first attempt has ended. */
   latencyMs: number | undefined;
   /** Clock milliseconds of the newest measurement. */
@@ -139,6 +141,7 @@ export function newCounters(): BackendCounters {
     onIdle: undefined,
     totalRequests: 0,
     failedRequests: 0,
+    credentialError: undefined,
     latencyMs: undefined,
     latencyAtMs: 0,
   };

@@ -78,7 +78,8 @@ export function createRegistry(backends: readonly Backend[], options: RegistryOp
 
   /** The same server under the same name, with other facts. */
   function adjust(slot: Slot, backend: Backend): void {
-    const { kind, enabled } = slot.backend;
+    const { kind, enabled, apiKey } = slot.backend;
+    if (backend.apiKey !== apiKey) slot.counters.credentialError = undefined;
     if (enabled && !backend.enabled) drains.begin(backend, slot.counters);
     if (!enabled && backend.enabled) drains.end(slot.counters);
     // What was recognised stays. Nobody checks a disabled backend, so that nothing is known of its health.

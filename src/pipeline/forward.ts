@@ -21,7 +21,7 @@ import { type Admitted, createRouter, hasOperation, noBackendError } from "../ro
 import type { SelectionQuery, SelectionStrategy } from "../routing/strategy.ts";
 import type { AttemptStep } from "../stats/request-log.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
-import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
+import { failureLabel, isCredentialRefusal, type UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
 import { type AttemptOutcome, countFailure, type Sender } from "../upstream/send.ts";
 import type { BackendWatch, RequestContext } from "./context.ts";
@@ -234,6 +234,11 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     return watch.board.candidates(model).filter((entry) => router.mayAsk(entry, operation));
   }
 
+  function warnOfCredential({ id }: RequestContext, { backend, counters }: BackendEntry, failure: string): void {
+    const { name } = backend;
+    log.warn({ request_id: id, backend: name, failure }, `backend ${name} answered ${counters.credentialError}`);
+  }
+
   /** None when a circuit would let the request through: then a rate limit refuses it, and says until when. */
   function trialEnds({ model, operation }: ForwardRequest): Promise<void>[] {
     const names = watch.board
@@ -364,12 +369,15 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
           retryAfterMs = Math.min(failure.retryAfterMs, retryAfterMs ?? Number.POSITIVE_INFINITY);
         }
         const notConnected = failure.kind === "connect" || (failure.kind === "timeout" && failure.phase === "connect");
+        const isRefusedCredential = isCredentialRefusal(failure);
+        if (isRefusedCredential) warnOfCredential(context, entry, record.failure);
         if (notConnected || failure.kind === "reset") watch.suspect(name);
 
         tried = (tried ?? new Set(request.avoid)).add(name);
         const left = askableBackends(request);
         const untriedLeft = left.some((other) => !tried?.has(other.backend.name));
-        if (!notConnected || !untriedLeft) counted++;
+        const costsNothing = notConnected || isRefusedCredential;
+        if (!costsNothing || !untriedLeft) counted++;
         const retry = retrySettingsFor(entry, settings.retry);
         const decision = decideRetry({ failure, attempts: counted, untriedLeft, retry, random });
         if (left.length === 0 || !decision.again || now() + decision.waitMs >= requestDeadlineMs) {

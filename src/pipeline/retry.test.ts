@@ -35,7 +35,6 @@ describe("which failures are worth another attempt", () => {
     ["a timeout between chunks", { kind: "timeout", phase: "between_chunks", message: "" }, true],
     ["the timeout of the whole request", { kind: "timeout", phase: "request", message: "" }, false],
     ["400", status(400), false],
-    ["401", status(401), false],
     ["404", status(404), false],
     ["408", status(408), false],
     ["429", status(429), true],
@@ -62,6 +61,13 @@ test("status_codes say which answers are worth another attempt, and nothing else
     false,
   ]);
   expect(decide({ retry: { ...retry, status_codes: [] } }).again).toBe(true);
+});
+
+test("a backend that refuses the gateway's credential is left for another, and not asked again", () => {
+  for (const code of [401, 403]) {
+    expect(decide({ failure: status(code), untriedLeft: true })).toEqual({ again: true, waitMs: 0 });
+    expect(decide({ failure: status(code), untriedLeft: false })).toEqual({ again: false });
+  }
 });
 
 describe("how often", () => {

@@ -3,7 +3,7 @@
 import type { BackendEntry } from "../backends/board.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { backoffDelayMs } from "../lib/backoff.ts";
-import { isRetryable, type UpstreamFailure } from "../upstream/failure.ts";
+import { isCredentialRefusal, isRetryable, type UpstreamFailure } from "../upstream/failure.ts";
 
 export type RetrySettings = Settings["retry"];
 
@@ -16,12 +16,12 @@ export function retrySettingsFor(entry: BackendEntry, retry: RetrySettings): Ret
 export type RetryDecision = { again: false } | { again: true; waitMs: number };
 
 /**
- * What follows a failed attempt. The wait belongs to a backend: one that was not tried yet is asked at once, the same
+ * What follows a failed attempt. Who refuses the gateway's credential is not asked again, but others have other credentials. The wait belongs to a backend: one that was not tried yet is asked at once, the same
  * one again only after the backoff or its Retry-After, whichever is longer, max_delay at most.
  */
 export function decideRetry(options: {
   failure: UpstreamFailure;
-  /** Attempts made so far that count; one that found no connection counts only when no other backend is left. */
+  /** Attempts made so far that count; one that costsNothing counts only when no other backend is left. */
   attempts: number;
   /** Whether a backend is left that was not tried. */
   untriedLeft: boolean;
@@ -29,7 +29,8 @@ export function decideRetry(options: {
   random: () => number;
 }): RetryDecision {
   const { failure, attempts, untriedLeft, retry, random } = options;
-  if (!isRetryable(failure, retry.status_codes) || attempts >= retry.max_attempts) return { again: false };
+  const isRetried = isRetryable(failure, retry.status_codes) || (untriedLeft && isCredentialRefusal(failure));
+  if (!isRetried || attempts >= retry.max_attempts) return { again: false };
   if (untriedLeft) return { again: true, waitMs: 0 };
   const backoffMs = backoffDelayMs(
     {

@@ -2,7 +2,7 @@
 // Specification, "States and transitions".
 
 import type { CircuitPolicy } from "../config/sections/circuit-breaker.ts";
-import type { UpstreamFailure } from "../upstream/failure.ts";
+import { isCredentialRefusal, type UpstreamFailure } from "../upstream/failure.ts";
 
 export type CircuitState = "closed" | "open" | "half_open";
 
@@ -40,6 +40,7 @@ export function classifyOutcome(
       return failure.phase === "request" ? "neutral" : "failure";
     case "status":
       if (failure.isSpent) return "neutral";
+      if (isCredentialRefusal(failure)) return "failure";
       if (failure.status === 429 || (failure.status === 503 && failure.retryAfterMs !== undefined)) return "overload";
       return failure.status >= 500 && policy.failure_status_codes.includes(failure.status) ? "failure" : "neutral";
     case "aborted":

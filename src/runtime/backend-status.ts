@@ -108,7 +108,7 @@ function toStatus(
     consecutive_failures: view?.record.consecutiveFailures ?? 0,
     consecutive_successes: view?.record.consecutiveSuccesses ?? 0,
     last_check: view?.lastCheckAtMs === undefined ? null : new Date(view.lastCheckAtMs).toISOString(),
-    last_error: view?.lastOutcome?.reason ?? null,
+    last_error: counters.credentialError ?? view?.lastOutcome?.reason ?? null,
     response_time_ms: view?.lastOutcome === undefined ? null : Math.round(view.lastOutcome.latencyMs),
     models,
     weight: backend.weight,

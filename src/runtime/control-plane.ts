@@ -126,8 +126,10 @@ export function startControlPlane(options: ControlPlaneOptions): ControlPlane {
     }
 
     const starting = new Set<string>();
-    for (const { after } of changed) {
+    for (const { before, after } of changed) {
       if (after.enabled) starting.add(after.name);
+      // What a wrong key did to the circuit is over with another one.
+      if (after.apiKey !== before.apiKey) circuits.recovered(after.name);
     }
     for (const { name, enabled } of next.backends) {
       if (!enabled || isSwitched) unwatch(name);

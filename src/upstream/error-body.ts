@@ -23,6 +23,27 @@ export function forwardableErrorBody(status: number, body: Uint8Array): Uint8Arr
   return JSON.stringify({ error: { code, type, message, ...(param === undefined ? {} : { param }) } });
 }
 
+/**
+ * The body of an error that is told in words of the gateway's own: of the backend's, type, code and param stay, and the
+ * frame of the Messages format.
+ */
+export function rewordedErrorBody(
+  status: number,
+  body: Uint8Array,
+  words: { message: string; type: string },
+): Uint8Array {
+  const parsed = parseObject(body);
+  const own = parsed === undefined ? undefined : readError(parsed)?.type;
+  const { message } = words;
+  const type = typeof own === "string" ? own : words.type;
+  const { code, param } = standardError(status, body);
+  const isMessages = parsed?.type === "error";
+  const told = isMessages
+    ? { type: "error", error: { type, message } }
+    : { error: { code, type, message, ...(param === undefined ? {} : { param }) } };
+  return new TextEncoder().encode(JSON.stringify(told));
+}
+
 /** Whether a body has an error with type and message, as both the chat and the messages format want it. */
 export function hasStandardError(body: Uint8Array): boolean {
   return isStandard(parseObject(body)?.error);

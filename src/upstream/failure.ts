@@ -76,6 +76,14 @@ export function isRetryable(failure: UpstreamFailure, statusCodes: readonly numb
   }
 }
 
+/**
+ * The backend does not accept the gateway's own credential: the client's never gets there (headers.ts). Its operator has
+ * to see to it, not the client.
+ */
+export function isCredentialRefusal(failure: UpstreamFailure): boolean {
+  return failure.kind === "status" && (failure.status === 401 || failure.status === 403);
+}
+
 /** A short word for logs and counters, e.g. "status_429", "timeout_first_byte". */
 export function failureLabel(failure: UpstreamFailure): string {
   if (failure.kind === "status") return `status_${failure.status}`;

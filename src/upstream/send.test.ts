@@ -208,7 +208,8 @@ describe("an answer that is no success", () => {
 
   test.each([
     [400, 0],
-    [401, 0],
+    [401, 1],
+    [403, 1],
     [404, 0],
     [422, 0],
     [429, 1],

@@ -2,6 +2,7 @@
 
 import { type BackendCounters, operationPath } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
+import { statusText } from "../backends/exchange.ts";
 import { formatOf, type Operation } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
@@ -12,8 +13,9 @@ import { outputItemIds } from "../protocols/responses/vendor-ids.ts";
 import type { StreamTranslator, Translation } from "../protocols/translate.ts";
 import { UsageWatch, usageOfAnswer } from "../protocols/usage-watch.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
+import { rewordedErrorBody } from "./error-body.ts";
 import { Exchange, type ExchangeEnvironment, type ExchangeTimeouts } from "./exchange.ts";
-import { toldFailure, type UpstreamFailure } from "./failure.ts";
+import { isCredentialRefusal, type StatusFailure, toldFailure, type UpstreamFailure } from "./failure.ts";
 import { forwardedResponseHeaders, upstreamHeaders } from "./headers.ts";
 import { withoutSecrets } from "./own-secrets.ts";
 import {
@@ -112,6 +114,7 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
           return failed(entry, environment.now(), failure, firstByteMs);
         }
         observeLatency(counters, latencyMs, environment.now());
+        counters.credentialError = undefined;
         const headers: Record<string, string> = {};
         forwardedResponseHeaders(backend, response.headers, headers);
         if (request.stream) {
@@ -203,7 +206,19 @@ function failed(
 ): AttemptOutcome {
   if (failure.kind !== "aborted") observeLatency(entry.counters, FAILURE_LATENCY_MS, nowMs);
   countFailure(entry, failure);
-  return { ok: false, firstByteMs, failure: withoutSecrets(failure, entry.backend) };
+  if (failure.kind !== "status" || !isCredentialRefusal(failure)) {
+    return { ok: false, firstByteMs, failure: withoutSecrets(failure, entry.backend) };
+  }
+  entry.counters.credentialError = statusText(entry.backend, failure.status);
+  return { ok: false, firstByteMs, failure: withoutSecrets(withoutCredential(entry, failure), entry.backend) };
+}
+
+/** Vendors quote the key that they refuse, which is the operator's and not the client's. */
+function withoutCredential({ backend }: BackendEntry, failure: StatusFailure): StatusFailure {
+  const { status, body } = failure;
+  const message = `Backend '${backend.name}' does not accept the gateway's own credential (HTTP ${status}); whoever runs the gateway has to see to it.`;
+  const type = status === 401 ? "authentication_error" : "permission_error";
+  return { ...failure, body: rewordedErrorBody(status, body, { message, type }) };
 }
 
 export function countFailure(entry: BackendEntry, failure: UpstreamFailure): void {
@@ -212,6 +227,7 @@ export function countFailure(entry: BackendEntry, failure: UpstreamFailure): voi
 
 /** A client that leaves, or that is told of its own mistake, is no failure of the backend. */
 export function isBackendsFault(failure: UpstreamFailure): boolean {
+  if (isCredentialRefusal(failure)) return true;
   if (failure.kind === "status") return failure.status >= 500 || (failure.status === 429 && failure.isSpent !== true);
   return failure.kind !== "aborted";
 }

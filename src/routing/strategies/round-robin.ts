@@ -13,12 +13,13 @@ export function roundRobin(): SelectionStrategy {
       const count = candidates.length;
       const { next } = turns(candidates, query);
       let chosen = -1;
+      let wait = 0;
       for (let step = 0; step < count; step++) {
         const place = (next + step) % count;
         if (!allowed(candidates[place] as BackendEntry)) continue;
         if (chosen < 0) chosen = place;
         if (tell === undefined) break;
-        tell(place, step);
+        tell(place, wait++);
       }
       return chosen;
     },
