@@ -10,17 +10,17 @@ import { estimateInputTokens } from "../protocols/messages/count-tokens.ts";
 import { messagesClient } from "../protocols/messages/index.ts";
 import type { Call, Endpoint } from "../server/handler.ts";
 import { MESSAGES_ID_HEADER } from "./generation.ts";
-import { allowedModels, type ModelDirectory } from "./models.ts";
+import { allowedModels, type ModelDirectory, unknownModel } from "./models.ts";
 
 /** Marks a count that no backend has made (decisions.md, section 4). */
 export const ESTIMATE_HEADER = "X-Signalbox-Estimate";
 
 export async function estimatedCount(
-  { headers }: Call,
+  { headers, context }: Call,
   { model, value: body }: Pick<GenerateRequest, "model" | "value">,
   models: ModelDirectory,
 ): Promise<Response> {
-  if ((await models.findModel(model)) === undefined) throw unknownModel(model);
+  if ((await models.findModel(model)) === undefined) throw await unknownModel(models, model, context.caller);
   return Response.json(
     { input_tokens: estimateInputTokens(body) },
     { headers: { ...headers, [ESTIMATE_HEADER]: "1" } },
@@ -54,15 +54,10 @@ export function messagesModel(models: ModelDirectory): Endpoint {
     async handle({ parameter, context, headers }) {
       requireModel(context.caller, parameter);
       const found = await models.findModel(parameter);
-      if (found === undefined) throw unknownModel(parameter);
+      if (found === undefined) throw await unknownModel(models, parameter, context.caller);
       return Response.json(toMessagesModel(found, models.modelFields(found).metadata), { headers });
     },
   };
-}
-
-function unknownModel(model: string): GatewayError {
-  const message = `The model '${model}' is not served by any backend; GET /v1/models lists the models.`;
-  return new GatewayError(ERRORS.modelNotFound, message, { param: "model" });
 }
 
 interface MessagesModel {

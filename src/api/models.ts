@@ -6,6 +6,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { FoundModel } from "../models/list.ts";
 import type { EnrichedEntry, PlainEntry } from "../models/metadata.ts";
 import type { ModelFields } from "../models/metadata-lookup.ts";
+import { unknownModelError } from "../routing/no-backend.ts";
 import type { Endpoint } from "../server/handler.ts";
 
 /** Where the models of all backends are looked up. */
@@ -47,13 +48,7 @@ export function modelEndpoint(models: ModelDirectory): Endpoint {
     async handle({ parameter, context, headers }) {
       requireModel(context.caller, parameter);
       const found = await models.findModel(parameter);
-      if (found === undefined) {
-        throw new GatewayError(
-          ERRORS.modelNotFound,
-          `The model '${parameter}' is not served by any backend; GET /v1/models lists the models.`,
-          { param: "model" },
-        );
-      }
+      if (found === undefined) throw await unknownModel(models, parameter, context.caller);
       const { id, created, owned_by, available } = found;
       return Response.json(
         { id, object: "model", created, owned_by, available, ...models.modelFields(found) },
@@ -61,4 +56,17 @@ export function modelEndpoint(models: ModelDirectory): Endpoint {
       );
     },
   };
+}
+
+/** Names the nearest model that the caller's key may use. */
+export async function unknownModel(
+  models: ModelDirectory,
+  model: string,
+  caller: Caller | undefined,
+): Promise<GatewayError> {
+  const known = await allowedModels(models, caller);
+  return unknownModelError(
+    model,
+    known.map(({ id }) => id),
+  );
 }

@@ -22,6 +22,8 @@ export interface BackendBoard {
   candidates(model: string): readonly BackendEntry[];
   /** Every configured backend that serves a model, or served it when it was last asked. */
   serving(model: string): readonly BackendEntry[];
+  /** The ids of the models that available backends serve; one may come twice. */
+  models(): Iterable<string>;
 }
 
 export interface BoardSource {

@@ -153,7 +153,7 @@ function toEntry(slot: Pick<Slot, "backend" | "health" | "held" | "counters">, c
 }
 
 function toBoard(version: number, slots: readonly Slot[]): BackendBoard {
-  const rows = slots.map(({ entry, names }) => ({ entry, names }));
+  const rows = slots.map(({ entry, names, models }) => ({ entry, names, models }));
   const entries = rows.map((row) => row.entry);
   // Found entries are kept per model; the names of unknown models are not, because anyone can make up more of them.
   const servingCache = new Map<string, readonly BackendEntry[]>();
@@ -172,6 +172,7 @@ function toBoard(version: number, slots: readonly Slot[]): BackendBoard {
     version,
     entries,
     serving,
+    models: () => rows.flatMap(({ entry, models }) => (entry.available ? models : [])),
     candidates(model) {
       const known = candidatesCache.get(model);
       if (known) return known;

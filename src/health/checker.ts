@@ -23,6 +23,8 @@ export interface HealthView {
   /** Unix milliseconds; undefined before the first check. */
   lastCheckAtMs: number | undefined;
   lastOutcome: ProbeOutcome | undefined;
+  /** Clock milliseconds; past while a check is under way. */
+  nextCheckMs: number;
 }
 
 export interface HealthChecker {
@@ -64,7 +66,6 @@ const JITTER = 0.2;
 interface Watch extends HealthView {
   name: string;
   timer: Timer | undefined;
-  nextCheckMs: number;
   finishedMs: number;
   running: Promise<void> | undefined;
   stopping: AbortController;

@@ -17,6 +17,11 @@ export interface ProbeOutcome {
   reason: string | undefined;
 }
 
+/** The reason as clients may know it: the paths of a probe are the operator's business. */
+export function withoutPaths(reason: string): string {
+  return reason.replace(/ for \/.*$/s, "");
+}
+
 export interface ProbePlan {
   method: "GET" | "POST" | "HEAD";
   /** The first path, then those tried when the one before answered 404. */

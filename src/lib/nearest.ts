@@ -1,11 +1,20 @@
 // "Did you mean": the known word nearest to a mistyped one.
 
+/** What is longer is no slip of the fingers; it bounds the work on what a client sends. */
+const MAX_LENGTH = 128;
+const MAX_CANDIDATES = 5_000;
+
 /** The candidate within a third of the word's length in edits (two at least), or undefined when none is that near. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
+  if (word.length > MAX_LENGTH) return undefined;
+  const wanted = word.toLowerCase();
   let best: string | undefined;
+  let seen = 0;
   let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1;
   for (const candidate of candidates) {
-    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    if (++seen > MAX_CANDIDATES) break;
+    if (Math.abs(candidate.length - word.length) >= bestDistance) continue;
+    const distance = editDistance(wanted, candidate.toLowerCase(), bestDistance);
     if (distance < bestDistance) {
       best = candidate;
       bestDistance = distance;
@@ -14,7 +23,8 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-function editDistance(from: string, to: string): number {
+/** Any number from `limit` on stands for "too far". */
+function editDistance(from: string, to: string, limit: number): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (let i = 1; i <= from.length; i++) {
     const next = [i];
@@ -23,6 +33,7 @@ function editDistance(from: string, to: string): number {
       next.push(Math.min(substitution, (row[j] as number) + 1, (next[j - 1] as number) + 1));
     }
     row = next;
+    if (Math.min(...row) >= limit) return limit;
   }
   return row[to.length] as number;
 }

@@ -4,6 +4,7 @@ import type { Caller } from "../access/api-keys.ts";
 import type { BackendBoard } from "../backends/board.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Usage } from "../generation/usage.ts";
+import type { Absence } from "../routing/no-backend.ts";
 import type { RequestStory } from "../stats/request-log.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 
@@ -70,4 +71,6 @@ export interface BackendWatch {
   refreshModels(): Promise<void>;
   /** A backend could not be reached: have it checked at once. */
   suspect(backendName: string): void;
+  /** Why a backend that is not available gets no requests. */
+  absenceOf(backendName: string): Absence;
 }

@@ -80,6 +80,7 @@ function bench(options: BenchOptions) {
     firstChecks: Promise.resolve(),
     refreshModels: async () => {},
     suspect: (name) => void suspects.push(name),
+    absenceOf: () => ({ why: "away", nextLookMs: 1_000 }),
     ...options.watch,
   };
   const now = options.now ?? (() => performance.now());
@@ -162,6 +163,7 @@ function boardOf(entries: readonly BackendEntry[]): BackendBoard {
   const lists = new Map<string, BackendEntry[]>();
   const serving = (model: string) => entries.filter((entry) => entry.backend.configuredModels?.includes(model));
   return {
+    models: () => [],
     version: 1,
     entries,
     serving,

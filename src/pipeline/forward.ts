@@ -17,7 +17,8 @@ import type { Translation } from "../protocols/translate.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import type { Circuits, Permit } from "../routing/circuits.ts";
-import { type Admitted, createRouter, hasOperation, noBackendError } from "../routing/router.ts";
+import { noBackendError } from "../routing/no-backend.ts";
+import { type Admitted, createRouter, hasOperation } from "../routing/router.ts";
 import type { SelectionQuery, SelectionStrategy } from "../routing/strategy.ts";
 import type { AttemptStep } from "../stats/request-log.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
@@ -179,13 +180,15 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     return goesOn ? candidates.filter(({ backend }) => goesOnExactly(backend, operation, model)) : candidates;
   }
 
-  function refusal(request: ForwardRequest): Error {
+  function refusal({ caller }: RequestContext, request: ForwardRequest): Error {
     const willing = watch.board
       .candidates(request.model)
       .filter((entry) => hasOperation(entry, request.operation) && circuits.allows(entry.backend.name));
     const full = limits.backendRefusal(willing.map(({ backend }) => backend.name));
     if (willing.length > 0 && full !== undefined) return new RateLimitError(full);
-    return noBackendError(watch.board, request.model, request.operation, circuits);
+    const { board, absenceOf } = watch;
+    const { model, operation } = request;
+    return noBackendError({ board, circuits, absenceOf, model, operation, allowsModel: caller?.allowsModel });
   }
 
   /** The first choice when the model has no candidate: waits for the first checks, and asks for a model that seems unknown. */
@@ -357,7 +360,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
         if (admitted === undefined && !inHurry) {
           admitted = await chooseAfterTrial(context, request, tried ?? request.avoid, requestDeadlineMs);
         }
-        if (admitted === undefined) throw refusal(request);
+        if (admitted === undefined) throw refusal(context, request);
         const { entry, permit } = admitted;
         const { outcome, operation, begun } = await attempt(context, request, admitted, timeouts);
         if (outcome.ok) return toResult(context, operation, outcome, begun, permit);

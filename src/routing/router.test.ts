@@ -3,12 +3,12 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { newCounters, toBackend } from "../backends/backend.ts";
-import type { BackendBoard, BackendEntry } from "../backends/board.ts";
+import type { BackendEntry } from "../backends/board.ts";
 import type { Operation } from "../backends/kinds.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { STRATEGY_NAMES, type StrategyName } from "../config/sections/routing.ts";
 import type { Permit } from "./circuits.ts";
-import { createRouter, noBackendError } from "./router.ts";
+import { createRouter } from "./router.ts";
 import { createStrategy } from "./strategies/registry.ts";
 import type { SelectionStrategy } from "./strategy.ts";
 
@@ -57,11 +57,6 @@ function choose(strategy: SelectionStrategy, entries: readonly BackendEntry[], a
 
 function strategyOf(selection_strategy: StrategyName): SelectionStrategy {
   return createStrategy(documentSchema.parse({ routing: { selection_strategy } }).routing);
-}
-
-function boardOf(entries: readonly BackendEntry[]): BackendBoard {
-  const serving = (model: string) => entries.filter((entry) => entry.backend.configuredModels?.includes(model));
-  return { version: 1, entries, serving, candidates: (model) => serving(model).filter((entry) => entry.available) };
 }
 
 describe("choosing a backend", () => {
@@ -271,57 +266,5 @@ describe("what is told of a decision", () => {
     expect(chosen?.told).toHaveLength(32);
     expect(chosen?.told?.at(-1)).toMatchObject({ backend: chosen?.entry.backend.name, score: expect.any(Number) });
     expect(choose(strategyOf("RoundRobin"), entries.slice(0, 1))?.told).toBeUndefined();
-  });
-});
-
-describe("why no backend can take a request", () => {
-  const waitsMs: Record<string, number> = {};
-  const circuits = { retryAfterMs: (name: string) => waitsMs[name] ?? 0 };
-  const refusal = (entries: readonly BackendEntry[], model = "m", operation: "chat" | "embeddings" = "chat") => {
-    const { status, type, code, message, param } = noBackendError(boardOf(entries), model, operation, circuits);
-    return { status, type, code, message, param };
-  };
-
-  test("none is configured", () => {
-    expect(refusal([])).toMatchObject({ status: 503, message: "No backends available" });
-  });
-
-  test("none is healthy", () => {
-    const error = refusal([entryOf("a", { models: ["m"] }, false), entryOf("b", {}, false)]);
-    expect(error).toMatchObject({ status: 503, code: "all_backends_unhealthy" });
-    expect(error.message).toContain("a, b");
-  });
-
-  test("nobody knows the model", () => {
-    const error = refusal([entryOf("a", { models: ["other"] })]);
-    expect(error).toMatchObject({ status: 404, type: "model_not_found", param: "model" });
-    expect(error.message).toBe("The model 'm' is not served by any backend; GET /v1/models lists the models.");
-  });
-
-  test("those that serve the model are away", () => {
-    const error = refusal([entryOf("a", { models: ["m"] }, false), entryOf("b", { models: ["other"] })]);
-    expect(error).toMatchObject({ status: 404, type: "model_not_found", param: "model" });
-    expect(error.message).toContain("not available at the moment (a)");
-  });
-
-  test("those that serve the model lack the operation", () => {
-    const error = refusal([entryOf("claude", { type: "anthropic", models: ["m"] })], "m", "embeddings");
-    expect(error).toMatchObject({ status: 400, code: "unsupported_operation", param: "model" });
-    expect(error.message).toContain("(claude) have no embeddings endpoint");
-  });
-
-  test("those that serve the model are left alone after failures: the shortest wait counts, in whole seconds", () => {
-    Object.assign(waitsMs, { a: 20_001, b: 7_001 });
-    const entries = [entryOf("a", { models: ["m"] }), entryOf("b", { models: ["m"] }), entryOf("c", { models: ["x"] })];
-    const error = noBackendError(boardOf(entries), "m", "chat", circuits);
-    expect(error).toMatchObject({ status: 503, code: "circuit_breaker_open", headers: { "Retry-After": "8" } });
-    expect(error.message).toContain("(a, b)");
-    waitsMs.b = 0;
-    expect(noBackendError(boardOf(entries), "m", "chat", circuits).headers).toEqual({ "Retry-After": "1" });
-  });
-
-  test("of many backends five are named", () => {
-    const entries = Array.from({ length: 7 }, (_, index) => entryOf(`b${index}`, {}, false));
-    expect(refusal(entries).message).toContain("b0, b1, b2, b3, b4 and 2 more");
   });
 });

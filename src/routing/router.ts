@@ -1,9 +1,7 @@
-// Model id -> backend: which backends may serve a request, which of them does, and why the others, or all, may not.
+// Model id -> backend: which backends may serve a request, which of them does, and why the others may not.
 
-import type { BackendBoard, BackendEntry } from "../backends/board.ts";
+import type { BackendEntry } from "../backends/board.ts";
 import { type Operation, servedBy } from "../backends/kinds.ts";
-import { ERRORS } from "../errors/catalog.ts";
-import { GatewayError } from "../errors/gateway-error.ts";
 import type { Candidate } from "../stats/request-log.ts";
 import type { Circuits, Permit } from "./circuits.ts";
 import type { SelectionQuery, SelectionStrategy, TellScore } from "./strategy.ts";
@@ -159,55 +157,4 @@ class Tale {
 /** Whether the backend can do it, be it by means of another operation. */
 export function hasOperation({ backend }: BackendEntry, operation: Operation): boolean {
   return servedBy(backend.paths, operation) !== undefined;
-}
-
-/** Why no backend can take a request (specification, Errors: 404 and 503). */
-export function noBackendError(
-  board: BackendBoard,
-  model: string,
-  operation: Operation,
-  circuits: Pick<Circuits, "retryAfterMs">,
-): GatewayError {
-  const enabled = board.entries.filter((entry) => entry.backend.enabled);
-  if (enabled.length === 0) return new GatewayError(ERRORS.noBackends, "No backends available");
-  if (!enabled.some((entry) => entry.available)) {
-    return new GatewayError(
-      ERRORS.allBackendsUnhealthy,
-      `No backend is healthy at the moment: ${listNames(enabled)}. GET /admin/backends shows why.`,
-    );
-  }
-  const available = board.candidates(model);
-  const offering = available.filter((entry) => hasOperation(entry, operation));
-  if (offering.length > 0) return circuitOpenError(model, offering, circuits);
-  if (available.length > 0) {
-    return new GatewayError(
-      ERRORS.unsupportedOperation,
-      `The backends that serve the model '${model}' (${listNames(available)}) have no ${operation} endpoint.`,
-      { param: "model" },
-    );
-  }
-  const serving = board.serving(model);
-  const reason =
-    serving.length > 0
-      ? `is served only by backends that are not available at the moment (${listNames(serving)})`
-      : "is not served by any backend; GET /v1/models lists the models";
-  return new GatewayError(ERRORS.modelNotFound, `The model '${model}' ${reason}.`, { param: "model" });
-}
-
-function circuitOpenError(
-  model: string,
-  entries: readonly BackendEntry[],
-  circuits: Pick<Circuits, "retryAfterMs">,
-): GatewayError {
-  const waitMs = Math.min(...entries.map(({ backend }) => circuits.retryAfterMs(backend.name)));
-  return new GatewayError(
-    ERRORS.circuitOpen,
-    `The backends that serve the model '${model}' (${listNames(entries)}) have failed repeatedly and are left alone for a moment.`,
-    { headers: { "Retry-After": String(Math.max(1, Math.ceil(waitMs / 1000))) } },
-  );
-}
-
-function listNames(entries: readonly BackendEntry[]): string {
-  const names = entries.slice(0, 5).map((entry) => entry.backend.name);
-  return entries.length > 5 ? `${names.join(", ")} and ${entries.length - 5} more` : names.join(", ");
 }

@@ -8,7 +8,8 @@ import { timerMs } from "../backends/exchange.ts";
 import { createRegistry } from "../backends/registry.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
-import { type CheckReport, createHealthChecker } from "../health/checker.ts";
+import { type CheckReport, createHealthChecker, type HealthView } from "../health/checker.ts";
+import { withoutPaths } from "../health/probe.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
 import { singleflight } from "../lib/singleflight.ts";
@@ -23,6 +24,7 @@ import {
   ownerOf,
 } from "../models/list.ts";
 import type { Circuits } from "../routing/circuits.ts";
+import type { Absence } from "../routing/no-backend.ts";
 import { type BackendStatusList, toStatusList } from "./backend-status.ts";
 
 export interface ControlPlane {
@@ -40,6 +42,8 @@ export interface ControlPlane {
   update(settings: Settings): void;
   /** A live request could not connect or was reset: the backend is checked at once. */
   suspect(backendName: string): void;
+  /** Why a backend that is not available gets no requests. */
+  absenceOf(backendName: string): Absence;
   /** A model was not found: lists that may be cold or old are renewed; resolves when done, never rejects. */
   refreshModels(): Promise<void>;
   /** The list of GET /v1/models. */
@@ -71,6 +75,16 @@ interface FirstRound {
 const SWEEP_SPACING_MS = 2_000;
 /** Once a backend is available, nobody waits longer than this for the first answers of the others. */
 const COLD_WAIT_MS = 2_000;
+
+/** In words for clients. */
+function whyAway(view: HealthView | undefined): string {
+  const state = view?.record.state ?? "unknown";
+  if (state === "unknown") return "not checked yet";
+  if (state === "warming_up") return "still loading";
+  const reason = view?.lastOutcome?.reason;
+  if (reason !== undefined) return withoutPaths(reason);
+  return state === "ready" ? "not recognised yet" : "answers again, but not for long enough yet";
+}
 
 export function startControlPlane(options: ControlPlaneOptions): ControlPlane {
   const { transport, circuits, clock, log } = options;
@@ -233,6 +247,13 @@ export function startControlPlane(options: ControlPlaneOptions): ControlPlane {
     if (!hasAvailable()) await done;
   }
 
+  function absenceOf(name: string): Absence {
+    if (!backend(name).enabled) return { why: "disabled", nextLookMs: undefined };
+    const view = checker.view(name);
+    const nextLookMs = view === undefined ? undefined : Math.max(0, view.nextCheckMs - clock.now());
+    return { why: whyAway(view), nextLookMs };
+  }
+
   function availableNames(): string[] {
     return registry.current.entries.filter((entry) => entry.available).map((entry) => entry.backend.name);
   }
@@ -301,6 +322,7 @@ export function startControlPlane(options: ControlPlaneOptions): ControlPlane {
     },
     update,
     suspect: (name) => checker.suspect(name),
+    absenceOf,
     refreshModels,
     listModels,
     findModel,

@@ -74,6 +74,8 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
     changed({ backend, from, to }) {
       log.warn({ backend, from, to }, `the circuit of backend ${backend} is ${to}`);
       telemetry.events.circuitChanged(backend, to);
+      // Whether it still lives is known soon, instead of at the next turn of the checks.
+      if (to === "open") control.suspect(backend);
     },
   });
   const control = startControlPlane({ settings, transport, circuits, clock, log });

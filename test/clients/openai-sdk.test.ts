@@ -400,3 +400,56 @@ describe("the demo backend", () => {
     expect(text.choices[0]?.text).toMatch(/\S/);
   });
 });
+
+describe("the SDK's own retries", () => {
+  /** A client that counts the answers it gets. */
+  function countingClient(url: string): { client: OpenAI; statuses: number[]; answered: (status: number) => void } {
+    const statuses: number[] = [];
+    const counting = {
+      statuses,
+      answered: (_status: number) => {},
+      client: new OpenAI({
+        apiKey: "none",
+        baseURL: `${url}/v1`,
+        maxRetries: 5,
+        async fetch(input, init) {
+          const response = await fetch(input, init);
+          statuses.push(response.status);
+          counting.answered(response.status);
+          return response;
+        },
+      }),
+    };
+    return counting;
+  }
+
+  test("ask again for a model whose backend is away, and get the answer when it is back", async () => {
+    const away = bed.backend({ answer: chat("back again") });
+    const other = bed.backend();
+    away.stop();
+    const pool = await bed.gateway({
+      config: {
+        health_checks: { unhealthy_threshold: 1, healthy_threshold: 1 },
+        backends: [
+          { name: "away", url: away.url, models: ["m"] },
+          { name: "other", url: other.url, models: ["n"] },
+        ],
+      },
+    });
+    const counting = countingClient(pool.url);
+    counting.answered = () => away.start();
+    const answer = await counting.client.chat.completions.create({ model: "m", messages });
+    expect(answer.choices[0]?.message.content).toBe("back again");
+    expect(counting.statuses[0]).toBe(404);
+    expect(counting.statuses.at(-1)).toBe(200);
+  });
+
+  test("do not ask again for a model that does not exist", async () => {
+    const counting = countingClient(gateway.url);
+    const client = counting.client.withOptions({ apiKey: KEY });
+    const error = await refusal(client.chat.completions.create({ model: "org/model-2", messages }));
+    expect(error).toBeInstanceOf(NotFoundError);
+    expect((error as APIError).message).toContain("did you mean 'org/model-1'?");
+    expect(counting.statuses).toEqual([404]);
+  });
+});

@@ -158,6 +158,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
       firstChecks: prober.firstChecks,
       refreshModels: async () => {},
       suspect: prober.suspect,
+      absenceOf: () => ({ why: "away", nextLookMs: undefined }),
     },
     strategy: sabotage.strategy?.(strategy) ?? strategy,
     circuits,
