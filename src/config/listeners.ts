@@ -10,19 +10,24 @@ export interface ConfigLog {
   error(fields: object, message: string): void;
 }
 
+/** What whoever made the change should know. */
+type Warnings = readonly string[];
+
 /** May be asynchronous; the change waits for it, within limits. */
 export type ConfigListener = (
   snapshot: ConfigSnapshot,
   previous: ConfigSnapshot,
   changes: readonly FieldChange[],
-) => void | Promise<void>;
+) => void | Warnings | Promise<void> | Promise<Warnings>;
+
+const NONE: Warnings = [];
 
 const TIMEOUT_MS = 1_000;
 
 export interface Listeners {
   /** Returns the function that ends the subscription; without sections a listener hears of every change. */
   add(listener: ConfigListener, sections: readonly string[] | undefined): () => void;
-  /** Nobody can stop the change any more: what goes wrong becomes a warning. */
+  /** Nobody can stop the change any more: what goes wrong becomes a warning, among those of the listeners. */
   announce(
     snapshot: ConfigSnapshot,
     previous: ConfigSnapshot,
@@ -35,21 +40,21 @@ export interface Listeners {
 export function createListeners(log: ConfigLog): Listeners {
   const entries = new Set<{ listener: ConfigListener; sections: readonly string[] | undefined }>();
 
-  const failed = (error: unknown, version: number): string => {
+  const failed = (error: unknown, version: number): Warnings => {
     log.error({ err: error, version }, "a part of the gateway could not follow a configuration change");
-    return "a part of the gateway could not follow the change; see the log";
+    return ["a part of the gateway could not follow the change; see the log"];
   };
 
-  async function tell(call: () => void | Promise<void>, version: number): Promise<string | undefined> {
+  async function tell(call: () => ReturnType<ConfigListener>, version: number): Promise<Warnings> {
     let timer: Timer | undefined;
     try {
       const done = call();
-      if (done === undefined) return undefined;
-      const late = Promise.withResolvers<string>();
-      timer = setTimeout(() => late.resolve("a part of the gateway takes long to follow the change"), TIMEOUT_MS);
+      if (!(done instanceof Promise)) return done ?? NONE;
+      const late = Promise.withResolvers<Warnings>();
+      timer = setTimeout(() => late.resolve(["a part of the gateway takes long to follow the change"]), TIMEOUT_MS);
       // A failure after the deadline is logged too.
       const settled = done.then(
-        () => undefined,
+        (warnings) => warnings ?? NONE,
         (error) => failed(error, version),
       );
       return await Promise.race([settled, late.promise]);
@@ -70,8 +75,7 @@ export function createListeners(log: ConfigLog): Listeners {
       const warnings: string[] = [];
       for (const { listener, sections: wanted } of [...entries]) {
         if (wanted !== undefined && !wanted.some((name) => sections.includes(name))) continue;
-        const warning = await tell(() => listener(snapshot, previous, changes), snapshot.version);
-        if (warning !== undefined) warnings.push(warning);
+        warnings.push(...(await tell(() => listener(snapshot, previous, changes), snapshot.version)));
       }
       return warnings;
     },

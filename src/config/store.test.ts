@@ -192,7 +192,9 @@ describe("a change", () => {
     store.subscribe(() => {
       throw new Error("no");
     });
-    store.subscribe(() => Promise.reject(new Error("no")));
+    store.subscribe(async () => {
+      throw new Error("no");
+    });
     const { warnings, applied } = value(await store.apply(patch({ retry: { max_attempts: 4 } })));
     expect(applied).toBe(true);
     expect(warnings).toHaveLength(2);

@@ -1,8 +1,8 @@
-// Which fallback chains are refused at load, and at which place.
+// Which fallback chains are refused, at which place, and which are warned of.
 
 import { describe, expect, test } from "bun:test";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
-import { fallbackProblems } from "./fallback-checks.ts";
+import { chainWarnings, fallbackProblems } from "./fallback-checks.ts";
 
 type Backends = NonNullable<ConfigDocument["backends"]>;
 
@@ -10,8 +10,6 @@ function problems(fallback_chains: Record<string, string[]>, backends: Backends 
   const settings = documentSchema.parse({ backends, fallback: { fallback_chains } });
   return fallbackProblems(settings).map(({ path, message }) => [path.slice(2).join("."), message]);
 }
-
-const serving = (...models: string[]): Backends => [{ name: "b", url: "http://h", models }];
 
 describe("circles", () => {
   const cases: [title: string, chains: Record<string, string[]>, found: [path: string, way: string][]][] = [
@@ -52,23 +50,22 @@ test("a model that is in a chain twice", () => {
   expect(problems({ a: ["b", "c", "b"] })).toEqual([["a.2", '"b" is in this chain twice']]);
 });
 
-describe("models that no backend serves", () => {
-  const unknown = (path: string, model: string) => [path, `no backend serves a model "${model}"`];
+describe("models that nobody serves now", () => {
+  function warnings(fallback: ConfigDocument["fallback"], ids: readonly string[]): string[] {
+    return chainWarnings(documentSchema.parse({ fallback }), { ids, serves: (model) => ids.includes(model) });
+  }
 
-  test("are told, both as key and as stand-in", () => {
-    expect(problems({ a: ["b"], x: ["a", "y"] }, serving("a", "b"))).toEqual([unknown("x", "x"), unknown("x.1", "y")]);
-    expect(problems({ a: ["b"] }, serving("a", "b"))).toEqual([]);
+  test("are warned of with the nearest name, both as key and as stand-in, and are no problem", () => {
+    const fallback_chains = { large: ["small"], larg: ["large", "smal", "quite-another"] };
+    expect(warnings({ fallback_chains }, ["large", "small"])).toEqual([
+      'fallback.fallback_chains.larg: no backend serves a model "larg" now; did you mean "large"?',
+      'fallback.fallback_chains.larg[1]: no backend serves a model "smal" now; did you mean "small"?',
+      'fallback.fallback_chains.larg[2]: no backend serves a model "quite-another" now',
+    ]);
+    expect(problems(fallback_chains, [{ name: "b", url: "http://h", models: ["large", "small"] }])).toEqual([]);
   });
 
-  test("cannot be told while a backend's models are only known at run time", () => {
-    const backends: Backends = [...serving("a"), { name: "free", url: "http://h" }];
-    expect(problems({ a: ["b"], x: ["y"] }, backends)).toEqual([]);
-    expect(problems({ x: ["y"] })).toEqual([]);
-  });
-
-  test("deployments count as models", () => {
-    const azure: Backends = [{ name: "z", type: "azure", url: "http://h", deployments: { d: "deployment" } }];
-    expect(problems({ a: ["d"] }, [...serving("a"), ...azure])).toEqual([]);
-    expect(problems({ a: ["e"] }, [...serving("a"), ...azure])).toEqual([unknown("a.0", "e")]);
+  test("are nobody's business while fallback is off", () => {
+    expect(warnings({ enabled: false, fallback_chains: { a: ["b"] } }, [])).toEqual([]);
   });
 });

@@ -1,6 +1,8 @@
-// Rules about fallback chains that the schema cannot say: no circles, no models that no backend can have.
+// Rules about fallback chains that the schema cannot say: no circles; a warning of models that nobody serves now.
 
 import type { Settings } from "../config/sections/registry.ts";
+import { formatPath } from "../config/values.ts";
+import { nearest } from "../lib/nearest.ts";
 
 interface Problem {
   path: (string | number)[];
@@ -10,15 +12,12 @@ interface Problem {
 /** Each answer is a problem at that path of the configuration. */
 export function fallbackProblems(settings: Settings): Problem[] {
   const chains = new Map(Object.entries(settings.fallback.fallback_chains));
-  const known = knownModels(settings);
   const problems: Problem[] = [];
   for (const [model, chain] of chains) {
     const path = ["fallback", "fallback_chains", model];
-    if (known !== undefined && !known.has(model)) problems.push({ path, message: unknownModel(model) });
     chain.forEach((target, index) => {
       const at = [...path, index];
       if (chain.indexOf(target) < index) problems.push({ path: at, message: `"${target}" is in this chain twice` });
-      else if (known !== undefined && !known.has(target)) problems.push({ path: at, message: unknownModel(target) });
       const circle = circleThrough(model, target, chains);
       if (circle !== undefined)
         problems.push({ path: at, message: `the chains run in a circle: ${circle.join(" -> ")}` });
@@ -27,19 +26,27 @@ export function fallbackProblems(settings: Settings): Problem[] {
   return problems;
 }
 
-function unknownModel(model: string): string {
-  return `no backend serves a model "${model}"`;
+/** The models that enabled backends serve, healthy or not. */
+export interface ServedModels {
+  ids: readonly string[];
+  serves(model: string): boolean;
 }
 
-/** Undefined while a backend without configured models exists: what it serves is known only at run time. */
-function knownModels(settings: Settings): Set<string> | undefined {
-  const models = new Set<string>();
-  for (const backend of settings.backends) {
-    const own = [...(backend.models ?? []), ...Object.keys(backend.deployments ?? {})];
-    if (own.length === 0) return undefined;
-    for (const model of own) models.add(model);
-  }
-  return models.size > 0 ? models : undefined;
+/** The models of chains that nobody serves now; somebody may later, so that they are no mistake. */
+export function chainWarnings({ fallback }: Settings, { ids, serves }: ServedModels): string[] {
+  if (!fallback.enabled) return [];
+  const chains = Object.entries(fallback.fallback_chains);
+  const named = chains.flatMap(([model, chain]) => [
+    { path: [model], model },
+    ...chain.map((target, index) => ({ path: [model, index], model: target })),
+  ]);
+  return named
+    .filter(({ model }) => !serves(model))
+    .map(({ path, model }) => {
+      const near = nearest(model, ids);
+      const hint = near === undefined ? "" : `; did you mean "${near}"?`;
+      return `${formatPath(["fallback", "fallback_chains", ...path])}: no backend serves a model "${model}" now${hint}`;
+    });
 }
 
 /** A way from the target back to the model along the chains. */

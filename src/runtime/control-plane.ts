@@ -23,6 +23,7 @@ import {
   type ModelRecord,
   ownerOf,
 } from "../models/list.ts";
+import type { ServedModels } from "../pipeline/fallback-checks.ts";
 import type { Circuits } from "../routing/circuits.ts";
 import type { Absence } from "../routing/no-backend.ts";
 import { type BackendStatusList, toStatusList } from "./backend-status.ts";
@@ -44,6 +45,8 @@ export interface ControlPlane {
   suspect(backendName: string): void;
   /** Why a backend that is not available gets no requests. */
   absenceOf(backendName: string): Absence;
+  /** What the enabled backends serve; undefined while one of them has never said it. */
+  servedModels(): ServedModels | undefined;
   /** A model was not found: lists that may be cold or old are renewed; resolves when done, never rejects. */
   refreshModels(): Promise<void>;
   /** The list of GET /v1/models. */
@@ -254,6 +257,16 @@ export function startControlPlane(options: ControlPlaneOptions): ControlPlane {
     return { why: whyAway(view), nextLookMs };
   }
 
+  function servedModels(): ServedModels | undefined {
+    const { entries, serving } = registry.current;
+    const lists = entries.filter(({ backend: { enabled } }) => enabled).map(({ backend: { name } }) => modelIds(name));
+    if (lists.some((ids) => ids.length === 0)) return undefined;
+    return {
+      ids: [...new Set(lists.flat())],
+      serves: (model) => serving(model).some((entry) => entry.backend.enabled),
+    };
+  }
+
   function availableNames(): string[] {
     return registry.current.entries.filter((entry) => entry.available).map((entry) => entry.backend.name);
   }
@@ -323,6 +336,7 @@ export function startControlPlane(options: ControlPlaneOptions): ControlPlane {
     update,
     suspect: (name) => checker.suspect(name),
     absenceOf,
+    servedModels,
     refreshModels,
     listModels,
     findModel,

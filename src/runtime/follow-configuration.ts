@@ -8,6 +8,7 @@ import type { Clock } from "../lib/clock.ts";
 import { applyLogSettings, type Logger } from "../logging/logger.ts";
 import type { GatewayEvents } from "../metrics/gateway-metrics.ts";
 import type { ModelMetadataSource } from "../models/metadata.ts";
+import { chainWarnings } from "../pipeline/fallback-checks.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import type { DataPlane } from "./data-plane.ts";
@@ -26,7 +27,7 @@ export interface FollowOptions {
   fileHash: string | undefined;
   facts: ReadFacts;
   readFacts(snapshot: ConfigSnapshot): Promise<ReadFacts>;
-  control: Pick<ControlPlane, "update">;
+  control: Pick<ControlPlane, "update" | "servedModels" | "firstChecks">;
   data: Pick<DataPlane, "update">;
   telemetry: Pick<Telemetry, "apply"> & { events: Pick<GatewayEvents, "configReloaded"> };
   clock: Clock;
@@ -45,8 +46,20 @@ export function followConfiguration(options: FollowOptions): ConfigurationFollow
   let { facts } = options;
   let newestTurn = 0;
 
+  /** Of models that nobody serves; none while it is not known what backends serve. */
+  function warningsOf(settings: Settings): string[] {
+    const served = control.servedModels();
+    return served === undefined ? [] : chainWarnings(settings, served);
+  }
+
+  /** In the log, as soon as new backends had the time to say what they serve. */
+  async function logWarnings(): Promise<void> {
+    await control.firstChecks;
+    for (const warning of warningsOf(store.current.settings)) log.warn({}, warning);
+  }
+
   /** Files that cannot be read leave the ones that were read before in force; the settings apply all the same. */
-  async function follow(snapshot: ConfigSnapshot): Promise<void> {
+  async function follow(snapshot: ConfigSnapshot): Promise<string[]> {
     const turn = ++newestTurn;
     let read: ReadFacts | undefined;
     let problem: unknown;
@@ -56,7 +69,7 @@ export function followConfiguration(options: FollowOptions): ConfigurationFollow
       problem = error;
     }
     // While files were read, a later change may have begun: it carries everything that this one does.
-    if (turn !== newestTurn) return;
+    if (turn !== newestTurn) return [];
     facts = read ?? facts;
     const { settings } = snapshot;
     applyLogSettings(log, settings.logging);
@@ -64,13 +77,20 @@ export function followConfiguration(options: FollowOptions): ConfigurationFollow
     updateData(settings);
     telemetry.apply(settings, facts.metadata);
     if (problem !== undefined) throw problem;
+    return warningsOf(settings);
   }
 
   function updateData(settings: Settings): void {
     data.update({ settings, metadata: facts.metadata, promptFiles: facts.promptFiles });
   }
 
-  const unsubscribe = store.subscribe(follow);
+  const unsubscribe = store.subscribe(async (snapshot, _previous, changes) => {
+    const warnings = await follow(snapshot);
+    if (!changes.some(({ section }) => section === "fallback" || section === "backends")) return [];
+    void logWarnings();
+    return warnings;
+  });
+  void logWarnings();
   const reloader = followConfigFile({
     store,
     clock,

@@ -8,6 +8,7 @@ import type { Answer, FakeBackend } from "../support/fake-backend.ts";
 import { chat, chatEvents, chatStream, failure } from "../support/openai-answers.ts";
 import { type Gateway, runCommand, startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const bed = createTestBed();
 
@@ -307,16 +308,6 @@ describe("a bad configuration is refused with a clear message", () => {
       "fallback.fallback_chains.a[1]",
       /twice/,
     ],
-    "an unknown stand-in": [
-      { fallback: { fallback_chains: { a: ["b", "nowhere"] } } },
-      "fallback.fallback_chains.a[1]",
-      /no backend serves a model "nowhere"/,
-    ],
-    "an unknown original": [
-      { fallback: { fallback_chains: { nowhere: ["b"] } } },
-      "fallback.fallback_chains.nowhere",
-      /no backend serves a model "nowhere"/,
-    ],
     "an empty chain": [
       { fallback: { fallback_chains: { a: [] } } },
       "fallback.fallback_chains.a",
@@ -390,5 +381,79 @@ describe("a bad configuration is refused with a clear message", () => {
     const response = await gateway.chat({ model: "early" });
     expect(response.status).toBe(200);
     expect(response.headers.get("x-fallback-model")).toBe("late");
+  });
+});
+
+describe("a chain with a model that nobody serves now", () => {
+  const unserved = (path: string, model: string, hint = "") =>
+    `fallback.fallback_chains.${path}: no backend serves a model "${model}" now${hint}`;
+
+  interface Changed {
+    success: boolean;
+    warnings: string[];
+  }
+
+  async function change(on: Gateway, method: string, path: string, body?: object): Promise<Changed> {
+    const init = {
+      method,
+      headers: { "Content-Type": "application/json" },
+      ...(body && { body: JSON.stringify(body) }),
+    };
+    const response = await on.fetch(path, init);
+    const answer = (await response.json()) as Changed;
+    expect([path, answer.success]).toEqual([path, true]);
+    return answer;
+  }
+
+  test("is warned of at start, on changes and when a backend is deleted, and is served all the same", async () => {
+    const one = bed.backend({ answer: failure(503) });
+    const two = bed.backend({ answer: chat("two") });
+    await using pool = await startGateway({
+      config: {
+        retry: { max_attempts: 1 },
+        fallback: { fallback_chains: { large: ["smal", "small"] } },
+        backends: [
+          { name: "one", url: one.url, models: ["large"] },
+          { name: "two", url: two.url, models: ["small"] },
+        ],
+      },
+    });
+    const warned = (text: string) => () =>
+      pool.process.logEntries.some(({ level, msg }) => level === "warn" && msg === text);
+    const mistyped = unserved("large[0]", "smal", '; did you mean "small"?');
+    await waitFor("the start is warned of", warned(mistyped));
+    expect((await (await pool.chat({ model: "large" })).json()) as object).toMatchObject({
+      choices: [{ message: { content: "two" } }],
+    });
+
+    const patched = { fallback_chains: { large: ["small"], other: ["large"] } };
+    expect((await change(pool, "PATCH", "/admin/config/fallback", patched)).warnings).toEqual([
+      unserved("other", "other"),
+    ]);
+    const other = { fallback_chains: { other: null } };
+    expect((await change(pool, "PATCH", "/admin/config/fallback", other)).warnings).toEqual([]);
+    expect((await change(pool, "PATCH", "/admin/config/retry", { max_attempts: 2 })).warnings).toEqual([]);
+
+    const gone = unserved("large[0]", "small");
+    expect((await change(pool, "DELETE", "/admin/backends/two")).warnings).toEqual([gone]);
+    await waitFor("the deletion is warned of", warned(gone));
+  });
+
+  test("is no matter while a backend has not said what it serves", async () => {
+    const silent = bed.backend();
+    silent.stop();
+    const named = bed.backend();
+    await using pool = await startGateway({
+      config: {
+        fallback: { fallback_chains: { m: ["other"] } },
+        backends: [
+          { name: "silent", url: silent.url },
+          { name: "named", url: named.url, models: ["m"] },
+        ],
+      },
+    });
+    const weight = await change(pool, "PUT", "/admin/backends/named/weight", { weight: 2 });
+    expect(weight.warnings).toEqual([]);
+    expect((await change(pool, "DELETE", "/admin/backends/silent")).warnings).toEqual([unserved("m[0]", "other")]);
   });
 });
