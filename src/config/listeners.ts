@@ -20,8 +20,6 @@ export type ConfigListener = (
   changes: readonly FieldChange[],
 ) => void | Warnings | Promise<void> | Promise<Warnings>;
 
-const NONE: Warnings = [];
-
 const TIMEOUT_MS = 1_000;
 
 export interface Listeners {
@@ -49,12 +47,12 @@ export function createListeners(log: ConfigLog): Listeners {
     let timer: Timer | undefined;
     try {
       const done = call();
-      if (!(done instanceof Promise)) return done ?? NONE;
+      if (!(done instanceof Promise)) return done ?? [];
       const late = Promise.withResolvers<Warnings>();
       timer = setTimeout(() => late.resolve(["a part of the gateway takes long to follow the change"]), TIMEOUT_MS);
       // A failure after the deadline is logged too.
       const settled = done.then(
-        (warnings) => warnings ?? NONE,
+        (warnings) => warnings ?? [],
         (error) => failed(error, version),
       );
       return await Promise.race([settled, late.promise]);

@@ -2,6 +2,7 @@
 
 import type { Backend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
+import { statusText } from "../backends/exchange.ts";
 import { formatOf, type Operation } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { clientLeft } from "../errors/gateway-error.ts";
@@ -237,11 +238,6 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     return watch.board.candidates(model).filter((entry) => router.mayAsk(entry, operation));
   }
 
-  function warnOfCredential({ id }: RequestContext, { backend, counters }: BackendEntry, failure: string): void {
-    const { name } = backend;
-    log.warn({ request_id: id, backend: name, failure }, `backend ${name} answered ${counters.credentialError}`);
-  }
-
   /** None when a circuit would let the request through: then a rate limit refuses it, and says until when. */
   function trialEnds({ model, operation }: ForwardRequest): Promise<void>[] {
     const names = watch.board
@@ -372,14 +368,16 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
           retryAfterMs = Math.min(failure.retryAfterMs, retryAfterMs ?? Number.POSITIVE_INFINITY);
         }
         const notConnected = failure.kind === "connect" || (failure.kind === "timeout" && failure.phase === "connect");
-        const isRefusedCredential = isCredentialRefusal(failure);
-        if (isRefusedCredential) warnOfCredential(context, entry, record.failure);
         if (notConnected || failure.kind === "reset") watch.suspect(name);
+        if (failure.kind === "status" && isCredentialRefusal(failure)) {
+          const { status } = failure;
+          log.warn({ request_id: context.id, backend: name, status }, `${name}: ${statusText(entry.backend, status)}`);
+        }
 
         tried = (tried ?? new Set(request.avoid)).add(name);
         const left = askableBackends(request);
         const untriedLeft = left.some((other) => !tried?.has(other.backend.name));
-        const costsNothing = notConnected || isRefusedCredential;
+        const costsNothing = notConnected || isCredentialRefusal(failure);
         if (!costsNothing || !untriedLeft) counted++;
         const retry = retrySettingsFor(entry, settings.retry);
         const decision = decideRetry({ failure, attempts: counted, untriedLeft, retry, random });

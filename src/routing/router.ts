@@ -121,9 +121,9 @@ function reserveOf({ backend }: BackendEntry, tried: ReadonlySet<string>): numbe
 class Tale {
   readonly #candidates: readonly BackendEntry[];
   readonly #exclusionOf: (entry: BackendEntry) => Exclusion | undefined;
-  /** By place. */
-  readonly #scores: (number | undefined)[] = [];
-  readonly #overShare: (boolean | undefined)[] = [];
+  /** By place; who was not allowed has none. */
+  #scores: (number | undefined)[] = [];
+  #overShare: Set<number> | undefined;
 
   constructor(candidates: readonly BackendEntry[], exclusionOf: (entry: BackendEntry) => Exclusion | undefined) {
     this.#candidates = candidates;
@@ -132,25 +132,34 @@ class Tale {
 
   readonly score: TellScore = (place, score, isOverShare) => {
     this.#scores[place] = score;
-    if (isOverShare === true) this.#overShare[place] = true;
+    if (isOverShare !== true) return;
+    this.#overShare ??= new Set();
+    this.#overShare.add(place);
   };
 
-  /** In the order of the configuration; of many the first ones and the chosen one. */
+  /** In the order of the configuration; of many the first ones and the chosen one. What was scored is told once. */
   tell(chosen: number): Candidate[] {
+    const told: Candidate[] = [];
     const count = Math.min(this.#candidates.length, MAX_TOLD);
-    return Array.from({ length: count }, (_, index) => {
+    for (let index = 0; index < count; index++) {
       const place = index === MAX_TOLD - 1 && chosen > index ? chosen : index;
-      const entry = this.#candidates[place] as BackendEntry;
-      const { inFlight, latencyMs } = entry.counters;
-      const excluded = this.#overShare[place] ? "over_share" : this.#exclusionOf(entry);
-      return {
-        backend: entry.backend.name,
-        score: this.#scores[place],
-        in_flight: inFlight,
-        latency_ms: latencyMs,
-        excluded: place === chosen ? undefined : excluded,
-      };
-    });
+      told.push(this.#tellOne(place, place === chosen));
+    }
+    this.#scores = [];
+    this.#overShare = undefined;
+    return told;
+  }
+
+  #tellOne(place: number, isChosen: boolean): Candidate {
+    const { backend, counters } = this.#candidates[place] as BackendEntry;
+    const score = this.#scores[place];
+    let excluded: Exclusion | undefined;
+    if (!isChosen) {
+      if (score === undefined) excluded = this.#exclusionOf(this.#candidates[place] as BackendEntry);
+      else if (this.#overShare?.has(place)) excluded = "over_share";
+    }
+    const { inFlight: in_flight, latencyMs: latency_ms } = counters;
+    return { backend: backend.name, score, in_flight, latency_ms, excluded };
   }
 }
 
