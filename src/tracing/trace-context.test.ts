@@ -68,6 +68,13 @@ describe("traceparent", () => {
     expect(resolve({ traceparent: later })).toMatchObject({ id: TRACE_ID, traceparent: later });
   });
 
+  test("of a later version has a bound", () => {
+    const later = (length: number) => `01-${TRACE_ID}-00f067aa0ba902b7-01-`.padEnd(length, "x");
+    expect(resolve({ traceparent: later(128) })).toMatchObject({ id: TRACE_ID, traceparent: later(128) });
+    const dropped = resolve({ traceparent: later(129), tracestate: "vendor=1", "x-request-id": "r" });
+    expect(dropped).toEqual({ id: "r", traceparent: undefined, tracestate: undefined });
+  });
+
   test.each([
     [`ff-${TRACE_ID}-00f067aa0ba902b7-01`],
     [`00-${"0".repeat(32)}-00f067aa0ba902b7-01`],

@@ -12,6 +12,8 @@ export interface TraceContext {
 
 /** Version 00 has exactly four fields; later versions may have more. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:$|(?<!^00.*)-)/;
+/** That of version 00 has 55 characters; what later versions may add is not known, but is handed on to every backend. */
+const MAX_TRACEPARENT_LENGTH = 128;
 /** What a client's id may look like; anything else could break a header or a log line and is replaced. */
 const SAFE_ID = /^[\w.:+/=@-]{1,128}$/;
 /** Long enough for the 512 characters that the standard asks to carry at least. */
@@ -22,7 +24,8 @@ export function resolveTrace(headers: Headers, tracing: Settings["tracing"], new
   if (!tracing.enabled) return { id: newId(), traceparent: undefined, tracestate: undefined };
   if (tracing.w3c_trace_context) {
     const traceparent = headers.get("traceparent");
-    const traceId = traceparent === null ? undefined : TRACEPARENT.exec(traceparent)?.[1];
+    const isReadable = traceparent !== null && traceparent.length <= MAX_TRACEPARENT_LENGTH;
+    const traceId = isReadable ? TRACEPARENT.exec(traceparent)?.[1] : undefined;
     if (traceId !== undefined) {
       const tracestate = headers.get("tracestate");
       const carried = tracestate !== null && tracestate.length <= MAX_TRACESTATE_LENGTH;
