@@ -4,6 +4,7 @@ import { type ServedRoutes, serveRoutes, settingsOf } from "../../test/support/s
 import { ErrorRecorder } from "../errors/recorder.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
+import { createBodyReader } from "../server/read-body.ts";
 import { errorRoutes } from "./errors.ts";
 
 const errors = new ErrorRecorder({ clock: systemClock });
@@ -17,8 +18,7 @@ beforeAll(async () => {
     errorRoutes({
       errors,
       settings: () => settings,
-      clock: systemClock,
-      deadlines: createDeadlines(),
+      bodies: createBodyReader({ deadlines: createDeadlines(), now: systemClock.now }),
       newId: () => `test-${++ids}`,
     }),
   );

@@ -24,6 +24,7 @@ import { type ServedRoutes, serveRoutes, settingsOf } from "../../test/support/s
 import { systemClock } from "../lib/clock.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
 import { LARGEST_PROMPT_BYTES, type PromptFiles } from "../prompts/prompt-files.ts";
+import { createBodyReader } from "../server/read-body.ts";
 import { promptRoutes } from "./prompts.ts";
 
 const SECRET = "sekret outside";
@@ -50,8 +51,7 @@ beforeAll(async () => {
           inForce = files;
         },
       },
-      clock: systemClock,
-      deadlines: createDeadlines(),
+      bodies: createBodyReader({ deadlines: createDeadlines(), now: systemClock.now }),
     }),
   );
   admin = new AdminClient(served);

@@ -8,18 +8,16 @@ import { unsafeValue } from "../config/unsafe-value.ts";
 import { formatPath, isMapping, isNestedTooDeeply } from "../config/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { Deadlines } from "../lib/deadlines.ts";
 import { nearest } from "../lib/nearest.ts";
 import type { Call } from "../server/handler.ts";
-import { readBytes } from "../server/read-body.ts";
+import { type BodyReader, bodyLimits } from "../server/read-body.ts";
 import { invalidFields } from "./refusals.ts";
 
 /** decisions.md, section 3. */
 const MAXIMUM_BODY_BYTES = 8 * 1024 * 1024;
 
 export interface BodyParts {
-  deadlines: Deadlines;
-  clock: { now(): number };
+  bodies: BodyReader;
 }
 
 const MAXIMUM_SHOWN_LENGTH = 64;
@@ -27,9 +25,9 @@ const MAXIMUM_SHOWN_LENGTH = 64;
 const strictDecoder = new TextDecoder("utf-8", { fatal: true });
 
 /** Undefined for no body at all. Nothing of a body is ever repeated in an error: it may be a secret. */
-export async function readBody({ request, context }: Call, { deadlines, clock }: BodyParts): Promise<unknown> {
-  const limits = { maxBytes: MAXIMUM_BODY_BYTES, timeoutMs: context.settings.timeouts.request_body };
-  const bytes = await readBytes(request, limits, deadlines, clock.now);
+export async function readBody({ request, context }: Call, { bodies }: BodyParts): Promise<unknown> {
+  const limits = bodyLimits(context.settings, MAXIMUM_BODY_BYTES);
+  const bytes = await bodies.readBytes(request, context.record, limits);
   if (bytes.length === 0) return undefined;
   let text: string;
   try {

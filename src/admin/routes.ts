@@ -2,8 +2,8 @@
 
 import type { ConfigStore } from "../config/store.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Deadlines } from "../lib/deadlines.ts";
 import type { Endpoint } from "../server/handler.ts";
+import type { BodyReader } from "../server/read-body.ts";
 import type { Route } from "../server/route-table.ts";
 import { type BackendParts, backendRoutes } from "./backends.ts";
 import { configHistoryRoutes } from "./config-history.ts";
@@ -20,8 +20,7 @@ export interface AdminParts
     Pick<KeyParts, "identify">,
     ResponseCacheParts {
   store: ConfigStore;
-  /** Watch over bodies that arrive slowly. */
-  deadlines: Deadlines;
+  bodies: BodyReader;
   clock: Clock;
   log: ConfigTransferParts["log"];
 }

@@ -4,7 +4,6 @@ import { requireModel } from "../access/api-keys.ts";
 import { formatOf, type Operation, servedBy } from "../backends/kinds.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
-import type { Deadlines } from "../lib/deadlines.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { writeFallbackHeaders } from "../pipeline/fallback.ts";
 import type { Generated, GenerateRequest, Generator } from "../pipeline/generate.ts";
@@ -14,14 +13,14 @@ import { clientProtocol } from "../protocols/registry.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
 import { clientError } from "../server/error-response.ts";
 import type { BrokenStream, Call, Endpoint } from "../server/handler.ts";
-import { readJsonBody } from "../server/read-body.ts";
+import { type BodyReader, bodyLimits } from "../server/read-body.ts";
 import { SERVER_TIMING, serverTiming } from "../server/server-timing.ts";
 import { forwardableErrorBody, hasStandardError, standardError } from "../upstream/error-body.ts";
 import { failureLabel, type StatusFailure, type UpstreamFailure } from "../upstream/failure.ts";
 
 export interface GenerationParts {
   generator: Generator;
-  deadlines: Deadlines;
+  bodies: BodyReader;
   now(): number;
   begun: RequestReporter["begun"];
 }
@@ -46,17 +45,16 @@ export const MESSAGES_ID_HEADER = "request-id";
 
 export function generationEndpoint(endpoint: GenerationEndpoint, parts: GenerationParts): Endpoint {
   const { operation, maxBodyBytes, read, arrange, answerHere, noted } = endpoint;
-  const { generator, deadlines, now, begun } = parts;
+  const { generator, bodies, now, begun } = parts;
   const client = clientProtocol(operation === "count-tokens" ? "messages" : formatOf(operation));
   return {
     access: "write",
     ...(client.name === "messages" ? { errorFormat: client.errorBody, idHeader: MESSAGES_ID_HEADER } : {}),
     async handle(call) {
       const { context, request } = call;
-      const limits = { maxBytes: maxBodyBytes, timeoutMs: context.settings.timeouts.request_body };
-      const { bytes, value } = await readJsonBody(request, limits, deadlines, now);
-      const summary = read(value);
       const { record } = context;
+      const { bytes, value } = await bodies.readJson(request, record, bodyLimits(context.settings, maxBodyBytes));
+      const summary = read(value);
       record.operation = operation;
       record.model = summary.model;
       record.stream = summary.stream;

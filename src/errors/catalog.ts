@@ -35,6 +35,7 @@ export const ERRORS = {
   backendError: { status: 502, type: "backend_error", code: 502 },
   noBackends: { status: 503, type: "service_unavailable", code: "no_backends_available" },
   allBackendsUnhealthy: { status: 503, type: "service_unavailable", code: "all_backends_unhealthy" },
+  bodiesExhausted: { status: 503, type: "service_unavailable", code: "bodies_exhausted" },
   changesUnavailable: { status: 503, type: "service_unavailable", code: "changes_unavailable" },
   circuitOpen: { status: 503, type: "circuit_breaker_open", code: "circuit_breaker_open" },
   allFallbacksExhausted: { status: 503, type: "all_fallbacks_exhausted", code: "all_fallbacks_exhausted" },

@@ -1,8 +1,9 @@
 // Changes single members of a JSON object in its own bytes, so that all else stays as it was written: spacing, order,
 // and numbers that JavaScript cannot hold.
 
+import { endOfString } from "./json-shape.ts";
+
 const QUOTE = 34;
-const BACKSLASH = 92;
 const COMMA = 44;
 const COLON = 58;
 const OPEN_BRACKET = 91;
@@ -55,6 +56,16 @@ export function withMembers(bytes: Uint8Array, changes: Readonly<Record<string, 
   return Buffer.concat(pieces);
 }
 
+/** The first name that a second member of the outermost object has too, however the two are spelt. */
+export function repeatedMember(bytes: Uint8Array): string | undefined {
+  const names = new Set<string>();
+  for (const { key } of topLevelMembers(bytes)) {
+    if (names.has(key)) return key;
+    names.add(key);
+  }
+  return undefined;
+}
+
 /** Where the values of the outermost object stand. */
 function topLevelMembers(bytes: Uint8Array): Member[] {
   const members: Member[] = [];
@@ -63,7 +74,7 @@ function topLevelMembers(bytes: Uint8Array): Member[] {
     position = skipSpace(bytes, position);
     if (bytes[position] === COMMA) position = skipSpace(bytes, position + 1);
     if (bytes[position] !== QUOTE) return members; // the closing brace
-    const keyEnd = stringEnd(bytes, position);
+    const keyEnd = endOfString(bytes, position + 1, bytes.length);
     const key = JSON.parse(decoder.decode(bytes.subarray(position, keyEnd))) as string;
     const colon = skipSpace(bytes, keyEnd);
     if (bytes[colon] !== COLON) throw new SyntaxError("not a JSON object");
@@ -84,26 +95,13 @@ function isSpace(byte: number | undefined): boolean {
   return byte === 32 || byte === 10 || byte === 13 || byte === 9;
 }
 
-/** The offset behind a string that starts at its opening quote. */
-function stringEnd(bytes: Uint8Array, start: number): number {
-  let position = start + 1;
-  for (;;) {
-    const quote = bytes.indexOf(QUOTE, position);
-    if (quote < 0) throw new SyntaxError("not a JSON object");
-    let backslashes = 0;
-    while (bytes[quote - 1 - backslashes] === BACKSLASH) backslashes++;
-    if (backslashes % 2 === 0) return quote + 1;
-    position = quote + 1;
-  }
-}
-
 function endOfValue(bytes: Uint8Array, start: number): number {
   let depth = 0;
   let position = start;
   while (position < bytes.length) {
     const byte = bytes[position];
     if (byte === QUOTE) {
-      position = stringEnd(bytes, position);
+      position = endOfString(bytes, position + 1, bytes.length);
       if (depth === 0) return position;
       continue;
     }

@@ -39,6 +39,8 @@ export interface RequestRecord {
   attempts: number;
   /** Why the request failed, or why an earlier attempt did. */
   failure: string | undefined;
+  /** What its body takes of the memory for bodies (server/body-budget.ts). */
+  heldBytes?: number;
   /** What was asked for, e.g. "chat"; undefined for requests that ask no model. */
   operation?: string;
   /** Time of the attempts that are over. */

@@ -38,6 +38,7 @@ import type { Circuits } from "../routing/circuits.ts";
 import { createStrategy } from "../routing/strategies/registry.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
 import { type AdminDoor, createHandler, type Endpoint } from "../server/handler.ts";
+import { type BodyReader, createBodyReader } from "../server/read-body.ts";
 import type { TargetHandler } from "../server/request-target.ts";
 import { createRouteTable, type Route } from "../server/route-table.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
@@ -66,7 +67,7 @@ export interface DataPlaneOptions extends DataPlaneFacts {
   limited?: (scope: string) => void;
   adminDoor: AdminDoor | undefined;
   /** The endpoints of the control plane; asked for once, so that what they hold outlives every change. */
-  adminRoutes(deadlines: Deadlines): Route<Endpoint>[];
+  adminRoutes(bodies: BodyReader): Route<Endpoint>[];
 }
 
 export interface DataPlane {
@@ -82,6 +83,7 @@ export interface DataPlane {
 /** What outlives a change of the configuration. */
 interface Lasting {
   deadlines: Deadlines;
+  bodies: BodyReader;
   sender: Sender;
   fetchExternal: FetchExternal & ExternalCheck;
   responses: ResponseStore;
@@ -100,8 +102,10 @@ export function createDataPlane({ settings, metadata, promptFiles, ...options }:
   const { transport, clock, env, identify } = options;
   const { now } = clock;
   const deadlines = createDeadlines(now);
+  const bodies = createBodyReader({ deadlines, now });
   const lasting: Lasting = {
     deadlines,
+    bodies,
     sender: createSender(transport, { deadlines, reachability: createReachability(env), now }),
     fetchExternal: createExternalFetch({ deadlines, now }),
     responses: createResponseStore(now),
@@ -110,7 +114,7 @@ export function createDataPlane({ settings, metadata, promptFiles, ...options }:
     boundTo: [settings.server.bind_address].flat(),
     untrustedProxy: warnOnce(options.log),
     newOwnId: createOwnIds(Math.random),
-    routes: [...openApiRoutes(), ...options.adminRoutes(deadlines)],
+    routes: [...openApiRoutes(), ...options.adminRoutes(bodies)],
   };
   // What counts or keeps something is made anew only when its own section has changed.
   const limiterFor = keptWhileSame(
@@ -189,6 +193,7 @@ function buildHandler(
   }: Omit<DataPlaneOptions, keyof DataPlaneFacts>,
   {
     deadlines,
+    bodies,
     sender,
     fetchExternal,
     responses,
@@ -247,7 +252,7 @@ function buildHandler(
   const routes = [
     ...publicRoutes({
       generator,
-      deadlines,
+      bodies,
       now,
       begun: reporter.begun,
       isReady,
@@ -284,6 +289,7 @@ function buildHandler(
     adminDoor,
     limiter,
     clientAddresses: createClientAddressReader(settings.server.trusted_proxies, untrustedProxy),
+    bodies,
     settings,
     clock,
     log,

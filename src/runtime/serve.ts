@@ -107,8 +107,8 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
     reporter,
     limited,
     adminDoor: createAdminDoor({ settings: () => store.current.settings, identify, clock, log }),
-    adminRoutes(deadlines) {
-      const common = { deadlines, clock, backendStatus: () => control.status() };
+    adminRoutes(bodies) {
+      const common = { bodies, clock, backendStatus: () => control.status() };
       return [
         ...telemetryRoutes({
           ...common,

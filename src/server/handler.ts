@@ -16,6 +16,7 @@ import { resolveTrace, writeIds } from "../tracing/trace-context.ts";
 import { openToPages, preflightEndpoint } from "./cors.ts";
 import { type ErrorFormat, errorResponse, toGatewayError } from "./error-response.ts";
 import { IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
+import type { BodyReader } from "./read-body.ts";
 import type { TargetHandler } from "./request-target.ts";
 import type { RouteTable } from "./route-table.ts";
 import { SERVER_TIMING, serverTiming } from "./server-timing.ts";
@@ -89,6 +90,8 @@ export interface HandlerParts {
   adminDoor: AdminDoor | undefined;
   limiter: Limiter;
   clientAddresses: ClientAddressReader;
+  /** Whose memory a request takes until it is over. */
+  bodies: Pick<BodyReader, "release">;
   settings: Settings;
   clock: Clock;
   log: Logger;
@@ -110,6 +113,7 @@ export function createHandler(parts: HandlerParts): TargetHandler {
     adminDoor,
     limiter,
     clientAddresses,
+    bodies,
     settings,
     clock,
     log,
@@ -210,6 +214,7 @@ export function createHandler(parts: HandlerParts): TargetHandler {
       const status = request.signal.aborted ? CLIENT_CLOSED_REQUEST : answeredStatus;
       const durationMs = clock.now() - context.startedAtMs;
       finished(context, status, durationMs);
+      if (context.record.heldBytes !== undefined) bodies.release(context.record);
       const level = levelOf(status, endpoint);
       if (bug === undefined && !isLogged(level)) return;
       const told = { status, durationMs, reason, client: client ?? clientAddress(server, request) };

@@ -5,15 +5,22 @@ import { RawConnection } from "../../test/support/raw-http.ts";
 import { waitFor } from "../../test/support/wait-for.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
-import { type JsonBody, readJsonBody } from "./read-body.ts";
+import { BodyBudget, type BodyHolder } from "./body-budget.ts";
+import { createBodyReader, type JsonBody } from "./read-body.ts";
 
 const MAX_BYTES = 64 * 1024;
 const now = () => performance.now();
 const deadlines = createDeadlines(now);
+const budget = new BodyBudget();
+const bodies = createBodyReader({ deadlines, now, budget });
 
 let server: Bun.Server<undefined>;
 let results: (JsonBody | Error)[] = [];
 let timeoutMs = 60_000;
+let maxBytes = MAX_BYTES;
+let budgetBytes = 64 * MAX_BYTES;
+/** What a request holds is asked for while it still does. */
+let whileHeld = async (_holder: BodyHolder) => {};
 
 beforeAll(() => {
   server = Bun.serve({
@@ -21,13 +28,17 @@ beforeAll(() => {
     hostname: "127.0.0.1",
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     async fetch(request) {
+      const holder: BodyHolder = {};
       try {
-        results.push(await readJsonBody(request, { maxBytes: MAX_BYTES, timeoutMs }, deadlines, now));
+        results.push(await bodies.readJson(request, holder, { maxBytes, timeoutMs, budgetBytes }));
+        await whileHeld(holder);
         return new Response("read");
       } catch (error) {
         results.push(error as Error);
         const { status = 500, headers = {} } = error instanceof GatewayError ? error : {};
         return new Response("refused", { status, headers });
+      } finally {
+        bodies.release(holder);
       }
     },
   });
@@ -36,7 +47,11 @@ afterAll(() => server.stop(true));
 afterEach(() => {
   results = [];
   timeoutMs = 60_000;
+  maxBytes = MAX_BYTES;
+  budgetBytes = 64 * MAX_BYTES;
+  whileHeld = async () => {};
   expect(deadlines.size).toBe(0);
+  expect(budget.heldBytes).toBe(0);
 });
 
 type Body = string | Uint8Array<ArrayBuffer> | ReadableStream;
@@ -55,7 +70,8 @@ const framings: [name: string, wrap: (bytes: Uint8Array<ArrayBuffer>) => Body][]
     (bytes) =>
       new ReadableStream({
         start(controller) {
-          for (let at = 0; at < bytes.length; at += 1_000) controller.enqueue(bytes.slice(at, at + 1_000));
+          const size = Math.max(1_000, Math.ceil(bytes.length / 100));
+          for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.slice(at, at + size));
           controller.close();
         },
       }),
@@ -73,13 +89,13 @@ for (const [name, wrap] of framings) {
       expect(Buffer.from(body.bytes).equals(Buffer.from(bytes))).toBe(true);
     });
 
-    test("the limit itself passes, one byte more is refused and the connection is not used again", async () => {
+    test("the limit itself passes, one byte more is refused", async () => {
       const exact = encode(JSON.stringify({ a: "x".repeat(MAX_BYTES - 8) }));
       expect(exact.length).toBe(MAX_BYTES);
       expect(await post(wrap(exact))).toMatchObject({ value: { a: expect.any(String) } });
       results = [];
       const error = await post(wrap(encode(JSON.stringify({ a: "x".repeat(MAX_BYTES - 7) }))));
-      expect(error).toMatchObject({ status: 413, type: "payload_too_large", headers: { Connection: "close" } });
+      expect(error).toMatchObject({ status: 413, type: "payload_too_large" });
       expect((error as Error).message).toContain("0.0625 MiB");
     });
 
@@ -98,6 +114,81 @@ for (const [name, wrap] of framings) {
       expect(error).toBeInstanceOf(GatewayError);
       expect(error).toMatchObject({ status: 400, code });
       expect((error as Error).message).toContain(message);
+    });
+
+    test.each([
+      ['{"model":"a","stream":true,"model":"b"}', "model"],
+      ['{"model":"a","mod\\u0065l":"b"}', "model"],
+      ['{"__proto__":1,"a":2,"__proto__":3}', "__proto__"],
+      [`{"a":${"[".repeat(100)}${"]".repeat(100)}, "b":"\\"", "a" : 1}`, "a"],
+    ])("a member that stands there twice is refused: %s", async (text, name) => {
+      const error = await post(wrap(encode(text)));
+      expect(error).toMatchObject({ status: 400, code: "invalid_value", param: name });
+      expect((error as Error).message).toBe(`${name}: stands more than once in the request body.`);
+    });
+
+    test("members of inner objects may stand there twice, and names may be those of objects' own", async () => {
+      const text = '{"a":{"b":1,"b":2},"__proto__":{"a":1},"constructor":{"a":2}}';
+      expect(((await post(wrap(encode(text)))) as JsonBody).value.a).toEqual({ b: 2 });
+    });
+
+    test("what nests too deeply, or has too many parts, is refused", async () => {
+      maxBytes = 8 * 1024 * 1024;
+      const deep = `{"a":${"[".repeat(256)}${"]".repeat(256)}}`;
+      expect(await post(wrap(encode(deep)))).toMatchObject({ status: 400, code: "invalid_value" });
+      expect((results[0] as Error).message).toContain("256 levels");
+      results = [];
+      expect(await post(wrap(encode(deep.replace("[]", ""))))).toHaveProperty("value");
+      results = [];
+      expect(await post(wrap(encode(`{"a":[${"{},".repeat(500_000)}1]}`)))).toMatchObject({ status: 400 });
+      expect((results[0] as Error).message).toContain("500000 objects, lists, names and texts");
+    });
+
+    test("large bodies are the same as small ones, and their numbers do not count as parts", async () => {
+      maxBytes = 8 * 1024 * 1024;
+      budgetBytes = 4 * maxBytes;
+      const value = {
+        tokens: Array.from({ length: 500_100 }, (_, index) => index % 10),
+        messages: [{ role: "user", content: "Grüße \n ".repeat(4_000) }, { role: "assistant" }],
+      };
+      const text = JSON.stringify(value);
+      expect(Bun.deepEquals(((await post(wrap(encode(text)))) as JsonBody).value, value, true)).toBe(true);
+      for (const [broken, code] of [
+        [text.slice(0, -1), "invalid_json"],
+        [text.replace(/}$/, ',"messages":1}'), "invalid_value"],
+        [`[${text}]`, "invalid_value"],
+      ] as const) {
+        results = [];
+        expect(await post(wrap(encode(broken)))).toMatchObject({ status: 400, code });
+      }
+      const bytes = encode(text);
+      bytes[bytes.length - 1_000] = 0xff;
+      results = [];
+      expect(((await post(wrap(bytes))) as Error).message).toContain("not valid UTF-8");
+    });
+
+    test("what all bodies may take together is not exceeded", async () => {
+      budgetBytes = 10_000;
+      const body = () => wrap(encode(JSON.stringify({ a: "x".repeat(6_000) })));
+      const first = Promise.withResolvers<void>();
+      whileHeld = async ({ heldBytes }) => {
+        expect(heldBytes).toBe(6_008 + 3 * 64); // the bytes, and an object, a name and a text
+        await first.promise;
+      };
+      const reading = fetch(server.url, { method: "POST", body: body() });
+      await waitFor("the first body is read", () => results.length === 1);
+      expect((await fetch(server.url, { method: "POST", body: body() })).status).toBe(503);
+      expect(results[1]).toMatchObject({ code: "bodies_exhausted", headers: { "Retry-After": "1" } });
+      first.resolve();
+      expect((await reading).status).toBe(200);
+      expect((await fetch(server.url, { method: "POST", body: body() })).status).toBe(200);
+      whileHeld = async () => {};
+      const alone = await fetch(server.url, {
+        method: "POST",
+        body: wrap(encode(JSON.stringify({ a: "x".repeat(11_000) }))),
+      });
+      expect(alone.status).toBe(413);
+      expect((results.at(-1) as Error).message).toContain("server.max_buffered_bodies");
     });
 
     test("bytes that are no UTF-8 are refused", async () => {
@@ -146,6 +237,15 @@ describe("clients that do not send it all", () => {
     const connection = await RawConnection.open(server.port as number);
     connection.write(`POST / HTTP/1.1\r\nHost: h\r\nContent-Length: ${MAX_BYTES + 1}\r\n\r\n`);
     expect((await connection.response()).status).toBe(413);
+  });
+
+  test("a body that comes byte by byte is put together", async () => {
+    const connection = await RawConnection.open(server.port as number);
+    const text = JSON.stringify({ a: "0123456789".repeat(300) });
+    const chunks = [...text].map((letter) => `1\r\n${letter}\r\n`).join("");
+    connection.write(`POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
+    expect((await connection.response()).status).toBe(200);
+    expect(Buffer.from((results[0] as JsonBody).bytes).toString()).toBe(text);
   });
 
   test("endless chunks are refused at the limit, not after their end", async () => {

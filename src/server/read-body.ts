@@ -1,91 +1,118 @@
-// A client's JSON body: bounded in size and time, with errors that say what is wrong with it.
+// A client's body: bounded in size, in time, and in the memory that all bodies take together, with errors that say what is
+// wrong with it.
 
+import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
-import { isObject } from "../lib/json.ts";
-import { readBounded } from "../lib/read-bounded.ts";
+import type { JsonObject } from "../lib/json.ts";
+import { BodyBudget, type BodyHolder } from "./body-budget.ts";
+import { createBodyParser } from "./parse-body.ts";
 
 export interface BodyLimits {
   maxBytes: number;
   /** How long the client may take to send its body. */
   timeoutMs: number;
+  /** What the bodies of all requests may take together. */
+  budgetBytes: number;
+}
+
+export function bodyLimits({ timeouts, server }: Settings, maxBytes: number): BodyLimits {
+  return { maxBytes, timeoutMs: timeouts.request_body, budgetBytes: server.max_buffered_bodies };
 }
 
 export interface JsonBody {
   /** The client's own bytes. */
   bytes: Uint8Array;
-  value: Record<string, unknown>;
+  value: JsonObject;
 }
 
-const strictDecoder = new TextDecoder("utf-8", { fatal: true });
+export interface BodyReader {
+  /** The body as it came; throws 413, 408 and 503. */
+  readBytes(request: Request, holder: BodyHolder, limits: BodyLimits): Promise<Uint8Array>;
+  /** Throws also 400. */
+  readJson(request: Request, holder: BodyHolder, limits: BodyLimits): Promise<JsonBody>;
+  /** The request is over: what it holds of the budget is free again. */
+  release(holder: BodyHolder): void;
+}
 
-export async function readJsonBody(
-  request: Request,
-  limits: BodyLimits,
-  deadlines: Deadlines,
-  now: () => number,
-): Promise<JsonBody> {
-  const bytes = await readBytes(request, limits, deadlines, now);
-  if (bytes.length === 0)
-    throw new GatewayError(ERRORS.invalidJson, "The request body is empty; a JSON object is expected.");
-  const value = parse(bytes, request.headers);
-  if (!isObject(value)) {
-    const kind = value === null ? "null" : Array.isArray(value) ? "an array" : `a ${typeof value}`;
-    throw new GatewayError(ERRORS.invalidRequest, `The request body must be a JSON object, not ${kind}.`);
+export interface BodyReaderParts {
+  deadlines: Deadlines;
+  now(): number;
+  budget?: BodyBudget;
+}
+
+export function createBodyReader({ deadlines, now, budget = new BodyBudget() }: BodyReaderParts): BodyReader {
+  const parser = createBodyParser();
+
+  function readBytes(request: Request, holder: BodyHolder, limits: BodyLimits): Promise<Uint8Array> {
+    const { maxBytes, timeoutMs, budgetBytes } = limits;
+    const declared = request.headers.get("content-length");
+    if (declared !== null) {
+      if (Number(declared) > maxBytes) throw tooLarge(maxBytes);
+      budget.take(holder, Number(declared), budgetBytes);
+    }
+    return new Promise((resolve, reject) => {
+      const deadline: Deadline = {
+        deadlineMs: now() + timeoutMs,
+        expire: () => {
+          const message = `The request body did not arrive within ${timeoutMs} ms (timeouts.request_body).`;
+          // What is left of the body would be taken for the next request.
+          reject(new GatewayError(ERRORS.requestTimeout, message, { headers: { Connection: "close" } }));
+        },
+      };
+      deadlines.add(deadline);
+      const reading =
+        declared !== null
+          ? request.bytes()
+          : readChunked(request, maxBytes, (byteCount) => budget.take(holder, byteCount, budgetBytes));
+      reading.then(resolve, reject).finally(() => deadlines.remove(deadline));
+    });
   }
-  return { bytes, value };
+
+  return {
+    readBytes,
+    async readJson(request, holder, limits) {
+      const bytes = await readBytes(request, holder, limits);
+      const { signal, headers } = request;
+      const parsing = parser.parse(bytes, {
+        take: (byteCount) => budget.take(holder, byteCount, limits.budgetBytes),
+        signal,
+        encoding: headers.get("content-encoding"),
+      });
+      return { bytes, value: parsing instanceof Promise ? await parsing : parsing };
+    },
+    release: (holder) => budget.release(holder),
+  };
 }
 
-function parse(bytes: Uint8Array, headers: Headers): unknown {
-  let text: string;
+/** So many chunks are put together before more of them are kept: clients may send them byte by byte. */
+const MAX_LOOSE_CHUNKS = 1_000;
+
+/** A body of unknown length is counted while it arrives. What was not read of a body that is refused can still be. */
+async function readChunked(request: Request, maxBytes: number, take: (byteCount: number) => void): Promise<Uint8Array> {
+  if (request.body === null) return new Uint8Array(0);
+  const reader = request.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+  const whole: Uint8Array[] = [];
+  let loose: Uint8Array[] = [];
+  let totalBytes = 0;
   try {
-    text = strictDecoder.decode(bytes);
-  } catch (cause) {
-    const encoding = headers.get("content-encoding");
-    const reason =
-      encoding === null
-        ? "it is not valid UTF-8"
-        : `Content-Encoding '${encoding}' is not supported, send it uncompressed`;
-    throw new GatewayError(ERRORS.invalidJson, `The request body cannot be read: ${reason}.`, { cause });
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      totalBytes += value.length;
+      if (totalBytes > maxBytes) throw tooLarge(maxBytes);
+      take(value.length);
+      loose.push(value);
+      if (loose.length < MAX_LOOSE_CHUNKS) continue;
+      whole.push(Buffer.concat(loose));
+      loose = [];
+    }
+  } catch (error) {
+    reader.releaseLock();
+    throw error;
   }
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message.replace(/^JSON Parse error: /, "") : "syntax error";
-    throw new GatewayError(ERRORS.invalidJson, `The request body is not valid JSON: ${reason}.`, { cause });
-  }
-}
-
-/** The body as it came; throws 413 and 408. */
-export function readBytes(
-  request: Request,
-  { maxBytes, timeoutMs }: BodyLimits,
-  deadlines: Deadlines,
-  now: () => number,
-): Promise<Uint8Array> {
-  const declared = request.headers.get("content-length");
-  if (declared !== null && Number(declared) > maxBytes) throw tooLarge(maxBytes);
-  return new Promise((resolve, reject) => {
-    const deadline: Deadline = {
-      deadlineMs: now() + timeoutMs,
-      expire: () => {
-        const message = `The request body did not arrive within ${timeoutMs} ms (timeouts.request_body).`;
-        // What is left of the body would be taken for the next request.
-        reject(new GatewayError(ERRORS.requestTimeout, message, { headers: { Connection: "close" } }));
-      },
-    };
-    deadlines.add(deadline);
-    const reading = declared !== null ? request.bytes() : readChunked(request, maxBytes);
-    reading.then(resolve, reject).finally(() => deadlines.remove(deadline));
-  });
-}
-
-/** A body of unknown length is counted while it arrives. */
-async function readChunked(request: Request, maxBytes: number): Promise<Uint8Array> {
-  const bytes = await readBounded(request.body, maxBytes);
-  if (bytes === undefined) throw tooLarge(maxBytes);
-  return bytes;
+  return whole.length === 0 && loose.length === 1 ? (loose[0] as Uint8Array) : Buffer.concat([...whole, ...loose]);
 }
 
 function tooLarge(maxBytes: number): GatewayError {
@@ -93,9 +120,5 @@ function tooLarge(maxBytes: number): GatewayError {
   return new GatewayError(
     ERRORS.payloadTooLarge,
     `The request body is larger than the ${megabytes} MiB that this endpoint takes.`,
-    {
-      // The client may still be sending: its connection cannot be used again.
-      headers: { Connection: "close" },
-    },
   );
 }

@@ -7,10 +7,12 @@ import { createWebPageRules } from "../../src/access/web-pages.ts";
 import { createAdminDoor } from "../../src/admin/admin-auth.ts";
 import { documentSchema, type Settings } from "../../src/config/sections/registry.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { createDeadlines } from "../../src/lib/deadlines.ts";
 import { silentLogger } from "../../src/logging/logger.ts";
 import { createLimiter } from "../../src/rate-limit/limiter.ts";
 import { createHandler, type Endpoint } from "../../src/server/handler.ts";
 import { listen } from "../../src/server/listener.ts";
+import { createBodyReader } from "../../src/server/read-body.ts";
 import { serveTargets } from "../../src/server/request-target.ts";
 import { createRouteTable, type Route } from "../../src/server/route-table.ts";
 
@@ -31,6 +33,7 @@ export async function serveRoutes(routes: readonly Route<Endpoint>[], log = sile
   const { now, wallTime } = systemClock;
   const table = createRouteTable(routes);
   const identify = createKeyIdentity(() => "salt");
+  const deadlines = createDeadlines(now);
   const handle = createHandler({
     routes: table,
     access: createAccessControl(settings.api_keys, identify, wallTime),
@@ -38,6 +41,7 @@ export async function serveRoutes(routes: readonly Route<Endpoint>[], log = sile
     limiter: createLimiter({ settings: settings.rate_limiting, keyLimits: new Map(), now, wallTime }),
     adminDoor: createAdminDoor({ settings: () => settings, identify, clock: systemClock, log: silentLogger() }),
     clientAddresses: createClientAddressReader([]),
+    bodies: createBodyReader({ deadlines, now }),
     settings,
     clock: systemClock,
     log,

@@ -85,6 +85,11 @@ export const serverSection = defineSection({
       })
       .prefault({})
       .describe("Web pages from other origins (CORS)."),
+    max_buffered_bodies: z
+      .int()
+      .min(1024 * 1024)
+      .default(512 * 1024 * 1024)
+      .describe("Bytes that the bodies of all requests may take together in memory; further ones get 503."),
     shutdown_timeout: positiveDuration()
       .prefault("30s")
       .describe("How long running requests may finish after SIGTERM or SIGINT."),

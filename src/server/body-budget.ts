@@ -1,0 +1,48 @@
+// The memory that the bodies of all requests may take together, in one process.
+
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+
+/** A request, as far as the budget is concerned. */
+export interface BodyHolder {
+  /** Bytes of the budget that it has taken. */
+  heldBytes?: number;
+}
+
+/** A body is read within milliseconds; what holds the budget for long are waiting requests. */
+const RETRY_AFTER_SECONDS = "1";
+
+export class BodyBudget {
+  #heldBytes = 0;
+
+  /** Of all requests. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** Throws 503 when the budget is used up, and 413 when this request alone is too much for it. */
+  take(holder: BodyHolder, byteCount: number, limitBytes: number): void {
+    const ownBytes = (holder.heldBytes ?? 0) + byteCount;
+    if (ownBytes > limitBytes) {
+      throw new GatewayError(
+        ERRORS.payloadTooLarge,
+        `The request body takes more memory than all bodies may have together (server.max_buffered_bodies: ${limitBytes}).`,
+      );
+    }
+    if (this.#heldBytes + byteCount > limitBytes) {
+      throw new GatewayError(
+        ERRORS.bodiesExhausted,
+        "The bodies of other requests take all the memory that there is for them (server.max_buffered_bodies); try again.",
+        { headers: { "Retry-After": RETRY_AFTER_SECONDS } },
+      );
+    }
+    holder.heldBytes = ownBytes;
+    this.#heldBytes += byteCount;
+  }
+
+  /** Gives back a part of what the request has taken, or all of it. */
+  release(holder: BodyHolder, byteCount: number = holder.heldBytes ?? 0): void {
+    this.#heldBytes -= byteCount;
+    holder.heldBytes = (holder.heldBytes ?? 0) - byteCount;
+  }
+}

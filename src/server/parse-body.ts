@@ -1,0 +1,134 @@
+// The bytes of a client's body -> a JSON object. What would take too much memory or time is refused before it is parsed,
+// and large bodies are parsed in pieces, one body at a time, so that other requests go on.
+
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
+import { repeatedMember } from "../lib/json-members.ts";
+import { parseInPieces } from "../lib/json-pieces.ts";
+import { JsonShape } from "../lib/json-shape.ts";
+
+/** Larger ones are parsed in pieces of this size; the worst piece takes about 20 ms. */
+const PIECE_BYTES = 256 * 1024;
+
+/**
+ * Requests of agents have some 10,000 parts, with a thousand tools some 100,000. So many take up to 50 MB, and an object
+ * with that many names still grows without holding others up for long.
+ */
+const MAX_PARTS = 500_000;
+
+/** Schemas of tools nest some ten levels deep; translations take 200 levels of one field (protocols/fields.ts). */
+const MAX_DEPTH = 256;
+
+/** What an object, a list, a name or a text takes beside its bytes. */
+const PART_BYTES = 64;
+
+const strictDecoder = new TextDecoder("utf-8", { fatal: true });
+
+export interface ParseParts {
+  /** Takes so much of the memory for bodies, or throws. */
+  take(byteCount: number): void;
+  signal: AbortSignal;
+  /** Content-Encoding of the request. */
+  encoding: string | null;
+}
+
+export interface BodyParser {
+  parse(bytes: Uint8Array, parts: ParseParts): JsonObject | Promise<JsonObject>;
+}
+
+export function createBodyParser(): BodyParser {
+  /** The end of the large body that is parsed last. */
+  let lastTurn: Promise<unknown> = Promise.resolve();
+
+  async function parseLarge(bytes: Uint8Array, { take, signal, encoding }: ParseParts): Promise<JsonObject> {
+    const shape = new JsonShape(bytes);
+    while (!shape.isComplete) {
+      shape.advance(PIECE_BYTES);
+      checkSize(shape);
+      await pause();
+      signal.throwIfAborted();
+    }
+    take(shape.parts * PART_BYTES);
+    async function pauseUnlessAborted(): Promise<void> {
+      await pause();
+      signal.throwIfAborted();
+    }
+    try {
+      return checked(await parseInPieces(bytes, { pieceBytes: PIECE_BYTES, pause: pauseUnlessAborted }), shape, bytes);
+    } catch (error) {
+      throw refusalOf(error, encoding);
+    }
+  }
+
+  return {
+    parse(bytes, parts) {
+      if (bytes.length === 0)
+        throw new GatewayError(ERRORS.invalidJson, "The request body is empty; a JSON object is expected.");
+      if (bytes.length > PIECE_BYTES) {
+        const turn = lastTurn.then(() => parseLarge(bytes, parts));
+        lastTurn = turn.catch(() => {});
+        return turn;
+      }
+      const shape = new JsonShape(bytes);
+      shape.advance(bytes.length);
+      checkSize(shape);
+      parts.take(shape.parts * PART_BYTES);
+      let value: unknown;
+      try {
+        value = JSON.parse(strictDecoder.decode(bytes));
+      } catch (error) {
+        throw refusalOf(error, parts.encoding);
+      }
+      return checked(value, shape, bytes);
+    },
+  };
+}
+
+/** Lets the requests go on that have something to do. */
+function pause(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+function checkSize({ deepest, parts }: JsonShape): void {
+  if (deepest > MAX_DEPTH) {
+    throw new GatewayError(ERRORS.invalidRequest, `The request body is nested deeper than ${MAX_DEPTH} levels.`);
+  }
+  if (parts > MAX_PARTS) {
+    throw new GatewayError(
+      ERRORS.invalidRequest,
+      `The request body consists of more than ${MAX_PARTS} objects, lists, names and texts; send less at a time.`,
+    );
+  }
+}
+
+function checked(value: unknown, { members }: JsonShape, bytes: Uint8Array): JsonObject {
+  if (!isObject(value)) {
+    const kind = value === null ? "null" : Array.isArray(value) ? "an array" : `a ${typeof value}`;
+    throw new GatewayError(ERRORS.invalidRequest, `The request body must be a JSON object, not ${kind}.`);
+  }
+  // Who reads the first of two members and who reads the last would see two requests.
+  if (Object.keys(value).length !== members) {
+    const name = repeatedMember(bytes) ?? "";
+    const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name;
+    throw new GatewayError(ERRORS.invalidRequest, `${shown}: stands more than once in the request body.`, {
+      param: shown,
+    });
+  }
+  return value;
+}
+
+function refusalOf(error: unknown, encoding: string | null): unknown {
+  if (error instanceof SyntaxError) {
+    const reason = error.message.replace(/^JSON Parse error: /, "");
+    return new GatewayError(ERRORS.invalidJson, `The request body is not valid JSON: ${reason}.`, { cause: error });
+  }
+  if (!(error instanceof TypeError)) return error;
+  const reason =
+    encoding === null
+      ? "it is not valid UTF-8"
+      : `Content-Encoding '${encoding}' is not supported, send it uncompressed`;
+  return new GatewayError(ERRORS.invalidJson, `The request body cannot be read: ${reason}.`, { cause: error });
+}

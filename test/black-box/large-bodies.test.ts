@@ -1,0 +1,151 @@
+// Bodies that cost much: what they may take together, what is refused before it is parsed.
+
+import { beforeEach, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { expectError } from "../support/expect-error.ts";
+import { chat, chatEvents, eventStream } from "../support/openai-answers.ts";
+import { RawConnection } from "../support/raw-http.ts";
+import type { Gateway } from "../support/start-gateway.ts";
+import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const bed = createTestBed();
+const backend = bed.backend();
+const MEGABYTE = 1_000_000;
+const CHAT = "/v1/chat/completions";
+
+beforeEach(() => backend.reset(chat("hello")));
+
+function gatewayWith(more: object = {}): Promise<Gateway> {
+  return bed.gateway({ config: { backends: [{ name: "a", url: backend.url, models: ["m"] }], ...more } });
+}
+
+const chatWith = (metadata: string) =>
+  `{"model":"m","messages":[{"role":"user","content":"hi"}],"metadata":${metadata}}`;
+
+function residentMegabytes({ pid }: Gateway): number {
+  return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1000;
+}
+
+/** By how much the gateway grows at most while it answers five of these bodies at once. */
+async function growthUnder(body: string, status: number): Promise<number> {
+  const gateway = await gatewayWith();
+  await (await gateway.chat()).text();
+  const before = residentMegabytes(gateway);
+  let highest = before;
+  let isOver = false;
+  const answers = Promise.all(Array.from({ length: 5 }, () => gateway.post(CHAT, body))).finally(() => {
+    isOver = true;
+  });
+  await waitFor(
+    "all are answered",
+    () => {
+      highest = Math.max(highest, residentMegabytes(gateway));
+      return isOver;
+    },
+    { timeoutMs: 25_000, intervalMs: 5 },
+  );
+  for (const answer of await answers) {
+    expect(answer.status).toBe(status);
+    await answer.text();
+  }
+  await gateway.waitUntilIdle();
+  return highest - before;
+}
+
+describe("five bodies at once do not take many times their size", () => {
+  // Measured: 130 to 430 MB for bodies of 20 MB; without limits it was 3,000 MB for the first two.
+  const kinds: [name: string, body: string, status: number, most: number][] = [
+    ["20 MB of {},{}", chatWith(`[${"{},".repeat((20 * MEGABYTE) / 3)}{}]`), 400, 400],
+    ["20 MB of [[[[", chatWith("[".repeat(10 * MEGABYTE) + "]".repeat(10 * MEGABYTE)), 400, 400],
+    ["20 MB of text", chatWith(`"${"some text ".repeat(2 * MEGABYTE)}"`), 200, 900],
+    ["as many objects as are taken", chatWith(`[${"{},".repeat(499_980)}{}]`), 200, 700],
+  ];
+  test.each(kinds)("%s", async (_name, body, status, most) => {
+    expect(await growthUnder(body, status)).toBeLessThan(most);
+  });
+});
+
+describe("what all bodies may take together", () => {
+  test("is refused beyond with 503 and Retry-After, and free again when requests are over", async () => {
+    const gateway = await gatewayWith({ server: { max_buffered_bodies: 10 * MEGABYTE } });
+    const held = Promise.withResolvers<void>();
+    backend.answer = async () => {
+      await held.promise;
+      return chat("late");
+    };
+    const body = chatWith(`"${"x".repeat(4 * MEGABYTE)}"`);
+    const first = gateway.post(CHAT, body);
+    const second = gateway.post(CHAT, body);
+    await waitFor("both are at the backend", () => backend.requests.length === 2);
+    const refused = await gateway.post(CHAT, body);
+    expect(refused.headers.get("retry-after")).toBe("1");
+    const error = await expectError(refused, 503);
+    expect(error).toMatchObject({ type: "service_unavailable", code: "bodies_exhausted" });
+    expect(error.message).toContain("server.max_buffered_bodies");
+    const small = gateway.chat();
+    await waitFor("a small body still fits", () => backend.requests.length === 3);
+    held.resolve();
+    for (const answer of [first, second, small]) expect((await answer).status).toBe(200);
+    expect((await gateway.post(CHAT, body)).status).toBe(200);
+  });
+
+  test("counts a length that is only announced, and what arrives in chunks, until the client leaves", async () => {
+    const gateway = await gatewayWith({ server: { max_buffered_bodies: 10 * MEGABYTE } });
+    const announced = await RawConnection.open(gateway.port);
+    announced.write(`POST ${CHAT} HTTP/1.1\r\nHost: h\r\nContent-Length: ${6 * MEGABYTE}\r\n\r\n{`);
+    const chunk = "x".repeat(3 * MEGABYTE);
+    const chunked = await RawConnection.open(gateway.port);
+    chunked.write(`POST ${CHAT} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n`);
+    chunked.write(`${chunk.length.toString(16)}\r\n${chunk}\r\n`);
+    const body = chatWith(`"${"x".repeat(2 * MEGABYTE)}"`);
+    await waitFor("it is used up", async () => (await gateway.post(CHAT, body)).status === 503);
+    announced.abort();
+    chunked.abort();
+    await waitFor("it is free again", async () => (await gateway.post(CHAT, body)).status === 200);
+  });
+
+  test("is free again after streams that end, break off, or that nobody reads to their end", async () => {
+    const gateway = await gatewayWith({ server: { max_buffered_bodies: 3 * MEGABYTE } });
+    const body = chatWith(`"${"x".repeat(2 * MEGABYTE)}"`).replace("{", '{"stream":true,');
+    const events = chatEvents(["a", "b", "c"]);
+    for (const answer of [eventStream(events), eventStream(events, { breakAfterBytes: 300 })]) {
+      backend.answer = answer;
+      const response = await gateway.post(CHAT, body);
+      expect(response.status).toBe(200);
+      await response.text();
+    }
+    backend.answer = eventStream(events, { betweenChunksMs: 60_000 });
+    const leaving = new AbortController();
+    expect((await gateway.post(CHAT, body, { signal: leaving.signal })).status).toBe(200);
+    expect((await gateway.post(CHAT, body)).status).toBe(503);
+    leaving.abort();
+    backend.answer = eventStream(events);
+    await waitFor("it is free again", async () => (await gateway.post(CHAT, body)).status === 200);
+  });
+});
+
+describe("members that stand twice", () => {
+  const cases: [path: string, body: string, param: string][] = [
+    [CHAT, '{"model":"m","messages":[{"role":"user","content":"x"}],"model":"n"}', "model"],
+    [CHAT, '{"model":"m","messages":[{"role":"user","content":"x"}],"\\u006dodel":"n"}', "model"],
+    ["/v1/completions", '{"model":"m","prompt":"x","stream":false,"stream":true}', "stream"],
+    ["/v1/responses", '{"model":"m","input":"x","input":"y"}', "input"],
+    [
+      "/v1/messages",
+      '{"model":"m","max_tokens":1,"messages":[],"messages":[{"role":"user","content":"x"}]}',
+      "messages",
+    ],
+    ["/v1/embeddings", '{"model":"m","input":"x","model":"m"}', "model"],
+    ["/v1/rerank", '{"model":"m","query":"x","documents":["a"],"query":"y"}', "query"],
+  ];
+  let gateway: Gateway | undefined;
+  test.each(cases)("%s %s is 400", async (path, body, param) => {
+    gateway ??= await gatewayWith();
+    const response = await gateway.post(path, body);
+    const text = await response.text();
+    expect(response.status).toBe(400);
+    expect(text).toContain(`${param}: stands more than once`);
+    expect(backend.requests).toHaveLength(0);
+  });
+});
