@@ -37,6 +37,7 @@ import { createRecorder } from "../response-cache/recorder.ts";
 import type { Circuits } from "../routing/circuits.ts";
 import { createStrategy } from "../routing/strategies/registry.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
+import { type BodyDrain, createBodyDrain } from "../server/drain-body.ts";
 import { type AdminDoor, createHandler, type Endpoint } from "../server/handler.ts";
 import { type BodyReader, createBodyReader } from "../server/read-body.ts";
 import type { TargetHandler } from "../server/request-target.ts";
@@ -84,6 +85,7 @@ export interface DataPlane {
 interface Lasting {
   deadlines: Deadlines;
   bodies: BodyReader;
+  drain: BodyDrain;
   sender: Sender;
   fetchExternal: FetchExternal & ExternalCheck;
   responses: ResponseStore;
@@ -106,6 +108,7 @@ export function createDataPlane({ settings, metadata, promptFiles, ...options }:
   const lasting: Lasting = {
     deadlines,
     bodies,
+    drain: createBodyDrain({ deadlines, now }),
     sender: createSender(transport, { deadlines, reachability: createReachability(env), now }),
     fetchExternal: createExternalFetch({ deadlines, now }),
     responses: createResponseStore(now),
@@ -194,6 +197,7 @@ function buildHandler(
   {
     deadlines,
     bodies,
+    drain,
     sender,
     fetchExternal,
     responses,
@@ -290,6 +294,7 @@ function buildHandler(
     limiter,
     clientAddresses: createClientAddressReader(settings.server.trusted_proxies, untrustedProxy),
     bodies,
+    drain,
     settings,
     clock,
     log,

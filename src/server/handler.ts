@@ -14,6 +14,7 @@ import { RateLimitError, writeRateLimitHeaders } from "../rate-limit/decision.ts
 import type { Limiter, LimitQuery } from "../rate-limit/limiter.ts";
 import { resolveTrace, writeIds } from "../tracing/trace-context.ts";
 import { openToPages, preflightEndpoint } from "./cors.ts";
+import type { BodyDrain } from "./drain-body.ts";
 import { type ErrorFormat, errorResponse, toGatewayError } from "./error-response.ts";
 import { IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
 import type { BodyReader } from "./read-body.ts";
@@ -92,6 +93,7 @@ export interface HandlerParts {
   clientAddresses: ClientAddressReader;
   /** Whose memory a request takes until it is over. */
   bodies: Pick<BodyReader, "release">;
+  drain: BodyDrain;
   settings: Settings;
   clock: Clock;
   log: Logger;
@@ -114,6 +116,7 @@ export function createHandler(parts: HandlerParts): TargetHandler {
     limiter,
     clientAddresses,
     bodies,
+    drain,
     settings,
     clock,
     log,
@@ -276,7 +279,7 @@ export function createHandler(parts: HandlerParts): TargetHandler {
       }
       context.record.failure ??= error.type;
       context.record.error ??= { type: error.type, code: error.code, message: error.message };
-      response = errorResponse(error, context.id, headers, endpoint?.errorFormat);
+      response = drain.behind(request, errorResponse(error, context.id, headers, endpoint?.errorFormat));
     }
     // Pages that may read answers of the admin API are those that come from it, and need no leave.
     if (reader !== undefined && endpoint?.access !== "admin") openToPages(reader, response.headers);

@@ -1,10 +1,12 @@
-// Bodies that cost much: what they may take together, what is refused before it is parsed.
+// Bodies that cost much: what they may take together, what is refused before it is parsed, and that a client that is still
+// sending reads its refusal.
 
 import { beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { expectError } from "../support/expect-error.ts";
+import { expectError, expectErrorBody } from "../support/expect-error.ts";
 import { chat, chatEvents, eventStream } from "../support/openai-answers.ts";
-import { RawConnection } from "../support/raw-http.ts";
+import { postBytes, RawConnection } from "../support/raw-http.ts";
+import { runBounded } from "../support/run-bounded.ts";
 import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -147,5 +149,87 @@ describe("members that stand twice", () => {
     expect(response.status).toBe(400);
     expect(text).toContain(`${param}: stands more than once`);
     expect(backend.requests).toHaveLength(0);
+  });
+});
+
+describe("a client that is still sending reads its refusal", () => {
+  /** Twenty requests of Node's fetch, one after the other; its output is the count of each outcome. */
+  const NODE_CLIENT = `
+    const [url, key, kind] = process.argv.slice(1);
+    const bytes = Buffer.alloc(40 * 1024 * 1024, "x");
+    const outcomes = {};
+    for (let round = 0; round < 20; round++) {
+      let body = bytes;
+      if (kind === "chunked") body = new ReadableStream({
+        start(controller) { this.left = 640; },
+        pull(controller) { if (this.left-- > 0) controller.enqueue(bytes.subarray(0, 65536)); else controller.close(); },
+      });
+      let outcome;
+      try {
+        const response = await fetch(url, { method: "POST", body, duplex: "half", headers: { Authorization: "Bearer " + key } });
+        outcome = response.status + " " + JSON.parse(await response.text()).error.type;
+      } catch (error) { outcome = String(error.cause?.code ?? error); }
+      outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+    }
+    console.log(JSON.stringify(outcomes));`;
+
+  const cases: [name: string, path: string, key: string, kind: string, outcome: string][] = [
+    ["413, announced", CHAT, "sk-sekret-1", "announced", "413 payload_too_large"],
+    ["413, in chunks", CHAT, "sk-sekret-1", "chunked", "413 payload_too_large"],
+    ["401, announced", CHAT, "sk-sekret-2", "announced", "401 authentication_error"],
+    ["404, in chunks", "/nothing", "sk-sekret-1", "chunked", "404 not_found"],
+  ];
+  test.each(cases)("%s", async (_name, path, key, kind, outcome) => {
+    const gateway = await gatewayWith({ api_keys: { mode: "blocking", keys: [{ key: "sk-sekret-1" }] } });
+    const { stdout, stderr } = await runBounded(
+      ["node", "--input-type=module", "-e", NODE_CLIENT, gateway.url + path, key, kind],
+      { cwd: gateway.folder, environment: { PATH: process.env.PATH ?? "" }, timeoutMs: 25_000 },
+    );
+    expect({ outcomes: stdout.trim(), stderr }).toEqual({ outcomes: JSON.stringify({ [outcome]: 20 }), stderr: "" });
+    expect(residentMegabytes(gateway)).toBeLessThan(700); // not the 800 MB that were sent
+  });
+
+  test("429", async () => {
+    const gateway = await gatewayWith({
+      rate_limiting: { enabled: true, limits: { per_client: { requests_per_second: 1, burst_capacity: 1 } } },
+    });
+    expect((await gateway.chat()).status).toBe(200);
+    const connection = await RawConnection.open(gateway.port);
+    connection.write(postBytes(CHAT, "x".repeat(20 * MEGABYTE)));
+    const response = await connection.response(10_000);
+    expectErrorBody(response, response.text, 429);
+    expect(response.headers.connection).toBe("close");
+    await connection.closed;
+  });
+
+  test("what is sent without end is taken up to a bound, and then the connection is closed", async () => {
+    const gateway = await gatewayWith();
+    const connection = await RawConnection.open(gateway.port);
+    connection.write("POST /nothing HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
+    const chunk = Buffer.from(`${MEGABYTE.toString(16)}\r\n${"x".repeat(MEGABYTE)}\r\n`);
+    let sent = 0;
+    await waitFor(
+      "the gateway closes",
+      () => {
+        for (; connection.unsentBytes === 0 && !connection.isClosed; sent++) connection.write(chunk);
+        connection.flush();
+        return connection.isClosed;
+      },
+      { timeoutMs: 20_000, intervalMs: 1 },
+    );
+    expect(connection.received.toString()).toStartWith("HTTP/1.1 404");
+    expect(sent).toBeGreaterThan(60);
+    expect(sent).toBeLessThan(120);
+  });
+
+  test("a small body of a refused request costs no connection", async () => {
+    const gateway = await gatewayWith();
+    const connection = await RawConnection.open(gateway.port);
+    connection.write("POST /nothing HTTP/1.1\r\nHost: h\r\nContent-Length: 50000\r\n\r\n");
+    expect((await connection.response()).status).toBe(404);
+    connection.write("x".repeat(50_000));
+    connection.write(postBytes(CHAT, chatWith("{}")));
+    expect((await connection.response()).status).toBe(200);
+    connection.close();
   });
 });

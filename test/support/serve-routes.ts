@@ -10,6 +10,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { createDeadlines } from "../../src/lib/deadlines.ts";
 import { silentLogger } from "../../src/logging/logger.ts";
 import { createLimiter } from "../../src/rate-limit/limiter.ts";
+import { createBodyDrain } from "../../src/server/drain-body.ts";
 import { createHandler, type Endpoint } from "../../src/server/handler.ts";
 import { listen } from "../../src/server/listener.ts";
 import { createBodyReader } from "../../src/server/read-body.ts";
@@ -42,6 +43,7 @@ export async function serveRoutes(routes: readonly Route<Endpoint>[], log = sile
     adminDoor: createAdminDoor({ settings: () => settings, identify, clock: systemClock, log: silentLogger() }),
     clientAddresses: createClientAddressReader([]),
     bodies: createBodyReader({ deadlines, now }),
+    drain: createBodyDrain({ deadlines, now }),
     settings,
     clock: systemClock,
     log,

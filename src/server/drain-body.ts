@@ -1,0 +1,71 @@
+// What is left of a body when its request has been refused. A client that is still sending reads the refusal only if
+// somebody takes the rest off its hands: a connection that is closed with unread bytes is reset, and the refusal is lost.
+
+import type { Deadline, Deadlines } from "../lib/deadlines.ts";
+
+export interface BodyDrain {
+  /** The refusal; to a client that may still be sending, one that ends when its body does, or has become too much. */
+  behind(request: Request, refusal: Response): Response;
+}
+
+export interface BodyDrainParts {
+  deadlines: Deadlines;
+  now(): number;
+  maxBytes?: number;
+}
+
+/** The largest body that any endpoint takes. */
+const MAX_BYTES = 64 * 1024 * 1024;
+const MAX_MS = 30_000;
+/** Who has stopped sending waits for the end of the answer. */
+const MAX_QUIET_MS = 2_000;
+
+/** What remains of a small body is dropped by the runtime, and the connection can be used again. */
+const LEFT_TO_RUNTIME_BYTES = 64 * 1024;
+
+export function createBodyDrain({ deadlines, now, maxBytes = MAX_BYTES }: BodyDrainParts): BodyDrain {
+  async function drain(body: ReadableStream<Uint8Array>): Promise<void> {
+    const reader = body.getReader();
+    const overMs = now() + MAX_MS;
+    const deadline: Deadline = { deadlineMs: now() + MAX_QUIET_MS, expire: () => void reader.cancel() };
+    deadlines.add(deadline);
+    try {
+      for (let drainedBytes = 0; drainedBytes <= maxBytes; ) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        drainedBytes += value.length;
+        deadline.deadlineMs = Math.min(now() + MAX_QUIET_MS, overMs);
+      }
+    } catch {
+      // The client has left, with or without its answer.
+    } finally {
+      deadlines.remove(deadline);
+    }
+  }
+
+  return {
+    behind(request, refusal) {
+      const { body } = request;
+      if (body === null || !isUnread(request)) return refusal;
+      const { status, headers } = refusal;
+      headers.set("Connection", "close");
+      const source: Bun.DirectUnderlyingSource<Uint8Array> = {
+        type: "direct",
+        async pull(client) {
+          void client.write(await refusal.bytes());
+          client.flush();
+          await drain(body);
+          client.close();
+        },
+      };
+      return new Response(new ReadableStream(source), { status, headers });
+    },
+  };
+}
+
+/** A body that somebody reads, or has read to its end, is locked. */
+function isUnread({ body, headers }: Request): boolean {
+  if (body === null || body.locked) return false;
+  const declared = headers.get("content-length");
+  return declared === null || Number(declared) > LEFT_TO_RUNTIME_BYTES;
+}
