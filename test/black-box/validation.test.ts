@@ -6,7 +6,7 @@ import { chat } from "../support/openai-answers.ts";
 import { postBytes, RawConnection } from "../support/raw-http.ts";
 import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
-import { within } from "../support/wait-for.ts";
+import { waitFor, within } from "../support/wait-for.ts";
 
 const bed = createTestBed();
 const backend = bed.backend();
@@ -251,6 +251,34 @@ test("two requests on one connection without waiting are both answered, in order
   const second = await connection.response();
   expect([first.status, second.status]).toEqual([400, 200]);
   connection.close();
+});
+
+// Of the runtime's own: its parser closes a connection that goes on before it was answered, and no code of the gateway's is
+// asked. What matters is that no answer reaches the wrong request, and that nothing is left behind.
+test.each([
+  ["another request", postBytes("/v1/chat/completions", JSON.stringify(valid)), ""],
+  ["a line break", "\r\n", "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"],
+])("%s behind a body, before its answer, ends the connection and the request", async (_what, behind, received) => {
+  const held = Promise.withResolvers<void>();
+  backend.answer = { ...chat("late"), headersAfter: held.promise };
+  const connection = await RawConnection.open(gateway.port);
+  connection.write(postBytes("/v1/chat/completions", JSON.stringify(valid)));
+  await waitFor("the first request is at the backend", () => backend.requests.length === 1);
+  connection.write(behind);
+  await within("the connection is closed", connection.closed);
+  expect(connection.received.toString()).toBe(received);
+  await within("the backend is told", backend.lastRequest.closed);
+  held.resolve();
+  expect(backend.requests).toHaveLength(1);
+});
+
+test("a line break behind a body whose answer was read costs no answer", async () => {
+  const connection = await RawConnection.open(gateway.port);
+  connection.write(postBytes("/v1/chat/completions", JSON.stringify(valid)));
+  expect((await connection.response()).status).toBe(200);
+  connection.write("\r\n");
+  await within("the connection is closed", connection.closed);
+  expect(connection.received.toString()).toStartWith("HTTP/1.1 400");
 });
 
 test("a request with two lengths is refused: proxies have disagreed about such requests", async () => {
