@@ -38,6 +38,11 @@ export interface GenerationEndpoint {
   noted?(call: Call, asked: GenerateRequest, generated: Generated, ended: Promise<unknown>): void;
 }
 
+/** Smaller bodies are not worth the work. */
+const MAX_KEPT_VALUE_BYTES = 64 * 1024;
+
+const decoder = new TextDecoder();
+
 const NONE_AVOIDED: ReadonlySet<string> = new Set();
 
 /** Where the Messages API and its SDKs have the id of a request. */
@@ -88,6 +93,12 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       // A shared stream may have ended for this client already.
       if (generated.kind === "stream") void ended.promise.then(call.deferLog());
       noted?.(call, asked, generated, ended.promise);
+      // The bytes of a resolved Responses request are not all that its value says.
+      const isReadable = operation !== "responses" || asked.body === bytes;
+      if (generated.kind === "stream" && bytes.length > MAX_KEPT_VALUE_BYTES && isReadable) {
+        letValueGo(asked, read);
+        bodies.release(record, bytes.length);
+      }
       return answer(call, asked, client, generated);
     },
   };
@@ -97,6 +108,17 @@ function brokenBy(failure: UpstreamFailure): BrokenStream {
   const { type, code, message, status } = toError(failure);
   const told = failure.kind === "aborted" ? CLIENT_CLOSED_REQUEST : status;
   return { failure: failureLabel(failure), status: told, error: { type, code, message } };
+}
+
+/**
+ * A stream may go on for minutes, and what was parsed takes many times the memory of its bytes. A takeover, which may still
+ * want it, parses it anew.
+ */
+function letValueGo(asked: GenerateRequest, read: GenerationEndpoint["read"]): void {
+  const { body } = asked;
+  const parse = (): JsonObject => JSON.parse(decoder.decode(body)) as JsonObject;
+  Object.defineProperty(asked, "value", { get: parse, enumerable: true });
+  asked.affinity = () => read(parse()).affinity();
 }
 
 function answer(call: Call, asked: GenerateRequest, client: ClientProtocol, generated: Generated): Response {

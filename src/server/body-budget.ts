@@ -40,9 +40,10 @@ export class BodyBudget {
     this.#heldBytes += byteCount;
   }
 
-  /** Gives back a part of what the request has taken, or all of it. */
-  release(holder: BodyHolder, byteCount: number = holder.heldBytes ?? 0): void {
-    this.#heldBytes -= byteCount;
-    holder.heldBytes = (holder.heldBytes ?? 0) - byteCount;
+  /** Gives back what the request has taken, but for what it still needs. */
+  release(holder: BodyHolder, neededBytes = 0): void {
+    const { heldBytes = 0 } = holder;
+    holder.heldBytes = Math.min(heldBytes, neededBytes);
+    this.#heldBytes -= heldBytes - holder.heldBytes;
   }
 }

@@ -32,8 +32,8 @@ export interface BodyReader {
   readBytes(request: Request, holder: BodyHolder, limits: BodyLimits): Promise<Uint8Array>;
   /** Throws also 400. */
   readJson(request: Request, holder: BodyHolder, limits: BodyLimits): Promise<JsonBody>;
-  /** The request is over: what it holds of the budget is free again. */
-  release(holder: BodyHolder): void;
+  /** What the request holds of the budget is free again: all of it, or all but the bytes that it still needs. */
+  release(holder: BodyHolder, neededBytes?: number): void;
 }
 
 export interface BodyReaderParts {
@@ -82,7 +82,7 @@ export function createBodyReader({ deadlines, now, budget = new BodyBudget() }: 
       });
       return { bytes, value: parsing instanceof Promise ? await parsing : parsing };
     },
-    release: (holder) => budget.release(holder),
+    release: (holder, neededBytes) => budget.release(holder, neededBytes),
   };
 }
 

@@ -127,6 +127,34 @@ describe("what all bodies may take together", () => {
   });
 });
 
+test("a takeover asks with the whole of a large request", async () => {
+  const other = bed.backend({ models: ["n"] });
+  const gateway = await bed.gateway({
+    config: {
+      backends: [
+        { name: "a", type: "vllm", url: backend.url, models: ["m"] },
+        { name: "b", type: "vllm", url: other.url, models: ["n"] },
+      ],
+      fallback: { enabled: true, fallback_chains: { m: ["n"] } },
+      routing: { selection_strategy: "ConsistentHash" },
+      streaming: { mid_stream_fallback: { enabled: true } },
+    },
+  });
+  backend.answer = eventStream(chatEvents(["The answer is ", "never said"]), { breakAfterBytes: 500, breakWith: "fin" });
+  other.answer = eventStream(chatEvents(["42."]));
+  const content = "long ".repeat(20_000);
+  const response = await gateway.chat({ stream: true, messages: [{ role: "user", content }], seed: 5 });
+  expect(response.status).toBe(200);
+  const text = await response.text();
+  expect(text).toContain("42.");
+  expect(text).toContain("[DONE]");
+  expect(text).not.toContain('"error"');
+  const asked = other.lastRequest.json<{ model: string; seed: number; messages: { content: string }[] }>();
+  expect(asked).toMatchObject({ model: "n", seed: 5 });
+  expect(asked.messages[0]?.content).toBe(content);
+  expect(asked.messages.length).toBeGreaterThan(1);
+});
+
 describe("members that stand twice", () => {
   const cases: [path: string, body: string, param: string][] = [
     [CHAT, '{"model":"m","messages":[{"role":"user","content":"x"}],"model":"n"}', "model"],
