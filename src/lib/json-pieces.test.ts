@@ -19,7 +19,8 @@ async function inPieces(bytes: Uint8Array, pieceBytes: number): Promise<Outcome>
 
 function atOnce(bytes: Uint8Array): Outcome {
   try {
-    return { value: JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) };
+    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    return typeof value === "object" && value !== null ? { value } : { error: "SyntaxError" };
   } catch (error) {
     return { error: (error as Error).name };
   }

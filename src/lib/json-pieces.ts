@@ -1,5 +1,6 @@
-// Parses large JSON piece by piece, with a pause after each, so that nothing else waits for the whole. The outcome is that of
-// JSON.parse: the same value, or a SyntaxError; bytes that are no UTF-8 are a TypeError, as with a strict TextDecoder.
+// Parses a large JSON object or list piece by piece, with a pause after each, so that nothing else waits for the whole. The
+// outcome is that of JSON.parse: the same value, or a SyntaxError, which here any other value is too. Bytes that are no UTF-8
+// are a TypeError, as with a strict TextDecoder.
 
 import { endOfString } from "./json-shape.ts";
 
@@ -95,7 +96,7 @@ class PieceParser {
       }
     }
     if (frames.length > 0) throw new SyntaxError("Unexpected end of the text");
-    return this.#parse(start, bytes.length); // no container
+    throw new SyntaxError("Expected an object or a list");
   }
 
   /** Whether a container that ends here holds more than a piece of unread text, other than blanks. */
@@ -104,9 +105,8 @@ class PieceParser {
   }
 
   #end(root: Frame, start: number, end: number): unknown {
-    if (root.value === undefined) return this.#parse(start, this.#bytes.length);
     if (!isBlank(this.#bytes, end, this.#bytes.length)) throw new SyntaxError("Unexpected text after the JSON value");
-    return root.value;
+    return root.value ?? JSON.parse(this.#text(start, end));
   }
 
   /** The innermost open container has its present entry, which ends here. */
@@ -197,10 +197,6 @@ class PieceParser {
 
   #text(start: number, end: number): string {
     return strictDecoder.decode(this.#bytes.subarray(start, end));
-  }
-
-  #parse(start: number, end: number): unknown {
-    return JSON.parse(this.#text(start, end));
   }
 }
 

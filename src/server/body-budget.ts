@@ -12,6 +12,10 @@ export interface BodyHolder {
 /** A body is read within milliseconds; what holds the budget for long are waiting requests. */
 const RETRY_AFTER_SECONDS = "1";
 
+/** An eighth of the budget is kept for requests that hold no more than this: large bodies do not keep all others out. */
+const MAX_SMALL_BYTES = 1024 * 1024;
+const SHARE_OF_LARGE = 7 / 8;
+
 export class BodyBudget {
   #heldBytes = 0;
 
@@ -23,13 +27,14 @@ export class BodyBudget {
   /** Throws 503 when the budget is used up, and 413 when this request alone is too much for it. */
   take(holder: BodyHolder, byteCount: number, limitBytes: number): void {
     const ownBytes = (holder.heldBytes ?? 0) + byteCount;
-    if (ownBytes > limitBytes) {
+    const usableBytes = ownBytes > MAX_SMALL_BYTES ? limitBytes * SHARE_OF_LARGE : limitBytes;
+    if (ownBytes > usableBytes) {
       throw new GatewayError(
         ERRORS.payloadTooLarge,
-        `The request body takes more memory than all bodies may have together (server.max_buffered_bodies: ${limitBytes}).`,
+        `The request body takes more memory than large bodies may have together (server.max_buffered_bodies: ${limitBytes}).`,
       );
     }
-    if (this.#heldBytes + byteCount > limitBytes) {
+    if (this.#heldBytes + byteCount > usableBytes) {
       throw new GatewayError(
         ERRORS.bodiesExhausted,
         "The bodies of other requests take all the memory that there is for them (server.max_buffered_bodies); try again.",

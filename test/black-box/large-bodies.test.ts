@@ -85,8 +85,8 @@ describe("what all bodies may take together", () => {
     const error = await expectError(refused, 503);
     expect(error).toMatchObject({ type: "service_unavailable", code: "bodies_exhausted" });
     expect(error.message).toContain("server.max_buffered_bodies");
-    const small = gateway.chat();
-    await waitFor("a small body still fits", () => backend.requests.length === 3);
+    const small = gateway.post(CHAT, chatWith(`"${"x".repeat(0.9 * MEGABYTE)}"`));
+    await waitFor("a small body has room that large ones have not", () => backend.requests.length === 3);
     held.resolve();
     for (const answer of [first, second, small]) expect((await answer).status).toBe(200);
     expect((await gateway.post(CHAT, body)).status).toBe(200);
@@ -95,7 +95,7 @@ describe("what all bodies may take together", () => {
   test("counts a length that is only announced, and what arrives in chunks, until the client leaves", async () => {
     const gateway = await gatewayWith({ server: { max_buffered_bodies: 10 * MEGABYTE } });
     const announced = await RawConnection.open(gateway.port);
-    announced.write(`POST ${CHAT} HTTP/1.1\r\nHost: h\r\nContent-Length: ${6 * MEGABYTE}\r\n\r\n{`);
+    announced.write(`POST ${CHAT} HTTP/1.1\r\nHost: h\r\nContent-Length: ${5 * MEGABYTE}\r\n\r\n{`);
     const chunk = "x".repeat(3 * MEGABYTE);
     const chunked = await RawConnection.open(gateway.port);
     chunked.write(`POST ${CHAT} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n`);
@@ -140,12 +140,20 @@ test("a takeover asks with the whole of a large request", async () => {
       streaming: { mid_stream_fallback: { enabled: true } },
     },
   });
-  backend.answer = eventStream(chatEvents(["The answer is ", "never said"]), { breakAfterBytes: 500, breakWith: "fin" });
+  const isSeen = Promise.withResolvers<void>();
+  backend.answer = eventStream(chatEvents(["The answer is ", "never said"]), {
+    beforeChunk: (index) => (index === 2 ? isSeen.promise : undefined),
+    breakAfterBytes: 500,
+  });
   other.answer = eventStream(chatEvents(["42."]));
   const content = "long ".repeat(20_000);
   const response = await gateway.chat({ stream: true, messages: [{ role: "user", content }], seed: 5 });
   expect(response.status).toBe(200);
-  const text = await response.text();
+  let text = "";
+  for await (const bytes of response.body as ReadableStream<Uint8Array>) {
+    text += Buffer.from(bytes).toString();
+    if (text.includes("The answer is")) isSeen.resolve();
+  }
   expect(text).toContain("42.");
   expect(text).toContain("[DONE]");
   expect(text).not.toContain('"error"');
