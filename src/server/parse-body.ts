@@ -112,11 +112,13 @@ function checked(value: unknown, { members }: JsonShape, bytes: Uint8Array): Jso
   }
   // Who reads the first of two members and who reads the last would see two requests.
   if (Object.keys(value).length !== members) {
-    const name = repeatedMember(bytes) ?? "";
-    const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name;
-    throw new GatewayError(ERRORS.invalidRequest, `${shown}: stands more than once in the request body.`, {
-      param: shown,
-    });
+    const name = bytes.length > MAX_AT_ONCE_BYTES ? undefined : repeatedMember(bytes)?.slice(0, 64);
+    const shown = name ?? "A member of the outermost object";
+    throw new GatewayError(
+      ERRORS.invalidRequest,
+      `${shown}: stands more than once in the request body.`,
+      name === undefined ? {} : { param: name },
+    );
   }
   return value;
 }

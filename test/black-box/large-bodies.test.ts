@@ -116,9 +116,19 @@ describe("what all bodies may take together", () => {
       const response = await gateway.post(CHAT, body);
       expect(response.status).toBe(200);
       await response.text();
+      await gateway.waitUntilIdle();
     }
+    const unanswered = Promise.withResolvers<void>();
+    backend.reset(eventStream(events, { headersAfter: unanswered.promise }));
+    const tooEarly = new AbortController();
+    const early = gateway.post(CHAT, body, { signal: tooEarly.signal }).catch(() => undefined);
+    await waitFor("it is at the backend", () => backend.requests.length === 1);
+    tooEarly.abort();
+    await early;
+    unanswered.resolve();
     backend.answer = eventStream(events, { betweenChunksMs: 60_000 });
     const leaving = new AbortController();
+    await gateway.waitUntilIdle();
     expect((await gateway.post(CHAT, body, { signal: leaving.signal })).status).toBe(200);
     expect((await gateway.post(CHAT, body)).status).toBe(503);
     leaving.abort();
