@@ -5,11 +5,13 @@ import { expect, test } from "bun:test";
 import { FakeBackend } from "../../test/support/fake-backend.ts";
 import { chatEvents, eventStream } from "../../test/support/openai-answers.ts";
 import { settingsOf } from "../../test/support/serve-routes.ts";
+import { createKeyIdentity } from "../access/key-identity.ts";
 import { createTransport } from "../backends/transport.ts";
 import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { createModelMetadata } from "../models/metadata.ts";
 import { createCircuits } from "../routing/circuits.ts";
+import { serveTargets } from "../server/request-target.ts";
 import { startControlPlane } from "./control-plane.ts";
 import { createDataPlane } from "./data-plane.ts";
 
@@ -45,17 +47,18 @@ test.each([
   const transport = createTransport(async () => new Response(""));
   const common = { settings, circuits, transport, clock: systemClock, log: silentLogger() };
   const control = startControlPlane(common);
-  const { handle } = createDataPlane({
+  const { handle, paths } = createDataPlane({
     ...common,
     control,
     metadata: createModelMetadata({ backends: [], external: [] }),
     promptFiles: new Map(),
     env: {},
-    reporter: { begun() {}, finished() {} },
+    identify: createKeyIdentity(() => "salt"),
+    reporter: { begun() {}, attempted() {}, finished() {} },
     adminDoor: undefined,
     adminRoutes: () => [],
   });
-  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: handle });
+  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", ...serveTargets(paths, handle) });
   try {
     await control.firstChecks;
     const before = objectsAlive();
