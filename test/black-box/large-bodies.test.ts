@@ -95,10 +95,10 @@ describe("what all bodies may take together", () => {
   test("counts a length that is only announced, and what arrives in chunks, until the client leaves", async () => {
     const gateway = await gatewayWith({ server: { max_buffered_bodies: 10 * MEGABYTE } });
     const announced = await RawConnection.open(gateway.port);
-    announced.write(`POST ${CHAT} HTTP/1.1\r\nHost: h\r\nContent-Length: ${5 * MEGABYTE}\r\n\r\n{`);
+    announced.write(`POST ${CHAT} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${5 * MEGABYTE}\r\n\r\n{`);
     const chunk = "x".repeat(3 * MEGABYTE);
     const chunked = await RawConnection.open(gateway.port);
-    chunked.write(`POST ${CHAT} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n`);
+    chunked.write(`POST ${CHAT} HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n`);
     chunked.write(`${chunk.length.toString(16)}\r\n${chunk}\r\n`);
     const body = chatWith(`"${"x".repeat(2 * MEGABYTE)}"`);
     await waitFor("it is used up", async () => (await gateway.post(CHAT, body)).status === 503);
@@ -251,7 +251,7 @@ describe("a client that is still sending reads its refusal", () => {
   test("what is sent without end is taken up to a bound, and then the connection is closed", async () => {
     const gateway = await gatewayWith();
     const connection = await RawConnection.open(gateway.port);
-    connection.write("POST /nothing HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
+    connection.write("POST /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n");
     const chunk = Buffer.from(`${MEGABYTE.toString(16)}\r\n${"x".repeat(MEGABYTE)}\r\n`);
     let sent = 0;
     await waitFor(
@@ -271,7 +271,7 @@ describe("a client that is still sending reads its refusal", () => {
   test("a small body of a refused request costs no connection", async () => {
     const gateway = await gatewayWith();
     const connection = await RawConnection.open(gateway.port);
-    connection.write("POST /nothing HTTP/1.1\r\nHost: h\r\nContent-Length: 50000\r\n\r\n");
+    connection.write("POST /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 50000\r\n\r\n");
     expect((await connection.response()).status).toBe(404);
     connection.write("x".repeat(50_000));
     connection.write(postBytes(CHAT, chatWith("{}")));
