@@ -37,11 +37,11 @@ export interface KeyParts extends BodyParts {
 export function keyRoutes(parts: KeyParts): Route<Endpoint>[] {
   return [
     adminRoute("GET", "/admin/keys", (call) => list(call, parts)),
-    adminRoute("POST", "/admin/keys", (call) => create(call, parts)),
+    adminRoute("POST", "/admin/keys", (call) => create(call, parts), ["dry_run"]),
     adminRoute("GET", "/admin/keys/*", (call) => read(call, parts)),
-    adminRoute("PUT", "/admin/keys/*", (call) => update(call, parts)),
-    adminRoute("DELETE", "/admin/keys/*", (call) => remove(call, parts)),
-    adminRoute("POST", "/admin/keys/*", (call) => rotate(call, parts)),
+    adminRoute("PUT", "/admin/keys/*", (call) => update(call, parts), ["dry_run"]),
+    adminRoute("DELETE", "/admin/keys/*", (call) => remove(call, parts), ["dry_run"]),
+    adminRoute("POST", "/admin/keys/*", (call) => rotate(call, parts), ["dry_run"]),
   ];
 }
 
