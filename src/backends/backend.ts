@@ -17,6 +17,10 @@ export interface Backend {
   configuredModels: readonly string[] | undefined;
   enabled: boolean;
   apiKey: string | undefined;
+  /** Headers of every request to its models; what else a request brings is written over them. */
+  baseHeaders: Readonly<Record<string, string>>;
+  /** Headers that the operator has set, in lower case: they are written over all others. */
+  ownHeaders: Readonly<Record<string, string>> | undefined;
   settings: BackendSettings;
 }
 
@@ -59,13 +63,32 @@ export function toBackend(settings: BackendSettings): Backend {
     configuredModels: configuredModels(settings),
     enabled: settings.enabled,
     apiKey: settings.api_key,
+    baseHeaders: baseHeadersOf(kind, settings),
+    ownHeaders: ownHeadersOf(settings),
     settings,
   };
 }
 
 /** The backend after its kind was recognised. */
 export function ofKind(backend: Backend, kind: BackendKind): Backend {
-  return { ...backend, kind, paths: pathsOf(kind, backend.settings.protocols) };
+  const { settings } = backend;
+  return { ...backend, kind, paths: pathsOf(kind, settings.protocols), baseHeaders: baseHeadersOf(kind, settings) };
+}
+
+function baseHeadersOf(kind: BackendKind, { api_key }: BackendSettings): Backend["baseHeaders"] {
+  const credential = credentialHeader({ kind, apiKey: api_key });
+  return {
+    "content-type": "application/json",
+    // The answer's bytes are handed on as they come, so they must come plain.
+    "accept-encoding": "identity",
+    ...kind.headers,
+    ...(credential !== undefined && { [credential[0]]: credential[1] }),
+  };
+}
+
+function ownHeadersOf({ headers }: BackendSettings): Backend["ownHeaders"] {
+  const own = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
+  return own.length === 0 ? undefined : Object.fromEntries(own);
 }
 
 /** The named formats take the place of those that the kind is asked in by default; the other operations stay. */
@@ -128,10 +151,12 @@ export function azureQuery(backend: Backend, operation?: Operation): string {
 }
 
 /** The header that carries this backend's API key, if it has one. */
-export function credentialHeader(backend: Backend): [name: string, value: string] | undefined {
-  if (backend.apiKey === undefined) return undefined;
-  const { auth } = backend.kind;
-  return [auth.header, auth.scheme === "bearer" ? `Bearer ${backend.apiKey}` : backend.apiKey];
+export function credentialHeader({
+  kind: { auth },
+  apiKey,
+}: Pick<Backend, "kind" | "apiKey">): [name: string, value: string] | undefined {
+  if (apiKey === undefined) return undefined;
+  return [auth.header, auth.scheme === "bearer" ? `Bearer ${apiKey}` : apiKey];
 }
 
 export function newCounters(): BackendCounters {

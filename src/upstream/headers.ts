@@ -1,7 +1,7 @@
 // Headers of a request to a backend. An allow-list, not a block-list: what a client sends to the gateway, credentials
 // and cookies above all, is not the backend's business.
 
-import { type Backend, credentialHeader } from "../backends/backend.ts";
+import type { Backend } from "../backends/backend.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { propagateTrace, type TraceContext } from "../tracing/trace-context.ts";
@@ -29,11 +29,7 @@ export function upstreamHeaders(
   { clientHeaders, trace, operation, translation, headers: formatHeaders }: OutgoingHead,
   settings: Settings,
 ): Record<string, string> {
-  const headers: Record<string, string> = {
-    "content-type": "application/json",
-    // The answer's bytes are handed on as they come, so they must come plain.
-    "accept-encoding": "identity",
-  };
+  const headers: Record<string, string> = { ...backend.baseHeaders };
   for (const name of FORWARDED) {
     const value = clientHeaders.get(name);
     if (value !== null) headers[name] = value;
@@ -43,16 +39,13 @@ export function upstreamHeaders(
     if (value !== null) headers[name] = value;
   }
   propagateTrace(trace, settings.tracing, headers);
-  Object.assign(headers, backend.kind.headers, formatHeaders);
+  if (formatHeaders !== undefined) Object.assign(headers, formatHeaders);
   // The client's own body goes with the version it was written for.
   for (const name of (translation === undefined ? FORMAT_HEADERS[operation] : undefined) ?? NONE) {
     const value = clientHeaders.get(name);
     if (value !== null) headers[name] = value;
   }
-  const credential = credentialHeader(backend);
-  if (credential !== undefined) headers[credential[0]] = credential[1];
-  for (const [name, value] of Object.entries(backend.settings.headers)) headers[name.toLowerCase()] = value;
-  return headers;
+  return backend.ownHeaders === undefined ? headers : Object.assign(headers, backend.ownHeaders);
 }
 
 /** The backend's headers that the client gets besides the gateway's own. */
