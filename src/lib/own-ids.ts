@@ -6,5 +6,5 @@ const PREFIX_LENGTH = 8;
 export function createOwnIds(random: () => number): () => string {
   const prefix = Array.from({ length: PREFIX_LENGTH }, () => Math.floor(random() * 36).toString(36)).join("");
   let count = 0;
-  return () => `${prefix}-${(++count).toString(36)}`;
+  return () => `${prefix}-${++count}`;
 }

@@ -17,7 +17,10 @@ export function serverTiming({ backendMs, stream, shared }: RequestRecord, total
   return `gateway;dur=${tenths(Math.max(0, totalMs - spentMs))}, backend;dur=${tenths(spentMs)}${firstToken}`;
 }
 
-/** With one decimal at most; toFixed() costs three times as much. */
-function tenths(durationMs: number): number {
-  return Math.round(durationMs * 10) / 10;
+/** With one decimal at most. Whole numbers become text for a fraction of what broken ones cost. */
+function tenths(durationMs: number): string {
+  const count = Math.round(durationMs * 10);
+  const tenth = count % 10;
+  const whole = (count - tenth) / 10;
+  return tenth === 0 ? `${whole}` : `${whole}.${tenth}`;
 }
