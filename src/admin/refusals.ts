@@ -21,14 +21,19 @@ export function invalidFields(
   definition: ErrorDefinition = ERRORS.validation,
 ): GatewayError {
   const [first] = problems;
-  const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : "";
   const validation_errors = problems
     .slice(0, MAXIMUM_PROBLEMS)
     .map(({ field, message, value }) => ({ field, error: message, ...(value !== undefined && { value }) }));
-  return new GatewayError(definition, first === undefined ? "Not valid." : `${describe(first)}${more}.`, {
+  return new GatewayError(definition, first === undefined ? "Not valid." : sentenceOf(first, problems.length - 1), {
     ...(first !== undefined && first.field !== "" && { param: first.field }),
     details: { validation_errors },
   });
+}
+
+function sentenceOf(first: FieldProblem, moreCount: number): string {
+  const text = describe(first);
+  if (moreCount > 0) return `${text} (and ${moreCount} more).`;
+  return text.endsWith("?") ? text : `${text}.`;
 }
 
 function describe({ field, message }: FieldProblem): string {
