@@ -38,13 +38,17 @@ export interface FencePlace {
 }
 
 export async function fenceProblems(change: FencedChange, place: FencePlace): Promise<PathProblem[]> {
-  const problems = change.elevated ? [] : [...movedSecrets(change), ...movedOverrides(change, place)];
+  const problems: PathProblem[] = [];
   const olds = [change.base, ...(change.known ?? [])];
   for (const { text, path } of newTexts(change.next, olds)) {
     const message = namesVariable(text) ? NEW_VARIABLE : await pathProblem(text, path, place);
     if (message !== undefined) problems.push({ path, message });
   }
-  return problems;
+  if (change.elevated) return problems;
+  // A secret that may not stand there at all is told as that, not as one that moves.
+  const told = new Set(problems.map(({ path }) => formatPath(path)));
+  const moved = [...movedSecrets(change), ...movedOverrides(change, place)];
+  return [...moved.filter(({ path }) => !told.has(formatPath(path))), ...problems];
 }
 
 const NEW_VARIABLE =

@@ -83,6 +83,14 @@ describe("variables of the environment", () => {
     await everyDoorRefuses(await started, section, value, field);
   });
 
+  test("in a new backend is told once, as what it is", async () => {
+    const { admin } = await start();
+    const added = { name: "d", url: "http://127.0.0.1:9", api_key: "${FOREIGN}" };
+    const { message, fields } = await admin.refused(400, "POST", "/admin/backends", added);
+    expect(fields).toEqual(["api_key"]);
+    expect(message).toStartWith("api_key: names a variable");
+  });
+
   test("whether a variable exists is not told", async () => {
     const { admin } = await started;
     for (const name of ["FOREIGN", "NOT_EVEN_SET"]) {
