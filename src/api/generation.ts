@@ -86,9 +86,10 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
         ended: (failure) => ended.resolve(failure && brokenBy(failure)),
       });
       const nowMs = now();
-      record.firstByteMs = nowMs - context.startedAtMs;
+      const elapsedMs = nowMs - context.startedAtMs;
+      if (generated.kind !== "failed") record.firstByteMs = elapsedMs;
       const runningMs = generated.kind === "stream" ? nowMs - generated.result.live.exchange.startedAtMs : 0;
-      call.headers[SERVER_TIMING] = serverTiming(record, record.firstByteMs, runningMs);
+      call.headers[SERVER_TIMING] = serverTiming(record, elapsedMs, runningMs);
       if (generated.cache !== undefined) record.cache = generated.cache;
       // A shared stream may have ended for this client already.
       if (generated.kind === "stream") void ended.promise.then(call.deferLog());

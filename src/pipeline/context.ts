@@ -45,7 +45,7 @@ export interface RequestRecord {
   operation?: string;
   /** Time of the attempts that are over. */
   backendMs?: number;
-  /** Until there was something to answer. */
+  /** Until there was an answer; undefined when there was a failure only. */
   firstByteMs?: number;
   /** What the response cache decided. */
   cache?: "HIT" | "MISS" | "BYPASS";

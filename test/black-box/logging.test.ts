@@ -101,6 +101,18 @@ test("an access line has who asked, what was counted, and where the time went", 
   expect(entry).not.toHaveProperty("failure");
 });
 
+test("a stream that was refused has no first token, in the access line, the story and the metrics", async () => {
+  await using gateway = await start({});
+  backend.reset(failure(500));
+  await (await gateway.chat({ stream: true }, withId("tokenless-1"))).text();
+  const entry = await accessEntry(gateway, "tokenless-1");
+  expect(entry).toMatchObject({ status: 500, stream: true });
+  expect(entry).not.toHaveProperty("first_token_ms");
+  const story = (await (await gateway.fetch("/admin/requests/tokenless-1")).json()) as { timings: object };
+  expect(story.timings).toMatchObject({ first_token_ms: null });
+  expect(await (await gateway.fetch("/metrics")).text()).not.toMatch(/time_to_first_token\S*_count\S* [1-9]/);
+});
+
 test("failures are warnings with the reason, in one line, also without an access log; a client's mistake is none", async () => {
   for (const access_log of [true, false]) {
     await using gateway = await start({ access_log }, { retry: { max_attempts: 1 } });
