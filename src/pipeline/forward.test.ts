@@ -289,6 +289,18 @@ describe("retries", () => {
     expect(b.suspects.join("")).toBe("abcde");
   });
 
+  test("nor is a backend left that cannot go on with a text, so that attempts to go on are limited", async () => {
+    const backends = [{ type: "vllm" as const }, { type: "vllm" as const }, { type: "generic" as const }];
+    const b = bench({
+      backends,
+      retry: { max_attempts: 3 },
+      answer: (_name, attempt) => (attempt < 20 ? connect : fine),
+    });
+    await expect(b.forward({ goesOn: true, avoid: new Set(["a"]) })).resolves.toMatchObject({ kind: "failed" });
+    expect(b.asked).not.toContain("c");
+    expect(b.asked.length).toBeLessThanOrEqual(4);
+  });
+
   test("when no connection is found anywhere, the attempts are limited all the same", async () => {
     const b = bench({ retry: { max_attempts: 3, base_delay: "0s" }, answer: () => connect });
     expect(failureOf(await b.forward())).toMatchObject({ kind: "connect" });

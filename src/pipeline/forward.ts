@@ -234,8 +234,8 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     }
   }
 
-  function askableBackends({ model, operation }: ForwardRequest): BackendEntry[] {
-    return watch.board.candidates(model).filter((entry) => router.mayAsk(entry, operation));
+  function askableBackends(request: ForwardRequest): BackendEntry[] {
+    return candidatesFor(request).filter((entry) => router.mayAsk(entry, request.operation));
   }
 
   /** None when a circuit would let the request through: then a rate limit refuses it, and says until when. */
