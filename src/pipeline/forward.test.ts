@@ -301,6 +301,12 @@ describe("retries", () => {
     expect(b.asked.length).toBeLessThanOrEqual(4);
   });
 
+  test("who has refused the gateway's credential is not asked again, also not after others have failed", async () => {
+    const b = bench({ retry: { max_attempts: 3 }, answer: (name) => (name === "a" ? status(401) : status(503)) });
+    await expect(b.forward()).resolves.toMatchObject({ kind: "failed", failure: { status: 503 } });
+    expect(b.asked).toEqual(["a", "b", "b", "b"]);
+  });
+
   test("when no connection is found anywhere, the attempts are limited all the same", async () => {
     const b = bench({ retry: { max_attempts: 3, base_delay: "0s" }, answer: () => connect });
     expect(failureOf(await b.forward())).toMatchObject({ kind: "connect" });

@@ -57,6 +57,8 @@ export interface ForwardRequest extends RequestSummary {
   patience: number;
   /** Backends that are asked only when no other is left, because this request has failed there already. */
   avoid: ReadonlySet<string>;
+  /** As in RoutedRequest. */
+  refusedBy?: ReadonlySet<string>;
 }
 
 /** A request as one backend gets it. */
@@ -235,7 +237,10 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
   }
 
   function askableBackends(request: ForwardRequest): BackendEntry[] {
-    return candidatesFor(request).filter((entry) => router.mayAsk(entry, request.operation));
+    const { operation, refusedBy } = request;
+    return candidatesFor(request).filter(
+      (entry) => !refusedBy?.has(entry.backend.name) && router.mayAsk(entry, operation),
+    );
   }
 
   /** None when a circuit would let the request through: then a rate limit refuses it, and says until when. */
@@ -341,7 +346,8 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       return candidatesFor(request).some(isOther);
     },
     hasPool: (model) => watch.board.serving(model).length > 1,
-    async forward(context, request, inHurry = false) {
+    async forward(context, asked, inHurry = false) {
+      let request = asked;
       const { settings, record } = context;
       const timeouts = exchangeTimeouts(settings, request, context.startedAtMs);
       const { requestDeadlineMs } = timeouts;
@@ -372,6 +378,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
         if (failure.kind === "status" && isCredentialRefusal(failure)) {
           const { status } = failure;
           log.warn({ request_id: context.id, backend: name, status }, `${name}: ${statusText(entry.backend, status)}`);
+          request = { ...request, refusedBy: new Set(request.refusedBy).add(name) };
         }
 
         tried = (tried ?? new Set(request.avoid)).add(name);
@@ -398,7 +405,8 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
         // While waiting a backend may have come up or gone down, or have been taken out of service.
         admitted = choose(context, request, tried);
         if (admitted === undefined) {
-          if (entry.counters.onIdle !== undefined) return { kind: "failed", failure, entry };
+          if (entry.counters.onIdle !== undefined || request.refusedBy?.has(name))
+            return { kind: "failed", failure, entry };
           const again = admit(name);
           if (again !== undefined) admitted = { entry, permit: again };
         }

@@ -13,6 +13,8 @@ export interface RoutedRequest {
   prefer?: string | undefined;
   /** Backends that are asked only when no other is left, because the request has failed there before. */
   avoid: ReadonlySet<string>;
+  /** Tried backends that are not asked again: they have refused the gateway's credential. */
+  refusedBy?: ReadonlySet<string>;
 }
 
 /** A backend that was chosen and may be sent the request. */
@@ -76,17 +78,21 @@ export function createRouter({ strategy, circuits, limits }: RouterParts): Route
   return {
     mayAsk: (entry, operation) => refusalOf(entry, operation) === undefined,
     choose(candidates, request, tried, query, admit, isTold) {
-      const { operation, avoid } = request;
+      const { operation, avoid, refusedBy } = request;
       let reserve = 0;
       const allowed = (entry: BackendEntry) =>
-        reserveOf(entry, tried) === reserve && refusalOf(entry, operation) === undefined;
+        reserveOf(entry, tried) === reserve &&
+        !refusedBy?.has(entry.backend.name) &&
+        refusalOf(entry, operation) === undefined;
       const tale =
         !isTold || candidates.length < 2
           ? undefined
           : new Tale(candidates, (entry) => {
               const refusal = refusalOf(entry, operation);
-              if (refusal !== undefined || reserveOf(entry, tried) <= reserve) return refusal;
+              if (refusal !== undefined || reserveOf(entry, tried) < reserve) return refusal;
               const { name } = entry.backend;
+              if (refusedBy?.has(name)) return "tried";
+              if (reserveOf(entry, tried) === reserve) return undefined;
               if (!tried.has(name)) return "standby";
               return avoid.has(name) ? "avoided" : "tried";
             });
