@@ -14,6 +14,7 @@ const EXPOSED = [
   "X-Trace-ID",
   "X-Correlation-ID",
   "X-Signalbox-Backend",
+  "X-Signalbox-Dropped",
   "X-Signalbox-Estimate",
   "X-Signalbox-Request-ID",
   "X-Fallback-Used",
