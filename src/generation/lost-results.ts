@@ -1,5 +1,5 @@
-// Calls whose results a client does not send, and results whose calls it does not, for formats whose services refuse such
-// a conversation: an agent was stopped, its user went on without it, or the history was cut off.
+// Calls whose results a client does not send, and results whose calls it does not, for formats whose services refuse
+// such a conversation: an agent was stopped, its user went on without it, or the history was cut off.
 
 import type { ContentPart, Message, ToolResultPart } from "./content.ts";
 import type { DropList } from "./dropped.ts";
