@@ -193,6 +193,21 @@ describe("exactly where the text stopped", () => {
     });
   }
 
+  test("completions: an error that the engine tells in the middle is not shown, if another engine goes on", async () => {
+    const told = { error: { message: "engine died", type: "InternalServerError", param: null, code: 500 } };
+    const dying = brokenAfter(12, VLLM, `data: ${JSON.stringify(told)}\n\n`, "data: [DONE]\n\n");
+    first.queue(dying);
+    const { text, finish, error } = await ask(vllm, "completions", "q");
+    expect([text, finish, error]).toEqual([answerTo("q"), "stop", undefined]);
+    expect(second.requests).toHaveLength(1);
+
+    first.queue(dying);
+    const ended = await ask(switchedOff, "completions", "q");
+    expect(answerTo("q")).toStartWith(ended.text);
+    expect([ended.finish, ended.error]).toEqual([undefined, "engine died"]);
+    expect(second.requests).toHaveLength(1);
+  });
+
   test("the second engine is asked to go on, with the client's own bytes otherwise", async () => {
     const tokens = /\s?\S+|\s/g;
     first.queue(brokenAfter(3, { ...VLLM, tokens }));
