@@ -13,6 +13,9 @@ export type AnswerLoss =
   | "answer.searches"
   | "answer.thoughts";
 
+/** Of the citations of a stream, which are kept until their text is whole, those behind so many are lost. */
+export const MAX_CITATIONS = 1_000;
+
 type Part = ContentPart | PartStart;
 
 /** By the client's format: which parts it cannot show, and as what they count. Left out: it shows all of the kind. */

@@ -229,6 +229,7 @@ export function createBridge(parts: BridgeParts): Bridge {
         else if (event.type === "usage") context.record.usage = event.usage;
         collector?.push(event);
       },
+      lostCitation: () => note("answer.citations"),
       sawEnd(): void {
         noteLost(losses.entries);
         const result = collector?.result();

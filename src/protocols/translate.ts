@@ -1,5 +1,6 @@
 // Drives a backend's codec and a client's codec together: whole answers and streams, bytes in, bytes out.
 
+import { MAX_CITATIONS } from "../generation/answer-losses.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
@@ -26,6 +27,8 @@ export interface TranslationParts {
   transforms: readonly AnswerTransform[];
   /** Sees every event of a stream as the client gets it. */
   sawEvent?(event: GenerationEvent): void;
+  /** A stream had more citations than are kept. */
+  lostCitation?(): void;
   /** A stream was complete. */
   sawEnd?(): void;
   /** Sees a whole answer as the client gets it. */
@@ -84,17 +87,20 @@ export class StreamTranslator {
   readonly #encoder;
   readonly #transforms: readonly EventTransform[];
   readonly #sawEvent: TranslationParts["sawEvent"];
+  readonly #lostCitation: TranslationParts["lostCitation"];
   readonly #sawEnd: TranslationParts["sawEnd"];
+  #citations = 0;
   #hasFinish = false;
   #isOver = false;
   /** The error that the backend told of; nothing is written after it. */
   failure: Failure | undefined;
 
-  constructor({ backend, client, context, transforms, sawEvent, sawEnd }: TranslationParts) {
+  constructor({ backend, client, context, transforms, sawEvent, lostCitation, sawEnd }: TranslationParts) {
     this.#decoder = backend.streamDecoder();
     this.#encoder = client.streamEncoder(context);
     this.#transforms = transforms.map((transform) => transform.stream());
     this.#sawEvent = sawEvent;
+    this.#lostCitation = lostCitation;
     this.#sawEnd = sawEnd;
   }
 
@@ -146,6 +152,10 @@ export class StreamTranslator {
         continue;
       }
       if (event.type === "finish") this.#hasFinish = true;
+      else if (event.type === "citation" && ++this.#citations > MAX_CITATIONS) {
+        this.#lostCitation?.();
+        continue;
+      }
       this.#sawEvent?.(event);
       text += this.#encoder.push(event);
     }

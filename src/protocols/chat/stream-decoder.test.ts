@@ -3,6 +3,7 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { MAX_CITATIONS } from "../../generation/answer-losses.ts";
 import { collect } from "../../generation/collect.ts";
 import type { ContentPart } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
@@ -70,6 +71,13 @@ function checkOrder(events: readonly GenerationEvent[]): void {
 }
 
 const ANTHROPIC = "anthropic-claude-v1";
+
+test("citations without a text are held up to a bound, and one more, which shows that some are lost", () => {
+  const annotations = Array.from({ length: 300 }, () => ({ url_citation: { url: "u" } }));
+  const flood = Array.from({ length: 5 }, () => chunk({ annotations }));
+  const events = decode([...flood, chunk({ content: "x" }), chunk({}, "stop"), DONE]);
+  expect(events.filter(({ type }) => type === "citation")).toHaveLength(MAX_CITATIONS + 1);
+});
 
 describe("an ordinary stream", () => {
   test("event by event", () => {

@@ -1,5 +1,6 @@
 // A chat backend's stream -> neutral events. Engines take the format loosely; what is known of them is read here.
 
+import { MAX_CITATIONS } from "../../generation/answer-losses.ts";
 import type { Citation, ProtocolName } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
@@ -183,7 +184,9 @@ export class ChatStreamDecoder implements StreamDecoder {
 
   #addCitations(annotations: unknown): void {
     const citations = decodeAnnotations(annotations);
-    if (this.#open?.kind !== "text") this.#heldCitations.push(...citations);
+    // One more than are kept, which shows that there were too many.
+    const room = MAX_CITATIONS + 1 - this.#heldCitations.length;
+    if (this.#open?.kind !== "text") this.#heldCitations.push(...citations.slice(0, room));
     else for (const citation of citations) this.#cite(this.#open.index, citation);
   }
 

@@ -1,6 +1,7 @@
 // What backends of this format really send: complete streams, and those that leave events out.
 
 import { describe, expect, test } from "bun:test";
+import { MAX_CITATIONS } from "../../generation/answer-losses.ts";
 import { collect } from "../../generation/collect.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
 import type { JsonObject } from "../../lib/json.ts";
@@ -349,6 +350,10 @@ test("an annotation before its text waits for it", () => {
   expect(parts(created, early, text("Hi"), completed())).toMatchObject([
     { type: "text", text: "Hi", citations: [{ url: "https://e.org" }] },
   ]);
+  const flood = Array.from({ length: MAX_CITATIONS + 500 }, () => early);
+  const events = decode(created, ...flood, text("Hi"), completed());
+  // One more than are kept shows that some are lost.
+  expect(events.filter(({ type }) => type === "citation")).toHaveLength(MAX_CITATIONS + 1);
 });
 
 describe("nonsense", () => {

@@ -2,6 +2,7 @@
 // the announcement of an item, all deltas (LM Studio), the closing of an item, or everything but the final response.
 // So each item remembers what has come of it, and what is still missing is taken from the next event that has it.
 
+import { MAX_CITATIONS } from "../../generation/answer-losses.ts";
 import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
@@ -208,8 +209,10 @@ export class ResponsesStreamDecoder implements StreamDecoder {
     const content = contentAt(this.#find(event, "message"), countOf(event.content_index) ?? 0);
     content.citations++;
     const citation = decodeCitation(objectOf(event.annotation));
-    if (content.part === undefined) content.held.push(citation);
-    else this.#out.cite(content.part, citation);
+    if (content.part === undefined) {
+      // One more than are kept, which shows that there were too many.
+      if (content.held.length <= MAX_CITATIONS) content.held.push(citation);
+    } else this.#out.cite(content.part, citation);
   }
 
   #finishContent(event: JsonObject): void {
