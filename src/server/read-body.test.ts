@@ -256,3 +256,21 @@ describe("clients that do not send it all", () => {
     expect((await connection.response()).status).toBe(413);
   });
 });
+
+test("what arrives after its request was refused for taking too long takes no memory of the budget", async () => {
+  let sender: ReadableStreamDefaultController<Uint8Array> | undefined;
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      sender = controller;
+    },
+  });
+  const request = new Request("http://gateway/", { method: "POST", body });
+  const holder: BodyHolder = {};
+  const reading = bodies.readJson(request, holder, { maxBytes, timeoutMs: 1, budgetBytes });
+  sender?.enqueue(encode("{"));
+  await expect(reading).rejects.toMatchObject({ status: 408 });
+  bodies.release(holder);
+  sender?.enqueue(encode('"a"'));
+  await waitFor("the body is let go", () => !body.locked || budget.heldBytes > 0);
+  expect(budget.heldBytes).toBe(0);
+});

@@ -53,19 +53,23 @@ export function createBodyReader({ deadlines, now, budget = new BodyBudget() }: 
       budget.take(holder, Number(declared), budgetBytes);
     }
     return new Promise((resolve, reject) => {
+      let isRefused = false;
+      /** What a refused request has taken is given back already: nothing more is taken, nor read. */
+      function take(byteCount: number): void {
+        if (isRefused) throw new Error("the request was refused");
+        budget.take(holder, byteCount, budgetBytes);
+      }
       const deadline: Deadline = {
         deadlineMs: now() + timeoutMs,
         expire: () => {
+          isRefused = true;
           const message = `The request body did not arrive within ${timeoutMs} ms (timeouts.request_body).`;
           // What is left of the body would be taken for the next request.
           reject(new GatewayError(ERRORS.requestTimeout, message, { headers: { Connection: "close" } }));
         },
       };
       deadlines.add(deadline);
-      const reading =
-        declared !== null
-          ? request.bytes()
-          : readChunked(request, maxBytes, (byteCount) => budget.take(holder, byteCount, budgetBytes));
+      const reading = declared !== null ? request.bytes() : readChunked(request, maxBytes, take);
       reading.then(resolve, reject).finally(() => deadlines.remove(deadline));
     });
   }
