@@ -1,5 +1,6 @@
 // What a change through the admin API may not bring in, though the configuration file may: variables of the environment,
-// paths outside of the gateway's own folders, and new places for secrets that the caller does not know.
+// paths outside of the gateway's own folders, new places for secrets that the caller does not know, and credentials that
+// would make a caller without any an administrator.
 
 import { realpath } from "node:fs/promises";
 import { dirname, isAbsolute, join, parse, relative, sep } from "node:path";
@@ -47,7 +48,7 @@ export async function fenceProblems(change: FencedChange, place: FencePlace): Pr
   if (change.elevated) return problems;
   // A secret that may not stand there at all is told as that, not as one that moves.
   const told = new Set(problems.map(({ path }) => formatPath(path)));
-  const moved = [...movedSecrets(change), ...movedOverrides(change, place)];
+  const moved = [...movedSecrets(change), ...movedOverrides(change, place), ...newAdministrators(change)];
   return [...moved.filter(({ path }) => !told.has(formatPath(path))), ...problems];
 }
 
@@ -101,6 +102,31 @@ function* movedOverrides({ base, next }: FencedChange, { overrides }: FencePlace
     const message = `decides where the secret in ${variable} is sent; change it in the configuration file, or authenticate (admin.auth.method)`;
     yield { path: [...owner, changed], message };
   }
+}
+
+/** Who could make credentials could come back with them, and see every secret. */
+function* newAdministrators({ base, known = [], next }: FencedChange): Generator<PathProblem> {
+  const olds = [base, ...known];
+  const stood = (value: unknown, path: Path) => olds.some((old) => Bun.deepEquals(value, valueAt(old, path), true));
+  const auth = ["admin", "auth"];
+  if (!stood(valueAt(next, auth), auth)) {
+    yield { path: auth, message: "cannot be changed without credentials; change it in the configuration file" };
+  }
+  const keys = ["api_keys", "keys"];
+  const oldKeys = olds.flatMap((old) => entriesAt(old, keys));
+  for (const [index, key] of entriesAt(next, keys).entries()) {
+    const scopes = valueAt(key, ["scopes"]);
+    if (!Array.isArray(scopes) || !scopes.includes("admin")) continue;
+    if (oldKeys.some((old) => Bun.deepEquals(key, old, true))) continue;
+    const message =
+      "admin cannot be given without credentials, nor such a key be changed; do it in the configuration file";
+    yield { path: [...keys, index, "scopes"], message };
+  }
+}
+
+function entriesAt(document: Mapping, path: Path): unknown[] {
+  const list = valueAt(document, path);
+  return Array.isArray(list) ? list : [];
 }
 
 interface Sender {

@@ -152,12 +152,12 @@ test("basic: whoever guesses a password waits, and then the right one passes", a
   await waitFor("the password passes", async () => (await ask("ann:sekret-password")).status === 200);
 });
 
-test("authentication can be switched on and changed while running", async () => {
+test("authentication can be switched on in the file, and changed with credentials, while running", async () => {
   const gateway = await start({});
   const open = new AdminClient(gateway);
-  await open.refused(400, "PATCH", "/admin/config/admin", { auth: { method: "bearer_token" } });
-  await open.ok("PATCH", "/admin/config/admin", { auth: { method: "bearer_token", token: TOKEN } });
-  await open.refused(401, "GET", "/admin/config");
+  await open.refused(400, "PATCH", "/admin/config/admin", { auth: { method: "bearer_token", token: TOKEN } });
+  gateway.writeConfig({ admin: { auth: { method: "bearer_token", token: TOKEN } } });
+  await waitFor("credentials are wanted", async () => (await gateway.fetch("/admin/config")).status === 401);
   const admin = new AdminClient(gateway, bearer(TOKEN));
   await admin.ok("PATCH", "/admin/config/admin", { auth: { token: "sekret-second" } });
   await admin.refused(401, "GET", "/admin/config");

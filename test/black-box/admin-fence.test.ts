@@ -186,6 +186,28 @@ describe("secrets stay with the place that they were given for", () => {
   });
 });
 
+describe("without credentials nobody makes themselves an administrator", () => {
+  test.each<[section: string, value: object, field: string]>([
+    ["admin", { auth: { method: "bearer_token", token: "sekret-mine" } }, "admin.auth"],
+    ["admin", { auth: { token: "sekret-for-later" } }, "admin.auth"],
+    ["admin", { auth: { method: "api_key", token: "sekret-mine" } }, "admin.auth"],
+    ["api_keys", { keys: [{ key: "sekret-mine", id: "mine", scopes: ["admin"] }] }, "api_keys.keys[0].scopes"],
+  ])("%s %j", async (section, value, field) => {
+    await everyDoorRefuses(await started, section, value, field);
+  });
+
+  test("a key that is an administrator's stays as it is; others are made and changed", async () => {
+    const { admin } = await start({ api_keys: { keys: [{ key: "sekret-operator", id: "op", scopes: ["admin"] }] } });
+    await admin.refused(400, "POST", "/admin/keys/op/rotate", {});
+    await admin.refused(400, "POST", "/admin/keys", { id: "mine", scopes: ["read", "admin"] });
+    await admin.ok("POST", "/admin/keys", { id: "tenant" });
+    await admin.refused(400, "PUT", "/admin/keys/tenant", { scopes: ["admin"] });
+    await admin.ok("POST", "/admin/keys/tenant/rotate", {});
+    await admin.ok("DELETE", "/admin/keys/op");
+    await admin.ok("POST", "/admin/config/rollback/1", {});
+  });
+});
+
 describe("paths", () => {
   test.each<[section: string, value: object, field: string]>([
     ["global_prompts", { prompts_dir: "/proc/self" }, "global_prompts.prompts_dir"],
