@@ -9,7 +9,7 @@ import type { Generated, GenerateRequest } from "../pipeline/generate.ts";
 import type { ResponseStore } from "../pipeline/response-store.ts";
 import { checkDepth } from "../protocols/fields.ts";
 import {
-  bareReasoning,
+  bareItems,
   fileUrls,
   itemReferences,
   withPreviousItems,
@@ -75,7 +75,7 @@ export async function arrangeResponse(
     if (found.size > 0) value = withReferencedItems(value, found);
   }
   if (isNative) {
-    for (const { id, param } of bareReasoning(asked.value)) {
+    for (const { id, param } of bareItems(asked.value)) {
       if (store.findItem(owner, id) === undefined && !mayName(id)) throw unknownItem(id, param);
     }
   }

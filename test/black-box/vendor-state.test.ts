@@ -58,6 +58,7 @@ const NAMING: [more: (id: { response: string; item: string }) => object, code: s
   [({ item }) => reference(item), "item_not_found", "input[0].id"],
   [({ item }) => ({ input: [{ role: "user", content: "x" }, { id: item }] }), "item_not_found", "input[1].id"],
   [({ item }) => ({ input: [{ type: "reasoning", id: item, summary: [] }] }), "item_not_found", "input[0].id"],
+  [({ item }) => ({ input: [{ type: "image_generation_call", id: item }] }), "item_not_found", "input[0].id"],
 ];
 
 const OWN = { response: "resp_of_a", item: "msg_of_a" };
@@ -131,10 +132,12 @@ test("what a client has echoed is not taken for the id of its answer", async () 
   expect((await ask(gateway, A, { previous_response_id: "resp_unknown" })).status).toBe(200);
 });
 
-test("reasoning that a client sends whole names nothing", async () => {
+test("what a client sends whole names nothing", async () => {
   await using gateway = await start("openai");
   for (const whole of [{ encrypted_content: "x" }, { content: [{ type: "reasoning_text", text: "x" }] }]) {
     const input = [{ type: "reasoning", id: "rs_unknown", summary: [], ...whole }];
     expect((await ask(gateway, B, { input })).status).toBe(200);
   }
+  const input = [{ type: "image_generation_call", id: "ig_unknown", status: "completed", result: "aW1hZ2U=" }];
+  expect((await ask(gateway, B, { input })).status).toBe(200);
 });

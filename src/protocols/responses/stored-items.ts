@@ -29,13 +29,22 @@ export function itemReferences({ input }: JsonObject): { id: string; param: stri
   );
 }
 
-/** Reasoning of which nothing but the id was sent along: a vendor that keeps it looks it up, as it does references. */
-export function bareReasoning({ input }: JsonObject): { id: string; param: string }[] {
+/**
+ * Whether an item holds what its id stands for; of a type that is not here, the id alone names nothing at the vendor.
+ */
+const HOLDS_ITSELF: Readonly<Record<string, (item: JsonObject) => boolean>> = {
+  reasoning: ({ encrypted_content, content }) =>
+    textOf(encrypted_content) !== "" || (Array.isArray(content) && content.length > 0),
+  image_generation_call: ({ result }) => textOf(result) !== "",
+};
+
+/** Items of which nothing but the id was sent along: a vendor that keeps them looks them up, as it does references. */
+export function bareItems({ input }: JsonObject): { id: string; param: string }[] {
   if (!Array.isArray(input)) return [];
   return input.flatMap((item: unknown, index) => {
-    if (!isObject(item) || item.type !== "reasoning" || typeof item.id !== "string") return [];
-    const isSent = textOf(item.encrypted_content) !== "" || (Array.isArray(item.content) && item.content.length > 0);
-    return isSent ? [] : [{ id: item.id, param: `input[${index}].id` }];
+    if (!isObject(item) || typeof item.type !== "string" || typeof item.id !== "string") return [];
+    const holdsItself = Object.hasOwn(HOLDS_ITSELF, item.type) ? HOLDS_ITSELF[item.type]?.(item) : true;
+    return holdsItself ? [] : [{ id: item.id, param: `input[${index}].id` }];
   });
 }
 
