@@ -64,6 +64,9 @@ describe("method none", () => {
     expect(status({ "X-Forwarded-For": "192.0.2.1" })).toBe(403);
     expect(status({ "X-Forwarded-For": "192.0.2.1" }, "192.0.2.1", "127.0.0.1")).toBe(403);
     expect(status({ Forwarded: "for=192.0.2.1" })).toBe(403);
+    expect(status({ "X-Real-IP": "192.0.2.1" })).toBe(403);
+    expect(status({ "X-Forwarded-Proto": "https" })).toBe(403);
+    expect(status({ Via: "1.1 proxy" })).toBe(403);
   });
 
   test("not a name that leads here (DNS rebinding), and no page of another origin", () => {

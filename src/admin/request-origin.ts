@@ -4,11 +4,14 @@ import { isLocalHost, isLoopback, isSameOrigin } from "../access/hosts.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 
+/** Each is sent by some proxies, and by no program on its own behalf. */
+const PROXY_HEADERS = ["x-forwarded-for", "forwarded", "x-real-ip", "x-forwarded-host", "x-forwarded-proto", "via"];
+
 /** Without authentication: only programs on this machine. Peers on a unix socket are on it and have no address. */
 export function requireLocalRequest(headers: Headers, peer: string | undefined): void {
   if (peer !== undefined && !isLoopback(peer)) throw forbidden("answers only clients on this machine");
   // A proxy on this machine hands on what comes from anywhere.
-  if (headers.has("x-forwarded-for") || headers.has("forwarded")) {
+  if (PROXY_HEADERS.some((name) => headers.has(name))) {
     throw forbidden("does not answer requests that a proxy hands on");
   }
   // See access/web-pages.ts for DNS rebinding.
