@@ -275,7 +275,7 @@ describe("PUT and PATCH", () => {
         ],
         "backends[1].name",
       ],
-      ["PUT", "admin", { auth: { method: "bearer_token" } }, "admin.auth.token"],
+      ["PUT", "metrics", { auth: { enabled: true, username: "u" } }, "metrics.auth.password"],
       ["PATCH", "circuit_breaker", { backends: { nobody: {} } }, "circuit_breaker.backends.nobody"],
       ["PUT", "api_keys", { keys: [{ key: "********" }] }, "api_keys.keys[0].key"],
       ["PATCH", "retry", { max_attempts: 4, version: "one" }, "version"],
@@ -474,11 +474,12 @@ describe("staged changes", () => {
 
   test("sections that contradict each other are told while staging, and refused when applied", async () => {
     const { admin } = await start();
-    const staged = await admin.ok("PATCH", "/admin/config/admin?apply=false", {
-      auth: { method: "basic", password: null },
+    const staged = await admin.ok("PATCH", "/admin/config/metrics?apply=false", {
+      auth: { enabled: true, username: "u", password: null },
     });
-    expect(staged.warnings).toContain("admin.auth.password: is required by method basic");
-    expect((await admin.refused(400, "POST", "/admin/config/apply", {})).fields).toEqual(["admin.auth.password"]);
+    const missing = "metrics.auth.password: is required while metrics.auth.enabled is true";
+    expect(staged.warnings).toContain(missing);
+    expect((await admin.refused(400, "POST", "/admin/config/apply", {})).fields).toEqual(["metrics.auth.password"]);
     await admin.refused(400, "PUT", "/admin/config/logging?apply=false", { level: "loud" });
     expect(await admin.version()).toBe(1);
   });
