@@ -303,7 +303,7 @@ timeouts: {zzzzzzzzzz: 1s}
         '3: server.shutdown_timeout: expected a duration with its unit, such as "250ms", "30s", "5m" or "1h"',
         "5: backends[0].name: letters, digits, '-' and '_' only",
         "6: backends[0].kind: unknown kind; did you mean openai?",
-        '7: backends[0].url: expected a URL that starts with "http://", "https://" or "unix:/"',
+        '7: backends[0].url: expected a URL that starts with "http://", "https://" or "unix:/", without a query',
         "8: backends[0].weight: must be at most 100",
         "9: backends[1].name: is required",
         "10: backends[1].headers: has a key that is not allowed: expected an HTTP header name",
@@ -367,7 +367,7 @@ max_attempts = 0
 
   test("a bad value says which variable it came from", async () => {
     expect(await problemsOf("a.yaml", "backends:\n  - {name: a, url: '${URL}'}\n", { URL: "sk-secret" })).toEqual([
-      '2: backends[0].url: expected a URL that starts with "http://", "https://" or "unix:/" (the value comes from URL)',
+      '2: backends[0].url: expected a URL that starts with "http://", "https://" or "unix:/", without a query (the value comes from URL)',
     ]);
   });
 

@@ -265,6 +265,7 @@ describe("PUT and PATCH", () => {
       ["PUT", "server", { bind_address: "nowhere" }, "server.bind_address"],
       ["PATCH", "server", { data_dir: "/elsewhere" }, "server.data_dir"],
       ["PUT", "backends", [{ name: "x", url: "ftp://x" }], "backends[0].url"],
+      ["PUT", "backends", [{ name: "x", url: "http://x/v1?token=sekret" }], "backends[0].url"],
       ["PUT", "backends", [{ name: "x", type: "demo", weight: 101 }], "backends[0].weight"],
       [
         "PUT",

@@ -51,7 +51,10 @@ export const backendSchema = z.strictObject({
     .describe("openai, azure, anthropic, gemini, vllm, llamacpp, ollama, lmstudio, federated, generic or demo."),
   url: z
     .string()
-    .regex(/^(https?:\/\/\S+|unix:\/\S+)$/, 'expected a URL that starts with "http://", "https://" or "unix:/"')
+    .regex(
+      /^(https?:\/\/[^\s?#]+|unix:\/\S+)$/,
+      'expected a URL that starts with "http://", "https://" or "unix:/", without a query',
+    )
     .optional()
     .describe("With or without /v1, or unix:/path/to.sock. Default: the usual address of the kind."),
   weight: z.int().min(0).max(100).default(1).describe("Share of WeightedRoundRobin; 0 = only when no other is left."),
