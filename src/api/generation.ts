@@ -117,7 +117,15 @@ function brokenBy(failure: UpstreamFailure): BrokenStream {
  */
 function letValueGo(asked: GenerateRequest, read: GenerationEndpoint["read"]): void {
   const { body } = asked;
-  const parse = (): JsonObject => JSON.parse(decoder.decode(body)) as JsonObject;
+  /** A takeover looks at it several times in one go. */
+  let parsed: WeakRef<JsonObject> | undefined;
+  function parse(): JsonObject {
+    const known = parsed?.deref();
+    if (known !== undefined) return known;
+    const value = JSON.parse(decoder.decode(body)) as JsonObject;
+    parsed = new WeakRef(value);
+    return value;
+  }
   Object.defineProperty(asked, "value", { get: parse, enumerable: true });
   asked.affinity = () => read(parse()).affinity();
 }
