@@ -1,5 +1,5 @@
-// Every fixture as each client gets it: compared with reviewed snapshots. A stream is shown as the kinds of its events
-// in order and as what a client reads of it; the client must read the same of the whole answer.
+// Every fixture as each client gets it: compared with reviewed files, one for each fixture. A stream is shown as the kinds
+// of its events in order and as what a client reads of it; the client must read the same of the whole answer.
 
 import { describe, expect, test } from "bun:test";
 import type { AnswerContext } from "../../src/protocols/protocol.ts";
@@ -7,6 +7,7 @@ import { backendProtocol, clientProtocol } from "../../src/protocols/registry.ts
 import { createTranslation } from "../../src/protocols/translate.ts";
 import { splitSse } from "../support/sse-reader.ts";
 import type { JsonObject, Reading, WireClient, WireEvent } from "./ask.ts";
+import { expectAsReviewed } from "./expected.ts";
 import { asks } from "./features/words.ts";
 import { FIXTURES, type Fixture } from "./fixtures.ts";
 import { CLIENTS } from "./run.ts";
@@ -69,19 +70,21 @@ const inOrderOfType = ({ parts, ...rest }: Reading): object => ({
   parts: [...parts].sort((one, other) => one.type.localeCompare(other.type)),
 });
 
-for (const client of CLIENTS) {
-  describe(`a ${client.name} client reads`, () => {
-    test.each(FIXTURES.map((fixture) => [fixture.name, fixture] as const))("%s", (_, fixture) => {
+describe("what each client reads of", () => {
+  test.each(FIXTURES.map((fixture) => [fixture.name, fixture] as const))("%s", (name, fixture) => {
+    const readings: Record<string, object> = {};
+    for (const client of CLIENTS) {
       const { events } = streamed(client, fixture);
       const reading = client.readStream(events);
       expect(reading.offences).toEqual([]);
-      expect({ events: kinds(events), ...shown(reading) }).toMatchSnapshot();
+      readings[client.name] = { events: kinds(events), ...shown(reading) };
       const body = translationFor(client, fixture).plain(new TextEncoder().encode(fixture.whole));
       const whole = client.readWhole(JSON.parse(utf8.decode(body)) as JsonObject);
       expect(inOrderOfType(whole)).toEqual(inOrderOfType(reading));
-    });
+    }
+    expectAsReviewed(`${name}.json`, JSON.stringify(readings, undefined, 2));
   });
-}
+});
 
 /** One fixture with thoughts, text and two calls, byte for byte. */
 describe("the bytes of", () => {
@@ -89,10 +92,10 @@ describe("the bytes of", () => {
   for (const client of CLIENTS) {
     test.each(fixtures.map((fixture) => [fixture.name, fixture] as const))(
       `%s for a ${client.name} client`,
-      (_, fixture) => {
-        expect(streamed(client, fixture).text).toMatchSnapshot();
+      (name, fixture) => {
+        expectAsReviewed(`${name}.${client.name}.sse`, streamed(client, fixture).text);
         const body = translationFor(client, fixture).plain(new TextEncoder().encode(fixture.whole));
-        expect(JSON.parse(utf8.decode(body))).toMatchSnapshot();
+        expectAsReviewed(`${name}.${client.name}.json`, utf8.decode(body));
       },
     );
   }
