@@ -1,7 +1,7 @@
 // Lists of addresses and CIDR ranges, compiled once and asked for every request; and the one spelling of an address.
 
 import ipaddr from "ipaddr.js";
-import { parseAddressRange } from "../config/address-range.ts";
+import { parseAddressRange } from "../config/values/address-range.ts";
 
 export interface AddressList {
   readonly isEmpty: boolean;

@@ -1,6 +1,6 @@
 // A backend as the admin API shows it: its settings with masked secrets, its state and its counters.
 
-import type { Mapping } from "../config/values.ts";
+import type { Mapping } from "../config/values/values.ts";
 
 /** What is known of a backend that runs (specification, "Backend status"), as far as it is needed here. */
 export interface BackendRow {

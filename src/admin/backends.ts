@@ -1,10 +1,10 @@
 // /admin/backends: one backend at a time; each change is a change of the section backends and makes one version.
 
 import { z } from "zod";
-import type { Change } from "../config/change.ts";
-import { mergePatch } from "../config/merge-patch.ts";
-import { resolveAliases } from "../config/section-patterns.ts";
-import { isMapping, type Mapping, valueAt } from "../config/values.ts";
+import type { Change } from "../config/change/change.ts";
+import { mergePatch } from "../config/change/merge-patch.ts";
+import { resolveAliases } from "../config/schema/section-patterns.ts";
+import { isMapping, type Mapping, valueAt } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Call, Endpoint } from "../server/handler.ts";

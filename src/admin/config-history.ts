@@ -1,9 +1,9 @@
 // GET /admin/config/history, one version of it, and POST /admin/config/rollback/{version}.
 
 import { z } from "zod";
-import { changesBySection } from "../config/diff.ts";
-import type { VersionEntry } from "../config/history.ts";
-import { MAXIMUM_HISTORY_PAGE } from "../config/store.ts";
+import { changesBySection } from "../config/change/diff.ts";
+import type { VersionEntry } from "../config/store/history.ts";
+import { MAXIMUM_HISTORY_PAGE } from "../config/store/store.ts";
 import type { Call, Endpoint } from "../server/handler.ts";
 import type { Route } from "../server/route-table.ts";
 import { isSection, messageOf } from "./config-write.ts";

@@ -6,10 +6,10 @@ import {
   reloadCapabilities,
   sectionNames,
   sectionReloadClass,
-} from "../config/capability.ts";
-import type { ReloadStatus } from "../config/file-reload.ts";
-import { documentJsonSchema, sectionJsonSchema } from "../config/schema-export.ts";
-import { isMapping, type Mapping, valueAt } from "../config/values.ts";
+} from "../config/change/capability.ts";
+import { documentJsonSchema, sectionJsonSchema } from "../config/schema/schema-export.ts";
+import type { ReloadStatus } from "../config/store/file-reload.ts";
+import { isMapping, type Mapping, valueAt } from "../config/values/values.ts";
 import type { Call, Endpoint } from "../server/handler.ts";
 import type { Route } from "../server/route-table.ts";
 import { adminRoute, answer, requireElevated, type StoreOf, toTimestamp } from "./endpoint.ts";

@@ -2,17 +2,17 @@
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { sectionNames } from "../config/capability.ts";
-import { changesBySection } from "../config/diff.ts";
+import { sectionNames } from "../config/change/capability.ts";
+import { changesBySection } from "../config/change/diff.ts";
 import {
   DOCUMENT_FORMATS,
   type DocumentFormat,
   MAXIMUM_IMPORT_BYTES,
   parseDocument,
   serializeDocument,
-} from "../config/serialize.ts";
-import type { Validation } from "../config/store.ts";
-import type { Mapping } from "../config/values.ts";
+} from "../config/files/serialize.ts";
+import type { Validation } from "../config/store/store.ts";
+import type { Mapping } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Call, Endpoint } from "../server/handler.ts";

@@ -2,13 +2,13 @@
 
 import { z } from "zod";
 import type { KeyIdentity } from "../access/key-identity.ts";
-import { changesReloadClass, describeSection, longSpelling, sectionReloadClass } from "../config/capability.ts";
-import type { Change, SectionChange } from "../config/change.ts";
-import { changesBySection, type FieldChange } from "../config/diff.ts";
-import { sectionJsonSchema } from "../config/schema-export.ts";
-import type { ReloadClass } from "../config/section.ts";
-import type { Validation } from "../config/store.ts";
-import { isMapping } from "../config/values.ts";
+import { changesReloadClass, describeSection, longSpelling, sectionReloadClass } from "../config/change/capability.ts";
+import type { Change, SectionChange } from "../config/change/change.ts";
+import { changesBySection, type FieldChange } from "../config/change/diff.ts";
+import { sectionJsonSchema } from "../config/schema/schema-export.ts";
+import type { ReloadClass } from "../config/sections/section.ts";
+import type { Validation } from "../config/store/store.ts";
+import { isMapping } from "../config/values/values.ts";
 import type { Call, Endpoint } from "../server/handler.ts";
 import type { Route } from "../server/route-table.ts";
 import { adminRoute, answer, authorOf, requireSections, type StoreOf, toTimestamp } from "./endpoint.ts";

@@ -1,6 +1,6 @@
 // What every admin endpoint has in common: it stands behind the admin door, and its answers are not kept by anyone.
 
-import type { ConfigStore } from "../config/store.ts";
+import type { ConfigStore } from "../config/store/store.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Administrator, Call, Endpoint } from "../server/handler.ts";

@@ -1,9 +1,9 @@
 // An API key as the admin API shows it: what it allows and until when, without its secret.
 
 import type { KeyIdentity } from "../access/key-identity.ts";
-import { MASK, maskSecrets } from "../config/mask.ts";
+import { MASK, maskSecrets } from "../config/change/mask.ts";
 import type { Settings } from "../config/sections/registry.ts";
-import type { Mapping } from "../config/values.ts";
+import type { Mapping } from "../config/values/values.ts";
 
 /** All keys; the first of them are `written` in the configuration itself, the others come from api_keys_file. */
 export function keyRecords(settings: Settings, written: readonly unknown[], identify: KeyIdentity, nowMs: number) {

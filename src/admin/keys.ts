@@ -3,10 +3,10 @@
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { KeyIdentity } from "../access/key-identity.ts";
-import type { Change } from "../config/change.ts";
-import { duration } from "../config/fields.ts";
-import { mergePatch } from "../config/merge-patch.ts";
-import { isMapping, type Mapping, valueAt } from "../config/values.ts";
+import type { Change } from "../config/change/change.ts";
+import { mergePatch } from "../config/change/merge-patch.ts";
+import { duration } from "../config/sections/fields.ts";
+import { isMapping, type Mapping, valueAt } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Clock } from "../lib/clock.ts";

@@ -2,10 +2,10 @@
 
 import { z } from "zod";
 import type { Settings } from "../config/sections/registry.ts";
-import { createSerial } from "../config/serial.ts";
-import { formatPath } from "../config/values.ts";
+import { formatPath } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import { createSerial } from "../lib/serial.ts";
 import { loadPromptFiles, type PromptFiles, type PromptFolder, toPrompt } from "../prompts/prompt-files.ts";
 import { listPrompts, type PromptDirectory, readPromptFile, writePromptFile } from "../prompts/prompt-folder.ts";
 import type { Call, Endpoint } from "../server/handler.ts";

@@ -1,7 +1,7 @@
 // Why an admin request is refused, as the client is told.
 
-import { sectionNames } from "../config/capability.ts";
-import type { ChangeError, Result } from "../config/change.ts";
+import { sectionNames } from "../config/change/capability.ts";
+import type { ChangeError, Result } from "../config/change/change.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { nearest } from "../lib/nearest.ts";

@@ -1,11 +1,11 @@
 // What admin requests bring along: JSON bodies read strictly, query parameters, and the version a change was made for.
 
 import type { z } from "zod";
-import { describeIssues } from "../config/describe-issues.ts";
-import { parseJson } from "../config/json-document.ts";
-import { toJsonSchema } from "../config/schema-export.ts";
-import { unsafeValue } from "../config/unsafe-value.ts";
-import { formatPath, isMapping, isNestedTooDeeply } from "../config/values.ts";
+import { describeIssues } from "../config/compile/describe-issues.ts";
+import { parseJson } from "../config/files/json-document.ts";
+import { toJsonSchema } from "../config/schema/schema-export.ts";
+import { unsafeValue } from "../config/values/unsafe-value.ts";
+import { formatPath, isMapping, isNestedTooDeeply } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { nearest } from "../lib/nearest.ts";

@@ -1,6 +1,6 @@
 // Every admin path. All of them stand behind one door: access "admin" (admin-auth.ts).
 
-import type { ConfigStore } from "../config/store.ts";
+import type { ConfigStore } from "../config/store/store.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Endpoint } from "../server/handler.ts";
 import type { BodyReader } from "../server/read-body.ts";

@@ -1,6 +1,6 @@
 // The command line: one table of options, from which parsing and help text are made.
 
-import { expandHome } from "../config/paths.ts";
+import { expandHome } from "../config/values/paths.ts";
 import { nearest } from "../lib/nearest.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
 

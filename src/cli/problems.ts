@@ -1,7 +1,7 @@
 // Configuration problems as lines for the terminal, or as JSON.
 
 import { relative } from "node:path";
-import type { ConfigProblem } from "../config/problems.ts";
+import type { ConfigProblem } from "../config/values/problems.ts";
 
 /** A headline, then one line per problem, ordered by place, in the form that editors make clickable. */
 export function renderProblems(problems: readonly ConfigProblem[], path: string | undefined, cwd: string): string {

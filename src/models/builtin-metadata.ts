@@ -1,6 +1,6 @@
 // The metadata that comes with Signalbox; embedded as text, so that the compiled binary carries it.
 
-import type { MetadataEntry } from "../config/model-metadata.ts";
+import type { MetadataEntry } from "../config/sections/metadata-entry.ts";
 import { lazily } from "../lib/lazily.ts";
 import text from "./builtin-metadata.yaml" with { type: "text" };
 import { checkModelMetadata } from "./metadata-file.ts";

@@ -2,10 +2,10 @@
 
 import { parseDocument } from "yaml";
 import { z } from "zod";
-import { knownKeysObject, type MetadataEntry, metadataEntrySchema } from "../config/model-metadata.ts";
-import { readText } from "../config/read-text.ts";
+import { readText } from "../config/files/read-text.ts";
+import { knownKeysObject, type MetadataEntry, metadataEntrySchema } from "../config/sections/metadata-entry.ts";
 
-export type { MetadataEntry, ModelMetadata } from "../config/model-metadata.ts";
+export type { MetadataEntry, ModelMetadata } from "../config/sections/metadata-entry.ts";
 
 const fileSchema = knownKeysObject({ models: z.array(metadataEntrySchema) });
 

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { MetadataEntry } from "../config/model-metadata.ts";
+import type { MetadataEntry } from "../config/sections/metadata-entry.ts";
 import { createMetadataLookup, toModelFields, withoutDateSuffix } from "./metadata-lookup.ts";
 
 /** An entry that can be told by its display name. */

@@ -1,6 +1,6 @@
 // Finds the metadata of a model id in five steps (specification, "Metadata lookup priority"), and shows it to clients.
 
-import type { MetadataEntry, ModelMetadata } from "../config/model-metadata.ts";
+import type { MetadataEntry, ModelMetadata } from "../config/sections/metadata-entry.ts";
 import { compileGlob, type GlobMatcher, isGlob } from "../lib/glob.ts";
 import { features, supportedMethods } from "./capabilities.ts";
 

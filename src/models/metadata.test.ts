@@ -1,7 +1,7 @@
 // Sources of metadata in their order, and the model list with and without it.
 
 import { describe, expect, test } from "bun:test";
-import type { MetadataEntry } from "../config/model-metadata.ts";
+import type { MetadataEntry } from "../config/sections/metadata-entry.ts";
 import type { ModelListEntry } from "./list.ts";
 import { createListEnricher, createModelMetadata } from "./metadata.ts";
 

@@ -1,7 +1,7 @@
 // What is known of a model on a backend: the backend's own model_configs, then the metadata file, then what is built in;
 // each field from the first that has it.
 
-import type { MetadataEntry, ModelMetadata } from "../config/model-metadata.ts";
+import type { MetadataEntry, ModelMetadata } from "../config/sections/metadata-entry.ts";
 import { builtinMetadata } from "./builtin-metadata.ts";
 import type { ModelListEntry } from "./list.ts";
 import {

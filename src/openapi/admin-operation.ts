@@ -1,6 +1,6 @@
 // What the operations of the admin API have in common.
 
-import type { JsonSchema } from "../config/schema-export.ts";
+import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { text } from "./json-schema.ts";
 import { type Answer, answer, type Operation, type Parameter, queryParameter, type Tag } from "./operation.ts";
 

@@ -1,6 +1,6 @@
 // Requests and answers of the admin API for backends, as JSON Schema.
 
-import type { JsonSchema } from "../config/schema-export.ts";
+import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { BACKEND_KIND_NAMES } from "../names.ts";
 import { changed, dryRun, madeFor } from "./change-schemas.ts";
 import {

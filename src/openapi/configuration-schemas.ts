@@ -1,6 +1,6 @@
 // Requests and answers of the admin API for the configuration and prompt files, as JSON Schema.
 
-import type { JsonSchema } from "../config/schema-export.ts";
+import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { done, dryRun, madeFor, version } from "./change-schemas.ts";
 import {
   anyObject,

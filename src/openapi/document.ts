@@ -1,6 +1,6 @@
 // The OpenAPI 3.1 document, made of the operations and of the schemas that validate; and the route that serves it.
 
-import { freezeDeep } from "../config/publish.ts";
+import { freezeDeep } from "../config/store/publish.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
 import type { Endpoint } from "../server/handler.ts";
 import type { Route } from "../server/route-table.ts";

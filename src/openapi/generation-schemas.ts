@@ -1,7 +1,7 @@
 // The public API's requests and answers as JSON Schema. Requests say what the gateway checks (src/protocols); answers say
 // what clients can rely on, whichever backend has made them.
 
-import type { JsonSchema } from "../config/schema-export.ts";
+import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { SAMPLING_NUMBERS } from "../protocols/fields.ts";
 import {
   anyObject,

@@ -1,6 +1,6 @@
 // Response headers that the OpenAPI document names.
 
-import type { JsonSchema } from "../config/schema-export.ts";
+import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { count, integer, oneOfTexts, text } from "./json-schema.ts";
 
 interface Header {

@@ -1,6 +1,6 @@
 // Short ways to write JSON Schema (2020-12), which OpenAPI 3.1 takes as it is.
 
-import type { JsonSchema } from "../config/schema-export.ts";
+import type { JsonSchema } from "../config/schema/schema-export.ts";
 
 export type Properties = Readonly<Record<string, JsonSchema>>;
 

@@ -1,6 +1,6 @@
 // Requests and answers of the admin API for API keys, as JSON Schema.
 
-import type { JsonSchema } from "../config/schema-export.ts";
+import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { SCOPES } from "../config/sections/api-keys.ts";
 import { changed, dryRun, madeFor } from "./change-schemas.ts";
 import {

@@ -1,6 +1,6 @@
 // Health, model lists and errors of the public API as JSON Schema.
 
-import type { JsonSchema } from "../config/schema-export.ts";
+import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { SERVICE_NAME } from "../names.ts";
 import {
   anyObject,

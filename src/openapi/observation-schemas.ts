@@ -1,6 +1,6 @@
 // Answers of the admin API about health, statistics, metrics, errors, requests and the response cache, as JSON Schema.
 
-import type { JsonSchema } from "../config/schema-export.ts";
+import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { COST_GROUPS } from "../stats/costs-view.ts";
 import { OUTCOMES } from "../stats/request-view.ts";
 import { WINDOW_NAMES } from "../stats/view.ts";

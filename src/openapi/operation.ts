@@ -1,6 +1,6 @@
 // What an operation is in the OpenAPI document, as data; and the answers that many of them share.
 
-import type { JsonSchema } from "../config/schema-export.ts";
+import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { ref, text } from "./json-schema.ts";
 
 /** Who may call it: anyone, keys with a scope, administrators, or scrapers of metrics. */

@@ -1,6 +1,6 @@
 // components.schemas of the OpenAPI document.
 
-import type { JsonSchema } from "../config/schema-export.ts";
+import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { BACKEND_SCHEMAS } from "./backend-schemas.ts";
 import { CONFIGURATION_SCHEMAS } from "./configuration-schemas.ts";
 import { GENERATION_SCHEMAS } from "./generation-schemas.ts";

@@ -1,7 +1,7 @@
 // The configuration as JSON Schema (2020-12), from the schemas that validate it.
 
 import { z } from "zod";
-import type { JsonSchema } from "../config/schema-export.ts";
+import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { backendsSection } from "../config/sections/backends.ts";
 import { SECTIONS } from "../config/sections/registry.ts";
 import { madeFor } from "./change-schemas.ts";

@@ -3,7 +3,7 @@
 
 import type { Backend } from "../backends/backend.ts";
 import { formatOf, type Operation, servedBy } from "../backends/kinds.ts";
-import type { ModelMetadata } from "../config/model-metadata.ts";
+import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { lossOfCitation, lossOfPart } from "../generation/answer-losses.ts";
 import { Collector } from "../generation/collect.ts";

@@ -1,7 +1,7 @@
 // Rules about fallback chains that the schema cannot say: no circles; a warning of models that nobody serves now.
 
 import type { Settings } from "../config/sections/registry.ts";
-import { formatPath } from "../config/values.ts";
+import { formatPath } from "../config/values/values.ts";
 import { nearest } from "../lib/nearest.ts";
 
 interface Problem {

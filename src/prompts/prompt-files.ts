@@ -2,10 +2,10 @@
 
 import { realpath, stat } from "node:fs/promises";
 import { isAbsolute, relative, sep } from "node:path";
-import { resolvePath } from "../config/paths.ts";
-import type { CheckProblem } from "../config/problems.ts";
-import { contentHash } from "../config/read-text.ts";
+import { contentHash } from "../config/files/read-text.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import { resolvePath } from "../config/values/paths.ts";
+import type { CheckProblem } from "../config/values/problems.ts";
 
 /** Name as written in the configuration -> text. */
 export type PromptFiles = ReadonlyMap<string, string>;

@@ -3,10 +3,10 @@
 import { constants, type Dirent } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
-import { resolvePath } from "../config/paths.ts";
 import { PROMPT_ENDINGS } from "../config/sections/global-prompts.ts";
 import type { Settings } from "../config/sections/registry.ts";
-import { formatPath } from "../config/values.ts";
+import { resolvePath } from "../config/values/paths.ts";
+import { formatPath } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { replaceFile } from "../lib/replace-file.ts";

@@ -1,9 +1,9 @@
 // Carries every change of the configuration to the parts that run: both planes see it at the same moment.
 
-import { type FileReloader, followConfigFile } from "../config/file-reload.ts";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Settings } from "../config/sections/registry.ts";
-import type { ConfigSnapshot } from "../config/snapshot.ts";
-import type { ConfigStore } from "../config/store.ts";
+import { type FileReloader, followConfigFile } from "../config/store/file-reload.ts";
+import type { ConfigStore } from "../config/store/store.ts";
 import type { Clock } from "../lib/clock.ts";
 import { applyLogSettings, type Logger } from "../logging/logger.ts";
 import type { GatewayEvents } from "../metrics/gateway-metrics.ts";

@@ -1,8 +1,8 @@
 // What is known of requests that are over, put together: statistics, metrics and their history, errors, stories.
 
-import { resolveDataPath } from "../config/paths.ts";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Settings } from "../config/sections/registry.ts";
-import type { ConfigSnapshot } from "../config/snapshot.ts";
+import { resolveDataPath } from "../config/values/paths.ts";
 import { ErrorRecorder } from "../errors/recorder.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";

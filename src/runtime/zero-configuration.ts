@@ -1,8 +1,8 @@
 // Start without a configuration file: what is found on this machine becomes the backends.
 
-import { compileDocument } from "../config/compile.ts";
-import type { ConfigSnapshot } from "../config/snapshot.ts";
-import { formatPath } from "../config/values.ts";
+import { compileDocument } from "../config/compile/compile.ts";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
+import { formatPath } from "../config/values/values.ts";
 import { discover, type FoundBackend } from "../discovery/discover.ts";
 
 export type ZeroConfiguration =

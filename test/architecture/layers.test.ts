@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { dirname, join, normalize } from "node:path";
-import { LAYERS } from "./layers.ts";
+import { CONFIG_ROOMS, LAYERS } from "./layers.ts";
 import { sourceFiles as files, root, sourceText } from "./source-files.ts";
 
 const imports = new Map<string, string[]>();
@@ -34,6 +34,18 @@ describe("architecture", () => {
         if (layerOf(target) < layerOf(file)) upward.push(`${file} imports ${target}`);
       }
     }
+    expect(upward).toEqual([]);
+  });
+
+  test("imports between the rooms of the configuration go downward only", () => {
+    const roomOf = (file: string) => CONFIG_ROOMS.indexOf(/^config\/(\w+)\//.exec(file)?.[1] ?? "");
+    const inside = [...imports].filter(([file]) => file.startsWith("config/"));
+    expect(inside.map(([file]) => file).filter((file) => roomOf(file) < 0)).toEqual([]);
+    const upward = inside.flatMap(([file, targets]) =>
+      targets
+        .filter((target) => target.startsWith("config/") && roomOf(target) < roomOf(file))
+        .map((target) => `${file} imports ${target}`),
+    );
     expect(upward).toEqual([]);
   });
 

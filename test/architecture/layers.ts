@@ -22,3 +22,6 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["names.ts"],
   ["lib"],
 ];
+
+/** The rooms of src/config, likewise. */
+export const CONFIG_ROOMS: readonly string[] = ["store", "compile", "change", "schema", "sections", "files", "values"];

@@ -2,9 +2,9 @@
 
 import { z } from "zod";
 import { parseDuration } from "../../lib/duration.ts";
-import { addressRange } from "../address-range.ts";
-import { positiveDuration } from "../fields.ts";
-import { defineSection } from "../section.ts";
+import { addressRange } from "../values/address-range.ts";
+import { positiveDuration } from "./fields.ts";
+import { defineSection } from "./section.ts";
 
 export const ADMIN_AUTH_METHODS = ["none", "bearer_token", "basic", "api_key"] as const;
 

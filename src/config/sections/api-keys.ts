@@ -1,9 +1,9 @@
 // Section api_keys: who may call the public API (specification, Authentication).
 
 import { z } from "zod";
-import { timestamp } from "../fields.ts";
-import { defineSection } from "../section.ts";
+import { timestamp } from "./fields.ts";
 import { requestCount } from "./rate-limiting.ts";
+import { defineSection } from "./section.ts";
 
 export const SCOPES = ["read", "write", "files", "admin"] as const;
 

@@ -2,10 +2,10 @@
 
 import { z } from "zod";
 import { BACKEND_KIND_SPELLINGS, type BackendKindName, resolveBackendKind } from "../../names.ts";
-import { headerName, httpStatus, positiveDuration, urlPath } from "../fields.ts";
-import { metadataEntrySchema } from "../model-metadata.ts";
-import { defineSection } from "../section.ts";
+import { headerName, httpStatus, positiveDuration, urlPath } from "./fields.ts";
+import { metadataEntrySchema } from "./metadata-entry.ts";
 import { retryFields } from "./retry.ts";
+import { defineSection } from "./section.ts";
 
 const kind = z
   .string()

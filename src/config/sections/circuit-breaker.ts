@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { DURATION_PATTERN, parseDuration } from "../../lib/duration.ts";
-import { defineSection } from "../section.ts";
+import { defineSection } from "./section.ts";
 
 const count = () => z.int().min(1, "must be at least 1; enabled: false switches the circuit breaker off").max(100_000);
 

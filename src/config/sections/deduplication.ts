@@ -1,8 +1,8 @@
 // Section deduplication: identical requests in flight share one call of a backend.
 
 import { z } from "zod";
-import { positiveDuration } from "../fields.ts";
-import { defineSection } from "../section.ts";
+import { positiveDuration } from "./fields.ts";
+import { defineSection } from "./section.ts";
 
 export const DEDUPLICATION_MODES = ["deterministic", "all", "off"] as const;
 

@@ -1,8 +1,8 @@
 // Section fallback: which model answers when another cannot (specification, Errors, "Model fallback").
 
 import { z } from "zod";
-import { httpStatus } from "../fields.ts";
-import { defineSection } from "../section.ts";
+import { httpStatus } from "./fields.ts";
+import { defineSection } from "./section.ts";
 
 export const fallbackSection = defineSection({
   name: "fallback",

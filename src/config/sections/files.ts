@@ -1,7 +1,7 @@
 // Section files: limits of the Files API. The API itself is not there yet: nothing reads these settings.
 
 import { z } from "zod";
-import { defineSection } from "../section.ts";
+import { defineSection } from "./section.ts";
 
 export const filesSection = defineSection({
   name: "files",

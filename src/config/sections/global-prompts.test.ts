@@ -1,9 +1,9 @@
 // Sections global_prompts, model_aliases and model_metadata as operators write them.
 
 import { describe, expect, test } from "bun:test";
-import { compileDocument } from "../compile.ts";
-import { CROSS_CHECKS } from "../cross-checks.ts";
-import { formatPath, type Mapping } from "../values.ts";
+import { compileDocument } from "../compile/compile.ts";
+import { CROSS_CHECKS } from "../compile/cross-checks.ts";
+import { formatPath, type Mapping } from "../values/values.ts";
 
 function problemsOf(document: Mapping): string[] {
   return compileDocument(document, {}).problems.map(({ path, message }) => `${formatPath(path)}: ${message}`);

@@ -1,7 +1,7 @@
 // Section global_prompts: system prompts that the gateway adds to every request.
 
 import { z } from "zod";
-import { defineSection, type FilePathUse } from "../section.ts";
+import { defineSection, type FilePathUse } from "./section.ts";
 
 /** Files that prompts are written to and read from by the admin API. */
 export const PROMPT_ENDINGS = [".md", ".txt", ".prompt"] as const;

@@ -1,8 +1,8 @@
 // Section health_checks (specification, "Health configuration" and "States and transitions").
 
 import { z } from "zod";
-import { positiveDuration, urlPath } from "../fields.ts";
-import { defineSection } from "../section.ts";
+import { positiveDuration, urlPath } from "./fields.ts";
+import { defineSection } from "./section.ts";
 
 export const healthChecksSection = defineSection({
   name: "health_checks",

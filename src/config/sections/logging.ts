@@ -1,7 +1,7 @@
 // Section logging.
 
 import { z } from "zod";
-import { defineSection } from "../section.ts";
+import { defineSection } from "./section.ts";
 
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error"] as const;
 

@@ -1,8 +1,8 @@
 // Section metrics: the endpoint for Prometheus, and the history of its samples (specification, "Metrics history").
 
 import { z } from "zod";
-import { urlPath } from "../fields.ts";
-import { defineSection } from "../section.ts";
+import { urlPath } from "./fields.ts";
+import { defineSection } from "./section.ts";
 
 /** Paths of the API itself. */
 const TAKEN = /^\/(v1|admin|anthropic|healthz?|readyz|rerank|embed_sparse|openapi\.json|favicon\.ico)(\/|$)/;

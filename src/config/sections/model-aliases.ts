@@ -1,7 +1,7 @@
 // Section model_aliases: other names under which Messages clients may ask for models.
 
 import { z } from "zod";
-import { defineSection } from "../section.ts";
+import { defineSection } from "./section.ts";
 
 export const modelAliasesSection = defineSection({
   name: "model_aliases",

@@ -1,7 +1,7 @@
 // Section model_metadata: what is known of models, and whether the model list shows it.
 
 import { z } from "zod";
-import { defineSection } from "../section.ts";
+import { defineSection } from "./section.ts";
 
 export const modelMetadataSection = defineSection({
   name: "model_metadata",

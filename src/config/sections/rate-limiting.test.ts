@@ -1,8 +1,8 @@
 // Defaults of the section rate_limiting, and what it refuses.
 
 import { describe, expect, test } from "bun:test";
-import { parseAddressRange } from "../address-range.ts";
-import { toJsonSchema } from "../schema-export.ts";
+import { toJsonSchema } from "../schema/schema-export.ts";
+import { parseAddressRange } from "../values/address-range.ts";
 import { rateLimitingSection } from "./rate-limiting.ts";
 
 const { schema } = rateLimitingSection;

@@ -1,8 +1,8 @@
 // Section rate_limiting: how many requests clients, keys and backends may make (specification, Limits).
 
 import { z } from "zod";
-import { addressRange } from "../address-range.ts";
-import { defineSection } from "../section.ts";
+import { addressRange } from "../values/address-range.ts";
+import { defineSection } from "./section.ts";
 
 /** Keeps the arithmetic of the buckets in whole numbers (rate-limit/token-bucket.ts) far from their end. */
 const MOST_REQUESTS = 1_000_000;

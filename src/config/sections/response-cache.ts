@@ -1,8 +1,8 @@
 // Section response_cache: answers that are given again to identical requests (specification, Limits, "Response cache").
 
 import { z } from "zod";
-import { positiveDuration } from "../fields.ts";
-import { defineSection } from "../section.ts";
+import { positiveDuration } from "./fields.ts";
+import { defineSection } from "./section.ts";
 
 const backend = z.enum(["memory"], {
   error: ({ input }) =>

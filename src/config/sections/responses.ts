@@ -1,7 +1,7 @@
 // Section responses: what requests may refer to that a backend keeps.
 
 import { z } from "zod";
-import { defineSection } from "../section.ts";
+import { defineSection } from "./section.ts";
 
 export const responsesSection = defineSection({
   name: "responses",

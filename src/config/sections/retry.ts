@@ -1,8 +1,8 @@
 // Section retry: attempts on one model (specification, Errors, "Retry behaviour").
 
 import { z } from "zod";
-import { duration, httpStatus, positiveDuration } from "../fields.ts";
-import { defineSection } from "../section.ts";
+import { duration, httpStatus, positiveDuration } from "./fields.ts";
+import { defineSection } from "./section.ts";
 
 const maxAttempts = z.int().min(1).max(20);
 const multiplier = z.number().min(1).max(10);

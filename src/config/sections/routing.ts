@@ -1,8 +1,8 @@
 // Section routing: how a backend is chosen, and how long model lists are kept.
 
 import { z } from "zod";
-import { headerName, positiveDuration } from "../fields.ts";
-import { defineSection } from "../section.ts";
+import { headerName, positiveDuration } from "./fields.ts";
+import { defineSection } from "./section.ts";
 
 export const STRATEGY_NAMES = ["RoundRobin", "WeightedRoundRobin", "LeastLatency", "Random", "ConsistentHash"] as const;
 

@@ -1,9 +1,9 @@
 // Section server: where Signalbox listens and how it stops.
 
 import { z } from "zod";
-import { addressRange } from "../address-range.ts";
-import { positiveDuration } from "../fields.ts";
-import { defineSection } from "../section.ts";
+import { addressRange } from "../values/address-range.ts";
+import { positiveDuration } from "./fields.ts";
+import { defineSection } from "./section.ts";
 
 const ADDRESS = /^(unix:.+|\[[0-9a-fA-F:.]+\]:\d{1,5}|[^\s:[\]/]+:\d{1,5})$/;
 

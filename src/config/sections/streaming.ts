@@ -1,7 +1,7 @@
 // Section streaming: token counts of streams, and what happens when a backend fails in the middle of one.
 
 import { z } from "zod";
-import { defineSection } from "../section.ts";
+import { defineSection } from "./section.ts";
 
 export const streamingSection = defineSection({
   name: "streaming",

@@ -1,8 +1,8 @@
 // Section timeouts: limits of one exchange with a backend, and of reading a client's request.
 
 import { z } from "zod";
-import { positiveDuration } from "../fields.ts";
-import { defineSection } from "../section.ts";
+import { positiveDuration } from "./fields.ts";
+import { defineSection } from "./section.ts";
 
 const modelTimeouts = z.strictObject({
   first_byte: positiveDuration().optional(),

@@ -1,8 +1,8 @@
 // Section tracing: the id that follows a request (specification, Limits, "Tracing").
 
 import { z } from "zod";
-import { headerName } from "../fields.ts";
-import { defineSection } from "../section.ts";
+import { headerName } from "./fields.ts";
+import { defineSection } from "./section.ts";
 
 export const tracingSection = defineSection({
   name: "tracing",

@@ -1,8 +1,8 @@
 // Section web_search: off by itself, and a service without a key is a mistake.
 
 import { expect, test } from "bun:test";
-import { compileDocument } from "../compile.ts";
-import { CROSS_CHECKS } from "../cross-checks.ts";
+import { compileDocument } from "../compile/compile.ts";
+import { CROSS_CHECKS } from "../compile/cross-checks.ts";
 import type { Settings } from "./registry.ts";
 
 function problemsOf(web_search: Record<string, unknown>): string[] {

@@ -1,8 +1,8 @@
 // Section web_search: the service that is asked when a client wants a web search and its model's backends have none.
 
 import { z } from "zod";
-import { positiveDuration } from "../fields.ts";
-import { defineSection } from "../section.ts";
+import { positiveDuration } from "./fields.ts";
+import { defineSection } from "./section.ts";
 
 export const webSearchSection = defineSection({
   name: "web_search",

@@ -1,0 +1,220 @@
+// What a change through the admin API may not bring in, though the configuration file may: variables of the environment,
+// paths outside of the gateway's own folders, new places for secrets that the caller does not know, and credentials that
+// would make a caller without any an administrator.
+
+import { realpath } from "node:fs/promises";
+import { dirname, isAbsolute, join, parse, relative, sep } from "node:path";
+import { filePathUse, holdsSecrets, isSecret, isUrl } from "../schema/section-patterns.ts";
+import { SECTIONS } from "../sections/registry.ts";
+import type { FilePathUse, SectionSpec } from "../sections/section.ts";
+import { namesVariable } from "../values/expand.ts";
+import { DATABASE_NAME, resolveDataPath, resolvePath } from "../values/paths.ts";
+import type { PathProblem } from "../values/problems.ts";
+import { formatPath, isMapping, type Mapping, type Path, valueAt } from "../values/values.ts";
+import { entriesLike } from "./mask.ts";
+
+export interface FencedChange {
+  /** The document before the change, defaults filled in. */
+  base: Mapping;
+  /** Further ones whose content has passed before, such as the version that a rollback goes back to. */
+  known?: readonly Mapping[];
+  /** The document after the change, defaults filled in. */
+  next: Mapping;
+  /** Where a secret stayed that the caller did not give. */
+  kept: readonly Path[];
+  /** An authenticated administrator may send secrets elsewhere without repeating them. */
+  elevated: boolean;
+}
+
+export interface FencePlace {
+  /** Of the configuration file, or the working folder. */
+  baseDir: string;
+  /** Without one there is no folder of the configuration. */
+  hasFile: boolean;
+  dataDir: string;
+  home: string | undefined;
+  /** What the environment sets, whatever the document says. */
+  overrides: readonly { variable: string; path: Path }[];
+}
+
+export async function fenceProblems(change: FencedChange, place: FencePlace): Promise<PathProblem[]> {
+  const problems: PathProblem[] = [];
+  const olds = [change.base, ...(change.known ?? [])];
+  for (const { text, path } of newTexts(change.next, olds)) {
+    const message = namesVariable(text) ? NEW_VARIABLE : await pathProblem(text, path, place);
+    if (message !== undefined) problems.push({ path, message });
+  }
+  if (change.elevated) return problems;
+  // A secret that may not stand there at all is told as that, not as one that moves.
+  const told = new Set(problems.map(({ path }) => formatPath(path)));
+  const moved = [...movedSecrets(change), ...movedOverrides(change, place), ...newAdministrators(change)];
+  return [...moved.filter(({ path }) => !told.has(formatPath(path))), ...problems];
+}
+
+const NEW_VARIABLE =
+  "names a variable that does not stand there yet; name it in the configuration file, or give the value itself ($${ is a literal ${)";
+
+/** Every text that does not stand at the same place of one of the old documents. */
+function* newTexts(value: unknown, olds: readonly unknown[], path: Path = []): Generator<{ text: string; path: Path }> {
+  if (typeof value === "string") {
+    if (!olds.includes(value)) yield { text: value, path };
+  } else if (Array.isArray(value)) {
+    const oldEntries = olds.flatMap((old) => (Array.isArray(old) ? old : []));
+    for (const [index, entry] of value.entries()) {
+      yield* newTexts(entry, entriesLike(entry, oldEntries, path), [...path, index]);
+    }
+  } else if (isMapping(value)) {
+    for (const [key, entry] of Object.entries(value)) {
+      yield* newTexts(
+        entry,
+        olds.map((old) => valueAt(old, [key])),
+        [...path, key],
+      );
+    }
+  }
+}
+
+/** Secrets that stay while the place that they are sent to changes. */
+function* movedSecrets({ base, known = [], next, kept }: FencedChange): Generator<PathProblem> {
+  const keptPlaces = new Set(kept.map(formatPath));
+  for (const { path, value, olds, sentTo } of senders(next, [base, ...known])) {
+    const isSentAsBefore = olds.some((old) => changedFields(value, old, sentTo).length === 0);
+    if (isSentAsBefore) continue;
+    const changed = changedFields(value, olds[0], sentTo);
+    for (const secret of secretsBelow(value, path)) {
+      if (!keptPlaces.has(formatPath(secret.path)) && !namesVariable(secret.text)) continue;
+      const message = `would be sent to another place, because its ${changed.join(" and ")} ${changed.length === 1 ? "changes" : "change"}; give the secret itself with the change, or authenticate (admin.auth.method)`;
+      yield { path: secret.path, message };
+    }
+  }
+}
+
+/** The same for secrets that the environment gives to whatever stands at their place. */
+function* movedOverrides({ base, next }: FencedChange, { overrides }: FencePlace): Generator<PathProblem> {
+  for (const { variable, path } of overrides) {
+    if (!isSecret(path) && !holdsSecrets(path)) continue;
+    const sentTo = specs().find(({ name }) => name === path[0])?.sentTo;
+    if (sentTo === undefined) continue;
+    const owner = typeof path[1] === "number" ? path.slice(0, 2) : path.slice(0, 1);
+    const [changed] = changedFields(valueAt(next, owner), valueAt(base, owner), sentTo);
+    if (changed === undefined) continue;
+    const message = `decides where the secret in ${variable} is sent; change it in the configuration file, or authenticate (admin.auth.method)`;
+    yield { path: [...owner, changed], message };
+  }
+}
+
+/** Who could make credentials could come back with them, and see every secret. */
+function* newAdministrators({ base, known = [], next }: FencedChange): Generator<PathProblem> {
+  const olds = [base, ...known];
+  const stood = (value: unknown, path: Path) => olds.some((old) => Bun.deepEquals(value, valueAt(old, path), true));
+  const auth = ["admin", "auth"];
+  if (!stood(valueAt(next, auth), auth)) {
+    yield { path: auth, message: "cannot be changed without credentials; change it in the configuration file" };
+  }
+  const keys = ["api_keys", "keys"];
+  const oldKeys = olds.flatMap((old) => entriesAt(old, keys));
+  for (const [index, key] of entriesAt(next, keys).entries()) {
+    const scopes = valueAt(key, ["scopes"]);
+    if (!Array.isArray(scopes) || !scopes.includes("admin")) continue;
+    if (oldKeys.some((old) => Bun.deepEquals(key, old, true))) continue;
+    const message =
+      "admin cannot be given without credentials, nor such a key be changed; do it in the configuration file";
+    yield { path: [...keys, index, "scopes"], message };
+  }
+}
+
+function entriesAt(document: Mapping, path: Path): unknown[] {
+  const list = valueAt(document, path);
+  return Array.isArray(list) ? list : [];
+}
+
+interface Sender {
+  path: Path;
+  value: unknown;
+  /** The same thing in the documents before, as far as it is there. */
+  olds: unknown[];
+  sentTo: readonly string[];
+}
+
+/** Everything that sends secrets somewhere. */
+function* senders(next: Mapping, documents: readonly Mapping[]): Generator<Sender> {
+  for (const { name, sentTo } of specs()) {
+    if (sentTo === undefined) continue;
+    const value = next[name];
+    const olds = documents.map((document) => document[name]);
+    if (!Array.isArray(value)) yield { path: [name], value, olds, sentTo };
+    else {
+      const entries = olds.flatMap((old) => (Array.isArray(old) ? old : []));
+      for (const [index, entry] of value.entries()) {
+        yield { path: [name, index], value: entry, olds: entriesLike(entry, entries, [name]), sentTo };
+      }
+    }
+  }
+}
+
+function changedFields(value: unknown, old: unknown, fields: readonly string[]): string[] {
+  return fields.filter((field) => valueAt(value, [field]) !== valueAt(old, [field]));
+}
+
+function* secretsBelow(value: unknown, path: Path): Generator<{ text: string; path: Path }> {
+  for (const { text, path: place } of newTexts(value, [], path)) {
+    if (isSecret(place) || isUrl(place)) yield { text, path: place };
+  }
+}
+
+function specs(): readonly SectionSpec[] {
+  return SECTIONS;
+}
+
+/** Why the API may not set this path; undefined when it may, or when it is none. */
+async function pathProblem(text: string, path: Path, place: FencePlace): Promise<string | undefined> {
+  const named = filePathUse(path);
+  if (named === undefined) return undefined;
+  if ("endings" in named) {
+    const { endings } = named;
+    if (!endings.some((ending) => text.toLowerCase().endsWith(ending))) {
+      return `must end in ${endings.join(", ")}; name other files in the configuration file`;
+    }
+  }
+  if (named.use === "prompt") return isHidden(text) ? "must not lead through names that begin with a dot" : undefined;
+  if (named.use === "socket" && !text.startsWith("unix:")) return undefined;
+  const { folders, target } = resolved(named, text, place);
+  if (!text.split("/").includes("..") && (await isInsideOneOf(target, folders))) {
+    const isTaken = named.use === "written" && parse(target).base === DATABASE_NAME;
+    return isTaken ? "is the database of the configuration; name another file" : undefined;
+  }
+  return `must lie in ${named.use === "written" ? "the data folder" : "the folder of the configuration or the data folder"}; name other places in the configuration file`;
+}
+
+function isHidden(text: string): boolean {
+  return text.split("/").some((part) => part.startsWith("."));
+}
+
+function resolved(
+  { use }: FilePathUse,
+  text: string,
+  { baseDir, hasFile, dataDir, home }: FencePlace,
+): { folders: string[]; target: string } {
+  if (use === "written") return { folders: [dataDir], target: resolveDataPath(text, { dataDir, baseDir, home }) };
+  // Everything lies in the root folder, where a configuration of a container may stand.
+  const isOwnFolder = hasFile && baseDir !== parse(baseDir).root;
+  const target = resolvePath(use === "socket" ? text.slice("unix:".length) : text, baseDir, home);
+  return { folders: [dataDir, ...(isOwnFolder ? [baseDir] : [])], target };
+}
+
+async function isInsideOneOf(path: string, folders: readonly string[]): Promise<boolean> {
+  const real = await realTarget(path);
+  for (const folder of folders) {
+    const way = relative(await realTarget(folder), real);
+    if (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way)) return true;
+  }
+  return false;
+}
+
+/** Where a path leads behind all symbolic links, as far as its parts exist. */
+async function realTarget(path: string): Promise<string> {
+  const found = await realpath(path).catch(() => undefined);
+  if (found !== undefined) return found;
+  const folder = dirname(path);
+  return folder === path ? path : join(await realTarget(folder), parse(path).base);
+}

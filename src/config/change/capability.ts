@@ -1,0 +1,122 @@
+// How changes of the configuration take effect, in both spellings of the specification.
+
+import { specOf } from "../schema/section-patterns.ts";
+import { SECTIONS } from "../sections/registry.ts";
+import type { ReloadClass, SectionSpec } from "../sections/section.ts";
+import type { Path } from "../values/values.ts";
+import type { FieldChange } from "./diff.ts";
+
+const SPECS: readonly SectionSpec[] = SECTIONS;
+
+export type LongReloadClass = "immediate_update" | "gradual_update" | "requires_restart";
+
+const LONG_SPELLINGS: Readonly<Record<ReloadClass, LongReloadClass>> = {
+  immediate: "immediate_update",
+  gradual: "gradual_update",
+  requires_restart: "requires_restart",
+};
+
+export function longSpelling(reload: ReloadClass): LongReloadClass {
+  return LONG_SPELLINGS[reload];
+}
+
+const ORDER: readonly ReloadClass[] = ["immediate", "gradual", "requires_restart"];
+
+/** The class that a section is listed with. */
+export function sectionReloadClass(name: string): ReloadClass {
+  return specOf(name)?.reload ?? "gradual";
+}
+
+/** The class of one field; the path starts with the section. */
+export function fieldReloadClass(path: Path): ReloadClass {
+  const spec = specOf(path[0]);
+  if (spec?.restartFields?.some((field) => isWithin(path.slice(1), field))) return "requires_restart";
+  const reload = spec?.reload ?? "gradual";
+  return reload === "requires_restart" ? "gradual" : reload;
+}
+
+/** Whether a path below a section is a field, or lies below it. */
+export function isWithin(path: Path, field: string): boolean {
+  return field.split(".").every((part, index) => part === String(path[index]));
+}
+
+/** The slowest class of the changes; a change without any takes effect at once. */
+export function changesReloadClass(changes: readonly { path: Path }[]): ReloadClass {
+  const slowest = Math.max(0, ...changes.map(({ path }) => ORDER.indexOf(fieldReloadClass(path))));
+  return ORDER[slowest] as ReloadClass;
+}
+
+/** Names of the specification's sections, and of those beyond it. */
+export function sectionNames(): { sections: string[]; extensions: string[] } {
+  return {
+    sections: SPECS.filter(({ adminVisible }) => adminVisible).map(({ name }) => name),
+    extensions: SPECS.filter(({ adminVisible }) => !adminVisible).map(({ name }) => name),
+  };
+}
+
+export interface SectionListing {
+  name: string;
+  description: string;
+  hot_reload_capability: ReloadClass;
+}
+
+export function describeSection(name: string): SectionListing | undefined {
+  const spec = specOf(name);
+  if (spec === undefined) return undefined;
+  return { name, description: spec.description, hot_reload_capability: sectionReloadClass(name) };
+}
+
+/** What GET /admin/config/hot-reload-status lists under `capabilities`. */
+export function reloadCapabilities(): Record<LongReloadClass, { description: string; items: string[] }> {
+  const items = (reload: ReloadClass): string[] => SPECS.flatMap((spec) => patternsOf(spec, reload));
+  return {
+    immediate_update: { description: "Applied at once.", items: items("immediate") },
+    gradual_update: {
+      description: "Existing connections are kept; new requests use the new values.",
+      items: items("gradual"),
+    },
+    requires_restart: {
+      description: "Accepted and kept, with a warning; applied after a restart.",
+      items: items("requires_restart"),
+    },
+  };
+}
+
+function patternsOf(spec: SectionSpec, reload: ReloadClass): string[] {
+  if (reload === "requires_restart") return (spec.restartFields ?? []).map((field) => `${spec.name}.${field}`);
+  if (reload !== (spec.reload ?? "gradual")) {
+    return spec.reload === "requires_restart" && reload === "gradual" ? otherFields(spec) : [];
+  }
+  return spec.listsFields ? otherFields(spec) : [`${spec.name}.*`];
+}
+
+function otherFields(spec: SectionSpec): string[] {
+  const shape = "shape" in spec.schema ? Object.keys(spec.schema.shape as object) : [];
+  return shape.filter((key) => !spec.restartFields?.includes(key)).map((key) => `${spec.name}.${key}`);
+}
+
+/** One or two sentences about what a change does to a running gateway. */
+export function estimateImpact(changes: readonly FieldChange[]): string {
+  if (changes.length === 0) return "None: nothing would change.";
+  const sentences: string[] = [];
+  const backends = changes.filter(({ section, path }) => section === "backends" && path.length === 2);
+  const added = backends.filter(({ from }) => from === null);
+  const removed = backends.filter(({ to }) => to === null);
+  if (added.length > 0) sentences.push(`Added backends (${added.length}) are checked at once and then used.`);
+  if (removed.length > 0) {
+    sentences.push(`Removed backends (${removed.length}) get no new requests and finish those in flight.`);
+  }
+  const delayed = changes.filter(({ path }) => fieldReloadClass(path) === "requires_restart");
+  if (delayed.length > 0) {
+    const names = delayed.map(({ path }) => path.join(".")).join(", ");
+    sentences.push(`Only after a restart: ${names}.`);
+  }
+  if (delayed.length < changes.length) {
+    sentences.push(
+      changesReloadClass(changes.filter((change) => !delayed.includes(change))) === "immediate"
+        ? "The next request uses the new values; running requests are not touched."
+        : "Running requests finish with the old values; new ones use the new values.",
+    );
+  }
+  return sentences.join(" ");
+}

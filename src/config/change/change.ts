@@ -1,0 +1,97 @@
+// Changes of the configuration: what is asked, what came of it, and why one was refused.
+
+import type { Settings } from "../sections/registry.ts";
+import type { ReloadClass } from "../sections/section.ts";
+import type { Mapping } from "../values/values.ts";
+import type { FieldChange } from "./diff.ts";
+
+/** api, import, rollback and the like; what came from the file has sources of its own. */
+export interface ChangeAuthor {
+  source: string;
+  user?: string | undefined;
+  description?: string | undefined;
+  /** Has shown credentials of the admin API. */
+  elevated?: boolean | undefined;
+}
+
+export interface SectionChange extends ChangeAuthor {
+  /** Section name -> its new value, or a merge patch (RFC 7396) for it. */
+  sections: Mapping;
+  mode: "replace" | "merge";
+  /** The change is refused when this is not the current version. */
+  baseVersion?: number | undefined;
+  /** Everything is checked, nothing is changed. */
+  dryRun?: boolean | undefined;
+  /** Sees the settings of a change that is valid, before anyone follows it, and of a dry run. They hold secrets. */
+  checked?: (before: Settings, after: Settings) => void;
+}
+
+export interface Change {
+  /** Of the configuration that now runs. */
+  version: number;
+  previousVersion: number;
+  /** False for a dry run, and when nothing differs: then there is no new version. */
+  applied: boolean;
+  appliedAtMs: number;
+  /** Defaults filled in, secrets masked. */
+  changes: FieldChange[];
+  /** Sections that differ. */
+  sections: string[];
+  warnings: string[];
+  capability: ReloadClass;
+  impact: string;
+  /** The sections that were named, before and after: defaults filled in, secrets masked. */
+  previous: Mapping;
+  current: Mapping;
+}
+
+export interface ValidationError {
+  /** E.g. `backends[0].url`. */
+  field: string;
+  message: string;
+  code: "VALIDATION_ERROR";
+  /** As written; left out where it is, or could be, a secret. */
+  value?: unknown;
+  /** Of the configuration file, counted from 1. */
+  line?: number;
+}
+
+export type ChangeError =
+  | { kind: "conflict"; expectedVersion: number; currentVersion: number; sections?: string[] }
+  | { kind: "unknown_section"; requested: string; available: string[] }
+  | { kind: "validation"; errors: ValidationError[] }
+  | { kind: "unknown_version"; version: number }
+  | { kind: "too_large"; limitBytes: number }
+  | { kind: "nothing_staged"; requested: string[]; pending: string[] }
+  /** Could not be kept; nothing was changed. */
+  | { kind: "storage"; message: string }
+  /** Too many changes are waiting. */
+  | { kind: "busy" };
+
+export type Result<Value> = { ok: true; value: Value } | { ok: false; error: ChangeError };
+
+export const ok = <Value>(value: Value): Result<Value> => ({ ok: true, value });
+
+export const refused = (error: ChangeError): { ok: false; error: ChangeError } => ({ ok: false, error });
+
+/** In a few words, for a log. */
+export function describeChangeError(error: ChangeError): string {
+  switch (error.kind) {
+    case "conflict":
+      return `made for version ${error.expectedVersion}, but the current one is ${error.currentVersion}`;
+    case "unknown_section":
+      return `unknown section ${error.requested}`;
+    case "validation":
+      return error.errors.map(({ field, message }) => (field === "" ? message : `${field}: ${message}`)).join("; ");
+    case "unknown_version":
+      return `there is no version ${error.version}`;
+    case "too_large":
+      return `larger than ${error.limitBytes} bytes`;
+    case "nothing_staged":
+      return "nothing is staged";
+    case "storage":
+      return error.message;
+    case "busy":
+      return "too many changes are waiting";
+  }
+}

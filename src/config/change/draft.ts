@@ -1,0 +1,115 @@
+// The document that a change would make, before it is checked.
+
+import { resolveAliases, specOf } from "../schema/section-patterns.ts";
+import { SECTIONS } from "../sections/registry.ts";
+import type { PathProblem } from "../values/problems.ts";
+import { isMapping, isNestedTooDeeply, type Mapping, type Path, valueAt } from "../values/values.ts";
+import { isWithin } from "./capability.ts";
+import type { ChangeError } from "./change.ts";
+import { maskSecrets, unmask } from "./mask.ts";
+import { mergePatch } from "./merge-patch.ts";
+import { toValidationError } from "./validation.ts";
+
+export interface Draft {
+  ok: true;
+  document: Mapping;
+  /** The sections that were named. */
+  sections: string[];
+  /** Where a secret stayed that the caller did not give. */
+  kept: readonly Path[];
+  /** A path with the keys as the caller wrote them. */
+  writtenPath(path: Path): Path;
+}
+
+export interface DraftBase {
+  /** As written. */
+  document: Mapping;
+  /** Defaults filled in. */
+  effective: Mapping;
+}
+
+export function draftChange(
+  base: DraftBase,
+  sections: Mapping,
+  mode: "replace" | "merge",
+): Draft | { ok: false; error: ChangeError } {
+  const invalid = (problems: readonly PathProblem[]) => ({
+    ok: false as const,
+    error: { kind: "validation" as const, errors: problems.map((problem) => toValidationError(problem)) },
+  });
+  if (isNestedTooDeeply(sections)) return invalid([{ path: [], message: "is nested too deeply" }]);
+
+  // Other spellings first: a patch of one spelling must reach the value that stands under another.
+  const aliases = resolveAliases(sections);
+  if (aliases.problems.length > 0) return invalid(aliases.problems);
+  const requested = Object.keys(aliases.document);
+  const unknown = requested.find((name) => specOf(name) === undefined);
+  if (unknown !== undefined) {
+    return {
+      ok: false,
+      error: { kind: "unknown_section", requested: unknown, available: SECTIONS.map(nameOfSection) },
+    };
+  }
+
+  const changed = new Map<string, unknown>(Object.entries(base.document));
+  const problems: PathProblem[] = [];
+  for (const [name, value] of Object.entries(aliases.document)) {
+    const merged = mode === "merge" ? mergePatch(withoutSentSecrets(base.document)[name], value) : value;
+    const kept = withFileOnlyFields(merged, name, base);
+    problems.push(...kept.problems);
+    // Nothing means the defaults, as a section without lines does in a file.
+    if (kept.value === null || kept.value === undefined) changed.delete(name);
+    else changed.set(name, kept.value);
+  }
+  const unmasked = unmask(Object.fromEntries(changed), base.document);
+  problems.push(...unmasked.problems);
+  if (problems.length > 0) return invalid(problems.map((one) => ({ ...one, path: aliases.writtenPath(one.path) })));
+  const { document, kept } = unmasked;
+  return { ok: true, document, sections: requested, kept, writtenPath: aliases.writtenPath };
+}
+
+/**
+ * The secrets that are sent somewhere are masked: in what becomes of the document it shows which of them the caller has
+ * given, and which only stayed.
+ */
+export function withoutSentSecrets(document: Mapping): Mapping {
+  const sections = Object.entries(document).map(([name, section]): [string, unknown] => [
+    name,
+    specOf(name)?.sentTo === undefined ? section : maskSecrets(section, [name]),
+  ]);
+  return Object.fromEntries(sections);
+}
+
+function nameOfSection({ name }: { name: string }): string {
+  return name;
+}
+
+/** A field that only the file may set keeps its value, and may be sent back as it is. */
+export function withFileOnlyFields(
+  value: unknown,
+  section: string,
+  base: DraftBase,
+): { value: unknown; problems: PathProblem[] } {
+  const problems: PathProblem[] = [];
+  let result = value;
+  // Anything but a mapping is refused by validation.
+  if (value !== null && value !== undefined && !isMapping(value)) return { value, problems };
+  for (const field of specOf(section)?.fileOnlyFields ?? []) {
+    const sent = valueAt(value, [field]);
+    const written = valueAt(base.document, [section, field]);
+    if (sent !== undefined && sent !== valueAt(base.effective, [section, field])) {
+      problems.push({
+        path: [section, field],
+        message: "can only be set in the configuration file or the environment",
+      });
+    } else if (sent !== written) result = mergePatch(result, { [field]: written ?? null });
+  }
+  return { value: result, problems };
+}
+
+/** As it would be without those fields. */
+export function withoutFileOnlyFields(value: unknown, section: string): unknown {
+  const fields = specOf(section)?.fileOnlyFields ?? [];
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).filter(([key]) => !fields.some((field) => isWithin([key], field))));
+}

@@ -1,0 +1,169 @@
+// Secrets in views of the configuration: shown in a masked form, which means "unchanged" when it comes back.
+
+import { isSecret, isUrl, specOf } from "../schema/section-patterns.ts";
+import type { PathProblem } from "../values/problems.ts";
+import { isMapping, type Mapping, type Path } from "../values/values.ts";
+
+export const MASK = "********";
+
+/** Names the variable that holds a secret, and is none. A default inside it could be one. */
+const PLAIN_REFERENCE = /^\$\{[A-Za-z_][A-Za-z0-9_]*\}$/;
+
+/** The user and the password of a URL. */
+const USER_INFO = /^([A-Za-z][A-Za-z0-9+.-]*:\/\/)([^/?#]*)@/;
+
+/** The document, or the value that stands at a path of it, with every secret masked. */
+export function maskSecrets(value: unknown, path: Path = []): unknown {
+  if (isSecret(path)) return maskSecret(value);
+  if (typeof value === "string" && isUrl(path)) return value.replace(USER_INFO, `$1${MASK}@`);
+  if (Array.isArray(value)) return value.map((entry, index) => maskSecrets(entry, [...path, index]));
+  if (!isMapping(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, maskSecrets(entry, [...path, key])]));
+}
+
+function maskSecret(value: unknown): unknown {
+  if (value === null || value === undefined) return value;
+  return typeof value === "string" && PLAIN_REFERENCE.test(value) ? value : MASK;
+}
+
+export interface Unmasked {
+  document: Mapping;
+  problems: PathProblem[];
+  /** Where a secret was put back in place of its masked form. */
+  kept: Path[];
+}
+
+/**
+ * The next document, with masked secrets replaced by those of the previous one. Entries of lists belong together by their
+ * name; entries without one, when that is certain.
+ */
+export function unmask(next: Mapping, previous: Mapping): Unmasked {
+  const problems: PathProblem[] = [];
+  const kept: Path[] = [];
+
+  function restore(value: unknown, old: unknown, path: Path): unknown {
+    if (value === MASK && isSecret(path)) {
+      if (typeof old === "string" && old !== MASK) {
+        kept.push(path);
+        return old;
+      }
+      problems.push({ path, message: NOTHING_TO_KEEP });
+      return value;
+    }
+    if (typeof value === "string" && isUrl(path)) return restoreUrl(value, old, path);
+    if (Array.isArray(value)) {
+      const olds = pairEntries(value, Array.isArray(old) ? old : [], path);
+      return value.map((entry, index) => restore(entry, olds[index], [...path, index]));
+    }
+    if (!isMapping(value)) return value;
+    const oldMapping: Mapping = isMapping(old) ? old : {};
+    const oldAt = (key: string) => (Object.hasOwn(oldMapping, key) ? oldMapping[key] : undefined);
+    return Object.fromEntries(
+      Object.entries(value).map(([key, entry]) => [key, restore(entry, oldAt(key), [...path, key])]),
+    );
+  }
+
+  function restoreUrl(url: string, old: unknown, path: Path): string {
+    if (USER_INFO.exec(url)?.[2] !== MASK) return url;
+    const userInfo = typeof old === "string" ? USER_INFO.exec(old)?.[2] : undefined;
+    if (userInfo === undefined || userInfo === MASK) {
+      problems.push({ path, message: NOTHING_TO_KEEP });
+      return url;
+    }
+    kept.push(path);
+    return url.replace(USER_INFO, (_match, scheme: string) => `${scheme}${userInfo}@`);
+  }
+
+  return { document: restore(next, previous, []) as Mapping, problems, kept };
+}
+
+const NOTHING_TO_KEEP =
+  "is the masked form of a secret, and it is not certain which one is meant; give the secret itself";
+
+/** For every entry the one of the old list that it takes the place of, as far as that is certain. */
+function pairEntries(entries: readonly unknown[], olds: readonly unknown[], path: Path): unknown[] {
+  if (entries.length > 0 && isSecret([...path, 0])) return pairSecrets(entries, olds);
+  const nameKey = entryNameKey(path);
+  if (nameKey === undefined) return entries.map((_entry, index) => olds[index]);
+
+  const pairs: unknown[] = entries.map((entry) => {
+    const name = nameOf(entry, nameKey);
+    return name === undefined ? undefined : olds.find((old) => nameOf(old, nameKey) === name);
+  });
+  const isOpen = (index: number) => pairs[index] === undefined && nameOf(entries[index], nameKey) === undefined;
+  const remaining = new Set(olds.filter((old) => nameOf(old, nameKey) === undefined));
+  const looksLike = (old: unknown, index: number) =>
+    Bun.deepEquals(maskSecrets(old, [...path, index]), maskSecrets(entries[index], [...path, index]), true);
+  const pair = (index: number, old: unknown) => {
+    pairs[index] = old;
+    remaining.delete(old);
+  };
+  // Entries that were not touched: first those that stand where they stood.
+  for (const index of entries.keys()) {
+    if (isOpen(index) && remaining.has(olds[index]) && looksLike(olds[index], index)) pair(index, olds[index]);
+  }
+  for (const index of entries.keys()) {
+    if (!isOpen(index)) continue;
+    const alike = [...remaining].filter((old) => looksLike(old, index));
+    if (alike.length === 1) pair(index, alike[0]);
+  }
+  const open = [...entries.keys()].filter(isOpen);
+  if (open.length === 1 && remaining.size === 1) pair(open[0] as number, [...remaining][0]);
+  return pairs;
+}
+
+/** Masked secrets of a list look alike: only when all that are not written out are there, each is certain. */
+function pairSecrets(entries: readonly unknown[], olds: readonly unknown[]): unknown[] {
+  const kept = olds.filter((old) => !entries.includes(old));
+  if (entries.filter((entry) => entry === MASK).length !== kept.length) return entries.map(() => undefined);
+  let position = 0;
+  return entries.map((entry) => (entry === MASK ? kept[position++] : entry));
+}
+
+function entryNameKey(path: Path): string | undefined {
+  return specOf(path[0])?.entryNames?.[path.slice(1).join(".")];
+}
+
+/** The entries that an entry of the list at this path may be a new form of: those of its name, or all without one. */
+export function entriesLike(entry: unknown, olds: readonly unknown[], path: Path): unknown[] {
+  const key = entryNameKey(path);
+  if (key === undefined) return [...olds];
+  const name = nameOf(entry, key);
+  return olds.filter((old) => nameOf(old, key) === name);
+}
+
+function nameOf(entry: unknown, key: string): string | undefined {
+  if (!isMapping(entry) || !Object.hasOwn(entry, key)) return undefined;
+  const name = entry[key];
+  return typeof name === "string" ? name : undefined;
+}
+
+/** Entries of a list by their name; undefined for a list without names, or with one that is missing or repeated. */
+export function namedEntries(list: readonly unknown[], path: Path): Map<string, unknown> | undefined {
+  const key = entryNameKey(path);
+  if (key === undefined) return undefined;
+  const named = new Map<string, unknown>();
+  for (const entry of list) {
+    const name = nameOf(entry, key);
+    if (name === undefined || named.has(name)) return undefined;
+    named.set(name, entry);
+  }
+  return named;
+}
+
+/** A configuration that was exported with masked secrets cannot run: they are no secrets. */
+export function maskedSecretProblems(document: Mapping): PathProblem[] {
+  const message = "is the masked form of a secret, not the secret itself";
+  const problems: PathProblem[] = [];
+  const walk = (value: unknown, path: Path): void => {
+    if (typeof value === "string") {
+      const isMasked = isSecret(path) ? value === MASK : isUrl(path) && USER_INFO.exec(value)?.[2] === MASK;
+      if (isMasked) problems.push({ path, message });
+      return;
+    }
+    if (typeof value !== "object" || value === null) return;
+    for (const [key, entry] of Object.entries(value)) walk(entry, [...path, Array.isArray(value) ? Number(key) : key]);
+  };
+  walk(document, []);
+  return problems;
+}

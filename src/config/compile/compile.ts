@@ -1,0 +1,120 @@
+// Document -> settings: environment overrides, expansion, validation. Every change of the configuration passes here.
+
+import { documentJsonSchema, type JsonSchema } from "../schema/schema-export.ts";
+import { acceptsType, schemaAt } from "../schema/schema-path.ts";
+import { resolveAliases } from "../schema/section-patterns.ts";
+import { type ConfigDocument, documentSchema, type Settings } from "../sections/registry.ts";
+import { type Environment, expandVariables, hasReference } from "../values/expand.ts";
+import type { PathProblem } from "../values/problems.ts";
+import { formatPath, isNestedTooDeeply, type Mapping, mapStrings, type Path } from "../values/values.ts";
+import { coerceText } from "./coerce.ts";
+import { describeIssues } from "./describe-issues.ts";
+import { applyOverrides, hasOverrides, readOverrides } from "./environment.ts";
+
+export interface Compilation {
+  /** With canonical keys, strings as written, without what the environment sets: it must not reach a saved version. */
+  document: ConfigDocument;
+  /** What was validated: overrides applied, strings expanded. */
+  input: Mapping;
+  /** Undefined when there are problems. */
+  settings: Settings | undefined;
+  /** With the defaults in place of these sections; undefined when nothing can be said of any section. */
+  settingsWithout(sections: ReadonlySet<string>): Settings | undefined;
+  problems: PathProblem[];
+  /** What the environment sets, whatever the document says. */
+  overrides: readonly { variable: string; path: Path }[];
+  /** A problem that a later check found, with the variable that set the value and the keys as they were written. */
+  attribute(problem: PathProblem): PathProblem;
+}
+
+/** `${VARIABLE}` is not expanded in overrides: a secret handed over by the environment is taken literally. */
+export function compileDocument(written: Mapping, env: Environment): Compilation {
+  // Making the JSON Schema takes a few milliseconds, and most starts do not need it.
+  let jsonSchema: JsonSchema | undefined;
+  const schema = (): JsonSchema => {
+    jsonSchema ??= documentJsonSchema();
+    return jsonSchema;
+  };
+
+  const aliases = resolveAliases(withoutEmptySections(written));
+  const problems: PathProblem[] = [...aliases.problems];
+  const expanded = expandStrings(aliases.document, env, schema);
+  problems.push(...expanded.problems);
+  const overridden = override(expanded.document, env, schema);
+  problems.push(...overridden.problems);
+
+  const parsed = isNestedTooDeeply(overridden.document)
+    ? undefined
+    : documentSchema.safeParse(overridden.document, { reportInput: false });
+  if (parsed === undefined) problems.push({ path: [], message: "is nested too deeply" });
+
+  // What failed to expand cannot be valid either; one problem per mistake is enough.
+  const known = new Set(problems.map(({ path }) => formatPath(path)));
+  const issues = parsed?.error ? describeIssues(parsed.error.issues, overridden.document, schema) : [];
+  problems.push(...issues.filter(({ path }) => !known.has(formatPath(path))).map(withOrigin));
+
+  function withOrigin(problem: PathProblem): PathProblem {
+    const variable = overridden.variableOf(problem.path);
+    if (variable !== undefined) return { ...problem, variable, overridden: true };
+    const sources = expanded.variables.get(formatPath(problem.path));
+    if (sources === undefined) return problem;
+    return { ...problem, message: `${problem.message} (the value comes from ${sources.join(", ")})` };
+  }
+
+  const asWritten = (problem: PathProblem): PathProblem => ({ ...problem, path: aliases.writtenPath(problem.path) });
+  return {
+    document: aliases.document as ConfigDocument,
+    input: overridden.document,
+    settings: problems.length === 0 ? parsed?.data : undefined,
+    settingsWithout(sections) {
+      if (parsed === undefined) return undefined;
+      const others = Object.entries(overridden.document).filter(([name]) => !sections.has(name));
+      return documentSchema.safeParse(Object.fromEntries(others)).data;
+    },
+    problems: problems.map(asWritten),
+    overrides: overridden.overrides,
+    attribute: (problem) => asWritten(withOrigin(problem)),
+  };
+}
+
+/** A section whose every line is commented out reads as null; it means the defaults. */
+function withoutEmptySections(document: Mapping): Mapping {
+  return Object.fromEntries(Object.entries(document).filter(([, section]) => section !== null));
+}
+
+function expandStrings(document: Mapping, env: Environment, schema: () => JsonSchema) {
+  const problems: PathProblem[] = [];
+  const variables = new Map<string, string[]>();
+  const expanded = mapStrings(document, (text, path) => {
+    if (!hasReference(text)) return text;
+    const expansion = expandVariables(text, env);
+    problems.push(...expansion.problems.map((problem) => ({ path, ...problem })));
+    if (expansion.variables.length > 0) variables.set(formatPath(path), expansion.variables);
+    const governing = schemaAt(schema(), path);
+    // `weight: ${WEIGHT}` is a string only because it had to be written as one.
+    if (governing === undefined || acceptsType(governing, "string")) return expansion.text;
+    return coerceText(governing, expansion.text);
+  });
+  return { document: expanded as Mapping, problems, variables };
+}
+
+function override(document: Mapping, env: Environment, schema: () => JsonSchema) {
+  const noVariable = (_path: Path): string | undefined => undefined;
+  if (!hasOverrides(env)) return { document, problems: [], overrides: [], variableOf: noVariable };
+  const { overrides, problems } = readOverrides(env, schema());
+  const applied = applyOverrides(document, overrides, schema());
+  return {
+    document: applied.document,
+    problems: [...problems, ...applied.problems],
+    overrides,
+    /** The variable that set the value at a path, or the nearest value around it. */
+    variableOf(path: Path): string | undefined {
+      let best: { variable: string; path: Path } | undefined;
+      for (const candidate of overrides) {
+        const isAround = candidate.path.every((segment, index) => segment === path[index]);
+        if (isAround && candidate.path.length >= (best?.path.length ?? 0)) best = candidate;
+      }
+      return best?.variable;
+    },
+  };
+}

@@ -1,0 +1,125 @@
+// Document -> settings with all checks: compiles it, reads the files it includes, and checks rules across sections.
+
+import { maskedSecretProblems } from "../change/mask.ts";
+import type { ConfigDocument, Settings } from "../sections/registry.ts";
+import type { Environment } from "../values/expand.ts";
+import { resolvePath } from "../values/paths.ts";
+import type { CheckPlace, ConfigProblem, PathProblem, SettingsCheck } from "../values/problems.ts";
+import { unsafeValue } from "../values/unsafe-value.ts";
+import { formatPath, isNestedTooDeeply, type Mapping, type Path, type PathSegment, valueAt } from "../values/values.ts";
+import { compileDocument } from "./compile.ts";
+import { CROSS_CHECKS } from "./cross-checks.ts";
+import { type KeyFile, readKeyFile } from "./key-file.ts";
+
+export interface PrepareOptions<Problem> {
+  env: Environment;
+  baseDir: string;
+  home: string | undefined;
+  /** Rules of layers above this one; paths start at the section. */
+  checks: readonly SettingsCheck<Settings>[];
+  /** What is known to be wrong already. */
+  problems?: readonly PathProblem[];
+  locate(problem: PathProblem): Problem;
+  /** For a problem inside an included file. */
+  locateFile(problem: ConfigProblem): Problem;
+}
+
+export interface Prepared<Problem> {
+  /** With canonical keys, strings as written. */
+  document: ConfigDocument;
+  /** Undefined when there are problems, those across sections left aside. */
+  settings: Settings | undefined;
+  /** Where the gateway listens is known also when other sections are wrong. */
+  server: Settings["server"] | undefined;
+  problems: Problem[];
+  /** Found by rules over several fields or sections, as far as those sections are right. */
+  crossProblems: Problem[];
+  overrides: readonly { variable: string; path: Path }[];
+  /** Absolute, with the hashes of what was read. */
+  includedFiles: ReadonlyMap<string, string | undefined>;
+}
+
+export async function prepareDocument<Problem>(
+  written: Mapping,
+  options: PrepareOptions<Problem>,
+): Promise<Prepared<Problem>> {
+  const { env, baseDir, home, locate } = options;
+  const compilation = compileDocument(written, env);
+  const given = options.problems ?? [];
+  // One problem per place is enough, and whether a variable exists is not told to who may not name it.
+  const isTold = ({ path }: PathProblem) => given.some((one) => formatPath(one.path) === formatPath(path));
+  const found = [...given, ...compilation.problems.filter((problem) => !isTold(problem))];
+  if (!isNestedTooDeeply(written)) {
+    const unsafe = unsafeValue(written);
+    if (unsafe !== undefined) found.push(unsafe);
+    found.push(...maskedSecretProblems(compilation.document));
+  }
+  const problems = found.map(locate);
+
+  const keyFilePath = valueAt(compilation.input, ["api_keys", "api_keys_file"]);
+  const hasKeyFile = typeof keyFilePath === "string" && keyFilePath !== "";
+  const isUsable = hasKeyFile && !found.some(({ path }) => path.join(".") === "api_keys.api_keys_file");
+  const keyFileName = isUsable ? resolvePath(keyFilePath, baseDir, home) : undefined;
+  const keyFile = keyFileName === undefined ? undefined : await readKeyFile(keyFileName, env);
+  const includedFiles = new Map(keyFileName === undefined ? [] : [[keyFileName, keyFile?.hash]]);
+  if (keyFile) problems.push(...keyFile.problems.map(options.locateFile));
+
+  const { document, overrides } = compilation;
+  const wrong = new Set(found.map(({ path }) => String(path[0] ?? "")));
+  if (keyFile !== undefined && keyFile.problems.length > 0) wrong.add("api_keys");
+  const compiled = problems.length === 0 ? compilation.settings : compilation.settingsWithout(wrong);
+  const result = { document, problems, overrides, includedFiles };
+  if (compiled === undefined || wrong.has("")) {
+    return { ...result, settings: undefined, server: undefined, crossProblems: [] };
+  }
+  const complete = withKeys(compiled, keyFile);
+  const server = wrong.has("server") ? undefined : complete.server;
+  const sound = problems.length === 0 ? complete : withoutSections(complete, wrong);
+  const inlineKeys = compiled.api_keys.keys.length;
+  const crossProblems: Problem[] = [];
+  for (const check of [...CROSS_CHECKS, ...options.checks]) {
+    for (const problem of await ask(check, sound, { baseDir, home })) {
+      const inKeyFile = locateInKeyFile(keyFile, inlineKeys, problem);
+      crossProblems.push(inKeyFile ? options.locateFile(inKeyFile) : locate(compilation.attribute(problem)));
+    }
+  }
+  return { ...result, settings: problems.length === 0 ? complete : undefined, server, crossProblems };
+}
+
+/** What a rule finds in a section that is wrong itself would be news of no use, and may be false. */
+class SectionIsWrong extends Error {}
+
+function withoutSections(settings: Settings, wrong: ReadonlySet<string>): Settings {
+  return new Proxy(settings, {
+    get(target, name) {
+      if (wrong.has(String(name))) throw new SectionIsWrong();
+      return Reflect.get(target, name);
+    },
+  });
+}
+
+async function ask(check: SettingsCheck<Settings>, settings: Settings, place: CheckPlace) {
+  try {
+    return await check(settings, place);
+  } catch (error) {
+    if (error instanceof SectionIsWrong) return [];
+    throw error;
+  }
+}
+
+function withKeys(settings: Settings, keyFile: KeyFile | undefined): Settings {
+  if (keyFile === undefined) return settings;
+  return { ...settings, api_keys: { ...settings.api_keys, keys: [...settings.api_keys.keys, ...keyFile.keys] } };
+}
+
+/** A problem of a key that came from the key file belongs to that file. */
+function locateInKeyFile(
+  keyFile: KeyFile | undefined,
+  inlineKeys: number,
+  problem: { path: PathSegment[]; message: string },
+): ConfigProblem | undefined {
+  const [section, list, index, ...rest] = problem.path;
+  if (keyFile === undefined || section !== "api_keys" || list !== "keys") return undefined;
+  if (typeof index !== "number" || index < inlineKeys) return undefined;
+  return keyFile.locate({ path: ["keys", index - inlineKeys, ...rest], message: problem.message });
+}

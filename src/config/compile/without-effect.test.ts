@@ -1,0 +1,29 @@
+// What does nothing is told, and nothing else is.
+
+import { expect, test } from "bun:test";
+import { documentSchema } from "../sections/registry.ts";
+import { effectWarnings } from "./without-effect.ts";
+
+test.each<[document: object, told: string[]]>([
+  [{}, []],
+  [{ server: { workers: 1, connection_pool_size: 100 } }, []],
+  [{ server: { workers: 0, connection_pool_size: 9 } }, ["server.workers", "server.connection_pool_size"]],
+  [{ files: { max_file_size: 1 } }, ["files.max_file_size"]],
+  [{ admin: { auth: { token: "sekret-token" } } }, ["admin.auth.token"]],
+  [{ admin: { auth: { method: "bearer", token: "sekret-token" } } }, []],
+  [
+    { admin: { auth: { method: "api_key", token: "sekret-token", username: "u", password: "sekret" } } },
+    ["admin.auth.username", "admin.auth.password"],
+  ],
+  [{ metrics: { auth: { username: "u", password: "sekret" } } }, ["metrics.auth.username", "metrics.auth.password"]],
+  [{ metrics: { auth: { enabled: true, username: "u", password: "sekret" } } }, []],
+  [
+    { global_prompts: { default: "a", default_file: "b.md", models: { m: { prompt: "a", prompt_file: "b.md" } } } },
+    ["global_prompts.default", "global_prompts.models.m.prompt"],
+  ],
+  [{ web_search: { api_key: "sekret" } }, ["web_search.api_key"]],
+])("%j", (document, told) => {
+  const warnings = effectWarnings(documentSchema.parse(document));
+  expect(warnings.map((warning) => warning.split(" ")[0] ?? "")).toEqual(told);
+  expect(warnings.join()).not.toContain("sekret");
+});

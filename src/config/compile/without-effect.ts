@@ -1,0 +1,83 @@
+// Settings that are accepted and do nothing: no feature is behind them yet, or another setting leaves them no room.
+
+import { documentSchema, SECTIONS, type Settings } from "../sections/registry.ts";
+import type { SectionSpec } from "../sections/section.ts";
+import type { CheckProblem, SettingsRule } from "../values/problems.ts";
+import { formatPath, type PathSegment, valueAt } from "../values/values.ts";
+
+const SPECS: readonly SectionSpec[] = SECTIONS;
+
+const RULES: readonly SettingsRule<Settings>[] = [unbuilt, adminCredentials, metricsCredentials, promptTexts, search];
+
+/** Each answer reads on from its path: "server.workers" "is kept, but …". */
+export function withoutEffect(settings: Settings): CheckProblem[] {
+  return RULES.flatMap((rule) => rule(settings));
+}
+
+/** The same in words, for all sections or for some. */
+export function effectWarnings(settings: Settings, sections?: readonly string[]): string[] {
+  return withoutEffect(settings)
+    .filter(({ path }) => sections === undefined || sections.includes(String(path[0])))
+    .map(({ path, message }) => `${formatPath(path)} ${message}`);
+}
+
+export function logEffectWarnings(log: { warn(fields: object, message: string): void }, settings: Settings): void {
+  for (const message of effectWarnings(settings)) log.warn({}, message);
+}
+
+/** A default is nobody's wish. */
+function unbuilt(settings: Settings): CheckProblem[] {
+  const defaults = documentSchema.parse({});
+  return SPECS.flatMap(({ name, notInEffect = [] }) => notInEffect.map((field) => [name, ...field.split(".")]))
+    .filter((path) => !Bun.deepEquals(valueAt(settings, path), valueAt(defaults, path)))
+    .map((path) => ({ path, message: "is kept, but this version does nothing with it" }));
+}
+
+const USED: Readonly<Record<Settings["admin"]["auth"]["method"], readonly string[]>> = {
+  none: [],
+  bearer_token: ["token"],
+  basic: ["username", "password"],
+  api_key: ["token"],
+};
+
+/** Whoever sets a token and forgets the method believes that the door is closed. */
+function adminCredentials({ admin: { auth } }: Settings): CheckProblem[] {
+  const idle = (["token", "username", "password"] as const).filter(
+    (key) => auth[key] !== undefined && !USED[auth.method].includes(key),
+  );
+  return idle.map((key) => ({
+    path: ["admin", "auth", key],
+    message: `has no effect while admin.auth.method is ${auth.method}`,
+  }));
+}
+
+function metricsCredentials({ metrics: { auth } }: Settings): CheckProblem[] {
+  if (auth.enabled) return [];
+  const given = (["username", "password"] as const).filter((key) => auth[key] !== undefined);
+  return given.map((key) => ({
+    path: ["metrics", "auth", key],
+    message: "has no effect while metrics.auth.enabled is false",
+  }));
+}
+
+function promptTexts({ global_prompts: prompts }: Settings): CheckProblem[] {
+  const wins = (path: PathSegment[], file: string) => ({ path, message: `has no effect: ${file} beside it wins` });
+  const own = (["backends", "models"] as const).flatMap((group) =>
+    Object.entries(prompts[group]).flatMap(([name, { prompt, prompt_file }]) =>
+      prompt === undefined || prompt_file === undefined
+        ? []
+        : [wins(["global_prompts", group, name, "prompt"], "prompt_file")],
+    ),
+  );
+  const isIdle = prompts.default !== undefined && prompts.default_file !== undefined;
+  return [...(isIdle ? [wins(["global_prompts", "default"], "default_file")] : []), ...own];
+}
+
+function search({ web_search }: Settings): CheckProblem[] {
+  if (web_search.provider !== undefined) return [];
+  const given = (["api_key", "base_url"] as const).filter((key) => web_search[key] !== undefined);
+  return given.map((key) => ({
+    path: ["web_search", key],
+    message: "has no effect without web_search.provider",
+  }));
+}

@@ -1,0 +1,79 @@
+// Documents as text and back, for export and import.
+
+import { unsafeValue } from "../values/unsafe-value.ts";
+import { formatPath, isMapping, isNestedTooDeeply, type Mapping } from "../values/values.ts";
+import { parseDocumentText } from "./parse-document.ts";
+import type { ParsedDocument, SyntaxProblem } from "./parsed-document.ts";
+
+export const DOCUMENT_FORMATS = ["yaml", "json", "toml"] as const;
+
+export type DocumentFormat = (typeof DOCUMENT_FORMATS)[number];
+
+export function isDocumentFormat(value: unknown): value is DocumentFormat {
+  return DOCUMENT_FORMATS.some((format) => format === value);
+}
+
+/** Specification, Limits: import content. */
+export const MAXIMUM_IMPORT_BYTES = 2 ** 20;
+
+export async function serializeDocument(document: Mapping, format: DocumentFormat): Promise<string> {
+  switch (format) {
+    case "json":
+      return `${JSON.stringify(document, null, 2)}\n`;
+    case "toml":
+      return Bun.TOML.stringify(withoutNothing(document)) as string;
+    case "yaml": {
+      const { stringify } = await import("yaml");
+      // No anchors for repeated values: other programs read the text too.
+      return stringify(document, { aliasDuplicateObjects: false, lineWidth: 0 });
+    }
+  }
+}
+
+/** TOML has no null; in a document null and nothing mean the same. */
+function withoutNothing(value: unknown): unknown {
+  if (Array.isArray(value)) return value.filter((entry) => entry !== null).map(withoutNothing);
+  if (!isMapping(value)) return value;
+  const entries = Object.entries(value).filter(([, entry]) => entry !== null && entry !== undefined);
+  return Object.fromEntries(entries.map(([key, entry]) => [key, withoutNothing(entry)]));
+}
+
+export type ParseResult = { ok: true; document: Mapping } | { ok: false; tooLarge: boolean; problems: SyntaxProblem[] };
+
+/** Nothing of the text is repeated in a problem: it may be a secret. */
+export async function parseDocument(
+  content: string | Uint8Array,
+  format: DocumentFormat,
+  maximumBytes: number = MAXIMUM_IMPORT_BYTES,
+): Promise<ParseResult> {
+  const refused = (message: string): ParseResult => ({ ok: false, tooLarge: false, problems: [{ message }] });
+  const bytes = typeof content === "string" ? Buffer.byteLength(content) : content.byteLength;
+  if (bytes > maximumBytes) {
+    return { ok: false, tooLarge: true, problems: [{ message: `is larger than ${maximumBytes} bytes` }] };
+  }
+  const text = toText(content);
+  if (text === undefined) return refused("is not valid UTF-8 text");
+  const parsed = await parseText(text, format);
+  if (parsed.problems.length > 0) return { ok: false, tooLarge: false, problems: parsed.problems };
+  const document = parsed.value ?? {};
+  if (!isMapping(document)) return refused("expected a mapping of sections at the top level");
+  if (isNestedTooDeeply(document)) return refused("is nested too deeply");
+  const unsafe = unsafeValue(document);
+  if (unsafe === undefined) return { ok: true, document };
+  return refused(`${formatPath(unsafe.path)}: ${unsafe.message}`);
+}
+
+async function parseText(text: string, format: DocumentFormat): Promise<ParsedDocument> {
+  if (format === "json") return (await import("./json-document.ts")).parseJson(text);
+  return await parseDocumentText(`import.${format}`, text);
+}
+
+/** Undefined for what is no text, half a surrogate pair included. */
+function toText(content: string | Uint8Array): string | undefined {
+  if (typeof content === "string") return content.isWellFormed() ? content.replace(/^\uFEFF/, "") : undefined;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(content);
+  } catch {
+    return undefined; // whether it is text was the question
+  }
+}

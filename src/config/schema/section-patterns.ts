@@ -1,0 +1,134 @@
+// Paths in the notation of SectionSpec: dots between keys, `*` for any list index or map key.
+
+import { SECTIONS } from "../sections/registry.ts";
+import type { FilePathUse, SectionSpec } from "../sections/section.ts";
+import { isMapping, type Mapping, type Path, type PathSegment, valueAt } from "../values/values.ts";
+
+const SPECS: readonly SectionSpec[] = SECTIONS;
+
+/** Whether a pattern, split at its dots, means this path below the section. */
+export function matches(pattern: readonly string[], path: Path): boolean {
+  return pattern.length === path.length && pattern.every((part, index) => part === "*" || part === String(path[index]));
+}
+
+export function specOf(section: PathSegment | undefined): SectionSpec | undefined {
+  return SPECS.find(({ name }) => name === section);
+}
+
+function secretPatterns(section: PathSegment | undefined): string[][] {
+  return (specOf(section)?.secretPaths ?? []).map((pattern) => pattern.split("."));
+}
+
+/** Whether the value at a path is a secret. */
+export function isSecret(path: Path): boolean {
+  return secretPatterns(path[0]).some((pattern) => matches(pattern, path.slice(1)));
+}
+
+/** Whether the value at a path is a URL, in which a user and a password may stand. */
+export function isUrl(path: Path): boolean {
+  const patterns = specOf(path[0])?.urlPaths ?? [];
+  return patterns.some((pattern) => matches(pattern.split("."), path.slice(1)));
+}
+
+/** What the text at a path names in the file system; undefined for what names nothing there. */
+export function filePathUse(path: Path): FilePathUse | undefined {
+  const uses = Object.entries(specOf(path[0])?.filePaths ?? {});
+  return uses.find(([pattern]) => matches(pattern.split("."), path.slice(1)))?.[1];
+}
+
+/** Whether a mapping has secrets among its direct values. */
+export function holdsSecrets(path: Path): boolean {
+  return secretPatterns(path[0]).some((pattern) => matches(pattern.slice(0, -1), path.slice(1)));
+}
+
+/** The canonical key for another accepted spelling in the mapping at a path; undefined for any other key. */
+export function canonicalKey(parent: Path, key: string): string | undefined {
+  for (const [pattern, canonical] of Object.entries(specOf(parent[0])?.aliases ?? {})) {
+    if (matches(pattern.split("."), [...parent.slice(1), key])) return canonical;
+  }
+  return undefined;
+}
+
+/** Keys that are accepted in another place too. */
+const OTHER_PLACES: readonly { accepted: readonly string[]; canonical: readonly string[] }[] = [
+  { accepted: ["model_metadata_file"], canonical: ["model_metadata", "file"] },
+  { accepted: ["admin", "auth", "max_history_entries"], canonical: ["admin", "max_history_entries"] },
+  { accepted: ["admin", "auth", "max_backend_name_length"], canonical: ["admin", "max_backend_name_length"] },
+];
+
+export interface ResolvedAliases {
+  document: Mapping;
+  /** The same path with the keys as they were written. */
+  writtenPath(path: Path): Path;
+  problems: { path: Path; message: string }[];
+}
+
+/** Renames every key to its canonical spelling. */
+export function resolveAliases(document: Mapping): ResolvedAliases {
+  const written = new Map<string, string>();
+  const problems: ResolvedAliases["problems"] = [];
+
+  function rename(value: unknown, path: Path): unknown {
+    if (Array.isArray(value)) return value.map((entry, index) => rename(entry, [...path, index]));
+    if (!isMapping(value)) return value;
+    const entries: [string, unknown][] = [];
+    for (const [key, entry] of Object.entries(value)) {
+      const canonical = canonicalKey(path, key);
+      if (canonical !== undefined && Object.hasOwn(value, canonical)) {
+        problems.push({ path: [...path, key], message: `is another spelling of ${canonical}, which is given too` });
+        continue;
+      }
+      const name = canonical ?? key;
+      if (entries.some(([known]) => known === name)) {
+        problems.push({ path: [...path, key], message: `is another spelling of ${name}, which is given too` });
+        continue;
+      }
+      const renamedPath = [...path, name];
+      if (name !== key) written.set(JSON.stringify(renamedPath), key);
+      entries.push([name, rename(entry, renamedPath)]);
+    }
+    return Object.fromEntries(entries);
+  }
+
+  let renamed = rename(document, []) as Mapping;
+  const moved: { accepted: Path; canonical: Path }[] = [];
+  for (const place of OTHER_PLACES) {
+    const { accepted, canonical } = place;
+    const value = valueAt(renamed, accepted);
+    if (value === undefined) continue;
+    if (valueAt(renamed, canonical) !== undefined) {
+      problems.push({ path: accepted, message: `is another spelling of ${canonical.join(".")}, which is given too` });
+    }
+    const placed = withValue(withoutValue(renamed, accepted), canonical, value);
+    // Something other than a mapping stands in the way: validation says so.
+    if (placed === undefined) continue;
+    renamed = placed;
+    moved.push(place);
+  }
+
+  return {
+    document: renamed,
+    writtenPath(path) {
+      const place = moved.find(({ canonical }) => canonical.every((segment, index) => segment === path[index]));
+      if (place !== undefined) return [...place.accepted, ...path.slice(place.canonical.length)];
+      return path.map((segment, index) => written.get(JSON.stringify(path.slice(0, index + 1))) ?? segment);
+    },
+    problems,
+  };
+}
+
+function withoutValue(mapping: Mapping, [key, ...rest]: readonly string[]): Mapping {
+  if (key === undefined) return mapping;
+  if (rest.length === 0) return Object.fromEntries(Object.entries(mapping).filter(([name]) => name !== key));
+  const inner = mapping[key];
+  return isMapping(inner) ? { ...mapping, [key]: withoutValue(inner, rest) } : mapping;
+}
+
+/** A value that is there already stays. */
+function withValue(mapping: Mapping, [key, ...rest]: readonly string[], value: unknown): Mapping | undefined {
+  if (key === undefined) return mapping;
+  if (rest.length === 0) return Object.hasOwn(mapping, key) ? mapping : { ...mapping, [key]: value };
+  const inner = Object.hasOwn(mapping, key) ? mapping[key] : {};
+  const placed = isMapping(inner) ? withValue(inner, rest, value) : undefined;
+  return placed === undefined ? undefined : { ...mapping, [key]: placed };
+}

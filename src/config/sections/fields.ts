@@ -1,0 +1,29 @@
+// Field types that several sections share.
+
+import { z } from "zod";
+import { DURATION_PATTERN, parseDuration } from "../../lib/duration.ts";
+
+/** A duration text such as "30s"; the setting is its milliseconds. */
+export const duration = (): z.ZodType<number, string> =>
+  z
+    .string({ error: 'expected a duration with its unit, such as "250ms", "30s", "5m" or "1h"' })
+    .regex(new RegExp(DURATION_PATTERN), 'expected a duration with its unit, such as "250ms", "30s", "5m" or "1h"')
+    .transform((text) => parseDuration(text) as number);
+
+/** A duration above zero. */
+export const positiveDuration = (): z.ZodType<number, string> =>
+  duration().refine((durationMs) => durationMs > 0, "must be longer than zero") as z.ZodType<number, string>;
+
+/** A moment as RFC 3339 writes it, such as "2027-01-31T12:00:00Z"; the setting is its milliseconds since the Unix epoch. */
+export const timestamp = (): z.ZodType<number, string> =>
+  z.iso
+    .datetime({ offset: true, error: 'expected a time such as "2027-01-31T12:00:00Z"' })
+    .transform((text) => Date.parse(text)) as z.ZodType<number, string>;
+
+export const httpStatus = () => z.int().min(100).max(599);
+
+/** A path on a backend, such as "/health". */
+export const urlPath = () => z.string().regex(/^\/\S*$/, 'expected a path that starts with "/"');
+
+/** A value of an HTTP header or a name in one (RFC 9110, section 5). */
+export const headerName = () => z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, "expected an HTTP header name");

@@ -1,0 +1,105 @@
+// The SQLite database of the configuration: versions and staged sections, in server.data_dir.
+
+import { Database } from "bun:sqlite";
+import { join } from "node:path";
+import { createPrivateFile, makePrivate } from "../../lib/private-file.ts";
+import { DATABASE_NAME } from "../values/paths.ts";
+
+/** A write that finds the file locked waits this long; the whole process waits with it. */
+const BUSY_TIMEOUT_MS = 100;
+
+const SCHEMA_VERSION = 1;
+
+const SCHEMA = `
+  CREATE TABLE versions (
+    version INTEGER PRIMARY KEY,
+    applied_at INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    user TEXT,
+    description TEXT,
+    sections_changed TEXT NOT NULL,
+    changes TEXT NOT NULL,
+    document TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE staged (
+    section TEXT PRIMARY KEY,
+    value TEXT,
+    base TEXT,
+    base_version INTEGER NOT NULL,
+    staged_at INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    user TEXT,
+    description TEXT
+  ) STRICT;
+  CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+`;
+
+export interface ConfigDatabase {
+  sqlite: Database;
+  /** Why nothing can be kept; the database is then one in memory. */
+  problem: string | undefined;
+  path: string;
+}
+
+/** Creates the folder and the file; a folder that cannot be written is no reason not to start. */
+export function openConfigDatabase(folder: string): ConfigDatabase {
+  const path = join(folder, DATABASE_NAME);
+  let sqlite: Database | undefined;
+  try {
+    // Documents hold secrets.
+    createPrivateFile(path);
+    makePrivate(path);
+    sqlite = new Database(path, { readwrite: true, strict: true });
+    prepareDatabase(sqlite);
+    return { sqlite, problem: undefined, path };
+  } catch (error) {
+    sqlite?.close();
+    const memory = new Database(":memory:", { strict: true });
+    prepareDatabase(memory);
+    return { sqlite: memory, problem: storageMessage(error), path };
+  }
+}
+
+function prepareDatabase(sqlite: Database): void {
+  sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  sqlite.run("PRAGMA journal_mode = WAL");
+  // An answered change must survive a power cut too. FULL waits for the disk with every change, of which there are few.
+  sqlite.run("PRAGMA synchronous = FULL");
+  sqlite
+    .transaction(() => {
+      const found = sqlite.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
+      if (found > SCHEMA_VERSION) throw new Error("it was written by a newer version of Signalbox");
+      if (found === SCHEMA_VERSION) return;
+      sqlite.run(SCHEMA);
+      sqlite.run(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+    })
+    .immediate();
+  // A damaged file is told now, not with the first change.
+  sqlite.query("SELECT count(*) FROM versions").get();
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: "permission denied",
+  EPERM: "permission denied",
+  EROFS: "the file system is read-only",
+  ENOSPC: "the disk is full",
+  ENOTDIR: "a part of its path is no folder",
+  EEXIST: "a part of its path is no folder",
+  EISDIR: "a folder has its name",
+  SQLITE_FULL: "the disk is full",
+  SQLITE_BUSY: "the file is locked by another process",
+  SQLITE_LOCKED: "the file is locked by another process",
+  SQLITE_READONLY: "the file is read-only",
+  SQLITE_CANTOPEN: "the file cannot be opened",
+  SQLITE_CORRUPT: "the file is damaged",
+  SQLITE_NOTADB: "the file is no database",
+};
+
+export function storageMessage(error: unknown): string {
+  const code = (error as { code?: unknown }).code;
+  if (typeof code === "string") {
+    const known = Object.keys(REASONS).find((name) => code === name || code.startsWith(`${name}_`));
+    return known === undefined ? code : (REASONS[known] as string);
+  }
+  return error instanceof Error ? error.message : "unknown error";
+}

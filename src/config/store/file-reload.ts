@@ -1,0 +1,166 @@
+// Follows the configuration file: an edit becomes a version, a broken file changes nothing and is told.
+
+import type { Clock } from "../../lib/clock.ts";
+import { describeChangeError } from "../change/change.ts";
+import { readConfigFile } from "../compile/load.ts";
+import { type ChangedFile, type FileWatcher, type WatchOptions, watchFiles } from "../files/watch.ts";
+import type { Path } from "../values/values.ts";
+import type { ConfigLog } from "./listeners.ts";
+import type { ConfigStore } from "./store.ts";
+
+export interface ReloadFailure {
+  atMs: number;
+  file: string;
+  /** One per problem, without values of settings. */
+  problems: string[];
+}
+
+export interface ReloadStatus {
+  /** False without a file. */
+  enabled: boolean;
+  path: string | undefined;
+  /** Times that an edit was applied, or found to change nothing. */
+  reloads: number;
+  failures: number;
+  lastReloadMs: number | undefined;
+  /** Why the file as it is now does not run; undefined when it does. */
+  lastFailure: ReloadFailure | undefined;
+}
+
+export interface FileReloaderOptions {
+  store: ConfigStore;
+  clock: Clock;
+  log: ConfigLog;
+  /** Of the file as it was read at start, so that an edit during the start is not lost. */
+  fileHash: string | undefined;
+  /** Further files that other parts read, such as prompts; absolute, with the hashes of what was read. */
+  otherFiles?: () => ReadonlyMap<string, string>;
+  otherFilesChanged?: (files: readonly ChangedFile[]) => Promise<void>;
+  /** Told of every edit: whether it is in force now. */
+  reloaded?: (isOk: boolean) => void;
+  timing?: Pick<WatchOptions, "debounceMs" | "pollMs" | "graceMs">;
+}
+
+export interface FileReloader {
+  status(): ReloadStatus;
+  /** Looks at the files at once. */
+  check(): Promise<void>;
+  stop(): void;
+}
+
+const MAXIMUM_PROBLEMS = 20;
+/** The hash of no file. */
+const NOTHING_READ = "";
+const NO_FILES: ReadonlyMap<string, string> = new Map();
+
+export function followConfigFile(options: FileReloaderOptions): FileReloader {
+  const { store, clock, log, otherFiles = () => NO_FILES } = options;
+  const { path } = store.current;
+  const status: ReloadStatus = {
+    enabled: path !== undefined,
+    path,
+    reloads: 0,
+    failures: 0,
+    lastReloadMs: undefined,
+    lastFailure: undefined,
+  };
+  let readHash = options.fileHash;
+
+  const included = () => store.current.includedFiles ?? NO_FILES;
+  /** What was seen in further files and could not be used: what was read before stays in use, but it is no news. */
+  const refused = new Map<string, string>();
+
+  /** What is wrong with the file; undefined when it is in force. */
+  async function reload(file: string, seenHash: string): Promise<string[] | undefined> {
+    const read = await readConfigFile(file);
+    if (read.hash !== undefined && read.hash !== seenHash) {
+      // It is being written, and half of it, or nothing, may be a valid configuration.
+      readHash = NOTHING_READ;
+      return ["was changed while it was read"];
+    }
+    readHash = read.hash;
+    const problems = read.problems.map(({ line, message }) =>
+      line === undefined ? message : `line ${line}: ${message}`,
+    );
+    if (read.document === undefined || problems.length > 0) return problems;
+    // Disks that are full and editors that fail leave nothing behind; nobody asks for the defaults by that.
+    if (read.isEmpty) return ["is empty; write {} for the defaults"];
+    const lineOf = (at: Path): number | undefined => read.parsed?.lineOf(at);
+    const result = await store.applyFile(read.document, { hash: read.hash ?? "", lineOf });
+    if (result.ok) return undefined;
+    const { error } = result;
+    if (error.kind !== "validation") return [describeChangeError(error)];
+    return error.errors.map(({ line, field, message }) => {
+      const place = [...(line === undefined ? [] : [`line ${line}`]), ...(field === "" ? [] : [field])];
+      return [...place, message].join(": ");
+    });
+  }
+
+  async function refresh(files: readonly string[]): Promise<string[] | undefined> {
+    const result = await store.refresh(`changed: ${files.join(", ")}`);
+    return result.ok ? undefined : [describeChangeError(result.error)];
+  }
+
+  function succeeded(file: string): void {
+    status.reloads++;
+    options.reloaded?.(true);
+    status.lastReloadMs = clock.wallTime();
+    // The main file includes the others; they do not include it.
+    if (file === path || status.lastFailure?.file === file) status.lastFailure = undefined;
+  }
+
+  function failed(file: string, problems: readonly string[]): void {
+    status.failures++;
+    options.reloaded?.(false);
+    status.lastFailure = { atMs: clock.wallTime(), file, problems: problems.slice(0, MAXIMUM_PROBLEMS) };
+    const message = "the edited configuration is refused; the running one stays";
+    log.error({ file, problems: status.lastFailure.problems }, message);
+  }
+
+  /** A file that is wrong may be half written: it is refused only when it stays so. */
+  async function changed(files: readonly ChangedFile[]): Promise<readonly string[]> {
+    const doubted: string[] = [];
+    for (const known of refused.keys()) if (!included().has(known) && !otherFiles().has(known)) refused.delete(known);
+    const judge = (judged: readonly ChangedFile[], problems: readonly string[] | undefined): void => {
+      const paths = judged.map((file) => file.path);
+      if (problems === undefined) succeeded(paths.join(", "));
+      else if (judged.every(({ isLastTime }) => isLastTime)) failed(paths.join(", "), problems);
+      else doubted.push(...paths);
+    };
+    try {
+      const main = files.find((file) => file.path === path);
+      if (main !== undefined) judge([main], await reload(main.path, main.content));
+      const further = files.filter((file) => file !== main);
+      // Reading the main file has read what it includes as well, but its content may be the same as before.
+      for (const { path: seen, content } of further) refused.set(seen, content);
+      const includedFiles = further.filter((file) => included().has(file.path));
+      if (includedFiles.length > 0) {
+        const problems = await refresh(includedFiles.map((file) => file.path));
+        if (problems === undefined) for (const file of includedFiles) refused.delete(file.path);
+        judge(includedFiles, problems);
+      }
+      const others = further.filter((file) => !included().has(file.path) && otherFiles().has(file.path));
+      if (others.length > 0) {
+        await options.otherFilesChanged?.(others);
+        for (const file of others) refused.delete(file.path);
+      }
+    } catch (error) {
+      log.error({ err: error }, "an edited file could not be followed");
+    }
+    return doubted;
+  }
+
+  const watcher: FileWatcher = watchFiles({
+    ...options.timing,
+    files: () => [...new Set([...(path === undefined ? [] : [path]), ...included().keys(), ...otherFiles().keys()])],
+    changed,
+    contentInUse: (file) =>
+      file === path ? readHash : (refused.get(file) ?? included().get(file) ?? otherFiles().get(file)),
+  });
+
+  return {
+    status: () => ({ ...status }),
+    check: () => watcher.check(),
+    stop: () => watcher.stop(),
+  };
+}

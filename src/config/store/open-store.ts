@@ -1,0 +1,137 @@
+// Opens the configuration store at start: decides whether the file or the newest kept version runs.
+
+import type { Clock } from "../../lib/clock.ts";
+import { diffDocuments } from "../change/diff.ts";
+import { prepareDocument } from "../compile/prepare.ts";
+import type { ConfigSnapshot } from "../compile/snapshot.ts";
+import { logEffectWarnings } from "../compile/without-effect.ts";
+import { withDefaults } from "../schema/defaults.ts";
+import { documentJsonSchema } from "../schema/schema-export.ts";
+import type { Settings } from "../sections/registry.ts";
+import type { Environment } from "../values/expand.ts";
+import { resolvePath } from "../values/paths.ts";
+import type { ConfigProblem, PathProblem, SettingsCheck } from "../values/problems.ts";
+import { formatPath, type Mapping } from "../values/values.ts";
+import { type ConfigDatabase, openConfigDatabase } from "./database.ts";
+import {
+  appendVersions,
+  isFileSource,
+  newestFromFile,
+  newestVersion,
+  readFileHash,
+  type VersionRecord,
+  writeFileHash,
+} from "./history.ts";
+import type { ConfigLog } from "./listeners.ts";
+import { replacedFields } from "./publish.ts";
+import { ConfigStore } from "./store.ts";
+
+export interface OpenStoreOptions {
+  /** What the file says, or what was found without one. */
+  snapshot: ConfigSnapshot;
+  /** Of the file; undefined without one. */
+  fileHash: string | undefined;
+  env: Environment;
+  home: string | undefined;
+  checks: readonly SettingsCheck<Settings>[];
+  clock: Clock;
+  log: ConfigLog;
+  /** --ignore-saved: start from the file alone. */
+  ignoreSaved?: boolean;
+}
+
+export type OpenStoreResult =
+  | { ok: true; store: ConfigStore; resumed: boolean }
+  /** The newest version cannot run any more; `version` is its number. */
+  | { ok: false; version: number; problems: ConfigProblem[] };
+
+const NO_FILE = "none";
+
+export async function openConfigStore(options: OpenStoreOptions): Promise<OpenStoreResult> {
+  const { snapshot, env, home, checks, clock, log } = options;
+  const folder = resolvePath(snapshot.settings.server.data_dir, snapshot.baseDir, home);
+  const database = openConfigDatabase(folder);
+  if (database.problem !== undefined) {
+    const message = `${database.path} cannot be used (${database.problem}): changes through the admin API are refused`;
+    log.error({ path: database.path }, message);
+  }
+  const hash = options.fileHash ?? NO_FILE;
+  const open = (running: ConfigSnapshot, resumed: boolean, unsaved: VersionRecord[] = []): OpenStoreResult => {
+    logEffectWarnings(log, running.settings);
+    const parts = { snapshot: running, database, env, home, checks, clock, log, fileHash: hash, unsaved };
+    return { ok: true, resumed, store: new ConfigStore(parts) };
+  };
+
+  const newest = newestVersion(database.sqlite);
+  const schema = documentJsonSchema();
+  const isUnchanged = readFileHash(database.sqlite) === hash;
+  if (newest !== undefined && isUnchanged && !options.ignoreSaved && !isFileSource(newest.source)) {
+    const prepared = await prepareDocument(newest.document, {
+      env,
+      home,
+      checks,
+      baseDir: snapshot.baseDir,
+      locate: ({ path, message, variable }: PathProblem): ConfigProblem => ({
+        path: formatPath(path),
+        message,
+        ...(variable !== undefined && { variable }),
+      }),
+      locateFile: (problem) => problem,
+    });
+    const problems = [...prepared.problems, ...prepared.crossProblems];
+    if (prepared.settings === undefined || problems.length > 0) {
+      database.sqlite.close();
+      return { ok: false, version: newest.version, problems };
+    }
+    const { version, appliedAtMs } = newest;
+    const { document, settings, overrides, includedFiles } = prepared;
+    log.info({ version }, `configuration: version ${version} is resumed, the file has not changed since`);
+    return open({ ...snapshot, version, appliedAtMs, document, settings, overrides, includedFiles }, true);
+  }
+
+  const document: Mapping = snapshot.document;
+  const effective = withDefaults(document, schema);
+  const before = newest === undefined ? {} : withDefaults(newest.document, schema);
+  const changes = diffDocuments(before, effective);
+  if (newest !== undefined && changes.length === 0) {
+    keep(database, log, () => writeFileHash(database.sqlite, hash));
+    return open({ ...snapshot, version: newest.version, appliedAtMs: newest.appliedAtMs }, false);
+  }
+  const version = (newest?.version ?? 0) + 1;
+  const record: VersionRecord = {
+    version,
+    appliedAtMs: clock.wallTime(),
+    source: newest === undefined ? "startup" : "file_reload",
+    user: undefined,
+    description: options.ignoreSaved ? "--ignore-saved" : undefined,
+    sectionsChanged: newest === undefined ? Object.keys(document) : [...new Set(changes.map(({ section }) => section))],
+    changes: newest === undefined ? [] : changes,
+    document,
+  };
+  const fileBefore = newest === undefined ? undefined : newestFromFile(database.sqlite);
+  const isKept = keep(database, log, () => {
+    appendVersions(database.sqlite, [record], snapshot.settings.admin.max_history_entries);
+    writeFileHash(database.sqlite, hash);
+  });
+  if (newest !== undefined && !isFileSource(newest.source)) {
+    // Versions that came from the file may all be too old to be kept; then everything that differs is told.
+    const replaced =
+      fileBefore === undefined
+        ? changes.map(({ path }) => path.join("."))
+        : replacedFields(withDefaults(fileBefore.document, schema), before, effective);
+    const reason = options.ignoreSaved ? "--ignore-saved" : "the configuration file was edited";
+    log.warn({ fields: replaced, version }, `${reason}: changes that were made through the admin API are replaced`);
+  }
+  return open({ ...snapshot, version, appliedAtMs: record.appliedAtMs }, false, isKept ? [] : [record]);
+}
+
+/** The gateway starts, whether its disk is full or not. */
+function keep(database: ConfigDatabase, log: ConfigLog, task: () => void): boolean {
+  try {
+    database.sqlite.transaction(task).immediate();
+    return true;
+  } catch (error) {
+    log.error({ err: error, path: database.path }, "the version of this start could not be kept yet");
+    return false;
+  }
+}
