@@ -8,7 +8,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { AdminDoor, Administrator } from "../server/handler.ts";
+import type { AdminDoor, Administrator } from "../server/endpoint.ts";
 import { createFailedAttempts } from "./failed-attempts.ts";
 import { requireLocalRequest, requireSameOrigin } from "./request-origin.ts";
 

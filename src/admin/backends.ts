@@ -7,7 +7,7 @@ import { resolveAliases } from "../config/schema/section-patterns.ts";
 import { isMapping, type Mapping, valueAt } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { Call, Endpoint } from "../server/handler.ts";
+import type { Call, Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { type BackendRow, type BackendUsage, toRecord } from "./backend-record.ts";
 import { changeFrame } from "./config-write.ts";

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { changesBySection } from "../config/change/diff.ts";
 import type { VersionEntry } from "../config/store/history.ts";
 import { MAXIMUM_HISTORY_PAGE } from "../config/store/store.ts";
-import type { Call, Endpoint } from "../server/handler.ts";
+import type { Call, Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { isSection, messageOf } from "./config-write.ts";
 import { adminRoute, answer, authorOf, requireSections, type StoreOf, toTimestamp } from "./endpoint.ts";

@@ -10,7 +10,7 @@ import {
 import { documentJsonSchema, sectionJsonSchema } from "../config/schema/schema-export.ts";
 import type { ReloadStatus } from "../config/store/file-reload.ts";
 import { isMapping, type Mapping, valueAt } from "../config/values/values.ts";
-import type { Call, Endpoint } from "../server/handler.ts";
+import type { Call, Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { adminRoute, answer, requireElevated, type StoreOf, toTimestamp } from "./endpoint.ts";
 import { unknownSection } from "./refusals.ts";

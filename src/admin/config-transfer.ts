@@ -15,7 +15,7 @@ import type { Validation } from "../config/store/store.ts";
 import type { Mapping } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { Call, Endpoint } from "../server/handler.ts";
+import type { Call, Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { isSection, messageOf, reloadResults } from "./config-write.ts";
 import {

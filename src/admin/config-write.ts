@@ -9,7 +9,7 @@ import { sectionJsonSchema } from "../config/schema/schema-export.ts";
 import type { ReloadClass } from "../config/sections/section.ts";
 import type { Validation } from "../config/store/store.ts";
 import { isMapping } from "../config/values/values.ts";
-import type { Call, Endpoint } from "../server/handler.ts";
+import type { Call, Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { adminRoute, answer, authorOf, requireSections, type StoreOf, toTimestamp } from "./endpoint.ts";
 import { droppedKeyWarnings } from "./key-record.ts";

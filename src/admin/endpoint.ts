@@ -3,7 +3,7 @@
 import type { ConfigStore } from "../config/store/store.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { Administrator, Call, Endpoint } from "../server/handler.ts";
+import type { Administrator, Call, Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { unknownSection } from "./refusals.ts";
 import { refuseOtherParameters } from "./request.ts";

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Settings } from "../config/sections/registry.ts";
 import { recordDebugError } from "../errors/debug-error.ts";
 import { type ErrorRecorder, errorById, recentErrors } from "../errors/recorder.ts";
-import type { Endpoint } from "../server/handler.ts";
+import type { Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { readWindow } from "../stats/view.ts";
 import { adminRoute, answer } from "./endpoint.ts";

@@ -3,7 +3,7 @@
 import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
 import { VERSION } from "../names.ts";
-import type { Endpoint } from "../server/handler.ts";
+import type { Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import type { StatsCollector } from "../stats/collector.ts";
 import { adminRoute, answer, toTimestamp } from "./endpoint.ts";

@@ -10,7 +10,7 @@ import { isMapping, type Mapping, valueAt } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Call, Endpoint } from "../server/handler.ts";
+import type { Call, Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { changeFrame } from "./config-write.ts";
 import { adminRoute, answer, authorOf, type StoreOf } from "./endpoint.ts";

@@ -3,7 +3,7 @@
 import type { Clock } from "../lib/clock.ts";
 import { queryHistory } from "../metrics/history/query.ts";
 import type { HistoryStore } from "../metrics/history/store.ts";
-import type { Endpoint } from "../server/handler.ts";
+import type { Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { adminRoute } from "./endpoint.ts";
 import { queryOf } from "./request.ts";

@@ -9,7 +9,7 @@ import { formatPath, isMapping, isNestedTooDeeply } from "../config/values/value
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { nearest } from "../lib/nearest.ts";
-import type { Call } from "../server/handler.ts";
+import type { Call } from "../server/endpoint.ts";
 import { type BodyReader, bodyLimits } from "../server/read-body.ts";
 import { invalidFields } from "./refusals.ts";
 

@@ -1,6 +1,6 @@
 // GET /admin/requests: the latest requests; GET /admin/requests/{id}: what became of one of them, step by step.
 
-import type { Endpoint } from "../server/handler.ts";
+import type { Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import type { RequestLog } from "../stats/request-log.ts";
 import { explainRequest, listRequests, REQUEST_FILTERS } from "../stats/request-view.ts";

@@ -3,7 +3,7 @@
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
-import type { Call, Endpoint } from "../server/handler.ts";
+import type { Call, Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { adminRoute, answer } from "./endpoint.ts";
 import { queryOf } from "./request.ts";

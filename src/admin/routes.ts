@@ -2,7 +2,7 @@
 
 import type { ConfigStore } from "../config/store/store.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Endpoint } from "../server/handler.ts";
+import type { Endpoint } from "../server/endpoint.ts";
 import type { BodyReader } from "../server/read-body.ts";
 import type { Route } from "../server/route-table.ts";
 import { type BackendParts, backendRoutes } from "./backends.ts";

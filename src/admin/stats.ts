@@ -1,6 +1,6 @@
 // /admin/stats…: statistics of requests, models and backends, what they cost, and beginning anew.
 
-import type { Endpoint } from "../server/handler.ts";
+import type { Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import type { StatsCollector } from "../stats/collector.ts";
 import { COST_PARAMETERS, costsView } from "../stats/costs-view.ts";

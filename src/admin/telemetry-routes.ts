@@ -1,7 +1,7 @@
 // Every path that shows how the gateway is doing: health, statistics, metrics and their history, errors, stories of
 // requests; and the prompt files.
 
-import type { Endpoint } from "../server/handler.ts";
+import type { Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { type ErrorParts, errorRoutes } from "./errors.ts";
 import { type HealthParts, healthRoutes } from "./health.ts";

@@ -11,8 +11,8 @@ import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe
 import type { ClientProtocol } from "../protocols/protocol.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
+import type { BrokenStream, Call, Endpoint } from "../server/endpoint.ts";
 import { clientError } from "../server/error-response.ts";
-import type { BrokenStream, Call, Endpoint } from "../server/handler.ts";
 import { type BodyReader, bodyLimits } from "../server/read-body.ts";
 import { SERVER_TIMING, serverTiming } from "../server/server-timing.ts";
 import { forwardableErrorBody, hasStandardError, standardError } from "../upstream/error-body.ts";

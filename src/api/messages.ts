@@ -8,7 +8,7 @@ import type { PublicMetadata } from "../models/metadata-lookup.ts";
 import type { GenerateRequest } from "../pipeline/generate.ts";
 import { estimateInputTokens } from "../protocols/messages/count-tokens.ts";
 import { messagesClient } from "../protocols/messages/index.ts";
-import type { Call, Endpoint } from "../server/handler.ts";
+import type { Call, Endpoint } from "../server/endpoint.ts";
 import { MESSAGES_ID_HEADER } from "./generation.ts";
 import { allowedModels, type ModelDirectory, unknownModel } from "./models.ts";
 

@@ -7,7 +7,7 @@ import type { FoundModel } from "../models/list.ts";
 import type { EnrichedEntry, PlainEntry } from "../models/metadata.ts";
 import type { ModelFields } from "../models/metadata-lookup.ts";
 import { unknownModelError } from "../routing/no-backend.ts";
-import type { Endpoint } from "../server/handler.ts";
+import type { Endpoint } from "../server/endpoint.ts";
 
 /** Where the models of all backends are looked up. */
 export interface ModelDirectory {

@@ -16,7 +16,7 @@ import {
   withReferencedItems,
 } from "../protocols/responses/stored-items.ts";
 import { responseIdAtStart } from "../protocols/responses/vendor-ids.ts";
-import type { Call } from "../server/handler.ts";
+import type { Call } from "../server/endpoint.ts";
 
 export interface ResponsesParts {
   store: ResponseStore;

@@ -9,7 +9,7 @@ import { readEmbeddingRequest } from "../protocols/embeddings/request.ts";
 import { readCountTokensRequest, readMessagesRequest } from "../protocols/messages/read-request.ts";
 import { readRerankRequest } from "../protocols/rerank/request.ts";
 import { readResponsesRequest } from "../protocols/responses/read-request.ts";
-import type { Call, Endpoint } from "../server/handler.ts";
+import type { Call, Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { type GenerationParts, generationEndpoint } from "./generation.ts";
 import { estimatedCount, messagesModel, messagesModelList } from "./messages.ts";

@@ -1,7 +1,7 @@
 // What somebody sees who opens the gateway's address in a browser, or asks it with curl; and the icon of the page.
 
 import { SERVICE_NAME, VERSION } from "../names.ts";
-import type { Endpoint } from "../server/handler.ts";
+import type { Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 
 const DESCRIPTION = "A model routing gateway: one address in front of hosted model APIs and self-hosted engines.";

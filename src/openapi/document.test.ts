@@ -15,7 +15,7 @@ import { readEmbeddingRequest } from "../protocols/embeddings/request.ts";
 import { readCountTokensRequest, readMessagesRequest } from "../protocols/messages/read-request.ts";
 import { readRerankRequest } from "../protocols/rerank/request.ts";
 import { readResponsesRequest } from "../protocols/responses/read-request.ts";
-import type { Endpoint } from "../server/handler.ts";
+import type { Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { openApiDocument, openApiRoutes } from "./document.ts";
 import { OPERATIONS } from "./operations.ts";

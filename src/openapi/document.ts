@@ -2,7 +2,7 @@
 
 import { freezeDeep } from "../config/store/publish.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
-import type { Endpoint } from "../server/handler.ts";
+import type { Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { errorReferences, errorResponses, headerReferences } from "./error-responses.ts";
 import { COMMON_HEADERS, HEADERS } from "./headers.ts";

@@ -1,0 +1,67 @@
+// The access log: one line for each request that is over.
+
+import type { Settings } from "../config/sections/registry.ts";
+import { type LineLevel, type Logger, lineWriter } from "../logging/logger.ts";
+import type { RequestContext } from "../pipeline/context.ts";
+
+export interface AccessFacts {
+  status: number;
+  durationMs: number;
+  /** Why the request failed; told of the gateway's and the backends' failures. */
+  reason: string | undefined;
+  client: string | undefined;
+}
+
+export interface AccessLog {
+  /** Whether lines of a level are put together at all. */
+  takes(level: LineLevel): boolean;
+  /** @param bug - an exception that nobody foresaw; told whatever the level is */
+  write(level: LineLevel, context: RequestContext, facts: AccessFacts, bug: unknown): void;
+}
+
+const MAX_LOGGED_PATH_LENGTH = 200;
+
+export function createAccessLog({ access_log }: Settings["logging"], log: Logger): AccessLog {
+  const logLine = lineWriter(log, "request");
+  return {
+    takes: (level) => (access_log || level === "warn") && log.isLevelEnabled(level),
+    write(level, context, facts, bug) {
+      const fields = fieldsOf(context, facts);
+      if (bug === undefined) logLine(level, fields);
+      else log.error({ ...fields, err: bug }, "unexpected error");
+    },
+  };
+}
+
+/** What is undefined is left out of the line. */
+function fieldsOf(
+  { id, ownId, caller, record }: RequestContext,
+  { status, durationMs, reason, client }: AccessFacts,
+): object {
+  const { method, path, stream, attempts, backendMs, firstByteMs, usage } = record;
+  return {
+    method,
+    path: path.length > MAX_LOGGED_PATH_LENGTH ? path.slice(0, MAX_LOGGED_PATH_LENGTH) : path,
+    status,
+    duration_ms: rounded(durationMs),
+    gateway_ms: backendMs === undefined ? undefined : rounded(Math.max(0, durationMs - backendMs)),
+    first_token_ms: stream && firstByteMs !== undefined ? rounded(firstByteMs) : undefined,
+    model: record.model,
+    fallback_model: record.fallbackModel,
+    stream: stream || undefined,
+    backend: record.backend,
+    attempts: attempts > 1 ? attempts : undefined,
+    prompt_tokens: usage?.input.total,
+    completion_tokens: usage?.output.total,
+    failure: record.failure,
+    reason: status >= 500 ? reason : undefined,
+    client,
+    key: caller?.keyId,
+    request_id: id,
+    id: ownId,
+  };
+}
+
+function rounded(durationMs: number): number {
+  return Math.round(durationMs * 10) / 10;
+}

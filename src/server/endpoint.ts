@@ -1,0 +1,63 @@
+// What an endpoint is: who may use it, and how it answers.
+
+import type { Scope } from "../access/api-keys.ts";
+import type { RequestContext } from "../pipeline/context.ts";
+import type { ErrorFormat } from "./error-response.ts";
+
+/** Who may use an endpoint: anyone, callers whose key has a scope, or, for "admin", whom the admin door lets in. */
+export type Access = "open" | Scope;
+
+/** Who calls the admin API. */
+export interface Administrator {
+  /** As the history of changes names them; undefined where nobody has to say who they are. */
+  name: string | undefined;
+  /** Whether secrets may be shown to them. */
+  elevated: boolean;
+}
+
+export interface AdminDoor {
+  /**
+   * Throws 401, 403 or 429. Addresses are undefined for peers on a unix socket; `client` is the one that trusted proxies
+   * name.
+   */
+  admit(request: Request, addresses: { peer: string | undefined; client: string | undefined }): Administrator;
+}
+
+/** One request as an endpoint sees it. */
+export interface Call {
+  request: Request;
+  context: RequestContext;
+  /** The decoded rest of the path, for routes that end in "/*". */
+  parameter: string;
+  /** Whom the admin door has let in; undefined for endpoints with any other access. */
+  administrator: Administrator | undefined;
+  /** Headers that every answer to this request carries. */
+  headers: Record<string, string>;
+  /** To be called when an answer goes on after its handler returned: the access log line waits for `done`. */
+  deferLog(): (broken: BrokenStream | undefined) => void;
+}
+
+/** How a stream ended whose status 200 had been sent. */
+export interface BrokenStream {
+  failure: string;
+  /** What the status of a plain answer would have been. */
+  status: number;
+  error: NonNullable<RequestContext["record"]["error"]>;
+}
+
+export interface Endpoint {
+  access: Access;
+  /** Of its own, where access is "open". */
+  credentials?: {
+    areWanted(): boolean;
+    /** Throws 401. */
+    check(headers: Headers): void;
+  };
+  /** Asked all the time by whoever watches: its lines in the access log have the level debug while all is well. */
+  isWatched?: boolean;
+  /** How its errors are told, where that is not the standard shape. */
+  errorFormat?: ErrorFormat;
+  /** A further header for the id of the request, where the clients of its format look for one. */
+  idHeader?: string;
+  handle(call: Call): Response | Promise<Response>;
+}

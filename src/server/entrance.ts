@@ -1,0 +1,94 @@
+// Who may come in: callers by their key, administrators by their door, everyone within the limits.
+
+import { type AccessControl, presentedKey } from "../access/api-keys.ts";
+import type { ClientAddressReader } from "../access/client-address.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import type { RequestContext } from "../pipeline/context.ts";
+import { RateLimitError, writeRateLimitHeaders } from "../rate-limit/decision.ts";
+import type { Limiter, LimitQuery } from "../rate-limit/limiter.ts";
+import type { AdminDoor, Administrator, Endpoint } from "./endpoint.ts";
+import type { Server } from "./listener.ts";
+
+export interface EntranceParts {
+  access: AccessControl;
+  /** Without one, nobody gets to endpoints with the access "admin". */
+  adminDoor: AdminDoor | undefined;
+  limiter: Limiter;
+  clientAddresses: ClientAddressReader;
+  settings: Settings;
+}
+
+/** A request at the entrance; who it is gets written into it. */
+interface Visitor {
+  request: Request;
+  server: Server;
+  context: RequestContext;
+  /** Of the answer, where the limits may be told. */
+  headers: Record<string, string>;
+  administrator: Administrator | undefined;
+}
+
+export interface Entrance {
+  /**
+   * Throws 401, 403 or 429.
+   * @param pageRefusal - why a web page that asks may not
+   */
+  admit(endpoint: Endpoint, visitor: Visitor, pageRefusal: string | undefined): void;
+  /** Wrong credentials cost the client a token; the 429 when it has none left. */
+  guessed(visitor: Pick<Visitor, "request" | "server">): RateLimitError | undefined;
+  /** The client behind trusted proxies. */
+  clientAddress(server: Server, request: Request): string | undefined;
+}
+
+export function createEntrance({ access, adminDoor, limiter, clientAddresses, settings }: EntranceParts): Entrance {
+  function clientAddress(server: Server, request: Request): string | undefined {
+    return clientAddresses.read(server.requestIP(request)?.address, request.headers.get("x-forwarded-for"));
+  }
+
+  function admitAdministrator({ server, request }: Visitor): Administrator {
+    if (adminDoor === undefined) throw new GatewayError(ERRORS.forbidden, "The admin API is closed.");
+    const peer = server.requestIP(request)?.address;
+    return adminDoor.admit(request, { peer: peer === "" ? undefined : peer, client: clientAddress(server, request) });
+  }
+
+  function limitQuery({ server, request }: Pick<Visitor, "request" | "server">, keyId: string | undefined): LimitQuery {
+    const key = limiter.hasBypassKeys ? presentedKey(request.headers) : undefined;
+    return { clientAddress: clientAddress(server, request), keyId, key };
+  }
+
+  /** Looks at none while the client has no token: else every guess would be answered. */
+  function checkCredentials({ check }: NonNullable<Endpoint["credentials"]>, visitor: Visitor): void {
+    if (limiter.limitsRequests) {
+      const refusal = limiter.guessRefusal(limitQuery(visitor, undefined));
+      if (refusal !== undefined) throw new RateLimitError(refusal);
+    }
+    check(visitor.request.headers);
+  }
+
+  /** Takes a token of every limit that concerns the caller. */
+  function checkLimits(visitor: Visitor): void {
+    const decision = limiter.take(limitQuery(visitor, visitor.context.caller?.keyId));
+    if (decision === undefined) return;
+    if (!decision.allowed) throw new RateLimitError(decision);
+    if (settings.rate_limiting.headers_on_success) writeRateLimitHeaders(decision, visitor.headers);
+  }
+
+  return {
+    clientAddress,
+    admit(endpoint, visitor, pageRefusal) {
+      if (endpoint.access === "admin") visitor.administrator = admitAdministrator(visitor);
+      else if (endpoint.access !== "open") {
+        if (pageRefusal !== undefined) throw new GatewayError(ERRORS.forbidden, pageRefusal);
+        visitor.context.caller = access.authorize(visitor.request.headers, endpoint.access);
+        if (limiter.limitsRequests) checkLimits(visitor);
+      } else if (endpoint.credentials?.areWanted()) checkCredentials(endpoint.credentials, visitor);
+    },
+    guessed(visitor) {
+      if (!limiter.limitsRequests) return undefined;
+      const refusal = limiter.takeForGuess(limitQuery(visitor, undefined));
+      return refusal && new RateLimitError(refusal);
+    },
+  };
+}
