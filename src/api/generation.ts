@@ -38,11 +38,6 @@ export interface GenerationEndpoint {
   noted?(call: Call, asked: GenerateRequest, generated: Generated, ended: Promise<unknown>): void;
 }
 
-/** Smaller bodies are not worth the work. */
-const MAX_KEPT_VALUE_BYTES = 64 * 1024;
-
-const decoder = new TextDecoder();
-
 const NONE_AVOIDED: ReadonlySet<string> = new Set();
 
 /** Where the Messages API and its SDKs have the id of a request. */
@@ -58,8 +53,8 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
     async handle(call) {
       const { context, request } = call;
       const { record } = context;
-      const { bytes, value } = await bodies.readJson(request, record, bodyLimits(context.settings, maxBodyBytes));
-      const summary = read(value);
+      const body = await bodies.readJson(request, record, bodyLimits(context.settings, maxBodyBytes));
+      const summary = read(body.value);
       record.operation = operation;
       record.model = summary.model;
       record.stream = summary.stream;
@@ -67,8 +62,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
         ...summary,
         askedModel: summary.model,
         operation,
-        value,
-        body: bytes,
+        body,
         patience: 1,
         avoid: NONE_AVOIDED,
       };
@@ -94,12 +88,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       // A shared stream may have ended for this client already.
       if (generated.kind === "stream") void ended.promise.then(call.deferLog());
       noted?.(call, asked, generated, ended.promise);
-      // The bytes of a resolved Responses request are not all that its value says.
-      const isReadable = operation !== "responses" || asked.body === bytes;
-      if (generated.kind === "stream" && bytes.length > MAX_KEPT_VALUE_BYTES && isReadable) {
-        letValueGo(asked, read);
-        bodies.release(record, bytes.length);
-      }
+      if (generated.kind === "stream" && asked.body.letValueGo()) bodies.release(record, body.bytes().length);
       return answer(call, asked, client, generated);
     },
   };
@@ -109,25 +98,6 @@ function brokenBy(failure: UpstreamFailure): BrokenStream {
   const { type, code, message, status } = toError(failure);
   const told = failure.kind === "aborted" ? CLIENT_CLOSED_REQUEST : status;
   return { failure: failureLabel(failure), status: told, error: { type, code, message } };
-}
-
-/**
- * A stream may go on for minutes, and what was parsed takes many times the memory of its bytes. A takeover, which may still
- * want it, parses it anew.
- */
-function letValueGo(asked: GenerateRequest, read: GenerationEndpoint["read"]): void {
-  const { body } = asked;
-  /** A takeover looks at it several times in one go. */
-  let parsed: WeakRef<JsonObject> | undefined;
-  function parse(): JsonObject {
-    const known = parsed?.deref();
-    if (known !== undefined) return known;
-    const value = JSON.parse(decoder.decode(body)) as JsonObject;
-    parsed = new WeakRef(value);
-    return value;
-  }
-  Object.defineProperty(asked, "value", { get: parse, enumerable: true });
-  asked.affinity = () => read(parse()).affinity();
 }
 
 function answer(call: Call, asked: GenerateRequest, client: ClientProtocol, generated: Generated): Response {

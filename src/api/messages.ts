@@ -17,12 +17,12 @@ export const ESTIMATE_HEADER = "X-Signalbox-Estimate";
 
 export async function estimatedCount(
   { headers, context }: Call,
-  { model, value: body }: Pick<GenerateRequest, "model" | "value">,
+  { model, body }: Pick<GenerateRequest, "model" | "body">,
   models: ModelDirectory,
 ): Promise<Response> {
   if ((await models.findModel(model)) === undefined) throw await unknownModel(models, model, context.caller);
   return Response.json(
-    { input_tokens: estimateInputTokens(body) },
+    { input_tokens: estimateInputTokens(body.value) },
     { headers: { ...headers, [ESTIMATE_HEADER]: "1" } },
   );
 }

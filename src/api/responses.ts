@@ -4,6 +4,7 @@ import { ownerOf } from "../access/owner.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { JsonObject } from "../lib/json.ts";
+import { RequestBody } from "../lib/request-body.ts";
 import type { ExternalCheck } from "../media/fetch-external.ts";
 import type { Generated, GenerateRequest } from "../pipeline/generate.ts";
 import type { ResponseStore } from "../pipeline/response-store.ts";
@@ -33,12 +34,12 @@ export async function arrangeResponse(
   asked: GenerateRequest,
   { store, hasNative, isShared, fetchExternal }: ResponsesParts,
 ): Promise<GenerateRequest> {
-  for (const { url, param } of fileUrls(asked.value)) {
+  for (const { url, param } of fileUrls(asked.body.value)) {
     await fetchExternal.check({ url, param, signal: call.context.signal });
   }
-  checkDepth(asked.value);
+  checkDepth(asked.body.value);
   const isNative = hasNative(asked.model);
-  if (asked.body.length > MAX_PASSED_BYTES && isNative) {
+  if (asked.body.bytes().length > MAX_PASSED_BYTES && isNative) {
     throw new GatewayError(
       ERRORS.payloadTooLarge,
       `The request body is larger than ${MAX_PASSED_BYTES} bytes, the most that is passed to the backend's own endpoint.`,
@@ -50,8 +51,8 @@ export async function arrangeResponse(
     const known = store.ownerOf(id);
     return isNative && (known === undefined ? isShared : known === owner);
   }
-  const { previous_response_id: previous, conversation } = asked.value;
-  let { value } = asked;
+  const { previous_response_id: previous, conversation } = asked.body.value;
+  let { value } = asked.body;
   let prefer: string | undefined;
   let isResolved = false;
   if (typeof previous === "string") {
@@ -64,7 +65,7 @@ export async function arrangeResponse(
   }
   // Conversations are made at the vendor itself: of none it is known whose it is.
   if (conversation !== undefined && conversation !== null && !isShared) throw unknownConversation();
-  const references = itemReferences(asked.value);
+  const references = itemReferences(asked.body.value);
   if (references.length > 0) {
     const found = new Map<string, JsonObject>();
     for (const { id, param } of references) {
@@ -75,17 +76,16 @@ export async function arrangeResponse(
     if (found.size > 0) value = withReferencedItems(value, found);
   }
   if (isNative) {
-    for (const { id, param } of bareItems(asked.value)) {
+    for (const { id, param } of bareItems(asked.body.value)) {
       if (store.findItem(owner, id) === undefined && !mayName(id)) throw unknownItem(id, param);
     }
   }
   // The answer names what it builds on; a backend that keeps responses itself would look for one that it never had.
   const sent = isResolved ? { ...value, previous_response_id: undefined } : value;
-  const body = value === asked.value ? asked.body : new TextEncoder().encode(JSON.stringify(sent));
+  const body = value === asked.body.value ? asked.body : RequestBody.written(value, sent);
   const isKept = value.store !== false;
   return {
     ...asked,
-    value,
     body,
     prefer,
     ...(isKept ? { answered: (result, context) => store.keepItems(owner, result, context) } : {}),
@@ -100,7 +100,7 @@ export function noteResponse(
   ended: Promise<unknown>,
   store: ResponseStore,
 ): void {
-  if (asked.value.store === false || (generated.kind !== "plain" && generated.kind !== "stream")) return;
+  if (asked.body.value.store === false || (generated.kind !== "plain" && generated.kind !== "stream")) return;
   const { result } = generated;
   if (result.kind === "stream" && result.live.translator !== undefined) return;
   const owner = ownerOf(call.context.caller);

@@ -91,12 +91,13 @@ export function createBridge(parts: BridgeParts): Bridge {
 
   function nativeBody(
     context: RequestContext,
-    { operation, model, askedModel, value, body, goesOn }: ForwardRequest,
+    { operation, model, askedModel, body, goesOn }: ForwardRequest,
     backend: Backend,
     asksUsage: boolean,
   ): Uint8Array {
     const format = formatOf(operation);
-    if (format === undefined) return body;
+    if (format === undefined) return body.bytes();
+    const { value } = body;
     const target = { kind: backend.kind.name, model };
     let changes: JsonObject | undefined;
     if (format === "chat") changes = adaptChatBody(value, target.kind);
@@ -118,7 +119,7 @@ export function createBridge(parts: BridgeParts): Bridge {
         stream_options: { ...(value.stream_options as object | null), include_usage: true },
       });
     }
-    return changes === undefined ? body : withMembers(body, changes);
+    return changes === undefined ? body.bytes() : withMembers(body.bytes(), changes);
   }
 
   function translate(
@@ -132,7 +133,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     const { model, stream } = forward;
     const kind = backend.kind.name;
     const notes: Dropped[] = [];
-    let request: GenerationRequest = { ...(forward.neutral ?? neutralOf(forward.value, client)), model, stream };
+    let request: GenerationRequest = { ...(forward.neutral ?? neutralOf(forward.body.value, client)), model, stream };
     const { effort } = request.reasoning;
     if (effort !== undefined) {
       const normalised = normaliseEffort(effort, { kind, model });
@@ -254,14 +255,14 @@ export function createBridge(parts: BridgeParts): Bridge {
       const operation = askedBy(backend, request);
       const format = formatOf(request.operation);
       if (format === undefined) {
-        return vectors.prepare(request, backend, operation) ?? { operation, body: request.body };
+        return vectors.prepare(request, backend, operation) ?? { operation, body: request.body.bytes() };
       }
       const metadata = metadataOf(backend, request.model);
       const isNative = operation === request.operation && request.client === undefined;
-      const mustInline = backend.kind.name === "ollama" && hasExternalImage(request.value);
+      const mustInline = backend.kind.name === "ollama" && hasExternalImage(request.body.value);
       if (isNative && !mustInline && !hasThinkingPattern(operation, metadata)) {
         const hidesUsage = context.settings.streaming.count_tokens && asksNoUsage(request, backend);
-        const passed = operation === "chat" ? passedAnswer(backend.kind.name, request.value) : undefined;
+        const passed = operation === "chat" ? passedAnswer(backend.kind.name, request.body.value) : undefined;
         return { operation, body: nativeBody(context, request, backend, hidesUsage), hidesUsage, passed };
       }
       return translate(context, request, backend, operation, request.client ?? clientProtocol(format), metadata);
@@ -272,10 +273,10 @@ export function createBridge(parts: BridgeParts): Bridge {
 const encoder = new TextEncoder();
 
 /** The operation by which a backend is asked; the router saw that there is one. */
-function askedBy(backend: Backend, { operation, value, neutral }: ForwardRequest): Operation {
+function askedBy(backend: Backend, { operation, body, neutral }: ForwardRequest): Operation {
   const served = servedBy(backend.paths, operation) as Operation;
   if (operation !== "messages" || served !== "chat" || neutral !== undefined) return served;
-  return hasSearchTool(value) && searchesInResponses(backend) ? "responses" : served;
+  return hasSearchTool(body.value) && searchesInResponses(backend) ? "responses" : served;
 }
 
 /** Engines that leave thoughts in the text speak chat; other formats have a place for them. */
@@ -295,9 +296,9 @@ const COUNTS_STREAMS: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether the gateway has to ask for the token counts of a chat stream itself, because the client did not. */
-function asksNoUsage({ operation, stream, value }: ForwardRequest, backend: Backend): boolean {
+function asksNoUsage({ operation, stream, body }: ForwardRequest, backend: Backend): boolean {
   if (!stream || operation !== "chat" || !COUNTS_STREAMS.has(backend.kind.name)) return false;
-  const options = value.stream_options as { include_usage?: unknown } | null | undefined;
+  const options = body.value.stream_options as { include_usage?: unknown } | null | undefined;
   return options?.include_usage !== true;
 }
 

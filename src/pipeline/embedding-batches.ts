@@ -1,6 +1,7 @@
 // Embeddings of more inputs than a backend takes at once: asked for in slices, answered as one list.
 
 import type { JsonObject } from "../lib/json.ts";
+import { RequestBody } from "../lib/request-body.ts";
 import type { RequestContext } from "./context.ts";
 import type { Generated, GenerateRequest, Generator, StreamFrame } from "./generate.ts";
 
@@ -38,7 +39,7 @@ export function withEmbeddingBatches(generator: Generator, takesAll: (model: str
 
   return {
     generate(context, request, frame) {
-      const { input } = request.value;
+      const { input } = request.body.value;
       const isLong = request.operation === "embeddings" && Array.isArray(input) && input.length > MAX_INPUTS;
       if (!isLong || input.every((entry) => typeof entry === "number") || takesAll(request.model)) {
         return generator.generate(context, request, frame);
@@ -49,6 +50,5 @@ export function withEmbeddingBatches(generator: Generator, takesAll: (model: str
 }
 
 function slice(request: GenerateRequest, input: readonly unknown[]): GenerateRequest {
-  const value = { ...request.value, input };
-  return { ...request, value, body: encoder.encode(JSON.stringify(value)) };
+  return { ...request, body: RequestBody.written({ ...request.body.value, input }) };
 }

@@ -6,6 +6,7 @@ import type { BackendEntry } from "../backends/board.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import { RequestBody } from "../lib/request-body.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { RequestContext } from "./context.ts";
 import { createFallbackChains, type FallbackResult, writeFallbackHeaders } from "./fallback.ts";
@@ -26,7 +27,7 @@ const status = (code: number) =>
   failed({ kind: "status", status: code, body: new Uint8Array(), retryAfterMs: undefined, headers: {} });
 const refused = (definition: ErrorDefinition) => new GatewayError(definition, "refused");
 
-const body = new TextEncoder().encode('{ "model": "m", "n" : 1.0 }');
+const body = new RequestBody(new TextEncoder().encode('{ "model": "m", "n" : 1.0 }'), { model: "m", n: 1 });
 
 interface BenchOptions {
   /** What the forwarder comes to, by model; plain when left out. */
@@ -81,7 +82,6 @@ function bench({ outcomes = {}, policy = {}, enabled = true, chains = { m: ["n",
     choices: 1,
     affinity: () => undefined,
     body,
-    value: { model: "m" },
     askedModel: "m",
     patience: 1,
     avoid: new Set(),
@@ -210,7 +210,7 @@ describe("the walk", () => {
     await b.forward();
     expect(b.requests.map(({ patience }) => patience)).toEqual([1, 2.5, 2.5]);
     expect(b.requests[0]).toBe(b.request);
-    expect(b.requests.map((request) => new TextDecoder().decode(request.body))).toEqual([
+    expect(b.requests.map((request) => new TextDecoder().decode(request.body.bytes()))).toEqual([
       '{ "model": "m", "n" : 1.0 }',
       '{ "model": "n", "n" : 1.0 }',
       '{ "model": "o", "n" : 1.0 }',

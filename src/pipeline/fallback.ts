@@ -3,7 +3,6 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { withMembers } from "../lib/json-members.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { RequestContext } from "./context.ts";
 import type { Forwarder, ForwardRequest, ForwardResult } from "./forward.ts";
@@ -65,8 +64,7 @@ export function createFallbackChains(forwarder: Forwarder): FallbackChains {
           : {
               ...request,
               model,
-              body: withMembers(request.body, { model }),
-              value: { ...request.value, model },
+              body: request.body.with({ model }),
               patience: request.patience * fallback_policy.fallback_timeout_multiplier,
             };
         let reason: string | undefined;

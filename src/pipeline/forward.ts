@@ -9,7 +9,7 @@ import { clientLeft } from "../errors/gateway-error.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { GenerationResult } from "../generation/result.ts";
 import { abortableDelay, orAborted } from "../lib/abortable-delay.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { RequestBody } from "../lib/request-body.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { PassedAnswer } from "../protocols/chat/passed-answer.ts";
 import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
@@ -34,15 +34,13 @@ import { decideRetry, retrySettingsFor } from "./retry.ts";
 export interface ForwardRequest extends RequestSummary {
   /** What the client asked for, in the format it speaks. */
   operation: Operation;
-  /** The body in the client's format; where nothing had to be changed, the client's own bytes. */
-  body: Uint8Array;
-  /** The same, parsed. */
-  value: JsonObject;
+  /** In the client's format. */
+  body: RequestBody;
   /** The model's name as the client wrote it; `model` is the one that is asked now. */
   askedModel: string;
   /** The format of the answer, where it is not the one of the operation. */
   client?: ClientProtocol;
-  /** What a backend is asked for instead of `value`; goes with `client`. */
+  /** What a backend is asked for instead of the body; goes with `client`. */
   neutral?: GenerationRequest;
   /** The backend that holds what the request refers to; asked first while it is available. */
   prefer?: string | undefined;
@@ -420,7 +418,7 @@ function sessionKey(context: RequestContext, request: ForwardRequest): string {
   const { header } = context.settings.routing.session_affinity;
   return (
     context.clientHeaders.get(header) ??
-    request.affinity() ??
+    request.affinity(request.body.value) ??
     context.caller?.keyId ??
     context.peerAddress() ??
     context.id

@@ -6,6 +6,7 @@ import { waitFor, within } from "../../test/support/wait-for.ts";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
+import { RequestBody } from "../lib/request-body.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { EventFramer } from "../protocols/sse.ts";
 import { createMemoryCache } from "../response-cache/memory.ts";
@@ -163,8 +164,7 @@ function bench({
       stream,
       choices: 1,
       affinity: () => undefined,
-      body: encoder.encode(JSON.stringify(value)),
-      value,
+      body: RequestBody.written(value),
       askedModel: "m",
       patience: 1,
       avoid: new Set(),

@@ -74,8 +74,8 @@ export function createGenerator(parts: GeneratorParts): Generator {
   const transcripts = new ByteAllowance(MAX_TRANSCRIPTS_BYTES);
 
   /** A stored answer in the form that was asked for. */
-  function replayFor({ stream, value }: GenerateRequest, answer: CachedAnswer): Replay | undefined {
-    const options = value.stream_options as { include_usage?: unknown } | null | undefined;
+  function replayFor({ stream, body }: GenerateRequest, answer: CachedAnswer): Replay | undefined {
+    const options = body.value.stream_options as { include_usage?: unknown } | null | undefined;
     return replayAnswer(answer, { stream, includeUsage: options?.include_usage === true });
   }
 
@@ -217,7 +217,8 @@ export function createGenerator(parts: GeneratorParts): Generator {
     // No async function, and none that waits for it, where nothing has to be waited for: most requests pass through.
     generate(context, request, frame) {
       const { settings, clientHeaders, caller } = context;
-      const { value, operation } = request;
+      const { operation } = request;
+      const { value } = request.body;
       const idempotencyKey = clientHeaders.get("idempotency-key");
       const store = cache !== undefined && isCacheableRequest(operation, value) ? cache.store : undefined;
       const isShared = isSharable(settings.deduplication.mode, value, idempotencyKey);

@@ -7,6 +7,7 @@ import type { BackendEntry } from "../backends/board.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import { RequestBody } from "../lib/request-body.ts";
 import { silentLogger } from "../logging/logger.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
@@ -103,8 +104,11 @@ function bench(options: BenchOptions = {}) {
     stream: true,
     choices: 1,
     affinity: () => undefined,
-    body: encoder.encode('{"model":"m", "messages":[{"role":"user","content":"hi"}], "n":1.0}'),
-    value: { model: "m", messages: [{ role: "user", content: "hi" }], n: 1 },
+    body: new RequestBody(encoder.encode('{"model":"m", "messages":[{"role":"user","content":"hi"}], "n":1.0}'), {
+      model: "m",
+      messages: [{ role: "user", content: "hi" }],
+      n: 1,
+    }),
     askedModel: "m",
     patience: 1,
     avoid: new Set(),
@@ -188,7 +192,7 @@ describe("the order", () => {
     expect(await b.after()).toBeDefined();
     expect(b.asked).toEqual(["m:x", "m:b"]);
     expect(b.requests.map(({ goesOn }) => goesOn)).toEqual([true, false]);
-    expect(b.requests.map(({ value }) => (value.messages as object[]).length)).toEqual([2, 1]);
+    expect(b.requests.map(({ body }) => (body.value.messages as object[]).length)).toEqual([2, 1]);
   });
 
   test("is that one alone without a chain", async () => {
@@ -245,7 +249,7 @@ describe("the order", () => {
 });
 
 describe("the request of a successor", () => {
-  const bodyOf = (request: ForwardRequest | undefined) => decoder.decode(request?.body);
+  const bodyOf = (request: ForwardRequest | undefined) => decoder.decode(request?.body.bytes());
 
   test("starts anew with its own model and longer timeouts", async () => {
     const b = bench({ backends: { m: ["a"], n: ["c"] } });

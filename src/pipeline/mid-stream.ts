@@ -4,7 +4,6 @@
 import { formatOf } from "../backends/kinds.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { withMembers } from "../lib/json-members.ts";
 import type { Logger } from "../logging/logger.ts";
 import { clientProtocol, errorToldIn, streamJoin } from "../protocols/registry.ts";
 import { type JoinMode, prefillOf, type SentAnswer, type StreamJoin } from "../protocols/stream-join.ts";
@@ -65,14 +64,14 @@ export function takeoverFor(
       return chain.length > 0 ? undefined : { model, changes: { model }, mode: "exact", goesOn: false };
     }
     if (!mayGoOn()) return undefined;
-    const changes = sent.askToGoOn(request.value);
+    const changes = sent.askToGoOn(request.body.value);
     return changes && { model, changes: { ...changes, model }, mode: "exact", goesOn: true };
   }
 
   function mayGoOn(): boolean {
     try {
       const client = request.client ?? clientProtocol(formatOf(request.operation));
-      return canBeContinued(request.neutral ?? client.decodeRequest(request.value));
+      return canBeContinued(request.neutral ?? client.decodeRequest(request.body.value));
     } catch {
       return false; // a body that only its backend understands
     }
@@ -82,7 +81,7 @@ export function takeoverFor(
   function wayOfChain(model: string, { askForRest }: StreamJoin, sent: SentAnswer): Way {
     const { enabled, continuation_prompt } = mid_stream_fallback;
     const asks = enabled && sent.text.trim() !== "";
-    const changes = asks ? askForRest(request.value, sent.text, continuation_prompt) : undefined;
+    const changes = asks ? askForRest(request.body.value, sent.text, continuation_prompt) : undefined;
     return {
       model,
       changes: { ...changes, model },
@@ -114,8 +113,7 @@ export function takeoverFor(
         ...request,
         model,
         goesOn,
-        body: withMembers(request.body, changes),
-        value: { ...request.value, ...changes },
+        body: request.body.with(changes),
         patience: request.patience * fallback_policy.fallback_timeout_multiplier,
         avoid: failed,
         answered: undefined, // it would be told of the second part alone

@@ -42,7 +42,8 @@ type StreamResult = Extract<FallbackResult, { kind: "stream" }>;
 export function withWebSearch(generator: Generator, parts: SearchParts): Generator {
   return {
     generate(context, request, frame) {
-      const { operation, value, model } = request;
+      const { operation, model } = request;
+      const { value } = request.body;
       if (!asksForSearch(operation, value) || parts.searchesItself(model, operation)) {
         return generator.generate(context, request, frame);
       }

@@ -35,10 +35,14 @@ export function createVectorBridge(now: () => number): VectorBridge {
     now,
   });
 
-  function rerank({ value, model, askedModel }: ForwardRequest, backend: Backend, operation: Operation): Prepared {
+  function rerank(
+    { body: asked, model, askedModel }: ForwardRequest,
+    backend: Backend,
+    operation: Operation,
+  ): Prepared {
     const name = `${backend.name} ${backend.rootUrl}`;
     const form = teiBackends.get(name) === true ? "tei" : "jina";
-    const request = readRerankRequest(value);
+    const request = readRerankRequest(asked.value);
     const { path, body } = encodeRerank(request, { kind: backend.kind.name, model, form });
     const nonce = crypto.randomUUID().replaceAll("-", "");
     const answered = { ...request, model: askedModel };
@@ -58,8 +62,8 @@ export function createVectorBridge(now: () => number): VectorBridge {
     };
   }
 
-  function sparse({ value, model }: ForwardRequest, operation: Operation): Prepared {
-    const request = readSparseEmbeddingRequest(value);
+  function sparse({ body, model }: ForwardRequest, operation: Operation): Prepared {
+    const request = readSparseEmbeddingRequest(body.value);
     return {
       operation,
       body: encoder.encode(JSON.stringify(encodeSparseEmbedding(request, model))),
@@ -67,8 +71,8 @@ export function createVectorBridge(now: () => number): VectorBridge {
     };
   }
 
-  function embedContent({ value, model, askedModel }: ForwardRequest, operation: Operation): Prepared {
-    const { bodies, context } = encodeEmbeddings(value, { model });
+  function embedContent({ body: asked, model, askedModel }: ForwardRequest, operation: Operation): Prepared {
+    const { bodies, context } = encodeEmbeddings(asked.value, { model });
     const [body] = bodies; // longer inputs were cut into slices before
     return {
       operation,

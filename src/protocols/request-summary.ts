@@ -8,7 +8,7 @@ export interface RequestSummary {
   /** How many choices a complete answer has (the field n). */
   choices: number;
   /** What tells this conversation from others; asked for only by strategies that keep it on one backend. */
-  affinity(): string | undefined;
+  affinity(body: JsonObject): string | undefined;
 }
 
 /** The fields that clients set for this purpose: prompt_cache_key, else user. */

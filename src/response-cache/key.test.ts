@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { JsonObject } from "../lib/json.ts";
+import { RequestBody } from "../lib/request-body.ts";
 import type { RequestKey } from "./cache.ts";
 import { KEYED_HEADERS, type KeyedRequest, requestKey } from "./key.ts";
 
@@ -15,8 +16,9 @@ interface Variant extends Partial<KeyedRequest> {
 
 function keyOf(text: string, { owner = "anonymous", headers = {}, ...more }: Variant = {}): RequestKey {
   const value = JSON.parse(text) as JsonObject;
-  const request = { operation: "chat", askedModel: "m", stream: value.stream === true, value } as const;
-  return requestKey({ ...request, body: encoder.encode(text), ...more }, owner, new Headers(headers));
+  const request = { operation: "chat", askedModel: "m", stream: value.stream === true } as const;
+  const body = new RequestBody(encoder.encode(text), value);
+  return requestKey({ ...request, body, ...more }, owner, new Headers(headers));
 }
 
 const MESSAGES = '"messages":[{"role":"user","content":"hi"}]';

@@ -3,6 +3,7 @@
 import type { Operation } from "../backends/kinds.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { withMembers } from "../lib/json-members.ts";
+import type { RequestBody } from "../lib/request-body.ts";
 import type { AnswerForm, RequestKey } from "./cache.ts";
 
 /** Headers of the client that reach the backend and may change its answer. */
@@ -60,10 +61,7 @@ export interface KeyedRequest {
   /** The model's name as the client wrote it, which the answer may repeat. */
   askedModel: string;
   stream: boolean;
-  /** The body as it came, known to be a JSON object. */
-  body: Uint8Array;
-  /** The same, parsed. */
-  value: JsonObject;
+  body: RequestBody;
 }
 
 /**
@@ -72,7 +70,8 @@ export interface KeyedRequest {
  * the last value counts.
  */
 export function requestKey(request: KeyedRequest, owner: string, headers: Headers): RequestKey {
-  const { operation, client, askedModel, stream, body, value } = request;
+  const { operation, client, askedModel, stream, body } = request;
+  const { value } = body;
   const usage = usageOption(value.stream_options);
   const parts: unknown[] = [operation, client?.name ?? 0, owner, askedModel];
   for (const name of KEYED_HEADERS) parts.push(headers.get(name) ?? 0);
@@ -84,7 +83,7 @@ export function requestKey(request: KeyedRequest, owner: string, headers: Header
   }
   const form: AnswerForm = stream ? (usage === true ? "stream+usage" : "stream") : "plain";
   return {
-    question: questionOf(parts, context, body),
+    question: questionOf(parts, context, body.bytes()),
     form,
     otherForm: stream ? (usage === undefined ? undefined : "plain") : "stream+usage",
   };

@@ -11,7 +11,6 @@ import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createDeadlines, type Deadlines } from "../lib/deadlines.ts";
-import { withMembers } from "../lib/json-members.ts";
 import { createOwnIds } from "../lib/own-ids.ts";
 import type { Logger } from "../logging/logger.ts";
 import { createExternalFetch, type ExternalCheck, type FetchExternal } from "../media/fetch-external.ts";
@@ -327,7 +326,7 @@ function withAlias(
 ): GenerateRequest {
   const model = resolveAlias(aliases, asked.model, isKnown(asked.model));
   if (model === asked.model) return asked;
-  return { ...asked, model, value: { ...asked.value, model }, body: withMembers(asked.body, { model }) };
+  return { ...asked, model, body: asked.body.with({ model }) };
 }
 
 /** Requests per minute by key id. */

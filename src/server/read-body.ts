@@ -5,7 +5,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
-import type { JsonObject } from "../lib/json.ts";
+import { RequestBody } from "../lib/request-body.ts";
 import { BodyBudget, type BodyHolder } from "./body-budget.ts";
 import { createBodyParser } from "./parse-body.ts";
 
@@ -21,17 +21,11 @@ export function bodyLimits({ timeouts, server }: Settings, maxBytes: number): Bo
   return { maxBytes, timeoutMs: timeouts.request_body, budgetBytes: server.max_buffered_bodies };
 }
 
-export interface JsonBody {
-  /** The client's own bytes. */
-  bytes: Uint8Array;
-  value: JsonObject;
-}
-
 export interface BodyReader {
   /** The body as it came; throws 413, 408 and 503. */
   readBytes(request: Request, holder: BodyHolder, limits: BodyLimits): Promise<Uint8Array>;
   /** Throws also 400. */
-  readJson(request: Request, holder: BodyHolder, limits: BodyLimits): Promise<JsonBody>;
+  readJson(request: Request, holder: BodyHolder, limits: BodyLimits): Promise<RequestBody>;
   /** What the request holds of the budget is free again: all of it, or all but the bytes that it still needs. */
   release(holder: BodyHolder, neededBytes?: number): void;
 }
@@ -84,7 +78,7 @@ export function createBodyReader({ deadlines, now, budget = new BodyBudget() }: 
         signal,
         encoding: headers.get("content-encoding"),
       });
-      return { bytes, value: parsing instanceof Promise ? await parsing : parsing };
+      return new RequestBody(bytes, parsing instanceof Promise ? await parsing : parsing);
     },
     release: (holder, neededBytes) => budget.release(holder, neededBytes),
   };

@@ -5,6 +5,7 @@ import type { BackendBoard } from "../../src/backends/board.ts";
 import { createDrains } from "../../src/backends/drains.ts";
 import { createRegistry } from "../../src/backends/registry.ts";
 import { GatewayError } from "../../src/errors/gateway-error.ts";
+import { RequestBody } from "../../src/lib/request-body.ts";
 import { silentLogger } from "../../src/logging/logger.ts";
 import type { RequestContext } from "../../src/pipeline/context.ts";
 import { createFallbackChains, type FallbackChains } from "../../src/pipeline/fallback.ts";
@@ -73,7 +74,6 @@ interface Client {
 const SETTLING_MS = 2_000_000;
 const KEPT_EVENTS = 60;
 const decoder = new TextDecoder();
-const encoder = new TextEncoder();
 
 export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Promise<Summary> {
   const { settings, models, survivors } = scenario;
@@ -226,8 +226,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
       stream,
       choices: 1,
       affinity: () => session,
-      body: encoder.encode(JSON.stringify(content)),
-      value: { ...content },
+      body: RequestBody.written({ ...content }),
       askedModel: model,
       patience: 1,
       avoid: new Set(),

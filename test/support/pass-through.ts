@@ -2,4 +2,4 @@
 
 import type { Bridge } from "../../src/pipeline/forward.ts";
 
-export const passThrough: Bridge = { prepare: (_context, { operation, body }) => ({ operation, body }) };
+export const passThrough: Bridge = { prepare: (_context, { operation, body }) => ({ operation, body: body.bytes() }) };

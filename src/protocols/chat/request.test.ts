@@ -20,8 +20,9 @@ function refusal(body: JsonObject): { param: string | undefined; code: unknown; 
 
 describe("what is read", () => {
   test("model, and no stream unless it is asked for", () => {
-    const summary = readChatRequest({ model: "m", messages });
-    expect({ ...summary, affinity: summary.affinity() }).toEqual({
+    const body = { model: "m", messages };
+    const summary = readChatRequest(body);
+    expect({ ...summary, affinity: summary.affinity(body) }).toEqual({
       model: "m",
       stream: false,
       choices: 1,
@@ -37,15 +38,16 @@ describe("what is read", () => {
   });
 
   test("the affinity is prompt_cache_key before user", () => {
-    expect(readChatRequest({ model: "m", messages, user: "u" }).affinity()).toBe("u");
-    expect(readChatRequest({ model: "m", messages, user: "u", prompt_cache_key: "k" }).affinity()).toBe("k");
-    expect(readChatRequest({ model: "m", messages, user: "u", prompt_cache_key: 5 }).affinity()).toBe("u");
+    const { affinity } = readChatRequest({ model: "m", messages });
+    expect(affinity({ messages, user: "u" })).toBe("u");
+    expect(affinity({ messages, user: "u", prompt_cache_key: "k" })).toBe("k");
+    expect(affinity({ messages, user: "u", prompt_cache_key: 5 })).toBe("u");
   });
 });
 
 describe("the affinity of a conversation without such fields", () => {
   const affinity = (conversation: JsonObject[]) =>
-    readChatRequest({ model: "m", messages: conversation }).affinity() as string;
+    readChatRequest({ model: "m", messages }).affinity({ messages: conversation }) as string;
   const system = { role: "system", content: "be brief" };
   const [first, other] = ["hi", "ho"].map((content) => ({ role: "user", content }));
 

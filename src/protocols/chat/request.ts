@@ -42,7 +42,7 @@ export function readChatRequest(body: JsonObject): RequestSummary {
     model,
     stream,
     choices: typeof body.n === "number" ? body.n : 1,
-    affinity: () => affinityOf(body) ?? conversationStart(body.messages as JsonObject[]),
+    affinity: conversationOf,
   };
 }
 
@@ -87,6 +87,10 @@ function checkReasoning(body: JsonObject): void {
   if (effort !== undefined && effort !== null && typeof effort !== "string") {
     throw invalidField("reasoning.effort", `expected a string, got ${describe(effort)}.`);
   }
+}
+
+function conversationOf(body: JsonObject): string | undefined {
+  return affinityOf(body) ?? conversationStart(body.messages as JsonObject[]);
 }
 
 /** How much of a message tells it from others. */

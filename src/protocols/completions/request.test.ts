@@ -17,15 +17,17 @@ function refusal(body: JsonObject): { param: string | undefined; message: string
 }
 
 test("model, stream and affinity are read", () => {
-  const plain = readCompletionRequest({ model: "m", prompt: "a" });
-  expect({ ...plain, affinity: plain.affinity() }).toEqual({
+  const body = { model: "m", prompt: "a" };
+  const plain = readCompletionRequest(body);
+  expect({ ...plain, affinity: plain.affinity(body) }).toEqual({
     model: "m",
     stream: false,
     choices: 1,
     affinity: undefined,
   });
-  const stream = readCompletionRequest({ model: "m", prompt: "a", stream: true, user: "u", n: 2 });
-  expect({ ...stream, affinity: stream.affinity() }).toEqual({
+  const many = { ...body, stream: true, user: "u", n: 2 };
+  const stream = readCompletionRequest(many);
+  expect({ ...stream, affinity: stream.affinity(many) }).toEqual({
     model: "m",
     stream: true,
     choices: 2,

@@ -37,7 +37,7 @@ export function readCompletionRequest(body: JsonObject): RequestSummary {
     model,
     stream,
     choices: countPrompts(prompt) * (typeof body.n === "number" ? body.n : 1),
-    affinity: () => affinityOf(body),
+    affinity: affinityOf,
   };
 }
 

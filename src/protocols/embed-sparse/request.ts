@@ -20,7 +20,7 @@ export function readSparseEmbeddingRequest(body: JsonObject): SparseEmbeddingReq
   checkBoolean(body, "truncate");
   checkString(body, "truncation_direction");
   checkString(body, "prompt_name");
-  return { model, stream: false, choices: 0, affinity: () => affinityOf(body), inputs, body };
+  return { model, stream: false, choices: 0, affinity: affinityOf, inputs, body };
 }
 
 function checkInputs(inputs: unknown, field: string): asserts inputs is string | string[] {

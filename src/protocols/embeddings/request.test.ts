@@ -17,8 +17,9 @@ function refusal(body: JsonObject): { param: string | undefined; message: string
 }
 
 test("model and affinity are read; embeddings never stream, whatever the body says", () => {
-  const summary = readEmbeddingRequest({ model: "m", input: "a", user: "u", stream: true });
-  expect({ ...summary, affinity: summary.affinity() }).toEqual({
+  const body = { model: "m", input: "a", user: "u", stream: true };
+  const summary = readEmbeddingRequest(body);
+  expect({ ...summary, affinity: summary.affinity(body) }).toEqual({
     model: "m",
     stream: false,
     choices: 0,

@@ -31,5 +31,5 @@ export function readEmbeddingRequest(body: JsonObject): RequestSummary {
     throw invalidField("encoding_format", 'expected "float" or "base64".');
   }
   checkString(body, "user");
-  return { model, stream: false, choices: 0, affinity: () => affinityOf(body) };
+  return { model, stream: false, choices: 0, affinity: affinityOf };
 }

@@ -89,7 +89,7 @@ test("a request to count needs no max_tokens", () => {
 });
 
 describe("the affinity", () => {
-  const affinity = (more: JsonObject) => readMessagesRequest({ ...valid, ...more }).affinity();
+  const affinity = (more: JsonObject) => readMessagesRequest(valid).affinity({ ...valid, ...more });
 
   test("is the user or session that the client names", () => {
     expect(affinity({ metadata: { user_id: "u" } })).toBe("u");

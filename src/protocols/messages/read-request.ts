@@ -36,7 +36,7 @@ export function readMessagesRequest(body: JsonObject): RequestSummary {
   checkNumbers(body, NUMBERS);
   const stream = checkBoolean(body, "stream");
   checkConversation(body);
-  return { model, stream, choices: 1, affinity: () => userId(body) ?? conversationStart(body) };
+  return { model, stream, choices: 1, affinity: conversationOf };
 }
 
 /** A request to count tokens: a Messages request that asks for no answer. */
@@ -129,6 +129,10 @@ function checkStopSequences(body: JsonObject): void {
   checkArray(body, "stop_sequences");
   const index = arrayOf(body.stop_sequences).findIndex((entry) => typeof entry !== "string");
   if (index >= 0) throw invalidField(`stop_sequences[${index}]`, "expected a string.");
+}
+
+function conversationOf(body: JsonObject): string | undefined {
+  return userId(body) ?? conversationStart(body);
 }
 
 /** Claude Code names its session here, other clients their user. */

@@ -62,7 +62,7 @@ describe("readRerankRequest", () => {
   });
 
   test("knows what keeps it on one backend", () => {
-    expect(readRerankRequest({ ...good, user: "u" }).affinity()).toBe("u");
+    expect(readRerankRequest(good).affinity({ ...good, user: "u" })).toBe("u");
   });
 });
 

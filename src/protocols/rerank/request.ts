@@ -59,7 +59,7 @@ export function readRerankRequest(body: JsonObject): RerankRequest {
   // 0 means all, as it does for vLLM.
   const wanted = (body.top_n ?? body.top_k ?? 0) as number;
   const topN = wanted === 0 ? undefined : wanted;
-  const summary = { model, stream: false, choices: 0, affinity: () => affinityOf(body) };
+  const summary = { model, stream: false, choices: 0, affinity: affinityOf };
   return { ...summary, query, documents, topN, returnDocuments, body };
 }
 

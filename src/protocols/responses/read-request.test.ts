@@ -169,7 +169,7 @@ describe("is refused", () => {
 });
 
 describe("affinity", () => {
-  const affinity = (fields: JsonObject) => readResponsesRequest(body(fields)).affinity();
+  const affinity = (fields: JsonObject) => readResponsesRequest(body({})).affinity(body(fields));
 
   test("the client's own key comes first", () => {
     expect(affinity({ prompt_cache_key: "k", user: "u", previous_response_id: "r" })).toBe("k");

@@ -57,7 +57,7 @@ export function readResponsesRequest(body: JsonObject): RequestSummary {
   checkEffort(body.reasoning);
   checkTools(body);
   checkToolChoice(body.tool_choice);
-  return { model, stream, choices: 1, affinity: () => affinityOf(body) ?? conversationStart(body) };
+  return { model, stream, choices: 1, affinity: conversationOf };
 }
 
 function checkInclude(body: JsonObject): void {
@@ -142,6 +142,10 @@ function checkToolChoice(choice: unknown): void {
   if ((choice.type === "function" || choice.type === "custom") && typeof choice.name !== "string") {
     throw missingField("tool_choice.name", "the name of the tool, beside type.");
   }
+}
+
+function conversationOf(body: JsonObject): string | undefined {
+  return affinityOf(body) ?? conversationStart(body);
 }
 
 /** How much of an item tells it from others. */

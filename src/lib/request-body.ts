@@ -1,0 +1,75 @@
+// The body of a request: its bytes and what they say, either of which may be made of the other when it is asked for.
+
+import type { JsonObject } from "./json.ts";
+import { withMembers } from "./json-members.ts";
+
+/** What smaller bodies say is not worth the work of parsing it again. */
+const MAX_KEPT_BYTES = 64 * 1024;
+
+const decoder = new TextDecoder();
+const encoder = new TextEncoder();
+
+/** What the bytes are made of: another body with other members, or these members alone. */
+interface Origin {
+  of: RequestBody | undefined;
+  members: JsonObject;
+}
+
+export class RequestBody {
+  #bytes: Uint8Array | undefined;
+  #value: JsonObject | undefined;
+  /** Undefined: the body came in these bytes. */
+  readonly #origin: Origin | undefined;
+  /** Whoever wants a value that was let go looks at it several times in one go. */
+  #parsed: WeakRef<JsonObject> | undefined;
+
+  constructor(bytes: Uint8Array, value: JsonObject);
+  constructor(bytes: undefined, value: JsonObject, origin: Origin);
+  constructor(bytes: Uint8Array | undefined, value: JsonObject, origin?: Origin) {
+    this.#bytes = bytes;
+    this.#value = value;
+    this.#origin = origin;
+  }
+
+  /** @param sent - what its bytes say, where that is not all of the value */
+  static written(value: JsonObject, sent = value): RequestBody {
+    return new RequestBody(undefined, value, { of: undefined, members: sent });
+  }
+
+  get value(): JsonObject {
+    const known = this.#value ?? this.#parsed?.deref();
+    if (known !== undefined) return known;
+    const origin = this.#origin;
+    const value: JsonObject =
+      origin === undefined
+        ? JSON.parse(decoder.decode(this.#bytes))
+        : { ...(origin.of as RequestBody).value, ...origin.members };
+    this.#parsed = new WeakRef(value);
+    return value;
+  }
+
+  /** The client's own, where nothing was changed; else they differ from those in what was changed alone. */
+  bytes(): Uint8Array {
+    if (this.#bytes !== undefined) return this.#bytes;
+    const { of, members } = this.#origin as Origin;
+    this.#bytes = of === undefined ? encoder.encode(JSON.stringify(members)) : withMembers(of.bytes(), members);
+    return this.#bytes;
+  }
+
+  /** The same with other top-level members; those that are undefined are left out. */
+  with(members: JsonObject): RequestBody {
+    return new RequestBody(undefined, { ...this.value, ...members }, { of: this, members });
+  }
+
+  /**
+   * A stream may go on for minutes, and what was parsed takes many times the memory of its bytes: it is let go, and parsed
+   * anew for whoever still wants it. False where it is kept, because the body is small or never came in bytes.
+   */
+  letValueGo(): boolean {
+    const origin = this.#origin;
+    const isGone =
+      origin === undefined ? (this.#bytes as Uint8Array).length > MAX_KEPT_BYTES : origin.of?.letValueGo() === true;
+    if (isGone) this.#value = undefined;
+    return isGone;
+  }
+}
