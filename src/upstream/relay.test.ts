@@ -13,7 +13,9 @@ import { documentSchema } from "../config/sections/registry.ts";
 import { ByteAllowance } from "../lib/byte-allowance.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
 import { readTranscript, Splicer } from "../protocols/chat/join.ts";
+import { backendProtocol, clientProtocol } from "../protocols/registry.ts";
 import { splitAtErrorMember } from "../protocols/stream-join.ts";
+import { createTranslation, type Translation } from "../protocols/translate.ts";
 import type { UpstreamFailure } from "./failure.ts";
 import { createReachability } from "./reachability.ts";
 import { type LiveStream, relayStream, type Takeover } from "./relay.ts";
@@ -46,11 +48,13 @@ let beforeTakeover: () => unknown = () => {};
 let transcripts: ByteAllowance | undefined;
 let limits = { betweenChunksMs: LONG_MS, requestMs: LONG_MS };
 let choices = 1;
+/** Set where the client reads another format. */
+let translation: Translation | undefined;
 
 let others: { backend: FakeBackend; entry: BackendEntry }[] = [];
 
-function liveOf({ stream, exchange }: Pick<LiveStream, "stream" | "exchange">): LiveStream {
-  return { stream, exchange, protocol: "chat", finished: (failure) => void liveEndings.push(failure) };
+function liveOf({ stream, exchange, translator }: Pick<LiveStream, "stream" | "exchange" | "translator">): LiveStream {
+  return { stream, exchange, translator, protocol: "chat", finished: (failure) => void liveEndings.push(failure) };
 }
 
 /** A takeover by the successors, in order. */
@@ -104,6 +108,7 @@ beforeAll(() => {
         operation: "chat",
         model: "m",
         stream: true,
+        translation,
         body: await request.bytes(),
         clientHeaders: request.headers,
         trace: { id: "t", traceparent: undefined, tracestate: undefined },
@@ -149,6 +154,7 @@ afterEach(async () => {
   liveEndings = [];
   limits = { betweenChunksMs: LONG_MS, requestMs: LONG_MS };
   choices = 1;
+  translation = undefined;
 });
 
 function ask(signal?: AbortSignal): Promise<Response> {
@@ -338,6 +344,24 @@ describe("a stream that is cut", () => {
     expect(ending?.kind).toBe("invalid-response");
     await within("the backend's connection is given up", backend.lastRequest.closed);
   });
+});
+
+test("a broken stream whose events make no sense together ends with one error", async () => {
+  const client = clientProtocol("messages");
+  const request = client.decodeRequest({ model: "m", max_tokens: 9, messages: [{ role: "user", content: "Hi" }] });
+  const context = { model: "m", createdAt: 1, nonce: "0".repeat(32), request };
+  translation = createTranslation({ client, backend: backendProtocol("chat"), context, transforms: [] });
+  const call = { index: 0, id: "call_1", function: { arguments: "{}" } }; // of no tool
+  const pieces = [
+    EVENTS[0] as string,
+    sseEvent({ choices: [{ index: 0, delta: { tool_calls: [call] }, finish_reason: "tool_calls" }] }),
+    "data: never\n\n",
+  ];
+  const whole = Buffer.byteLength(pieces[0] + (pieces[1] as string));
+  backend.answer = eventStream(pieces, { breakAfterBytes: whole, breakWith: "reset", betweenChunksMs: 50 });
+  const { text, ending, endingCount } = await relayed(backend.answer);
+  expect(text.split("event: error\n").length).toBe(2);
+  expect({ kind: ending?.kind, endingCount }).toEqual({ kind: "reset", endingCount: 1 });
 });
 
 describe("an error event of the backend", () => {

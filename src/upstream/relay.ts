@@ -293,7 +293,11 @@ async function pump(
   } catch (error) {
     const failure = streamFailure(error, exchange);
     if (translator !== undefined) {
-      giveLast(translator.end());
+      try {
+        giveLast(translator.end());
+      } catch {
+        return { failure };
+      }
       return translator.isComplete ? undefined : { failure };
     }
     const verdict = ending.verdict();
