@@ -3,7 +3,7 @@
 import type { Backend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import { statusText } from "../backends/exchange.ts";
-import { formatOf, type Operation } from "../backends/kinds.ts";
+import type { Operation } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { clientLeft } from "../errors/gateway-error.ts";
 import type { GenerationRequest } from "../generation/request.ts";
@@ -256,7 +256,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     request: ForwardRequest,
     { entry, permit, told, scoreMeans }: Admitted,
     timeouts: ExchangeTimeouts,
-  ): Promise<{ outcome: AttemptOutcome; operation: Operation; begun: Attempt }> {
+  ): Promise<{ outcome: AttemptOutcome; begun: Attempt }> {
     const { record, clientHeaders, trace, signal, settings } = context;
     record.attempts++;
     record.backend = entry.backend.name;
@@ -269,10 +269,10 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
     );
     const begun: Attempt = { entry, startedAtMs: now(), step };
     try {
-      const { model, stream } = request;
+      const { model, stream, choices } = request;
       const preparing = bridge.prepare(context, request, entry.backend);
       const prepared = preparing instanceof Promise ? await preparing : preparing;
-      const outgoing = { ...prepared, model, stream, clientHeaders, trace, signal, timeouts };
+      const outgoing = { ...prepared, model, stream, choices, clientHeaders, trace, signal, timeouts };
       const outcome = await sender.send(entry, outgoing, settings);
       if (outcome.ok && outcome.kind === "plain" && outcome.usage !== undefined) record.usage = outcome.usage;
       if (step !== undefined) step.firstByteMs = outcome.firstByteMs;
@@ -281,7 +281,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       if (!outcome.ok) permit.settle(circuits.outcomeOf(entry.backend.name, outcome.failure));
       // A trial that streams has shown what it was to show; others need its place before it ends.
       else if (outcome.kind === "plain" || permit.isProbe) permit.settle("success");
-      return { outcome, operation: prepared.operation, begun };
+      return { outcome, begun };
     } catch (error) {
       if (step !== undefined) {
         step.durationMs = now() - begun.startedAtMs;
@@ -310,7 +310,6 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
 
   function toResult(
     context: RequestContext,
-    operation: Operation,
     outcome: Extract<AttemptOutcome, { ok: true }>,
     begun: Attempt,
     permit: Permit,
@@ -322,19 +321,18 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       const { body, contentType, itemIds } = outcome;
       return { kind: "plain", entry, body, contentType, headers, itemIds };
     }
-    const { stream, translator, usage, exchange } = outcome;
+    const { stream, exchange, reader } = outcome;
     if (step !== undefined) step.status = 200;
     function finished(failure: UpstreamFailure | undefined): void {
-      if (usage?.usage !== undefined) record.usage = usage.usage;
+      const { usage } = reader;
+      if (usage !== undefined) record.usage = usage;
       permit.settle(circuits.outcomeOf(entry.backend.name, failure));
       attemptEnded(context, begun, failure, firstByteMs);
       if (failure === undefined) return;
       countFailure(entry, failure);
       if (failure.kind === "reset") watch.suspect(entry.backend.name);
     }
-    // A backend that was asked at all has a format for it.
-    const protocol = formatOf(operation) ?? "chat";
-    return { kind: "stream", entry, headers, live: { stream, exchange, protocol, translator, usage, finished } };
+    return { kind: "stream", entry, headers, live: { stream, exchange, reader, finished } };
   }
 
   return {
@@ -362,8 +360,8 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
         }
         if (admitted === undefined) throw refusal(context, request);
         const { entry, permit } = admitted;
-        const { outcome, operation, begun } = await attempt(context, request, admitted, timeouts);
-        if (outcome.ok) return toResult(context, operation, outcome, begun, permit);
+        const { outcome, begun } = await attempt(context, request, admitted, timeouts);
+        if (outcome.ok) return toResult(context, outcome, begun, permit);
 
         const { failure } = outcome;
         const { name } = entry.backend;

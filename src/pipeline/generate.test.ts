@@ -8,6 +8,7 @@ import type { BackendEntry } from "../backends/board.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { RequestBody } from "../lib/request-body.ts";
 import { silentLogger } from "../logging/logger.ts";
+import { PassReader } from "../protocols/pass-reader.ts";
 import { EventFramer } from "../protocols/sse.ts";
 import { createMemoryCache } from "../response-cache/memory.ts";
 import { createRecorder } from "../response-cache/recorder.ts";
@@ -106,8 +107,9 @@ function bench({
           context.signal.aborted ? { kind: "aborted" } : { kind: "reset", message: "broken" },
       };
       const live = {
-        stream: { reader: stream.getReader(), framer: new EventFramer(), firstEvents: encoder.encode(EVENTS[0]) },
+        stream: { chunks: stream.getReader(), framer: new EventFramer(), firstEvents: encoder.encode(EVENTS[0]) },
         exchange,
+        reader: new PassReader("chat", { choices: 1 }),
         finished: (failure?: UpstreamFailure) => void upstream.ends.push(failure),
       };
       return { ...common, kind: "stream", live: live as unknown as LiveStream };

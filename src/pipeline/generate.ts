@@ -107,13 +107,12 @@ export function createGenerator(parts: GeneratorParts): Generator {
   ): RelayOptions {
     const takeover = takeoverFor(parts, context, request, result);
     if (storeUnder === undefined || cache === undefined || result.reasons.length > 0) {
-      return { choices: request.choices, takeover, transcripts, tap: undefined, finished: ended };
+      return { takeover, transcripts, tap: undefined, finished: ended };
     }
     const { store, recorder } = cache;
     const { response_cache } = context.settings;
     const recording = recorder.start();
     return {
-      choices: request.choices,
       takeover,
       transcripts,
       tap: recording.add,

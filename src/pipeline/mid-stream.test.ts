@@ -9,6 +9,7 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { RequestBody } from "../lib/request-body.ts";
 import { silentLogger } from "../logging/logger.ts";
+import { PassReader } from "../protocols/pass-reader.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
@@ -73,8 +74,9 @@ function bench(options: BenchOptions = {}) {
         abort: () => void events.push(`abort ${name}`),
         release: () => void events.push(`release ${name}`),
       };
+      const reader = new PassReader("chat", { choices: 1 });
       const finished = (failure?: UpstreamFailure) => void events.push(`finished ${name} ${failure?.kind}`);
-      return { kind: "stream", entry, headers: {}, live: { exchange, finished } as unknown as LiveStream };
+      return { kind: "stream", entry, headers: {}, live: { exchange, reader, finished } as unknown as LiveStream };
     },
   };
   const context: RequestContext = {
@@ -134,7 +136,7 @@ function bench(options: BenchOptions = {}) {
     context,
     controller,
     after: (failure: UpstreamFailure = reset, sent: readonly Uint8Array[] = SENT) =>
-      takeover?.continueAfter(failure, sent) as Promise<{ live: LiveStream; splice(events: Uint8Array): Uint8Array }>,
+      takeover?.continueAfter(failure, sent) as Promise<LiveStream>,
   };
 }
 
@@ -256,7 +258,7 @@ describe("the request of a successor", () => {
     const next = await b.after();
     expect(bodyOf(b.requests[0])).toBe('{"model":"n", "messages":[{"role":"user","content":"hi"}], "n":1.0}');
     expect(b.requests[0]).toMatchObject({ model: "n", patience: 1.5, stream: true, operation: "chat" });
-    const spliced = decoder.decode(next.splice(encoder.encode(chatEvents(["Hello", " you"]).join(""))));
+    const spliced = decoder.decode(next.reader.push(encoder.encode(chatEvents(["Hello", " you"]).join(""))));
     expect(spliced).toContain('"content":" you"');
     expect(spliced).not.toContain("Hello");
   });
@@ -273,7 +275,7 @@ describe("the request of a successor", () => {
       ],
       n: 1,
     });
-    expect(decoder.decode(next.splice(encoder.encode(chatEvents(["Hello"]).join(""))))).toContain("Hello");
+    expect(decoder.decode(next.reader.push(encoder.encode(chatEvents(["Hello"]).join(""))))).toContain("Hello");
   });
 
   test.each([
@@ -292,12 +294,4 @@ test("the client leaves just as a successor is found: the successor is freed", a
   expect(await b.after()).toBeUndefined();
   expect(b.asked).toEqual(["m:b"]);
   expect(b.events.toSorted()).toEqual(["abort b", "finished b aborted", "release b"]);
-});
-
-test("an error of the backend has the status of its code", () => {
-  const told = (error: unknown) =>
-    bench().takeover?.splitAtError(encoder.encode(`data: ${JSON.stringify({ error })}\n\n`))?.failure;
-  expect(told({ message: "x", code: 429 })).toMatchObject({ kind: "status", status: 429 });
-  expect(told({ message: "x" })).toMatchObject({ kind: "status", status: 502 });
-  expect(bench().takeover?.splitAtError(SENT[0] as Uint8Array)).toBeUndefined();
 });

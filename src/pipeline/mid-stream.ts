@@ -5,10 +5,11 @@ import { formatOf } from "../backends/kinds.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Logger } from "../logging/logger.ts";
-import { clientProtocol, errorToldIn, streamJoin } from "../protocols/registry.ts";
+import { clientProtocol, streamJoin } from "../protocols/registry.ts";
+import { SplicedReader } from "../protocols/spliced-reader.ts";
 import { type JoinMode, prefillOf, type SentAnswer, type StreamJoin } from "../protocols/stream-join.ts";
-import { failureLabel, toldFailure } from "../upstream/failure.ts";
-import { type Continuation, discard, type Takeover } from "../upstream/relay.ts";
+import { failureLabel } from "../upstream/failure.ts";
+import { discard, type LiveStream, type Takeover } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
 import { canBeContinued } from "./exact-continuation.ts";
 import { type FallbackChains, type FallbackResult, triggerOf } from "./fallback.ts";
@@ -104,10 +105,7 @@ export function takeoverFor(
   }
 
   /** The first stream that another backend begins. */
-  async function openNext(
-    format: StreamJoin,
-    sent: SentAnswer,
-  ): Promise<{ model: string; continuation: Continuation } | undefined> {
+  async function openNext(format: StreamJoin, sent: SentAnswer): Promise<LiveStream | undefined> {
     for (const { model, changes, mode, goesOn } of waysOn(format, sent)) {
       const attempt: ForwardRequest = {
         ...request,
@@ -128,7 +126,7 @@ export function takeoverFor(
       }
       if (result?.kind !== "stream") continue;
       current = { model, backend: result.entry.backend.name };
-      return { model, continuation: { live: result.live, splice: sent.joiner(mode) } };
+      return { ...result.live, reader: new SplicedReader(result.live.reader, sent.joiner(mode)) };
     }
     return undefined;
   }
@@ -136,12 +134,6 @@ export function takeoverFor(
   return {
     get hasHappened() {
       return switches > 0;
-    },
-    splitAtError(events) {
-      const split = join.splitAtError(events);
-      if (split === undefined) return undefined;
-      const { before, error } = split;
-      return { before, failure: toldFailure(errorToldIn(format, { error })) };
     },
     async continueAfter(failure, sent) {
       failed.add(current.backend);
@@ -154,7 +146,7 @@ export function takeoverFor(
       if (next === undefined) return undefined;
       switches++;
       const { record } = context;
-      if (next.model !== request.model) record.fallbackModel = next.model;
+      if (current.model !== request.model) record.fallbackModel = current.model;
       const { story } = record;
       const reason = failureLabel(failure);
       story?.add({ kind: "takeover", atMs: story.sinceStartMs, from: from.backend, to: current.backend, reason });
@@ -165,11 +157,11 @@ export function takeoverFor(
           from_backend: from.backend,
           from_model: from.model,
           backend: current.backend,
-          model: next.model,
+          model: current.model,
         },
         "a stream broke off, another backend took over",
       );
-      return next.continuation;
+      return next;
     },
   };
 }

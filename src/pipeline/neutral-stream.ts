@@ -54,7 +54,7 @@ export async function* readTurn(live: LiveStream): AsyncGenerator<GenerationEven
       end();
     },
   };
-  const relay = relayInto(live, sink, { choices: 1, takeover: undefined, tap: undefined, finished: () => {} });
+  const relay = relayInto(live, sink, { takeover: undefined, tap: undefined, finished: () => {} });
   try {
     for (;;) {
       const batch = waiting;

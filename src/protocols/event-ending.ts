@@ -1,6 +1,7 @@
-// Whether a stream was complete, for each wire format. A stream that is translated is watched in its backend's format.
+// Whether a stream that passes untouched was complete, for each wire format.
 
 import type { ProtocolName } from "../generation/content.ts";
+import type { Verdict } from "./answer-reader.ts";
 import { hasMarker, type Markers, markersOf } from "./markers.ts";
 import { readEvents } from "./sse.ts";
 import { StreamEnding } from "./stream-ending.ts";
@@ -8,11 +9,8 @@ import { StreamEnding } from "./stream-ending.ts";
 export interface StreamWatch {
   /** Remembers a piece of whole events; true when the answer's own end marker was in it. */
   saw(events: Uint8Array): boolean;
-  /**
-   * What the end of the stream means: `done` = complete with its end marker, `finished` = complete but for the marker
-   * [DONE], `reported` = the backend itself has told of an error.
-   */
-  verdict(): "done" | "finished" | "reported" | "incomplete";
+  /** What the end of the stream means; `finished` = only the marker [DONE] is missing. */
+  verdict(): Verdict;
 }
 
 /** What only the last event of a complete answer contains. A quote inside a JSON string is escaped, so text never does. */
@@ -43,7 +41,7 @@ class MarkedEnding implements StreamWatch {
     return this.#isDone;
   }
 
-  verdict(): "done" | "reported" | "incomplete" {
+  verdict(): Verdict {
     if (this.#isDone) return "done";
     const last = this.#last === undefined ? undefined : readEvents(decoder.decode(this.#last)).at(-1);
     return last !== undefined && isErrorEvent(last.data) ? "reported" : "incomplete";

@@ -1,9 +1,11 @@
 // Whether a stream of chat or text completion chunks was complete, told by the last events that went by.
 // Cheap while the stream runs: events are only looked into when the stream ends, or when several choices are awaited.
 
+import type { Verdict } from "./answer-reader.ts";
 import { eventData } from "./sse.ts";
 
 const decoder = new TextDecoder();
+const encoder = new TextEncoder();
 
 const COLON = 58;
 const CLOSING_BRACKET = 93;
@@ -42,7 +44,7 @@ export class StreamEnding {
   }
 
   /** What the end of the stream means; `reported` = the backend itself has told of an error. */
-  verdict(): "done" | "finished" | "reported" | "incomplete" {
+  verdict(): Verdict {
     const text = this.#tail();
     const payloads = eventData(text);
     if (text.includes('"error"') && payloads.some(hasError)) return "reported";
@@ -70,6 +72,12 @@ export class StreamEnding {
     const pieces = [this.#third, this.#second, this.#last].filter((piece) => piece !== undefined);
     return pieces.map((piece) => decoder.decode(piece.subarray(-TAIL_BYTES))).join("");
   }
+}
+
+/** The bytes behind the last whole event, when they are an event that only lacks its empty line: with it. */
+export function lastEvent(rest: Uint8Array): Uint8Array | undefined {
+  if (rest.length === 0 || !isWholeEvent(rest)) return undefined;
+  return Buffer.concat([rest, encoder.encode(rest.at(-1) === LINE_FEED ? "\n" : "\n\n")]);
 }
 
 /** Whether bytes behind the last whole event are an event that only lacks its empty line. */

@@ -35,7 +35,7 @@ test("a stream for ever citing is let through up to a bound, and the rest is tol
   for (let count = 0; count < MAX_CITATIONS + 7; count++) push(cited);
   push({}, "stop");
   stream.end();
-  expect([lost, stream.isComplete]).toEqual([7, true]);
+  expect([lost, stream.verdict]).toEqual([7, "done"]);
 });
 
 describe("a whole answer", () => {

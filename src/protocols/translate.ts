@@ -4,8 +4,10 @@ import { MAX_CITATIONS } from "../generation/answer-losses.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
+import type { AnswerReader, Verdict } from "./answer-reader.ts";
 import { type AnswerContext, type BackendProtocol, type ClientProtocol, DecodeError } from "./protocol.ts";
 import { readEvents } from "./sse.ts";
+import { lastEvent } from "./stream-ending.ts";
 
 /** Changes answers on their way, e.g. moves thoughts out of the text; stream and whole answer get the same. */
 export interface AnswerTransform {
@@ -41,7 +43,7 @@ export interface Translation {
    * @param parsed - what the body says, where it was parsed before; the bytes are not looked at then
    */
   plain(body: Uint8Array, parsed?: JsonObject): Uint8Array;
-  stream(): StreamTranslator;
+  stream(): AnswerReader;
   /** The error behind an answer with an error status. */
   error(status: number, body: Uint8Array): Failure;
 }
@@ -82,7 +84,8 @@ function parseAnswer(body: Uint8Array): JsonObject {
   return value;
 }
 
-export class StreamTranslator {
+/** Reads a stream that the client gets in another format. */
+class StreamTranslator implements AnswerReader {
   readonly #decoder;
   readonly #encoder;
   readonly #transforms: readonly EventTransform[];
@@ -90,8 +93,8 @@ export class StreamTranslator {
   readonly #lostCitation: TranslationParts["lostCitation"];
   readonly #sawEnd: TranslationParts["sawEnd"];
   #citations = 0;
-  #hasFinish = false;
-  #isOver = false;
+  #hasEnded = false;
+  isOver = false;
   /** The error that the backend told of; nothing is written after it. */
   failure: Failure | undefined;
 
@@ -104,38 +107,52 @@ export class StreamTranslator {
     this.#sawEnd = sawEnd;
   }
 
-  /** Whole events of the backend -> whole events for the client, undefined when there is nothing to send yet. */
-  push(bytes: Uint8Array): Uint8Array | undefined {
-    let text = "";
-    for (const { data, name } of readEvents(decoder.decode(bytes))) {
-      if (this.failure !== undefined || this.#isOver) break;
-      text += this.#encode(this.#decoder.push(data, name), 0);
-    }
-    return text === "" ? undefined : encoder.encode(text);
+  push(events: Uint8Array): Uint8Array | undefined {
+    const text = this.#read(events);
+    return toBytes(this.isOver ? text + this.#rest() : text);
   }
 
-  /** The backend has said all it will say: the rest for the client. Does nothing when called again. */
-  end(): Uint8Array | undefined {
-    if (this.#isOver || this.failure !== undefined) return undefined;
-    this.#isOver = true;
+  end(rest?: Uint8Array): Uint8Array | undefined {
+    const last = rest && lastEvent(rest);
+    const text = last === undefined ? "" : this.#read(last);
+    return toBytes(text + this.#rest());
+  }
+
+  get verdict(): Verdict {
+    return this.isOver && this.failure === undefined ? "done" : "incomplete";
+  }
+
+  holdErrors(): void {
+    // The backend's own words are never the client's.
+  }
+
+  heldError(): undefined {}
+
+  fail(failure: Failure): Uint8Array {
+    this.#hasEnded = true;
+    return encoder.encode(this.#encoder.push({ type: "failure", failure }));
+  }
+
+  #read(events: Uint8Array): string {
+    let text = "";
+    for (const { data, name } of readEvents(decoder.decode(events))) {
+      if (this.failure !== undefined || this.#hasEnded) break;
+      text += this.#encode(this.#decoder.push(data, name), 0);
+    }
+    return text;
+  }
+
+  /** The backend has said all it will say. Does nothing when called again. */
+  #rest(): string {
+    if (this.#hasEnded || this.failure !== undefined) return "";
+    this.#hasEnded = true;
     let text = this.#encode(this.#decoder.end(), 0);
     for (const [index, transform] of this.#transforms.entries()) text += this.#encode(transform.end(), index + 1);
-    if (this.isComplete) {
+    if (this.verdict === "done") {
       text += this.#encoder.end();
       this.#sawEnd?.();
     }
-    return text === "" ? undefined : encoder.encode(text);
-  }
-
-  /** Whether the answer was complete; to be asked after end(). */
-  get isComplete(): boolean {
-    return this.#hasFinish && this.failure === undefined;
-  }
-
-  /** The client's error event for a stream that cannot go on. */
-  fail(failure: Failure): Uint8Array {
-    this.#isOver = true;
-    return encoder.encode(this.#encoder.push({ type: "failure", failure }));
+    return text;
   }
 
   /** Events behind the given number of transforms -> the client's text. */
@@ -151,7 +168,7 @@ export class StreamTranslator {
         text += this.#encode(transform.push(event), passed + 1);
         continue;
       }
-      if (event.type === "finish") this.#hasFinish = true;
+      if (event.type === "finish") this.isOver = true;
       else if (event.type === "citation" && ++this.#citations > MAX_CITATIONS) {
         this.#lostCitation?.();
         continue;
@@ -161,4 +178,8 @@ export class StreamTranslator {
     }
     return text;
   }
+}
+
+function toBytes(text: string): Uint8Array | undefined {
+  return text === "" ? undefined : encoder.encode(text);
 }

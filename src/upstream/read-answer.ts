@@ -109,7 +109,7 @@ export async function readPlain(
 
 /** A stream of which the first event is known to be good. */
 export interface OpenStream {
-  reader: ReadableStreamDefaultReader<Uint8Array>;
+  chunks: ReadableStreamDefaultReader<Uint8Array>;
   framer: EventFramer;
   /** Whole events, ready for the client. */
   firstEvents: Uint8Array;
@@ -130,12 +130,12 @@ export async function openStream(
     return invalid(entry, `answered a request for a stream with ${contentType}`);
   }
   if (response.body === null) return invalid(entry, "sent an empty answer");
-  const reader = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+  const chunks = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
   const framer = new EventFramer();
   let events: Uint8Array | undefined;
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await chunks.read();
       if (done) {
         const rest = decoder.decode(framer.rest());
         return invalid(entry, rest.trim() === "" ? "closed the stream before its first event" : notEvents(rest));
@@ -152,7 +152,7 @@ export async function openStream(
         return invalid(entry, "sent nothing but comments");
       }
       const failure = firstEventFailure(first, exchange, format);
-      if (failure === undefined) return { ok: true, value: { reader, framer, firstEvents: events } };
+      if (failure === undefined) return { ok: true, value: { chunks, framer, firstEvents: events } };
       exchange.abort();
       return refuse(failure);
     }

@@ -14,7 +14,7 @@ import { ByteAllowance } from "../lib/byte-allowance.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
 import { readTranscript, Splicer } from "../protocols/chat/join.ts";
 import { backendProtocol, clientProtocol } from "../protocols/registry.ts";
-import { splitAtErrorMember } from "../protocols/stream-join.ts";
+import { SplicedReader } from "../protocols/spliced-reader.ts";
 import { createTranslation, type Translation } from "../protocols/translate.ts";
 import type { UpstreamFailure } from "./failure.ts";
 import { createReachability } from "./reachability.ts";
@@ -53,8 +53,8 @@ let translation: Translation | undefined;
 
 let others: { backend: FakeBackend; entry: BackendEntry }[] = [];
 
-function liveOf({ stream, exchange, translator }: Pick<LiveStream, "stream" | "exchange" | "translator">): LiveStream {
-  return { stream, exchange, translator, protocol: "chat", finished: (failure) => void liveEndings.push(failure) };
+function liveOf({ stream, exchange, reader }: Omit<LiveStream, "finished">): LiveStream {
+  return { stream, exchange, reader, finished: (failure) => void liveEndings.push(failure) };
 }
 
 /** A takeover by the successors, in order. */
@@ -63,15 +63,6 @@ function takeoverBy(waiting: BackendEntry[], open: (entry: BackendEntry) => Prom
   return {
     get hasHappened() {
       return switches > 0;
-    },
-    splitAtError(events) {
-      const split = splitAtErrorMember(events);
-      if (split === undefined) return undefined;
-      const body = Buffer.from(split.data);
-      return {
-        before: split.before,
-        failure: { kind: "status", status: 500, body, retryAfterMs: undefined, headers: {} },
-      };
     },
     async continueAfter(failure, sent) {
       searches.push(failure);
@@ -83,7 +74,7 @@ function takeoverBy(waiting: BackendEntry[], open: (entry: BackendEntry) => Prom
       await beforeTakeover();
       switches++;
       const splicer = new Splicer(transcript, "restarted");
-      return { live: liveOf(outcome), splice: (events) => splicer.push(events) };
+      return liveOf({ ...outcome, reader: new SplicedReader(outcome.reader, (events) => splicer.push(events)) });
     },
   };
 }
@@ -108,6 +99,7 @@ beforeAll(() => {
         operation: "chat",
         model: "m",
         stream: true,
+        choices,
         translation,
         body: await request.bytes(),
         clientHeaders: request.headers,
@@ -125,7 +117,6 @@ beforeAll(() => {
       if (!outcome.ok) return new Response(`not relayed: ${outcome.failure.kind}`, { status: 502 });
       if (outcome.kind !== "stream") return new Response("no stream", { status: 500 });
       const body = relayStream(liveOf(outcome), () => ERROR_EVENT, {
-        choices,
         takeover: successors && takeoverBy(successors, open),
         ...(transcripts !== undefined && { transcripts }),
         tap: undefined,

@@ -1,15 +1,11 @@
 // The byte pump of streams: whole events go on as they came, and a stream that breaks is continued by another backend or
 // ends with an error the client can see, never as if it were complete.
 
-import type { ProtocolName } from "../generation/content.ts";
 import type { Failure } from "../generation/result.ts";
 import { orAborted } from "../lib/abortable-delay.ts";
 import type { ByteAllowance } from "../lib/byte-allowance.ts";
-import { watchEnding } from "../protocols/event-ending.ts";
+import type { AnswerReader } from "../protocols/answer-reader.ts";
 import { DecodeError } from "../protocols/protocol.ts";
-import { isWholeEvent } from "../protocols/stream-ending.ts";
-import type { StreamTranslator } from "../protocols/translate.ts";
-import type { UsageWatch } from "../protocols/usage-watch.ts";
 import { standardError } from "./error-body.ts";
 import type { Exchange } from "./exchange.ts";
 import { toldFailure, type UpstreamFailure } from "./failure.ts";
@@ -17,19 +13,11 @@ import type { OpenStream } from "./read-answer.ts";
 
 const encoder = new TextEncoder();
 
-const DONE_EVENT = encoder.encode("data: [DONE]\n\n");
-const LINE_FEED = 10;
-
 /** A backend's stream on its way to the client. */
 export interface LiveStream {
   stream: OpenStream;
   exchange: Exchange;
-  /** The backend's format. */
-  protocol: ProtocolName;
-  /** Set where the client reads another format. */
-  translator?: StreamTranslator | undefined;
-  /** Reads the token counts of a stream that passes untouched. */
-  usage?: UsageWatch | undefined;
+  reader: AnswerReader;
   /** Called exactly once, when this backend's part is over; undefined = the answer was complete. */
   finished(failure: UpstreamFailure | undefined): void;
 }
@@ -44,29 +32,15 @@ export interface ByteSink {
   fail(failure: UpstreamFailure, words: Uint8Array | undefined): void;
 }
 
-/** Another backend's stream for the rest of an answer. */
-export interface Continuation {
-  live: LiveStream;
-  /**
-   * Makes its events fit behind those that were sent; undefined when nothing is left of them. Throws DecodeError when
-   * they cannot.
-   */
-  splice(events: Uint8Array): Uint8Array | undefined;
-}
-
 /** What a stream needs so that another backend can take over. */
 export interface Takeover {
   /** Whether another backend has taken over already. */
   readonly hasHappened: boolean;
-  /** Splits events at the backend's own error event, so that the client need not see it. */
-  splitAtError(events: Uint8Array): { before: Uint8Array | undefined; failure: UpstreamFailure } | undefined;
-  /** Finds a backend for the rest; undefined when the answer cannot be continued. */
-  continueAfter(failure: UpstreamFailure, sent: readonly Uint8Array[]): Promise<Continuation | undefined>;
+  /** Another backend's stream for the rest, which fits behind what was sent; undefined when the answer cannot be continued. */
+  continueAfter(failure: UpstreamFailure, sent: readonly Uint8Array[]): Promise<LiveStream | undefined>;
 }
 
 export interface RelayOptions {
-  /** How many choices a complete answer has. */
-  choices: number;
   takeover: Takeover | undefined;
   /** Shared by all streams that keep what was sent for a takeover; undefined: each is bounded by itself alone. */
   transcripts?: ByteAllowance;
@@ -104,38 +78,45 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
     if (failure !== undefined) live.exchange.abort();
   }
 
-  const sent = options.takeover === undefined ? undefined : new SentEvents(options.transcripts);
+  const { takeover, tap } = options;
+  const sent = takeover === undefined ? undefined : new SentEvents(options.transcripts);
+
+  /** Hands client events on; a promise when the client has fallen behind. */
+  function give(events: Uint8Array): number | Promise<unknown> {
+    tap?.(events);
+    sent?.add(events);
+    return sink.write(events);
+  }
 
   /** Who goes on, if anybody can. Whoever looks for a successor reports his own trouble; the client gets an error. */
-  async function successor(failure: UpstreamFailure): Promise<Continuation | undefined> {
+  async function successor(failure: UpstreamFailure): Promise<LiveStream | undefined> {
     // The client has seen the backend's own error: its answer is over.
     if (failure.kind === "told-in-stream" || sent?.isWhole !== true) return undefined;
     try {
-      return await options.takeover?.continueAfter(failure, sent.pieces);
+      return await takeover?.continueAfter(failure, sent.pieces);
     } catch {
       return undefined;
     }
   }
 
-  let fitting: Fitting | undefined;
-  const fitted = (events: Uint8Array | undefined) => fitting?.lastWords(events) ?? events;
-
   async function run(): Promise<UpstreamFailure | undefined> {
     for (;;) {
-      const pumped = await pump(live, sink, fitting, sent, options);
-      const end: BrokenEnd | undefined = fitting?.failure === undefined ? pumped : { failure: fitting.failure };
-      settle(end?.failure);
-      if (end === undefined || cancelled || end.failure.kind === "aborted") return end?.failure;
-      const next = await successor(end.failure);
-      if (next === undefined || cancelled) {
-        if (next !== undefined) discard(next.live);
-        if (cancelled) return { kind: "aborted" };
-        if (end.unsent === undefined) return end.failure;
-        void sink.write(fitted(end.unsent) as Uint8Array); // the backend's own error event
+      if (takeover !== undefined) live.reader.holdErrors();
+      const failure = await pump(live, sink, give);
+      settle(failure);
+      if (failure === undefined || cancelled || failure.kind === "aborted") return failure;
+      const next = await successor(failure);
+      if (cancelled) {
+        if (next !== undefined) discard(next);
+        return { kind: "aborted" };
+      }
+      if (next === undefined) {
+        const held = live.reader.heldError();
+        if (held === undefined) return failure;
+        void sink.write(held);
         return { kind: "told-in-stream" };
       }
-      live = next.live;
-      fitting = new Fitting(next);
+      live = next;
       settled = false;
     }
   }
@@ -145,7 +126,7 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
     if (cancelled) return;
     options.finished(failure);
     if (failure === undefined || failure.kind === "aborted" || failure.kind === "told-in-stream") sink.close();
-    else sink.fail(failure, fitted(live.translator?.fail(clientFailure(failure))));
+    else sink.fail(failure, live.reader.fail(clientFailure(failure)));
   });
   return {
     done,
@@ -210,62 +191,19 @@ export function discard({ exchange, finished }: LiveStream): void {
   finished({ kind: "aborted" });
 }
 
-/** How a backend's part ended; `unsent` is its own error event, which the client has not seen. */
-interface BrokenEnd {
-  failure: UpstreamFailure;
-  unsent?: Uint8Array;
-}
-
 /** Resolves when nothing more comes from this backend: undefined after a complete answer, else with what went wrong. */
 async function pump(
-  live: LiveStream,
+  { stream, exchange, reader }: LiveStream,
   sink: ByteSink,
-  fitting: Fitting | undefined,
-  sent: SentEvents | undefined,
-  options: RelayOptions,
-): Promise<BrokenEnd | undefined> {
-  const { stream, exchange, translator, usage, protocol } = live;
-  const { reader, framer, firstEvents } = stream;
-  const { choices, takeover, tap } = options;
-  const ending = watchEnding(protocol, choices);
-
-  /** Hands client events on; a promise when the client has fallen behind. */
-  function give(events: Uint8Array): number | Promise<unknown> {
-    tap?.(events);
-    sent?.add(events);
-    return sink.write(events);
-  }
-
-  /** The same at the end of the answer, when nobody waits any more. */
-  function giveLast(events: Uint8Array | undefined): void {
-    const rest = fitting === undefined ? events : fitting.push(events);
-    if (rest !== undefined) void give(rest);
-  }
-
+  give: (events: Uint8Array) => number | Promise<unknown>,
+): Promise<UpstreamFailure | undefined> {
+  const { chunks, framer, firstEvents } = stream;
   let received: Uint8Array | undefined = firstEvents;
-  let complete = false;
+  let broken: UpstreamFailure | undefined;
   try {
     for (;;) {
       if (received !== undefined) {
-        let events: Uint8Array | undefined = received;
-        let broken: BrokenEnd | undefined;
-        if (translator !== undefined) {
-          if (ending.saw(received)) complete = true;
-          events = translator.push(received);
-          if (translator.failure !== undefined) broken = { failure: toldFailure(translator.failure) };
-        } else {
-          const split = takeover?.splitAtError(received);
-          if (split !== undefined) {
-            broken = { failure: split.failure, unsent: received.subarray(split.before?.length ?? 0) };
-            events = split.before;
-          }
-          if (events !== undefined && ending.saw(events)) complete = true;
-          if (events !== undefined && usage !== undefined) events = usage.push(events);
-        }
-        if (fitting !== undefined) {
-          events = fitting.push(events);
-          if (fitting.failure !== undefined) broken = { failure: fitting.failure };
-        }
+        const events = reader.push(received);
         if (events !== undefined) {
           const written = give(events);
           if (typeof written !== "number") {
@@ -275,68 +213,48 @@ async function pump(
             exchange.signal.throwIfAborted();
           }
         }
-        if (broken !== undefined) {
-          sink.flush();
-          return broken;
-        }
-        // The client need not wait for the connection to end.
-        if (complete) giveLast(translator?.end());
         sink.flush();
-        if (complete) exchange.answerComplete();
+        if (reader.failure !== undefined) return toldFailure(reader.failure);
+        // The client need not wait for the connection to end.
+        if (reader.isOver) exchange.answerComplete();
         else exchange.chunkReceived();
       }
-      const { done, value } = await reader.read();
+      const { done, value } = await chunks.read();
       if (done) break;
       received = framer.push(value);
       if (received === undefined) exchange.chunkReceived();
     }
   } catch (error) {
-    const failure = streamFailure(error, exchange);
-    if (translator !== undefined) {
-      try {
-        giveLast(translator.end());
-      } catch {
-        return { failure };
-      }
-      return translator.isComplete ? undefined : { failure };
-    }
-    const verdict = ending.verdict();
-    if (verdict === "done") return undefined;
-    if (verdict === "reported") return { failure: { kind: "told-in-stream" } };
-    if (verdict === "incomplete" || failure.kind === "aborted") return { failure };
-    // Every choice has its finish reason: only the marker, and perhaps the usage, is missing.
-    void give(DONE_EVENT);
-    return undefined;
+    broken = streamFailure(error, exchange);
   }
-  const rest = framer.rest();
-  // The last event may lack only the empty line behind it.
-  const last = rest.length > 0 && isWholeEvent(rest) ? withEmptyLine(rest) : undefined;
-  const incomplete = `Backend '${exchange.entry.backend.name}' ended the stream before its answer was complete.`;
-  if (translator !== undefined) {
-    try {
-      if (last !== undefined) giveLast(translator.push(last));
-      giveLast(translator.end());
-    } catch (error) {
-      return { failure: streamFailure(error, exchange) };
-    }
-    if (translator.failure !== undefined) return { failure: toldFailure(translator.failure) };
-    return translator.isComplete ? undefined : { failure: { kind: "reset", message: incomplete } };
+  try {
+    const rest = reader.end(broken === undefined ? framer.rest() : undefined);
+    if (rest !== undefined) void give(rest);
+  } catch (error) {
+    return broken ?? streamFailure(error, exchange);
   }
-  const split = last === undefined ? undefined : takeover?.splitAtError(last);
-  if (split !== undefined) return { failure: split.failure, unsent: last as Uint8Array };
-  if (last !== undefined) ending.saw(last);
-  const verdict = ending.verdict();
-  if (verdict !== "incomplete") giveLast(last === undefined || usage === undefined ? last : usage.push(last));
+  return failureAtEnd(reader, broken, exchange);
+}
+
+/** @param broken - why the stream did not end in order */
+function failureAtEnd(
+  { verdict, failure }: AnswerReader,
+  broken: UpstreamFailure | undefined,
+  { entry }: Exchange,
+): UpstreamFailure | undefined {
   switch (verdict) {
     case "done":
       return undefined;
     case "finished":
-      void give(DONE_EVENT); // some engines leave the marker out after an otherwise complete answer
-      return undefined;
+      return broken?.kind === "aborted" ? broken : undefined;
     case "reported":
-      return { failure: { kind: "told-in-stream" } };
-    case "incomplete":
-      return { failure: { kind: "reset", message: incomplete } };
+      return { kind: "told-in-stream" };
+    case "incomplete": {
+      if (broken !== undefined) return broken;
+      if (failure !== undefined) return toldFailure(failure);
+      const message = `Backend '${entry.backend.name}' ended the stream before its answer was complete.`;
+      return { kind: "reset", message };
+    }
   }
 }
 
@@ -348,32 +266,6 @@ export function clientFailure(failure: UpstreamFailure): Failure {
   }
   const { message, type, code } = standardError(failure.status, failure.body);
   return { message, status: failure.status, type, code: String(code) };
-}
-
-/** A stream on its way behind what was sent. */
-class Fitting {
-  readonly #continuation: Continuation;
-  /** Why its events do not fit; none are let through any more. */
-  failure: UpstreamFailure | undefined;
-
-  constructor(continuation: Continuation) {
-    this.#continuation = continuation;
-  }
-
-  push(events: Uint8Array | undefined): Uint8Array | undefined {
-    return this.failure === undefined ? this.lastWords(events) : undefined;
-  }
-
-  /** Events that tell of an error: they fit always. */
-  lastWords(events: Uint8Array | undefined): Uint8Array | undefined {
-    const { live, splice } = this.#continuation;
-    try {
-      return events && splice(events);
-    } catch (error) {
-      this.failure = streamFailure(error, live.exchange);
-      return undefined;
-    }
-  }
 }
 
 /** The events that were sent, as long as they are few enough to be kept. */
@@ -406,10 +298,6 @@ class SentEvents {
     this.pieces = [];
     this.isWhole = false;
   }
-}
-
-function withEmptyLine(event: Uint8Array): Uint8Array {
-  return Buffer.concat([event, encoder.encode(event.at(-1) === LINE_FEED ? "\n" : "\n\n")]);
 }
 
 function streamFailure(error: unknown, exchange: Exchange): UpstreamFailure {

@@ -67,6 +67,7 @@ function attempt(entry: BackendEntry, options: Attempt = {}): Promise<AttemptOut
     operation: "chat",
     model: "m",
     stream: options.stream ?? false,
+    choices: 1,
     body: new TextEncoder().encode('{ "model": "m",  "ü": 1 }'),
     clientHeaders: new Headers(options.headers),
     trace: { id: "trace-1", traceparent: undefined, tracestate: undefined },

@@ -7,11 +7,13 @@ import { formatOf, type Operation } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Usage } from "../generation/usage.ts";
+import type { AnswerReader } from "../protocols/answer-reader.ts";
 import type { PassedAnswer } from "../protocols/chat/passed-answer.ts";
+import { PassReader } from "../protocols/pass-reader.ts";
 import { AnswerFailed, DecodeError } from "../protocols/protocol.ts";
 import { outputItemIds } from "../protocols/responses/vendor-ids.ts";
-import type { StreamTranslator, Translation } from "../protocols/translate.ts";
-import { UsageWatch, usageOfAnswer } from "../protocols/usage-watch.ts";
+import type { Translation } from "../protocols/translate.ts";
+import { usageOfAnswer } from "../protocols/usage-watch.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 import { rewordedErrorBody } from "./error-body.ts";
 import { Exchange, type ExchangeEnvironment, type ExchangeTimeouts } from "./exchange.ts";
@@ -33,6 +35,8 @@ export interface OutgoingRequest {
   operation: Operation;
   model: string;
   stream: boolean;
+  /** How many choices a complete answer has. */
+  choices: number;
   body: Uint8Array;
   /** Where the operation's usual path is not the right one. */
   path?: string | undefined;
@@ -70,8 +74,7 @@ export type AttemptOutcome = {
       ok: true;
       kind: "stream";
       stream: OpenStream;
-      translator?: StreamTranslator | undefined;
-      usage?: UsageWatch | undefined;
+      reader: AnswerReader;
       exchange: Exchange;
       headers: Record<string, string>;
     }
@@ -126,11 +129,7 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
             kind: "stream",
             firstByteMs: environment.now() - exchange.startedAtMs,
             stream: answer.value,
-            translator: translation?.stream(),
-            usage:
-              translation === undefined
-                ? new UsageWatch(formatOf(operation) ?? "chat", request.hidesUsage === true, request.passed)
-                : undefined,
+            reader: translation?.stream() ?? new PassReader(formatOf(operation) ?? "chat", request),
             exchange,
             headers,
           };

@@ -3,6 +3,7 @@
 import type { BackendEntry } from "../../src/backends/board.ts";
 import type { ProbeVerdict } from "../../src/health/state-machine.ts";
 import type { Deadlines } from "../../src/lib/deadlines.ts";
+import { PassReader } from "../../src/protocols/pass-reader.ts";
 import { EventFramer } from "../../src/protocols/sse.ts";
 import { Exchange } from "../../src/upstream/exchange.ts";
 import type { UpstreamFailure } from "../../src/upstream/failure.ts";
@@ -201,14 +202,15 @@ export function createNetwork(names: readonly string[], options: NetworkOptions)
           }
           const words = pieces(body, `${request.trace.id}-${backend.name}`);
           const breaksAt = condition === "breaking" ? random.between(1, words.length - 1) : undefined;
-          const reader = streamReader(words.slice(1), breaksAt, after);
-          onBreak = reader.fail;
-          const stream = { reader: reader.reader, framer: new EventFramer(), firstEvents: words[0] as Uint8Array };
-          resolve({ ok: true, kind: "stream", stream, exchange, headers: {} });
+          const source = streamReader(words.slice(1), breaksAt, after);
+          onBreak = source.fail;
+          const stream = { chunks: source.reader, framer: new EventFramer(), firstEvents: words[0] as Uint8Array };
+          const reader = new PassReader("chat", request);
+          resolve({ ok: true, kind: "stream", stream, reader, exchange, headers: {} });
           function end(): void {
             backend.calls.delete(call);
           }
-          reader.onEnd(end);
+          source.onEnd(end);
         });
         break;
     }

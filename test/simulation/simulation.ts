@@ -278,12 +278,10 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
         fail() {},
       },
       {
-        choices: 1,
         takeover: takeover && {
           get hasHappened() {
             return takeover.hasHappened;
           },
-          splitAtError: takeover.splitAtError,
           async continueAfter(failure, events) {
             const next = await takeover.continueAfter(failure, events);
             if (next !== undefined) switches++;

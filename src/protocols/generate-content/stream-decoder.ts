@@ -16,7 +16,8 @@ export function createStreamDecoder(): StreamDecoder {
   return {
     push(data) {
       // Neither is Google's, but servers in front of it send them.
-      if (data === "" || data === "[DONE]") return [];
+      if (data === "") return [];
+      if (data === "[DONE]") return answer.end();
       return answer.push(parseChunk(data));
     },
     end: () => answer.end(),
