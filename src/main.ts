@@ -13,7 +13,7 @@ import { effectWarnings } from "./config/compile/without-effect.ts";
 import type { Settings } from "./config/sections/registry.ts";
 import { openConfigStore } from "./config/store/open-store.ts";
 import { resolvePath } from "./config/values/paths.ts";
-import type { CheckPlace, CheckProblem } from "./config/values/problems.ts";
+import type { CheckPlace, Problem } from "./config/values/problems.ts";
 import { formatPath } from "./config/values/values.ts";
 import { systemClock } from "./lib/clock.ts";
 import { keepLoopbackFromProxies } from "./lib/proxy-environment.ts";
@@ -136,7 +136,7 @@ function configurationChecks(metadataOption: string | undefined) {
   ];
 }
 
-async function promptFileProblems({ global_prompts }: Settings, place: CheckPlace): Promise<CheckProblem[]> {
+async function promptFileProblems({ global_prompts }: Settings, place: CheckPlace): Promise<Problem[]> {
   const read = await loadPromptFiles(global_prompts, place);
   return read.ok ? [] : read.problems;
 }
@@ -144,7 +144,7 @@ async function promptFileProblems({ global_prompts }: Settings, place: CheckPlac
 async function metadataFileProblems(
   { model_metadata: { file } }: Settings,
   { baseDir, home }: CheckPlace,
-): Promise<CheckProblem[]> {
+): Promise<Problem[]> {
   const read = file === undefined ? undefined : await loadModelMetadata(resolvePath(file, baseDir, home));
   if (read === undefined || read.ok) return [];
   return read.problems.map((message) => ({ path: ["model_metadata", "file"], message }));
@@ -230,7 +230,7 @@ async function checkConfig({ config, modelMetadata, asJson }: CheckConfigCommand
   const ofMetadata = metadata === undefined || metadata.ok ? [] : metadata.problems;
   const problems = [
     ...(loaded.ok ? [] : loaded.problems),
-    ...ofMetadata.map((message) => ({ path: "--model-metadata", message })),
+    ...ofMetadata.map((message) => ({ path: ["--model-metadata"], message })),
   ];
   const result = {
     path: loaded.ok ? loaded.found : loaded.path,

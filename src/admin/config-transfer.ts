@@ -11,7 +11,7 @@ import {
   parseDocument,
   serializeDocument,
 } from "../config/files/serialize.ts";
-import type { Validation } from "../config/store/store.ts";
+import { toFieldProblem } from "../config/values/problems.ts";
 import type { Mapping } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
@@ -27,7 +27,7 @@ import {
   type StoreOf,
   toTimestamp,
 } from "./endpoint.ts";
-import { type FieldProblem, invalidFields, unknownSectionProblem, unwrap } from "./refusals.ts";
+import { invalidFields, toValidationError, unknownSectionProblem, unwrap } from "./refusals.ts";
 import { type BodyParts, baseVersionOf, readFields } from "./request.ts";
 
 export interface ConfigTransferParts extends BodyParts {
@@ -147,24 +147,25 @@ async function previewImport(
     return unwrap({ ok: false, error: { kind: "conflict", expectedVersion: baseVersion, currentVersion: version } });
   }
   const result = await store.validate(change);
-  const found =
-    !result.ok && result.error.kind === "unknown_section"
-      ? invalid(unknownSectionProblem(result.error.requested))
-      : unwrap(result);
+  if (!result.ok && result.error.kind === "unknown_section") {
+    const errors = [toValidationError(unknownSectionProblem(result.error.requested))];
+    return answer(
+      call,
+      { valid: false, dry_run: true, changes_preview: {}, sections_affected: [], errors, warnings: [] },
+      { version },
+    );
+  }
+  const found = unwrap(result);
   const body = {
     valid: found.valid,
     dry_run: true,
     changes_preview: changesBySection(found.changes),
     sections_affected: [...new Set(found.changes.map(({ section }) => section))],
-    errors: found.errors,
+    errors: found.problems.map(toFieldProblem).map(toValidationError),
     warnings: found.warnings,
     ...(found.valid && { estimated_impact: found.impact }),
   };
   return answer(call, body, { version });
-}
-
-function invalid(problem: FieldProblem): Pick<Validation, "valid" | "errors" | "warnings" | "changes" | "impact"> {
-  return { valid: false, errors: [{ ...problem, code: "VALIDATION_ERROR" }], warnings: [], changes: [], impact: "" };
 }
 
 async function readContent(content: string, as: DocumentFormat): Promise<Mapping> {

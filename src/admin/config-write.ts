@@ -8,12 +8,20 @@ import { changesBySection, type FieldChange } from "../config/change/diff.ts";
 import { sectionJsonSchema } from "../config/schema/schema-export.ts";
 import type { ReloadClass } from "../config/sections/section.ts";
 import type { Validation } from "../config/store/store.ts";
+import { toFieldProblem } from "../config/values/problems.ts";
 import { isMapping } from "../config/values/values.ts";
 import type { Call, Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { adminRoute, answer, authorOf, requireSections, type StoreOf, toTimestamp } from "./endpoint.ts";
 import { droppedKeyWarnings } from "./key-record.ts";
-import { invalidFields, shortened, unknownSection, unknownSectionProblem, unwrap } from "./refusals.ts";
+import {
+  invalidFields,
+  shortened,
+  toValidationError,
+  unknownSection,
+  unknownSectionProblem,
+  unwrap,
+} from "./refusals.ts";
 import {
   type BodyParts,
   baseVersionOf,
@@ -174,16 +182,16 @@ async function validate(call: Call, parts: ConfigWriteParts): Promise<Response> 
   const { section, config, dry_run } = await readFields(validateRequest, call, parts);
   if (!isSection(section)) {
     const { message } = unknownSectionProblem(section);
-    const errors = [{ field: "section", message, code: "VALIDATION_ERROR", value: shortened(section) }];
-    return answer(call, { valid: false, errors, warnings: [] });
+    const error = toValidationError({ field: "section", message, value: shortened(section) });
+    return answer(call, { valid: false, errors: [error], warnings: [] });
   }
   const { elevated } = authorOf(call, "api", "validate");
   const validation = unwrap(await parts.store.validate({ sections: { [section]: config }, mode: "replace", elevated }));
-  const { valid, errors, warnings, changes } = validation;
+  const { valid, problems, warnings, changes } = validation;
   const { hot_reload_capability } = reloadOf(section, changes, false);
   const body = {
     valid,
-    errors,
+    errors: problems.map(toFieldProblem).map(toValidationError),
     warnings,
     hot_reload_capability,
     info: { hot_reload_capability: longSpelling(hot_reload_capability), estimated_impact: impactOf(validation) },

@@ -2,15 +2,10 @@
 
 import { sectionNames } from "../config/change/capability.ts";
 import type { ChangeError, Result } from "../config/change/change.ts";
+import { type FieldProblem, toFieldProblem } from "../config/values/problems.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { nearest } from "../lib/nearest.ts";
-
-export interface FieldProblem {
-  field: string;
-  message: string;
-  value?: unknown;
-}
 
 /** A body may have thousands of problems; nobody reads them all. */
 const MAXIMUM_PROBLEMS = 100;
@@ -54,7 +49,7 @@ export function toRefusal(
   switch (error.kind) {
     case "validation":
       return invalidFields(
-        error.errors.map((problem) => ({ ...problem, field: fieldOf(problem.field) })),
+        error.problems.map(toFieldProblem).map((problem) => ({ ...problem, field: fieldOf(problem.field) })),
         invalid,
       );
     case "conflict":
@@ -117,6 +112,12 @@ export function unknownSection(requested: string): GatewayError {
   return new GatewayError(ERRORS.routeNotFound, `There is no configuration section '${name}'.`, {
     details: { requested_section: name, available_sections: [...sections, ...extensions] },
   });
+}
+
+/** A problem of a section or a document as an answer tells it. */
+export function toValidationError(problem: FieldProblem) {
+  const { field, message, ...rest } = problem;
+  return { field, message, code: "VALIDATION_ERROR", ...rest };
 }
 
 /** The same inside an imported document, where it is one of the things that are not valid. */

@@ -6,10 +6,10 @@ import { renderProblems } from "./problems.ts";
 test("one line per problem, ordered by place, under a headline", () => {
   const text = renderProblems(
     [
-      { path: "retry.jitter", message: "expected true or false", variable: "SIGNALBOX_RETRY__JITTER" },
-      { path: "", message: "cannot be read: there is no such file", file: "/etc/keys.yaml" },
-      { path: "backends[0].url", message: "is required", file: "/srv/config.yaml", line: 12 },
-      { path: "retry", message: "expected a mapping", file: "/srv/config.yaml", line: 2 },
+      { path: ["retry", "jitter"], message: "expected true or false", variable: "SIGNALBOX_RETRY__JITTER" },
+      { path: [], message: "cannot be read: there is no such file", file: "/etc/keys.yaml" },
+      { path: ["backends", 0, "url"], message: "is required", file: "/srv/config.yaml", line: 12 },
+      { path: ["retry"], message: "expected a mapping", file: "/srv/config.yaml", line: 2 },
     ],
     "/srv/config.yaml",
     "/srv",
@@ -22,8 +22,8 @@ test("one line per problem, ordered by place, under a headline", () => {
 `);
 });
 
-test("without a file, and with control characters in a key", () => {
-  expect(renderProblems([{ path: "a\u001b[2J", message: "no" }], undefined, "/")).toBe(
-    "1 problem in the configuration:\n  a?[2J: no\n",
+test("without a file, and with control characters in a name", () => {
+  expect(renderProblems([{ path: ["a"], message: "no", file: "/b\u001b[2J" }], undefined, "/c")).toBe(
+    "1 problem in the configuration:\n  /b?[2J: a: no\n",
   );
 });

@@ -1,10 +1,11 @@
 // Configuration problems as lines for the terminal, or as JSON.
 
 import { relative } from "node:path";
-import type { ConfigProblem } from "../config/values/problems.ts";
+import type { Problem } from "../config/values/problems.ts";
+import { formatPath } from "../config/values/values.ts";
 
 /** A headline, then one line per problem, ordered by place, in the form that editors make clickable. */
-export function renderProblems(problems: readonly ConfigProblem[], path: string | undefined, cwd: string): string {
+export function renderProblems(problems: readonly Problem[], path: string | undefined, cwd: string): string {
   const count = problems.length === 1 ? "1 problem" : `${problems.length} problems`;
   const subject = path === undefined ? "the configuration" : shorten(path, cwd);
   const ordered = [...problems].sort(
@@ -17,7 +18,7 @@ export function renderProblems(problems: readonly ConfigProblem[], path: string 
 export interface CheckResult {
   /** Undefined without a file. */
   path: string | undefined;
-  problems: readonly ConfigProblem[];
+  problems: readonly Problem[];
   warnings: readonly string[];
 }
 
@@ -30,7 +31,7 @@ export function renderCheck({ path, problems, warnings }: CheckResult, cwd: stri
 /** In the field names of the admin API. */
 export function renderCheckAsJson({ path, problems, warnings }: CheckResult): string {
   const errors = problems.map((problem) => ({
-    field: problem.path,
+    field: formatPath(problem.path),
     message: problem.message,
     file: problem.file ?? null,
     line: problem.line ?? null,
@@ -39,13 +40,13 @@ export function renderCheckAsJson({ path, problems, warnings }: CheckResult): st
   return `${JSON.stringify({ valid: errors.length === 0, file: path ?? null, errors, warnings })}\n`;
 }
 
-function renderProblem(problem: ConfigProblem, cwd: string): string {
+function renderProblem(problem: Problem, cwd: string): string {
   const place =
     problem.file === undefined
       ? problem.variable
       : shorten(problem.file, cwd) + (problem.line === undefined ? "" : `:${problem.line}`);
   return printable(
-    [place, problem.path, problem.message].filter((part) => part !== undefined && part !== "").join(": "),
+    [place, formatPath(problem.path), problem.message].filter((part) => part !== undefined && part !== "").join(": "),
   );
 }
 
@@ -61,11 +62,11 @@ function shorten(path: string, cwd: string): string {
 }
 
 /** The main file first, then other files, then the environment. */
-function fileOrder(problem: ConfigProblem, path: string | undefined): number {
+function fileOrder(problem: Problem, path: string | undefined): number {
   if (problem.file === undefined) return 2;
   return problem.file === path ? 0 : 1;
 }
 
-function lineOrder(one: ConfigProblem, other: ConfigProblem): number {
+function lineOrder(one: Problem, other: Problem): number {
   return (one.line ?? 0) - (other.line ?? 0);
 }

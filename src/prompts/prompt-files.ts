@@ -5,7 +5,7 @@ import { isAbsolute, relative, sep } from "node:path";
 import { contentHash } from "../config/files/read-text.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { resolvePath } from "../config/values/paths.ts";
-import type { CheckProblem } from "../config/values/problems.ts";
+import type { Problem } from "../config/values/problems.ts";
 
 /** Name as written in the configuration -> text. */
 export type PromptFiles = ReadonlyMap<string, string>;
@@ -15,7 +15,7 @@ export const LARGEST_PROMPTS_BYTES = 50 * 1024 * 1024;
 
 export type PromptFilesResult =
   /** `hashes`: of what was read, as contentHash() makes them. */
-  { ok: true; files: PromptFiles; hashes: ReadonlyMap<string, string> } | { ok: false; problems: CheckProblem[] };
+  { ok: true; files: PromptFiles; hashes: ReadonlyMap<string, string> } | { ok: false; problems: Problem[] };
 
 export interface PromptFolder {
   /** Folder of the configuration file. */
@@ -38,7 +38,7 @@ export async function loadPromptFiles(
     return { ok: false, problems: [{ path: ["global_prompts", "prompts_dir"], message }] };
   }
 
-  const problems: CheckProblem[] = [];
+  const problems: Problem[] = [];
   let totalBytes = 0;
   for (const { path, name } of named) {
     if (files.has(name)) continue;
@@ -60,7 +60,7 @@ export async function loadPromptFiles(
 
 export interface NamedFile {
   /** The key that names it. */
-  path: CheckProblem["path"];
+  path: Problem["path"];
   name: string;
 }
 

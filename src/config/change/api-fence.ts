@@ -9,7 +9,7 @@ import { SECTIONS } from "../sections/registry.ts";
 import type { FilePathUse, SectionSpec } from "../sections/section.ts";
 import { namesVariable } from "../values/expand.ts";
 import { DATABASE_NAME, resolveDataPath, resolvePath } from "../values/paths.ts";
-import type { PathProblem } from "../values/problems.ts";
+import type { Problem } from "../values/problems.ts";
 import { formatPath, isMapping, type Mapping, type Path, valueAt } from "../values/values.ts";
 import { entriesLike } from "./mask.ts";
 
@@ -37,8 +37,8 @@ export interface FencePlace {
   overrides: readonly { variable: string; path: Path }[];
 }
 
-export async function fenceProblems(change: FencedChange, place: FencePlace): Promise<PathProblem[]> {
-  const problems: PathProblem[] = [];
+export async function fenceProblems(change: FencedChange, place: FencePlace): Promise<Problem[]> {
+  const problems: Problem[] = [];
   const olds = [change.base, ...(change.known ?? [])];
   for (const { text, path } of newTexts(change.next, olds)) {
     const message = namesVariable(text) ? NEW_VARIABLE : await pathProblem(text, path, place);
@@ -75,7 +75,7 @@ function* newTexts(value: unknown, olds: readonly unknown[], path: Path = []): G
 }
 
 /** Secrets that stay while the place that they are sent to changes. */
-function* movedSecrets({ base, known = [], next, kept }: FencedChange): Generator<PathProblem> {
+function* movedSecrets({ base, known = [], next, kept }: FencedChange): Generator<Problem> {
   const keptPlaces = new Set(kept.map(formatPath));
   for (const { path, value, olds, sentTo } of senders(next, [base, ...known])) {
     const isSentAsBefore = olds.some((old) => changedFields(value, old, sentTo).length === 0);
@@ -90,7 +90,7 @@ function* movedSecrets({ base, known = [], next, kept }: FencedChange): Generato
 }
 
 /** The same for secrets that the environment gives to whatever stands at their place. */
-function* movedOverrides({ base, next }: FencedChange, { overrides }: FencePlace): Generator<PathProblem> {
+function* movedOverrides({ base, next }: FencedChange, { overrides }: FencePlace): Generator<Problem> {
   for (const { variable, path } of overrides) {
     if (!isSecret(path) && !holdsSecrets(path)) continue;
     const sentTo = specs().find(({ name }) => name === path[0])?.sentTo;
@@ -104,7 +104,7 @@ function* movedOverrides({ base, next }: FencedChange, { overrides }: FencePlace
 }
 
 /** Who could make credentials could come back with them, and see every secret. */
-function* newAdministrators({ base, known = [], next }: FencedChange): Generator<PathProblem> {
+function* newAdministrators({ base, known = [], next }: FencedChange): Generator<Problem> {
   const olds = [base, ...known];
   const stood = (value: unknown, path: Path) => olds.some((old) => Bun.deepEquals(value, valueAt(old, path), true));
   const auth = ["admin", "auth"];

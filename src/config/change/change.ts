@@ -2,6 +2,7 @@
 
 import type { Settings } from "../sections/registry.ts";
 import type { ReloadClass } from "../sections/section.ts";
+import { describeProblem, type Problem } from "../values/problems.ts";
 import type { Mapping } from "../values/values.ts";
 import type { FieldChange } from "./diff.ts";
 
@@ -45,21 +46,10 @@ export interface Change {
   current: Mapping;
 }
 
-export interface ValidationError {
-  /** E.g. `backends[0].url`. */
-  field: string;
-  message: string;
-  code: "VALIDATION_ERROR";
-  /** As written; left out where it is, or could be, a secret. */
-  value?: unknown;
-  /** Of the configuration file, counted from 1. */
-  line?: number;
-}
-
 export type ChangeError =
   | { kind: "conflict"; expectedVersion: number; currentVersion: number; sections?: string[] }
   | { kind: "unknown_section"; requested: string; available: string[] }
-  | { kind: "validation"; errors: ValidationError[] }
+  | { kind: "validation"; problems: readonly Problem[] }
   | { kind: "unknown_version"; version: number }
   | { kind: "too_large"; limitBytes: number }
   | { kind: "nothing_staged"; requested: string[]; pending: string[] }
@@ -82,7 +72,7 @@ export function describeChangeError(error: ChangeError): string {
     case "unknown_section":
       return `unknown section ${error.requested}`;
     case "validation":
-      return error.errors.map(({ field, message }) => (field === "" ? message : `${field}: ${message}`)).join("; ");
+      return error.problems.map(describeProblem).join("; ");
     case "unknown_version":
       return `there is no version ${error.version}`;
     case "too_large":

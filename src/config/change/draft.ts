@@ -2,13 +2,12 @@
 
 import { resolveAliases, specOf } from "../schema/section-patterns.ts";
 import { SECTIONS } from "../sections/registry.ts";
-import type { PathProblem } from "../values/problems.ts";
+import type { Problem } from "../values/problems.ts";
 import { isMapping, isNestedTooDeeply, type Mapping, type Path, valueAt } from "../values/values.ts";
 import { isWithin } from "./capability.ts";
 import type { ChangeError } from "./change.ts";
 import { maskSecrets, unmask } from "./mask.ts";
 import { mergePatch } from "./merge-patch.ts";
-import { toValidationError } from "./validation.ts";
 
 export interface Draft {
   ok: true;
@@ -33,9 +32,9 @@ export function draftChange(
   sections: Mapping,
   mode: "replace" | "merge",
 ): Draft | { ok: false; error: ChangeError } {
-  const invalid = (problems: readonly PathProblem[]) => ({
+  const invalid = (problems: readonly Problem[]) => ({
     ok: false as const,
-    error: { kind: "validation" as const, errors: problems.map((problem) => toValidationError(problem)) },
+    error: { kind: "validation" as const, problems },
   });
   if (isNestedTooDeeply(sections)) return invalid([{ path: [], message: "is nested too deeply" }]);
 
@@ -52,7 +51,7 @@ export function draftChange(
   }
 
   const changed = new Map<string, unknown>(Object.entries(base.document));
-  const problems: PathProblem[] = [];
+  const problems: Problem[] = [];
   for (const [name, value] of Object.entries(aliases.document)) {
     const merged = mode === "merge" ? mergePatch(withoutSentSecrets(base.document)[name], value) : value;
     const kept = withFileOnlyFields(merged, name, base);
@@ -89,8 +88,8 @@ export function withFileOnlyFields(
   value: unknown,
   section: string,
   base: DraftBase,
-): { value: unknown; problems: PathProblem[] } {
-  const problems: PathProblem[] = [];
+): { value: unknown; problems: Problem[] } {
+  const problems: Problem[] = [];
   let result = value;
   // Anything but a mapping is refused by validation.
   if (value !== null && value !== undefined && !isMapping(value)) return { value, problems };

@@ -1,7 +1,7 @@
 // Secrets in views of the configuration: shown in a masked form, which means "unchanged" when it comes back.
 
 import { isSecret, isUrl, specOf } from "../schema/section-patterns.ts";
-import type { PathProblem } from "../values/problems.ts";
+import type { Problem } from "../values/problems.ts";
 import { isMapping, type Mapping, type Path } from "../values/values.ts";
 
 export const MASK = "********";
@@ -28,7 +28,7 @@ function maskSecret(value: unknown): unknown {
 
 export interface Unmasked {
   document: Mapping;
-  problems: PathProblem[];
+  problems: Problem[];
   /** Where a secret was put back in place of its masked form. */
   kept: Path[];
 }
@@ -38,7 +38,7 @@ export interface Unmasked {
  * name; entries without one, when that is certain.
  */
 export function unmask(next: Mapping, previous: Mapping): Unmasked {
-  const problems: PathProblem[] = [];
+  const problems: Problem[] = [];
   const kept: Path[] = [];
 
   function restore(value: unknown, old: unknown, path: Path): unknown {
@@ -152,9 +152,9 @@ export function namedEntries(list: readonly unknown[], path: Path): Map<string, 
 }
 
 /** A configuration that was exported with masked secrets cannot run: they are no secrets. */
-export function maskedSecretProblems(document: Mapping): PathProblem[] {
+export function maskedSecretProblems(document: Mapping): Problem[] {
   const message = "is the masked form of a secret, not the secret itself";
-  const problems: PathProblem[] = [];
+  const problems: Problem[] = [];
   const walk = (value: unknown, path: Path): void => {
     if (typeof value === "string") {
       const isMasked = isSecret(path) ? value === MASK : isUrl(path) && USER_INFO.exec(value)?.[2] === MASK;

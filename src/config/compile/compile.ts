@@ -5,7 +5,7 @@ import { acceptsType, schemaAt } from "../schema/schema-path.ts";
 import { resolveAliases } from "../schema/section-patterns.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../sections/registry.ts";
 import { type Environment, expandVariables, hasReference } from "../values/expand.ts";
-import type { PathProblem } from "../values/problems.ts";
+import type { Problem } from "../values/problems.ts";
 import { formatPath, isNestedTooDeeply, type Mapping, mapStrings, type Path } from "../values/values.ts";
 import { coerceText } from "./coerce.ts";
 import { describeIssues } from "./describe-issues.ts";
@@ -20,11 +20,11 @@ export interface Compilation {
   settings: Settings | undefined;
   /** With the defaults in place of these sections; undefined when nothing can be said of any section. */
   settingsWithout(sections: ReadonlySet<string>): Settings | undefined;
-  problems: PathProblem[];
+  problems: Problem[];
   /** What the environment sets, whatever the document says. */
   overrides: readonly { variable: string; path: Path }[];
   /** A problem that a later check found, with the variable that set the value and the keys as they were written. */
-  attribute(problem: PathProblem): PathProblem;
+  attribute(problem: Problem): Problem;
 }
 
 /** `${VARIABLE}` is not expanded in overrides: a secret handed over by the environment is taken literally. */
@@ -37,7 +37,7 @@ export function compileDocument(written: Mapping, env: Environment): Compilation
   };
 
   const aliases = resolveAliases(withoutEmptySections(written));
-  const problems: PathProblem[] = [...aliases.problems];
+  const problems: Problem[] = [...aliases.problems];
   const expanded = expandStrings(aliases.document, env, schema);
   problems.push(...expanded.problems);
   const overridden = override(expanded.document, env, schema);
@@ -53,7 +53,7 @@ export function compileDocument(written: Mapping, env: Environment): Compilation
   const issues = parsed?.error ? describeIssues(parsed.error.issues, overridden.document, schema) : [];
   problems.push(...issues.filter(({ path }) => !known.has(formatPath(path))).map(withOrigin));
 
-  function withOrigin(problem: PathProblem): PathProblem {
+  function withOrigin(problem: Problem): Problem {
     const variable = overridden.variableOf(problem.path);
     if (variable !== undefined) return { ...problem, variable, overridden: true };
     const sources = expanded.variables.get(formatPath(problem.path));
@@ -61,7 +61,7 @@ export function compileDocument(written: Mapping, env: Environment): Compilation
     return { ...problem, message: `${problem.message} (the value comes from ${sources.join(", ")})` };
   }
 
-  const asWritten = (problem: PathProblem): PathProblem => ({ ...problem, path: aliases.writtenPath(problem.path) });
+  const asWritten = (problem: Problem): Problem => ({ ...problem, path: aliases.writtenPath(problem.path) });
   return {
     document: aliases.document as ConfigDocument,
     input: overridden.document,
@@ -83,7 +83,7 @@ function withoutEmptySections(document: Mapping): Mapping {
 }
 
 function expandStrings(document: Mapping, env: Environment, schema: () => JsonSchema) {
-  const problems: PathProblem[] = [];
+  const problems: Problem[] = [];
   const variables = new Map<string, string[]>();
   const expanded = mapStrings(document, (text, path) => {
     if (!hasReference(text)) return text;

@@ -5,7 +5,7 @@ import { nearest } from "../../lib/nearest.ts";
 import type { JsonSchema } from "../schema/schema-export.ts";
 import { knownKeys, schemaAt } from "../schema/schema-path.ts";
 import { holdsSecrets } from "../schema/section-patterns.ts";
-import type { PathProblem } from "../values/problems.ts";
+import type { Problem } from "../values/problems.ts";
 import { type Path, type PathSegment, valueAt } from "../values/values.ts";
 
 type Issue = z.core.$ZodIssue;
@@ -26,7 +26,7 @@ export function describeIssues(
   input: unknown,
   schema: () => JsonSchema,
   prefix: Path = [],
-): PathProblem[] {
+): Problem[] {
   return issues.flatMap((issue) => {
     const path = issue.path as PathSegment[];
     if (issue.code === "unrecognized_keys") {
@@ -51,7 +51,7 @@ function describeUnknownKey(
   key: string,
   known: readonly string[],
   isBesideSecrets: boolean,
-): PathProblem {
+): Problem {
   const suggestion = nearest(key.slice(0, 100), known);
   const hint = suggestion === undefined ? `known are ${known.join(", ")}` : `did you mean \`${suggestion}\`?`;
   // {key:secret}, without a blank after the colon, is one long key: only what looks like a key is repeated.

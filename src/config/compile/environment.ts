@@ -5,7 +5,7 @@ import type { JsonSchema } from "../schema/schema-export.ts";
 import { acceptsType, alternatives, childSchema, knownKeys } from "../schema/schema-path.ts";
 import { canonicalKey } from "../schema/section-patterns.ts";
 import type { Environment } from "../values/expand.ts";
-import type { PathProblem } from "../values/problems.ts";
+import type { Problem } from "../values/problems.ts";
 import { isMapping, type Mapping, type Path, type PathSegment } from "../values/values.ts";
 import { coerceText } from "./coerce.ts";
 
@@ -33,9 +33,9 @@ function isOverrideName(name: string): boolean {
 export function readOverrides(
   env: Environment,
   schema: JsonSchema,
-): { overrides: EnvironmentOverride[]; problems: PathProblem[] } {
+): { overrides: EnvironmentOverride[]; problems: Problem[] } {
   const overrides: EnvironmentOverride[] = [];
-  const problems: PathProblem[] = [];
+  const problems: Problem[] = [];
   for (const [variable, text] of Object.entries(env)) {
     if (text === undefined || !isOverrideName(variable)) continue;
     const fullName = SHORT_NAMES[variable];
@@ -105,8 +105,8 @@ export function applyOverrides(
   document: Mapping,
   overrides: readonly EnvironmentOverride[],
   schema: JsonSchema,
-): { document: Mapping; problems: PathProblem[] } {
-  const problems: PathProblem[] = [];
+): { document: Mapping; problems: Problem[] } {
+  const problems: Problem[] = [];
   let result: unknown = document;
   for (const { variable, path, value } of overrides) {
     const written = write(result, path, value, schema);

@@ -6,43 +6,39 @@ import { readText } from "../files/read-text.ts";
 import { type JsonSchema, toJsonSchema } from "../schema/schema-export.ts";
 import { apiKeySchema } from "../sections/api-keys.ts";
 import { type Environment, expandVariables, hasReference } from "../values/expand.ts";
-import type { ConfigProblem, PathProblem } from "../values/problems.ts";
-import { formatPath, isMapping, mapStrings, type Path } from "../values/values.ts";
+import { located, type Problem, type Source } from "../values/problems.ts";
+import { formatPath, isMapping, mapStrings } from "../values/values.ts";
 import { describeIssues } from "./describe-issues.ts";
 
 const keyFileSchema = z.strictObject({ keys: z.array(apiKeySchema).nullish() });
 
 export interface KeyFile {
   keys: z.output<typeof apiKeySchema>[];
-  problems: ConfigProblem[];
+  problems: Problem[];
   /** Of what was read; undefined where nothing was. */
   hash: string | undefined;
-  /** A problem at a path of this file, with its line. */
-  locate(problem: PathProblem): ConfigProblem;
+  /** Where the paths of this file lead. */
+  source: Source;
 }
 
-export async function readKeyFile(path: string, env: Environment): Promise<KeyFile> {
-  const read = await readText(path);
-  if ("message" in read) return failed(path, read.message);
+export async function readKeyFile(file: string, env: Environment): Promise<KeyFile> {
+  const failed = (message: string, hash?: string): KeyFile => ({
+    keys: [],
+    problems: [{ path: [], message, file }],
+    hash,
+    source: { file },
+  });
+  const read = await readText(file);
+  if ("message" in read) return failed(read.message);
 
   const { hash } = read;
-  const parsed = await parseDocumentText(path, read.text);
-  const lineOf = (at: Path): number | undefined => parsed.lineOf(at);
-  const locate = (problem: PathProblem): ConfigProblem => {
-    const line = lineOf(problem.path);
-    return {
-      path: formatPath(problem.path),
-      message: problem.message,
-      ...(line !== undefined && { line }),
-      file: path,
-      ...(problem.variable !== undefined && { variable: problem.variable }),
-    };
-  };
-  const problems: ConfigProblem[] = parsed.problems.map((problem) => ({ path: "", file: path, ...problem }));
+  const parsed = await parseDocumentText(file, read.text);
+  const source: Source = { file, lineOf: (at) => parsed.lineOf(at) };
+  const problems: Problem[] = parsed.problems.map((problem) => ({ ...problem, file }));
   const document = parsed.value ?? {};
   if (!isMapping(document)) {
-    problems.push({ path: "", message: "expected a mapping with the key keys at the top level", file: path });
-    return { keys: [], problems, hash, locate };
+    const refused = failed("expected a mapping with the key keys at the top level", hash);
+    return { ...refused, problems: [...problems, ...refused.problems] };
   }
 
   const unexpandable: string[] = [];
@@ -50,23 +46,14 @@ export async function readKeyFile(path: string, env: Environment): Promise<KeyFi
     if (!hasReference(text)) return text;
     const expansion = expandVariables(text, env);
     if (expansion.problems.length > 0) unexpandable.push(formatPath(at));
-    problems.push(...expansion.problems.map((problem) => locate({ path: at, ...problem })));
+    problems.push(...expansion.problems.map((problem) => located({ path: at, ...problem }, source)));
     return expansion.text;
   });
   const result = keyFileSchema.safeParse(expanded, { reportInput: false });
-  if (result.success) return { keys: result.data.keys ?? [], problems, hash, locate };
+  if (result.success) return { keys: result.data.keys ?? [], problems, hash, source };
   const schema = (): JsonSchema => toJsonSchema(keyFileSchema);
   for (const problem of describeIssues(result.error.issues, expanded, schema, ["api_keys"])) {
-    if (!unexpandable.includes(formatPath(problem.path))) problems.push(locate(problem));
+    if (!unexpandable.includes(formatPath(problem.path))) problems.push(located(problem, source));
   }
-  return { keys: [], problems, hash, locate };
-}
-
-function failed(path: string, message: string): KeyFile {
-  return {
-    keys: [],
-    problems: [{ path: "", message, file: path }],
-    hash: undefined,
-    locate: (problem) => ({ path: formatPath(problem.path), message: problem.message, file: path }),
-  };
+  return { keys: [], problems, hash, source };
 }

@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { documentSchema } from "../sections/registry.ts";
+import { formatPath } from "../values/values.ts";
 import { type LoadOptions, loadConfig } from "./load.ts";
 
 let folder: string;
@@ -44,7 +45,7 @@ async function problemsOf(name: string, content: string | Uint8Array, env: Recor
   const result = await load({ path, env });
   if (result.ok) throw new Error("expected problems");
   for (const problem of result.problems) expect(problem.file).toBe(path);
-  return result.problems.map((problem) => `${problem.line}: ${problem.path}: ${problem.message}`);
+  return result.problems.map((problem) => `${problem.line}: ${formatPath(problem.path)}: ${problem.message}`);
 }
 
 describe("discovery", () => {
@@ -125,7 +126,7 @@ describe("files that cannot be read", () => {
         ok: false,
         path: join(folder, path),
         server: undefined,
-        problems: [{ path: "", message, file: join(folder, path) }],
+        problems: [{ path: [], message, file: join(folder, path) }],
       });
     }
     expect(await load({ path: "a\0b" })).toMatchObject({ ok: false });
@@ -355,7 +356,7 @@ max_attempts = 0
     expect(await load({ path })).toMatchObject({
       problems: [
         {
-          path: "backends[0].url",
+          path: ["backends", 0, "url"],
           message: "the environment variable NOPE is not set",
           line: 3,
           file: path,
@@ -379,7 +380,7 @@ max_attempts = 0
         (settings) => settings.backends.map((_, index) => ({ path: ["backends", index, "type"], message: "no" })),
       ],
     });
-    expect(result).toMatchObject({ problems: [{ path: "backends[0].kind", message: "no", line: 3, file: path }] });
+    expect(result).toMatchObject({ problems: [{ path: ["backends", 0, "kind"], message: "no", line: 3, file: path }] });
   });
 
   test("an address given twice", async () => {
@@ -439,17 +440,17 @@ describe("api_keys_file", () => {
     const result = await load({ path });
     if (result.ok) throw new Error("expected problems");
     expect(result.problems).toEqual([
-      { path: "retry", message: "expected a mapping, found a number", line: 2, file: path },
+      { path: ["retry"], message: "expected a mapping, found a number", line: 2, file: path },
       {
-        path: "keys[1].key",
+        path: ["keys", 1, "key"],
         message: "the environment variable NOPE is not set",
         line: 3,
         file: keys,
         variable: "NOPE",
       },
-      { path: "keys[0].key", message: "at least 8 characters", line: 2, file: keys },
-      { path: "keys[1].scope", message: "unknown key `scope`; did you mean `scopes`?", line: 4, file: keys },
-      { path: "bogus", message: "unknown key `bogus`; known are keys", line: 5, file: keys },
+      { path: ["keys", 0, "key"], message: "at least 8 characters", line: 2, file: keys },
+      { path: ["keys", 1, "scope"], message: "unknown key `scope`; did you mean `scopes`?", line: 4, file: keys },
+      { path: ["bogus"], message: "unknown key `bogus`; known are keys", line: 5, file: keys },
     ]);
   });
 
@@ -470,8 +471,8 @@ describe("api_keys_file", () => {
     });
     expect(result).toMatchObject({
       problems: [
-        { path: "keys[0].key", message: "is the same key as the 1st of the 3 keys", file: keys, line: 2 },
-        { path: "keys[1].id", message: "is the same id as that of the 1st of the 3 keys", file: keys, line: 4 },
+        { path: ["keys", 0, "key"], message: "is the same key as the 1st of the 3 keys", file: keys, line: 2 },
+        { path: ["keys", 1, "id"], message: "is the same id as that of the 1st of the 3 keys", file: keys, line: 4 },
       ],
     });
   });

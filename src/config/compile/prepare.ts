@@ -1,30 +1,34 @@
 // Document -> settings with all checks: compiles it, reads the files it includes, and checks rules across sections.
 
 import { maskedSecretProblems } from "../change/mask.ts";
+import { documentJsonSchema } from "../schema/schema-export.ts";
+import { schemaAt } from "../schema/schema-path.ts";
+import { holdsSecrets, isSecret, isUrl } from "../schema/section-patterns.ts";
 import type { ConfigDocument, Settings } from "../sections/registry.ts";
 import type { Environment } from "../values/expand.ts";
 import { resolvePath } from "../values/paths.ts";
-import type { CheckPlace, ConfigProblem, PathProblem, SettingsCheck } from "../values/problems.ts";
+import { type CheckPlace, located, type Problem, type SettingsCheck, type Source } from "../values/problems.ts";
 import { unsafeValue } from "../values/unsafe-value.ts";
-import { formatPath, isNestedTooDeeply, type Mapping, type Path, type PathSegment, valueAt } from "../values/values.ts";
+import { formatPath, isNestedTooDeeply, type Mapping, type Path, valueAt } from "../values/values.ts";
 import { compileDocument } from "./compile.ts";
 import { CROSS_CHECKS } from "./cross-checks.ts";
 import { type KeyFile, readKeyFile } from "./key-file.ts";
 
-export interface PrepareOptions<Problem> {
+export interface PrepareOptions {
   env: Environment;
   baseDir: string;
   home: string | undefined;
   /** Rules of layers above this one; paths start at the section. */
   checks: readonly SettingsCheck<Settings>[];
   /** What is known to be wrong already. */
-  problems?: readonly PathProblem[];
-  locate(problem: PathProblem): Problem;
-  /** For a problem inside an included file. */
-  locateFile(problem: ConfigProblem): Problem;
+  problems?: readonly Problem[];
+  /** Where the document was read. */
+  source?: Source;
+  /** A path with the keys as whoever sent the document wrote them. */
+  writtenPath?: (path: Path) => Path;
 }
 
-export interface Prepared<Problem> {
+export interface Prepared {
   /** With canonical keys, strings as written. */
   document: ConfigDocument;
   /** Undefined when there are problems, those across sections left aside. */
@@ -39,15 +43,16 @@ export interface Prepared<Problem> {
   includedFiles: ReadonlyMap<string, string | undefined>;
 }
 
-export async function prepareDocument<Problem>(
-  written: Mapping,
-  options: PrepareOptions<Problem>,
-): Promise<Prepared<Problem>> {
-  const { env, baseDir, home, locate } = options;
+export async function prepareDocument(written: Mapping, options: PrepareOptions): Promise<Prepared> {
+  const { env, baseDir, home, source = {}, writtenPath = (path) => path } = options;
+  const locate = (problem: Problem): Problem => {
+    const value = shownValue(problem.path, written);
+    return located({ ...problem, path: writtenPath(problem.path), ...(value !== undefined && { value }) }, source);
+  };
   const compilation = compileDocument(written, env);
   const given = options.problems ?? [];
   // One problem per place is enough, and whether a variable exists is not told to who may not name it.
-  const isTold = ({ path }: PathProblem) => given.some((one) => formatPath(one.path) === formatPath(path));
+  const isTold = ({ path }: Problem) => given.some((one) => formatPath(one.path) === formatPath(path));
   const found = [...given, ...compilation.problems.filter((problem) => !isTold(problem))];
   if (!isNestedTooDeeply(written)) {
     const unsafe = unsafeValue(written);
@@ -62,7 +67,7 @@ export async function prepareDocument<Problem>(
   const keyFileName = isUsable ? resolvePath(keyFilePath, baseDir, home) : undefined;
   const keyFile = keyFileName === undefined ? undefined : await readKeyFile(keyFileName, env);
   const includedFiles = new Map(keyFileName === undefined ? [] : [[keyFileName, keyFile?.hash]]);
-  if (keyFile) problems.push(...keyFile.problems.map(options.locateFile));
+  if (keyFile) problems.push(...keyFile.problems);
 
   const { document, overrides } = compilation;
   const wrong = new Set(found.map(({ path }) => String(path[0] ?? "")));
@@ -79,8 +84,7 @@ export async function prepareDocument<Problem>(
   const crossProblems: Problem[] = [];
   for (const check of [...CROSS_CHECKS, ...options.checks]) {
     for (const problem of await ask(check, sound, { baseDir, home })) {
-      const inKeyFile = locateInKeyFile(keyFile, inlineKeys, problem);
-      crossProblems.push(inKeyFile ? options.locateFile(inKeyFile) : locate(compilation.attribute(problem)));
+      crossProblems.push(locateInKeyFile(keyFile, inlineKeys, problem) ?? locate(compilation.attribute(problem)));
     }
   }
   return { ...result, settings: problems.length === 0 ? complete : undefined, server, crossProblems };
@@ -113,13 +117,22 @@ function withKeys(settings: Settings, keyFile: KeyFile | undefined): Settings {
 }
 
 /** A problem of a key that came from the key file belongs to that file. */
-function locateInKeyFile(
-  keyFile: KeyFile | undefined,
-  inlineKeys: number,
-  problem: { path: PathSegment[]; message: string },
-): ConfigProblem | undefined {
+function locateInKeyFile(keyFile: KeyFile | undefined, inlineKeys: number, problem: Problem): Problem | undefined {
   const [section, list, index, ...rest] = problem.path;
   if (keyFile === undefined || section !== "api_keys" || list !== "keys") return undefined;
   if (typeof index !== "number" || index < inlineKeys) return undefined;
-  return keyFile.locate({ path: ["keys", index - inlineKeys, ...rest], message: problem.message });
+  return located({ path: ["keys", index - inlineKeys, ...rest], message: problem.message }, keyFile.source);
+}
+
+const MAXIMUM_SHOWN_LENGTH = 200;
+
+/** Only plain values at keys that the schema knows: what stands in a wrong place may be a secret. */
+function shownValue(path: Path, document: Mapping): unknown {
+  const value = valueAt(document, path);
+  if (typeof value !== "string" && typeof value !== "number" && typeof value !== "boolean") return undefined;
+  if (path.length < 2 || schemaAt(documentJsonSchema(), path) === undefined) return undefined;
+  if (isSecret(path) || isUrl(path)) return undefined;
+  // Text beside a secret, or in place of what holds one, could be the secret in the wrong line.
+  if (typeof value === "string" && (holdsSecrets(path.slice(0, -1)) || holdsSecrets(path))) return undefined;
+  return typeof value === "string" && value.length > MAXIMUM_SHOWN_LENGTH ? undefined : value;
 }

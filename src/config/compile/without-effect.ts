@@ -2,7 +2,7 @@
 
 import { documentSchema, SECTIONS, type Settings } from "../sections/registry.ts";
 import type { SectionSpec } from "../sections/section.ts";
-import type { CheckProblem, SettingsRule } from "../values/problems.ts";
+import type { Problem, SettingsRule } from "../values/problems.ts";
 import { formatPath, type PathSegment, valueAt } from "../values/values.ts";
 
 const SPECS: readonly SectionSpec[] = SECTIONS;
@@ -10,7 +10,7 @@ const SPECS: readonly SectionSpec[] = SECTIONS;
 const RULES: readonly SettingsRule<Settings>[] = [unbuilt, adminCredentials, metricsCredentials, promptTexts, search];
 
 /** Each answer reads on from its path: "server.workers" "is kept, but …". */
-export function withoutEffect(settings: Settings): CheckProblem[] {
+export function withoutEffect(settings: Settings): Problem[] {
   return RULES.flatMap((rule) => rule(settings));
 }
 
@@ -26,7 +26,7 @@ export function logEffectWarnings(log: { warn(fields: object, message: string): 
 }
 
 /** A default is nobody's wish. */
-function unbuilt(settings: Settings): CheckProblem[] {
+function unbuilt(settings: Settings): Problem[] {
   const defaults = documentSchema.parse({});
   return SPECS.flatMap(({ name, notInEffect = [] }) => notInEffect.map((field) => [name, ...field.split(".")]))
     .filter((path) => !Bun.deepEquals(valueAt(settings, path), valueAt(defaults, path)))
@@ -41,7 +41,7 @@ const USED: Readonly<Record<Settings["admin"]["auth"]["method"], readonly string
 };
 
 /** Whoever sets a token and forgets the method believes that the door is closed. */
-function adminCredentials({ admin: { auth } }: Settings): CheckProblem[] {
+function adminCredentials({ admin: { auth } }: Settings): Problem[] {
   const idle = (["token", "username", "password"] as const).filter(
     (key) => auth[key] !== undefined && !USED[auth.method].includes(key),
   );
@@ -51,7 +51,7 @@ function adminCredentials({ admin: { auth } }: Settings): CheckProblem[] {
   }));
 }
 
-function metricsCredentials({ metrics: { auth } }: Settings): CheckProblem[] {
+function metricsCredentials({ metrics: { auth } }: Settings): Problem[] {
   if (auth.enabled) return [];
   const given = (["username", "password"] as const).filter((key) => auth[key] !== undefined);
   return given.map((key) => ({
@@ -60,7 +60,7 @@ function metricsCredentials({ metrics: { auth } }: Settings): CheckProblem[] {
   }));
 }
 
-function promptTexts({ global_prompts: prompts }: Settings): CheckProblem[] {
+function promptTexts({ global_prompts: prompts }: Settings): Problem[] {
   const wins = (path: PathSegment[], file: string) => ({ path, message: `has no effect: ${file} beside it wins` });
   const own = (["backends", "models"] as const).flatMap((group) =>
     Object.entries(prompts[group]).flatMap(([name, { prompt, prompt_file }]) =>
@@ -73,7 +73,7 @@ function promptTexts({ global_prompts: prompts }: Settings): CheckProblem[] {
   return [...(isIdle ? [wins(["global_prompts", "default"], "default_file")] : []), ...own];
 }
 
-function search({ web_search }: Settings): CheckProblem[] {
+function search({ web_search }: Settings): Problem[] {
   if (web_search.provider !== undefined) return [];
   const given = (["api_key", "base_url"] as const).filter((key) => web_search[key] !== undefined);
   return given.map((key) => ({

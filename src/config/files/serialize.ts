@@ -1,9 +1,10 @@
 // Documents as text and back, for export and import.
 
+import type { Problem } from "../values/problems.ts";
 import { unsafeValue } from "../values/unsafe-value.ts";
 import { formatPath, isMapping, isNestedTooDeeply, type Mapping } from "../values/values.ts";
 import { parseDocumentText } from "./parse-document.ts";
-import type { ParsedDocument, SyntaxProblem } from "./parsed-document.ts";
+import type { ParsedDocument } from "./parsed-document.ts";
 
 export const DOCUMENT_FORMATS = ["yaml", "json", "toml"] as const;
 
@@ -38,7 +39,7 @@ function withoutNothing(value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, entry]) => [key, withoutNothing(entry)]));
 }
 
-export type ParseResult = { ok: true; document: Mapping } | { ok: false; tooLarge: boolean; problems: SyntaxProblem[] };
+export type ParseResult = { ok: true; document: Mapping } | { ok: false; tooLarge: boolean; problems: Problem[] };
 
 /** Nothing of the text is repeated in a problem: it may be a secret. */
 export async function parseDocument(
@@ -46,10 +47,10 @@ export async function parseDocument(
   format: DocumentFormat,
   maximumBytes: number = MAXIMUM_IMPORT_BYTES,
 ): Promise<ParseResult> {
-  const refused = (message: string): ParseResult => ({ ok: false, tooLarge: false, problems: [{ message }] });
+  const refused = (message: string): ParseResult => ({ ok: false, tooLarge: false, problems: [{ path: [], message }] });
   const bytes = typeof content === "string" ? Buffer.byteLength(content) : content.byteLength;
   if (bytes > maximumBytes) {
-    return { ok: false, tooLarge: true, problems: [{ message: `is larger than ${maximumBytes} bytes` }] };
+    return { ok: false, tooLarge: true, problems: [{ path: [], message: `is larger than ${maximumBytes} bytes` }] };
   }
   const text = toText(content);
   if (text === undefined) return refused("is not valid UTF-8 text");

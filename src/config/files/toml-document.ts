@@ -18,7 +18,7 @@ export function parseToml(text: string): ParsedDocument {
     value = withPlainDates(Bun.TOML.parse(text));
   } catch (error) {
     const line = lineOfSyntaxError(text, statements);
-    return { value: undefined, problems: [{ message: syntaxMessage(error), ...(line && { line }) }], lineOf };
+    return { value: undefined, problems: [{ path: [], message: syntaxMessage(error), ...(line && { line }) }], lineOf };
   }
   return { value, problems: [], lineOf };
 }

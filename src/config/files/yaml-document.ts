@@ -1,8 +1,9 @@
 // Reads YAML 1.2 (core schema) and finds the line of any path.
 
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from "yaml";
+import type { Problem } from "../values/problems.ts";
 import { isNestedTooDeeply, type Path } from "../values/values.ts";
-import type { ParsedDocument, SyntaxProblem } from "./parsed-document.ts";
+import type { ParsedDocument } from "./parsed-document.ts";
 
 const TOO_DEEP = "is nested too deeply";
 const MAXIMUM_PROBLEMS = 10;
@@ -45,7 +46,7 @@ export function parseYaml(text: string): ParsedDocument {
   });
   const lineAt = (offset: number): number => lineCounter.linePos(offset).line;
 
-  const problems: SyntaxProblem[] = [];
+  const problems: Problem[] = [];
   let isReadable = true;
   for (const { code, message, pos } of [...document.errors, ...document.warnings]) {
     const line = lineAt(pos[0]);
@@ -53,7 +54,7 @@ export function parseYaml(text: string): ParsedDocument {
     // One mistake often makes the parser stumble several times.
     if (problems.length >= MAXIMUM_PROBLEMS || problems.some((known) => known.line === line)) continue;
     const isTooDeep = message.includes("call stack");
-    problems.push({ message: isTooDeep ? TOO_DEEP : (MESSAGES[code] ?? "this is not valid YAML"), line });
+    problems.push({ path: [], message: isTooDeep ? TOO_DEEP : (MESSAGES[code] ?? "this is not valid YAML"), line });
   }
 
   let value: unknown;
@@ -65,16 +66,16 @@ export function parseYaml(text: string): ParsedDocument {
     }
     if (isNestedTooDeeply(value)) {
       value = undefined;
-      problems.push({ message: TOO_DEEP });
+      problems.push({ path: [], message: TOO_DEEP });
     }
   }
   return { value, problems, lineOf: (path) => lineOf(document, path, lineAt) };
 }
 
 /** Aliases are resolved only now; the limit on them stops a few lines from becoming gigabytes. */
-function conversionProblem(error: unknown, document: Document, lineAt: (offset: number) => number): SyntaxProblem {
-  if (!(error instanceof ReferenceError)) return { message: TOO_DEEP };
-  if (error.message.includes("Excessive")) return { message: "its aliases expand to too much" };
+function conversionProblem(error: unknown, document: Document, lineAt: (offset: number) => number): Problem {
+  if (!(error instanceof ReferenceError)) return { path: [], message: TOO_DEEP };
+  if (error.message.includes("Excessive")) return { path: [], message: "its aliases expand to too much" };
   let line: number | undefined;
   visit(document, {
     Alias(_key, alias) {
@@ -83,7 +84,7 @@ function conversionProblem(error: unknown, document: Document, lineAt: (offset: 
       return visit.BREAK;
     },
   });
-  return { message: MESSAGES.BAD_ALIAS as string, ...(line !== undefined && { line }) };
+  return { path: [], message: MESSAGES.BAD_ALIAS as string, ...(line !== undefined && { line }) };
 }
 
 function lineOf(document: Document, path: Path, lineAt: (offset: number) => number): number | undefined {

@@ -4,7 +4,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { describeChangeError } from "../change/change.ts";
 import { readConfigFile } from "../compile/load.ts";
 import { type ChangedFile, type FileWatcher, type WatchOptions, watchFiles } from "../files/watch.ts";
-import type { Path } from "../values/values.ts";
+import { describeProblem, type Problem, toFieldProblem } from "../values/problems.ts";
 import type { ConfigLog } from "./listeners.ts";
 import type { ConfigStore } from "./store.ts";
 
@@ -79,21 +79,14 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
       return ["was changed while it was read"];
     }
     readHash = read.hash;
-    const problems = read.problems.map(({ line, message }) =>
-      line === undefined ? message : `line ${line}: ${message}`,
-    );
-    if (read.document === undefined || problems.length > 0) return problems;
+    if (read.document === undefined || read.problems.length > 0) return read.problems.map(tell);
     // Disks that are full and editors that fail leave nothing behind; nobody asks for the defaults by that.
     if (read.isEmpty) return ["is empty; write {} for the defaults"];
-    const lineOf = (at: Path): number | undefined => read.parsed?.lineOf(at);
-    const result = await store.applyFile(read.document, { hash: read.hash ?? "", lineOf });
+    const { document, hash = "", lineOf } = read;
+    const result = await store.applyFile(document, { hash, lineOf });
     if (result.ok) return undefined;
     const { error } = result;
-    if (error.kind !== "validation") return [describeChangeError(error)];
-    return error.errors.map(({ line, field, message }) => {
-      const place = [...(line === undefined ? [] : [`line ${line}`]), ...(field === "" ? [] : [field])];
-      return [...place, message].join(": ");
-    });
+    return error.kind === "validation" ? error.problems.map(tell) : [describeChangeError(error)];
   }
 
   async function refresh(files: readonly string[]): Promise<string[] | undefined> {
@@ -163,4 +156,9 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
     check: () => watcher.check(),
     stop: () => watcher.stop(),
   };
+}
+
+function tell(problem: Problem): string {
+  const { line } = toFieldProblem(problem);
+  return line === undefined ? describeProblem(problem) : `line ${line}: ${describeProblem(problem)}`;
 }

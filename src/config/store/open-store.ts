@@ -10,8 +10,8 @@ import { documentJsonSchema } from "../schema/schema-export.ts";
 import type { Settings } from "../sections/registry.ts";
 import type { Environment } from "../values/expand.ts";
 import { resolvePath } from "../values/paths.ts";
-import type { ConfigProblem, PathProblem, SettingsCheck } from "../values/problems.ts";
-import { formatPath, type Mapping } from "../values/values.ts";
+import type { Problem, SettingsCheck } from "../values/problems.ts";
+import type { Mapping } from "../values/values.ts";
 import { type ConfigDatabase, openConfigDatabase } from "./database.ts";
 import {
   appendVersions,
@@ -43,7 +43,7 @@ export interface OpenStoreOptions {
 export type OpenStoreResult =
   | { ok: true; store: ConfigStore; resumed: boolean }
   /** The newest version cannot run any more; `version` is its number. */
-  | { ok: false; version: number; problems: ConfigProblem[] };
+  | { ok: false; version: number; problems: Problem[] };
 
 const NO_FILE = "none";
 
@@ -71,12 +71,6 @@ export async function openConfigStore(options: OpenStoreOptions): Promise<OpenSt
       home,
       checks,
       baseDir: snapshot.baseDir,
-      locate: ({ path, message, variable }: PathProblem): ConfigProblem => ({
-        path: formatPath(path),
-        message,
-        ...(variable !== undefined && { variable }),
-      }),
-      locateFile: (problem) => problem,
     });
     const problems = [...prepared.problems, ...prepared.crossProblems];
     if (prepared.settings === undefined || problems.length > 0) {

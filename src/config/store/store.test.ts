@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { Result } from "../change/change.ts";
 import { MASK } from "../change/mask.ts";
 import { loadConfig } from "../compile/load.ts";
+import { toFieldProblem } from "../values/problems.ts";
 import type { Mapping } from "../values/values.ts";
 import type { ConfigLog } from "./listeners.ts";
 import { openConfigStore } from "./open-store.ts";
@@ -211,7 +212,7 @@ describe("a change", () => {
 
 describe("refusals name the field and make no version", () => {
   const cases: [string, Mapping, object][] = [
-    ["a value", { retry: { max_attempts: 0 } }, { field: "retry.max_attempts", value: 0, code: "VALIDATION_ERROR" }],
+    ["a value", { retry: { max_attempts: 0 } }, { field: "retry.max_attempts", value: 0 }],
     ["an unknown key", { retry: { max_atempts: 1 } }, { field: "retry.max_atempts" }],
     ["another spelling", { circuit_breaker: { reset_timeout: "soon" } }, { field: "circuit_breaker.reset_timeout" }],
     ["a secret", { admin: { auth: { method: "bearer", token: "short" } } }, { field: "admin.auth.token" }],
@@ -241,11 +242,11 @@ describe("refusals name the field and make no version", () => {
         const change = { ...each, elevated: true }; // what only administrators may change can be wrong, too
         const result = await store.apply(change);
         if (result.ok || result.error.kind !== "validation") throw new Error(JSON.stringify(result));
-        expect(result.error.errors[0]).toMatchObject(expected);
+        expect(result.error.problems.map(toFieldProblem)[0]).toMatchObject(expected);
         expect(JSON.stringify(result)).not.toContain("short");
         const checked = value(await store.validate(change));
         expect(checked.valid).toBe(false);
-        expect(checked.errors[0]).toMatchObject(expected);
+        expect(checked.problems.map(toFieldProblem)[0]).toMatchObject(expected);
       }
       expect(store.current.version).toBe(1);
       expect(store.history().total).toBe(1);

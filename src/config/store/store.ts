@@ -13,7 +13,6 @@ import {
   type Result,
   refused,
   type SectionChange,
-  type ValidationError,
 } from "../change/change.ts";
 import { diffDocuments, type FieldChange } from "../change/diff.ts";
 import {
@@ -24,7 +23,6 @@ import {
   withoutSentSecrets,
 } from "../change/draft.ts";
 import { maskSecrets } from "../change/mask.ts";
-import { locateValidationError, toIncludedFileError } from "../change/validation.ts";
 import { type Prepared, prepareDocument } from "../compile/prepare.ts";
 import type { ConfigSnapshot } from "../compile/snapshot.ts";
 import { effectWarnings, logEffectWarnings } from "../compile/without-effect.ts";
@@ -35,7 +33,7 @@ import { specOf } from "../schema/section-patterns.ts";
 import { SECTIONS, type Settings } from "../sections/registry.ts";
 import type { Environment } from "../values/expand.ts";
 import { resolvePath } from "../values/paths.ts";
-import type { PathProblem, SettingsCheck } from "../values/problems.ts";
+import { describeProblem, type Problem, type SettingsCheck, type Source } from "../values/problems.ts";
 import { isNestedTooDeeply, type Mapping, type Path, valueAt } from "../values/values.ts";
 import { type ConfigDatabase, storageMessage } from "./database.ts";
 import {
@@ -69,7 +67,7 @@ export interface ConfigStoreOptions {
 
 export interface Validation {
   valid: boolean;
-  errors: ValidationError[];
+  problems: readonly Problem[];
   warnings: string[];
   changes: FieldChange[];
   capability: Change["capability"];
@@ -96,7 +94,7 @@ interface Origin extends Pick<ChangeAuthor, "elevated"> {
   /** Documents beside the current one whose content may stand in the new one. */
   known?: readonly Mapping[];
   writtenPath?: (path: Path) => Path;
-  lineOf?: ((path: Path) => number | undefined) | undefined;
+  lineOf?: Source["lineOf"];
 }
 
 interface CommitOptions extends ChangeAuthor, Origin, Pick<SectionChange, "checked"> {
@@ -166,17 +164,24 @@ export class ConfigStore {
 
   /** As a dry run of apply(), with every problem in the answer. */
   async validate(change: Pick<SectionChange, "sections" | "mode" | "elevated">): Promise<Result<Validation>> {
-    const invalid = (errors: ValidationError[]): Result<Validation> =>
-      ok({ valid: false, errors, warnings: [], changes: [], capability: "immediate", impact: estimateImpact([]) });
+    const invalid = (problems: readonly Problem[]): Result<Validation> =>
+      ok({ valid: false, problems, warnings: [], changes: [], capability: "immediate", impact: estimateImpact([]) });
     const draft = draftChange(this.#base, change.sections, change.mode);
-    if (!draft.ok) return draft.error.kind === "validation" ? invalid(draft.error.errors) : draft;
+    if (!draft.ok) return draft.error.kind === "validation" ? invalid(draft.error.problems) : draft;
     const before = this.#effective;
     const prepared = await this.#prepare(draft.document, { ...draft, elevated: change.elevated });
-    const errors = [...prepared.problems, ...prepared.crossProblems];
+    const problems = [...prepared.problems, ...prepared.crossProblems];
     const changes = diffDocuments(before, withDefaults(prepared.document, this.#schema));
     const warnings = this.#warningsOf(changes, prepared, draft.sections);
     const capability = changesReloadClass(changes);
-    return ok({ valid: errors.length === 0, errors, warnings, changes, capability, impact: estimateImpact(changes) });
+    return ok({
+      valid: problems.length === 0,
+      problems,
+      warnings,
+      changes,
+      capability,
+      impact: estimateImpact(changes),
+    });
   }
 
   /** Keeps sections for a later applyStaged(); rules across sections are only warnings until then. */
@@ -195,7 +200,7 @@ export class ConfigStore {
         { ...draft, elevated: change.elevated, known },
         base.effective,
       );
-      if (prepared.problems.length > 0) return refused({ kind: "validation", errors: prepared.problems });
+      if (prepared.problems.length > 0) return refused({ kind: "validation", problems: prepared.problems });
 
       const document: Mapping = prepared.document;
       const entries = draft.sections.map((section) => {
@@ -206,7 +211,7 @@ export class ConfigStore {
         draft.sections.includes(section),
       );
       const warnings = [
-        ...prepared.crossProblems.map(({ field, message }) => `${field}: ${message}`),
+        ...prepared.crossProblems.map(describeProblem),
         ...this.#warningsOf(changes, prepared, draft.sections),
       ];
       if (change.dryRun !== true) {
@@ -304,10 +309,7 @@ export class ConfigStore {
   }
 
   /** The document of the file as it is now, in place of all that was changed since it was read last. */
-  applyFile(
-    document: Mapping,
-    { hash, lineOf }: { hash: string; lineOf?: (path: Path) => number | undefined },
-  ): Promise<Result<Change>> {
+  applyFile(document: Mapping, { hash, lineOf }: { hash: string; lineOf?: Source["lineOf"] }): Promise<Result<Change>> {
     return this.#exclusive(async () => {
       // What was broken is as it was before: as at a start, that is no reason to undo changes of the API.
       if (hash === this.#fileHash) return ok(this.#unchanged);
@@ -427,11 +429,7 @@ export class ConfigStore {
   }
 
   /** Every document that did not come from the file passes the fence here. */
-  async #prepare(
-    document: Mapping,
-    origin: Origin,
-    base: Mapping = this.#effective,
-  ): Promise<Prepared<ValidationError>> {
+  async #prepare(document: Mapping, origin: Origin, base: Mapping = this.#effective): Promise<Prepared> {
     const { env, home, checks } = this.#options;
     const { baseDir } = this.#current;
     const { writtenPath, lineOf } = origin;
@@ -441,22 +439,22 @@ export class ConfigStore {
       checks,
       baseDir,
       problems: origin.fromFile === undefined ? await this.#fenceProblems(document, origin, base) : [],
-      locate: (problem) => locateValidationError(problem, { document, schema: this.#schema, writtenPath, lineOf }),
-      locateFile: toIncludedFileError,
+      source: { lineOf },
+      ...(writtenPath && { writtenPath }),
     });
   }
 
   /** What whoever makes these changes, or names these sections, should know. */
   #warningsOf(
     changes: readonly FieldChange[],
-    { settings, overrides }: Pick<Prepared<unknown>, "settings" | "overrides">,
+    { settings, overrides }: Pick<Prepared, "settings" | "overrides">,
     named: readonly string[],
   ): string[] {
     const touched = [...named, ...changes.map(({ section }) => section)];
     return [...warningsOf(changes, overrides), ...(settings === undefined ? [] : effectWarnings(settings, touched))];
   }
 
-  async #fenceProblems(document: Mapping, origin: Origin, base: Mapping): Promise<PathProblem[]> {
+  async #fenceProblems(document: Mapping, origin: Origin, base: Mapping): Promise<Problem[]> {
     // Too deep for every walk over it; preparing it says so.
     if (isNestedTooDeeply(document)) return [];
     const { kept = [], known = [], elevated = false } = origin;
@@ -475,8 +473,8 @@ export class ConfigStore {
     const previous = this.#current;
     const previousEffective = this.#effective;
     const prepared = await this.#prepare(written, options);
-    const errors = [...prepared.problems, ...prepared.crossProblems];
-    if (prepared.settings === undefined || errors.length > 0) return refused({ kind: "validation", errors });
+    const problems = [...prepared.problems, ...prepared.crossProblems];
+    if (prepared.settings === undefined || problems.length > 0) return refused({ kind: "validation", problems });
 
     const document: Mapping = prepared.document;
     const effective = withDefaults(document, this.#schema);

@@ -1,33 +1,65 @@
 // What is wrong with a configuration, told so that an operator can find the place.
 
-import type { Path, PathSegment } from "./values.ts";
+import { formatPath, type Path } from "./values.ts";
 
-export interface ConfigProblem {
-  /** The key at fault, e.g. `backends[0].url`; empty when the file as a whole is meant. */
-  path: string;
+/** From the reading of a file to the answer of the admin API; whoever knows more of the place adds it. */
+export interface Problem {
+  /** The key at fault; empty when the file, or the document as a whole, is meant. */
+  path: Path;
   /** Never holds the value of a setting: it may be a secret. */
   message: string;
-  /** Counted from 1. */
-  line?: number;
   /** The file at fault, absolute. */
   file?: string;
-  /** The environment variable at fault. */
-  variable?: string;
-}
-
-/** A problem before its file and line are looked up. */
-export interface PathProblem {
-  path: Path;
-  message: string;
+  /** Counted from 1. */
+  line?: number;
   /** The environment variable that the value came from or was asked from. */
   variable?: string;
   /** The value was set by an environment override, so no line of a file is at fault. */
   overridden?: boolean;
+  /** As written; left out where it is, or could be, a secret. */
+  value?: unknown;
 }
 
-export interface CheckProblem {
-  path: PathSegment[];
+/** Where the text stands that the paths of problems lead into. */
+export interface Source {
+  file?: string | undefined;
+  lineOf?: ((path: Path) => number | undefined) | undefined;
+}
+
+/** With the line of the file it stands on. */
+export function located(problem: Problem, { file, lineOf }: Source): Problem {
+  if (problem.overridden) return problem;
+  const line = problem.line ?? lineOf?.(problem.path);
+  return { ...problem, ...(file !== undefined && { file }), ...(line !== undefined && { line }) };
+}
+
+/** A problem as the admin API and the log tell it, by the name of a field. */
+export interface FieldProblem {
+  field: string;
   message: string;
+  value?: unknown;
+  line?: number;
+}
+
+/** Of the running configuration: a file that a problem names is one that the document includes. */
+export function toFieldProblem({ path, message, file, line, variable, value }: Problem): FieldProblem {
+  if (file !== undefined) {
+    const place = [file, line, formatPath(path)].filter((part) => part !== undefined && part !== "").join(":");
+    return { field: "api_keys.api_keys_file", message: `${place}: ${message}` };
+  }
+  const isNamed = variable === undefined || message.includes(variable);
+  return {
+    field: formatPath(path),
+    message: isNamed ? message : `${message} (set by the variable ${variable})`,
+    ...(value !== undefined && { value }),
+    ...(line !== undefined && { line }),
+  };
+}
+
+/** The same in one line. */
+export function describeProblem(problem: Problem): string {
+  const { field, message } = toFieldProblem(problem);
+  return field === "" ? message : `${field}: ${message}`;
 }
 
 /** Where relative paths begin. */
@@ -37,10 +69,10 @@ export interface CheckPlace {
 }
 
 /** A rule that one field's schema cannot say. */
-export type SettingsRule<Settings> = (settings: Settings) => CheckProblem[];
+export type SettingsRule<Settings> = (settings: Settings) => Problem[];
 
 /** A rule of a layer above; some of them look at files. */
 export type SettingsCheck<Settings> = (
   settings: Settings,
   place: CheckPlace,
-) => readonly CheckProblem[] | Promise<readonly CheckProblem[]>;
+) => readonly Problem[] | Promise<readonly Problem[]>;

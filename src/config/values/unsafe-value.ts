@@ -1,13 +1,13 @@
 // Values that would not come out of a file or a database as they went in.
 
-import type { PathProblem } from "./problems.ts";
+import type { Problem } from "./problems.ts";
 import type { Path } from "./values.ts";
 
 /**
  * The first number that JavaScript cannot hold, text that UTF-8 cannot, or key that programs take for something else. The
  * value must not be nested too deeply.
  */
-export function unsafeValue(value: unknown, path: Path = []): PathProblem | undefined {
+export function unsafeValue(value: unknown, path: Path = []): Problem | undefined {
   if (typeof value === "number") {
     const isHeld = Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
     return isHeld ? undefined : { path, message: "is a number that is too large" };
