@@ -2,8 +2,8 @@
 
 import { z } from "zod";
 import { changesBySection } from "../config/change/diff.ts";
-import type { VersionEntry } from "../config/store/history.ts";
-import { MAXIMUM_HISTORY_PAGE } from "../config/store/store.ts";
+import { MAXIMUM_HISTORY_PAGE } from "../config/store/history.ts";
+import type { VersionEntry } from "../config/store/versions.ts";
 import type { Call, Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { isSection, messageOf } from "./config-write.ts";
@@ -12,7 +12,7 @@ import { invalidFields, unknownSection, unknownVersion, unwrap } from "./refusal
 import { type BodyParts, baseVersionOf, queryOf, readFields, readWholeNumber, toWholeNumber } from "./request.ts";
 
 export interface ConfigHistoryParts extends BodyParts {
-  store: StoreOf<"current" | "history" | "version" | "rollback">;
+  store: StoreOf<"current" | "history">;
 }
 
 const DEFAULT_PAGE = 20;
@@ -32,7 +32,7 @@ function history(call: Call, { store }: ConfigHistoryParts): Response {
   const section = query.get("section") ?? undefined;
   if (section !== undefined && !isSection(section)) throw unknownSection(section);
   const { version: current } = store.current;
-  const { entries, total } = store.history({ limit, offset, ...(section !== undefined && { section }) });
+  const { entries, total } = store.history.page({ limit, offset, ...(section !== undefined && { section }) });
   const body = {
     history: entries.map((entry) => versionView(entry, current)),
     total_entries: total,
@@ -44,7 +44,7 @@ function history(call: Call, { store }: ConfigHistoryParts): Response {
 /** With the whole configuration of that version, secrets masked. */
 function oneVersion(call: Call, { store }: ConfigHistoryParts): Response {
   const target = toTarget(call.parameter);
-  const record = store.version(target);
+  const record = store.history.version(target);
   if (record === undefined) throw unknownVersion(String(target));
   return answer(call, { ...versionView(record, store.current.version), config: record.document });
 }
@@ -75,7 +75,7 @@ async function rollback(call: Call, parts: ConfigHistoryParts): Promise<Response
   const { sections, dry_run: dryRun, version } = await readFields(rollbackRequest, call, parts);
   requireSections(sections, isSection);
   const done = unwrap(
-    await store.rollback(target, {
+    await store.history.rollback(target, {
       ...authorOf(call, "rollback", describe(target, sections)),
       dryRun,
       ...(sections !== undefined && { sections: [...new Set(sections)] }),

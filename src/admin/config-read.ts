@@ -17,7 +17,7 @@ import { unknownSection } from "./refusals.ts";
 import { queryOf, readFlag } from "./request.ts";
 
 export interface ConfigReadParts {
-  store: StoreOf<"current" | "view" | "staged" | "storageProblem">;
+  store: StoreOf<"current" | "view" | "staging" | "storageProblem">;
   /** How edits of the configuration file went. */
   reloadStatus(): ReloadStatus;
 }
@@ -55,7 +55,7 @@ function summary(call: Call, { store }: ConfigReadParts): Response {
     hot_reload: { available: true, note: HOT_RELOAD_NOTE },
     version,
     last_modified: toTimestamp(appliedAtMs),
-    pending_sections: store.staged().map((staged) => staged.section),
+    pending_sections: store.staging.list().map((staged) => staged.section),
     pending_restart: pendingRestart,
     storage_problem: store.storageProblem ?? null,
   };

@@ -31,7 +31,7 @@ import { invalidFields, toValidationError, unknownSectionProblem, unwrap } from 
 import { type BodyParts, baseVersionOf, readFields } from "./request.ts";
 
 export interface ConfigTransferParts extends BodyParts {
-  store: StoreOf<"current" | "view" | "apply" | "stage" | "validate">;
+  store: StoreOf<"current" | "view" | "apply" | "staging" | "validate">;
   clock: { now(): number; wallTime(): number };
   log: { warn(fields: object, message: string): void };
 }
@@ -107,7 +107,7 @@ async function importConfig(call: Call, parts: ConfigTransferParts): Promise<Res
   const sections = Object.keys(document);
   const shared = { sections_imported: sections, imported_sections: sections, timestamp: toTimestamp(clock.wallTime()) };
   if (!request.apply) {
-    const { staged, warnings } = unwrap(await store.stage(change), { invalid: ERRORS.importInvalid });
+    const { staged, warnings } = unwrap(await store.staging.stage(change), { invalid: ERRORS.importInvalid });
     const names = staged.map(({ section }) => section);
     const body = {
       success: true,
@@ -142,10 +142,6 @@ async function previewImport(
 ): Promise<Response> {
   const { version } = store.current;
   // The same refusals as without the dry run, but problems of the content are the answer.
-  const { baseVersion = version } = change;
-  if (baseVersion !== version) {
-    return unwrap({ ok: false, error: { kind: "conflict", expectedVersion: baseVersion, currentVersion: version } });
-  }
   const result = await store.validate(change);
   if (!result.ok && result.error.kind === "unknown_section") {
     const errors = [toValidationError(unknownSectionProblem(result.error.requested))];

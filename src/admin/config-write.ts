@@ -36,7 +36,7 @@ import {
 
 export interface ConfigWriteParts extends BodyParts {
   identify: KeyIdentity;
-  store: StoreOf<"current" | "view" | "apply" | "stage" | "staged" | "validate" | "applyStaged" | "discard">;
+  store: StoreOf<"current" | "view" | "apply" | "staging" | "validate">;
 }
 
 export function configWriteRoutes(parts: ConfigWriteParts): Route<Endpoint>[] {
@@ -92,9 +92,9 @@ async function stageSection(
   call: Call,
   name: string,
   { store }: ConfigWriteParts,
-  change: Parameters<ConfigWriteParts["store"]["stage"]>[0],
+  change: SectionChange,
 ): Promise<Response> {
-  const { warnings, changes } = unwrap(await store.stage(change));
+  const { warnings, changes } = unwrap(await store.staging.stage(change));
   const { version } = store.current;
   const running = store.view({ sections: [name] })[name] ?? null;
   const isDry = change.dryRun === true;
@@ -109,7 +109,7 @@ async function stageSection(
     applied: false,
     staged: !isDry,
     ...(isDry && { dry_run: true }),
-    pending_sections: store.staged().map(({ section }) => section),
+    pending_sections: store.staging.list().map(({ section }) => section),
     warnings,
     previous: running,
     current: running,
@@ -216,7 +216,7 @@ async function applyStaged(call: Call, parts: ConfigWriteParts): Promise<Respons
   const { sections, force, version, dry_run: dryRun } = await readFields(applyRequest, call, parts);
   requireSections(sections, isSection);
   const done = unwrap(
-    await store.applyStaged({
+    await store.staging.apply({
       sections: sections && [...new Set(sections)],
       force,
       dryRun,
@@ -252,8 +252,8 @@ export function reloadResults(sections: readonly string[], { changes, applied }:
 
 function listStaged(call: Call, { store }: ConfigWriteParts): Response {
   const { version } = store.current;
-  const staged = store
-    .staged()
+  const staged = store.staging
+    .list()
     .map(({ section, baseVersion, stagedAtMs, source, user, description, changes, conflict }) => ({
       section,
       base_version: baseVersion,
@@ -270,7 +270,7 @@ function listStaged(call: Call, { store }: ConfigWriteParts): Response {
 async function discardStaged(call: Call, { store }: ConfigWriteParts): Promise<Response> {
   const section = queryOf(call).get("section");
   if (section !== null && !isSection(section)) throw unknownSection(section);
-  const discarded = unwrap(await store.discard(section === null ? undefined : [section]));
+  const discarded = unwrap(await store.staging.discard(section === null ? undefined : [section]));
   const what =
     discarded.length === 0 ? "There were no staged changes" : `Staged changes of ${discarded.join(", ")} are gone`;
   return answer(call, { success: true, message: `${what}.`, discarded_sections: discarded });

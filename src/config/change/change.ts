@@ -1,7 +1,7 @@
 // Changes of the configuration: what is asked, what came of it, and why one was refused.
 
-import type { Settings } from "../sections/registry.ts";
-import type { ReloadClass } from "../sections/section.ts";
+import { specOf } from "../schema/section-patterns.ts";
+import { SECTIONS, type Settings } from "../sections/registry.ts";
 import { describeProblem, type Problem } from "../values/problems.ts";
 import type { Mapping } from "../values/values.ts";
 import type { FieldChange } from "./diff.ts";
@@ -39,7 +39,6 @@ export interface Change {
   /** Sections that differ. */
   sections: string[];
   warnings: string[];
-  capability: ReloadClass;
   impact: string;
   /** The sections that were named, before and after: defaults filled in, secrets masked. */
   previous: Mapping;
@@ -58,11 +57,25 @@ export type ChangeError =
   /** Too many changes are waiting. */
   | { kind: "busy" };
 
-export type Result<Value> = { ok: true; value: Value } | { ok: false; error: ChangeError };
+export type Result<Value> = { ok: true; value: Value } | Refused;
 
 export const ok = <Value>(value: Value): Result<Value> => ({ ok: true, value });
 
-export const refused = (error: ChangeError): { ok: false; error: ChangeError } => ({ ok: false, error });
+export type Refused = { ok: false; error: ChangeError };
+
+export const refused = (error: ChangeError): Refused => ({ ok: false, error });
+
+/** Of a change that was made for another version than the current one. */
+export function conflict(baseVersion: number | undefined, currentVersion: number): Refused | undefined {
+  if (baseVersion === undefined || baseVersion === currentVersion) return undefined;
+  return refused({ kind: "conflict", expectedVersion: baseVersion, currentVersion });
+}
+
+export function unknownSection(names: readonly string[]): Refused | undefined {
+  const unknown = names.find((name) => specOf(name) === undefined);
+  if (unknown === undefined) return undefined;
+  return refused({ kind: "unknown_section", requested: unknown, available: SECTIONS.map(({ name }) => name) });
+}
 
 /** In a few words, for a log. */
 export function describeChangeError(error: ChangeError): string {

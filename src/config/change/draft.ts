@@ -1,16 +1,14 @@
 // The document that a change would make, before it is checked.
 
 import { resolveAliases, specOf } from "../schema/section-patterns.ts";
-import { SECTIONS } from "../sections/registry.ts";
 import type { Problem } from "../values/problems.ts";
 import { isMapping, isNestedTooDeeply, type Mapping, type Path, valueAt } from "../values/values.ts";
 import { isWithin } from "./capability.ts";
-import type { ChangeError } from "./change.ts";
+import { ok, type Result, refused, type SectionChange, unknownSection } from "./change.ts";
 import { maskSecrets, unmask } from "./mask.ts";
 import { mergePatch } from "./merge-patch.ts";
 
 export interface Draft {
-  ok: true;
   document: Mapping;
   /** The sections that were named. */
   sections: string[];
@@ -29,26 +27,17 @@ export interface DraftBase {
 
 export function draftChange(
   base: DraftBase,
-  sections: Mapping,
-  mode: "replace" | "merge",
-): Draft | { ok: false; error: ChangeError } {
-  const invalid = (problems: readonly Problem[]) => ({
-    ok: false as const,
-    error: { kind: "validation" as const, problems },
-  });
+  { sections, mode }: Pick<SectionChange, "sections" | "mode">,
+): Result<Draft> {
+  const invalid = (problems: readonly Problem[]) => refused({ kind: "validation", problems });
   if (isNestedTooDeeply(sections)) return invalid([{ path: [], message: "is nested too deeply" }]);
 
   // Other spellings first: a patch of one spelling must reach the value that stands under another.
   const aliases = resolveAliases(sections);
   if (aliases.problems.length > 0) return invalid(aliases.problems);
   const requested = Object.keys(aliases.document);
-  const unknown = requested.find((name) => specOf(name) === undefined);
-  if (unknown !== undefined) {
-    return {
-      ok: false,
-      error: { kind: "unknown_section", requested: unknown, available: SECTIONS.map(nameOfSection) },
-    };
-  }
+  const unknown = unknownSection(requested);
+  if (unknown) return unknown;
 
   const changed = new Map<string, unknown>(Object.entries(base.document));
   const problems: Problem[] = [];
@@ -64,7 +53,7 @@ export function draftChange(
   problems.push(...unmasked.problems);
   if (problems.length > 0) return invalid(problems.map((one) => ({ ...one, path: aliases.writtenPath(one.path) })));
   const { document, kept } = unmasked;
-  return { ok: true, document, sections: requested, kept, writtenPath: aliases.writtenPath };
+  return ok({ document, sections: requested, kept, writtenPath: aliases.writtenPath });
 }
 
 /**
@@ -77,10 +66,6 @@ export function withoutSentSecrets(document: Mapping): Mapping {
     specOf(name)?.sentTo === undefined ? section : maskSecrets(section, [name]),
   ]);
   return Object.fromEntries(sections);
-}
-
-function nameOfSection({ name }: { name: string }): string {
-  return name;
 }
 
 /** A field that only the file may set keeps its value, and may be sent back as it is. */

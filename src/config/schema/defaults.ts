@@ -1,12 +1,12 @@
 // The document with the defaults of the keys that are not written, as operators would write them.
 
 import { isMapping, type Mapping } from "../values/values.ts";
-import type { JsonSchema } from "./schema-export.ts";
+import { documentJsonSchema, type JsonSchema } from "./schema-export.ts";
 import { childSchema } from "./schema-path.ts";
 
 /** Keys that are written stay as they are, whether they are valid or not. */
-export function withDefaults(document: Mapping, schema: JsonSchema): Mapping {
-  return fill(document, schema) as Mapping;
+export function withDefaults(document: Mapping): Mapping {
+  return fill(document, documentJsonSchema()) as Mapping;
 }
 
 function fill(value: unknown, schema: JsonSchema): unknown {

@@ -3,7 +3,9 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { createPrivateFile, makePrivate } from "../../lib/private-file.ts";
+import { type Refused, refused } from "../change/change.ts";
 import { DATABASE_NAME } from "../values/paths.ts";
+import type { ConfigLog } from "./listeners.ts";
 
 /** A write that finds the file locked waits this long; the whole process waits with it. */
 const BUSY_TIMEOUT_MS = 100;
@@ -34,29 +36,59 @@ const SCHEMA = `
   CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 `;
 
-export interface ConfigDatabase {
-  sqlite: Database;
+export class ConfigDatabase {
+  readonly sqlite: Database;
+  readonly path: string;
   /** Why nothing can be kept; the database is then one in memory. */
-  problem: string | undefined;
-  path: string;
+  readonly problem: string | undefined;
+  readonly #log: Pick<ConfigLog, "error">;
+
+  /** Creates the folder and the file; a folder that cannot be written is no reason not to start. */
+  constructor(folder: string, log: Pick<ConfigLog, "error">) {
+    this.path = join(folder, DATABASE_NAME);
+    this.#log = log;
+    try {
+      this.sqlite = openFile(this.path);
+    } catch (error) {
+      this.sqlite = new Database(":memory:", { strict: true });
+      prepareDatabase(this.sqlite);
+      const reason = storageMessage(error);
+      this.problem = `${this.path} cannot be used: ${reason}`;
+      const message = `${this.path} cannot be used (${reason}): changes through the admin API are refused`;
+      log.error({ path: this.path }, message);
+    }
+  }
+
+  /** Of every change that the file does not keep; undefined while they can be kept. */
+  get refusal(): Refused | undefined {
+    if (this.problem === undefined) return undefined;
+    return refused({ kind: "storage", message: `${this.problem}; changes cannot be kept, see server.data_dir` });
+  }
+
+  /** All or nothing. */
+  write(task: () => void): Refused | undefined {
+    try {
+      this.sqlite.transaction(task).immediate();
+      return undefined;
+    } catch (error) {
+      const message = `the change could not be kept: ${storageMessage(error)}`;
+      this.#log.error({ path: this.path }, message);
+      return refused({ kind: "storage", message });
+    }
+  }
 }
 
-/** Creates the folder and the file; a folder that cannot be written is no reason not to start. */
-export function openConfigDatabase(folder: string): ConfigDatabase {
-  const path = join(folder, DATABASE_NAME);
-  let sqlite: Database | undefined;
+function openFile(path: string): Database {
+  // Documents hold secrets.
+  createPrivateFile(path);
+  makePrivate(path);
+  const sqlite = new Database(path, { readwrite: true, strict: true });
   try {
-    // Documents hold secrets.
-    createPrivateFile(path);
-    makePrivate(path);
-    sqlite = new Database(path, { readwrite: true, strict: true });
     prepareDatabase(sqlite);
-    return { sqlite, problem: undefined, path };
+    return sqlite;
   } catch (error) {
-    sqlite?.close();
-    const memory = new Database(":memory:", { strict: true });
-    prepareDatabase(memory);
-    return { sqlite: memory, problem: storageMessage(error), path };
+    sqlite.close();
+    throw error;
   }
 }
 

@@ -111,7 +111,11 @@ describe("an edit becomes a version", () => {
     edit();
     await isAt(2);
     expect(store.current.version).toBe(2);
-    expect(store.history().entries[0]).toMatchObject({ version: 2, source: "file_reload", sectionsChanged: ["retry"] });
+    expect(store.history.page().entries[0]).toMatchObject({
+      version: 2,
+      source: "file_reload",
+      sectionsChanged: ["retry"],
+    });
     expect(reloader?.status()).toMatchObject({ enabled: true, path, failures: 0, reloads: 1, lastFailure: undefined });
     // And again: the watch follows the new file.
     replaceAtomically(attempts(3));
@@ -433,7 +437,7 @@ test("a file of keys is followed too", async () => {
   await start();
   writeFileSync(keys, "keys: [{key: sk-first-key}, {key: sk-second-key}]\n");
   await waitFor("the key is known", () => store.current.settings.api_keys.keys.length === 2);
-  expect(store.history().entries[0]).toMatchObject({ version: 2, sectionsChanged: ["api_keys"] });
+  expect(store.history.page().entries[0]).toMatchObject({ version: 2, sectionsChanged: ["api_keys"] });
   writeFileSync(keys, "keys: [{key: short}]\n");
   await waitFor("the failure is known", () => reloader?.status().failures === 1);
   expect(JSON.stringify([reloader?.status(), logged])).not.toContain("sk-");

@@ -1,161 +1,136 @@
-// The versions of the configuration, as they are kept in the database.
+// The versions of the configuration: kept in the database, or in memory until that can be written; and the way back.
 
-import type { Database } from "bun:sqlite";
-import type { FieldChange } from "../change/diff.ts";
-import type { Mapping } from "../values/values.ts";
+import {
+  type Change,
+  type ChangeAuthor,
+  conflict,
+  ok,
+  type Refused,
+  type Result,
+  refused,
+  type SectionChange,
+  unknownSection,
+} from "../change/change.ts";
+import { withFileOnlyFields, withoutFileOnlyFields } from "../change/draft.ts";
+import { maskSecrets } from "../change/mask.ts";
+import { SECTIONS } from "../sections/registry.ts";
+import { type Mapping, valueAt } from "../values/values.ts";
+import type { Inside, Proposal } from "./inside.ts";
+import { removeStaged } from "./staged-sections.ts";
+import {
+  appendVersions,
+  type HistoryPage,
+  newestFromFile,
+  readPage,
+  readVersion,
+  type VersionRecord,
+  writeFileHash,
+} from "./versions.ts";
 
-export interface VersionEntry {
-  version: number;
-  appliedAtMs: number;
-  /** api, import, rollback, file_reload, startup, … */
-  source: string;
-  user: string | undefined;
-  description: string | undefined;
-  sectionsChanged: string[];
-  /** Masked; a very long list is kept in part. */
-  changes: FieldChange[];
-}
+export const MAXIMUM_HISTORY_PAGE = 100;
+const MAXIMUM_UNSAVED = 100;
 
-export interface VersionRecord extends VersionEntry {
-  /** As written: it may hold secrets. */
-  document: Mapping;
-}
+export class History {
+  readonly #inside: Inside;
+  /** Versions from the file that could not be kept yet. */
+  #unsaved: readonly VersionRecord[];
+  /** Of the file as it was when it was applied last; anything that never is one, without a file. */
+  #fileHash: string;
 
-export interface HistoryPage {
-  entries: VersionEntry[];
-  /** Of all pages. */
-  total: number;
-}
-
-const MAXIMUM_CHANGES = 1_000;
-/** Documents of all versions together; at least the newest ones are kept. */
-const MAXIMUM_BYTES = 256 * 1024 * 1024;
-const ALWAYS_KEPT = 2;
-
-/** Versions that came from the file, not from the API. */
-const FILE_SOURCES = ["startup", "file_reload"] as const;
-
-export function isFileSource(source: string): boolean {
-  return FILE_SOURCES.some((known) => known === source);
-}
-
-/** Another process has written to the same database. */
-export class ForeignWriteError extends Error {
-  constructor() {
-    super("another process that uses the same server.data_dir has changed the configuration; restart one of them");
+  constructor(inside: Inside, unsaved: readonly VersionRecord[], fileHash: string) {
+    this.#inside = inside;
+    this.#unsaved = unsaved;
+    this.#fileHash = fileHash;
   }
-}
 
-interface Row {
-  version: number;
-  applied_at: number;
-  source: string;
-  user: string | null;
-  description: string | null;
-  sections_changed: string;
-  changes: string;
-  document: string;
-}
-
-const ENTRY_COLUMNS = "version, applied_at, source, user, description, sections_changed, changes";
-
-export function newestVersion(sqlite: Database): VersionRecord | undefined {
-  return toRecord(sqlite.query<Row, []>("SELECT * FROM versions ORDER BY version DESC LIMIT 1").get());
-}
-
-export function readVersion(sqlite: Database, version: number): VersionRecord | undefined {
-  return toRecord(sqlite.query<Row, [number]>("SELECT * FROM versions WHERE version = ?").get(version));
-}
-
-/** The newest version that came from the file. */
-export function newestFromFile(sqlite: Database): VersionRecord | undefined {
-  const sources = FILE_SOURCES.map((source) => `'${source}'`).join(", ");
-  const sql = `SELECT * FROM versions WHERE source IN (${sources}) ORDER BY version DESC LIMIT 1`;
-  return toRecord(sqlite.query<Row, []>(sql).get());
-}
-
-/** Newest first. */
-export function readPage(
-  sqlite: Database,
-  { limit, offset, section }: { limit: number; offset: number; section?: string | undefined },
-): HistoryPage {
-  const where = "(?1 IS NULL OR EXISTS (SELECT 1 FROM json_each(sections_changed) WHERE value = ?1))";
-  const rows = sqlite
-    .query<Row, [string | null, number, number]>(
-      `SELECT ${ENTRY_COLUMNS} FROM versions WHERE ${where} ORDER BY version DESC LIMIT ?2 OFFSET ?3`,
-    )
-    .all(section ?? null, limit, offset);
-  const total = sqlite
-    .query<{ total: number }, [string | null]>(`SELECT count(*) AS total FROM versions WHERE ${where}`)
-    .get(section ?? null)?.total;
-  return { entries: rows.map(toEntry), total: total ?? 0 };
-}
-
-/** Inside a transaction. `keep` versions stay, the new ones among them. */
-export function appendVersions(sqlite: Database, records: readonly VersionRecord[], keep: number): void {
-  const first = records[0];
-  if (first === undefined) return;
-  const newest = sqlite
-    .query<{ newest: number | null }, []>("SELECT max(version) AS newest FROM versions")
-    .get()?.newest;
-  if (newest !== null && newest !== undefined && newest >= first.version) throw new ForeignWriteError();
-  const insert = sqlite.query(`INSERT INTO versions (${ENTRY_COLUMNS}, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
-  for (const record of records) {
-    insert.run(
-      record.version,
-      record.appliedAtMs,
-      record.source,
-      record.user ?? null,
-      record.description ?? null,
-      JSON.stringify(record.sectionsChanged),
-      JSON.stringify(record.changes.slice(0, MAXIMUM_CHANGES)),
-      JSON.stringify(record.document),
-    );
+  get fileHash(): string {
+    return this.#fileHash;
   }
-  prune(sqlite, keep);
-}
 
-function prune(sqlite: Database, keep: number): void {
-  sqlite
-    .query(
-      `DELETE FROM versions WHERE version IN (
-         SELECT version FROM (
-           SELECT version, row_number() OVER newest AS position, sum(length(document)) OVER newest AS bytes
-           FROM versions WINDOW newest AS (ORDER BY version DESC)
-         ) WHERE position > ?1 OR (position > ?2 AND bytes > ?3))`,
-    )
-    .run(Math.max(keep, 1), ALWAYS_KEPT, MAXIMUM_BYTES);
-}
+  /** Newest first. */
+  page({ limit = 20, offset = 0, section }: { limit?: number; offset?: number; section?: string } = {}): HistoryPage {
+    const size = Math.min(Math.max(limit, 1), MAXIMUM_HISTORY_PAGE);
+    return readPage(this.#inside.database.sqlite, { limit: size, offset: Math.max(offset, 0), section });
+  }
 
-const FILE_HASH = "file_hash";
+  /** A version that is still kept, masked. */
+  version(version: number): VersionRecord | undefined {
+    const record = this.#read(version);
+    return record && { ...record, document: maskSecrets(record.document) as Mapping };
+  }
 
-/** Of the configuration file as it was when it was applied last. */
-export function readFileHash(sqlite: Database): string | undefined {
-  return sqlite.query<{ value: string }, [string]>("SELECT value FROM state WHERE key = ?").get(FILE_HASH)?.value;
-}
+  newestFromFile(): VersionRecord | undefined {
+    return this.#unsaved.at(-1) ?? newestFromFile(this.#inside.database.sqlite);
+  }
 
-export function writeFileHash(sqlite: Database, hash: string): void {
-  sqlite
-    .query("INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2")
-    .run(FILE_HASH, hash);
-}
+  /** A new version with the content of an old one, or with the named sections of it. */
+  rollback(
+    version: number,
+    options: Partial<ChangeAuthor> &
+      Pick<SectionChange, "baseVersion" | "dryRun"> & { sections?: readonly string[] | undefined } = {},
+  ): Promise<Result<Change>> {
+    return this.#inside.change(({ snapshot, ...base }) => {
+      const { baseVersion, sections = SECTIONS.map(({ name }) => name), ...given } = options;
+      const wrong = conflict(baseVersion, snapshot.version) ?? unknownSection(sections);
+      if (wrong) return wrong;
+      const target = this.#read(version);
+      if (target === undefined) return refused({ kind: "unknown_version", version });
+      const next = new Map<string, unknown>(Object.entries(base.document));
+      for (const name of sections) {
+        const old = withoutFileOnlyFields(valueAt(target.document, [name]), name);
+        const { value } = withFileOnlyFields(old, name, base);
+        if (value === undefined || value === null) next.delete(name);
+        else next.set(name, value);
+      }
+      return ok({
+        source: "rollback",
+        description: `rollback to version ${version}`,
+        ...given,
+        document: Object.fromEntries(next),
+        sections,
+        // What has run brings in nothing new.
+        known: [target.document],
+        // The specification wants a version for every rollback, also for one that changes nothing.
+        always: true,
+      });
+    });
+  }
 
-function toEntry(row: Row): VersionEntry {
-  return {
-    version: row.version,
-    appliedAtMs: row.applied_at,
-    source: row.source,
-    user: row.user ?? undefined,
-    description: row.description ?? undefined,
-    sectionsChanged: JSON.parse(row.sections_changed) as string[],
-    changes: JSON.parse(row.changes) as FieldChange[],
-  };
-}
+  /** All or nothing; what comes from the file and cannot be kept now is kept with the next version. */
+  keep(record: VersionRecord, maximum: number, { unstage, fromFile }: Proposal): Refused | undefined {
+    const { database } = this.#inside;
+    if (fromFile === undefined && database.refusal) return database.refusal;
+    const records = [...this.#unsaved, record];
+    const failure = this.#write(fromFile, () => {
+      appendVersions(database.sqlite, records, maximum);
+      if (unstage) removeStaged(database.sqlite, unstage);
+    });
+    if (failure === undefined) this.#unsaved = [];
+    else if (fromFile) this.#unsaved = records.slice(-MAXIMUM_UNSAVED);
+    return failure;
+  }
 
-function toRecord(row: Row | null): VersionRecord | undefined {
-  if (row === null) return undefined;
-  return {
-    ...toEntry(row),
-    document: JSON.parse(row.document) as Mapping,
-  };
+  /** What is over though nothing differs, so that there is no new version. */
+  keepNoVersion({ unstage, fromFile }: Proposal): Refused | undefined {
+    if (unstage === undefined && fromFile === undefined) return undefined;
+    const failure = this.#write(fromFile, () => {
+      if (unstage) removeStaged(this.#inside.database.sqlite, unstage);
+    });
+    // Of the file only its hash is new: the worst that can follow is one more version at the next start.
+    return fromFile === undefined ? failure : undefined;
+  }
+
+  #write(fromFile: Proposal["fromFile"], task: () => void): Refused | undefined {
+    const { database } = this.#inside;
+    this.#fileHash = fromFile?.hash ?? this.#fileHash;
+    return database.write(() => {
+      task();
+      writeFileHash(database.sqlite, this.#fileHash);
+    });
+  }
+
+  #read(version: number): VersionRecord | undefined {
+    const unsaved = this.#unsaved.find((record) => record.version === version);
+    return unsaved ?? readVersion(this.#inside.database.sqlite, version);
+  }
 }

@@ -2,11 +2,25 @@
 
 import type { Database } from "bun:sqlite";
 import { randomBytes } from "node:crypto";
+import { type ConfigDatabase, storageMessage } from "./database.ts";
+import type { ConfigLog } from "./listeners.ts";
 
 const STATE_KEY = "key_salt";
 
+/** As long as the database can be written. */
+export function keySalt({ sqlite, path, problem }: ConfigDatabase, log: Pick<ConfigLog, "warn">): string {
+  let reason = problem;
+  try {
+    if (reason === undefined) return readKeySalt(sqlite);
+  } catch (error) {
+    reason = `${path} cannot be used: ${storageMessage(error)}`;
+  }
+  log.warn({ path }, `${reason}; API keys without an id have other names after the next start`);
+  return randomKeySalt();
+}
+
 /** Throws where it cannot be kept. */
-export function readKeySalt(sqlite: Database): string {
+function readKeySalt(sqlite: Database): string {
   const select = sqlite.query<{ value: string }, [string]>("SELECT value FROM state WHERE key = ?");
   const found = select.get(STATE_KEY)?.value;
   if (found !== undefined) return found;
@@ -15,6 +29,6 @@ export function readKeySalt(sqlite: Database): string {
   return (select.get(STATE_KEY) as { value: string }).value;
 }
 
-export function randomKeySalt(): string {
+function randomKeySalt(): string {
   return randomBytes(32).toString("hex");
 }

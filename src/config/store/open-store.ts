@@ -6,13 +6,15 @@ import { prepareDocument } from "../compile/prepare.ts";
 import type { ConfigSnapshot } from "../compile/snapshot.ts";
 import { logEffectWarnings } from "../compile/without-effect.ts";
 import { withDefaults } from "../schema/defaults.ts";
-import { documentJsonSchema } from "../schema/schema-export.ts";
 import type { Settings } from "../sections/registry.ts";
 import type { Environment } from "../values/expand.ts";
 import { resolvePath } from "../values/paths.ts";
 import type { Problem, SettingsCheck } from "../values/problems.ts";
 import type { Mapping } from "../values/values.ts";
-import { type ConfigDatabase, openConfigDatabase } from "./database.ts";
+import { ConfigDatabase } from "./database.ts";
+import type { ConfigLog } from "./listeners.ts";
+import { replacedFields } from "./publish.ts";
+import { ConfigStore } from "./store.ts";
 import {
   appendVersions,
   isFileSource,
@@ -21,10 +23,7 @@ import {
   readFileHash,
   type VersionRecord,
   writeFileHash,
-} from "./history.ts";
-import type { ConfigLog } from "./listeners.ts";
-import { replacedFields } from "./publish.ts";
-import { ConfigStore } from "./store.ts";
+} from "./versions.ts";
 
 export interface OpenStoreOptions {
   /** What the file says, or what was found without one. */
@@ -50,11 +49,7 @@ const NO_FILE = "none";
 export async function openConfigStore(options: OpenStoreOptions): Promise<OpenStoreResult> {
   const { snapshot, env, home, checks, clock, log } = options;
   const folder = resolvePath(snapshot.settings.server.data_dir, snapshot.baseDir, home);
-  const database = openConfigDatabase(folder);
-  if (database.problem !== undefined) {
-    const message = `${database.path} cannot be used (${database.problem}): changes through the admin API are refused`;
-    log.error({ path: database.path }, message);
-  }
+  const database = new ConfigDatabase(folder, log);
   const hash = options.fileHash ?? NO_FILE;
   const open = (running: ConfigSnapshot, resumed: boolean, unsaved: VersionRecord[] = []): OpenStoreResult => {
     logEffectWarnings(log, running.settings);
@@ -63,7 +58,6 @@ export async function openConfigStore(options: OpenStoreOptions): Promise<OpenSt
   };
 
   const newest = newestVersion(database.sqlite);
-  const schema = documentJsonSchema();
   const isUnchanged = readFileHash(database.sqlite) === hash;
   if (newest !== undefined && isUnchanged && !options.ignoreSaved && !isFileSource(newest.source)) {
     const prepared = await prepareDocument(newest.document, {
@@ -84,8 +78,8 @@ export async function openConfigStore(options: OpenStoreOptions): Promise<OpenSt
   }
 
   const document: Mapping = snapshot.document;
-  const effective = withDefaults(document, schema);
-  const before = newest === undefined ? {} : withDefaults(newest.document, schema);
+  const effective = withDefaults(document);
+  const before = newest === undefined ? {} : withDefaults(newest.document);
   const changes = diffDocuments(before, effective);
   if (newest !== undefined && changes.length === 0) {
     keep(database, log, () => writeFileHash(database.sqlite, hash));
@@ -112,7 +106,7 @@ export async function openConfigStore(options: OpenStoreOptions): Promise<OpenSt
     const replaced =
       fileBefore === undefined
         ? changes.map(({ path }) => path.join("."))
-        : replacedFields(withDefaults(fileBefore.document, schema), before, effective);
+        : replacedFields(withDefaults(fileBefore.document), before, effective);
     const reason = options.ignoreSaved ? "--ignore-saved" : "the configuration file was edited";
     log.warn({ fields: replaced, version }, `${reason}: changes that were made through the admin API are replaced`);
   }

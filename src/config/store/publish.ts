@@ -33,7 +33,7 @@ function withValueAt(mapping: unknown, [key, ...rest]: Path, value: unknown): un
 }
 
 /** What whoever makes these changes should know. */
-export function warningsOf(
+export function warningsOfChanges(
   changes: readonly FieldChange[],
   overrides: readonly { variable: string; path: Path }[],
 ): string[] {

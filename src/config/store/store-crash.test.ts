@@ -72,13 +72,13 @@ test(
         expect(answered).toBeGreaterThan(previous);
         expect([answered, answered + 1]).toContain(version);
         expect(document).toEqual({ retry: { max_delay: `${version}s` }, timeouts: { request: `${version}s` } });
-        const { entries, total } = store.history({ limit: 100 });
+        const { entries, total } = store.history.page({ limit: 100 });
         expect(total).toBe(Math.min(version, 100));
         expect(entries.map((entry) => entry.version)).toEqual(
           Array.from({ length: total }, (_, index) => version - index),
         );
         for (const entry of entries.slice(0, 5)) {
-          expect(store.version(entry.version)?.document.retry).toEqual({ max_delay: `${entry.version}s` });
+          expect(store.history.version(entry.version)?.document.retry).toEqual({ max_delay: `${entry.version}s` });
         }
         store.close();
         previous = version;

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { changesReloadClass } from "../change/capability.ts";
 import type { Result } from "../change/change.ts";
 import { MASK } from "../change/mask.ts";
 import { loadConfig } from "../compile/load.ts";
@@ -106,9 +107,9 @@ describe("a change", () => {
       version: 2,
       previousVersion: 1,
       applied: true,
-      capability: "immediate",
       sections: ["retry"],
     });
+    expect(changesReloadClass(change.changes)).toBe("immediate");
     expect(change.changes.map(({ field, from, to }) => [field, from, to])).toEqual([
       ["max_attempts", 3, 5],
       ["max_delay", "10s", "20s"],
@@ -116,7 +117,7 @@ describe("a change", () => {
     expect(change.current).toMatchObject({ retry: { max_attempts: 5, base_delay: "100ms" } });
     expect(store.current.settings.retry).toMatchObject({ max_attempts: 5, max_delay: 20_000 });
     expect(heard).toEqual([[1, 2, 2]]);
-    expect(store.history().entries[0]).toMatchObject({
+    expect(store.history.page().entries[0]).toMatchObject({
       version: 2,
       source: "api",
       user: "ann",
@@ -140,7 +141,7 @@ describe("a change", () => {
     const shown = store.view();
     const change = value(await store.apply(put(shown)));
     expect(change).toMatchObject({ applied: false, version: 1, changes: [] });
-    expect(store.history().total).toBe(1);
+    expect(store.history.page().total).toBe(1);
   });
 
   test("as a dry run changes nothing", async () => {
@@ -161,7 +162,7 @@ describe("a change", () => {
       [SECRET, 7],
       ["sk-two-secret", 7],
     ]);
-    expect(JSON.stringify(store.version(2))).not.toContain("very-secret");
+    expect(JSON.stringify(store.history.version(2))).not.toContain("very-secret");
     expect(JSON.stringify(store.view({ includeSensitive: true }))).toContain(SECRET);
     expect(JSON.stringify(lines)).not.toContain("secret");
   });
@@ -169,7 +170,8 @@ describe("a change", () => {
   test("of fields that are read at start waits for a restart", async () => {
     const store = await open();
     const change = value(await store.apply(patch({ server: { bind_address: "127.0.0.1:9", shutdown_timeout: "9s" } })));
-    expect(change).toMatchObject({ applied: true, capability: "requires_restart" });
+    expect(change.applied).toBe(true);
+    expect(changesReloadClass(change.changes)).toBe("requires_restart");
     expect(change.warnings).toEqual(["server.bind_address takes effect after a restart"]);
     expect(store.current.settings.server).toMatchObject({ bind_address: "127.0.0.1:8080", shutdown_timeout: 9_000 });
     expect(store.current.pendingRestart).toEqual(["server.bind_address"]);
@@ -249,7 +251,7 @@ describe("refusals name the field and make no version", () => {
         expect(checked.problems.map(toFieldProblem)[0]).toMatchObject(expected);
       }
       expect(store.current.version).toBe(1);
-      expect(store.history().total).toBe(1);
+      expect(store.history.page().total).toBe(1);
     });
   }
 
@@ -257,8 +259,10 @@ describe("refusals name the field and make no version", () => {
     const store = await open();
     const unknown = await store.apply(patch({ retries: {} }));
     expect(unknown).toMatchObject({ ok: false, error: { kind: "unknown_section", requested: "retries" } });
-    expect(await store.rollback(77)).toMatchObject({ error: { kind: "unknown_version", version: 77 } });
-    expect(await store.rollback(1, { sections: ["nine"] })).toMatchObject({ error: { kind: "unknown_section" } });
+    expect(await store.history.rollback(77)).toMatchObject({ error: { kind: "unknown_version", version: 77 } });
+    expect(await store.history.rollback(1, { sections: ["nine"] })).toMatchObject({
+      error: { kind: "unknown_section" },
+    });
     expect(await store.apply(patch({ retry: {} }, { baseVersion: 9 }))).toMatchObject({
       error: { kind: "conflict", expectedVersion: 9, currentVersion: 1 },
     });
@@ -280,8 +284,8 @@ test("50 writers at once: no lost update, no gap", async () => {
   expect(seen).toEqual(versions);
   expect(Object.keys(store.current.settings.timeouts.models)).toHaveLength(50);
   expect(
-    store
-      .history({ limit: 100 })
+    store.history
+      .page({ limit: 100 })
       .entries.map(({ version }) => version)
       .reverse(),
   ).toEqual([1, ...versions]);
@@ -301,45 +305,47 @@ test("with the same base version only one of many writers wins", async () => {
 describe("staging", () => {
   test("collects sections, applies them as one version, and forgets them", async () => {
     const store = await open();
-    value(await store.stage(patch({ retry: { max_attempts: 4 } }, { user: "ann" })));
-    value(await store.stage(patch({ retry: { max_delay: "5s" } })));
-    value(await store.stage(put({ logging: { level: "warn" } })));
+    value(await store.staging.stage(patch({ retry: { max_attempts: 4 } }, { user: "ann" })));
+    value(await store.staging.stage(patch({ retry: { max_delay: "5s" } })));
+    value(await store.staging.stage(put({ logging: { level: "warn" } })));
     expect(store.current.version).toBe(1);
-    expect(store.staged().map(({ section, changes, conflict }) => [section, changes.length, conflict])).toEqual([
+    expect(store.staging.list().map(({ section, changes, conflict }) => [section, changes.length, conflict])).toEqual([
       ["retry", 2, false],
       ["logging", 1, false],
     ]);
-    const change = value(await store.applyStaged({ source: "api" }));
+    const change = value(await store.staging.apply({ source: "api" }));
     expect(change).toMatchObject({ version: 2, applied: true, sections: ["logging", "retry"].sort().reverse() });
-    expect(store.staged()).toEqual([]);
-    expect(await store.applyStaged({ source: "api" })).toMatchObject({ error: { kind: "nothing_staged" } });
+    expect(store.staging.list()).toEqual([]);
+    expect(await store.staging.apply({ source: "api" })).toMatchObject({ error: { kind: "nothing_staged" } });
   });
 
   test("a section that someone else changed meanwhile is a conflict, unless forced", async () => {
     const store = await open();
-    value(await store.stage(patch({ retry: { max_attempts: 4 } })));
+    value(await store.staging.stage(patch({ retry: { max_attempts: 4 } })));
     value(await store.apply(patch({ retry: { max_delay: "5s" } })));
-    expect(store.staged()[0]?.conflict).toBe(true);
+    expect(store.staging.list()[0]?.conflict).toBe(true);
     // A patch of what is staged does not hide it.
-    value(await store.stage(patch({ retry: { jitter: false } })));
-    expect(await store.applyStaged({ source: "api" })).toMatchObject({
+    value(await store.staging.stage(patch({ retry: { jitter: false } })));
+    expect(await store.staging.apply({ source: "api" })).toMatchObject({
       error: { kind: "conflict", expectedVersion: 1, currentVersion: 2, sections: ["retry"] },
     });
-    value(await store.applyStaged({ source: "api", force: true }));
+    value(await store.staging.apply({ source: "api", force: true }));
     expect(store.current.document.retry).toEqual({ max_attempts: 4, jitter: false });
   });
 
   test("survives a restart, refuses what is invalid, and can be discarded", async () => {
     const store = await open();
-    expect(await store.stage(patch({ retry: { max_attempts: 0 } }))).toMatchObject({ error: { kind: "validation" } });
-    const staged = value(await store.stage(patch({ circuit_breaker: { backends: { later: {} } } })));
+    expect(await store.staging.stage(patch({ retry: { max_attempts: 0 } }))).toMatchObject({
+      error: { kind: "validation" },
+    });
+    const staged = value(await store.staging.stage(patch({ circuit_breaker: { backends: { later: {} } } })));
     expect(staged.warnings[0]).toContain("there is no backend of this name");
     close(store);
     const next = await open();
-    expect(next.staged().map(({ section }) => section)).toEqual(["circuit_breaker"]);
-    expect(await next.applyStaged({ source: "api" })).toMatchObject({ error: { kind: "validation" } });
-    expect(value(await next.discard())).toEqual(["circuit_breaker"]);
-    expect(next.staged()).toEqual([]);
+    expect(next.staging.list().map(({ section }) => section)).toEqual(["circuit_breaker"]);
+    expect(await next.staging.apply({ source: "api" })).toMatchObject({ error: { kind: "validation" } });
+    expect(value(await next.staging.discard())).toEqual(["circuit_breaker"]);
+    expect(next.staging.list()).toEqual([]);
   });
 });
 
@@ -348,33 +354,33 @@ describe("history", () => {
     const store = await open();
     value(await store.apply(patch({ admin: { max_history_entries: 10 } })));
     for (let index = 1; index <= 15; index++) value(await store.apply(patch({ retry: { max_attempts: index } })));
-    const all = store.history({ limit: 100 });
+    const all = store.history.page({ limit: 100 });
     expect(all.total).toBe(10);
     const newest = store.current.version;
     expect(all.entries.map(({ version }) => version)).toEqual(Array.from({ length: 10 }, (_, index) => newest - index));
-    expect(store.history({ limit: 2, offset: 3 }).entries.map(({ version }) => version)).toEqual([
+    expect(store.history.page({ limit: 2, offset: 3 }).entries.map(({ version }) => version)).toEqual([
       newest - 3,
       newest - 4,
     ]);
-    expect(store.history({ section: "logging" })).toEqual({ entries: [], total: 0 });
-    expect(store.history({ section: "retry" }).total).toBe(10);
+    expect(store.history.page({ section: "logging" })).toEqual({ entries: [], total: 0 });
+    expect(store.history.page({ section: "retry" }).total).toBe(10);
   });
 
   test("a rollback is a new version with the old content, of all sections or of some", async () => {
     const store = await open();
     value(await store.apply(patch({ retry: { max_attempts: 7 }, logging: { level: "warn" } })));
-    const dry = value(await store.rollback(1, { dryRun: true }));
+    const dry = value(await store.history.rollback(1, { dryRun: true }));
     expect(dry).toMatchObject({ applied: false, version: 2, sections: ["retry", "logging"] });
-    value(await store.rollback(1, { sections: ["logging"], user: "bob" }));
+    value(await store.history.rollback(1, { sections: ["logging"], user: "bob" }));
     expect(store.current).toMatchObject({
       version: 3,
       settings: { retry: { max_attempts: 7 }, logging: { level: "info" } },
     });
-    value(await store.rollback(1));
+    value(await store.history.rollback(1));
     expect(store.current.version).toBe(4);
-    expect(store.view({ includeDefaults: false })).toEqual(store.version(1)?.document as Mapping);
-    expect(store.history().entries[0]).toMatchObject({ source: "rollback", description: "rollback to version 1" });
-    expect(value(await store.rollback(4)).version).toBe(5);
+    expect(store.view({ includeDefaults: false })).toEqual(store.history.version(1)?.document as Mapping);
+    expect(store.history.page().entries[0]).toMatchObject({ source: "rollback", description: "rollback to version 1" });
+    expect(value(await store.history.rollback(4)).version).toBe(5);
   });
 });
 
@@ -399,7 +405,7 @@ describe("restart", () => {
       version: 3,
       settings: { retry: { max_attempts: 3 }, logging: { level: "warn" } },
     });
-    expect(next.history().entries[0]).toMatchObject({ source: "file_reload", sectionsChanged: ["retry"] });
+    expect(next.history.page().entries[0]).toMatchObject({ source: "file_reload", sectionsChanged: ["retry"] });
     expect(lines.find(({ level }) => level === "warn")?.fields).toMatchObject({ fields: ["retry.max_attempts"] });
     close(next);
     expect((await open()).current.version).toBe(3);
@@ -421,7 +427,7 @@ describe("restart", () => {
     close(store);
     const next = await open({ ignoreSaved: true });
     expect(next.current).toMatchObject({ version: 3, settings: { retry: { max_attempts: 3 } } });
-    expect(next.version(2)?.document.retry).toEqual({ max_attempts: 8 });
+    expect(next.history.version(2)?.document.retry).toEqual({ max_attempts: 8 });
   });
 
   test("a kept version that cannot run any more is told", async () => {
@@ -460,7 +466,7 @@ describe("storage", () => {
       expect(lines.some(({ level }) => level === "error")).toBe(true);
       for (const result of [
         await store.apply(patch({ retry: { max_attempts: 8 } })),
-        await store.stage(patch({ retry: { max_attempts: 8 } })),
+        await store.staging.stage(patch({ retry: { max_attempts: 8 } })),
       ]) {
         expect(result).toMatchObject({ ok: false, error: { kind: "storage" } });
       }
@@ -482,7 +488,7 @@ describe("storage", () => {
     other.run("ROLLBACK");
     other.close();
     expect(value(await store.apply(patch({ logging: { level: "warn" } }))).version).toBe(3);
-    expect(store.history().entries.map(({ version, source }) => [version, source])).toEqual([
+    expect(store.history.page().entries.map(({ version, source }) => [version, source])).toEqual([
       [3, "api"],
       [2, "file_reload"],
       [1, "startup"],

@@ -1,4 +1,4 @@
-// Sections that were changed but not applied yet, as they are kept in the database.
+// Sections that were changed but not applied yet, as rows of the database.
 
 import type { Database } from "bun:sqlite";
 

@@ -1,0 +1,75 @@
+// What a document would be as the next version: checked as a whole, fenced where it did not come from the file, and
+// compared with what runs.
+
+import { fenceProblems } from "../change/api-fence.ts";
+import { diffDocuments, type FieldChange } from "../change/diff.ts";
+import { type Prepared, prepareDocument } from "../compile/prepare.ts";
+import { effectWarnings } from "../compile/without-effect.ts";
+import { withDefaults } from "../schema/defaults.ts";
+import type { Settings } from "../sections/registry.ts";
+import type { Environment } from "../values/expand.ts";
+import { resolvePath } from "../values/paths.ts";
+import type { Problem, SettingsCheck } from "../values/problems.ts";
+import { isNestedTooDeeply } from "../values/values.ts";
+import type { Assessment, Candidate, Running } from "./inside.ts";
+import { warningsOfChanges } from "./publish.ts";
+
+export interface Surroundings {
+  env: Environment;
+  home: string | undefined;
+  /** Rules of layers above the configuration. */
+  checks: readonly SettingsCheck<Settings>[];
+}
+
+/** Every document that did not come from the file passes the fence here. */
+export async function assess(
+  candidate: Candidate,
+  running: Running,
+  { env, home, checks }: Surroundings,
+): Promise<Assessment> {
+  const { document, writtenPath, lineOf } = candidate;
+  const prepared = await prepareDocument(document, {
+    env,
+    home,
+    checks,
+    baseDir: running.snapshot.baseDir,
+    problems: candidate.fromFile === undefined ? await fenced(candidate, running, home) : [],
+    source: { lineOf },
+    ...(writtenPath && { writtenPath }),
+  });
+  const effective = withDefaults(prepared.document);
+  return {
+    prepared,
+    problems: [...prepared.problems, ...prepared.crossProblems],
+    effective,
+    changes: diffDocuments(running.effective, effective),
+  };
+}
+
+async function fenced(
+  { document, base, known = [], kept = [], elevated = false }: Candidate,
+  { snapshot, effective }: Running,
+  home: string | undefined,
+): Promise<Problem[]> {
+  // Too deep for every walk over it; preparing it says so.
+  if (isNestedTooDeeply(document)) return [];
+  const { baseDir, path, settings, overrides = [] } = snapshot;
+  const dataDir = resolvePath(settings.server.data_dir, baseDir, home);
+  return await fenceProblems(
+    { base: base ?? effective, known: known.map(withDefaults), next: withDefaults(document), kept, elevated },
+    { baseDir, hasFile: path !== undefined, dataDir, home, overrides },
+  );
+}
+
+/** What whoever makes these changes, or names these sections, should know. */
+export function warningsOf(
+  changes: readonly FieldChange[],
+  { settings, overrides }: Pick<Prepared, "settings" | "overrides">,
+  named: readonly string[],
+): string[] {
+  const touched = [...named, ...changes.map(({ section }) => section)];
+  return [
+    ...warningsOfChanges(changes, overrides),
+    ...(settings === undefined ? [] : effectWarnings(settings, touched)),
+  ];
+}

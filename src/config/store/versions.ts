@@ -1,0 +1,161 @@
+// Versions of the configuration as rows of the database.
+
+import type { Database } from "bun:sqlite";
+import type { FieldChange } from "../change/diff.ts";
+import type { Mapping } from "../values/values.ts";
+
+export interface VersionEntry {
+  version: number;
+  appliedAtMs: number;
+  /** api, import, rollback, file_reload, startup, … */
+  source: string;
+  user: string | undefined;
+  description: string | undefined;
+  sectionsChanged: string[];
+  /** Masked; a very long list is kept in part. */
+  changes: FieldChange[];
+}
+
+export interface VersionRecord extends VersionEntry {
+  /** As written: it may hold secrets. */
+  document: Mapping;
+}
+
+export interface HistoryPage {
+  entries: VersionEntry[];
+  /** Of all pages. */
+  total: number;
+}
+
+const MAXIMUM_CHANGES = 1_000;
+/** Documents of all versions together; at least the newest ones are kept. */
+const MAXIMUM_BYTES = 256 * 1024 * 1024;
+const ALWAYS_KEPT = 2;
+
+/** Versions that came from the file, not from the API. */
+const FILE_SOURCES = ["startup", "file_reload"] as const;
+
+export function isFileSource(source: string): boolean {
+  return FILE_SOURCES.some((known) => known === source);
+}
+
+/** Another process has written to the same database. */
+export class ForeignWriteError extends Error {
+  constructor() {
+    super("another process that uses the same server.data_dir has changed the configuration; restart one of them");
+  }
+}
+
+interface Row {
+  version: number;
+  applied_at: number;
+  source: string;
+  user: string | null;
+  description: string | null;
+  sections_changed: string;
+  changes: string;
+  document: string;
+}
+
+const ENTRY_COLUMNS = "version, applied_at, source, user, description, sections_changed, changes";
+
+export function newestVersion(sqlite: Database): VersionRecord | undefined {
+  return toRecord(sqlite.query<Row, []>("SELECT * FROM versions ORDER BY version DESC LIMIT 1").get());
+}
+
+export function readVersion(sqlite: Database, version: number): VersionRecord | undefined {
+  return toRecord(sqlite.query<Row, [number]>("SELECT * FROM versions WHERE version = ?").get(version));
+}
+
+/** The newest version that came from the file. */
+export function newestFromFile(sqlite: Database): VersionRecord | undefined {
+  const sources = FILE_SOURCES.map((source) => `'${source}'`).join(", ");
+  const sql = `SELECT * FROM versions WHERE source IN (${sources}) ORDER BY version DESC LIMIT 1`;
+  return toRecord(sqlite.query<Row, []>(sql).get());
+}
+
+/** Newest first. */
+export function readPage(
+  sqlite: Database,
+  { limit, offset, section }: { limit: number; offset: number; section?: string | undefined },
+): HistoryPage {
+  const where = "(?1 IS NULL OR EXISTS (SELECT 1 FROM json_each(sections_changed) WHERE value = ?1))";
+  const rows = sqlite
+    .query<Row, [string | null, number, number]>(
+      `SELECT ${ENTRY_COLUMNS} FROM versions WHERE ${where} ORDER BY version DESC LIMIT ?2 OFFSET ?3`,
+    )
+    .all(section ?? null, limit, offset);
+  const total = sqlite
+    .query<{ total: number }, [string | null]>(`SELECT count(*) AS total FROM versions WHERE ${where}`)
+    .get(section ?? null)?.total;
+  return { entries: rows.map(toEntry), total: total ?? 0 };
+}
+
+/** Inside a transaction. `keep` versions stay, the new ones among them. */
+export function appendVersions(sqlite: Database, records: readonly VersionRecord[], keep: number): void {
+  const first = records[0];
+  if (first === undefined) return;
+  const newest = sqlite
+    .query<{ newest: number | null }, []>("SELECT max(version) AS newest FROM versions")
+    .get()?.newest;
+  if (newest !== null && newest !== undefined && newest >= first.version) throw new ForeignWriteError();
+  const insert = sqlite.query(`INSERT INTO versions (${ENTRY_COLUMNS}, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
+  for (const record of records) {
+    insert.run(
+      record.version,
+      record.appliedAtMs,
+      record.source,
+      record.user ?? null,
+      record.description ?? null,
+      JSON.stringify(record.sectionsChanged),
+      JSON.stringify(record.changes.slice(0, MAXIMUM_CHANGES)),
+      JSON.stringify(record.document),
+    );
+  }
+  prune(sqlite, keep);
+}
+
+function prune(sqlite: Database, keep: number): void {
+  sqlite
+    .query(
+      `DELETE FROM versions WHERE version IN (
+         SELECT version FROM (
+           SELECT version, row_number() OVER newest AS position, sum(length(document)) OVER newest AS bytes
+           FROM versions WINDOW newest AS (ORDER BY version DESC)
+         ) WHERE position > ?1 OR (position > ?2 AND bytes > ?3))`,
+    )
+    .run(Math.max(keep, 1), ALWAYS_KEPT, MAXIMUM_BYTES);
+}
+
+const FILE_HASH = "file_hash";
+
+/** Of the configuration file as it was when it was applied last. */
+export function readFileHash(sqlite: Database): string | undefined {
+  return sqlite.query<{ value: string }, [string]>("SELECT value FROM state WHERE key = ?").get(FILE_HASH)?.value;
+}
+
+export function writeFileHash(sqlite: Database, hash: string): void {
+  sqlite
+    .query("INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2")
+    .run(FILE_HASH, hash);
+}
+
+function toEntry(row: Row): VersionEntry {
+  return {
+    version: row.version,
+    appliedAtMs: row.applied_at,
+    source: row.source,
+    user: row.user ?? undefined,
+    description: row.description ?? undefined,
+    sectionsChanged: JSON.parse(row.sections_changed) as string[],
+    changes: JSON.parse(row.changes) as FieldChange[],
+  };
+}
+
+function toRecord(row: Row | null): VersionRecord | undefined {
+  if (row === null) return undefined;
+  return {
+    ...toEntry(row),
+    document: JSON.parse(row.document) as Mapping,
+  };
+}
