@@ -6,24 +6,8 @@ export const VERSION = "0.1.0";
 /** Reported as `service` by GET /health and as the program's name in messages. */
 export const SERVICE_NAME = "signalbox";
 
-export const BACKEND_KIND_NAMES = [
-  "openai",
-  "azure",
-  "anthropic",
-  "gemini",
-  "vllm",
-  "llamacpp",
-  "ollama",
-  "lmstudio",
-  "federated",
-  "generic",
-  "demo",
-] as const;
-
-export type BackendKindName = (typeof BACKEND_KIND_NAMES)[number];
-
-/** Other accepted spellings (decisions.md, section 2); compared in lower case. */
-const KIND_SPELLINGS: Record<BackendKindName, readonly string[]> = {
+/** Canonical names with other accepted spellings (decisions.md, section 2), which are compared in lower case. */
+const KIND_SPELLINGS = {
   openai: ["kind_a"],
   azure: ["kind_b", "azure_openai", "azure-openai"],
   anthropic: ["kind_c"],
@@ -35,7 +19,14 @@ const KIND_SPELLINGS: Record<BackendKindName, readonly string[]> = {
   federated: ["federated-router", "signalbox", "continuum-router"],
   generic: [],
   demo: [],
-};
+} as const satisfies Record<string, readonly string[]>;
+
+export type BackendKindName = keyof typeof KIND_SPELLINGS;
+
+export const BACKEND_KIND_NAMES = Object.keys(KIND_SPELLINGS) as readonly BackendKindName[];
+
+/** What a server is of which nobody has said the kind; its model list may tell (backends/detect.ts). */
+export const UNKNOWN_KIND: BackendKindName = "generic";
 
 const CANONICAL_KINDS: ReadonlyMap<string, BackendKindName> = new Map(
   BACKEND_KIND_NAMES.flatMap((name) => [name, ...KIND_SPELLINGS[name]].map((spelling) => [spelling, name] as const)),

@@ -123,8 +123,6 @@ export function configuredModels(settings: BackendSettings): readonly string[] |
   return models.length > 0 ? [...new Set(models)] : undefined;
 }
 
-const AZURE_API_VERSION = "2024-10-21"; // the newest version that Microsoft calls generally available
-
 /** Path and query of an operation on this backend for a model; undefined when its kind has no such operation. */
 export function operationPath(
   backend: Backend,
@@ -134,9 +132,9 @@ export function operationPath(
 ): string | undefined {
   const path = backend.paths[operation];
   if (path === undefined) return undefined;
-  if (backend.kind.name === "azure") {
+  if (backend.kind.deployments !== undefined) {
     const deployment = backend.settings.deployments?.[model] ?? model;
-    return path.replace("{deployment}", encodeURIComponent(deployment)) + azureQuery(backend, operation);
+    return path.replace("{deployment}", encodeURIComponent(deployment)) + versionQuery(backend, operation);
   }
   if (!path.includes("{model}")) return path;
   // Without alt=sse a streamed answer would be one JSON array (wire/gemini-generatecontent.md, section 1).
@@ -144,10 +142,12 @@ export function operationPath(
   return path.replace("{model}", encodeURIComponent(model)).replace("{method}", method);
 }
 
-export function azureQuery(backend: Backend, operation?: Operation): string {
+/** The query that names the version of the API where paths do not; else "". */
+export function versionQuery({ kind, settings }: Backend, operation?: Operation): string {
+  if (kind.deployments === undefined) return "";
   // The v1 path carries its version itself; preview features are asked for by name.
-  if (operation === "responses") return backend.settings.api_version === "preview" ? "?api-version=preview" : "";
-  return `?api-version=${encodeURIComponent(backend.settings.api_version ?? AZURE_API_VERSION)}`;
+  if (operation === "responses") return settings.api_version === "preview" ? "?api-version=preview" : "";
+  return `?api-version=${encodeURIComponent(settings.api_version ?? kind.deployments.apiVersion)}`;
 }
 
 /** The header that carries this backend's API key, if it has one. */

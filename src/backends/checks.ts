@@ -2,7 +2,7 @@
 
 import type { Settings } from "../config/sections/registry.ts";
 import { configuredModels } from "./backend.ts";
-import { BACKEND_KINDS } from "./kinds.ts";
+import { BACKEND_KINDS, type BackendKind } from "./kinds.ts";
 
 /** Each answer is a problem at that path of the configuration. */
 export function backendProblems(backends: Settings["backends"]): { path: (string | number)[]; message: string }[] {
@@ -21,26 +21,28 @@ export function backendProblems(backends: Settings["backends"]): { path: (string
     if (backend.url === undefined && kind.defaultUrl === undefined) {
       problems.push({ path: ["backends", index, "url"], message: `is required for a backend of type ${kind.name}` });
     }
-    if (kind.modelsPath === undefined && configuredModels(backend) === undefined) {
+    if (kind.modelList === undefined && configuredModels(backend) === undefined) {
       problems.push({
         path: ["backends", index, "models"],
         message: `is required for ${kind.name}: the names of its deployments`,
       });
     }
-    if (backend.forward_headers.length > 0 && kind.name !== "openai" && kind.name !== "azure") {
+    if (backend.forward_headers.length > 0 && !kind.takesOrganisation) {
       problems.push({
         path: ["backends", index, "forward_headers"],
-        message: `belongs to backends of type openai and azure, this one is ${kind.name}`,
+        message: belongsTo("takesOrganisation", kind),
       });
     }
     for (const key of ["api_version", "deployments"] as const) {
-      if (backend[key] !== undefined && kind.name !== "azure") {
-        problems.push({
-          path: ["backends", index, key],
-          message: `belongs to backends of type azure, this one is ${kind.name}`,
-        });
+      if (backend[key] !== undefined && kind.deployments === undefined) {
+        problems.push({ path: ["backends", index, key], message: belongsTo("deployments", kind) });
       }
     }
   });
   return problems;
+}
+
+function belongsTo(trait: "deployments" | "takesOrganisation", { name }: BackendKind): string {
+  const kinds = Object.values(BACKEND_KINDS).filter((kind) => kind[trait] !== undefined);
+  return `belongs to backends of type ${kinds.map((kind) => kind.name).join(" and ")}, this one is ${name}`;
 }

@@ -1,17 +1,18 @@
 // Recognising the engine behind a generic backend by what its own model list says.
 
+import { UNKNOWN_KIND } from "../names.ts";
 import type { Backend } from "./backend.ts";
 import { BACKEND_KINDS, type BackendKind, SGLANG } from "./kinds.ts";
 
-/** owned_by values that only one engine writes; the others' ("library", "organization_owner") prove nothing. */
-const SIGNS: ReadonlyMap<string, BackendKind> = new Map([
-  ["llamacpp", BACKEND_KINDS.llamacpp],
-  ["vllm", BACKEND_KINDS.vllm],
-  ["sglang", SGLANG],
-]);
+/** By the owned_by that only they write; that of others ("library", "organization_owner") proves nothing. */
+const SIGNS: ReadonlyMap<string | undefined, BackendKind> = new Map(
+  [...Object.values(BACKEND_KINDS), SGLANG].flatMap((kind) =>
+    kind.ownerSign === undefined ? [] : [[kind.ownerSign, kind]],
+  ),
+);
 
 export function isDetectable(backend: Backend): boolean {
-  return backend.settings.type === "generic";
+  return backend.settings.type === UNKNOWN_KIND;
 }
 
 /**
@@ -22,5 +23,5 @@ export function detectKind(owners: readonly (string | undefined)[]): BackendKind
   const [first] = owners;
   if (owners.length === 0) return undefined;
   const kind = first !== undefined && owners.every((owner) => owner === first) ? SIGNS.get(first) : undefined;
-  return kind ?? BACKEND_KINDS.generic;
+  return kind ?? BACKEND_KINDS[UNKNOWN_KIND];
 }

@@ -2,8 +2,11 @@
 // Sources: specification (Health configuration, Model list), decisions.md section 2, wire/local-engines.md, vendor documents.
 
 import type { ProtocolName } from "../generation/content.ts";
+import { EFFORTS_AS_ASKED, GEMINI_EFFORTS, OPENAI_EFFORTS, USUAL_EFFORTS } from "../generation/reasoning-effort.ts";
 import type { JsonObject } from "../lib/json.ts";
-import type { BackendKindName } from "../names.ts";
+import { type BackendKindName, UNKNOWN_KIND } from "../names.ts";
+import { ENGINE_CHAT, OPENAI_CHAT, UNKNOWN_CHAT } from "../protocols/chat/quirks.ts";
+import type { Dialect } from "../protocols/protocol.ts";
 
 /** What a backend can be asked to do; each has an endpoint of its own. */
 export type Operation =
@@ -55,6 +58,18 @@ export const PROTOCOL_PATHS = {
   messages: { messages: "/v1/messages", "count-tokens": "/v1/messages/count_tokens" },
 } as const satisfies Record<string, OperationPaths>;
 
+/**
+ * What only this engine answers, and only when it has a model to offer: a list that has an entry with the member, a text.
+ * Any server may sit on a port, so a port alone proves nothing.
+ */
+export interface EngineSign {
+  path: string;
+  list: string;
+  member: string;
+  /** Undefined: any. */
+  text?: string;
+}
+
 export interface ProbeDefinition {
   method: "GET" | "POST" | "HEAD";
   /** Path below the backend's root (without /v1 normalisation). */
@@ -75,7 +90,26 @@ export interface ProbeDefinition {
  */
 export type Prefill = Readonly<Partial<Record<Operation, JsonObject>>>;
 
-export interface BackendKind {
+/** Where a backend lists its models, and how its list is read. */
+export interface ModelList {
+  path: string;
+  /** Asked when the path answers 404. */
+  otherPath?: string;
+  /** Of lists in pages. */
+  pages?: ModelPages;
+}
+
+interface ModelPages {
+  /** The query of the first page, which asks for as many models as a page can have. */
+  query: string;
+  /** The member of an answer that says where the next page begins, and the parameter that asks for it. */
+  cursor: string;
+  parameter: string;
+  /** The member that is true while there is a next page; undefined: there is one as long as there is a cursor. */
+  more?: string;
+}
+
+export interface BackendKind extends Dialect {
   name: BackendKindName;
   /** Used when the configuration gives no url. */
   defaultUrl?: string;
@@ -85,11 +119,32 @@ export interface BackendKind {
   headers: Readonly<Record<string, string>>;
   /** Path of each operation below the backend's root; `{deployment}`, `{model}` and `{method}` are filled in. */
   paths: OperationPaths;
-  /** Path of the model list; undefined: the models must be configured. */
-  modelsPath?: string;
+  /** Undefined: the models must be configured. */
+  modelList?: ModelList;
+  /** The tag that a model's name without one means, in requests, in lists and in configuration alike. */
+  impliedTag?: string;
+  /** Variables of the environment from which the vendor's own SDK takes its key (the first that is set) and address. */
+  environment?: { keys: readonly string[]; url?: string };
+  /** Of an engine that is looked for at its usual address; one of them is enough. */
+  localSigns?: readonly EngineSign[];
   probe: ProbeDefinition;
   /** owned_by in model lists; undefined: what the backend itself says. */
   ownedBy?: string;
+  /** The owned_by in its own model list which no other server writes, so that a generic backend is recognised by it. */
+  ownerSign?: string;
+  /** Its models are deployments with names of their own, asked in the version of the API that the query names. */
+  deployments?: { apiVersion: string };
+  /** Takes the headers with which a client chooses the vendor's organisation (backends[].forward_headers). */
+  takesOrganisation?: true;
+  /** Fetches no URLs of pictures and documents; so the gateway does, where it translates anyway, or for all requests. */
+  inlines?: "translated" | "all";
+  /**
+   * Searches the web itself when it is asked to: in each of its formats; or, for clients of another format, by its
+   * Responses endpoint, whatever model is asked.
+   */
+  searches?: "everywhere" | "in-responses";
+  /** Answered inside this process; the url is only a name that can be shown. */
+  isEmbedded?: true;
   /**
    * Response headers that are handed on to the client besides Content-Type and Retry-After. None of them names the
    * operator's organisation at the vendor.
@@ -98,6 +153,15 @@ export interface BackendKind {
   /** Undefined: nothing of the kind is documented. */
   prefill?: Prefill;
 }
+
+/** OpenAI's own models, at whichever vendor. */
+const OPENAI_MODELS = {
+  chat: OPENAI_CHAT,
+  efforts: OPENAI_EFFORTS,
+  leastOutputTokens: 16, // a lower limit, which clients send to test a key, is refused
+  searches: "in-responses",
+  takesOrganisation: true,
+} as const;
 
 /** "extra parameters" of vLLM's chat completions; SGLang reads the first, as its ChatCompletionRequest says. */
 const CONTINUE_FINAL_MESSAGE: Prefill = {
@@ -146,25 +210,31 @@ function probe(
   return { method: "GET", path, fallbackPaths, acceptStatus: [200], warmupStatus: [503], ...more };
 }
 
+/** A server of which nothing more is known than that it offers OpenAI's endpoints. */
 function openAiStyle(name: BackendKindName, more: Partial<BackendKind> & Pick<BackendKind, "probe">): BackendKind {
   return {
     name,
     auth: BEARER,
     headers: {},
     paths: OPENAI_PATHS,
-    modelsPath: "/v1/models",
+    modelList: { path: "/v1/models" },
     responseHeaders: [],
+    chat: UNKNOWN_CHAT,
+    efforts: USUAL_EFFORTS,
     ...more,
   };
 }
 
+/** What discovery finds becomes backends in this order. */
 export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
   openai: openAiStyle("openai", {
     defaultUrl: "https://api.openai.com",
+    environment: { keys: ["OPENAI_API_KEY"], url: "OPENAI_BASE_URL" },
     paths: { ...OPENAI_PATHS, responses: "/v1/responses" },
     probe: probe("/v1/models"),
     ownedBy: "openai",
     responseHeaders: OPENAI_RESPONSE_HEADERS,
+    ...OPENAI_MODELS,
   }),
   azure: {
     name: "azure",
@@ -181,61 +251,96 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     probe: probe("/openai/models"),
     ownedBy: "azure",
     responseHeaders: ["apim-request-id", "x-ms-region", ...OPENAI_RESPONSE_HEADERS],
+    deployments: { apiVersion: "2024-10-21" }, // the newest version that Microsoft calls generally available
+    ...OPENAI_MODELS,
   },
   anthropic: {
     name: "anthropic",
     defaultUrl: "https://api.anthropic.com",
+    environment: { keys: ["ANTHROPIC_API_KEY"], url: "ANTHROPIC_BASE_URL" },
     auth: { header: "x-api-key", scheme: "bare" },
     headers: { "anthropic-version": "2023-06-01" },
     paths: { messages: "/v1/messages", "count-tokens": "/v1/messages/count_tokens" },
-    modelsPath: "/v1/models",
+    modelList: {
+      path: "/v1/models",
+      pages: { query: "limit=1000", cursor: "last_id", parameter: "after_id", more: "has_more" },
+    },
     // An empty body is refused with 400 before any token is spent, which proves address and service.
     probe: probe("/v1/messages", [], { method: "POST", acceptStatus: [200, 400, 401, 429], body: "{}" }),
     ownedBy: "anthropic",
     // Anthropic, "Prefill Claude's response"; newer models refuse it (protocols/messages/model-rules.ts).
     prefill: { messages: {} },
     responseHeaders: ANTHROPIC_RESPONSE_HEADERS,
+    chat: UNKNOWN_CHAT,
+    efforts: EFFORTS_AS_ASKED,
+    searches: "everywhere",
   },
   gemini: {
     name: "gemini",
     defaultUrl: "https://generativelanguage.googleapis.com",
+    environment: { keys: ["GEMINI_API_KEY", "GOOGLE_API_KEY"] },
     auth: { header: "x-goog-api-key", scheme: "bare" },
     headers: {},
     paths: {
       "generate-content": "/v1beta/models/{model}:{method}",
       "embed-content": "/v1beta/models/{model}:batchEmbedContents",
     },
-    modelsPath: "/v1beta/models",
+    modelList: {
+      path: "/v1beta/models",
+      pages: { query: "pageSize=1000", cursor: "nextPageToken", parameter: "pageToken" },
+    },
     probe: probe("/models", ["/v1beta/models"]),
     ownedBy: "google",
     responseHeaders: [],
+    chat: UNKNOWN_CHAT,
+    efforts: GEMINI_EFFORTS,
+    inlines: "translated",
+    searches: "everywhere",
   },
+  // Whether a last message of the assistant is continued depends on the template; nothing is documented (as of LM Studio).
+  ollama: openAiStyle("ollama", {
+    defaultUrl: "http://127.0.0.1:11434",
+    probe: probe("/api/tags", ["/"]),
+    ownedBy: "ollama",
+    localSigns: [{ path: "/api/tags", list: "models", member: "digest" }],
+    impliedTag: "latest",
+    chat: { ...ENGINE_CHAT, extras: new Set(), toolChoice: "nothing" },
+    nestedReasoning: "known",
+    inlines: "all", // wire/local-engines.md, section 4
+  }),
+  lmstudio: openAiStyle("lmstudio", {
+    defaultUrl: "http://127.0.0.1:1234",
+    modelList: { path: "/v1/models", otherPath: "/api/v1/models" },
+    // The second is the form before version 0.4.
+    localSigns: [
+      { path: "/api/v1/models", list: "models", member: "key" },
+      { path: "/api/v0/models", list: "data", member: "state" },
+    ],
+    probe: probe("/v1/models", ["/api/v1/models"]),
+    ownedBy: "lmstudio",
+    chat: { ...ENGINE_CHAT, jsonObject: false },
+  }),
   vllm: openAiStyle("vllm", {
     defaultUrl: "http://127.0.0.1:8000",
     paths: { ...OPENAI_PATHS, ...RERANK_PATHS },
     probe: probe("/health", ["/v1/models"]),
     ownedBy: "vllm",
+    ownerSign: "vllm",
+    localSigns: [{ path: "/v1/models", list: "data", member: "owned_by", text: "vllm" }],
+    chat: { ...ENGINE_CHAT, isOldLimit: false, toolChoice: "named", audio: true, video: true },
     prefill: CONTINUE_FINAL_MESSAGE,
   }),
   llamacpp: openAiStyle("llamacpp", {
     paths: { ...OPENAI_PATHS, rerank: RERANK_PATHS.rerank },
     probe: probe("/health", ["/v1/models"]),
     ownedBy: "llamacpp",
+    ownerSign: "llamacpp",
+    chat: { ...ENGINE_CHAT, audio: true },
+    ranksTextsOnly: true,
     // llama-server's option --no-prefill-assistant says so: a last message of the assistant is a prefill.
     prefill: { chat: {}, completions: {} },
   }),
-  // Whether a last message of the assistant is continued depends on the template; nothing is documented (as of LM Studio).
-  ollama: openAiStyle("ollama", {
-    defaultUrl: "http://127.0.0.1:11434",
-    probe: probe("/api/tags", ["/"]),
-    ownedBy: "ollama",
-  }),
-  lmstudio: openAiStyle("lmstudio", {
-    defaultUrl: "http://127.0.0.1:1234",
-    probe: probe("/v1/models", ["/api/v1/models"]),
-    ownedBy: "lmstudio",
-  }),
-  // Another gateway of this kind: every format passes through, and the far one translates.
+  // Another gateway of this kind: every format passes through, and the far one translates and decides about searches.
   federated: openAiStyle("federated", {
     paths: {
       ...OPENAI_PATHS,
@@ -245,14 +350,33 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
       "count-tokens": "/v1/messages/count_tokens",
     },
     probe: probe("/health", ["/v1/models"]),
+    chat: {
+      ...OPENAI_CHAT,
+      extras: new Set([...OPENAI_CHAT.extras, "top_k"]),
+      video: true,
+      reasoning: ["reasoning_content"],
+      isStrict: false,
+      isGateway: true,
+    },
+    nestedReasoning: "known",
+    searches: "everywhere",
   }),
   generic: openAiStyle("generic", {
     paths: { ...OPENAI_PATHS, ...RERANK_PATHS },
     probe: probe("/v1/models", ["/health"]),
+    nestedReasoning: "kept",
   }),
-  // Answered inside the process; the url is only a name that can be shown.
-  demo: openAiStyle("demo", { defaultUrl: "http://demo.invalid", probe: probe("/health"), ownedBy: "signalbox" }),
+  demo: openAiStyle("demo", {
+    defaultUrl: "http://demo.invalid",
+    probe: probe("/health"),
+    ownedBy: "signalbox",
+    isEmbedded: true,
+  }),
 };
 
 /** What a generic backend is when its list says that it is SGLang, which has no type of its own. */
-export const SGLANG: BackendKind = { ...BACKEND_KINDS.generic, prefill: CONTINUE_FINAL_MESSAGE };
+export const SGLANG: BackendKind = {
+  ...BACKEND_KINDS[UNKNOWN_KIND],
+  ownerSign: "sglang",
+  prefill: CONTINUE_FINAL_MESSAGE,
+};

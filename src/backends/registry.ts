@@ -185,16 +185,15 @@ function toBoard(version: number, slots: readonly Slot[]): BackendBoard {
   };
 }
 
-const DEFAULT_TAG = ":latest";
-
-/** An Ollama model without a tag means the one tagged `latest`, in requests, in lists and in configuration alike. */
-function requestNames(backend: Backend, models: readonly string[]): ReadonlySet<string> {
+/** The models, and their other names where a kind knows a tag that need not be said. */
+function requestNames({ kind }: Backend, models: readonly string[]): ReadonlySet<string> {
   const names = new Set(models);
-  if (backend.kind.name !== "ollama") return names;
+  if (kind.impliedTag === undefined) return names;
+  const tag = `:${kind.impliedTag}`;
   for (const model of models) {
     const hasTag = model.lastIndexOf(":") > model.lastIndexOf("/");
-    if (!hasTag) names.add(model + DEFAULT_TAG);
-    else if (model.endsWith(DEFAULT_TAG)) names.add(model.slice(0, -DEFAULT_TAG.length));
+    if (!hasTag) names.add(model + tag);
+    else if (model.endsWith(tag)) names.add(model.slice(0, -tag.length));
   }
   return names;
 }

@@ -19,7 +19,7 @@ export type EmbeddedBackend = (request: Request) => Promise<Response>;
 export function createTransport(demo: EmbeddedBackend): Transport {
   return (backend, pathAndQuery, request) => {
     const url = backend.rootUrl + pathAndQuery;
-    if (backend.kind.name === "demo") return demo(new Request(url, request));
+    if (backend.kind.isEmbedded) return demo(new Request(url, request));
     const { method, headers, body, signal } = request;
     // Signalbox has deadlines of its own; the timer inside fetch would cut long silences after five minutes.
     const init = { method, headers, body, signal, redirect: "manual", timeout: false, unix: backend.socketPath };

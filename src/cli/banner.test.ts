@@ -51,7 +51,7 @@ describe("the text", () => {
   test("stays short with many backends, and says so with none", () => {
     const backends = Array.from({ length: 40 }, (_, index) => ({
       name: `b${index}`,
-      kind: "generic",
+      kind: "generic" as const,
       url: "http://x",
     }));
     expect(renderBanner({ ...OPTIONS, backends })).toContain("\n  b7  http://x (generic)\n  and 32 more\n");
@@ -63,7 +63,7 @@ describe("the text", () => {
       ...OPTIONS,
       model: "m\u001b[31m\u009b\n",
       configPath: "/a\u001b[31m",
-      backends: [{ name: "x", kind: "vllm", url: "http://x/\u0007" }],
+      backends: [{ name: "x", kind: "vllm" as const, url: "http://x/\u0007" }],
     };
     expect(renderBanner(hostile).replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
     expect(renderBanner({ ...OPTIONS, colour: true })).toContain("\u001b[1mSignalbox 1.2.3\u001b[22m");

@@ -1,8 +1,11 @@
 // The few lines that the server prints on start: where it listens, what is behind it, and a first command to paste.
 
+import { BACKEND_KINDS } from "../backends/kinds.ts";
+import type { BackendKindName } from "../names.ts";
+
 export interface BannerBackend {
   name: string;
-  kind: string;
+  kind: BackendKindName;
   /** Shown as it is, so it must carry no credentials. */
   url: string;
   /** How it was found, e.g. "OPENAI_API_KEY"; left out for configured ones. */
@@ -54,8 +57,8 @@ function backendLines(backends: readonly BannerBackend[], dim: Paint): string[] 
   const shown = backends.slice(0, MAX_BACKENDS);
   const width = Math.max(...shown.map((backend) => backend.name.length));
   const lines = shown.map(({ name, kind, url, how }) => {
-    // The demo backend has no address; a name that says the kind need not be followed by it.
-    const place = kind === "demo" ? "the built-in demo model" : printable(url);
+    // An embedded backend has no address; a name that says the kind need not be followed by it.
+    const place = BACKEND_KINDS[kind].isEmbedded ? "the built-in demo model" : printable(url);
     const notes = [kind === name ? undefined : kind, how === "built in" ? undefined : how].filter(Boolean);
     return `  ${name.padEnd(width)}  ${place}${notes.length > 0 ? dim(` (${notes.join(", ")})`) : ""}`;
   });

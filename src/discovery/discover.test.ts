@@ -2,9 +2,10 @@
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
+import { BACKEND_KINDS, type BackendKind } from "../backends/kinds.ts";
 import { documentSchema } from "../config/sections/registry.ts";
+import type { BackendKindName } from "../names.ts";
 import { type DiscoveryOptions, discover } from "./discover.ts";
-import { LOCAL_ENGINES, type LocalEngine } from "./engines.ts";
 
 const cleanUps: (() => unknown)[] = [];
 afterEach(async () => {
@@ -33,13 +34,15 @@ function closedAddress(): string {
   return origin;
 }
 
-/** The real table, with other addresses; an engine without one is not running. */
-function enginesAt(urls: Partial<Record<LocalEngine["kind"], string>>): LocalEngine[] {
-  return LOCAL_ENGINES.map((engine) => ({ ...engine, url: urls[engine.kind] ?? closedAddress() }));
+/** The real table, with other addresses of local engines; one without is not running. */
+function enginesAt(urls: Partial<Record<BackendKindName, string>>): BackendKind[] {
+  return Object.values(BACKEND_KINDS).map((kind) =>
+    kind.localSigns === undefined ? kind : { ...kind, defaultUrl: urls[kind.name] ?? closedAddress() },
+  );
 }
 
 function find(options: Partial<DiscoveryOptions> = {}) {
-  return discover({ env: {}, engines: enginesAt({}), ...options });
+  return discover({ env: {}, kinds: enginesAt({}), ...options });
 }
 
 const OLLAMA = { "/api/tags": { models: [{ name: "llama3:latest", digest: "abc" }] } };
@@ -104,7 +107,7 @@ describe("keys in the environment", () => {
 describe("local engines", () => {
   test("that answer become backends", async () => {
     const urls = { ollama: serve(OLLAMA), lmstudio: serve(LM_STUDIO), vllm: serve(VLLM) };
-    const { backends, found } = await find({ engines: enginesAt(urls) });
+    const { backends, found } = await find({ kinds: enginesAt(urls) });
     expect(backends).toEqual([
       { name: "ollama", type: "ollama", url: urls.ollama },
       { name: "lmstudio", type: "lmstudio", url: urls.lmstudio },
@@ -120,12 +123,12 @@ describe("local engines", () => {
   });
 
   test("stand beside hosted ones, without the demo backend", async () => {
-    const { found } = await find({ env: { OPENAI_API_KEY: "k" }, engines: enginesAt({ ollama: serve(OLLAMA) }) });
+    const { found } = await find({ env: { OPENAI_API_KEY: "k" }, kinds: enginesAt({ ollama: serve(OLLAMA) }) });
     expect(found.map((backend) => backend.name)).toEqual(["openai", "ollama"]);
   });
 
   test("an older LM Studio is recognised by its other path", async () => {
-    const { found } = await find({ engines: enginesAt({ lmstudio: serve(OLD_LM_STUDIO) }) });
+    const { found } = await find({ kinds: enginesAt({ lmstudio: serve(OLD_LM_STUDIO) }) });
     expect(found.map((backend) => backend.kind)).toEqual(["lmstudio"]);
   });
 
@@ -139,7 +142,7 @@ describe("local engines", () => {
     ["lmstudio", { "/api/v1/models": { error: "Unexpected endpoint or method." } }],
     ["ollama", {}],
   ] as const)("a stranger on the port of %s is not taken for it: %j", async (kind, answers) => {
-    const { found } = await find({ engines: enginesAt({ [kind]: serve(answers) }) });
+    const { found } = await find({ kinds: enginesAt({ [kind]: serve(answers) }) });
     expect(found).toEqual([{ name: "demo", kind: "demo", url: "http://demo.invalid", how: "built in" }]);
   });
 
@@ -151,7 +154,7 @@ describe("local engines", () => {
       fetch: () => Response.redirect(`${target}/api/tags`),
     });
     cleanUps.push(() => server.stop(true));
-    const { found } = await find({ engines: enginesAt({ ollama: server.url.origin }) });
+    const { found } = await find({ kinds: enginesAt({ ollama: server.url.origin }) });
     expect(found.map((backend) => backend.kind)).toEqual(["demo"]);
   });
 
@@ -202,7 +205,7 @@ describe("time", () => {
     const startedAt = performance.now();
     const { found } = await find({
       timeoutMs: 150,
-      engines: enginesAt({ ollama: silent, lmstudio: slow, vllm: endless }),
+      kinds: enginesAt({ ollama: silent, lmstudio: slow, vllm: endless }),
     });
     expect(performance.now() - startedAt).toBeLessThan(350);
     expect(found.map((backend) => backend.kind)).toEqual(["demo"]);

@@ -1,11 +1,9 @@
 // Zero configuration: the backends that can be used without a configuration file.
 
-import { BACKEND_KINDS } from "../backends/kinds.ts";
+import { BACKEND_KINDS, type BackendKind } from "../backends/kinds.ts";
 import type { ConfigDocument } from "../config/sections/registry.ts";
 import type { BackendKindName } from "../names.ts";
-import { LOCAL_ENGINES, type LocalEngine } from "./engines.ts";
-import { HOSTED_APIS, type HostedApi } from "./hosted.ts";
-import { type Probe, probeEngine } from "./probe-engine.ts";
+import { answersAs, type Probe } from "./probe-engine.ts";
 
 export type BackendDocument = NonNullable<ConfigDocument["backends"]>[number];
 
@@ -29,7 +27,7 @@ export interface DiscoveryOptions {
   probe?: Probe;
   /** For all probes together: they run side by side. */
   timeoutMs?: number;
-  engines?: readonly LocalEngine[];
+  kinds?: readonly BackendKind[];
   /** Own addresses ("127.0.0.1:8080"); a base URL in the environment that leads here would make a circle. */
   ownAddresses?: readonly string[];
 }
@@ -42,11 +40,12 @@ interface Candidate {
 }
 
 export async function discover(options: DiscoveryOptions): Promise<Discovery> {
-  const { env, probe = fetch, timeoutMs = DEFAULT_TIMEOUT_MS, engines = LOCAL_ENGINES, ownAddresses = [] } = options;
-  const hosted = HOSTED_APIS.map((api) => hostedCandidate(api, env, ownAddresses));
-  const local = await localCandidates(engines, probe, timeoutMs);
+  const { env, probe = fetch, timeoutMs = DEFAULT_TIMEOUT_MS, ownAddresses = [] } = options;
+  const { kinds = Object.values(BACKEND_KINDS) } = options;
+  const hosted = kinds.map((kind) => hostedCandidate(kind, env, ownAddresses));
+  const local = await localCandidates(kinds, probe, timeoutMs);
   const candidates = [...hosted, ...local].filter((candidate) => candidate !== undefined);
-  if (candidates.length === 0) candidates.push(demoCandidate());
+  if (candidates.length === 0) candidates.push(...embeddedCandidates());
   return {
     backends: candidates.map((candidate) => candidate.backend),
     found: candidates.map((candidate) => candidate.found),
@@ -54,28 +53,23 @@ export async function discover(options: DiscoveryOptions): Promise<Discovery> {
 }
 
 function hostedCandidate(
-  api: HostedApi,
+  { name, environment, defaultUrl }: BackendKind,
   env: DiscoveryOptions["env"],
   ownAddresses: readonly string[],
 ): Candidate | undefined {
-  const keyVariable = api.keyVariables.find((variable) => env[variable]?.trim());
+  const keyVariable = environment?.keys.find((variable) => env[variable]?.trim());
   if (keyVariable === undefined) return undefined;
-  const baseUrl = api.urlVariable === undefined ? undefined : env[api.urlVariable]?.trim();
+  const baseUrl = environment?.url === undefined ? undefined : env[environment.url]?.trim();
   // People who use the gateway point their SDKs at it with this very variable.
   const url = baseUrl && !leadsTo(baseUrl, ownAddresses) ? baseUrl : undefined;
   return {
-    backend: { name: api.kind, type: api.kind, ...(url && { url }), api_key: `\${${keyVariable}}` },
-    found: {
-      name: api.kind,
-      kind: api.kind,
-      url: withoutCredentials(url ?? BACKEND_KINDS[api.kind].defaultUrl ?? ""),
-      how: keyVariable,
-    },
+    backend: { name, type: name, ...(url && { url }), api_key: `\${${keyVariable}}` },
+    found: { name, kind: name, url: withoutCredentials(url ?? defaultUrl ?? ""), how: keyVariable },
   };
 }
 
 async function localCandidates(
-  engines: readonly LocalEngine[],
+  kinds: readonly BackendKind[],
   probe: Probe,
   timeoutMs: number,
 ): Promise<(Candidate | undefined)[]> {
@@ -83,27 +77,29 @@ async function localCandidates(
   const timer = setTimeout(() => controller.abort(), timeoutMs);
   try {
     return await Promise.all(
-      engines.map(async (engine) =>
-        (await probeEngine(engine, probe, controller.signal)) ? localCandidate(engine) : undefined,
-      ),
+      kinds.map(async ({ name, defaultUrl: url, localSigns: signs }) => {
+        if (url === undefined || signs === undefined) return undefined;
+        return (await answersAs(signs, url, probe, controller.signal)) ? localCandidate(name, url) : undefined;
+      }),
     );
   } finally {
     clearTimeout(timer);
   }
 }
 
-function localCandidate({ kind, url }: LocalEngine): Candidate {
+function localCandidate(name: BackendKindName, url: string): Candidate {
   return {
-    backend: { name: kind, type: kind, url },
-    found: { name: kind, kind, url, how: `answers on ${new URL(url).host}` },
+    backend: { name, type: name, url },
+    found: { name, kind: name, url, how: `answers on ${new URL(url).host}` },
   };
 }
 
-function demoCandidate(): Candidate {
-  return {
-    backend: { name: "demo", type: "demo" },
-    found: { name: "demo", kind: "demo", url: BACKEND_KINDS.demo.defaultUrl ?? "", how: "built in" },
-  };
+function embeddedCandidates(): Candidate[] {
+  const embedded = Object.values(BACKEND_KINDS).filter((kind) => kind.isEmbedded);
+  return embedded.map(({ name, defaultUrl }) => ({
+    backend: { name, type: name },
+    found: { name, kind: name, url: defaultUrl ?? "", how: "built in" },
+  }));
 }
 
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "0.0.0.0", "[::1]", "[::]"]);

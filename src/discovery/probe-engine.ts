@@ -1,6 +1,7 @@
 // Asks one address whether a certain engine answers there; every trouble means no.
 
-import type { LocalEngine } from "./engines.ts";
+import type { EngineSign } from "../backends/kinds.ts";
+import { isObject } from "../lib/json.ts";
 
 export type Probe = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -8,15 +9,29 @@ export type Probe = (url: string, init: RequestInit) => Promise<Response>;
 const MAX_ANSWER_BYTES = 4 * 2 ** 20;
 
 /** Returns by the time the signal aborts, even when the probe does not follow its signal. */
-export async function probeEngine(engine: LocalEngine, probe: Probe, signal: AbortSignal): Promise<boolean> {
-  const answers = engine.signs.map(async ({ path, recognise }) => {
-    const body = await readJson(probe, engine.url + path, signal);
+export async function answersAs(
+  signs: readonly EngineSign[],
+  url: string,
+  probe: Probe,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const answers = signs.map(async (sign) => {
+    const body = await readJson(probe, url + sign.path, signal);
     // Promise.any wants a rejection for "no".
-    if (!recognise(body)) throw new Error(`${engine.url} is not ${engine.kind}`);
+    if (!shows(body, sign)) throw new Error(`${url} does not show this sign`);
     return true;
   });
   const asked = Promise.any(answers).catch(() => false);
   return Promise.race([asked, aborted(signal).then(() => false)]);
+}
+
+function shows(body: unknown, { list, member, text }: EngineSign): boolean {
+  const entries = isObject(body) ? body[list] : undefined;
+  if (!Array.isArray(entries)) return false;
+  return entries.some((entry: unknown) => {
+    const value = isObject(entry) ? entry[member] : undefined;
+    return typeof value === "string" && (text === undefined || value === text);
+  });
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -1,13 +1,15 @@
 // The table of efforts per backend kind and model, and the edits of bodies that go on in their own format.
 
 import { describe, expect, test } from "bun:test";
+import { BACKEND_KINDS } from "../backends/kinds.ts";
+import type { BackendKindName } from "../names.ts";
 import { adaptedEffort, lostReasoning, normaliseEffort } from "./reasoning-effort.ts";
 import type { Effort } from "./request.ts";
 
 const EFFORTS: Effort[] = ["none", "minimal", "auto", "low", "medium", "high", "xhigh", "max"];
 
 /** What becomes of every effort, in the order of EFFORTS; "-" stands for left out. */
-const TABLE: [kind: string, model: string, outcome: string][] = [
+const TABLE: [kind: BackendKindName, model: string, outcome: string][] = [
   ["openai", "o1", "none minimal medium low medium high high high"],
   ["openai", "o3", "none minimal medium low medium high high high"],
   ["openai", "o4-mini-2025-04-16", "none minimal medium low medium high high high"],
@@ -42,14 +44,16 @@ const TABLE: [kind: string, model: string, outcome: string][] = [
 
 describe("normaliseEffort", () => {
   test.each(TABLE)("%s %s", (kind, model, outcome) => {
-    const outcomes = EFFORTS.map((effort) => normaliseEffort(effort, { kind, model }).effort ?? "-");
+    const outcomes = EFFORTS.map(
+      (effort) => normaliseEffort(effort, { kind: BACKEND_KINDS[kind], model }).effort ?? "-",
+    );
     expect(outcomes.join(" ")).toBe(outcome);
   });
 
   test("a reason is given exactly when the effort changes", () => {
     for (const [kind, model] of TABLE) {
       for (const asked of EFFORTS) {
-        const { effort, reason } = normaliseEffort(asked, { kind, model });
+        const { effort, reason } = normaliseEffort(asked, { kind: BACKEND_KINDS[kind], model });
         expect(reason !== undefined).toBe(effort !== asked);
       }
     }
@@ -57,7 +61,7 @@ describe("normaliseEffort", () => {
 });
 
 describe("adaptedEffort of chat", () => {
-  const cases: [name: string, kind: string, model: string, body: object, changes: object | undefined][] = [
+  const cases: [name: string, kind: BackendKindName, model: string, body: object, changes: object | undefined][] = [
     ["nothing asked", "openai", "gpt-5", {}, undefined],
     ["a known effort", "openai", "gpt-5", { reasoning_effort: "low" }, undefined],
     ["auto", "openai", "gpt-5", { reasoning_effort: "auto" }, { reasoning_effort: "medium" }],
@@ -116,7 +120,7 @@ describe("adaptedEffort of chat", () => {
     ],
   ];
   test.each(cases)("%s (%s %s)", (_name, kind, model, body, changes) => {
-    const adapted = adaptedEffort("chat", body as Record<string, unknown>, { kind, model });
+    const adapted = adaptedEffort("chat", body as Record<string, unknown>, { kind: BACKEND_KINDS[kind], model });
     // Members that are to be removed must be there, with the value undefined.
     if (changes === undefined) expect(adapted).toBeUndefined();
     else expect(adapted).toStrictEqual(changes as Record<string, unknown>);
@@ -130,13 +134,13 @@ test.each([
   [{ enabled: false }, "federated", []],
   [{ effort: "low" }, "openai", []],
   [undefined, "openai", []],
-] as [unknown, string, string[]][])("what %j loses towards %s", (reasoning, kind, lost) => {
-  expect(lostReasoning({ reasoning }, { kind, model: "m" })).toEqual(lost);
+] as [unknown, BackendKindName, string[]][])("what %j loses towards %s", (reasoning, kind, lost) => {
+  expect(lostReasoning({ reasoning }, { kind: BACKEND_KINDS[kind], model: "m" })).toEqual(lost);
 });
 
 describe("adaptedEffort of responses", () => {
   const adapted = (model: string, reasoning: unknown) =>
-    adaptedEffort("responses", { reasoning }, { kind: "openai", model });
+    adaptedEffort("responses", { reasoning }, { kind: BACKEND_KINDS.openai, model });
 
   test("only the effort is another one", () => {
     expect(adapted("gpt-5", { effort: "auto", summary: "auto" })).toEqual({

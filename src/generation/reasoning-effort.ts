@@ -4,9 +4,19 @@
 import { isObject, type JsonObject } from "../lib/json.ts";
 import type { Effort } from "./request.ts";
 
+/** What a kind of backend knows of efforts. */
+export interface EffortHabits {
+  name: string;
+  efforts: ModelEfforts;
+  /**
+   * The nested form in a chat request: known as such (wire/local-engines.md, section 4); or its members beside the effort
+   * are kept for a router that may stand there. Undefined: the form is not known.
+   */
+  nestedReasoning?: "known" | "kept";
+}
+
 export interface EffortTarget {
-  /** Name of the backend kind (names.ts). */
-  kind: string;
+  kind: EffortHabits;
   /** The model as the backend knows it. */
   model: string;
 }
@@ -40,11 +50,13 @@ interface EffortRules {
   changes: Partial<Record<Effort, Effort>>;
 }
 
+/** The rules of families by the names of models, without namespace, first match counts; and those of all others. */
+export interface ModelEfforts {
+  families: readonly (readonly [RegExp, EffortRules])[];
+  others: EffortRules;
+}
+
 const UNSUPPORTED: EffortRules = { unsupported: true, changes: {} };
-/** The global rules; everything else passes. */
-const GLOBAL: EffortRules = { changes: { xhigh: "high", auto: "medium" } };
-/** The messages encoder maps every effort by the tier of the model, auto and xhigh too. */
-const AS_ASKED: EffortRules = { changes: {} };
 const OPENAI_REASONING: EffortRules = { changes: { xhigh: "high", max: "high", auto: "medium" } };
 const OPENAI_WITH_XHIGH: EffortRules = { changes: { max: "xhigh", auto: "medium" } };
 const OPENAI_WITH_MAX: EffortRules = { changes: { auto: "medium" } };
@@ -52,38 +64,41 @@ const GEMINI_FLASH: EffortRules = { changes: { xhigh: "high", max: "high", auto:
 /** Thinking cannot be switched off; the encoder takes the lowest level that the model has for minimal. */
 const GEMINI_OTHER: EffortRules = { changes: { ...GEMINI_FLASH.changes, none: "minimal" } };
 
+/** Everything else passes. */
+export const USUAL_EFFORTS: ModelEfforts = {
+  families: [],
+  others: { changes: { xhigh: "high", auto: "medium" } },
+};
+
+/** The messages encoder maps every effort by the tier of the model, auto and xhigh too. */
+export const EFFORTS_AS_ASKED: ModelEfforts = { families: [], others: { changes: {} } };
+
 /**
- * Names of OpenAI's models, without namespace, first match counts. From the list of models in the official SDK
+ * From the list of models in the official SDK
  * (openai 7.55, resources/shared ChatModel and AllModels) and the efforts per model in @ai-sdk/openai 4.0.118
  * (docs/03-openai.mdx, "Request Capabilities"): o-series low to high; gpt-5 and 5.1 up to high; xhigh from 5.2 on and in
  * gpt-5.1-codex-max; max from 5.6 on. gpt-5-chat does not reason, later chat variants do.
  */
-const OPENAI_FAMILIES: readonly (readonly [RegExp, EffortRules])[] = [
-  [/^(?:gpt-[34]|gpt-35|chatgpt-4o|gpt-audio|gpt-realtime|davinci|babbage)/, UNSUPPORTED],
-  [/^gpt-5-chat/, UNSUPPORTED],
-  [/^gpt-5\.1-codex-max/, OPENAI_WITH_XHIGH],
-  [/^gpt-5(?:\.[01])?(?:-|$)/, OPENAI_REASONING],
-  [/^gpt-5\.[2-5](?:-|$)/, OPENAI_WITH_XHIGH],
-  [/^gpt-(?:5\.(?:[6-9]|\d\d+)|[6-9]|\d\d+)(?:[.-]|$)/, OPENAI_WITH_MAX],
-];
-
-/** wire/gemini-generatecontent.md, section 3: thinking begins with 2.5. */
-const GEMINI_FAMILIES: readonly (readonly [RegExp, EffortRules])[] = [
-  [/^gemini-(?:1\.|2\.0)/, UNSUPPORTED],
-  [/flash/, GEMINI_FLASH],
-];
-
-const RULES_BY_KIND: Readonly<Record<string, (model: string) => EffortRules>> = {
-  openai: (model) => familyOf(OPENAI_FAMILIES, model) ?? OPENAI_REASONING,
-  azure: (model) => familyOf(OPENAI_FAMILIES, model) ?? OPENAI_REASONING,
-  anthropic: () => AS_ASKED,
-  gemini: (model) => familyOf(GEMINI_FAMILIES, model) ?? GEMINI_OTHER,
+export const OPENAI_EFFORTS: ModelEfforts = {
+  families: [
+    [/^(?:gpt-[34]|gpt-35|chatgpt-4o|gpt-audio|gpt-realtime|davinci|babbage)/, UNSUPPORTED],
+    [/^gpt-5-chat/, UNSUPPORTED],
+    [/^gpt-5\.1-codex-max/, OPENAI_WITH_XHIGH],
+    [/^gpt-5(?:\.[01])?(?:-|$)/, OPENAI_REASONING],
+    [/^gpt-5\.[2-5](?:-|$)/, OPENAI_WITH_XHIGH],
+    [/^gpt-(?:5\.(?:[6-9]|\d\d+)|[6-9]|\d\d+)(?:[.-]|$)/, OPENAI_WITH_MAX],
+  ],
+  others: OPENAI_REASONING,
 };
 
-function familyOf(families: readonly (readonly [RegExp, EffortRules])[], model: string): EffortRules | undefined {
-  const name = baseName(model);
-  return families.find(([pattern]) => pattern.test(name))?.[1];
-}
+/** wire/gemini-generatecontent.md, section 3: thinking begins with 2.5. */
+export const GEMINI_EFFORTS: ModelEfforts = {
+  families: [
+    [/^gemini-(?:1\.|2\.0)/, UNSUPPORTED],
+    [/flash/, GEMINI_FLASH],
+  ],
+  others: GEMINI_OTHER,
+};
 
 /** "ft:gpt-4o:team::id" and "openai/gpt-4o" are gpt-4o. */
 function baseName(model: string): string {
@@ -91,7 +106,9 @@ function baseName(model: string): string {
 }
 
 function rulesFor({ kind, model }: EffortTarget): EffortRules {
-  return RULES_BY_KIND[kind]?.(model) ?? GLOBAL;
+  const { families, others } = kind.efforts;
+  const name = baseName(model);
+  return families.find(([pattern]) => pattern.test(name))?.[1] ?? others;
 }
 
 export function supportsReasoning(target: EffortTarget): boolean {
@@ -103,16 +120,14 @@ export function normaliseEffort(effort: Effort, target: EffortTarget): Normalise
   if (rules.unsupported) return { effort: undefined, reason: `${target.model} does not reason` };
   const changed = rules.changes[effort];
   if (changed === undefined) return { effort };
-  return { effort: changed, reason: `${target.model} on a backend of type ${target.kind} does not know ${effort}` };
+  return {
+    effort: changed,
+    reason: `${target.model} on a backend of type ${target.kind.name} does not know ${effort}`,
+  };
 }
 
-/** Kinds behind which a router may stand that knows the other members of the nested form. */
-const KEEP_OTHER_MEMBERS: ReadonlySet<string> = new Set(["generic"]);
 /** The members beside the effort that routers in front of many vendors know. */
 const OTHER_MEMBERS = ["enabled", "max_tokens", "exclude", "summary"] as const;
-
-/** Kinds whose chat format has the nested form too (wire/local-engines.md, section 4; federated ones are gateways). */
-const KNOW_NESTED_EFFORT: ReadonlySet<string> = new Set(["ollama", "federated"]);
 
 /**
  * The top-level members of a body that goes on in its own format which must be other ones; undefined: none. A member
@@ -135,7 +150,7 @@ function chatChanges(body: JsonObject, target: EffortTarget): JsonObject {
     if (effort !== flat) changes.reasoning_effort = effort;
   }
   if (body.reasoning === undefined) return changes;
-  if (KNOW_NESTED_EFFORT.has(target.kind)) return { ...changes, ...nestedChange(body, target) };
+  if (target.kind.nestedReasoning === "known") return { ...changes, ...nestedChange(body, target) };
   const asked = isObject(body.reasoning) ? body.reasoning.effort : undefined;
   const kept = keptReasoning(body, target);
   if (kept === undefined || asked !== undefined) changes.reasoning = kept;
@@ -161,7 +176,7 @@ export function keptReasoning({ reasoning }: JsonObject, target: EffortTarget): 
 }
 
 function keepsNested(target: EffortTarget): boolean {
-  return supportsReasoning(target) && (KNOW_NESTED_EFFORT.has(target.kind) || KEEP_OTHER_MEMBERS.has(target.kind));
+  return target.kind.nestedReasoning !== undefined && supportsReasoning(target);
 }
 
 function nestedChange({ reasoning }: JsonObject, target: EffortTarget): JsonObject {

@@ -1,7 +1,7 @@
 // One health check of one backend: which request is sent, and what its answer means.
 
 import type { Backend } from "../backends/backend.ts";
-import { azureQuery } from "../backends/backend.ts";
+import { versionQuery } from "../backends/backend.ts";
 import { controlHeaders, exchangeDeadline, failureText, statusText } from "../backends/exchange.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
@@ -53,7 +53,7 @@ export function probePlan(backend: Backend, settings: Settings["health_checks"])
   const isUsual = path === usual.path;
   const fallbacks = override.fallback_endpoints ?? (isUsual ? usual.fallbackPaths : []);
   const method = override.method ?? (isUsual ? usual.method : "GET");
-  const suffix = backend.kind.name === "azure" ? azureQuery(backend) : "";
+  const suffix = versionQuery(backend);
   return {
     method,
     paths: [...new Set([path, ...fallbacks])].map((each) => withQuery(each, suffix)),

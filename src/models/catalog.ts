@@ -2,10 +2,12 @@
 
 import type { Backend } from "../backends/backend.ts";
 import { controlHeaders, createGate, exchangeDeadline, failureText, statusText } from "../backends/exchange.ts";
+import type { ModelList } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatDuration } from "../lib/duration.ts";
+import { isObject } from "../lib/json.ts";
 import { readBounded } from "../lib/read-bounded.ts";
 import { type Singleflight, singleflight } from "../lib/singleflight.ts";
 import type { Logger } from "../logging/logger.ts";
@@ -211,19 +213,19 @@ async function askBackend(
   timeoutMs: number,
   stop: AbortSignal,
 ): Promise<Answer> {
+  const list = backend.kind.modelList;
+  if (list === undefined) return { models: [] };
   const deadline = exchangeDeadline(timeoutMs, stop);
   try {
     const models = new Map<string, ModelRecord>();
-    let path = firstPage(backend);
+    let path: string | undefined = firstPage(list);
     for (let page = 0; path !== undefined && page < MAX_PAGES && models.size <= MAX_MODELS; page++) {
       const request = { method: "GET", headers: controlHeaders(backend, false), signal: deadline.signal };
       const response = await transport(backend, path, request);
       const body = await readBounded(response.body, MAX_BODY_BYTES);
       if (body === undefined) return { failure: "the answer is longer than 16 MiB" };
-      const otherPath: string | undefined =
-        response.status === 404 && page === 0 ? otherListPath(backend, path) : undefined;
-      if (otherPath !== undefined) {
-        path = otherPath;
+      if (response.status === 404 && page === 0 && list.otherPath !== undefined) {
+        path = list.otherPath;
         continue;
       }
       if (response.status !== 200) return { failure: statusText(backend, response.status) };
@@ -231,7 +233,7 @@ async function askBackend(
       const records = readModelList(answer);
       if (records === undefined) return { failure: "the answer is not a model list" };
       for (const record of records) if (!models.has(record.id)) models.set(record.id, record);
-      path = nextPage(backend, answer);
+      path = nextPage(list, answer);
     }
     return { models: [...models.values()] };
   } catch (error) {
@@ -241,30 +243,17 @@ async function askBackend(
   }
 }
 
-function firstPage(backend: Backend): string | undefined {
-  const path = backend.kind.modelsPath;
-  if (path === undefined) return undefined;
-  if (backend.kind.name === "anthropic") return `${path}?limit=1000`;
-  return backend.kind.name === "gemini" ? `${path}?pageSize=1000` : path;
+function firstPage({ path, pages }: ModelList): string {
+  return pages === undefined ? path : `${path}?${pages.query}`;
 }
 
-/** LM Studio without its OpenAI-style list still has its own. */
-function otherListPath(backend: Backend, path: string): string | undefined {
-  const other = backend.kind.probe.fallbackPaths[0];
-  return backend.kind.name === "lmstudio" && other !== path ? other : undefined;
-}
-
-function nextPage(backend: Backend, answer: unknown): string | undefined {
-  const first = firstPage(backend);
-  if (first === undefined || typeof answer !== "object" || answer === null) return undefined;
-  const { has_more, last_id, nextPageToken } = answer as Record<string, unknown>;
-  if (backend.kind.name === "anthropic" && has_more === true && typeof last_id === "string" && last_id !== "") {
-    return `${first}&after_id=${encodeURIComponent(last_id)}`;
-  }
-  if (backend.kind.name === "gemini" && typeof nextPageToken === "string" && nextPageToken !== "") {
-    return `${first}&pageToken=${encodeURIComponent(nextPageToken)}`;
-  }
-  return undefined;
+function nextPage(list: ModelList, answer: unknown): string | undefined {
+  const { pages } = list;
+  if (pages === undefined || !isObject(answer)) return undefined;
+  const cursor = answer[pages.cursor];
+  if (typeof cursor !== "string" || cursor === "") return undefined;
+  if (pages.more !== undefined && answer[pages.more] !== true) return undefined;
+  return `${firstPage(list)}&${pages.parameter}=${encodeURIComponent(cursor)}`;
 }
 
 /** undefined for what is not JSON, which is then no model list either. */

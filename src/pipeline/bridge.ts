@@ -2,7 +2,7 @@
 // for, else translated there and back.
 
 import type { Backend } from "../backends/backend.ts";
-import { formatOf, type Operation, servedBy } from "../backends/kinds.ts";
+import { type BackendKind, formatOf, type Operation, servedBy } from "../backends/kinds.ts";
 import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { lossOfCitation, lossOfPart } from "../generation/answer-losses.ts";
@@ -26,7 +26,7 @@ import type { FetchExternal } from "../media/fetch-external.ts";
 import { inlineMedia, needsInlining } from "../media/inline-media.ts";
 import type { PromptSource } from "../prompts/resolve.ts";
 import { passedAnswer } from "../protocols/chat/passed-answer.ts";
-import { adaptChatBody, chatQuirks } from "../protocols/chat/quirks.ts";
+import { adaptChatBody } from "../protocols/chat/quirks.ts";
 import { inClientsWords } from "../protocols/client-field.ts";
 import { checkDepth } from "../protocols/fields.ts";
 import { adaptMessagesBody } from "../protocols/messages/adapt-body.ts";
@@ -57,8 +57,8 @@ export interface BridgeParts {
 }
 
 /** What a backend cannot fetch by its URL, so that the gateway does. Undefined: it takes all URLs. */
-function inlinedKinds(format: ProtocolName, kind: string): readonly ("image" | "document")[] | undefined {
-  if (kind === "gemini" || kind === "ollama") return ["image", "document"];
+function inlinedKinds(format: ProtocolName, kind: BackendKind): readonly ("image" | "document")[] | undefined {
+  if (kind.inlines !== undefined) return ["image", "document"];
   return format === "chat" ? ["document"] : undefined; // the format has no place for a document's URL
 }
 
@@ -98,9 +98,9 @@ export function createBridge(parts: BridgeParts): Bridge {
     const format = formatOf(operation);
     if (format === undefined) return body.bytes();
     const { value } = body;
-    const target = { kind: backend.kind.name, model };
+    const target = { kind: backend.kind, model };
     let changes: JsonObject | undefined;
-    if (format === "chat") changes = adaptChatBody(value, target.kind);
+    if (format === "chat") changes = adaptChatBody(value, backend.kind.chat);
     if (format === "messages") changes = adaptMessagesBody({ ...value, model: askedModel }, model);
     if (format === "responses") changes = adaptResponsesBody(value);
     if (format === "chat" || format === "responses") changes = joined(changes, adaptedEffort(format, value, target));
@@ -131,7 +131,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     metadata: ModelMetadata | undefined,
   ): Prepared | Promise<Prepared> {
     const { model, stream } = forward;
-    const kind = backend.kind.name;
+    const { kind } = backend;
     const notes: Dropped[] = [];
     let request: GenerationRequest = { ...(forward.neutral ?? neutralOf(forward.body.value, client)), model, stream };
     const { effort } = request.reasoning;
@@ -259,10 +259,10 @@ export function createBridge(parts: BridgeParts): Bridge {
       }
       const metadata = metadataOf(backend, request.model);
       const isNative = operation === request.operation && request.client === undefined;
-      const mustInline = backend.kind.name === "ollama" && hasExternalImage(request.body.value);
+      const mustInline = backend.kind.inlines === "all" && hasExternalImage(request.body.value);
       if (isNative && !mustInline && !hasThinkingPattern(operation, metadata)) {
         const hidesUsage = context.settings.streaming.count_tokens && asksNoUsage(request, backend);
-        const passed = operation === "chat" ? passedAnswer(backend.kind.name, request.body.value) : undefined;
+        const passed = operation === "chat" ? passedAnswer(backend.kind.chat, request.body.value) : undefined;
         return { operation, body: nativeBody(context, request, backend, hidesUsage), hidesUsage, passed };
       }
       return translate(context, request, backend, operation, request.client ?? clientProtocol(format), metadata);
@@ -284,25 +284,14 @@ function hasThinkingPattern(operation: Operation, metadata: ModelMetadata | unde
   return operation === "chat" && hasThinking(metadata?.thinking);
 }
 
-/** Kinds that are known to count a stream when they are asked; others might refuse what they do not know. */
-const COUNTS_STREAMS: ReadonlySet<string> = new Set([
-  "openai",
-  "azure",
-  "vllm",
-  "llamacpp",
-  "ollama",
-  "lmstudio",
-  "federated",
-]);
-
 /** Whether the gateway has to ask for the token counts of a chat stream itself, because the client did not. */
 function asksNoUsage({ operation, stream, body }: ForwardRequest, backend: Backend): boolean {
-  if (!stream || operation !== "chat" || !COUNTS_STREAMS.has(backend.kind.name)) return false;
+  if (!stream || operation !== "chat" || !backend.kind.chat.countsStreams) return false;
   const options = body.value.stream_options as { include_usage?: unknown } | null | undefined;
   return options?.include_usage !== true;
 }
 
-/** Whether a chat request names pictures by address, which Ollama does not fetch (wire/local-engines.md, section 4). */
+/** Whether a chat request names pictures by address. */
 function hasExternalImage({ messages }: JsonObject): boolean {
   if (!Array.isArray(messages)) return false;
   return messages.some(
@@ -329,8 +318,8 @@ function encodedFor(protocol: BackendProtocol, request: GenerationRequest, targe
 const NO_TOOLS: ReadonlySet<string> = new Set();
 
 /** Whether a backend of this format and kind takes free-form tools. */
-function hasCustomTools(format: ProtocolName, kind: string): boolean {
-  return format === "responses" || (format === "chat" && chatQuirks(kind).customTools);
+function hasCustomTools(format: ProtocolName, { chat }: BackendKind): boolean {
+  return format === "responses" || (format === "chat" && chat.customTools);
 }
 
 function transformsFor(

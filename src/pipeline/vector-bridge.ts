@@ -43,7 +43,7 @@ export function createVectorBridge(now: () => number): VectorBridge {
     const name = `${backend.name} ${backend.rootUrl}`;
     const form = teiBackends.get(name) === true ? "tei" : "jina";
     const request = readRerankRequest(asked.value);
-    const { path, body } = encodeRerank(request, { kind: backend.kind.name, model, form });
+    const { path, body } = encodeRerank(request, { kind: backend.kind, model, form });
     const nonce = crypto.randomUUID().replaceAll("-", "");
     const answered = { ...request, model: askedModel };
     return {

@@ -1,6 +1,7 @@
 // Whatever a translation refuses: the field that is named stands in the client's own request.
 
 import { describe, expect, test } from "bun:test";
+import { BACKEND_KINDS } from "../backends/kinds.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { customToolsAsFunctions } from "../generation/custom-tools.ts";
 import type { JsonObject } from "../lib/json.ts";
@@ -124,7 +125,7 @@ function refusals(client: Client, body: JsonObject): GatewayError[] {
       const decoded = clientProtocol(client).decodeRequest(body);
       const request = format === "responses" ? decoded : customToolsAsFunctions(decoded);
       try {
-        backendProtocol(format).encodeRequest(request, { kind, model });
+        backendProtocol(format).encodeRequest(request, { kind: BACKEND_KINDS[kind], model });
       } catch (error) {
         throw error instanceof GatewayError ? inClientsWords(error, request) : error;
       }

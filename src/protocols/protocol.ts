@@ -4,9 +4,11 @@
 import type { ProtocolName } from "../generation/content.ts";
 import type { Dropped } from "../generation/dropped.ts";
 import type { GenerationEvent } from "../generation/events.ts";
+import type { EffortHabits } from "../generation/reasoning-effort.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
 import type { JsonObject } from "../lib/json.ts";
+import type { ChatQuirks } from "./chat/quirks.ts";
 
 /** What an answer needs to know of its request. */
 export interface AnswerContext {
@@ -62,12 +64,20 @@ export interface StreamEncoder {
   end(): string;
 }
 
+/** What the formats know of a kind of backend; each row of backends/kinds.ts says it. */
+export interface Dialect extends EffortHabits {
+  chat: ChatQuirks;
+  /** The lowest limit of output tokens that its Responses endpoint takes; undefined: any. */
+  leastOutputTokens?: number;
+  /** Its rerank endpoint compares texts alone. */
+  ranksTextsOnly?: true;
+}
+
 /** What a request is encoded for. */
 export interface BackendTarget {
   /** The model as the backend knows it. */
   model: string;
-  /** Name of the backend kind, e.g. "openai", "vllm", "ollama" (names.ts). */
-  kind: string;
+  kind: Dialect;
   /** Most output tokens of the model, from its metadata. */
   maxOutputTokens?: number;
   /** Signature that came with a tool call of an earlier answer, remembered by the gateway. */

@@ -17,7 +17,7 @@ export function createReachability(env: Record<string, string | undefined>): Rea
   const running = new WeakMap<Backend, Singleflight<boolean>>();
   return {
     check(backend, timeoutMs) {
-      if (proxied || backend.kind.name === "demo" || backend.socketPath !== undefined) return Promise.resolve(true);
+      if (proxied || backend.kind.isEmbedded || backend.socketPath !== undefined) return Promise.resolve(true);
       let flight = running.get(backend);
       if (flight === undefined) {
         flight = singleflight();

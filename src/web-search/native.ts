@@ -3,7 +3,6 @@
 import type { Backend } from "../backends/backend.ts";
 import { type Operation, servedBy } from "../backends/kinds.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
-import type { BackendKindName } from "../names.ts";
 
 /** Whether a request of any client's format offers a search of the web as a tool. */
 export function hasSearchTool({ tools }: JsonObject): boolean {
@@ -16,22 +15,16 @@ function isSearchTool(tool: unknown): boolean {
   return tool.type.startsWith("web_search") && tool.external_web_access !== false;
 }
 
-/** Vendors with a search of their own, and other gateways, which decide for themselves. Engines have none. */
-const SEARCHING_KINDS: ReadonlySet<BackendKindName> = new Set(["anthropic", "gemini", "openai", "azure", "federated"]);
-
-/** Vendors whose search is offered by their Responses endpoint, whatever model is asked. */
-const SEARCHING_IN_RESPONSES: ReadonlySet<BackendKindName> = new Set(["openai", "azure"]);
-
 /**
  * Whether a backend that would be asked by its chat endpoint can carry a search that a client of another format asks for
  * by its Responses endpoint: the chat format has no words for it.
  */
 export function searchesInResponses({ kind, paths }: Pick<Backend, "kind" | "paths">): boolean {
-  return paths.responses !== undefined && SEARCHING_IN_RESPONSES.has(kind.name);
+  return paths.responses !== undefined && kind.searches === "in-responses";
 }
 
 export function searchesItself({ kind, paths }: Pick<Backend, "kind" | "paths">, operation: Operation): boolean {
-  if (!SEARCHING_KINDS.has(kind.name)) return false;
+  if (kind.searches === undefined) return false;
   const served = servedBy(paths, operation);
   // A chat endpoint understands only a search that was asked for in the words of its own format.
   return served !== undefined && (served !== "chat" || operation === "chat");

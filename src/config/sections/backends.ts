@@ -1,7 +1,13 @@
 // Section backends: the model servers behind the gateway.
 
 import { z } from "zod";
-import { BACKEND_KIND_SPELLINGS, type BackendKindName, resolveBackendKind } from "../../names.ts";
+import {
+  BACKEND_KIND_NAMES,
+  BACKEND_KIND_SPELLINGS,
+  type BackendKindName,
+  resolveBackendKind,
+  UNKNOWN_KIND,
+} from "../../names.ts";
 import { headerName, httpStatus, positiveDuration, urlPath } from "./fields.ts";
 import { metadataEntrySchema } from "./metadata-entry.ts";
 import { retryFields } from "./retry.ts";
@@ -47,8 +53,8 @@ export const backendSchema = z.strictObject({
     .regex(/^[A-Za-z0-9_-]+$/, "letters, digits, '-' and '_' only")
     .describe("Unique; letters, digits, '-' and '_'."),
   type: kind
-    .prefault("generic")
-    .describe("openai, azure, anthropic, gemini, vllm, llamacpp, ollama, lmstudio, federated, generic or demo."),
+    .prefault(UNKNOWN_KIND)
+    .describe(`${BACKEND_KIND_NAMES.slice(0, -1).join(", ")} or ${BACKEND_KIND_NAMES.at(-1)}.`),
   url: z
     .string()
     .regex(

@@ -6,7 +6,7 @@ import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
 import { withMembers } from "../../lib/json-members.ts";
 import { hasMarker, type Markers, markersOf } from "../markers.ts";
 import { readEvents, singleEvents } from "../sse.ts";
-import { chatQuirks } from "./quirks.ts";
+import type { ChatQuirks } from "./quirks.ts";
 
 /** Only an event that has something in these members has these bytes: a quote inside a JSON string is escaped. */
 const THOUGHTS = markersOf('"reasoning":"', '"reasoning": "');
@@ -16,9 +16,11 @@ const BOTH = [...THOUGHTS, ...CALLS];
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
-/** For one answer of a backend of the kind; undefined where nothing is ever changed. */
-export function passedAnswer(kind: string, { tools }: JsonObject): PassedAnswer | undefined {
-  const { reasoning, uniqueCallIds } = chatQuirks(kind);
+/** For one answer of a backend; undefined where nothing is ever changed. */
+export function passedAnswer(
+  { reasoning, uniqueCallIds }: ChatQuirks,
+  { tools }: JsonObject,
+): PassedAnswer | undefined {
   const mayCall = !uniqueCallIds && Array.isArray(tools) && tools.length > 0;
   if (!reasoning.includes("reasoning")) return mayCall ? new PassedAnswer(CALLS) : undefined;
   return new PassedAnswer(mayCall ? BOTH : THOUGHTS);

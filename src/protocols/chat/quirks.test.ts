@@ -1,16 +1,28 @@
 // What has to change in a chat request that passes as it is, for each kind of backend.
 
 import { describe, expect, test } from "bun:test";
+import { BACKEND_KINDS } from "../../backends/kinds.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import type { BackendKindName } from "../../names.ts";
 import { adaptChatBody } from "./quirks.ts";
 
 const user = { role: "user", content: "hi" };
 const fn = (name: string) => ({ type: "function", function: { name } });
-const KINDS = ["openai", "azure", "vllm", "llamacpp", "ollama", "lmstudio", "federated", "generic", "demo"];
-const OLD = ["llamacpp", "ollama", "lmstudio"];
+const KINDS: BackendKindName[] = [
+  "openai",
+  "azure",
+  "vllm",
+  "llamacpp",
+  "ollama",
+  "lmstudio",
+  "federated",
+  "generic",
+  "demo",
+];
+const OLD: BackendKindName[] = ["llamacpp", "ollama", "lmstudio"];
 
-function adapt(more: JsonObject, kind: string): Record<string, unknown> | undefined {
-  return adaptChatBody({ model: "m", messages: [user], ...more }, kind);
+function adapt(more: JsonObject, kind: BackendKindName): Record<string, unknown> | undefined {
+  return adaptChatBody({ model: "m", messages: [user], ...more }, BACKEND_KINDS[kind].chat);
 }
 
 test("an ordinary request passes everywhere", () => {
@@ -44,21 +56,21 @@ test("max_completion_tokens is renamed for engines that know only max_tokens", (
 
 test("what a client says to its own format goes on, even where it means nothing", () => {
   const more = { store: true, metadata: {}, service_tier: "flex", safety_identifier: "x", prompt_cache_key: "k" };
-  for (const kind of ["vllm", "llamacpp", "ollama", "lmstudio", "openai", "azure", "generic", "federated"]) {
+  for (const kind of ["vllm", "llamacpp", "ollama", "lmstudio", "openai", "azure", "generic", "federated"] as const) {
     expect(adapt(more, kind)).toBeUndefined();
   }
 });
 
 test("developer is system where it is not known", () => {
   const messages = [{ role: "developer", content: "x", name: "n" }, user];
-  for (const kind of ["vllm", "llamacpp", "ollama", "lmstudio", "generic"]) {
+  for (const kind of ["vllm", "llamacpp", "ollama", "lmstudio", "generic"] as const) {
     expect(adapt({ messages }, kind)).toEqual({ messages: [{ role: "system", content: "x", name: "n" }, user] });
   }
-  for (const kind of ["openai", "azure", "federated"]) expect(adapt({ messages }, kind)).toBeUndefined();
+  for (const kind of ["openai", "azure", "federated"] as const) expect(adapt({ messages }, kind)).toBeUndefined();
 });
 
 describe("is_error", () => {
-  const adapted = (message: JsonObject, kind = "openai") =>
+  const adapted = (message: JsonObject, kind: BackendKindName = "openai") =>
     (adapt({ messages: [user, { role: "tool", tool_call_id: "t", ...message }] }, kind)?.messages as JsonObject[])?.[1];
 
   test("is told in the text", () => {
@@ -105,7 +117,7 @@ describe("extensions in replayed answers", () => {
   });
 
   test("thoughts are told under both names to local engines", () => {
-    for (const kind of ["vllm", "llamacpp", "ollama", "lmstudio"]) {
+    for (const kind of ["vllm", "llamacpp", "ollama", "lmstudio"] as const) {
       const changes = adapt({ messages: [answer] }, kind);
       const { reasoning_details: _, ...told } = answer;
       expect(changes).toEqual({ messages: [{ ...told, tool_calls: [{ id: "1", ...fn("f") }], reasoning: "hm" }] });
@@ -117,7 +129,7 @@ describe("extensions in replayed answers", () => {
 
 describe("tool_choice", () => {
   const tools = [fn("f"), fn("g")];
-  const cases: [kind: string, choice: unknown, expected: unknown][] = [
+  const cases: [kind: BackendKindName, choice: unknown, expected: unknown][] = [
     ["openai", fn("g"), undefined],
     ["vllm", fn("g"), undefined],
     ["lmstudio", fn("g"), { tools: [fn("g")], tool_choice: "required" }],

@@ -1,6 +1,6 @@
-// What each kind of chat backend understands of the format, as data: one row per kind. Read by the encoder of translated
-// requests, and by adaptChatBody for requests that pass as they are. Sources: wire/local-engines.md and the engines' own
-// documents.
+// What a chat backend may understand of the format, as data; the kinds of backends begin with one of these and say what
+// differs (backends/kinds.ts). Read by the encoder of translated requests, and by adaptChatBody for requests that pass as
+// they are. Sources: wire/local-engines.md and the engines' own documents.
 
 import { originalCallIds } from "../../generation/tool-call-ids.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
@@ -37,6 +37,10 @@ export interface ChatQuirks {
   joinsText: boolean;
   /** message.refusal is known, and a null content. */
   refusals: boolean;
+  /** Counts the tokens of a stream when it is asked to; others might refuse what they do not know. */
+  countsStreams: boolean;
+  /** A gateway of this kind: it undoes itself what this one has written into the messages of earlier answers. */
+  isGateway: boolean;
 }
 
 /** Members that mean something to OpenAI's own service alone. */
@@ -54,7 +58,7 @@ const OPENAI_ONLY = [
 const OPENAI_EXTRAS = ["logit_bias", "parallel_tool_calls", "prompt_cache_key", "verbosity", "user", "metadata"];
 const ENGINE_EXTRAS = ["logit_bias", "top_k", "parallel_tool_calls"];
 
-const OPENAI: ChatQuirks = {
+export const OPENAI_CHAT: ChatQuirks = {
   outputLimit: "max_completion_tokens",
   isOldLimit: false,
   developerRole: true,
@@ -72,9 +76,12 @@ const OPENAI: ChatQuirks = {
   isStrict: true,
   joinsText: false,
   refusals: true,
+  countsStreams: true,
+  isGateway: false,
 };
 
-const LOCAL: ChatQuirks = {
+/** An engine that runs models of others. */
+export const ENGINE_CHAT: ChatQuirks = {
   outputLimit: "max_tokens",
   isOldLimit: true,
   developerRole: false,
@@ -92,11 +99,13 @@ const LOCAL: ChatQuirks = {
   isStrict: false,
   joinsText: true,
   refusals: false,
+  countsStreams: true,
+  isGateway: false,
 };
 
 /** An unknown server may be an engine or a hosted service: what a client says itself is mostly left alone. */
-const GENERIC: ChatQuirks = {
-  ...LOCAL,
+export const UNKNOWN_CHAT: ChatQuirks = {
+  ...ENGINE_CHAT,
   isOldLimit: false,
   leftOut: [],
   extras: new Set([...ENGINE_EXTRAS, "user"]),
@@ -106,31 +115,8 @@ const GENERIC: ChatQuirks = {
   audio: true,
   video: true,
   mirrorsReasoning: false,
+  countsStreams: false,
 };
-
-const QUIRKS: ReadonlyMap<string, ChatQuirks> = new Map([
-  ["openai", OPENAI],
-  ["azure", OPENAI],
-  ["vllm", { ...LOCAL, isOldLimit: false, toolChoice: "named", audio: true, video: true }],
-  ["llamacpp", { ...LOCAL, audio: true }],
-  ["lmstudio", { ...LOCAL, jsonObject: false }],
-  ["ollama", { ...LOCAL, extras: new Set<string>(), toolChoice: "nothing" }],
-  [
-    "federated", // another gateway of this kind: it knows what this one knows
-    {
-      ...OPENAI,
-      extras: new Set([...OPENAI_EXTRAS, "top_k"]),
-      video: true,
-      reasoning: ["reasoning_content"],
-      isStrict: false,
-    },
-  ],
-]);
-
-/** The row of a kind; unknown kinds are treated as generic ones. */
-export function chatQuirks(kind: string): ChatQuirks {
-  return QUIRKS.get(kind) ?? GENERIC;
-}
 
 /** What json_object means, for engines that know json_schema only. */
 export const ANY_OBJECT_FORMAT = {
@@ -139,11 +125,10 @@ export const ANY_OBJECT_FORMAT = {
 } as const;
 
 /**
- * The top-level members to change in a chat client's request for a chat backend of the kind; a member that is to be
- * removed is given as undefined. Undefined when the request can pass as it is.
+ * The top-level members to change in a chat client's request for a chat backend; a member that is to be removed is given
+ * as undefined. Undefined when the request can pass as it is.
  */
-export function adaptChatBody(body: JsonObject, kind: string): Record<string, unknown> | undefined {
-  const quirks = chatQuirks(kind);
+export function adaptChatBody(body: JsonObject, quirks: ChatQuirks): Record<string, unknown> | undefined {
   const changes: Record<string, unknown> = {};
   if (quirks.isOldLimit && body.max_completion_tokens !== undefined) {
     changes.max_completion_tokens = undefined;
@@ -153,7 +138,7 @@ export function adaptChatBody(body: JsonObject, kind: string): Record<string, un
     changes.response_format = ANY_OBJECT_FORMAT;
   }
   Object.assign(changes, adaptTools(body, quirks));
-  if (kind !== "federated") {
+  if (!quirks.isGateway) {
     const unwrapped = unwrapMessages(body.messages);
     const messages = adaptMessages(unwrapped ?? body.messages, quirks) ?? unwrapped;
     if (messages !== undefined) changes.messages = messages;

@@ -2,15 +2,17 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { BACKEND_KINDS } from "../../backends/kinds.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
 import type { ContentPart, Message } from "../../generation/content.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import type { BackendKindName } from "../../names.ts";
 import type { BackendTarget } from "../protocol.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeRequest } from "./request-encoder.ts";
 
-const LOCAL_KINDS = ["ollama", "llamacpp", "lmstudio", "vllm", "generic"];
+const LOCAL_KINDS: BackendKindName[] = ["ollama", "llamacpp", "lmstudio", "vllm", "generic"];
 
 function request(more: Partial<GenerationRequest> = {}): GenerationRequest {
   return {
@@ -27,16 +29,20 @@ function request(more: Partial<GenerationRequest> = {}): GenerationRequest {
   };
 }
 
-function encode(more: Partial<GenerationRequest> = {}, kind = "openai", target: Partial<BackendTarget> = {}) {
-  const { body, dropped } = encodeRequest(request(more), { model: "m", kind, ...target });
+function encode(
+  more: Partial<GenerationRequest> = {},
+  kind: BackendKindName = "openai",
+  target: Partial<BackendTarget> = {},
+) {
+  const { body, dropped } = encodeRequest(request(more), { model: "m", kind: BACKEND_KINDS[kind], ...target });
   return { body, dropped: dropped.map(({ feature }) => feature) };
 }
 
-function messages(conversation: Message[], kind = "openai"): unknown {
+function messages(conversation: Message[], kind: BackendKindName = "openai"): unknown {
   return encode({ messages: conversation }, kind).body.messages;
 }
 
-function refusal(more: Partial<GenerationRequest>, kind: string): GatewayError {
+function refusal(more: Partial<GenerationRequest>, kind: BackendKindName): GatewayError {
   try {
     encode(more, kind);
   } catch (error) {
@@ -151,7 +157,7 @@ describe("messages", () => {
         { role: "assistant", content: "x", reasoning: "hm", reasoning_content: "hm" },
       ]);
     }
-    for (const kind of ["openai", "azure"]) {
+    for (const kind of ["openai", "azure"] as const) {
       const { body, dropped } = encode({ messages: conversation }, kind);
       expect(body.messages).toEqual([{ role: "assistant", content: "x" }]);
       expect(dropped).toEqual(["reasoning of earlier turns"]);
@@ -218,7 +224,7 @@ describe("messages", () => {
 
   test("Gemini's signatures go where they are understood, from the part or from memory", () => {
     const conversation = [answers(call("1", { signature: "sig" }), call("2"))];
-    const signed = (kind: string) => {
+    const signed = (kind: BackendKindName) => {
       const { body } = encode({ messages: conversation }, kind, {
         signatureOf: (id) => (id === "2" ? "kept" : undefined),
       });
@@ -232,11 +238,11 @@ describe("messages", () => {
 });
 
 describe("the limit of output tokens", () => {
-  const cases: [kind: string, field: string][] = [
+  const cases: [kind: BackendKindName, field: string][] = [
     ["openai", "max_completion_tokens"],
     ["azure", "max_completion_tokens"],
     ["federated", "max_completion_tokens"],
-    ...LOCAL_KINDS.map((kind): [string, string] => [kind, "max_tokens"]),
+    ...LOCAL_KINDS.map((kind): [BackendKindName, string] => [kind, "max_tokens"]),
   ];
   test.each(cases)("%s: %s", (kind, field) => {
     const { body } = encode({ maxOutputTokens: 9 }, kind);
@@ -306,14 +312,14 @@ describe("settings", () => {
 
   test("a chat client's own extensions go to a chat backend, OpenAI's own not to local engines", () => {
     const own = request({ origin: { protocol: "chat", body: {} }, extensions: { min_p: 0.1, store: true } });
-    const bodyFor = (kind: string) => encodeRequest(own, { model: "m", kind }).body;
+    const bodyFor = (kind: BackendKindName) => encodeRequest(own, { model: "m", kind: BACKEND_KINDS[kind] }).body;
     expect(bodyFor("openai")).toMatchObject({ min_p: 0.1, store: true });
     expect(bodyFor("llamacpp").min_p).toBe(0.1);
     expect("store" in bodyFor("llamacpp")).toBe(false);
   });
 
   test("response formats", () => {
-    const formatFor = (responseFormat: GenerationRequest["responseFormat"], kind = "openai") =>
+    const formatFor = (responseFormat: GenerationRequest["responseFormat"], kind: BackendKindName = "openai") =>
       encode(responseFormat === undefined ? {} : { responseFormat }, kind).body.response_format;
     expect(formatFor({ type: "text" })).toBeUndefined();
     expect(formatFor({ type: "json" })).toEqual({ type: "json_object" });
@@ -342,7 +348,7 @@ describe("tools", () => {
   });
 
   const cases: [
-    kind: string,
+    kind: BackendKindName,
     choice: NonNullable<GenerationRequest["toolChoice"]>,
     names: string[] | undefined,
     wire: unknown,
@@ -395,7 +401,7 @@ describe("refused because leaving it out would change the meaning", () => {
   const ogg: ContentPart = { type: "audio", source: { kind: "base64", mediaType: "audio/ogg", data: "AA" } };
   const fileDocument: ContentPart = { type: "document", source: { kind: "file", fileId: "file_1" } };
   const origin = { protocol: "messages", value: { type: "web_search_20250305" } } as const;
-  const cases: [title: string, kind: string, more: Partial<GenerationRequest>, param: string][] = [
+  const cases: [title: string, kind: BackendKindName, more: Partial<GenerationRequest>, param: string][] = [
     ["several choices", "openai", { sampling: { choices: 2 } }, "n"],
     ["a document for a local engine", "ollama", { messages: [says(pdf)] }, "messages"],
     ["an image by id", "openai", { messages: [says(fileImage)] }, "messages"],
@@ -437,7 +443,7 @@ describe("there and back", () => {
           ],
         };
         const neutral = decodeRequest(body);
-        const again = decodeRequest(encodeRequest(neutral, { model: "m", kind: "openai" }).body);
+        const again = decodeRequest(encodeRequest(neutral, { model: "m", kind: BACKEND_KINDS.openai }).body);
         expect(again.messages).toEqual(neutral.messages);
       }),
     );

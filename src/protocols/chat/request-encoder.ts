@@ -8,7 +8,7 @@ import type { JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
 import type { BackendTarget, EncodedRequest } from "../protocol.ts";
 import { encodeMessages } from "./message-encoder.ts";
-import { ANY_OBJECT_FORMAT, type ChatQuirks, chatQuirks } from "./quirks.ts";
+import { ANY_OBJECT_FORMAT, type ChatQuirks } from "./quirks.ts";
 import { encodeTool, encodeToolChoice, fitToolChoice } from "./tools.ts";
 import { compact, unsupported } from "./wire.ts";
 
@@ -20,13 +20,13 @@ interface Encoding {
 }
 
 export function encodeRequest(request: GenerationRequest, target: BackendTarget): EncodedRequest {
-  const quirks = chatQuirks(target.kind);
+  const quirks = target.kind.chat;
   const dropped = new DropList();
   const encoding: Encoding = { request, target, quirks, dropped };
   const messages = encodeMessages(request, {
     quirks,
     dropped,
-    kind: target.kind,
+    kind: target.kind.name,
     signatureOf: target.signatureOf,
     origin: request.origin.protocol,
   });
@@ -165,7 +165,10 @@ function encodeKnownTool(tool: Tool, { request, quirks, target, dropped }: Encod
     }
     const name = tool.kind === "custom" ? `custom tool ${tool.name}` : `hosted tool ${tool.name}`;
     const param = `tools[${request.tools.indexOf(tool)}]`;
-    throw unsupported(param, `the ${name} cannot be offered to backends of type ${target.kind}, only functions can.`);
+    throw unsupported(
+      param,
+      `the ${name} cannot be offered to backends of type ${target.kind.name}, only functions can.`,
+    );
   }
   return encoded;
 }

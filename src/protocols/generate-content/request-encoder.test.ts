@@ -11,6 +11,7 @@ import {
   type ToolConfig,
 } from "@google/genai";
 import fc from "fast-check";
+import { BACKEND_KINDS } from "../../backends/kinds.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
 import type { ContentPart, Message, ToolCallPart, ToolResultPart } from "../../generation/content.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
@@ -67,7 +68,7 @@ function requestOf(changes: Partial<GenerationRequest> = {}): GenerationRequest 
 function encode(changes: Partial<GenerationRequest>, target: Partial<BackendTarget> = {}) {
   const encoded = generateContentBackend.encodeRequest(requestOf({ reasoning: {}, ...changes }), {
     model: "gemini-2.0-flash",
-    kind: "gemini",
+    kind: BACKEND_KINDS.gemini,
     ...target,
   });
   return { body: encoded.body as unknown as Body, dropped: encoded.dropped.map(({ feature }) => feature) };
@@ -361,7 +362,7 @@ describe("calls and results", () => {
     const messages = [user(text("a")), model(call("c", "f")), user(result("c", "x"))];
     const { body } = backend.encodeRequest(requestOf({ reasoning: {}, messages }), {
       model: "gemini-2.0-flash",
-      kind: "gemini",
+      kind: BACKEND_KINDS.gemini,
     });
     expect(JSON.stringify(body)).not.toContain('"id"');
     expect(JSON.stringify(body)).toContain('"functionResponse":{"name":"f"');

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { BACKEND_KINDS } from "../../backends/kinds.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
 import type { ContentPart, Message } from "../../generation/content.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
@@ -30,7 +31,7 @@ const OLD = "claude-sonnet-4-5-20250929";
 const NEW = "claude-opus-4-8";
 
 function encode(more: Partial<GenerationRequest> = {}, model = OLD) {
-  const { body, dropped, headers } = encodeRequest(request(more), { model, kind: "anthropic" });
+  const { body, dropped, headers } = encodeRequest(request(more), { model, kind: BACKEND_KINDS.anthropic });
   return { body, dropped: dropped.map(({ feature }) => feature), headers };
 }
 
@@ -71,7 +72,8 @@ test("max_tokens: the client's, the operator's, the model's", () => {
   expect(encode({ maxOutputTokens: 7 }).body.max_tokens).toBe(7);
   expect(encode({ maxOutputTokens: 900_000 })).toMatchObject({ body: { max_tokens: 64_000 }, dropped: ["max_tokens"] });
   const of = (model: string, maxOutputTokens?: number) =>
-    encodeRequest(request(), { model, kind: "x", ...(maxOutputTokens && { maxOutputTokens }) }).body.max_tokens;
+    encodeRequest(request(), { model, kind: BACKEND_KINDS.generic, ...(maxOutputTokens && { maxOutputTokens }) }).body
+      .max_tokens;
   expect([of("some-model"), of("some-model", 99), of("claude-3-haiku-20240307"), of(NEW)]).toEqual([
     4096, 99, 4096, 128_000,
   ]);
@@ -712,7 +714,7 @@ test("a request of a Messages client comes out as it went in", () => {
     service_tier: "auto",
     context_management: { edits: [] },
   };
-  const { body: encoded, dropped } = encodeRequest(decodeRequest(body), { model: OLD, kind: "anthropic" });
+  const { body: encoded, dropped } = encodeRequest(decodeRequest(body), { model: OLD, kind: BACKEND_KINDS.anthropic });
   expect(encoded).toEqual(body);
   expect(dropped).toEqual([]);
 });

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import { BACKEND_KINDS } from "../../backends/kinds.ts";
 import type { GatewayError } from "../../errors/gateway-error.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import type { BackendKindName } from "../../names.ts";
 import { encodeRerank, readRerankRequest, wantsTeiForm } from "./request.ts";
 
 const good = { model: "m", query: "q", documents: ["a", "b", "c"] };
@@ -67,10 +69,18 @@ describe("readRerankRequest", () => {
 });
 
 describe("encodeRerank", () => {
-  const jina = (change: JsonObject, kind = "vllm") =>
-    encodeRerank(readRerankRequest({ ...good, ...change }), { kind, model: "served", form: "jina" });
+  const jina = (change: JsonObject, kind: BackendKindName = "vllm") =>
+    encodeRerank(readRerankRequest({ ...good, ...change }), {
+      kind: BACKEND_KINDS[kind],
+      model: "served",
+      form: "jina",
+    });
   const tei = (change: JsonObject) =>
-    encodeRerank(readRerankRequest({ ...good, ...change }), { kind: "generic", model: "served", form: "tei" });
+    encodeRerank(readRerankRequest({ ...good, ...change }), {
+      kind: BACKEND_KINDS.generic,
+      model: "served",
+      form: "tei",
+    });
   const sent = { model: "served", query: "q", documents: ["a", "b", "c"], return_documents: false };
 
   test.each([
@@ -124,7 +134,7 @@ describe("encodeRerank", () => {
   test("the client's body stays as it was", () => {
     const body = { ...good, top_k: 2 };
     const before = structuredClone(body);
-    encodeRerank(readRerankRequest(body), { kind: "vllm", model: "served", form: "jina" });
+    encodeRerank(readRerankRequest(body), { kind: BACKEND_KINDS.vllm, model: "served", form: "jina" });
     expect(body).toEqual(before);
   });
 });

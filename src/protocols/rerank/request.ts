@@ -12,6 +12,7 @@ import {
   NO_MAXIMUM,
   requireModel,
 } from "../fields.ts";
+import type { BackendTarget, Dialect } from "../protocol.ts";
 import { affinityOf, type RequestSummary } from "../request-summary.ts";
 
 /** The gateway's own form is that of Jina, vLLM and llama.cpp; text-embeddings-inference (TEI) has another. */
@@ -28,6 +29,8 @@ export interface RerankRequest extends RequestSummary {
   body: JsonObject;
 }
 
+type RerankTarget = Pick<BackendTarget, "model"> & { kind: Pick<Dialect, "ranksTextsOnly"> };
+
 export interface EncodedRerank {
   /** Undefined: the usual path of the backend's kind. */
   path: string | undefined;
@@ -42,9 +45,6 @@ const TEI_PATH = "/rerank";
 /** Members of TEI's own form that a client may send with ours. */
 const TEI_OPTIONS = ["raw_scores", "truncate", "truncation_direction"];
 const REWRITTEN: ReadonlySet<string> = new Set(["model", "query", "documents", "top_n", "top_k", "return_documents"]);
-
-/** Kinds whose documents are texts alone. */
-const TEXT_ONLY_KINDS: ReadonlySet<string> = new Set(["llamacpp"]);
 
 export function readRerankRequest(body: JsonObject): RerankRequest {
   const model = requireModel(body);
@@ -95,20 +95,16 @@ function readDocuments({ documents }: JsonObject): readonly RerankDocument[] {
  * The request as a backend wants it. Documents are never asked back: they are filled in from the request, so the form of
  * the answer does not depend on what a service does by default.
  */
-export function encodeRerank(
-  request: RerankRequest,
-  target: { kind: string; model: string; form: RerankForm },
-): EncodedRerank {
+export function encodeRerank(request: RerankRequest, target: RerankTarget & { form: RerankForm }): EncodedRerank {
   return target.form === "tei" ? teiRequest(request) : jinaRequest(request, target);
 }
 
-function jinaRequest(request: RerankRequest, { kind, model }: { kind: string; model: string }): EncodedRerank {
+function jinaRequest(request: RerankRequest, { kind, model }: RerankTarget): EncodedRerank {
   const { query, documents, topN } = request;
   const others = Object.entries(request.body).filter(([name]) => !REWRITTEN.has(name));
-  const isTextOnly = TEXT_ONLY_KINDS.has(kind);
   const sent = documents.map((document, index) => {
     const text = textOf(document);
-    if (text === undefined && isTextOnly) throw onlyText(index);
+    if (text === undefined && kind.ranksTextsOnly) throw onlyText(index);
     // A text in an object is the same in every service as the bare text, which all of them know.
     return text ?? document;
   });

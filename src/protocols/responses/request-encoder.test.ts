@@ -1,6 +1,7 @@
 // Neutral requests as Responses requests for a backend.
 
 import { describe, expect, test } from "bun:test";
+import { BACKEND_KINDS } from "../../backends/kinds.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
 import type { ContentPart, Message, ProtocolName } from "../../generation/content.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
@@ -9,7 +10,7 @@ import type { BackendTarget } from "../protocol.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeRequest } from "./request-encoder.ts";
 
-const TARGET: BackendTarget = { model: "gpt", kind: "openai" };
+const TARGET: BackendTarget = { model: "gpt", kind: BACKEND_KINDS.openai };
 
 function request(fields: Partial<GenerationRequest> = {}, protocol: ProtocolName = "chat"): GenerationRequest {
   return {
@@ -284,8 +285,8 @@ describe("options", () => {
     [1, "vllm", undefined, 1],
     [5000, "openai", 4096, 4096],
     [undefined, "openai", 4096, undefined],
-  ])("at most %p tokens at %s with a limit of %p", (maxOutputTokens, kind, limit, expected) => {
-    const target = { model: "m", kind, ...(limit !== undefined && { maxOutputTokens: limit }) };
+  ] as const)("at most %p tokens at %s with a limit of %p", (maxOutputTokens, kind, limit, expected) => {
+    const target = { model: "m", kind: BACKEND_KINDS[kind], ...(limit !== undefined && { maxOutputTokens: limit }) };
     const fields = maxOutputTokens === undefined ? {} : { maxOutputTokens };
     expect(encodeRequest(request(fields), target).body.max_output_tokens).toBe(expected as never);
   });

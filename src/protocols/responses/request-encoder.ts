@@ -73,12 +73,9 @@ function encodeToolFields(request: GenerationRequest, dropped: DropList): JsonOb
   };
 }
 
-/** The public service refuses a lower limit, which clients send to test a key. */
-const LEAST_OUTPUT_TOKENS = 16;
-
 function encodeLimits({ maxOutputTokens, sampling }: GenerationRequest, target: BackendTarget): JsonObject {
   const { temperature, topP } = sampling;
-  const least = target.kind === "openai" || target.kind === "azure" ? LEAST_OUTPUT_TOKENS : 1;
+  const least = target.kind.leastOutputTokens ?? 1;
   const limit =
     maxOutputTokens === undefined
       ? undefined
