@@ -15,6 +15,7 @@ import { openConfigStore } from "./config/store/open-store.ts";
 import { resolvePath } from "./config/values/paths.ts";
 import type { CheckPlace, Problem } from "./config/values/problems.ts";
 import { formatPath } from "./config/values/values.ts";
+import { withDiscoveredBackends } from "./fleet/zero-configuration.ts";
 import { systemClock } from "./lib/clock.ts";
 import { keepLoopbackFromProxies } from "./lib/proxy-environment.ts";
 import { applyLogSettings, createLogger } from "./logging/logger.ts";
@@ -26,7 +27,6 @@ import { loadPromptFiles } from "./prompts/prompt-files.ts";
 import type { ReadFacts } from "./runtime/follow-configuration.ts";
 import { raiseFetchLimit } from "./runtime/raise-fetch-limit.ts";
 import { serve } from "./runtime/serve.ts";
-import { withDiscoveredBackends } from "./runtime/zero-configuration.ts";
 
 type ServeCommand = Extract<Command, { command: "serve" }>;
 type CheckConfigCommand = Extract<Command, { command: "check-config" }>;
@@ -102,7 +102,7 @@ async function startServer({ config, modelMetadata, ignoreSaved }: ServeCommand)
     env,
     facts,
     readFacts,
-    async started({ addresses, control }) {
+    async started({ addresses, fleet }) {
       const { settings } = store.current;
       const configured = settings.backends.map(toBackend).map((backend) => ({
         name: backend.name,
@@ -110,7 +110,7 @@ async function startServer({ config, modelMetadata, ignoreSaved }: ServeCommand)
         url: displayUrl(backend),
       }));
       const isChatModel = (id: string) => !/embed|rerank|whisper|tts|dall-e|image/i.test(id);
-      const model = (await control.listModels()).find(({ id }) => isChatModel(id))?.id;
+      const model = (await fleet.models.list()).find(({ id }) => isChatModel(id))?.id;
       const banner = renderBanner({
         version: VERSION,
         addresses,

@@ -2,6 +2,7 @@
 
 import type { Settings } from "../config/sections/registry.ts";
 import { formatPath } from "../config/values/values.ts";
+import type { ServedModels } from "../fleet/model-directory.ts";
 import { nearest } from "../lib/nearest.ts";
 
 interface Problem {
@@ -24,12 +25,6 @@ export function fallbackProblems(settings: Settings): Problem[] {
     });
   }
   return problems;
-}
-
-/** The models that enabled backends serve, healthy or not. */
-export interface ServedModels {
-  ids: readonly string[];
-  serves(model: string): boolean;
 }
 
 /** The models of chains that nobody serves now; somebody may later, so that they are no mistake. */

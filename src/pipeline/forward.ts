@@ -187,7 +187,8 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
       .filter((entry) => hasOperation(entry, request.operation) && circuits.allows(entry.backend.name));
     const full = limits.backendRefusal(willing.map(({ backend }) => backend.name));
     if (willing.length > 0 && full !== undefined) return new RateLimitError(full);
-    const { board, absenceOf } = watch;
+    const { board } = watch;
+    const absenceOf = (name: string) => watch.absenceOf(name);
     const { model, operation } = request;
     return noBackendError({ board, circuits, absenceOf, model, operation, allowsModel: caller?.allowsModel });
   }

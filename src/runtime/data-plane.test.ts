@@ -6,13 +6,12 @@ import { createKeyIdentity } from "../access/key-identity.ts";
 import { healthRoutes, type ProcessUsage } from "../admin/health.ts";
 import { createTransport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import { Fleet } from "../fleet/fleet.ts";
 import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { createModelMetadata } from "../models/metadata.ts";
-import { createCircuits } from "../routing/circuits.ts";
 import { serveTargets } from "../server/request-target.ts";
 import { StatsCollector } from "../stats/collector.ts";
-import { startControlPlane } from "./control-plane.ts";
 import { createDataPlane, type DataPlaneOptions } from "./data-plane.ts";
 
 const cleanups: (() => unknown)[] = [];
@@ -21,15 +20,14 @@ afterEach(async () => {
 });
 
 function start(settings: Settings, adminRoutes: DataPlaneOptions["adminRoutes"]) {
-  const circuits = createCircuits({ settings: settings.circuit_breaker, now: systemClock.now });
   const transport = createTransport(async () => new Response(""));
-  const common = { settings, circuits, transport, clock: systemClock, log: silentLogger() };
-  const control = startControlPlane(common);
+  const common = { settings, transport, clock: systemClock, log: silentLogger() };
+  const fleet = new Fleet(common);
   const facts = { metadata: createModelMetadata({ backends: [], external: [] }), promptFiles: new Map() };
   const data = createDataPlane({
     ...common,
     ...facts,
-    control,
+    fleet,
     env: {},
     identify: createKeyIdentity(() => "salt"),
     reporter: { begun() {}, attempted() {}, finished() {} },
@@ -39,7 +37,7 @@ function start(settings: Settings, adminRoutes: DataPlaneOptions["adminRoutes"])
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", ...serveTargets(data.paths, data.handle) });
   cleanups.push(
     () => server.stop(true),
-    () => control.stop(),
+    () => fleet.stop(),
   );
   return {
     data,
@@ -71,7 +69,7 @@ test("the CPU is measured since the last time somebody asked, also when the sett
   expect(await percent()).toBe(50);
 });
 
-test("the endpoints of the control plane are made once, whatever the settings become", () => {
+test("the endpoints of the fleet plane are made once, whatever the settings become", () => {
   let made = 0;
   const gateway = start(settingsOf(), () => {
     made++;

@@ -9,6 +9,7 @@ import { NOT_BUILT, publicRoutes } from "../api/routes.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import type { Fleet } from "../fleet/fleet.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createDeadlines, type Deadlines } from "../lib/deadlines.ts";
 import { createOwnIds } from "../lib/own-ids.ts";
@@ -33,7 +34,6 @@ import { createLimiter, type Limiter } from "../rate-limit/limiter.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
 import { createMemoryCache } from "../response-cache/memory.ts";
 import { createRecorder } from "../response-cache/recorder.ts";
-import type { Circuits } from "../routing/circuits.ts";
 import { createStrategy } from "../routing/strategies/registry.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
 import { type BodyDrain, createBodyDrain } from "../server/drain-body.ts";
@@ -47,7 +47,6 @@ import { createReachability } from "../upstream/reachability.ts";
 import { createSender, type Sender } from "../upstream/send.ts";
 import { searchesItself } from "../web-search/native.ts";
 import { createSearchProvider } from "../web-search/provider.ts";
-import type { ControlPlane } from "./control-plane.ts";
 
 /** What a data plane is made for; a new one stands for a new configuration. */
 export interface DataPlaneFacts {
@@ -57,8 +56,7 @@ export interface DataPlaneFacts {
 }
 
 export interface DataPlaneOptions extends DataPlaneFacts {
-  control: ControlPlane;
-  circuits: Circuits;
+  fleet: Fleet;
   transport: Transport;
   clock: Clock;
   log: Logger;
@@ -184,16 +182,7 @@ interface Changing {
 }
 
 function buildHandler(
-  {
-    control,
-    circuits,
-    clock,
-    log,
-    identify,
-    reporter,
-    limited,
-    adminDoor,
-  }: Omit<DataPlaneOptions, keyof DataPlaneFacts>,
+  { fleet, clock, log, identify, reporter, limited, adminDoor }: Omit<DataPlaneOptions, keyof DataPlaneFacts>,
   {
     deadlines,
     bodies,
@@ -221,9 +210,9 @@ function buildHandler(
     log,
   });
   const forwarder = createForwarder({
-    watch: control,
+    watch: fleet,
     strategy,
-    circuits,
+    circuits: fleet.circuits,
     limits: limiter,
     sender,
     bridge,
@@ -234,7 +223,7 @@ function buildHandler(
   });
   const chains = createFallbackChains(forwarder);
   const hasNative = (model: string, operation: Operation) =>
-    control.board.candidates(model).some(({ backend }) => backend.paths[operation] !== undefined);
+    fleet.board.candidates(model).some(({ backend }) => backend.paths[operation] !== undefined);
   const plainGenerator = createGenerator({ forwarder, chains, log, deduplicator, cache });
   const provider = createSearchProvider(settings.web_search, { deadlines, now });
   const embedder = withEmbeddingBatches(plainGenerator, (model) => hasNative(model, "embeddings"));
@@ -246,13 +235,13 @@ function buildHandler(
           limits: { maxResults: settings.web_search.max_results, maxRounds: settings.web_search.max_rounds },
           chains,
           searchesItself: (model, operation) =>
-            control.board.serving(model).some(({ backend }) => searchesItself(backend, operation)),
+            fleet.board.serving(model).some(({ backend }) => searchesItself(backend, operation)),
           clock,
           log,
         });
   const isShared = settings.responses.share_vendor_state || !hasSeveralOwners(settings.api_keys, identify);
   const toShownList = createListEnricher(metadata, settings.model_metadata.enrichment);
-  const isReady = () => control.board.entries.some((entry) => entry.available);
+  const isReady = () => fleet.board.entries.some((entry) => entry.available);
   const routes = [
     ...publicRoutes({
       generator,
@@ -260,7 +249,7 @@ function buildHandler(
       now,
       begun: reporter.begun,
       isReady,
-      aliases: (asked) => withAlias(asked, settings.model_aliases, (model) => control.board.serving(model).length > 0),
+      aliases: (asked) => withAlias(asked, settings.model_aliases, (model) => fleet.board.serving(model).length > 0),
       responses: {
         store: responses,
         hasNative: (model) => hasNative(model, "responses"),
@@ -269,9 +258,9 @@ function buildHandler(
       },
       hasCounter: (model) => hasNative(model, "count-tokens"),
       models: {
-        listModels: async () => toShownList(await control.listModels()),
-        findModel: (id) => control.findModel(id),
-        allUnhealthy: () => control.board.entries.some(({ backend }) => backend.enabled) && !isReady(),
+        listModels: async () => toShownList(await fleet.models.list()),
+        findModel: (id) => fleet.models.find(id),
+        allUnhealthy: () => fleet.board.entries.some(({ backend }) => backend.enabled) && !isReady(),
         modelFields({ id, backends = [] }) {
           const known = metadata.ofAny(id, backends);
           return known === undefined ? {} : toModelFields(known);

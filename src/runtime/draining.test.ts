@@ -8,12 +8,11 @@ import { createKeyIdentity } from "../access/key-identity.ts";
 import { DRAIN_LIMIT_MS } from "../backends/drains.ts";
 import { createTransport } from "../backends/transport.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
+import { Fleet } from "../fleet/fleet.ts";
 import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { createModelMetadata } from "../models/metadata.ts";
-import { createCircuits } from "../routing/circuits.ts";
 import { serveTargets } from "../server/request-target.ts";
-import { startControlPlane } from "./control-plane.ts";
 import { createDataPlane } from "./data-plane.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
@@ -80,16 +79,15 @@ function settingsOf(backends: BackendInput[], more: Partial<ConfigDocument> = {}
 }
 
 async function start(settings: Settings) {
-  const circuits = createCircuits({ settings: settings.circuit_breaker, now: systemClock.now });
   const transport = createTransport(async () => new Response(""));
-  const common = { settings, circuits, transport, log: silentLogger() };
-  // Only the control plane's time is moved: the requests have limits of their own.
+  const common = { settings, transport, log: silentLogger() };
+  // Only the fleet plane's time is moved: the requests have limits of their own.
   let aheadMs = 0;
   const clock = { now: () => systemClock.now() + aheadMs, wallTime: systemClock.wallTime };
-  const control = startControlPlane({ ...common, clock });
+  const fleet = new Fleet({ ...common, clock });
   const { paths, handle } = createDataPlane({
     ...common,
-    control,
+    fleet,
     clock: systemClock,
     env: {},
     identify: createKeyIdentity(() => "salt"),
@@ -101,19 +99,19 @@ async function start(settings: Settings) {
       {
         method: "GET",
         path: "/admin/backends",
-        handler: { access: "open", handle: () => Response.json(control.status()) },
+        handler: { access: "open", handle: () => Response.json(fleet.status()) },
       },
     ],
   });
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, ...serveTargets(paths, handle) });
   cleanups.push(
     () => server.stop(true),
-    () => control.stop(),
+    () => fleet.stop(),
   );
-  await control.firstChecks;
+  await fleet.firstChecks;
   const url = `http://127.0.0.1:${server.port}`;
   return {
-    control,
+    fleet,
     moveBy(durationMs: number) {
       aheadMs += durationMs;
     },
@@ -124,7 +122,7 @@ async function start(settings: Settings) {
       }),
     async rows() {
       const response = await fetch(`${url}/admin/backends`);
-      const { backends } = (await response.json()) as ReturnType<typeof control.status>;
+      const { backends } = (await response.json()) as ReturnType<typeof fleet.status>;
       return backends.map(({ name, enabled, phase, in_flight }) => ({ name, enabled, phase, in_flight }));
     },
   };
@@ -150,13 +148,13 @@ describe("a backend that is taken away while a stream runs there", () => {
     expect(running.headers.get("x-signalbox-backend")).toBe("a");
 
     const off = how === "disabled" ? [{ name: "a", url: a.url, enabled: false }] : [];
-    gateway.control.update(settingsOf([...off, both[1]!]));
+    gateway.fleet.update(settingsOf([...off, both[1]!]));
     const isEnabled = how !== "disabled";
     const rows = await gateway.rows();
     expect(rows).toContainEqual(row("a", "draining", 1, isEnabled));
     expect(rows.length).toBe(2);
     const probes = a.probes;
-    const { backends, total_count, healthy_count } = gateway.control.status();
+    const { backends, total_count, healthy_count } = gateway.fleet.status();
     expect(backends.find(({ name }) => name === "a")?.drain_remaining_ms).toBeGreaterThan(DRAIN_LIMIT_MS - 10_000);
     expect([total_count, healthy_count]).toEqual([how === "disabled" ? 2 : 1, 1]);
     for (let count = 0; count < 5; count++) {
@@ -167,7 +165,7 @@ describe("a backend that is taken away while a stream runs there", () => {
 
     a.goOn();
     expect(await readChat(running)).toMatchObject(whole);
-    await waitFor("nothing drains", () => gateway.control.status().backends.every(({ phase }) => phase === "active"));
+    await waitFor("nothing drains", () => gateway.fleet.status().backends.every(({ phase }) => phase === "active"));
     expect(await gateway.rows()).toEqual([...(how === "disabled" ? [row("a", "active", 0, false)] : []), row("b")]);
     expect([a.chats, a.probes]).toEqual([1, probes]);
   });
@@ -179,8 +177,8 @@ describe("a backend that is taken away while a stream runs there", () => {
     const stream = await gateway.chat(true);
     const plain = gateway.chat();
     await waitFor("both are there", () => a.chats === 2);
-    gateway.control.update(settingsOf([{ name: "b", url: b.url }]));
-    await gateway.control.firstChecks;
+    gateway.fleet.update(settingsOf([{ name: "b", url: b.url }]));
+    await gateway.fleet.firstChecks;
     gateway.moveBy(DRAIN_LIMIT_MS - 10_000);
     await Bun.sleep(60);
     expect(await gateway.rows()).toContainEqual(row("a", "draining", 2));
@@ -198,8 +196,8 @@ describe("a backend that is taken away while a stream runs there", () => {
     const more = { fallback: { fallback_chains: { m: ["only-b"] } } };
     const gateway = await start(settingsOf([{ name: "a", url: a.url }], more));
     const stream = await gateway.chat(true);
-    gateway.control.update(settingsOf([{ name: "b", url: b.url }], more));
-    await gateway.control.firstChecks;
+    gateway.fleet.update(settingsOf([{ name: "b", url: b.url }], more));
+    await gateway.fleet.firstChecks;
     gateway.moveBy(DRAIN_LIMIT_MS);
     await waitFor("b is asked", () => b.chats === 1);
     b.goOn();
@@ -213,13 +211,13 @@ describe("a backend that comes back under its name", () => {
     const list = [{ name: "a", url: a.url }];
     const gateway = await start(settingsOf(list));
     const first = await gateway.chat(true);
-    gateway.control.update(settingsOf([]));
+    gateway.fleet.update(settingsOf([]));
     expect((await gateway.chat()).status).toBe(503);
-    gateway.control.update(settingsOf(list));
+    gateway.fleet.update(settingsOf(list));
     expect((await gateway.chat()).status).toBe(200);
     const second = await gateway.chat(true);
     expect(await gateway.rows()).toEqual([row("a", "active", 1), row("a", "draining", 1)]);
-    gateway.control.update(settingsOf([]));
+    gateway.fleet.update(settingsOf([]));
     expect(await gateway.rows()).toEqual([row("a", "draining", 1), row("a", "draining", 1)]);
     a.goOn();
     expect(await readChat(first)).toMatchObject(whole);
@@ -231,8 +229,8 @@ describe("a backend that comes back under its name", () => {
     const a = startEngine("a");
     const gateway = await start(settingsOf([{ name: "a", url: a.url }]));
     const running = await gateway.chat(true);
-    gateway.control.update(settingsOf([{ name: "a", url: a.url, enabled: false }]));
-    gateway.control.update(settingsOf([{ name: "a", url: a.url }]));
+    gateway.fleet.update(settingsOf([{ name: "a", url: a.url, enabled: false }]));
+    gateway.fleet.update(settingsOf([{ name: "a", url: a.url }]));
     expect((await gateway.chat()).status).toBe(200);
     gateway.moveBy(2 * DRAIN_LIMIT_MS);
     await Bun.sleep(60);
@@ -245,7 +243,7 @@ describe("a backend that comes back under its name", () => {
     const [old, moved] = [startEngine("old"), startEngine("moved")];
     const gateway = await start(settingsOf([{ name: "a", url: old.url }]));
     const running = await gateway.chat(true);
-    gateway.control.update(settingsOf([{ name: "a", url: moved.url }]));
+    gateway.fleet.update(settingsOf([{ name: "a", url: moved.url }]));
     const answer = await gateway.chat();
     expect([answer.status, moved.chats, old.chats]).toEqual([200, 1, 1]);
     expect(await gateway.rows()).toEqual([row("a"), row("a", "draining", 1)]);
@@ -260,7 +258,7 @@ describe("an update", () => {
   test("adds a backend that is checked at once", async () => {
     const [a, b] = [startEngine("a"), startEngine("b")];
     const gateway = await start(settingsOf([{ name: "a", url: a.url }]));
-    gateway.control.update(
+    gateway.fleet.update(
       settingsOf([
         { name: "a", url: a.url },
         { name: "b", url: b.url },
@@ -274,20 +272,20 @@ describe("an update", () => {
     const a = startEngine("a");
     const settings = settingsOf([{ name: "a", url: a.url }]);
     const gateway = await start(settings);
-    const { board } = gateway.control;
-    gateway.control.update(settingsOf([{ name: "a", url: a.url }]));
-    expect(gateway.control.board).toBe(board);
-    await gateway.control.firstChecks;
+    const { board } = gateway.fleet;
+    gateway.fleet.update(settingsOf([{ name: "a", url: a.url }]));
+    expect(gateway.fleet.board).toBe(board);
+    await gateway.fleet.firstChecks;
     expect(a.probes).toBe(1);
   });
 
   test("names other models at once", async () => {
     const a = startEngine("a");
     const gateway = await start(settingsOf([{ name: "a", url: a.url }]));
-    gateway.control.update(settingsOf([{ name: "a", url: a.url, models: ["named"] }]));
-    expect((await gateway.control.listModels()).map(({ id }) => id)).toEqual(["named"]);
-    gateway.control.update(settingsOf([{ name: "a", url: a.url }]));
-    expect((await gateway.control.listModels()).map(({ id }) => id)).toEqual(["only-a", "m"]);
+    gateway.fleet.update(settingsOf([{ name: "a", url: a.url, models: ["named"] }]));
+    expect((await gateway.fleet.models.list()).map(({ id }) => id)).toEqual(["named"]);
+    gateway.fleet.update(settingsOf([{ name: "a", url: a.url }]));
+    expect((await gateway.fleet.models.list()).map(({ id }) => id)).toEqual(["only-a", "m"]);
   });
 
   test("switches the health checks off and on", async () => {
@@ -295,43 +293,42 @@ describe("an update", () => {
     const list = [{ name: "a", url: sick.url, models: ["m"] }];
     const gateway = await start(settingsOf(list));
     expect((await gateway.chat()).status).toBe(503);
-    gateway.control.update(settingsOf(list, { health_checks: { enabled: false } }));
+    gateway.fleet.update(settingsOf(list, { health_checks: { enabled: false } }));
     expect((await gateway.chat()).status).toBe(200);
     sick.health = 200;
-    gateway.control.update(settingsOf(list));
+    gateway.fleet.update(settingsOf(list));
     expect((await gateway.chat()).status).toBe(200);
-    expect(gateway.control.status().backends[0]).toMatchObject({ state: "ready" });
+    expect(gateway.fleet.status().backends[0]).toMatchObject({ state: "ready" });
   });
 
   test("forgets the circuits of those that are gone, moved or disabled", async () => {
     const a = startEngine("a");
     const settings = settingsOf([{ name: "a", url: a.url }]);
-    const circuits = createCircuits({ settings: settings.circuit_breaker, now: systemClock.now });
-    const control = startControlPlane({
+    const fleet = new Fleet({
       settings,
-      circuits,
       transport: createTransport(async () => new Response("")),
       clock: systemClock,
       log: silentLogger(),
     });
-    cleanups.push(() => control.stop());
-    await control.firstChecks;
+    const { circuits } = fleet;
+    cleanups.push(() => fleet.stop());
+    await fleet.firstChecks;
     for (const next of [[], [{ name: "a", url: `${a.url}/path` }], [{ name: "a", url: a.url, enabled: false }]]) {
       for (let count = 0; count < 5; count++) circuits.acquire("a")?.settle("failure");
-      control.update(settings);
+      fleet.update(settings);
       expect(circuits.state("a")).toBe("open");
-      control.update(settingsOf(next));
+      fleet.update(settingsOf(next));
       expect(circuits.state("a")).toBe("closed");
-      control.update(settings);
+      fleet.update(settings);
     }
   });
 
   test("after the stop changes nothing", async () => {
     const a = startEngine("a");
     const gateway = await start(settingsOf([]));
-    await gateway.control.stop();
-    gateway.control.update(settingsOf([{ name: "a", url: a.url }]));
-    expect(gateway.control.board.entries).toEqual([]);
+    await gateway.fleet.stop();
+    gateway.fleet.update(settingsOf([{ name: "a", url: a.url }]));
+    expect(gateway.fleet.board.entries).toEqual([]);
     expect(a.probes).toBe(0);
   });
 });

@@ -58,7 +58,7 @@ test("an edited prompt file that is read slowly does not undo a change that came
     fileHash: undefined,
     facts,
     readFacts: (snapshot) => new Promise((resolve) => void reads.push({ snapshot, finish: () => resolve(edited) })),
-    control: { update() {}, servedModels: () => undefined, firstChecks: Promise.resolve() },
+    fleet: { update() {}, models: { served: () => undefined }, firstChecks: Promise.resolve() },
     data: { update: ({ settings }) => void applied.push(settings.retry.max_attempts) },
     telemetry: { apply() {}, events: { configReloaded() {} } },
     clock: systemClock,

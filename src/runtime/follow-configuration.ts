@@ -4,13 +4,14 @@ import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { type FileReloader, followConfigFile } from "../config/store/file-reload.ts";
 import type { ConfigStore } from "../config/store/store.ts";
+import type { Fleet } from "../fleet/fleet.ts";
+import type { ModelDirectory } from "../fleet/model-directory.ts";
 import type { Clock } from "../lib/clock.ts";
 import { applyLogSettings, type Logger } from "../logging/logger.ts";
 import type { GatewayEvents } from "../metrics/gateway-metrics.ts";
 import type { ModelMetadataSource } from "../models/metadata.ts";
 import { chainWarnings } from "../pipeline/fallback-checks.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
-import type { ControlPlane } from "./control-plane.ts";
 import type { DataPlane } from "./data-plane.ts";
 import type { Telemetry } from "./telemetry.ts";
 
@@ -27,7 +28,7 @@ export interface FollowOptions {
   fileHash: string | undefined;
   facts: ReadFacts;
   readFacts(snapshot: ConfigSnapshot): Promise<ReadFacts>;
-  control: Pick<ControlPlane, "update" | "servedModels" | "firstChecks">;
+  fleet: Pick<Fleet, "update" | "firstChecks"> & { models: Pick<ModelDirectory, "served"> };
   data: Pick<DataPlane, "update">;
   telemetry: Pick<Telemetry, "apply"> & { events: Pick<GatewayEvents, "configReloaded"> };
   clock: Clock;
@@ -42,19 +43,19 @@ export interface ConfigurationFollower extends FileReloader {
 }
 
 export function followConfiguration(options: FollowOptions): ConfigurationFollower {
-  const { store, fileHash, readFacts, control, data, telemetry, clock, log } = options;
+  const { store, fileHash, readFacts, fleet, data, telemetry, clock, log } = options;
   let { facts } = options;
   let newestTurn = 0;
 
   /** Of models that nobody serves; none while it is not known what backends serve. */
   function warningsOf(settings: Settings): string[] {
-    const served = control.servedModels();
+    const served = fleet.models.served();
     return served === undefined ? [] : chainWarnings(settings, served);
   }
 
   /** In the log, as soon as new backends had the time to say what they serve. */
   async function logWarnings(): Promise<void> {
-    await control.firstChecks;
+    await fleet.firstChecks;
     for (const warning of warningsOf(store.current.settings)) log.warn({}, warning);
   }
 
@@ -73,7 +74,7 @@ export function followConfiguration(options: FollowOptions): ConfigurationFollow
     facts = read ?? facts;
     const { settings } = snapshot;
     applyLogSettings(log, settings.logging);
-    control.update(settings);
+    fleet.update(settings);
     updateData(settings);
     telemetry.apply(settings, facts.metadata);
     if (problem !== undefined) throw problem;

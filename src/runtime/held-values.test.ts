@@ -7,12 +7,11 @@ import { chatEvents, eventStream } from "../../test/support/openai-answers.ts";
 import { settingsOf } from "../../test/support/serve-routes.ts";
 import { createKeyIdentity } from "../access/key-identity.ts";
 import { createTransport } from "../backends/transport.ts";
+import { Fleet } from "../fleet/fleet.ts";
 import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { createModelMetadata } from "../models/metadata.ts";
-import { createCircuits } from "../routing/circuits.ts";
 import { serveTargets } from "../server/request-target.ts";
-import { startControlPlane } from "./control-plane.ts";
 import { createDataPlane } from "./data-plane.ts";
 
 const STREAMS = 5;
@@ -43,13 +42,12 @@ test.each([
     backends: [{ name: "a", type: "vllm", url: backend.url, models: ["m", "n"] }],
     ...sections,
   });
-  const circuits = createCircuits({ settings: settings.circuit_breaker, now: systemClock.now });
   const transport = createTransport(async () => new Response(""));
-  const common = { settings, circuits, transport, clock: systemClock, log: silentLogger() };
-  const control = startControlPlane(common);
+  const common = { settings, transport, clock: systemClock, log: silentLogger() };
+  const fleet = new Fleet(common);
   const { handle, paths } = createDataPlane({
     ...common,
-    control,
+    fleet,
     metadata: createModelMetadata({ backends: [], external: [] }),
     promptFiles: new Map(),
     env: {},
@@ -60,7 +58,7 @@ test.each([
   });
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", ...serveTargets(paths, handle) });
   try {
-    await control.firstChecks;
+    await fleet.firstChecks;
     const before = objectsAlive();
     const objects = Array.from({ length: OBJECTS_PER_BODY }, () => "{}").join(",");
     const readers = await Promise.all(
@@ -80,6 +78,6 @@ test.each([
   } finally {
     goOn.resolve();
     await server.stop(true);
-    await control.stop();
+    await fleet.stop();
   }
 });

@@ -6,21 +6,20 @@ import { createAdminDoor } from "../admin/admin-auth.ts";
 import type { BackendUsage } from "../admin/backend-record.ts";
 import { adminRoutes } from "../admin/routes.ts";
 import { telemetryRoutes } from "../admin/telemetry-routes.ts";
-import type { BackendBoard } from "../backends/board.ts";
 import { createTransport } from "../backends/transport.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { ConfigStore } from "../config/store/store.ts";
 import { createDemoBackend } from "../demo/backend.ts";
+import { Fleet } from "../fleet/fleet.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { BackendReading, CacheReading } from "../metrics/gateway-metrics.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
-import { type Circuits, createCircuits } from "../routing/circuits.ts";
+import type { CircuitChange } from "../routing/circuits.ts";
 import { listen, type Server } from "../server/listener.ts";
 import { serveTargets, type TargetHandler } from "../server/request-target.ts";
 import type { StatsCollector } from "../stats/collector.ts";
 import { averageLatency } from "../stats/view.ts";
-import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { createDataPlane } from "./data-plane.ts";
 import { followConfiguration, type ReadFacts } from "./follow-configuration.ts";
 import { drain, untilSignalled } from "./shutdown.ts";
@@ -37,7 +36,7 @@ export interface ServeOptions {
   /** The same for later settings. Rejects with what is wrong. */
   readFacts(snapshot: ConfigSnapshot): Promise<ReadFacts>;
   /** Called once when every address is open and the backends have been looked at, or are late. */
-  started(state: { addresses: string[]; control: ControlPlane }): Promise<void>;
+  started(state: { addresses: string[]; fleet: Fleet }): Promise<void>;
 }
 
 /** How long the start waits for the first health checks before it says that it is up. */
@@ -68,17 +67,8 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
     addresses.push(result.address);
   }
   if (settings.api_keys.mode === "permissive" && !isOnLoopback(bound)) log.warn({ bind_address: bound }, OPEN_TO_ALL);
-  const circuits = createCircuits({
-    settings: settings.circuit_breaker,
-    now: clock.now,
-    changed({ backend, from, to }) {
-      log.warn({ backend, from, to }, `the circuit of backend ${backend} is ${to}`);
-      telemetry.events.circuitChanged(backend, to);
-      // Whether it still lives is known soon, instead of at the next turn of the checks.
-      if (to === "open") control.suspect(backend);
-    },
-  });
-  const control = startControlPlane({ settings, transport, circuits, clock, log });
+  const circuitChanged = ({ backend, to }: CircuitChange) => telemetry.events.circuitChanged(backend, to);
+  const fleet = new Fleet({ settings, transport, clock, log, circuitChanged });
   const telemetry = createTelemetry({
     snapshot: store.current,
     metadata: options.facts.metadata,
@@ -86,7 +76,7 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
     clock,
     log,
     sources: {
-      backends: () => backendReadings(control.board, circuits),
+      backends: () => backendReadings(fleet),
       configVersion: () => store.current.version,
       configReloadOk: () => follower.status().lastFailure === undefined,
       cache: () => cacheReading(data.cache),
@@ -97,8 +87,7 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
   const identify = createKeyIdentity(() => store.keySalt());
   const data = createDataPlane({
     settings,
-    control,
-    circuits,
+    fleet,
     transport,
     clock,
     log,
@@ -108,7 +97,7 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
     limited,
     adminDoor: createAdminDoor({ settings: () => store.current.settings, identify, clock, log }),
     adminRoutes(bodies) {
-      const common = { bodies, clock, backendStatus: () => control.status() };
+      const common = { bodies, clock, backendStatus: () => fleet.status() };
       return [
         ...telemetryRoutes({
           ...common,
@@ -149,13 +138,13 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
     server.reload(serveTargets(data.paths, (request, self, target) => answer(request, self, target)));
   }
   await telemetry.restore();
-  const follower = followConfiguration({ ...options, control, data, telemetry, clock });
+  const follower = followConfiguration({ ...options, fleet, data, telemetry, clock });
   answer = data.handle;
   ready.resolve();
 
   const signalled = untilSignalled();
-  await Promise.race([control.firstChecks, Bun.sleep(FIRST_CHECKS_MS)]);
-  await started({ addresses, control });
+  await Promise.race([fleet.firstChecks, Bun.sleep(FIRST_CHECKS_MS)]);
+  await started({ addresses, fleet });
 
   await signalled;
   await drain({
@@ -163,7 +152,7 @@ export async function serve(options: ServeOptions): Promise<{ exitCode: number; 
     timeoutMs: store.current.settings.server.shutdown_timeout,
     async stopControlPlane() {
       follower.stop();
-      await control.stop();
+      await fleet.stop();
       await telemetry.stop();
       store.close();
     },
@@ -177,8 +166,8 @@ function notYet(): Response {
   return new Response("The gateway is starting.\n", { status: 503, headers: { "Retry-After": "1" } });
 }
 
-function* backendReadings({ entries }: BackendBoard, circuits: Circuits): Generator<BackendReading> {
-  for (const { backend, health, available, counters } of entries) {
+function* backendReadings({ board, circuits }: Fleet): Generator<BackendReading> {
+  for (const { backend, health, available, counters } of board.entries) {
     const { name, kind } = backend;
     const { inFlight, totalRequests, failedRequests, latencyMs } = counters;
     const circuit = circuits.state(name);

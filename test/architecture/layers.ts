@@ -8,6 +8,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["server"],
   ["pipeline"],
   ["response-cache"],
+  ["fleet"],
   ["routing", "upstream", "web-search"],
   ["demo", "discovery"],
   ["health", "models", "prompts"],

@@ -1,11 +1,14 @@
-// The rows of GET /admin/backends: what the control plane knows of each backend, without secrets.
+// What is said of backends, without secrets: the rows of GET /admin/backends, and in words for clients why one is away.
 
 import { type Backend, type BackendCounters, displayUrl } from "../backends/backend.ts";
 import type { BackendBoard, HealthState } from "../backends/board.ts";
 import type { Drain } from "../backends/drains.ts";
 import type { HealthChecker, HealthView } from "../health/checker.ts";
+import { withoutPaths } from "../health/probe.ts";
+import type { ModelCatalog } from "../models/catalog.ts";
 import type { BackendKindName } from "../names.ts";
 import type { CircuitState } from "../routing/circuit-breaker.ts";
+import type { Circuits } from "../routing/circuits.ts";
 
 /** One row of GET /admin/backends (specification, "Backend status"). */
 export interface BackendStatus {
@@ -48,20 +51,21 @@ export interface BackendStatusList {
 export interface StatusSources {
   drains: readonly Drain[];
   checker: HealthChecker;
-  modelIds(name: string): readonly string[];
-  circuitState(name: string): CircuitState;
+  catalog: ModelCatalog;
+  circuits: Circuits;
 }
 
 /** The configured backends in their order, and behind them those that were removed and still finish requests. */
 export function toStatusList(board: BackendBoard, sources: StatusSources): BackendStatusList {
-  const { checker, modelIds, circuitState } = sources;
+  const { checker, catalog, circuits } = sources;
   const drains = new Map(sources.drains.map((drain) => [drain.counters, drain]));
   const configured = board.entries.map(({ backend, counters, health, available }) => {
     const { name } = backend;
     const drain = drains.get(counters);
     drains.delete(counters);
-    const facts = { health, available, circuit: circuitState(name), models: modelIds(name), view: checker.view(name) };
-    return toStatus(backend, counters, drain, facts);
+    const circuit = circuits.state(name);
+    const models = catalog.list(name).map(({ id }) => id);
+    return toStatus(backend, counters, drain, { health, available, circuit, models, view: checker.view(name) });
   });
   const removed = [...drains.values()].map((drain) => toStatus(drain.backend, drain.counters, drain, REMOVED));
   const times = configured.flatMap((row) => row.response_time_ms ?? []);
@@ -116,6 +120,16 @@ function toStatus(
     total_requests: counters.totalRequests,
     failed_requests: counters.failedRequests,
   };
+}
+
+/** In words for clients. */
+export function whyAway(view: HealthView | undefined): string {
+  const state = view?.record.state ?? "unknown";
+  if (state === "unknown") return "not checked yet";
+  if (state === "warming_up") return "still loading";
+  const reason = view?.lastOutcome?.reason;
+  if (reason !== undefined) return withoutPaths(reason);
+  return state === "ready" ? "not recognised yet" : "answers again, but not for long enough yet";
 }
 
 function sum(numbers: readonly number[]): number {

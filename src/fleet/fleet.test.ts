@@ -3,11 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { waitFor, within } from "../../test/support/wait-for.ts";
 import { createTransport } from "../backends/transport.ts";
-import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
+import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
-import { type Circuits, createCircuits } from "../routing/circuits.ts";
-import { type ControlPlane, startControlPlane } from "./control-plane.ts";
+import { Fleet } from "./fleet.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
 
@@ -65,190 +64,185 @@ function startEngine(facts: Partial<Engine> = {}, where: { port?: number; unix?:
   return engine;
 }
 
-const circuitsOf = (settings: Settings, now: () => number = systemClock.now): Circuits =>
-  createCircuits({ settings: settings.circuit_breaker, now });
-
-function start(backends: BackendInput[], more: Partial<ConfigDocument> = {}): ControlPlane {
+function start(backends: BackendInput[], more: Partial<ConfigDocument> = {}): Fleet {
   const settings = documentSchema.parse({ backends, ...more });
-  const control = startControlPlane({
+  const fleet = new Fleet({
     settings,
-    circuits: circuitsOf(settings),
     transport: createTransport(async () => Response.json({ data: [{ id: "demo" }] })),
     clock: systemClock,
     log: silentLogger(),
     random: () => 0.5,
   });
-  cleanups.push(() => control.stop());
-  return control;
+  cleanups.push(() => fleet.stop());
+  return fleet;
 }
 
-const candidates = (control: ControlPlane, model: string) =>
-  control.board.candidates(model).map((entry) => entry.backend.name);
-const idsOf = async (control: ControlPlane) => (await control.listModels()).map((entry) => entry.id);
+const candidates = (fleet: Fleet, model: string) => fleet.board.candidates(model).map((entry) => entry.backend.name);
+const idsOf = async (fleet: Fleet) => (await fleet.models.list()).map((entry) => entry.id);
 const OFF = { health_checks: { enabled: false } };
 
 describe("the start", () => {
   test("after the first checks the board knows health and models", async () => {
     const [one, two] = [startEngine({ models: ["a", "b"] }), startEngine({ models: ["b", "c"] })];
-    const control = start([
+    const fleet = start([
       { name: "one", type: "vllm", url: one.url },
       { name: "two", url: two.url },
     ]);
-    await control.firstChecks;
-    expect(candidates(control, "b")).toEqual(["one", "two"]);
-    expect(candidates(control, "c")).toEqual(["two"]);
-    expect(await idsOf(control)).toEqual(["a", "b", "c"]);
+    await fleet.firstChecks;
+    expect(candidates(fleet, "b")).toEqual(["one", "two"]);
+    expect(candidates(fleet, "c")).toEqual(["two"]);
+    expect(await idsOf(fleet)).toEqual(["a", "b", "c"]);
   });
 
   test("is bounded by the timeout when a backend is silent", async () => {
     const silent = startEngine({ listStatus: undefined });
-    const control = start([{ name: "s", type: "openai", url: silent.url }], { health_checks: { timeout: "100ms" } });
-    await within("the first checks end", control.firstChecks, 2_000);
-    expect(await control.listModels()).toEqual([]);
+    const fleet = start([{ name: "s", type: "openai", url: silent.url }], { health_checks: { timeout: "100ms" } });
+    await within("the first checks end", fleet.firstChecks, 2_000);
+    expect(await fleet.models.list()).toEqual([]);
   });
 
   test("a silent backend does not keep the others' models back for its whole timeout", async () => {
     const [silent, good] = [startEngine({ listStatus: undefined }), startEngine()];
-    const control = start([
+    const fleet = start([
       { name: "silent", type: "openai", url: silent.url },
       { name: "good", url: good.url },
     ]);
-    expect(await within("the list comes", idsOf(control), 4_000)).toEqual(["m"]);
+    expect(await within("the list comes", idsOf(fleet), 4_000)).toEqual(["m"]);
   });
 
   test("without backends everything is empty at once", async () => {
-    const control = start([]);
-    await control.firstChecks;
-    await control.refreshModels();
-    expect(await control.listModels()).toEqual([]);
-    expect(await control.findModel("m")).toBeUndefined();
-    expect(control.status()).toMatchObject({ backends: [], healthy_count: 0, total_count: 0 });
+    const fleet = start([]);
+    await fleet.firstChecks;
+    await fleet.refreshModels();
+    expect(await fleet.models.list()).toEqual([]);
+    expect(await fleet.models.find("m")).toBeUndefined();
+    expect(fleet.status()).toMatchObject({ backends: [], healthy_count: 0, total_count: 0 });
   });
 
   test("a cold list and cold look-ups share one question", async () => {
     const engine = startEngine({ listDelayMs: 50 });
-    const control = start([{ name: "v", type: "vllm", url: engine.url }]);
+    const fleet = start([{ name: "v", type: "vllm", url: engine.url }]);
     const answers = await Promise.all([
-      ...Array.from({ length: 20 }, () => control.findModel("m")),
-      ...Array.from({ length: 20 }, () => idsOf(control)),
+      ...Array.from({ length: 20 }, () => fleet.models.find("m")),
+      ...Array.from({ length: 20 }, () => idsOf(fleet)),
     ]);
     expect(answers.every((answer) => answer !== undefined)).toBe(true);
     expect(engine.count("/v1/models")).toBe(1);
   });
 
   test("the embedded backend and a unix socket", async () => {
-    const unix = join(tmpdir(), `control-${process.pid}.sock`);
+    const unix = join(tmpdir(), `fleet-${process.pid}.sock`);
     startEngine({ models: ["socket-model"] }, { unix });
-    const control = start([
+    const fleet = start([
       { name: "demo", type: "demo" },
       { name: "socket", url: `unix:${unix}` },
     ]);
-    expect(await idsOf(control)).toEqual(["demo", "socket-model"]);
-    expect(control.status().backends[1]?.url).toBe(`unix:${unix}`);
+    expect(await idsOf(fleet)).toEqual(["demo", "socket-model"]);
+    expect(fleet.status().backends[1]?.url).toBe(`unix:${unix}`);
   });
 
   test("200 backends", async () => {
     const engine = startEngine({ models: ["a", "b"] });
     const backends = Array.from({ length: 200 }, (_, index) => ({ name: `b${index}`, type: "vllm", url: engine.url }));
-    const control = start(backends);
-    await control.firstChecks;
-    expect(control.board.candidates("a").length).toBe(200);
+    const fleet = start(backends);
+    await fleet.firstChecks;
+    expect(fleet.board.candidates("a").length).toBe(200);
   });
 });
 
 describe("health and the board", () => {
   test("a backend that comes up is routed to, one that dies is not, and its models are remembered", async () => {
     const engine = startEngine();
-    const control = start([{ name: "v", type: "vllm", url: engine.url }], {
+    const fleet = start([{ name: "v", type: "vllm", url: engine.url }], {
       health_checks: { warmup_check_interval: "20ms" },
     });
-    await control.firstChecks;
-    expect(candidates(control, "m")).toEqual(["v"]);
+    await fleet.firstChecks;
+    expect(candidates(fleet, "m")).toEqual(["v"]);
     await engine.stop();
-    control.suspect("v");
-    await waitFor("it is unhealthy", () => control.board.entries[0]?.health === "unhealthy");
-    expect(candidates(control, "m")).toEqual([]);
-    expect(control.board.serving("m").length).toBe(1);
-    expect(await control.findModel("m")).toMatchObject({ id: "m", owned_by: "vllm", available: false });
-    expect(await control.listModels()).toEqual([]);
+    fleet.suspect("v");
+    await waitFor("it is unhealthy", () => fleet.board.entries[0]?.health === "unhealthy");
+    expect(candidates(fleet, "m")).toEqual([]);
+    expect(fleet.board.serving("m").length).toBe(1);
+    expect(await fleet.models.find("m")).toMatchObject({ id: "m", owned_by: "vllm", available: false });
+    expect(await fleet.models.list()).toEqual([]);
     startEngine({ models: ["n"] }, { port: engine.port });
-    await waitFor("it is routed to again", () => candidates(control, "n").length === 1);
-    expect(await control.findModel("m")).toBeUndefined();
+    await waitFor("it is routed to again", () => candidates(fleet, "n").length === 1);
+    expect(await fleet.models.find("m")).toBeUndefined();
   });
 
   test("a backend that is off is neither asked nor available", async () => {
     const engine = startEngine();
-    const control = start([{ name: "v", type: "vllm", url: engine.url, enabled: false, models: ["m"] }]);
-    await control.firstChecks;
+    const fleet = start([{ name: "v", type: "vllm", url: engine.url, enabled: false, models: ["m"] }]);
+    await fleet.firstChecks;
     expect(engine.paths).toEqual([]);
-    expect(await control.findModel("m")).toMatchObject({ available: false });
-    expect(control.status().backends[0]).toMatchObject({ enabled: false, is_healthy: false, last_check: null });
+    expect(await fleet.models.find("m")).toMatchObject({ available: false });
+    expect(fleet.status().backends[0]).toMatchObject({ enabled: false, is_healthy: false, last_check: null });
   });
 
   test("without health checks nothing is probed, models are asked for, and all is available", async () => {
     const engine = startEngine({ health: 500 });
-    const control = start(
+    const fleet = start(
       [
         { name: "v", type: "vllm", url: engine.url },
         { name: "dead", url: "http://127.0.0.1:1", models: ["x"], type: "vllm" },
       ],
       OFF,
     );
-    expect(await idsOf(control)).toEqual(["m", "x"]);
+    expect(await idsOf(fleet)).toEqual(["m", "x"]);
     expect(engine.paths).toEqual(["/v1/models"]);
-    expect(await control.findModel("x")).toMatchObject({ available: true });
-    expect(control.status()).toMatchObject({ healthy_count: 2 });
+    expect(await fleet.models.find("x")).toMatchObject({ available: true });
+    expect(fleet.status()).toMatchObject({ healthy_count: 2 });
   });
 });
 
 describe("generic backends", () => {
   test.each(["llamacpp", "vllm"])("%s is recognised with the request for its models", async (ownedBy) => {
     const engine = startEngine({ ownedBy });
-    const control = start([{ name: "g", url: engine.url }]);
-    await control.firstChecks;
-    expect(control.status().backends[0]?.type).toBe(ownedBy as "vllm");
+    const fleet = start([{ name: "g", url: engine.url }]);
+    await fleet.firstChecks;
+    expect(fleet.status().backends[0]?.type).toBe(ownedBy as "vllm");
     expect(engine.paths).toEqual(["/v1/models", "/v1/models", "/health"]);
-    expect(await control.listModels()).toMatchObject([{ id: "m", owned_by: ownedBy }]);
+    expect(await fleet.models.list()).toMatchObject([{ id: "m", owned_by: ownedBy }]);
   });
 
   test("a recognised engine that is loading gets no requests, although it lists its models", async () => {
     const engine = startEngine({ ownedBy: "llamacpp", health: 503 });
-    const control = start([{ name: "g", url: engine.url }], { health_checks: { warmup_check_interval: "20ms" } });
+    const fleet = start([{ name: "g", url: engine.url }], { health_checks: { warmup_check_interval: "20ms" } });
     let wasAvailable = false;
     await waitFor("it warms up", () => {
-      wasAvailable ||= control.board.entries[0]?.available ?? false;
-      return control.board.entries[0]?.health === "warming_up";
+      wasAvailable ||= fleet.board.entries[0]?.available ?? false;
+      return fleet.board.entries[0]?.health === "warming_up";
     });
     expect(wasAvailable).toBe(false);
     engine.health = 200;
-    await waitFor("it is routed to", () => candidates(control, "m").length === 1);
+    await waitFor("it is routed to", () => candidates(fleet, "m").length === 1);
   });
 
   test("another engine at the same address is recognised after it came back", async () => {
     const engine = startEngine({ ownedBy: "llamacpp" });
-    const control = start([{ name: "g", url: engine.url }], { health_checks: { warmup_check_interval: "20ms" } });
-    await control.firstChecks;
+    const fleet = start([{ name: "g", url: engine.url }], { health_checks: { warmup_check_interval: "20ms" } });
+    await fleet.firstChecks;
     await engine.stop();
-    control.suspect("g");
-    await waitFor("it is unhealthy", () => control.board.entries[0]?.health === "unhealthy");
+    fleet.suspect("g");
+    await waitFor("it is unhealthy", () => fleet.board.entries[0]?.health === "unhealthy");
     startEngine({ ownedBy: "vllm" }, { port: engine.port });
-    await waitFor("it is recognised", () => control.board.entries[0]?.backend.kind.name === "vllm");
+    await waitFor("it is recognised", () => fleet.board.entries[0]?.backend.kind.name === "vllm");
   });
 
   test("a failed recognition does not fail the backend", async () => {
     const engine = startEngine({ listStatus: 404 });
-    const control = start([{ name: "g", url: engine.url, models: ["m"] }]);
-    await control.firstChecks;
-    expect(candidates(control, "m")).toEqual(["g"]);
-    expect(control.status().backends[0]?.type).toBe("generic");
+    const fleet = start([{ name: "g", url: engine.url, models: ["m"] }]);
+    await fleet.firstChecks;
+    expect(candidates(fleet, "m")).toEqual(["g"]);
+    expect(fleet.status().backends[0]?.type).toBe("generic");
   });
 
   test("configured models are kept whatever the backend lists", async () => {
     const engine = startEngine({ ownedBy: "llamacpp", models: ["file.gguf"] });
-    const control = start([{ name: "g", url: engine.url, models: ["mine"] }]);
-    await control.firstChecks;
-    expect(await idsOf(control)).toEqual(["mine"]);
-    expect(control.status().backends[0]?.type).toBe("llamacpp");
+    const fleet = start([{ name: "g", url: engine.url, models: ["mine"] }]);
+    await fleet.firstChecks;
+    expect(await idsOf(fleet)).toEqual(["mine"]);
+    expect(fleet.status().backends[0]?.type).toBe("llamacpp");
   });
 });
 
@@ -257,24 +251,23 @@ describe("model lists", () => {
     const engine = startEngine({ listDelayMs: 5 });
     let offsetMs = 0;
     const settings = documentSchema.parse({ backends: [{ name: "v", type: "vllm", url: engine.url }] });
-    const control = startControlPlane({
+    const fleet = new Fleet({
       settings,
-      circuits: circuitsOf(settings),
       transport: createTransport(async () => new Response()),
       clock: { now: () => performance.now() + offsetMs, wallTime: () => Date.now() },
       log: silentLogger(),
     });
-    cleanups.push(() => control.stop());
-    await control.firstChecks;
+    cleanups.push(() => fleet.stop());
+    await fleet.firstChecks;
     engine.models = ["m", "new"];
     offsetMs = 3_000;
-    await Promise.all(Array.from({ length: 20 }, () => control.refreshModels()));
-    expect(candidates(control, "new")).toEqual(["v"]);
+    await Promise.all(Array.from({ length: 20 }, () => fleet.refreshModels()));
+    expect(candidates(fleet, "new")).toEqual(["v"]);
     expect(engine.count("/v1/models")).toBe(2);
-    await control.refreshModels();
+    await fleet.refreshModels();
     expect(engine.count("/v1/models")).toBe(2);
     offsetMs = 6_000;
-    expect(await control.findModel("unknown")).toBeUndefined();
+    expect(await fleet.models.find("unknown")).toBeUndefined();
     expect(engine.count("/v1/models")).toBe(3);
   });
 
@@ -285,74 +278,72 @@ describe("model lists", () => {
       backends: [{ name: "v", type: "vllm", url: engine.url }],
       routing: { model_list_cache: { ttl: "100s" } },
     });
-    const control = startControlPlane({
+    const fleet = new Fleet({
       settings,
-      circuits: circuitsOf(settings),
       transport: createTransport(async () => new Response()),
       clock: { now: () => performance.now() + offsetMs, wallTime: () => Date.now() },
       log: silentLogger(),
     });
-    cleanups.push(() => control.stop());
-    await control.firstChecks;
-    const first = await control.listModels();
-    expect(await control.listModels()).toBe(first);
+    cleanups.push(() => fleet.stop());
+    await fleet.firstChecks;
+    const first = await fleet.models.list();
+    expect(await fleet.models.list()).toBe(first);
     engine.models = ["n"];
     engine.listDelayMs = 50;
     offsetMs = 90_000;
-    expect(await control.listModels()).toBe(first);
-    await waitFor("the new list is there", () => candidates(control, "n").length === 1);
+    expect(await fleet.models.list()).toBe(first);
+    await waitFor("the new list is there", () => candidates(fleet, "n").length === 1);
     expect(engine.count("/v1/models")).toBe(2);
     engine.models = ["o"];
     offsetMs = 200_000;
-    expect(await idsOf(control)).toEqual(["o"]);
+    expect(await idsOf(fleet)).toEqual(["o"]);
   });
 
   test("a list that fails keeps what was known, and its backend is available", async () => {
     const engine = startEngine();
     let offsetMs = 0;
     const settings = documentSchema.parse({ backends: [{ name: "v", type: "vllm", url: engine.url }] });
-    const control = startControlPlane({
+    const fleet = new Fleet({
       settings,
-      circuits: circuitsOf(settings),
       transport: createTransport(async () => new Response()),
       clock: { now: () => performance.now() + offsetMs, wallTime: () => Date.now() },
       log: silentLogger(),
     });
-    cleanups.push(() => control.stop());
-    await control.firstChecks;
+    cleanups.push(() => fleet.stop());
+    await fleet.firstChecks;
     engine.listStatus = 500;
     offsetMs = 10_000_000;
-    expect(await idsOf(control)).toEqual(["m"]);
+    expect(await idsOf(fleet)).toEqual(["m"]);
     expect(engine.count("/v1/models")).toBe(2);
-    expect(await idsOf(control)).toEqual(["m"]);
+    expect(await idsOf(fleet)).toEqual(["m"]);
     expect(engine.count("/v1/models")).toBe(2);
-    expect(candidates(control, "m")).toEqual(["v"]);
+    expect(candidates(fleet, "m")).toEqual(["v"]);
   });
 
   test.each(["org/model", "a b", "__proto__", "constructor", "ünï:8b"])("the id %p is found as it is", async (id) => {
     const engine = startEngine({ models: [id] });
-    const control = start([{ name: "v", type: "vllm", url: engine.url }]);
-    expect(await control.findModel("toString")).toBeUndefined();
-    expect(await control.findModel(id)).toMatchObject({ id, available: true });
+    const fleet = start([{ name: "v", type: "vllm", url: engine.url }]);
+    expect(await fleet.models.find("toString")).toBeUndefined();
+    expect(await fleet.models.find(id)).toMatchObject({ id, available: true });
   });
 
   test("an Ollama model is found without its tag", async () => {
     const engine = startEngine({ models: ["llama3:latest"] });
-    const control = start([{ name: "o", type: "ollama", url: engine.url, health_check: { endpoint: "/v1/models" } }]);
-    expect(await control.findModel("llama3")).toMatchObject({ id: "llama3", owned_by: "ollama", available: true });
+    const fleet = start([{ name: "o", type: "ollama", url: engine.url, health_check: { endpoint: "/v1/models" } }]);
+    expect(await fleet.models.find("llama3")).toMatchObject({ id: "llama3", owned_by: "ollama", available: true });
   });
 });
 
 describe("status", () => {
   test("has the specified fields and no secrets", async () => {
     const engine = startEngine({ models: ["a", "b"] });
-    const control = start([
+    const fleet = start([
       { name: "v", type: "vllm", url: engine.url.replace("//", "//user:hunter2@"), api_key: "sk-secret", weight: 3 },
       { name: "dead", type: "vllm", url: "http://127.0.0.1:1", headers: { "X-Key": "sk-header" } },
     ]);
-    await control.firstChecks;
-    Object.assign(control.board.entries[0]!.counters, { inFlight: 1, totalRequests: 10, failedRequests: 2 });
-    const status = control.status();
+    await fleet.firstChecks;
+    Object.assign(fleet.board.entries[0]!.counters, { inFlight: 1, totalRequests: 10, failedRequests: 2 });
+    const status = fleet.status();
     const [good, dead] = status.backends;
     expect(good).toEqual({
       name: "v",
@@ -392,30 +383,28 @@ describe("status", () => {
 describe("stop", () => {
   test("ends everything that runs and settles who waits", async () => {
     const silent = startEngine({ listStatus: undefined });
-    const control = start([{ name: "g", url: silent.url }], { health_checks: { timeout: "1h" } });
-    const listing = control.listModels();
+    const fleet = start([{ name: "g", url: silent.url }], { health_checks: { timeout: "1h" } });
+    const listing = fleet.models.list();
     await waitFor("it is asked", () => silent.paths.length > 0);
-    await within("it stops", control.stop());
-    await within("the first checks settle", control.firstChecks);
+    await within("it stops", fleet.stop());
+    await within("the first checks settle", fleet.firstChecks);
     expect(await within("the list settles", listing)).toEqual([]);
   });
 
   test("leaves no timer that keeps a process alive", async () => {
     const engine = startEngine();
     const script = `
-      import { startControlPlane } from "${import.meta.dir}/control-plane.ts";
+      import { Fleet } from "${import.meta.dir}/fleet.ts";
       import { createTransport } from "${import.meta.dir}/../backends/transport.ts";
       import { documentSchema } from "${import.meta.dir}/../config/sections/registry.ts";
       import { systemClock } from "${import.meta.dir}/../lib/clock.ts";
       import { silentLogger } from "${import.meta.dir}/../logging/logger.ts";
-      import { createCircuits } from "${import.meta.dir}/../routing/circuits.ts";
       const settings = documentSchema.parse({ backends: [{ name: "v", url: "${engine.url}" }] });
       const transport = createTransport(async () => new Response());
-      const circuits = createCircuits({ settings: settings.circuit_breaker, now: systemClock.now });
-      const control = startControlPlane({ settings, transport, circuits, clock: systemClock, log: silentLogger() });
-      await control.firstChecks;
-      await control.stop();
-      process.stdout.write(String(control.board.candidates("m").length));
+      const fleet = new Fleet({ settings, transport, clock: systemClock, log: silentLogger() });
+      await fleet.firstChecks;
+      await fleet.stop();
+      process.stdout.write(String(fleet.board.candidates("m").length));
     `;
     const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", stderr: "inherit" });
     cleanups.push(() => child.kill());

@@ -1,0 +1,100 @@
+// The models of all backends: listed, found, and asked for anew when somebody misses one.
+
+import type { BackendBoard } from "../backends/board.ts";
+import type { BackendRegistry } from "../backends/registry.ts";
+import type { Clock } from "../lib/clock.ts";
+import { singleflight } from "../lib/singleflight.ts";
+import type { ModelCatalog } from "../models/catalog.ts";
+import { aggregateModels, type FoundModel, findRecord, type ModelListEntry, ownerOf } from "../models/list.ts";
+import type { FirstLooks } from "./first-looks.ts";
+
+export interface ModelDirectory {
+  /** What the enabled backends serve; undefined while one of them has never said it. */
+  served(): ServedModels | undefined;
+  /** A model was not found: lists that may be cold or old are renewed; resolves when done, never rejects. */
+  refresh(): Promise<void>;
+  /** The list of GET /v1/models. */
+  list(): Promise<readonly ModelListEntry[]>;
+  find(id: string): Promise<FoundModel | undefined>;
+}
+
+/** The models that enabled backends serve, healthy or not. */
+export interface ServedModels {
+  ids: readonly string[];
+  serves(model: string): boolean;
+}
+
+/** Sweeps for models that nobody seems to serve begin at least this far apart. */
+const SWEEP_SPACING_MS = 2_000;
+
+export function createModelDirectory(
+  registry: BackendRegistry,
+  catalog: ModelCatalog,
+  firstLooks: FirstLooks,
+  clock: Clock,
+): ModelDirectory {
+  const sweep = singleflight<void>();
+  let isSweeping = false;
+  let sweptMs = Number.NEGATIVE_INFINITY;
+  let aggregated: { board: BackendBoard; revision: number; models: readonly ModelListEntry[] } | undefined;
+
+  const available = () => registry.current.entries.filter((entry) => entry.available);
+  const availableNames = () => available().map(({ backend }) => backend.name);
+  const renew = (names: readonly string[]) => Promise.all(names.map((name) => catalog.renew(name)));
+
+  async function refresh(): Promise<void> {
+    if (!isSweeping && clock.now() - sweptMs < SWEEP_SPACING_MS) {
+      // A backend that came up since then has been asked already; its first answer is worth waiting for.
+      await renew(availableNames().filter((name) => catalog.isCold(name)));
+      return;
+    }
+    await sweep.run(async () => {
+      isSweeping = true;
+      await firstLooks.answers();
+      await renew(availableNames().filter((name) => catalog.isOlderThan(name, SWEEP_SPACING_MS)));
+      sweptMs = clock.now();
+      isSweeping = false;
+    });
+  }
+
+  return {
+    served() {
+      const { entries, serving } = registry.current;
+      const enabled = entries.filter(({ backend }) => backend.enabled);
+      const lists = enabled.map(({ backend }) => catalog.list(backend.name).map(({ id }) => id));
+      if (lists.some((ids) => ids.length === 0)) return undefined;
+      return {
+        ids: [...new Set(lists.flat())],
+        serves: (model) => serving(model).some((entry) => entry.backend.enabled),
+      };
+    },
+    refresh,
+    async list() {
+      await firstLooks.answers();
+      const expired: string[] = [];
+      for (const name of availableNames()) {
+        const freshness = catalog.freshness(name);
+        if (freshness === "expired") expired.push(name);
+        else if (freshness === "stale") void catalog.renew(name);
+      }
+      if (expired.length > 0) await renew(expired);
+      const board = registry.current;
+      if (aggregated?.board !== board || aggregated.revision !== catalog.revision) {
+        const lists = available().map(({ backend }) => ({ backend, models: catalog.list(backend.name) }));
+        aggregated = { board, revision: catalog.revision, models: aggregateModels(lists) };
+      }
+      return aggregated.models;
+    },
+    async find(id) {
+      if (!registry.current.candidates(id).length) await firstLooks.answers();
+      if (!registry.current.serving(id).length) await refresh();
+      const serving = registry.current.serving(id);
+      const entry = serving.find((each) => each.available) ?? serving[0];
+      if (entry === undefined) return undefined;
+      const model = findRecord(catalog.list(entry.backend.name), id);
+      const created = model?.created ?? Math.floor(clock.wallTime() / 1000);
+      const backends = serving.map((each) => each.backend.name);
+      return { id, created, owned_by: ownerOf(entry.backend, model), available: entry.available, backends };
+    },
+  };
+}
