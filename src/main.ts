@@ -102,7 +102,7 @@ async function startServer({ config, modelMetadata, ignoreSaved }: ServeCommand)
     env,
     facts,
     readFacts,
-    async started({ addresses, fleet }) {
+    async started(addresses, { fleet }) {
       const { settings } = store.current;
       const configured = settings.backends.map(toBackend).map((backend) => ({
         name: backend.name,

@@ -50,12 +50,26 @@ export interface GatewayEvents {
   rateLimited(scope: string): void;
   /** A translation could not carry a feature. */
   dropped(feature: string): void;
-  circuitChanged(backend: string, to: string): void;
+  circuitChanged(change: { backend: string; to: string }): void;
   configReloaded(isOk: boolean): void;
   historyWritten(isOk: boolean): void;
 }
 
-export function addGatewayMetrics(registry: MetricsRegistry, sources: MetricSources): GatewayEvents {
+export function countGatewayEvents(registry: MetricsRegistry): GatewayEvents {
+  // These stand at 0 from the start, so that the first event is seen as an increase.
+  const reloads = ok(registry, INSTRUMENTS.configReloads);
+  const historyWrites = ok(registry, INSTRUMENTS.historyWrites);
+  for (const scope of ["client", "key", "global", "backend"]) registry.counter(INSTRUMENTS.rateLimitRefusals, scope);
+  return {
+    rateLimited: (scope) => void registry.counter(INSTRUMENTS.rateLimitRefusals, scope).value++,
+    dropped: (feature) => void registry.counter(INSTRUMENTS.translationDrops, feature).value++,
+    circuitChanged: ({ backend, to }) => void registry.counter(INSTRUMENTS.circuitChanges, backend, to).value++,
+    configReloaded: (isOk) => void reloads(isOk).value++,
+    historyWritten: (isOk) => void historyWrites(isOk).value++,
+  };
+}
+
+export function readGateway(registry: MetricsRegistry, sources: MetricSources): void {
   const { version, runtime, startedAtMs, wallTime } = sources;
 
   function* perBackend(value: (backend: BackendReading) => number | undefined): Generator<Reading> {
@@ -130,19 +144,6 @@ export function addGatewayMetrics(registry: MetricsRegistry, sources: MetricSour
     single(() => process.memoryUsage().heapUsed),
   );
   registry.read(INSTRUMENTS.cpuSeconds, single(cpuSeconds));
-
-  // These stand at 0 from the start, so that the first event is seen as an increase.
-  const reloads = ok(registry, INSTRUMENTS.configReloads);
-  const historyWrites = ok(registry, INSTRUMENTS.historyWrites);
-  for (const scope of ["client", "key", "global", "backend"]) registry.counter(INSTRUMENTS.rateLimitRefusals, scope);
-
-  return {
-    rateLimited: (scope) => void registry.counter(INSTRUMENTS.rateLimitRefusals, scope).value++,
-    dropped: (feature) => void registry.counter(INSTRUMENTS.translationDrops, feature).value++,
-    circuitChanged: (backend, to) => void registry.counter(INSTRUMENTS.circuitChanges, backend, to).value++,
-    configReloaded: (isOk) => void reloads(isOk).value++,
-    historyWritten: (isOk) => void historyWrites(isOk).value++,
-  };
 }
 
 function ok(

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { StatsCollector } from "../stats/collector.ts";
 import type { FinishedRequest } from "../stats/finished-request.ts";
-import { addGatewayMetrics, type BackendReading, type MetricSources } from "./gateway-metrics.ts";
+import { type BackendReading, countGatewayEvents, type MetricSources, readGateway } from "./gateway-metrics.ts";
 import { INSTRUMENTS, type Instrument } from "./instruments.ts";
 import { createObserver } from "./observer.ts";
 import { MAX_SERIES, MetricsRegistry } from "./registry.ts";
@@ -141,9 +141,10 @@ describe("metrics", () => {
 
   test("what is read at the scrape, and what is counted by events", async () => {
     const { registry } = setUp();
-    const events = addGatewayMetrics(registry, sources([BACKEND]));
+    const events = countGatewayEvents(registry);
+    readGateway(registry, sources([BACKEND]));
     events.rateLimited("client");
-    events.circuitChanged("b", "open");
+    events.circuitChanged({ backend: "b", to: "open" });
     events.configReloaded(false);
     const text = lines(await registry.expose());
     for (const line of [
@@ -171,7 +172,7 @@ describe("metrics", () => {
 
   test("a source in trouble costs its own family only", async () => {
     const { registry } = setUp();
-    addGatewayMetrics(registry, {
+    readGateway(registry, {
       ...sources([BACKEND]),
       openStreams: () => {
         throw new Error("broken");
@@ -186,7 +187,7 @@ describe("metrics", () => {
     for (const model of ['quo"te', "back\\slash", "line\nbreak", "tab\t\u2028", "lone \ud800", "\u0000", 'x",le="1']) {
       observer.finished(request({ model, stream: true, firstByteMs: 3 }));
     }
-    addGatewayMetrics(registry, sources([BACKEND, { ...BACKEND, name: "c", latencyMs: undefined }]));
+    readGateway(registry, sources([BACKEND, { ...BACKEND, name: "c", latencyMs: undefined }]));
     const LABEL = '[a-z_]+="(?:[^"\\\\\\n]|\\\\["\\\\n])*"';
     const SAMPLE = new RegExp(`^([a-z_]+)(\\{${LABEL}(?:,${LABEL})*\\})? (\\+Inf|-?[0-9.]+(?:e[+-]?\\d+)?)$`);
     const seen = new Set<string>();

@@ -2,18 +2,15 @@
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { readChat } from "../../test/support/chat-reading.ts";
+import { startInProcess } from "../../test/support/in-process.ts";
 import { chatBody, chatEvents } from "../../test/support/openai-answers.ts";
 import { waitFor, within } from "../../test/support/wait-for.ts";
-import { createKeyIdentity } from "../access/key-identity.ts";
 import { DRAIN_LIMIT_MS } from "../backends/drains.ts";
 import { createTransport } from "../backends/transport.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
 import { Fleet } from "../fleet/fleet.ts";
 import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
-import { createModelMetadata } from "../models/metadata.ts";
-import { serveTargets } from "../server/request-target.ts";
-import { createDataPlane } from "./data-plane.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
 
@@ -78,50 +75,28 @@ function settingsOf(backends: BackendInput[], more: Partial<ConfigDocument> = {}
   return documentSchema.parse({ backends: backends.map((each) => ({ type: "vllm", ...each })), ...more });
 }
 
-async function start(settings: Settings) {
-  const transport = createTransport(async () => new Response(""));
-  const common = { settings, transport, log: silentLogger() };
-  // Only the fleet plane's time is moved: the requests have limits of their own.
+/** Requests have limits of their own, which are far away. */
+const PATIENT: Partial<ConfigDocument> = { timeouts: { first_byte: "1h", between_chunks: "1h", request: "1h" } };
+
+async function start(backends: BackendInput[], more: Partial<ConfigDocument> = {}) {
   let aheadMs = 0;
   const clock = { now: () => systemClock.now() + aheadMs, wallTime: systemClock.wallTime };
-  const fleet = new Fleet({ ...common, clock });
-  const { paths, handle } = createDataPlane({
-    ...common,
-    fleet,
-    clock: systemClock,
-    env: {},
-    identify: createKeyIdentity(() => "salt"),
-    metadata: createModelMetadata({ backends: [], external: [] }),
-    promptFiles: new Map(),
-    reporter: { begun() {}, attempted() {}, finished() {} },
-    adminDoor: undefined,
-    adminRoutes: () => [
-      {
-        method: "GET",
-        path: "/admin/backends",
-        handler: { access: "open", handle: () => Response.json(fleet.status()) },
-      },
-    ],
-  });
-  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, ...serveTargets(paths, handle) });
-  cleanups.push(
-    () => server.stop(true),
-    () => fleet.stop(),
-  );
-  await fleet.firstChecks;
-  const url = `http://127.0.0.1:${server.port}`;
+  const typed = backends.map((each) => ({ type: "vllm", ...each }));
+  const { gateway, fetch, stop } = await startInProcess({ ...PATIENT, backends: typed, ...more }, clock);
+  cleanups.push(stop);
+  const { fleet } = gateway;
   return {
     fleet,
     moveBy(durationMs: number) {
       aheadMs += durationMs;
     },
     chat: (stream = false, model = "m") =>
-      fetch(`${url}/v1/chat/completions`, {
+      fetch("/v1/chat/completions", {
         method: "POST",
         body: JSON.stringify({ model, stream, messages: [{ role: "user", content: "hello" }] }),
       }),
     async rows() {
-      const response = await fetch(`${url}/admin/backends`);
+      const response = await fetch("/admin/backends");
       const { backends } = (await response.json()) as ReturnType<typeof fleet.status>;
       return backends.map(({ name, enabled, phase, in_flight }) => ({ name, enabled, phase, in_flight }));
     },
@@ -143,7 +118,7 @@ describe("a backend that is taken away while a stream runs there", () => {
       { name: "a", url: a.url },
       { name: "b", url: b.url, weight: 0 },
     ];
-    const gateway = await start(settingsOf(both));
+    const gateway = await start(both);
     const running = await gateway.chat(true);
     expect(running.headers.get("x-signalbox-backend")).toBe("a");
 
@@ -173,7 +148,7 @@ describe("a backend that is taken away while a stream runs there", () => {
   test("after five minutes a stream that still runs is told so, a plain answer is asked for elsewhere", async () => {
     const [a, b] = [startEngine("a"), startEngine("b")];
     a.holdsPlain = true;
-    const gateway = await start(settingsOf([{ name: "a", url: a.url }]));
+    const gateway = await start([{ name: "a", url: a.url }]);
     const stream = await gateway.chat(true);
     const plain = gateway.chat();
     await waitFor("both are there", () => a.chats === 2);
@@ -194,7 +169,7 @@ describe("a backend that is taken away while a stream runs there", () => {
   test("after five minutes another backend goes on in the stream, where the model has a chain", async () => {
     const [a, b] = [startEngine("a"), startEngine("b")];
     const more = { fallback: { fallback_chains: { m: ["only-b"] } } };
-    const gateway = await start(settingsOf([{ name: "a", url: a.url }], more));
+    const gateway = await start([{ name: "a", url: a.url }], more);
     const stream = await gateway.chat(true);
     gateway.fleet.update(settingsOf([{ name: "b", url: b.url }], more));
     await gateway.fleet.firstChecks;
@@ -209,7 +184,7 @@ describe("a backend that comes back under its name", () => {
   test("takes requests while the one before it drains", async () => {
     const a = startEngine("a");
     const list = [{ name: "a", url: a.url }];
-    const gateway = await start(settingsOf(list));
+    const gateway = await start(list);
     const first = await gateway.chat(true);
     gateway.fleet.update(settingsOf([]));
     expect((await gateway.chat()).status).toBe(503);
@@ -227,7 +202,7 @@ describe("a backend that comes back under its name", () => {
 
   test("enabled again, it goes on with what it has", async () => {
     const a = startEngine("a");
-    const gateway = await start(settingsOf([{ name: "a", url: a.url }]));
+    const gateway = await start([{ name: "a", url: a.url }]);
     const running = await gateway.chat(true);
     gateway.fleet.update(settingsOf([{ name: "a", url: a.url, enabled: false }]));
     gateway.fleet.update(settingsOf([{ name: "a", url: a.url }]));
@@ -241,7 +216,7 @@ describe("a backend that comes back under its name", () => {
 
   test("at another address, requests wait for its first check instead of failing", async () => {
     const [old, moved] = [startEngine("old"), startEngine("moved")];
-    const gateway = await start(settingsOf([{ name: "a", url: old.url }]));
+    const gateway = await start([{ name: "a", url: old.url }]);
     const running = await gateway.chat(true);
     gateway.fleet.update(settingsOf([{ name: "a", url: moved.url }]));
     const answer = await gateway.chat();
@@ -257,7 +232,7 @@ describe("a backend that comes back under its name", () => {
 describe("an update", () => {
   test("adds a backend that is checked at once", async () => {
     const [a, b] = [startEngine("a"), startEngine("b")];
-    const gateway = await start(settingsOf([{ name: "a", url: a.url }]));
+    const gateway = await start([{ name: "a", url: a.url }]);
     gateway.fleet.update(
       settingsOf([
         { name: "a", url: a.url },
@@ -270,8 +245,7 @@ describe("an update", () => {
 
   test("that changes nothing disturbs nobody", async () => {
     const a = startEngine("a");
-    const settings = settingsOf([{ name: "a", url: a.url }]);
-    const gateway = await start(settings);
+    const gateway = await start([{ name: "a", url: a.url }]);
     const { board } = gateway.fleet;
     gateway.fleet.update(settingsOf([{ name: "a", url: a.url }]));
     expect(gateway.fleet.board).toBe(board);
@@ -281,7 +255,7 @@ describe("an update", () => {
 
   test("names other models at once", async () => {
     const a = startEngine("a");
-    const gateway = await start(settingsOf([{ name: "a", url: a.url }]));
+    const gateway = await start([{ name: "a", url: a.url }]);
     gateway.fleet.update(settingsOf([{ name: "a", url: a.url, models: ["named"] }]));
     expect((await gateway.fleet.models.list()).map(({ id }) => id)).toEqual(["named"]);
     gateway.fleet.update(settingsOf([{ name: "a", url: a.url }]));
@@ -291,7 +265,7 @@ describe("an update", () => {
   test("switches the health checks off and on", async () => {
     const sick = startEngine("sick", { health: 500 });
     const list = [{ name: "a", url: sick.url, models: ["m"] }];
-    const gateway = await start(settingsOf(list));
+    const gateway = await start(list);
     expect((await gateway.chat()).status).toBe(503);
     gateway.fleet.update(settingsOf(list, { health_checks: { enabled: false } }));
     expect((await gateway.chat()).status).toBe(200);
@@ -325,7 +299,7 @@ describe("an update", () => {
 
   test("after the stop changes nothing", async () => {
     const a = startEngine("a");
-    const gateway = await start(settingsOf([]));
+    const gateway = await start([]);
     await gateway.fleet.stop();
     gateway.fleet.update(settingsOf([{ name: "a", url: a.url }]));
     expect(gateway.fleet.board.entries).toEqual([]);

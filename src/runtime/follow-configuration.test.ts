@@ -58,9 +58,9 @@ test("an edited prompt file that is read slowly does not undo a change that came
     fileHash: undefined,
     facts,
     readFacts: (snapshot) => new Promise((resolve) => void reads.push({ snapshot, finish: () => resolve(edited) })),
-    fleet: { update() {}, models: { served: () => undefined }, firstChecks: Promise.resolve() },
-    data: { update: ({ settings }) => void applied.push(settings.retry.max_attempts) },
-    telemetry: { apply() {}, events: { configReloaded() {} } },
+    fleet: { models: { served: () => undefined }, firstChecks: Promise.resolve() },
+    telemetry: { events: { configReloaded() {} } },
+    apply: ({ settings }) => void applied.push(settings.retry.max_attempts),
     clock: systemClock,
     log: silentLogger(),
   });

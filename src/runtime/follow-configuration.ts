@@ -7,13 +7,12 @@ import type { ConfigStore } from "../config/store/store.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import type { ModelDirectory } from "../fleet/model-directory.ts";
 import type { Clock } from "../lib/clock.ts";
-import { applyLogSettings, type Logger } from "../logging/logger.ts";
+import type { Logger } from "../logging/logger.ts";
 import type { GatewayEvents } from "../metrics/gateway-metrics.ts";
 import type { ModelMetadataSource } from "../models/metadata.ts";
 import { chainWarnings } from "../pipeline/fallback-checks.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
-import type { DataPlane } from "./data-plane.ts";
-import type { Telemetry } from "./telemetry.ts";
+import type { Configured } from "./data-plane.ts";
 
 /** What the settings name besides themselves: metadata and prompts from files. */
 export interface ReadFacts {
@@ -23,14 +22,17 @@ export interface ReadFacts {
   files: ReadonlyMap<string, string>;
 }
 
+/** Rejects with what is wrong. */
+export type FactsReader = (snapshot: ConfigSnapshot) => Promise<ReadFacts>;
+
 export interface FollowOptions {
   store: ConfigStore;
   fileHash: string | undefined;
   facts: ReadFacts;
-  readFacts(snapshot: ConfigSnapshot): Promise<ReadFacts>;
-  fleet: Pick<Fleet, "update" | "firstChecks"> & { models: Pick<ModelDirectory, "served"> };
-  data: Pick<DataPlane, "update">;
-  telemetry: Pick<Telemetry, "apply"> & { events: Pick<GatewayEvents, "configReloaded"> };
+  readFacts: FactsReader;
+  fleet: Pick<Fleet, "firstChecks"> & { models: Pick<ModelDirectory, "served"> };
+  telemetry: { events: Pick<GatewayEvents, "configReloaded"> };
+  apply(configured: Configured): void;
   clock: Clock;
   log: Logger;
 }
@@ -43,7 +45,7 @@ export interface ConfigurationFollower extends FileReloader {
 }
 
 export function followConfiguration(options: FollowOptions): ConfigurationFollower {
-  const { store, fileHash, readFacts, fleet, data, telemetry, clock, log } = options;
+  const { store, fileHash, readFacts, fleet, telemetry, apply, clock, log } = options;
   let { facts } = options;
   let newestTurn = 0;
 
@@ -73,16 +75,9 @@ export function followConfiguration(options: FollowOptions): ConfigurationFollow
     if (turn !== newestTurn) return [];
     facts = read ?? facts;
     const { settings } = snapshot;
-    applyLogSettings(log, settings.logging);
-    fleet.update(settings);
-    updateData(settings);
-    telemetry.apply(settings, facts.metadata);
+    apply({ settings, ...facts });
     if (problem !== undefined) throw problem;
     return warningsOf(settings);
-  }
-
-  function updateData(settings: Settings): void {
-    data.update({ settings, metadata: facts.metadata, promptFiles: facts.promptFiles });
   }
 
   const unsubscribe = store.subscribe(async (snapshot, _previous, changes) => {
@@ -109,7 +104,7 @@ export function followConfiguration(options: FollowOptions): ConfigurationFollow
     promptFiles: () => facts.promptFiles,
     usePromptFiles(promptFiles) {
       facts = { ...facts, promptFiles };
-      updateData(store.current.settings);
+      apply({ settings: store.current.settings, ...facts });
     },
     stop() {
       unsubscribe();

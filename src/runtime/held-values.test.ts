@@ -3,16 +3,9 @@
 import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import { FakeBackend } from "../../test/support/fake-backend.ts";
+import { startInProcess } from "../../test/support/in-process.ts";
 import { chatEvents, eventStream } from "../../test/support/openai-answers.ts";
-import { settingsOf } from "../../test/support/serve-routes.ts";
-import { createKeyIdentity } from "../access/key-identity.ts";
-import { createTransport } from "../backends/transport.ts";
-import { Fleet } from "../fleet/fleet.ts";
-import { systemClock } from "../lib/clock.ts";
-import { silentLogger } from "../logging/logger.ts";
-import { createModelMetadata } from "../models/metadata.ts";
-import { serveTargets } from "../server/request-target.ts";
-import { createDataPlane } from "./data-plane.ts";
+import type { ConfigDocument } from "../config/sections/registry.ts";
 
 const STREAMS = 5;
 const OBJECTS_PER_BODY = 40_000;
@@ -28,7 +21,7 @@ async function readRest(reader: ReadableStreamDefaultReader<Uint8Array>): Promis
 
 const chain = { fallback: { enabled: true, fallback_chains: { m: ["n"] } } };
 
-test.each([
+test.each<[string, ConfigDocument]>([
   ["that nobody can take over", {}],
   ["that another model can take over", chain],
   ["that is kept in the cache", { response_cache: { enabled: true } }],
@@ -38,33 +31,17 @@ test.each([
   const goOn = Promise.withResolvers<void>();
   const events = chatEvents(["one", "two", "three"]);
   backend.answer = eventStream(events, { beforeChunk: (index) => (index === 2 ? goOn.promise : undefined) });
-  const settings = settingsOf({
+  const { url, stop } = await startInProcess({
     backends: [{ name: "a", type: "vllm", url: backend.url, models: ["m", "n"] }],
     ...sections,
   });
-  const transport = createTransport(async () => new Response(""));
-  const common = { settings, transport, clock: systemClock, log: silentLogger() };
-  const fleet = new Fleet(common);
-  const { handle, paths } = createDataPlane({
-    ...common,
-    fleet,
-    metadata: createModelMetadata({ backends: [], external: [] }),
-    promptFiles: new Map(),
-    env: {},
-    identify: createKeyIdentity(() => "salt"),
-    reporter: { begun() {}, attempted() {}, finished() {} },
-    adminDoor: undefined,
-    adminRoutes: () => [],
-  });
-  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", ...serveTargets(paths, handle) });
   try {
-    await fleet.firstChecks;
     const before = objectsAlive();
     const objects = Array.from({ length: OBJECTS_PER_BODY }, () => "{}").join(",");
     const readers = await Promise.all(
       Array.from({ length: STREAMS }, async (_, index) => {
         const body = `{"model":"m","stream":true,"temperature":0,"seed":${index},"messages":[{"role":"user","content":"x"}],"metadata":[${objects}]}`;
-        const answer = await fetch(new URL("/v1/chat/completions", server.url), { method: "POST", body });
+        const answer = await fetch(new URL("/v1/chat/completions", url), { method: "POST", body });
         expect(answer.status).toBe(200);
         const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
         await reader.read();
@@ -77,7 +54,6 @@ test.each([
     await Promise.all(readers.map(readRest));
   } finally {
     goOn.resolve();
-    await server.stop(true);
-    await fleet.stop();
+    await stop();
   }
 });

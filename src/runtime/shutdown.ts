@@ -1,19 +1,10 @@
-// Ending in order: no new connections, running requests finish until the deadline, then everything stops.
+// Ending in order: no new connections, and running requests finish until the deadline.
 
 import type { Logger } from "../logging/logger.ts";
 import type { Server } from "../server/listener.ts";
 
-export interface ShutdownParts {
-  servers: readonly Server[];
-  /** How long running requests may take. */
-  timeoutMs: number;
-  /** Stops what runs beside the servers. */
-  stopControlPlane(): Promise<void>;
-  log: Logger;
-}
-
-/** Resolves when nothing runs any more; requests that are still open at the deadline are cut. */
-export async function drain({ servers, timeoutMs, stopControlPlane, log }: ShutdownParts): Promise<void> {
+/** Resolves when no request runs any more; those that are still open after the time are cut. */
+export async function drain(servers: readonly Server[], timeoutMs: number, log: Logger): Promise<void> {
   const running = servers.reduce((sum, server) => sum + server.pendingRequests, 0);
   log.info({ running_requests: running, timeout_ms: timeoutMs }, "shutting down");
   let timer: Timer | undefined;
@@ -27,8 +18,6 @@ export async function drain({ servers, timeoutMs, stopControlPlane, log }: Shutd
     await Promise.all(servers.map((server) => server.stop(true)));
   }
   clearTimeout(timer);
-  await stopControlPlane();
-  log.info("stopped");
 }
 
 /** Resolves with the first SIGTERM or SIGINT; a second one ends the process at once. */

@@ -4,10 +4,18 @@ import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { resolveDataPath } from "../config/values/paths.ts";
 import { ErrorRecorder } from "../errors/recorder.ts";
+import type { Fleet } from "../fleet/fleet.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import { watchEventLoopLag } from "../metrics/event-loop-lag.ts";
-import { addGatewayMetrics, type GatewayEvents, type MetricSources } from "../metrics/gateway-metrics.ts";
+import {
+  type BackendReading,
+  type CacheReading,
+  countGatewayEvents,
+  type GatewayEvents,
+  type MetricSources,
+  readGateway,
+} from "../metrics/gateway-metrics.ts";
 import { HistorySampler } from "../metrics/history/sampler.ts";
 import type { HistorySettings } from "../metrics/history/settings.ts";
 import { HistoryStore } from "../metrics/history/store.ts";
@@ -17,6 +25,7 @@ import { createRequestMetrics } from "../metrics/request-metrics.ts";
 import type { ModelMetadataSource } from "../models/metadata.ts";
 import { VERSION } from "../names.ts";
 import { createReporter, type RequestReporter } from "../pipeline/observe.ts";
+import type { ResponseCache } from "../response-cache/cache.ts";
 import { StatsCollector } from "../stats/collector.ts";
 import { RequestLog } from "../stats/request-log.ts";
 import { SnapshotFile } from "../stats/snapshot-file.ts";
@@ -32,6 +41,8 @@ export interface Telemetry {
   events: GatewayEvents;
   /** What could not be written the last time, each with the reason. */
   storageProblems(): string[];
+  /** Lets the metrics show what others own; it is read when somebody asks. */
+  read(sources: ReadSources): void;
   /** Before the first request. */
   restore(): Promise<void>;
   apply(settings: Settings, metadata: ModelMetadataSource): void;
@@ -45,11 +56,15 @@ export interface TelemetryOptions {
   home: string | undefined;
   clock: Clock;
   log: Logger;
-  /** Where gauges are read when somebody asks. */
-  sources: Pick<MetricSources, "backends" | "configVersion" | "configReloadOk" | "cache">;
 }
 
-export function createTelemetry({ snapshot, home, clock, log, sources, ...first }: TelemetryOptions): Telemetry {
+export interface ReadSources extends Pick<MetricSources, "configVersion" | "configReloadOk"> {
+  fleet: Fleet;
+  /** Undefined while it is off. */
+  cache(): ResponseCache | undefined;
+}
+
+export function createTelemetry({ snapshot, home, clock, log, ...first }: TelemetryOptions): Telemetry {
   const { settings, baseDir } = snapshot;
   let { metadata } = first;
   const dataPath = (path: string) => resolveDataPath(path, { dataDir: settings.server.data_dir, baseDir, home });
@@ -79,15 +94,8 @@ export function createTelemetry({ snapshot, home, clock, log, sources, ...first 
   const requestMetrics = settings.metrics.enabled ? createRequestMetrics(registry) : undefined;
   const lag = watchEventLoopLag(clock.now);
   let openStreams = 0;
-  const events = addGatewayMetrics(registry, {
-    ...sources,
-    version: VERSION,
-    runtime: `bun ${Bun.version}`,
-    startedAtMs: clock.wallTime(),
-    wallTime,
-    openStreams: () => openStreams,
-    eventLoopLag: () => lag.read(),
-  });
+  const events = countGatewayEvents(registry);
+  const startedAtMs = clock.wallTime();
   const errors = new ErrorRecorder({ clock });
   const requests = new RequestLog({ clock });
   const { begun, attempted, finished } = createReporter({
@@ -137,6 +145,20 @@ export function createTelemetry({ snapshot, home, clock, log, sources, ...first 
     requests,
     events,
     storageProblems: () => [statsFile.problem, sampler?.problem].filter((problem) => problem !== undefined),
+    read({ fleet, cache, configVersion, configReloadOk }) {
+      readGateway(registry, {
+        version: VERSION,
+        runtime: `bun ${Bun.version}`,
+        startedAtMs,
+        wallTime,
+        openStreams: () => openStreams,
+        eventLoopLag: () => lag.read(),
+        backends: () => backendReadings(fleet),
+        cache: () => cacheReading(cache()),
+        configVersion,
+        configReloadOk,
+      });
+    },
     async restore() {
       await statsFile.restore();
       statsFile.start();
@@ -155,4 +177,19 @@ export function createTelemetry({ snapshot, home, clock, log, sources, ...first 
       history?.close();
     },
   };
+}
+
+function* backendReadings({ board, circuits }: Fleet): Generator<BackendReading> {
+  for (const { backend, health, available, counters } of board.entries) {
+    const { name, kind } = backend;
+    const { inFlight, totalRequests, failedRequests, latencyMs } = counters;
+    const circuit = circuits.state(name);
+    yield { name, kind: kind.name, available, health, circuit, inFlight, totalRequests, failedRequests, latencyMs };
+  }
+}
+
+/** Undefined also for a cache that has to be waited for. */
+function cacheReading(cache: ResponseCache | undefined): CacheReading | undefined {
+  const statistics = cache?.stats();
+  return statistics instanceof Promise ? undefined : statistics;
 }

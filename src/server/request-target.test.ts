@@ -18,7 +18,7 @@ const PATHS = [
 const server = Bun.serve({
   port: 0,
   hostname: "127.0.0.1",
-  ...serveTargets(PATHS, async (_request, _server, target) => Response.json(target)),
+  ...serveTargets({ paths: PATHS, handle: async (_request, _server, target) => Response.json(target) }),
 });
 afterAll(() => server.stop(true));
 

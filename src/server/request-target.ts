@@ -24,9 +24,23 @@ export type TargetHandler = (request: Request, server: Server, target: RequestTa
 /** A "/*" stands for so many segments; the runtime shows the client's own spelling of single segments only. */
 const MOST_SEGMENTS = 16;
 
-/** `paths`: exact, or ending in "/*", which stands for one segment or several. */
-export function serveTargets(paths: readonly string[], handle: TargetHandler): Required<Served> {
+/** What answers at some of the paths. */
+export interface Surface {
+  /** Exact, or ending in "/*", which stands for one segment or several. */
+  readonly paths: readonly string[];
+  readonly handle: TargetHandler;
+}
+
+/** The first surface answers what leads nowhere. */
+export function serveTargets(first: Surface, ...others: readonly Surface[]): Required<Served> {
   const routes: NonNullable<Served["routes"]> = {};
+  const paths = [first, ...others].flatMap((surface) => surface.paths);
+  for (const surface of [first, ...others]) addRoutes(surface, routes);
+  const isServed = createServedCheck(paths);
+  return { routes, fetch: (request, server) => first.handle(request, server, readUnmatched(request.url, isServed)) };
+}
+
+function addRoutes({ paths, handle }: Surface, routes: NonNullable<Served["routes"]>): void {
   for (const route of paths) {
     if (!route.endsWith("/*")) {
       const target: RequestTarget = { route, parameter: "", path: route, flaw: undefined };
@@ -42,8 +56,6 @@ export function serveTargets(paths: readonly string[], handle: TargetHandler): R
       };
     }
   }
-  const isServed = createServedCheck(paths);
-  return { routes, fetch: (request, server) => handle(request, server, readUnmatched(request.url, isServed)) };
 }
 
 const REWRITTEN = "The path must not contain dot segments, backslashes, control characters or '#'.";

@@ -13,7 +13,7 @@ const table = createRouteTable(
     { method: "GET", path: "/both", handler: "read both" },
     { method: "PUT", path: "/both", handler: "write both" },
   ],
-  ["/v1/files"],
+  { notBuilt: ["/v1/files"] },
 );
 
 const named = (route: string): RequestTarget => ({ route, parameter: "", path: route, flaw: undefined });

@@ -21,10 +21,16 @@ export interface RouteTable<Handler> {
   at(target: RequestTarget): ReadonlyMap<string, Handler>;
 }
 
-/** `notBuilt`: beginnings of paths that clients know from other servers. */
+export interface Surroundings {
+  /** Beginnings of paths that clients know from other servers. */
+  notBuilt?: readonly string[];
+  /** Paths of another table, which a client may have meant. */
+  elsewhere?: readonly string[];
+}
+
 export function createRouteTable<Handler>(
   routes: readonly Route<Handler>[],
-  notBuilt: readonly string[] = [],
+  { notBuilt = [], elsewhere = [] }: Surroundings = {},
 ): RouteTable<Handler> {
   const byPath = new Map<string, Map<string, Handler>>();
   for (const { method, path, handler } of routes) {
@@ -34,7 +40,7 @@ export function createRouteTable<Handler>(
   }
   const nothing: ReadonlyMap<string, Handler> = new Map();
   const paths = [...byPath.keys()];
-  const exact = paths.filter((path) => !path.endsWith("/*"));
+  const exact = [...paths, ...elsewhere].filter((path) => !path.endsWith("/*"));
 
   function notFound(path: string): GatewayError {
     const isKnown = notBuilt.some((beginning) => path === beginning || path.startsWith(`${beginning}/`));

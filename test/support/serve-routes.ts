@@ -52,7 +52,7 @@ export async function serveRoutes(routes: readonly Route<Endpoint>[], log = sile
     newOwnId: () => crypto.randomUUID(),
     finished() {},
   });
-  const opened = await listen("127.0.0.1:0", ".", serveTargets(table.paths, handle));
+  const opened = await listen("127.0.0.1:0", ".", serveTargets({ paths: table.paths, handle }));
   if (!opened.ok) throw new Error(opened.message);
   const { server } = opened;
   return {

@@ -1,0 +1,63 @@
+// The table of the admin API: every endpoint with what it reads and changes. It is made once, whatever the settings become.
+
+import type { KeyIdentity } from "../access/key-identity.ts";
+import { adminRoutes } from "../admin/routes.ts";
+import { telemetryRoutes } from "../admin/telemetry-routes.ts";
+import type { ConfigStore } from "../config/store/store.ts";
+import type { Fleet } from "../fleet/fleet.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../logging/logger.ts";
+import type { ResponseCache } from "../response-cache/cache.ts";
+import type { Endpoint } from "../server/endpoint.ts";
+import { createRouteTable, type RouteTable } from "../server/route-table.ts";
+import { averageLatency } from "../stats/view.ts";
+import type { ConfigurationFollower } from "./follow-configuration.ts";
+import type { Lasting } from "./lasting.ts";
+import type { Telemetry } from "./telemetry.ts";
+
+export interface AdminTableParts {
+  store: ConfigStore;
+  fleet: Fleet;
+  telemetry: Telemetry;
+  lasting: Pick<Lasting, "bodies">;
+  follower: ConfigurationFollower;
+  /** The one that answers now; undefined while it is off. */
+  cache(): ResponseCache | undefined;
+  identify: KeyIdentity;
+  home: string | undefined;
+  clock: Clock;
+  log: Logger;
+}
+
+export function adminTable(parts: AdminTableParts): RouteTable<Endpoint> {
+  const { store, fleet, telemetry, follower, cache, identify, home, clock, log } = parts;
+  const { bodies } = parts.lasting;
+  const common = { bodies, clock, backendStatus: () => fleet.status() };
+  return createRouteTable([
+    ...telemetryRoutes({
+      ...common,
+      ...telemetry,
+      settings: () => store.current.settings,
+      newId: () => crypto.randomUUID(),
+      storageProblems: () => [...(store.storageProblem ? [store.storageProblem] : []), ...telemetry.storageProblems()],
+      promptFiles: {
+        baseDir: store.current.baseDir,
+        home,
+        current: () => follower.promptFiles(),
+        use: (files) => follower.usePromptFiles(files),
+      },
+    }),
+    ...adminRoutes({
+      ...common,
+      store,
+      identify,
+      reloadStatus: () => follower.status(),
+      backendUsage(name) {
+        const sums = telemetry.collector.backend(name);
+        return sums && { averageLatencyMs: averageLatency(sums), lastUsedMs: sums.lastUsedMs };
+      },
+      cache,
+      log,
+    }),
+  ]);
+}

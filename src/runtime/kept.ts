@@ -1,0 +1,74 @@
+// What counts or keeps something under a configuration: made anew only when its own section has changed.
+
+import { acceptedSecrets } from "../access/api-keys.ts";
+import type { KeyIdentity } from "../access/key-identity.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { CacheParts } from "../pipeline/generate.ts";
+import { createLimiter } from "../rate-limit/limiter.ts";
+import { createMemoryCache } from "../response-cache/memory.ts";
+import { createRecorder } from "../response-cache/recorder.ts";
+import { createStrategy } from "../routing/strategies/registry.ts";
+
+export type Kept = ReturnType<ReturnType<typeof createKeeper>>;
+
+/** The result makes these parts for settings, and keeps those of the call before where it can. */
+export function createKeeper(identify: KeyIdentity, clock: Clock) {
+  const limiterOf = keptWhileSame(
+    ({ rate_limiting, api_keys }) => [rate_limiting, api_keys.keys],
+    ({ rate_limiting, api_keys }) =>
+      createLimiter({
+        settings: rate_limiting,
+        keyLimits: keyLimits(api_keys.keys, identify),
+        now: clock.now,
+        wallTime: clock.wallTime,
+        seed: crypto.getRandomValues(new Uint32Array(1))[0] as number,
+      }),
+  );
+  const cacheOf = keptWhileSame(
+    ({ response_cache }) => response_cache,
+    ({ response_cache }) => createCache(response_cache, clock.now),
+  );
+  const strategyOf = keptWhileSame(
+    ({ routing }) => routing,
+    ({ routing }) => createStrategy(routing),
+  );
+  return (settings: Settings) => ({
+    limiter: limiterOf(settings),
+    /** Undefined while it is off. */
+    cache: cacheOf(settings),
+    strategy: strategyOf(settings),
+  });
+}
+
+/** Makes a thing again only when what it is made of is no longer the same. */
+function keptWhileSame<Made>(
+  partOf: (settings: Settings) => unknown,
+  make: (settings: Settings) => Made,
+): (settings: Settings) => Made {
+  let kept: { part: unknown; made: Made } | undefined;
+  return (settings) => {
+    const part = partOf(settings);
+    if (kept === undefined || !Bun.deepEquals(kept.part, part, true)) kept = { part, made: make(settings) };
+    return kept.made;
+  };
+}
+
+/** Requests per minute by key id. */
+function keyLimits(keys: Settings["api_keys"]["keys"], identify: KeyIdentity): Map<string, number> {
+  const limits = new Map<string, number>();
+  for (const key of keys) {
+    if (key.rate_limit === undefined) continue;
+    for (const { caller } of acceptedSecrets(key, identify)) limits.set(caller.keyId, key.rate_limit);
+  }
+  return limits;
+}
+
+function createCache(settings: Settings["response_cache"], now: () => number): CacheParts | undefined {
+  if (!settings.enabled) return undefined;
+  const maxBytes = settings.max_total_size;
+  return {
+    store: createMemoryCache({ capacity: settings.capacity, maxBytes, now }),
+    recorder: createRecorder({ maxBytes: settings.max_stream_buffer_size, maxTotalBytes: maxBytes }),
+  };
+}
