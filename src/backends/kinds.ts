@@ -2,7 +2,7 @@
 // Sources: specification (Health configuration, Model list), decisions.md section 2, wire/local-engines.md, vendor documents.
 
 import type { ProtocolName } from "../generation/content.ts";
-import { EFFORTS_AS_ASKED, GEMINI_EFFORTS, OPENAI_EFFORTS, USUAL_EFFORTS } from "../generation/reasoning-effort.ts";
+import { GEMINI_EFFORTS, OPENAI_EFFORTS, USUAL_EFFORTS } from "../generation/reasoning-effort.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type BackendKindName, UNKNOWN_KIND } from "../names.ts";
 import { ENGINE_CHAT, OPENAI_CHAT, UNKNOWN_CHAT } from "../protocols/chat/quirks.ts";
@@ -272,7 +272,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     prefill: { messages: {} },
     responseHeaders: ANTHROPIC_RESPONSE_HEADERS,
     chat: UNKNOWN_CHAT,
-    efforts: EFFORTS_AS_ASKED,
+    efforts: [], // the messages encoder maps every effort by the tier of the model, auto and xhigh too
     searches: "everywhere",
   },
   gemini: {

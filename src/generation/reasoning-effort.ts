@@ -50,12 +50,10 @@ interface EffortRules {
   changes: Partial<Record<Effort, Effort>>;
 }
 
-/** The rules of families by the names of models, without namespace, first match counts; and those of all others. */
-export interface ModelEfforts {
-  families: readonly (readonly [RegExp, EffortRules])[];
-  others: EffortRules;
-}
+/** By the names of models, without namespace; the first match counts. All others are asked for what the client asked. */
+export type ModelEfforts = readonly (readonly [RegExp, EffortRules])[];
 
+const AS_ASKED: EffortRules = { changes: {} };
 const UNSUPPORTED: EffortRules = { unsupported: true, changes: {} };
 const OPENAI_REASONING: EffortRules = { changes: { xhigh: "high", max: "high", auto: "medium" } };
 const OPENAI_WITH_XHIGH: EffortRules = { changes: { max: "xhigh", auto: "medium" } };
@@ -64,41 +62,30 @@ const GEMINI_FLASH: EffortRules = { changes: { xhigh: "high", max: "high", auto:
 /** Thinking cannot be switched off; the encoder takes the lowest level that the model has for minimal. */
 const GEMINI_OTHER: EffortRules = { changes: { ...GEMINI_FLASH.changes, none: "minimal" } };
 
-/** Everything else passes. */
-export const USUAL_EFFORTS: ModelEfforts = {
-  families: [],
-  others: { changes: { xhigh: "high", auto: "medium" } },
-};
-
-/** The messages encoder maps every effort by the tier of the model, auto and xhigh too. */
-export const EFFORTS_AS_ASKED: ModelEfforts = { families: [], others: { changes: {} } };
+/** Of models that nothing is known of. */
+export const USUAL_EFFORTS: ModelEfforts = [[/^/, { changes: { xhigh: "high", auto: "medium" } }]];
 
 /**
- * From the list of models in the official SDK
- * (openai 7.55, resources/shared ChatModel and AllModels) and the efforts per model in @ai-sdk/openai 4.0.118
- * (docs/03-openai.mdx, "Request Capabilities"): o-series low to high; gpt-5 and 5.1 up to high; xhigh from 5.2 on and in
- * gpt-5.1-codex-max; max from 5.6 on. gpt-5-chat does not reason, later chat variants do.
+ * From the list of models in the official SDK (openai 7.55, resources/shared ChatModel and AllModels) and the efforts per
+ * model in @ai-sdk/openai 4.0.118 (docs/03-openai.mdx, "Request Capabilities"): o-series low to high; gpt-5 and 5.1 up to
+ * high; xhigh from 5.2 on and in gpt-5.1-codex-max; max from 5.6 on. gpt-5-chat does not reason, later chat variants do.
  */
-export const OPENAI_EFFORTS: ModelEfforts = {
-  families: [
-    [/^(?:gpt-[34]|gpt-35|chatgpt-4o|gpt-audio|gpt-realtime|davinci|babbage)/, UNSUPPORTED],
-    [/^gpt-5-chat/, UNSUPPORTED],
-    [/^gpt-5\.1-codex-max/, OPENAI_WITH_XHIGH],
-    [/^gpt-5(?:\.[01])?(?:-|$)/, OPENAI_REASONING],
-    [/^gpt-5\.[2-5](?:-|$)/, OPENAI_WITH_XHIGH],
-    [/^gpt-(?:5\.(?:[6-9]|\d\d+)|[6-9]|\d\d+)(?:[.-]|$)/, OPENAI_WITH_MAX],
-  ],
-  others: OPENAI_REASONING,
-};
+export const OPENAI_EFFORTS: ModelEfforts = [
+  [/^(?:gpt-[34]|gpt-35|chatgpt-4o|gpt-audio|gpt-realtime|davinci|babbage)/, UNSUPPORTED],
+  [/^gpt-5-chat/, UNSUPPORTED],
+  [/^gpt-5\.1-codex-max/, OPENAI_WITH_XHIGH],
+  [/^gpt-5(?:\.[01])?(?:-|$)/, OPENAI_REASONING],
+  [/^gpt-5\.[2-5](?:-|$)/, OPENAI_WITH_XHIGH],
+  [/^gpt-(?:5\.(?:[6-9]|\d\d+)|[6-9]|\d\d+)(?:[.-]|$)/, OPENAI_WITH_MAX],
+  [/^/, OPENAI_REASONING],
+];
 
 /** wire/gemini-generatecontent.md, section 3: thinking begins with 2.5. */
-export const GEMINI_EFFORTS: ModelEfforts = {
-  families: [
-    [/^gemini-(?:1\.|2\.0)/, UNSUPPORTED],
-    [/flash/, GEMINI_FLASH],
-  ],
-  others: GEMINI_OTHER,
-};
+export const GEMINI_EFFORTS: ModelEfforts = [
+  [/^gemini-(?:1\.|2\.0)/, UNSUPPORTED],
+  [/flash/, GEMINI_FLASH],
+  [/^/, GEMINI_OTHER],
+];
 
 /** "ft:gpt-4o:team::id" and "openai/gpt-4o" are gpt-4o. */
 function baseName(model: string): string {
@@ -106,9 +93,8 @@ function baseName(model: string): string {
 }
 
 function rulesFor({ kind, model }: EffortTarget): EffortRules {
-  const { families, others } = kind.efforts;
   const name = baseName(model);
-  return families.find(([pattern]) => pattern.test(name))?.[1] ?? others;
+  return kind.efforts.find(([pattern]) => pattern.test(name))?.[1] ?? AS_ASKED;
 }
 
 export function supportsReasoning(target: EffortTarget): boolean {

@@ -21,6 +21,8 @@ export interface GatewayOptions {
   /** Command line after the configuration. */
   args?: readonly string[];
   environment?: Record<string, string>;
+  /** Another copy of the command. */
+  command?: string;
   /** Further files for the working folder. */
   files?: Record<string, string>;
   /** Whether to wait until the health checks of all backends have had a result; default true. */
@@ -75,7 +77,7 @@ export class GatewayProcess {
     }
     const configPath = configPathOf(this.folder, options);
     const args = [...(configPath === undefined ? [] : ["--config", configPath]), ...(options.args ?? [])];
-    this.#process = Bun.spawn(["sh", COMMAND, ...args], {
+    this.#process = Bun.spawn(["sh", options.command ?? COMMAND, ...args], {
       cwd: this.folder,
       env: {
         PATH: process.env.PATH ?? "",

@@ -1,0 +1,45 @@
+// A copy of the program with a few changes of its source: what a rule promises about changes is tried on it.
+
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dir, "../..");
+
+export interface ChangedCopy {
+  /** Its `bin/signalbox`. */
+  command: string;
+  /** What the compiler says of it, a line each; none for a program that is right. */
+  typeErrors(): Promise<string[]>;
+  remove(): void;
+}
+
+/** Each change is a file and what stands in it before a line that it has once. */
+export function changedCopy(changes: readonly { file: string; before: string; insert: string }[]): ChangedCopy {
+  const folder = mkdtempSync(join(tmpdir(), "signalbox-copy-"));
+  cpSync(join(ROOT, "bin"), join(folder, "bin"), { recursive: true });
+  cpSync(join(ROOT, "src"), join(folder, "src"), {
+    recursive: true,
+    filter: (path) => !path.endsWith(".test.ts"),
+  });
+  cpSync(join(ROOT, "tsconfig.json"), join(folder, "tsconfig.json"));
+  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  for (const { file, before, insert } of changes) {
+    const path = join(folder, file);
+    const [start, rest, ...more] = readFileSync(path, "utf8").split(`${before}\n`);
+    if (start === undefined || rest === undefined || more.length > 0)
+      throw new Error(`${file} has no single ${before}`);
+    writeFileSync(path, `${start}${insert}\n${before}\n${rest}`);
+  }
+  return {
+    command: join(folder, "bin/signalbox"),
+    async typeErrors() {
+      const compiler = join(ROOT, "node_modules/typescript/bin/tsc");
+      const run = Bun.spawn([process.execPath, "run", compiler, "-p", "."], { cwd: folder, stdout: "pipe" });
+      const text = await run.stdout.text();
+      await run.exited;
+      return text.split("\n").filter((line) => line !== "");
+    },
+    remove: () => rmSync(folder, { recursive: true }),
+  };
+}
