@@ -43,7 +43,7 @@ import { type AnswerTransform, createTranslation } from "../protocols/translate.
 import { hasSearchTool, searchesInResponses } from "../web-search/native.ts";
 import type { RequestContext } from "./context.ts";
 import { prefillMembers } from "./exact-continuation.ts";
-import type { Bridge, ForwardRequest, Prepared } from "./forward.ts";
+import type { Bridge, ForwardRequest, Prepared } from "./forward-request.ts";
 import { createVectorBridge } from "./vector-bridge.ts";
 
 export interface BridgeParts {

@@ -57,7 +57,8 @@ export interface RequestRecord {
   streamFailure?: string;
   /** What the client was told. */
   error?: { type: string; code: string | number | null; message: string };
-  story?: RequestStory;
+  /** NO_STORY until it is known what is asked. */
+  story: RequestStory;
   /** Tokens of the answer, where they are known. */
   usage?: Usage;
   /** What the translation to the last backend could not carry. */

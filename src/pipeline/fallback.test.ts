@@ -7,10 +7,12 @@ import { type ConfigDocument, documentSchema } from "../config/sections/registry
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { RequestBody } from "../lib/request-body.ts";
+import { NO_STORY } from "../stats/request-log.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
+import type { ForwardResult } from "./attempt.ts";
 import type { RequestContext } from "./context.ts";
 import { createFallbackChains, type FallbackResult, writeFallbackHeaders } from "./fallback.ts";
-import type { ForwardRequest, ForwardResult } from "./forward.ts";
+import type { ForwardRequest } from "./forward-request.ts";
 
 type Policy = NonNullable<NonNullable<ConfigDocument["fallback"]>["fallback_policy"]>;
 
@@ -73,6 +75,7 @@ function bench({ outcomes = {}, policy = {}, enabled = true, chains = { m: ["n",
       backend: undefined,
       attempts: 0,
       failure: undefined,
+      story: NO_STORY,
     },
   };
   const request: ForwardRequest = {

@@ -4,8 +4,10 @@
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
+import type { ForwardResult } from "./attempt.ts";
 import type { RequestContext } from "./context.ts";
-import type { Forwarder, ForwardRequest, ForwardResult } from "./forward.ts";
+import type { Forwarder } from "./forward.ts";
+import type { ForwardRequest } from "./forward-request.ts";
 
 export interface FailureReason {
   model: string;
@@ -91,9 +93,7 @@ export function createFallbackChains(forwarder: Forwarder): FallbackChains {
         const { record } = context;
         record.fallbackReason ??= reason;
         const to = models[index + 1];
-        if (to !== undefined && record.story !== undefined) {
-          record.story.add({ kind: "fallback", atMs: record.story.sinceStartMs, from: model, to, reason });
-        }
+        if (to !== undefined) record.story.add({ kind: "fallback", from: model, to, reason });
       }
       throw exhausted(request.model, chain, reasons, retryAfterMs);
     },

@@ -14,10 +14,14 @@ import { createCircuits } from "../routing/circuits.ts";
 import { consistentHash } from "../routing/strategies/consistent-hash.ts";
 import { roundRobin } from "../routing/strategies/round-robin.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
+import { NO_STORY } from "../stats/request-log.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { AttemptOutcome, OutgoingRequest } from "../upstream/send.ts";
+import type { ForwardResult } from "./attempt.ts";
+import { MAX_TRIAL_WAITERS } from "./candidates.ts";
 import type { BackendWatch, RequestContext } from "./context.ts";
-import { createForwarder, type ForwardRequest, type ForwardResult, MAX_TRIAL_WAITERS } from "./forward.ts";
+import { createForwarder } from "./forward.ts";
+import type { ForwardRequest } from "./forward-request.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
 
@@ -101,6 +105,7 @@ function bench(options: BenchOptions) {
       },
     },
     bridge: passThrough,
+    attempted() {},
     log: silentLogger(),
     now,
     random: () => 0,
@@ -128,6 +133,7 @@ function bench(options: BenchOptions) {
       backend: undefined,
       attempts: 0,
       failure: undefined,
+      story: NO_STORY,
     },
   };
   const request: ForwardRequest = {

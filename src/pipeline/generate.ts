@@ -20,7 +20,7 @@ import { type ByteSink, MAX_TRANSCRIPTS_BYTES, type RelayOptions, relayInto, rel
 import type { RequestContext, RequestRecord } from "./context.ts";
 import { type CopyEnd, type Deduplicator, flightKey, isSharable } from "./deduplicate.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
-import type { ForwardRequest } from "./forward.ts";
+import type { ForwardRequest } from "./forward-request.ts";
 import { type MidStreamParts, takeoverFor } from "./mid-stream.ts";
 
 export type GenerateRequest = ForwardRequest;
@@ -198,11 +198,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
     if (!joined.isLeader) {
       const { record } = context;
       record.shared = true;
-      record.story?.add({
-        kind: "shared",
-        atMs: record.story.sinceStartMs,
-        leader: leader.story?.start.id ?? "",
-      });
+      record.story.add({ kind: "shared", leader: leader.story.start.id });
     }
     const { outcome: result } = head;
     if (result.kind === "refused") throw result.error;

@@ -10,11 +10,14 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import { RequestBody } from "../lib/request-body.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { PassReader } from "../protocols/pass-reader.ts";
+import { NO_STORY } from "../stats/request-log.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
+import type { ForwardResult } from "./attempt.ts";
 import type { RequestContext } from "./context.ts";
 import { createFallbackChains, type FallbackResult } from "./fallback.ts";
-import type { Forwarder, ForwardRequest, ForwardResult } from "./forward.ts";
+import type { Forwarder } from "./forward.ts";
+import type { ForwardRequest } from "./forward-request.ts";
 import { takeoverFor } from "./mid-stream.ts";
 
 const encoder = new TextEncoder();
@@ -98,6 +101,7 @@ function bench(options: BenchOptions = {}) {
       backend: undefined,
       attempts: 0,
       failure: undefined,
+      story: NO_STORY,
     },
   };
   const request: ForwardRequest = {

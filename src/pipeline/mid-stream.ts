@@ -13,7 +13,8 @@ import { discard, type LiveStream, type Takeover } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
 import { canBeContinued } from "./exact-continuation.ts";
 import { type FallbackChains, type FallbackResult, triggerOf } from "./fallback.ts";
-import type { Forwarder, ForwardRequest } from "./forward.ts";
+import type { Forwarder } from "./forward.ts";
+import type { ForwardRequest } from "./forward-request.ts";
 
 export interface MidStreamParts {
   forwarder: Forwarder;
@@ -147,13 +148,12 @@ export function takeoverFor(
       switches++;
       const { record } = context;
       if (current.model !== request.model) record.fallbackModel = current.model;
-      const { story } = record;
       const reason = failureLabel(failure);
-      story?.add({ kind: "takeover", atMs: story.sinceStartMs, from: from.backend, to: current.backend, reason });
+      record.story.add({ kind: "takeover", from: from.backend, to: current.backend, reason });
       log.warn(
         {
           request_id: context.id,
-          failure: failureLabel(failure),
+          failure: reason,
           from_backend: from.backend,
           from_model: from.model,
           backend: current.backend,

@@ -4,7 +4,7 @@ import { expect, test } from "bun:test";
 import { ErrorRecorder, recentErrors } from "../errors/recorder.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { FinishedRequest } from "../stats/finished-request.ts";
-import { RequestLog } from "../stats/request-log.ts";
+import { NO_STORY, RequestLog } from "../stats/request-log.ts";
 import { explainRequest } from "../stats/request-view.ts";
 import type { RequestContext } from "./context.ts";
 import { createReporter } from "./observe.ts";
@@ -32,6 +32,7 @@ function reporting() {
         backend: undefined,
         attempts: 0,
         failure: undefined,
+        story: NO_STORY,
         ...more,
       },
     }) as unknown as RequestContext;

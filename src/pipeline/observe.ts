@@ -58,7 +58,7 @@ export function createReporter({ observer, requests, errors }: ReporterParts): R
           stream: record.stream,
           usage: record.usage,
           attempts: record.attempts,
-          retried: record.attempts > 1 ? retriedAttempts(story?.steps) : undefined,
+          retried: record.attempts > 1 ? retriedAttempts(story.steps) : undefined,
           fallback: record.fallbackReason,
           cache: record.cache,
           shared: record.shared,
@@ -68,7 +68,7 @@ export function createReporter({ observer, requests, errors }: ReporterParts): R
           organizationId: caller?.organizationId,
         });
       }
-      if (story !== undefined) {
+      if (story.isKept) {
         story.cache = record.cache;
         if (record.attempts === 0 && failure !== undefined) {
           story.add({ kind: "refused", atMs: durationMs, reason: failure });
@@ -90,7 +90,7 @@ export function createReporter({ observer, requests, errors }: ReporterParts): R
       // A client that left is no error of anybody, and scanners shall not push out what concerns models.
       if (failure === undefined || status === CLIENT_CLOSED_REQUEST || isElsewhere(record)) return;
       const { type = failure, code = null, message = failure } = record.error ?? {};
-      const attempts = attemptsOf(story?.steps);
+      const attempts = attemptsOf(story.steps);
       errors.record({ id: ownId, requestId: id, status, type, code, message, model, backend, attempts });
     },
   };
@@ -107,13 +107,13 @@ function failureOf({ streamFailure, failure }: RequestContext["record"], status:
 }
 
 /** The attempts that another one followed. */
-function retriedAttempts(steps: readonly StoryStep[] | undefined): AttemptStep[] {
-  return (steps ?? []).filter((step) => step.kind === "attempt").slice(0, -1);
+function retriedAttempts(steps: readonly StoryStep[]): AttemptStep[] {
+  return steps.filter((step) => step.kind === "attempt").slice(0, -1);
 }
 
-function attemptsOf(steps: readonly StoryStep[] | undefined): FailedAttempt[] {
+function attemptsOf(steps: readonly StoryStep[]): FailedAttempt[] {
   const failed: FailedAttempt[] = [];
-  for (const step of steps ?? []) {
+  for (const step of steps) {
     if (step.kind !== "attempt" || step.failure === undefined) continue;
     failed.push({
       backend: step.backend,

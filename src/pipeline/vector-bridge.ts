@@ -13,7 +13,7 @@ import { DecodeError } from "../protocols/protocol.ts";
 import { encodeRerank, readRerankRequest, wantsTeiForm } from "../protocols/rerank/request.ts";
 import { decodeRerank } from "../protocols/rerank/response.ts";
 import type { Translation } from "../protocols/translate.ts";
-import type { ForwardRequest, Prepared } from "./forward.ts";
+import type { ForwardRequest, Prepared } from "./forward-request.ts";
 
 export interface VectorBridge {
   /** Undefined when the client's bytes can go as they are. */

@@ -133,7 +133,7 @@ export function createTelemetry({ snapshot, home, clock, log, ...first }: Teleme
       },
       attempted,
       finished(context, status, durationMs) {
-        if (context.record.stream && context.record.story !== undefined) openStreams--;
+        if (context.record.stream && context.record.story.isKept) openStreams--;
         finished(context, status, durationMs);
         for (const feature of context.record.dropped ?? []) events.dropped(feature);
       },

@@ -46,6 +46,13 @@ export interface AttemptStep {
   failure: string | undefined;
 }
 
+/** Every step knows its time; the present one, unless it is given. */
+type NewStep = StoryStep extends infer Step
+  ? Step extends StoryStep
+    ? Omit<Step, "atMs"> & { atMs?: number }
+    : never
+  : never;
+
 export interface StoryStart {
   /** The gateway's own: no two stories have the same. */
   id: string;
@@ -89,6 +96,8 @@ const CANDIDATE_BYTES = 100;
 /** The story of one request while it runs; kept in the log from its start, so that a request that hangs can be seen. */
 export class RequestStory {
   readonly start: StoryStart;
+  /** Whether anybody can read it. */
+  readonly isKept: boolean;
   readonly #now: () => number;
   readonly steps: StoryStep[] = [];
   droppedSteps = 0;
@@ -99,8 +108,9 @@ export class RequestStory {
   /** What the log has counted for it. */
   weighedBytes = 0;
 
-  constructor(start: StoryStart, now: () => number) {
+  constructor(start: StoryStart, now: () => number, isKept = true) {
     this.start = start;
+    this.isKept = isKept;
     this.#now = now;
   }
 
@@ -109,9 +119,8 @@ export class RequestStory {
     return this.#now() - this.start.startedAtMs;
   }
 
-  add(step: StoryStep): void {
-    if (this.steps.length < MAX_STEPS) this.steps.push(step);
-    else this.droppedSteps++;
+  add(step: NewStep): void {
+    this.#keep({ atMs: this.sinceStartMs, ...step });
   }
 
   /** Candidates need to be given only where there was a choice. */
@@ -138,8 +147,14 @@ export class RequestStory {
       status: undefined,
       failure: undefined,
     };
-    this.add(step);
+    this.#keep(step);
     return step;
+  }
+
+  #keep(step: StoryStep): void {
+    if (!this.isKept) return;
+    if (this.steps.length < MAX_STEPS) this.steps.push(step);
+    else this.droppedSteps++;
   }
 
   get bytes(): number {
@@ -152,6 +167,11 @@ export class RequestStory {
     return bytes;
   }
 }
+
+/** Of requests that ask no model, and of those that were refused before it was known which one: nothing is kept. */
+export const NO_STORY = Object.freeze(
+  new RequestStory({ id: "", requestId: "", operation: "", model: "", stream: false, startedAtMs: 0 }, () => 0, false),
+) as RequestStory;
 
 export interface RequestLogOptions {
   clock: Clock;

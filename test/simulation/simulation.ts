@@ -9,12 +9,14 @@ import { RequestBody } from "../../src/lib/request-body.ts";
 import { silentLogger } from "../../src/logging/logger.ts";
 import type { RequestContext } from "../../src/pipeline/context.ts";
 import { createFallbackChains, type FallbackChains } from "../../src/pipeline/fallback.ts";
-import { createForwarder, type Forwarder, type ForwardRequest } from "../../src/pipeline/forward.ts";
+import { createForwarder, type Forwarder } from "../../src/pipeline/forward.ts";
+import type { ForwardRequest } from "../../src/pipeline/forward-request.ts";
 import { takeoverFor } from "../../src/pipeline/mid-stream.ts";
 import { createLimiter, type Limiter } from "../../src/rate-limit/limiter.ts";
 import { type Circuits, createCircuits } from "../../src/routing/circuits.ts";
 import { createStrategy } from "../../src/routing/strategies/registry.ts";
 import type { SelectionStrategy } from "../../src/routing/strategy.ts";
+import { NO_STORY } from "../../src/stats/request-log.ts";
 import type { UpstreamFailure } from "../../src/upstream/failure.ts";
 import { relayInto } from "../../src/upstream/relay.ts";
 import type { Sender } from "../../src/upstream/send.ts";
@@ -164,6 +166,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
     circuits,
     limits: limiter,
     bridge: passThrough,
+    attempted() {},
     sender: invariants.watchSender(sabotage.sender?.(network) ?? network),
     log,
     now: time.now,
@@ -217,6 +220,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
         backend: undefined,
         attempts: 0,
         failure: undefined,
+        story: NO_STORY,
       },
     };
     const session = `session ${load.between(0, scenario.clients)}`;

@@ -1,0 +1,106 @@
+// One attempt at one backend: its request is made and sent, and whatever comes of it is settled, counted and told once.
+
+import type { BackendEntry } from "../backends/board.ts";
+import type { Circuits } from "../routing/circuits.ts";
+import type { Admitted } from "../routing/router.ts";
+import type { ExchangeTimeouts } from "../upstream/exchange.ts";
+import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
+import type { LiveStream } from "../upstream/relay.ts";
+import { countFailure, type Sender } from "../upstream/send.ts";
+import type { BackendWatch, RequestContext } from "./context.ts";
+import type { Bridge, ForwardRequest } from "./forward-request.ts";
+import type { RequestReporter } from "./observe.ts";
+
+/** `entry` is the backend of the last attempt. */
+export type ForwardResult = { entry: BackendEntry } & (
+  | {
+      kind: "plain";
+      body: Uint8Array;
+      contentType: string;
+      headers: Record<string, string>;
+      itemIds?: readonly string[] | undefined;
+    }
+  | { kind: "stream"; live: LiveStream; headers: Record<string, string> }
+  /** `retryAfterMs` is the soonest that any attempt was told. */
+  | { kind: "failed"; failure: UpstreamFailure; retryAfterMs?: number | undefined }
+);
+
+export interface AttemptParts {
+  watch: Pick<BackendWatch, "suspect">;
+  circuits: Pick<Circuits, "outcomeOf">;
+  sender: Sender;
+  bridge: Bridge;
+  /** Whoever counts attempts. */
+  attempted: RequestReporter["attempted"];
+  now(): number;
+}
+
+/** Sends a request to the backend that was chosen. Throws GatewayError for what its format cannot say. */
+export async function attempt(
+  parts: AttemptParts,
+  context: RequestContext,
+  request: ForwardRequest,
+  { entry, permit, told, scoreMeans }: Admitted,
+  timeouts: ExchangeTimeouts,
+): Promise<ForwardResult> {
+  const { watch, circuits, sender, bridge, attempted, now } = parts;
+  const { record, clientHeaders, trace, signal, settings } = context;
+  const { model, stream, choices } = request;
+  const { name } = entry.backend;
+  record.attempts++;
+  record.backend = name;
+  const strategy = scoreMeans === undefined ? undefined : settings.routing.selection_strategy;
+  const step = record.story.attempt(name, model, strategy, told, scoreMeans);
+  const startedAtMs = now();
+
+  /** The answer is over, or the attempt without one. `firstTokenMs` is known of streams. */
+  function over(failure: UpstreamFailure | undefined, firstTokenMs?: number): void {
+    permit.settle(circuits.outcomeOf(name, failure));
+    const durationMs = now() - startedAtMs;
+    record.backendMs = (record.backendMs ?? 0) + durationMs;
+    attempted(name, failure, durationMs, firstTokenMs);
+    step.durationMs = durationMs;
+    if (failure === undefined) step.status = 200;
+    else if (failure.kind === "status") step.status = failure.status;
+    step.failure = failure === undefined ? undefined : failureLabel(failure);
+  }
+
+  try {
+    const preparing = bridge.prepare(context, request, entry.backend);
+    const prepared = preparing instanceof Promise ? await preparing : preparing;
+    const outgoing = { ...prepared, model, stream, choices, clientHeaders, trace, signal, timeouts };
+    const outcome = await sender.send(entry, outgoing, settings);
+    const { firstByteMs } = outcome;
+    step.firstByteMs = firstByteMs;
+    if (!outcome.ok) {
+      const { failure } = outcome;
+      over(failure);
+      return { kind: "failed", entry, failure };
+    }
+    const { headers } = outcome;
+    if (outcome.kind === "plain") {
+      const { body, contentType, itemIds, usage } = outcome;
+      if (usage !== undefined) record.usage = usage;
+      over(undefined);
+      return { kind: "plain", entry, body, contentType, headers, itemIds };
+    }
+    // A trial that streams has shown what it was to show; others need its place before it ends.
+    if (permit.isProbe) permit.settle("success");
+    step.status = 200;
+    const { stream: opened, exchange, reader } = outcome;
+    function finished(failure: UpstreamFailure | undefined): void {
+      const { usage } = reader;
+      if (usage !== undefined) record.usage = usage;
+      over(failure, firstByteMs);
+      if (failure === undefined) return;
+      countFailure(entry, failure);
+      if (failure.kind === "reset") watch.suspect(name);
+    }
+    return { kind: "stream", entry, headers, live: { stream: opened, exchange, reader, finished } };
+  } catch (error) {
+    step.durationMs = now() - startedAtMs;
+    step.failure = "not_sent"; // the backend's format cannot say what is asked
+    permit.settle("neutral");
+    throw error;
+  }
+}

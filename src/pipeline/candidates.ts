@@ -1,0 +1,159 @@
+// Who may be asked for a model now, what is worth waiting for when nobody may, and what a client is told then.
+
+import type { BackendEntry } from "../backends/board.ts";
+import { clientLeft } from "../errors/gateway-error.ts";
+import { abortableDelay, orAborted } from "../lib/abortable-delay.ts";
+import { RateLimitError } from "../rate-limit/decision.ts";
+import type { Limiter } from "../rate-limit/limiter.ts";
+import type { Circuits, Permit } from "../routing/circuits.ts";
+import { noBackendError } from "../routing/no-backend.ts";
+import { type Admitted, createRouter, hasOperation } from "../routing/router.ts";
+import type { SelectionQuery, SelectionStrategy } from "../routing/strategy.ts";
+import type { BackendWatch, RequestContext } from "./context.ts";
+import { goesOnExactly } from "./exact-continuation.ts";
+import type { ForwardRequest } from "./forward-request.ts";
+
+export interface CandidatesParts {
+  watch: BackendWatch;
+  strategy: SelectionStrategy;
+  circuits: Circuits;
+  /** The part of the rate limiter that concerns backends. */
+  limits: Pick<Limiter, "backendHasRoom" | "takeBackend" | "backendRefusal">;
+  now(): number;
+  random(): number;
+  /** Waits, or returns at once when the signal aborts. */
+  delay?(durationMs: number, signal: AbortSignal): Promise<void>;
+}
+
+/** What a backend is asked for, as far as it decides who may be. */
+export type Asked = Pick<ForwardRequest, "model" | "operation" | "goesOn">;
+
+/** How long a request waits for requests that try its backend after failures, and how many may wait in all. */
+const MAX_TRIAL_WAIT_MS = 5_000;
+export const MAX_TRIAL_WAITERS = 256;
+
+export type Candidates = ReturnType<typeof createCandidates>;
+
+export function createCandidates(parts: CandidatesParts) {
+  const { watch, strategy, circuits, limits, now, random, delay = abortableDelay } = parts;
+  const router = createRouter({ strategy, circuits, limits });
+  let trialWaiters = 0;
+
+  /** The board is read anew for every attempt: a backend that has gone down since is not asked again. */
+  function candidatesFor({ model, operation, goesOn }: Asked): readonly BackendEntry[] {
+    const candidates = watch.board.candidates(model);
+    return goesOn ? candidates.filter(({ backend }) => goesOnExactly(backend, operation, model)) : candidates;
+  }
+
+  function withOperation({ model, operation }: Asked): BackendEntry[] {
+    return watch.board.candidates(model).filter((entry) => hasOperation(entry, operation));
+  }
+
+  /** The right to send one request to a backend: a permit of its circuit, and a token of its limit. */
+  function admit(backendName: string): Permit | undefined {
+    const permit = circuits.acquire(backendName);
+    if (permit === undefined || limits.takeBackend(backendName)) return permit;
+    permit.settle("neutral");
+    return undefined;
+  }
+
+  function choose(context: RequestContext, request: ForwardRequest, tried: ReadonlySet<string>): Admitted | undefined {
+    const query: SelectionQuery = {
+      sessionKey: () => sessionKey(context, request),
+      random,
+      nowMs: now(),
+      isRetry: tried.size > 0,
+    };
+    return router.choose(candidatesFor(request), request, tried, query, admit, context.record.story.isKept);
+  }
+
+  /** None when a circuit would let the request through: then a rate limit refuses it, and says until when. */
+  function trialEnds(request: ForwardRequest): Promise<void>[] {
+    const names = withOperation(request).map(({ backend }) => backend.name);
+    if (names.some((name) => circuits.allows(name))) return [];
+    return names.map((name) => circuits.trialEnd(name)).filter((end) => end !== undefined);
+  }
+
+  return {
+    admit,
+    choose,
+
+    /** Those that could be asked, tried or not. */
+    askable(request: Asked & Pick<ForwardRequest, "refusedBy">): BackendEntry[] {
+      const { operation, refusedBy } = request;
+      return candidatesFor(request).filter(
+        (entry) => !refusedBy?.has(entry.backend.name) && router.mayAsk(entry, operation),
+      );
+    },
+
+    /** A model without a candidate: waits for the first checks, and asks for a model that seems unknown. */
+    async chooseCold(context: RequestContext, request: ForwardRequest): Promise<Admitted | undefined> {
+      const { signal } = context;
+      if (watch.board.candidates(request.model).length > 0) return undefined;
+      await orLeft(watch.firstChecks, signal);
+      const admitted = choose(context, request, request.avoid);
+      if (admitted !== undefined || !watch.board.entries.some((entry) => entry.available)) return admitted;
+      await orLeft(watch.refreshModels(), signal);
+      return choose(context, request, request.avoid);
+    },
+
+    /**
+     * A choice when nobody may be asked, but some backend is being tried after failures: the outcome is near, and may
+     * spare the client a refusal. Undefined when there is nothing to wait for, or none of it helped.
+     */
+    async chooseAfterTrial(
+      context: RequestContext,
+      request: ForwardRequest,
+      tried: ReadonlySet<string>,
+      deadlineMs: number,
+    ): Promise<Admitted | undefined> {
+      if (trialWaiters >= MAX_TRIAL_WAITERS) return undefined;
+      const untilMs = Math.min(now() + MAX_TRIAL_WAIT_MS, deadlineMs);
+      trialWaiters++;
+      try {
+        for (;;) {
+          const ends = trialEnds(request);
+          const leftMs = untilMs - now();
+          if (ends.length === 0 || leftMs <= 0) return undefined;
+          const ended = new AbortController();
+          void Promise.race(ends).then(() => ended.abort());
+          await delay(leftMs, AbortSignal.any([context.signal, ended.signal]));
+          if (context.signal.aborted) throw clientLeft();
+          // Everyone who waits is woken; whoever finds no place waits on.
+          const admitted = choose(context, request, tried);
+          if (admitted !== undefined) return admitted;
+        }
+      } finally {
+        trialWaiters--;
+      }
+    },
+
+    refusal({ caller }: RequestContext, request: ForwardRequest): Error {
+      const willing = withOperation(request).filter(({ backend }) => circuits.allows(backend.name));
+      const full = limits.backendRefusal(willing.map(({ backend }) => backend.name));
+      if (willing.length > 0 && full !== undefined) return new RateLimitError(full);
+      const { board } = watch;
+      const absenceOf = (name: string) => watch.absenceOf(name);
+      const { model, operation } = request;
+      return noBackendError({ board, circuits, absenceOf, model, operation, allowsModel: caller?.allowsModel });
+    },
+  };
+}
+
+/** Waits for work of which anybody may be glad, but not longer than the client does. */
+async function orLeft(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  await orAborted(work, signal);
+  if (signal.aborted) throw clientLeft();
+}
+
+/** What keeps a conversation on one backend: the configured header, the client's own fields, else who the client is. */
+function sessionKey(context: RequestContext, request: ForwardRequest): string {
+  const { header } = context.settings.routing.session_affinity;
+  return (
+    context.clientHeaders.get(header) ??
+    request.affinity(request.body.value) ??
+    context.caller?.keyId ??
+    context.peerAddress() ??
+    context.id
+  );
+}

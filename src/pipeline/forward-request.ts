@@ -1,0 +1,60 @@
+// A request on its way: as the pipeline asks one model, and as one backend gets it.
+
+import type { Backend } from "../backends/backend.ts";
+import type { Operation } from "../backends/kinds.ts";
+import type { GenerationRequest } from "../generation/request.ts";
+import type { GenerationResult } from "../generation/result.ts";
+import type { RequestBody } from "../lib/request-body.ts";
+import type { PassedAnswer } from "../protocols/chat/passed-answer.ts";
+import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
+import type { RequestSummary } from "../protocols/request-summary.ts";
+import type { Translation } from "../protocols/translate.ts";
+import type { RequestContext } from "./context.ts";
+
+export interface ForwardRequest extends RequestSummary {
+  /** What the client asked for, in the format it speaks. */
+  operation: Operation;
+  /** In the client's format. */
+  body: RequestBody;
+  /** The model's name as the client wrote it; `model` is the one that is asked now. */
+  askedModel: string;
+  /** The format of the answer, where it is not the one of the operation. */
+  client?: ClientProtocol;
+  /** What a backend is asked for instead of the body; goes with `client`. */
+  neutral?: GenerationRequest;
+  /** The backend that holds what the request refers to; asked first while it is available. */
+  prefer?: string | undefined;
+  /** Told of a complete answer that was translated. */
+  answered?: ((result: GenerationResult, context: AnswerContext) => void) | undefined;
+  /**
+   * The last turn is the beginning of the answer: only backends are asked that go on exactly behind it
+   * (exact-continuation.ts).
+   */
+  goesOn?: boolean;
+  /** Factor of all timeouts; 1 for the model that was asked for. */
+  patience: number;
+  /** Backends that are asked only when no other is left, because this request has failed there already. */
+  avoid: ReadonlySet<string>;
+  /** As in RoutedRequest. */
+  refusedBy?: ReadonlySet<string>;
+}
+
+/** A request as one backend gets it. */
+export interface Prepared {
+  operation: Operation;
+  body: Uint8Array;
+  /** Where the operation's usual path is not the right one. */
+  path?: string;
+  headers?: Readonly<Record<string, string>>;
+  translation?: Translation;
+  /** The gateway asked for the counts of the stream, not the client. */
+  hidesUsage?: boolean;
+  /** What is changed in an answer that passes. */
+  passed?: PassedAnswer | undefined;
+}
+
+/** Puts a request into the format of a backend. */
+export interface Bridge {
+  /** Throws GatewayError 400 for what the backend's format cannot say. */
+  prepare(context: RequestContext, request: ForwardRequest, backend: Backend): Prepared | Promise<Prepared>;
+}
