@@ -586,9 +586,9 @@ describe("what keeps a session on one backend", () => {
     const hash = consistentHash();
     const strategy: SelectionStrategy = {
       ...hash,
-      choose(candidates, allowed, query) {
+      score(ranking, query) {
         keys.push(query.sessionKey());
-        return hash.choose(candidates, allowed, query);
+        hash.score(ranking, query);
       },
     };
     await bench({ strategy, answer: () => fine, ...more }).forward();

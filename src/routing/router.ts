@@ -3,8 +3,9 @@
 import type { BackendEntry } from "../backends/board.ts";
 import { type Operation, servedBy } from "../backends/kinds.ts";
 import type { Candidate } from "../stats/request-log.ts";
+import { Choice } from "./choice.ts";
 import type { Circuits, Permit } from "./circuits.ts";
-import type { SelectionQuery, SelectionStrategy, TellScore } from "./strategy.ts";
+import type { SelectionQuery, SelectionStrategy } from "./strategy.ts";
 
 /** What decides who may be asked for a request. */
 export interface RoutedRequest {
@@ -51,14 +52,17 @@ export interface RouterParts {
   limits: { backendHasRoom(backendName: string): boolean };
 }
 
-type Exclusion = "no_operation" | "circuit_open" | "rate_limited" | "avoided" | "tried" | "standby" | "over_share";
+/** Why nobody can be asked, whoever else is left; and why somebody is not, because others are. */
+type Refusal = "no_operation" | "circuit_open" | "rate_limited";
+type Exclusion = Refusal | "avoided" | "tried" | "standby";
 
 /** How many candidates a story names. */
 const MAX_TOLD = 32;
 
 export function createRouter({ strategy, circuits, limits }: RouterParts): Router {
-  /** Why a backend cannot be asked, whoever else is left. */
-  function refusalOf(entry: BackendEntry, operation: Operation): Exclusion | undefined {
+  const choice = new Choice();
+
+  function refusalOf(entry: BackendEntry, operation: Operation): Refusal | undefined {
     if (!hasOperation(entry, operation)) return "no_operation";
     const { name } = entry.backend;
     if (!circuits.allows(name)) return "circuit_open";
@@ -75,42 +79,73 @@ export function createRouter({ strategy, circuits, limits }: RouterParts): Route
     return candidates.findIndex((entry) => entry.backend.name === prefer && refusalOf(entry, operation) === undefined);
   }
 
+  /** Why a backend is not asked while those of the given reserve are. */
+  function exclusionOf(
+    entry: BackendEntry,
+    { operation, avoid, refusedBy }: RoutedRequest,
+    tried: ReadonlySet<string>,
+    reserve: number,
+  ): Exclusion | undefined {
+    const refusal = refusalOf(entry, operation);
+    const own = reserveOf(entry, tried);
+    if (refusal !== undefined || own < reserve) return refusal;
+    const { name } = entry.backend;
+    if (refusedBy?.has(name)) return "tried";
+    if (own === reserve) return undefined;
+    if (!tried.has(name)) return "standby";
+    return avoid.has(name) ? "avoided" : "tried";
+  }
+
+  /** Everyone who was considered, in the order of the configuration; of many the first ones and the chosen one. */
+  function tell(
+    { candidates, scores, objections }: Choice,
+    chosen: number,
+    request: RoutedRequest,
+    tried: ReadonlySet<string>,
+    reserve: number,
+  ): Candidate[] {
+    const told: Candidate[] = [];
+    const count = Math.min(candidates.length, MAX_TOLD);
+    for (let index = 0; index < count; index++) {
+      const place = index === MAX_TOLD - 1 && chosen > index ? chosen : index;
+      const entry = candidates[place] as BackendEntry;
+      const score = scores[place];
+      let excluded: string | undefined;
+      if (place !== chosen) {
+        excluded = score === undefined ? exclusionOf(entry, request, tried, reserve) : objections[place];
+      }
+      const { inFlight: in_flight, latencyMs: latency_ms } = entry.counters;
+      told.push({ backend: entry.backend.name, score, in_flight, latency_ms, excluded });
+    }
+    return told;
+  }
+
   return {
     mayAsk: (entry, operation) => refusalOf(entry, operation) === undefined,
     choose(candidates, request, tried, query, admit, isTold) {
-      const { operation, avoid, refusedBy } = request;
-      let reserve = 0;
-      const allowed = (entry: BackendEntry) =>
-        reserveOf(entry, tried) === reserve &&
-        !refusedBy?.has(entry.backend.name) &&
-        refusalOf(entry, operation) === undefined;
-      const tale =
-        !isTold || candidates.length < 2
-          ? undefined
-          : new Tale(candidates, (entry) => {
-              const refusal = refusalOf(entry, operation);
-              if (refusal !== undefined || reserveOf(entry, tried) < reserve) return refusal;
-              const { name } = entry.backend;
-              if (refusedBy?.has(name)) return "tried";
-              if (reserveOf(entry, tried) === reserve) return undefined;
-              if (!tried.has(name)) return "standby";
-              return avoid.has(name) ? "avoided" : "tried";
-            });
+      const { operation, refusedBy } = request;
       let preferred = preferredOf(candidates, request, tried);
       const lastReserve = tried.size === 0 ? 1 : 3;
-      while (reserve <= lastReserve) {
+      for (let reserve = 0; reserve <= lastReserve; ) {
         const isDrawn = preferred < 0;
-        const chosen = isDrawn ? strategy.choose(candidates, allowed, query, tale?.score) : preferred;
+        choice.begin(candidates);
+        for (let place = 0; isDrawn && place < candidates.length; place++) {
+          const entry = candidates[place] as BackendEntry;
+          if (reserveOf(entry, tried) !== reserve || refusedBy?.has(entry.backend.name)) continue;
+          if (refusalOf(entry, operation) === undefined) choice.places.push(place);
+        }
+        const chosen = isDrawn ? choice.choose(strategy, query) : preferred;
         preferred = -1;
         if (chosen < 0) {
           reserve++;
           continue;
         }
         const entry = candidates[chosen] as BackendEntry;
-        const told = tale?.tell(chosen); // before the permit changes what is told
+        // Before the permit changes what is told.
+        const told = isTold && candidates.length > 1 ? tell(choice, chosen, request, tried, reserve) : undefined;
         const permit = admit(entry.backend.name);
         if (permit === undefined) continue;
-        if (isDrawn) strategy.used?.(candidates, allowed, query, chosen);
+        if (isDrawn) strategy.used?.(choice, query, chosen);
         return { entry, permit, told, scoreMeans: isDrawn ? strategy.scoreMeans : undefined };
       }
       return undefined;
@@ -121,52 +156,6 @@ export function createRouter({ strategy, circuits, limits }: RouterParts): Route
 /** 0 for those that are asked first; who has a higher number is asked when nobody with a lower one is left. */
 function reserveOf({ backend }: BackendEntry, tried: ReadonlySet<string>): number {
   return (tried.has(backend.name) ? 2 : 0) + (backend.weight > 0 ? 0 : 1);
-}
-
-/** Who was considered in one decision: scored by the strategy, left out by the router. */
-class Tale {
-  readonly #candidates: readonly BackendEntry[];
-  readonly #exclusionOf: (entry: BackendEntry) => Exclusion | undefined;
-  /** By place; who was not allowed has none. */
-  #scores: (number | undefined)[] = [];
-  #overShare: Set<number> | undefined;
-
-  constructor(candidates: readonly BackendEntry[], exclusionOf: (entry: BackendEntry) => Exclusion | undefined) {
-    this.#candidates = candidates;
-    this.#exclusionOf = exclusionOf;
-  }
-
-  readonly score: TellScore = (place, score, isOverShare) => {
-    this.#scores[place] = score;
-    if (isOverShare !== true) return;
-    this.#overShare ??= new Set();
-    this.#overShare.add(place);
-  };
-
-  /** In the order of the configuration; of many the first ones and the chosen one. What was scored is told once. */
-  tell(chosen: number): Candidate[] {
-    const told: Candidate[] = [];
-    const count = Math.min(this.#candidates.length, MAX_TOLD);
-    for (let index = 0; index < count; index++) {
-      const place = index === MAX_TOLD - 1 && chosen > index ? chosen : index;
-      told.push(this.#tellOne(place, place === chosen));
-    }
-    this.#scores = [];
-    this.#overShare = undefined;
-    return told;
-  }
-
-  #tellOne(place: number, isChosen: boolean): Candidate {
-    const { backend, counters } = this.#candidates[place] as BackendEntry;
-    const score = this.#scores[place];
-    let excluded: Exclusion | undefined;
-    if (!isChosen) {
-      if (score === undefined) excluded = this.#exclusionOf(this.#candidates[place] as BackendEntry);
-      else if (this.#overShare?.has(place)) excluded = "over_share";
-    }
-    const { inFlight: in_flight, latencyMs: latency_ms } = counters;
-    return { backend: backend.name, score, in_flight, latency_ms, excluded };
-  }
 }
 
 /** Whether the backend can do it, be it by means of another operation. */

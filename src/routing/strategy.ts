@@ -1,4 +1,4 @@
-// What a selection strategy is: it chooses one backend among those that may serve a request, and says what it went by.
+// What a selection strategy is: it scores the backends that may be asked. Who is chosen by that, the router knows.
 
 import type { BackendEntry } from "../backends/board.ts";
 
@@ -12,28 +12,40 @@ export interface SelectionQuery {
   isRetry: boolean;
 }
 
-/** Takes the score of a candidate, by its place in the list. */
-export type TellScore = (place: number, score: number, isOverShare?: boolean) => void;
+/** What a strategy makes of the candidates of one choice. */
+export interface Ranking {
+  readonly candidates: readonly BackendEntry[];
+  /** The places in that list of those who may be asked, in its order; never empty. */
+  readonly places: readonly number[];
+  /** By place; who may not be asked has none. */
+  readonly scores: (number | undefined)[];
+  /** By place: why somebody with a score is only chosen when nobody else is left, e.g. "over_share". */
+  readonly objections: (string | undefined)[];
+}
 
 export interface SelectionStrategy {
   /** What its scores say, for the reader of a request's story. */
   readonly scoreMeans: string;
+  readonly best: "highest" | "lowest";
+  /** Of equally good ones one is drawn; else the first in the order of the configuration is chosen. */
+  readonly drawsTies?: boolean;
   /**
-   * The place of an entry that `allowed` accepts, or -1 when none is left. Moves nothing: a choice that is not used has
-   * no effect. The candidates array is the same object while the board is the same, so that a strategy may keep what it
-   * derived from it in a WeakMap. `tell` is given where somebody reads it: it gets the score of everyone who is allowed.
+   * Scores everyone in `places`, and names objections. Moves nothing: a choice that is not used has no effect. The array
+   * of candidates is the same object while the board is the same, so that a strategy may keep what it derived from it in
+   * a WeakMap.
    */
-  choose(
-    candidates: readonly BackendEntry[],
-    allowed: (entry: BackendEntry) => boolean,
-    query: SelectionQuery,
-    tell?: TellScore,
-  ): number;
-  /** The choice is used: called with what it was chosen from, before anything else is chosen. */
-  used?(
-    candidates: readonly BackendEntry[],
-    allowed: (entry: BackendEntry) => boolean,
-    query: SelectionQuery,
-    chosen: number,
-  ): void;
+  score(ranking: Ranking, query: SelectionQuery): void;
+  /** The choice is used: called before anything else is chosen. */
+  used?(ranking: Ranking, query: SelectionQuery, chosen: number): void;
+}
+
+/** What a backend has to do in proportion to others; also one that stands by has its turn once it is asked at all. */
+export function shareOf({ backend }: BackendEntry): number {
+  return Math.max(backend.weight, 1);
+}
+
+export function sumOfShares({ candidates, places }: Ranking): number {
+  let sum = 0;
+  for (const place of places) sum += shareOf(candidates[place] as BackendEntry);
+  return sum;
 }

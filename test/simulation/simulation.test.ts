@@ -158,9 +158,17 @@ if (oneSeed !== undefined) {
         /which was fine/,
       ],
       [
-        "a strategy that ignores `allowed`",
+        "a strategy that ignores who may be asked",
         { ...busy, breaker: false, limits: false },
-        { strategy: (real) => ({ ...real, choose: (candidates) => (candidates.length > 0 ? 0 : -1) }) },
+        {
+          strategy: (real) => ({
+            ...real,
+            score({ places, scores }) {
+              (places as number[]).splice(0, Number.POSITIVE_INFINITY, 0);
+              scores[0] = 1;
+            },
+          }),
+        },
         /while .* had room/,
       ],
       [
@@ -171,7 +179,10 @@ if (oneSeed !== undefined) {
             let count = 0;
             return {
               ...real,
-              choose: (candidates, allowed, query) => (++count % 50 < 8 ? -1 : real.choose(candidates, allowed, query)),
+              score(ranking, query) {
+                if (++count % 50 < 8) (ranking.places as number[]).length = 0;
+                else real.score(ranking, query);
+              },
             };
           },
         },

@@ -4,7 +4,7 @@
 // more than its share of the open requests is passed over, so that one busy session cannot drown it.
 
 import type { BackendEntry } from "../../backends/board.ts";
-import type { SelectionStrategy } from "../strategy.ts";
+import { type SelectionStrategy, shareOf, sumOfShares } from "../strategy.ts";
 
 /** So many requests of one session stay together, however little there is to do. */
 const ALWAYS_TOGETHER = 4;
@@ -14,48 +14,27 @@ export function consistentHash(loadFactor: number = Number.POSITIVE_INFINITY): S
   const seeds = new WeakMap<readonly BackendEntry[], Uint32Array>();
   return {
     scoreMeans: "lot that the session draws for it; the highest is chosen that has not more than its share",
-    choose(candidates, allowed, query, tell) {
+    best: "highest",
+    score(ranking, query) {
+      const { candidates, places, scores, objections } = ranking;
       let seed = seeds.get(candidates);
       if (seed === undefined) {
         seed = Uint32Array.from(candidates, (entry) => Bun.hash.xxHash32(entry.backend.name));
         seeds.set(candidates, seed);
       }
       const session = Bun.hash.xxHash32(query.sessionKey());
+      const shares = sumOfShares(ranking);
       let open = 1;
-      let weights = 0;
-      for (const entry of candidates) {
-        if (!allowed(entry)) continue;
-        open += entry.counters.inFlight;
-        weights += weightOf(entry);
-      }
-      let best = -1;
-      let bestLot = Number.NEGATIVE_INFINITY;
-      let bestWithRoom = -1;
-      let bestLotWithRoom = Number.NEGATIVE_INFINITY;
-      for (let place = 0; place < candidates.length; place++) {
+      for (const place of places) open += (candidates[place] as BackendEntry).counters.inFlight;
+      for (const place of places) {
         const entry = candidates[place] as BackendEntry;
-        if (!allowed(entry)) continue;
-        const weight = weightOf(entry);
-        const lot = drawLot(session, seed[place] as number, weight);
-        if (lot > bestLot) {
-          best = place;
-          bestLot = lot;
-        }
-        const bound = Math.max(ALWAYS_TOGETHER, Math.ceil((loadFactor * open * weight) / weights));
-        const hasRoom = entry.counters.inFlight < bound;
-        if (lot > bestLotWithRoom && hasRoom) {
-          bestWithRoom = place;
-          bestLotWithRoom = lot;
-        }
-        tell?.(place, lot, !hasRoom);
+        const share = shareOf(entry);
+        scores[place] = drawLot(session, seed[place] as number, share);
+        const bound = Math.max(ALWAYS_TOGETHER, Math.ceil((loadFactor * open * share) / shares));
+        if (entry.counters.inFlight >= bound) objections[place] = "over_share";
       }
-      return bestWithRoom >= 0 ? bestWithRoom : best;
     },
   };
-}
-
-function weightOf({ backend }: BackendEntry): number {
-  return Math.max(backend.weight, 1);
 }
 
 /** Higher is better; over all sessions each backend wins in proportion to its weight. */

@@ -11,29 +11,14 @@ const UNKNOWN_LATENCY_MS = 1_000;
 export function leastLatency(): SelectionStrategy {
   return {
     scoreMeans: "expected milliseconds to the first byte; the lowest is chosen",
-    choose(candidates, allowed, { random, nowMs }, tell) {
-      let chosen = -1;
-      let lowest = Number.POSITIVE_INFINITY;
-      let ties = 0;
-      for (let place = 0; place < candidates.length; place++) {
-        const entry = candidates[place] as BackendEntry;
-        if (!allowed(entry)) continue;
-        const score = expectedLatency(entry, nowMs);
-        tell?.(place, score);
-        if (score < lowest) {
-          chosen = place;
-          lowest = score;
-          ties = 1;
-        } else if (score === lowest && random() * ++ties < 1) {
-          chosen = place;
-        }
-      }
-      return chosen;
+    best: "lowest",
+    drawsTies: true,
+    score({ candidates, places, scores }, { nowMs }) {
+      for (const place of places) scores[place] = expectedLatency(candidates[place] as BackendEntry, nowMs);
     },
   };
 }
 
-/** Open requests count, so that the fastest is not drowned; a backend that was never measured is tried first. */
 function expectedLatency({ counters }: BackendEntry, nowMs: number): number {
   const { latencyMs, latencyAtMs, inFlight } = counters;
   if (latencyMs === undefined) return UNKNOWN_LATENCY_MS * inFlight;

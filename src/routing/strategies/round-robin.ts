@@ -1,6 +1,5 @@
 // RoundRobin: each candidate in turn, per model.
 
-import type { BackendEntry } from "../../backends/board.ts";
 import type { SelectionStrategy } from "../strategy.ts";
 import { createTurns } from "./turns.ts";
 
@@ -9,21 +8,15 @@ export function roundRobin(): SelectionStrategy {
   const turns = createTurns((candidates, { random }) => ({ next: Math.floor(random() * candidates.length) }));
   return {
     scoreMeans: "turns until its own; the lowest is chosen",
-    choose(candidates, allowed, query, tell) {
-      const count = candidates.length;
+    best: "lowest",
+    score({ candidates, places, scores }, query) {
       const { next } = turns(candidates, query);
-      let chosen = -1;
-      let wait = 0;
-      for (let step = 0; step < count; step++) {
-        const place = (next + step) % count;
-        if (!allowed(candidates[place] as BackendEntry)) continue;
-        if (chosen < 0) chosen = place;
-        if (tell === undefined) break;
-        tell(place, wait++);
-      }
-      return chosen;
+      const count = places.length;
+      let first = 0;
+      while (first < count && (places[first] as number) < next) first++;
+      for (let wait = 0; wait < count; wait++) scores[places[(first + wait) % count] as number] = wait;
     },
-    used(candidates, _allowed, query, chosen) {
+    used({ candidates }, query, chosen) {
       turns(candidates, query).next = (chosen + 1) % candidates.length;
     },
   };

@@ -6,6 +6,7 @@ import { newCounters, toBackend } from "../../backends/backend.ts";
 import type { BackendEntry } from "../../backends/board.ts";
 import { documentSchema } from "../../config/sections/registry.ts";
 import { STRATEGY_NAMES, type StrategyName } from "../../config/sections/routing.ts";
+import { Choice } from "../choice.ts";
 import type { SelectionQuery, SelectionStrategy } from "../strategy.ts";
 import { consistentHash } from "./consistent-hash.ts";
 import { leastLatency } from "./least-latency.ts";
@@ -51,10 +52,18 @@ function select(
   allowed: (entry: BackendEntry) => boolean,
   query: SelectionQuery,
 ): BackendEntry | undefined {
-  const chosen = strategy.choose(entries, allowed, query);
+  const choice = choiceAmong(entries, allowed);
+  const chosen = choice.choose(strategy, query);
   if (chosen < 0) return undefined;
-  strategy.used?.(entries, allowed, query, chosen);
+  strategy.used?.(choice, query, chosen);
   return entries[chosen];
+}
+
+function choiceAmong(entries: readonly BackendEntry[], allowed: (entry: BackendEntry) => boolean): Choice {
+  const choice = new Choice();
+  choice.begin(entries);
+  for (const [place, entry] of entries.entries()) if (allowed(entry)) choice.places.push(place);
+  return choice;
 }
 
 function nameOf(entry: BackendEntry | undefined): string | undefined {
@@ -113,7 +122,7 @@ describe("a choice that is not used moves nothing", () => {
             const [peeked, plain] = [strategyOf(name), strategyOf(name)];
             for (const { peeks, isRetry } of steps) {
               const query = { ...queryOf("session", () => 0.5), isRetry };
-              for (let peek = 0; peek < peeks; peek++) peeked.choose(entries, everyone, query);
+              for (let peek = 0; peek < peeks; peek++) choiceAmong(entries, everyone).choose(peeked, query);
               expect(nameOf(select(peeked, entries, everyone, query))).toBe(
                 nameOf(select(plain, entries, everyone, query)) as string,
               );

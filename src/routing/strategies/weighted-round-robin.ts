@@ -2,53 +2,27 @@
 // With every turn everyone who is allowed earns its weight; the richest is chosen and pays the sum of what was earned.
 
 import type { BackendEntry } from "../../backends/board.ts";
-import type { SelectionStrategy } from "../strategy.ts";
+import { type SelectionStrategy, shareOf, sumOfShares } from "../strategy.ts";
 import { createTurns } from "./turns.ts";
 
 export function weightedRoundRobin(): SelectionStrategy {
   const credits = createTurns((candidates) => candidates.map(() => 0));
   return {
     scoreMeans: "turns that it is owed by its weight; the highest is chosen",
-    choose(candidates, allowed, query, tell) {
+    best: "highest",
+    score(ranking, query) {
+      const { candidates, places, scores } = ranking;
       const credit = credits(candidates, query);
-      let chosen = -1;
-      let highest = Number.NEGATIVE_INFINITY;
-      let earned = 0;
-      for (let place = 0; place < candidates.length; place++) {
-        const entry = candidates[place] as BackendEntry;
-        if (!allowed(entry)) continue;
-        const weight = weightOf(entry);
-        earned += weight;
-        const owed = (credit[place] as number) + weight;
-        if (owed > highest) {
-          chosen = place;
-          highest = owed;
-        }
-      }
-      if (tell !== undefined) {
-        for (let place = 0; place < candidates.length; place++) {
-          const entry = candidates[place] as BackendEntry;
-          if (allowed(entry)) tell(place, ((credit[place] as number) + weightOf(entry)) / earned);
-        }
-      }
-      return chosen;
+      const earned = sumOfShares(ranking);
+      for (const place of places)
+        scores[place] = ((credit[place] as number) + shareOf(candidates[place] as BackendEntry)) / earned;
     },
-    used(candidates, allowed, query, chosen) {
+    used(ranking, query, chosen) {
+      const { candidates, places } = ranking;
       const credit = credits(candidates, query);
-      let earned = 0;
-      for (let place = 0; place < candidates.length; place++) {
-        const entry = candidates[place] as BackendEntry;
-        // Being used may have closed the door behind the chosen one.
-        if (place !== chosen && !allowed(entry)) continue;
-        const weight = weightOf(entry);
-        earned += weight;
-        credit[place] = (credit[place] as number) + weight;
-      }
-      credit[chosen] = (credit[chosen] as number) - earned;
+      for (const place of places)
+        credit[place] = (credit[place] as number) + shareOf(candidates[place] as BackendEntry);
+      credit[chosen] = (credit[chosen] as number) - sumOfShares(ranking);
     },
   };
-}
-
-function weightOf({ backend }: BackendEntry): number {
-  return Math.max(backend.weight, 1);
 }
