@@ -15,7 +15,6 @@ import type { AnswerContext, ClientProtocol, StreamEncoder } from "../protocols/
 import { clientProtocol } from "../protocols/registry.ts";
 import { standardError } from "../upstream/error-body.ts";
 import { toldFailure, type UpstreamFailure } from "../upstream/failure.ts";
-import { clientFailure } from "../upstream/relay.ts";
 import { planSearch } from "../web-search/conversation.ts";
 import { emulateSearch, type SearchLimits } from "../web-search/emulate.ts";
 import { hasSearchTool } from "../web-search/native.ts";
@@ -23,7 +22,7 @@ import type { SearchProvider } from "../web-search/provider.ts";
 import type { RequestContext } from "./context.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
 import type { Generated, GenerateRequest, Generator, StreamFrame } from "./generate.ts";
-import { createEventClient, readTurn } from "./neutral-stream.ts";
+import { type NeutralTurn, openTurn } from "./neutral-turn.ts";
 
 export interface SearchParts {
   provider: SearchProvider;
@@ -75,42 +74,12 @@ async function answerWithSearches(
   const nonce = crypto.randomUUID().replaceAll("-", "");
   const abort = new AbortController();
   const signal = AbortSignal.any([context.signal, abort.signal]);
+  const unexpected = (error: unknown) => failureOf(error, log, context.id);
   const searching: RequestContext = { ...context, signal, clientHeaders: turnHeaders(context.clientHeaders) };
-  const eventClient = createEventClient(client);
-  /** What the first turn came to; it decides about status and headers. */
-  let first: FallbackResult | undefined;
-
-  async function* callModel(turn: GenerationRequest): AsyncGenerator<GenerationEvent, void> {
-    const asked: GenerateRequest = {
-      ...request,
-      stream: true,
-      choices: 1,
-      client: eventClient,
-      neutral: turn,
-      answered: undefined, // it is told of the whole
-    };
-    let result: FallbackResult;
-    if (first === undefined) {
-      result = await chains.forward(searching, asked);
-      first = result;
-    } else {
-      // The model that has begun the answer goes on, on the backend that has the conversation in its memory.
-      const next = { ...asked, model: first.model, prefer: first.entry.backend.name };
-      try {
-        result = await chains.forward(searching, next);
-      } catch (error) {
-        yield { type: "failure", failure: failureOf(error, log, context.id) };
-        return;
-      }
-    }
-    if (result.kind === "stream") yield* readTurn(result.live);
-    else if (result.kind === "failed") yield { type: "failure", failure: clientFailure(result.failure) };
-    else yield { type: "failure", failure: { message: "The backend did not answer with a stream.", status: 502 } };
-  }
-
+  const turns = createTurns(chains, searching, request, client, unexpected);
   const events = emulateSearch({
     request: neutral,
-    callModel,
+    callModel: turns.call,
     provider,
     limits,
     nonce,
@@ -121,21 +90,13 @@ async function answerWithSearches(
       log.warn({ request_id: context.id, provider: provider.name, error_code: errorCode, reason }, "a search failed"),
   });
   const head = await events.next();
-  const opened = first as FallbackResult | undefined;
-  if (opened === undefined || head.done === true) throw clientLeft();
-  if (opened.kind === "failed") return failedAnswer(opened, opened.failure, client, context.id);
-  if (head.value.type === "failure") {
-    return failedAnswer(opened, toldFailure(head.value.failure), client, context.id);
-  }
+  const { first } = turns;
+  if (first === undefined || head.done === true) throw clientLeft();
+  if (first.kind === "failed") return failedAnswer(first, first.failure, client, context.id);
+  if (head.value.type === "failure") return failedAnswer(first, toldFailure(head.value.failure), client, context.id);
 
-  const unixTime = () => Math.floor(clock.wallTime() / 1000);
-  const answer: AnswerContext = {
-    model: request.askedModel,
-    createdAt: unixTime(),
-    now: unixTime,
-    nonce,
-    request: neutral,
-  };
+  const now = () => Math.floor(clock.wallTime() / 1000);
+  const answer: AnswerContext = { model: request.askedModel, createdAt: now(), now, nonce, request: neutral };
   const collector = new Collector();
   const isCollected = !request.stream || request.answered !== undefined;
   const rest = startingWith(head.value, events, (event) => {
@@ -143,35 +104,57 @@ async function answerWithSearches(
     if (isCollected) collector.push(event);
   });
   if (request.stream) {
-    const body = eventStream({
-      events: rest,
-      encoder: client.streamEncoder(answer),
-      signal,
-      leave: () => abort.abort(),
-      ended(failure) {
-        const whole = failure === undefined ? collector.result() : undefined;
-        if (whole !== undefined) request.answered?.(whole, answer);
-        frame.ended(failure);
-      },
-      unexpected: (error) => failureOf(error, log, context.id),
-    });
-    return { kind: "stream", cache: undefined, result: opened as StreamResult, body };
+    const encoder = client.streamEncoder(answer);
+    function ended(failure: UpstreamFailure | undefined): void {
+      const whole = failure === undefined ? collector.result() : undefined;
+      if (whole !== undefined) request.answered?.(whole, answer);
+      frame.ended(failure);
+    }
+    const body = eventStream({ events: rest, encoder, signal, leave: () => abort.abort(), ended, unexpected });
+    return { kind: "stream", cache: undefined, result: first as StreamResult, body };
   }
   for await (const _ of rest); // read to its end
   if (signal.aborted) throw clientLeft();
   const whole = collector.result();
   if (whole === undefined) {
     const failure = collector.failure ?? { message: "The answer was not complete.", status: 502 };
-    return failedAnswer(opened, toldFailure(failure), client, context.id);
+    return failedAnswer(first, toldFailure(failure), client, context.id);
   }
   request.answered?.(whole, answer);
-  const { entry, headers, model, reasons } = opened;
+  const { entry, headers, model, reasons } = first;
   const body = new TextEncoder().encode(JSON.stringify(client.encodeResponse(whole, answer)));
-  return {
-    kind: "plain",
-    cache: undefined,
-    result: { kind: "plain", entry, headers, model, reasons, body, contentType: "application/json" },
+  const result = { kind: "plain" as const, entry, headers, model, reasons, body, contentType: "application/json" };
+  return { kind: "plain", cache: undefined, result };
+}
+
+/** The turns of one answer, each a request of its own. */
+function createTurns(
+  chains: FallbackChains,
+  context: RequestContext,
+  request: GenerateRequest,
+  client: ClientProtocol,
+  unexpected: (error: unknown) => Failure,
+) {
+  const turns = {
+    /** What the first came to; it decides about status and headers. */
+    first: undefined as FallbackResult | undefined,
+    async *call(neutral: GenerationRequest): AsyncGenerator<GenerationEvent, void> {
+      const { first } = turns;
+      // The model that has begun the answer goes on, on the backend that has the conversation in its memory.
+      const again = first && { model: first.model, prefer: first.entry.backend.name };
+      let turn: NeutralTurn;
+      try {
+        turn = await openTurn(chains, context, { ...request, ...again, neutral }, client);
+      } catch (error) {
+        if (first === undefined) throw error;
+        yield { type: "failure", failure: unexpected(error) };
+        return;
+      }
+      turns.first ??= turn.result;
+      yield* turn.events;
+    },
   };
+  return turns;
 }
 
 /** The turns are different requests: under one key a backend would answer the second with the first one's answer. */

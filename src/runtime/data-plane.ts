@@ -18,6 +18,7 @@ import { withEmbeddingBatches } from "../pipeline/embedding-batches.ts";
 import { createFallbackChains } from "../pipeline/fallback.ts";
 import { createForwarder } from "../pipeline/forward.ts";
 import { createGenerator, type GenerateRequest, type Generator } from "../pipeline/generate.ts";
+import { createNeutralEntry, type NeutralEntry } from "../pipeline/neutral-entry.ts";
 import type { RequestReporter } from "../pipeline/observe.ts";
 import { withWebSearch } from "../pipeline/search.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
@@ -47,7 +48,7 @@ export interface Configured {
   promptFiles: PromptFiles;
 }
 
-export interface DataPlane {
+export interface DataPlane extends NeutralEntry {
   /** Of the public API; no change of the configuration changes them. */
   readonly paths: readonly string[];
   readonly handle: TargetHandler;
@@ -56,7 +57,8 @@ export interface DataPlane {
 
 export function buildDataPlane(parts: DataPlaneParts, kept: Kept, configured: Configured): DataPlane {
   const { lasting, adminTable } = parts;
-  const publicApi = publicApiParts(parts, configured, buildGenerator(parts, kept, configured));
+  const { generator, chains } = buildPipeline(parts, kept, configured);
+  const publicApi = publicApiParts(parts, configured, generator);
   const routes = [...publicRoutes(publicApi), ...lasting.openApi];
   const table = createRouteTable(routes, { notBuilt: NOT_BUILT, elsewhere: adminTable.paths });
   const frame = frameParts(parts, kept, configured);
@@ -64,11 +66,12 @@ export function buildDataPlane(parts: DataPlaneParts, kept: Kept, configured: Co
     paths: table.paths,
     handle: createHandler({ ...frame, routes: table }),
     handleAdmin: createHandler({ ...frame, routes: adminTable }),
+    ...createNeutralEntry({ ...frame, ...publicApi, chains, reporter: parts.reporter }),
   };
 }
 
 /** The way of a request from the pipeline's side. */
-function buildGenerator(parts: DataPlaneParts, kept: Kept, configured: Configured): Generator {
+function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured) {
   const { lasting, fleet, reporter, clock, log } = parts;
   const { settings, metadata, promptFiles } = configured;
   const prompts = createPrompts(settings.global_prompts, promptFiles);
@@ -90,8 +93,8 @@ function buildGenerator(parts: DataPlaneParts, kept: Kept, configured: Configure
   const embedder = withEmbeddingBatches(plain, (model) => hasNative(fleet, model, "embeddings"));
   const { max_results: maxResults, max_rounds: maxRounds } = settings.web_search;
   const provider = createSearchProvider(settings.web_search, { deadlines: lasting.deadlines, now: clock.now });
-  if (provider === undefined) return embedder;
-  return withWebSearch(embedder, {
+  if (provider === undefined) return { chains, generator: embedder };
+  const generator = withWebSearch(embedder, {
     provider,
     limits: { maxResults, maxRounds },
     chains,
@@ -100,6 +103,7 @@ function buildGenerator(parts: DataPlaneParts, kept: Kept, configured: Configure
     clock,
     log,
   });
+  return { chains, generator };
 }
 
 function publicApiParts(parts: DataPlaneParts, { settings, metadata }: Configured, generator: Generator) {

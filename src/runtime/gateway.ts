@@ -9,6 +9,7 @@ import { createDemoBackend } from "../demo/backend.ts";
 import { Fleet } from "../fleet/fleet.ts";
 import type { Clock } from "../lib/clock.ts";
 import { applyLogSettings, type Logger } from "../logging/logger.ts";
+import type { NeutralEntry } from "../pipeline/neutral-entry.ts";
 import type { Surface } from "../server/request-target.ts";
 import { adminTable } from "./admin-table.ts";
 import { buildDataPlane, type Configured, type DataPlaneParts } from "./data-plane.ts";
@@ -29,7 +30,7 @@ export interface GatewayOptions {
   log: Logger;
 }
 
-export interface Gateway {
+export interface Gateway extends NeutralEntry {
   readonly api: Surface;
   readonly admin: Surface;
   readonly fleet: Fleet;
@@ -87,6 +88,7 @@ export function createGateway({ store, fileHash, facts, readFacts, env, clock, l
       paths: parts.adminTable.paths,
       handle: (request, server, target) => running.handleAdmin(request, server, target),
     },
+    generate: (request, call) => running.generate(request, call),
     fleet,
     start: () => telemetry.restore(),
     apply,

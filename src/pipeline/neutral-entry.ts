@@ -1,0 +1,138 @@
+// The front door for callers that do not speak HTTP: a neutral request in, neutral events out, on the way of every other
+// request, with its limits, its story and its place in the statistics.
+
+import { type Caller, requireModel } from "../access/api-keys.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import type { GenerationEvent } from "../generation/events.ts";
+import type { GenerationRequest } from "../generation/request.ts";
+import type { Failure } from "../generation/result.ts";
+import type { Clock } from "../lib/clock.ts";
+import { RequestBody } from "../lib/request-body.ts";
+import { clientProtocol } from "../protocols/registry.ts";
+import { RateLimitError } from "../rate-limit/decision.ts";
+import type { Limiter } from "../rate-limit/limiter.ts";
+import { resolveTrace } from "../tracing/trace-context.ts";
+import type { RequestContext, RequestRecord } from "./context.ts";
+import type { FallbackChains } from "./fallback.ts";
+import type { ForwardRequest } from "./forward.ts";
+import { openTurn } from "./neutral-turn.ts";
+import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "./observe.ts";
+
+export interface NeutralCall {
+  /** Aborts when nobody wants the answer any more. */
+  signal: AbortSignal;
+  /** Whose limits and models count; undefined: the gateway's own call, which nothing limits. */
+  caller?: Caller | undefined;
+}
+
+export interface NeutralEntry {
+  /**
+   * Trouble with backends is a failure event. Throws GatewayError for what is refused before any was asked. Whoever stops
+   * reading frees the backend.
+   */
+  generate(request: GenerationRequest, call: NeutralCall): AsyncGenerator<GenerationEvent, void>;
+}
+
+export interface NeutralEntryParts {
+  chains: FallbackChains;
+  limiter: Limiter;
+  reporter: Pick<RequestReporter, "begun" | "finished">;
+  /** A limit has refused a request. */
+  limited?: ((scope: string) => void) | undefined;
+  aliases(asked: ForwardRequest): ForwardRequest;
+  settings: Settings;
+  clock: Clock;
+  newOwnId(): string;
+}
+
+const NONE_AVOIDED: ReadonlySet<string> = new Set();
+
+export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
+  const { chains, limiter, reporter, limited, aliases, settings, clock, newOwnId } = parts;
+
+  function newContext({ caller }: NeutralCall, signal: AbortSignal, { operation, model }: ForwardRequest) {
+    const clientHeaders = new Headers();
+    const trace = resolveTrace(clientHeaders, settings.tracing, () => crypto.randomUUID());
+    const nothingYet = { fallbackModel: undefined, backend: undefined, attempts: 0, failure: undefined };
+    return {
+      id: trace.id,
+      ownId: newOwnId(),
+      trace,
+      startedAtMs: clock.now(),
+      settings,
+      signal,
+      caller,
+      clientHeaders,
+      peerAddress: () => undefined,
+      record: { method: "", path: "", operation, model, stream: true, ...nothingYet },
+    } satisfies RequestContext;
+  }
+
+  /** What is done with it before a backend is looked for. Throws 403 and 429. */
+  function admit({ caller }: RequestContext, asked: ForwardRequest): void {
+    requireModel(caller, asked.model);
+    const decision = caller && limiter.take({ clientAddress: undefined, keyId: caller.keyId, key: undefined });
+    if (decision === undefined || decision.allowed) return;
+    limited?.(decision.scope);
+    throw new RateLimitError(decision);
+  }
+
+  return {
+    async *generate(neutral, call) {
+      const stop = new AbortController();
+      const signal = AbortSignal.any([call.signal, stop.signal]);
+      const asked = aliases(forwardRequest(neutral));
+      const context: RequestContext = newContext(call, signal, asked);
+      const { record, startedAtMs } = context;
+      let status = CLIENT_CLOSED_REQUEST;
+      try {
+        admit(context, asked);
+        reporter.begun(context);
+        const turn = await openTurn(chains, context, { ...asked, neutral }, clientProtocol(neutral.origin.protocol));
+        for await (const event of turn.events) {
+          if (signal.aborted) break;
+          if (event.type === "failure") status = noteFailure(record, event.failure);
+          else record.firstByteMs ??= clock.now() - startedAtMs;
+          if (event.type === "finish") status = 200;
+          yield event;
+        }
+      } catch (error) {
+        if (!signal.aborted) status = noteFailure(record, error instanceof GatewayError ? error : BUG);
+        throw error;
+      } finally {
+        stop.abort();
+        reporter.finished(context, status, clock.now() - startedAtMs);
+      }
+    },
+  };
+}
+
+function forwardRequest(neutral: GenerationRequest): ForwardRequest {
+  const { model, origin, promptCacheKey, user } = neutral;
+  return {
+    model,
+    askedModel: model,
+    operation: origin.protocol,
+    body: RequestBody.written({ model }),
+    stream: true,
+    choices: 1,
+    affinity: () => promptCacheKey ?? user,
+    patience: 1,
+    avoid: NONE_AVOIDED,
+  };
+}
+
+const BUG = { message: "unexpected error", status: 500, type: ERRORS.internal.type };
+
+/** Returns the status that a client of HTTP would get. */
+function noteFailure(record: RequestRecord, { status, type = "backend_error", code, message }: Told): number {
+  record.error = { type, code: code ?? null, message };
+  record.failure ??= type;
+  if (record.firstByteMs !== undefined) record.streamFailure = record.failure;
+  return status;
+}
+
+/** A failure, or a refusal. */
+type Told = Pick<Failure, "message" | "status" | "type"> & { code?: string | number };

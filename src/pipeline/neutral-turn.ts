@@ -1,0 +1,110 @@
+// One answer of a model as neutral events, whatever its backend speaks: asked for along the fallback chain, and read with
+// the relay's own care for broken streams and slow readers.
+
+import type { GenerationEvent } from "../generation/events.ts";
+import type { GenerationRequest } from "../generation/request.ts";
+import type { ClientProtocol } from "../protocols/protocol.ts";
+import { type ByteSink, clientFailure, type LiveStream, relayInto } from "../upstream/relay.ts";
+import type { RequestContext } from "./context.ts";
+import type { FallbackChains, FallbackResult } from "./fallback.ts";
+import type { ForwardRequest } from "./forward.ts";
+
+export interface NeutralTurn {
+  /** Who answers, or has failed to. */
+  result: FallbackResult;
+  /** Trouble with the backend is a failure event. Whoever stops reading frees the backend. */
+  events: AsyncGenerator<GenerationEvent, void>;
+}
+
+/**
+ * Asks for the neutral request instead of the body. Throws GatewayError when nobody can take it.
+ * @param client - in whose words a refusal names fields, and whose losses are noted
+ */
+export async function openTurn(
+  chains: FallbackChains,
+  context: RequestContext,
+  request: ForwardRequest & { neutral: GenerationRequest },
+  client: ClientProtocol,
+): Promise<NeutralTurn> {
+  const queue = new EventQueue();
+  // Whoever asked for the whole is told of the whole.
+  const asked = { ...request, stream: true, choices: 1, client: queue.clientLike(client), answered: undefined };
+  const result = await chains.forward(context, asked);
+  if (result.kind === "stream") return { result, events: queue.read(result.live) };
+  const failure =
+    result.kind === "failed"
+      ? clientFailure(result.failure)
+      : { message: "The backend did not answer with a stream.", status: 502 };
+  queue.add({ type: "failure", failure });
+  return { result, events: queue.read(undefined) };
+}
+
+/** Events that wait to be read before the backend has to wait too. */
+const MAX_WAITING = 1_000;
+
+/** Events on their way from the relay to whoever reads them. */
+class EventQueue {
+  #waiting: GenerationEvent[] = [];
+  #arrived = Promise.withResolvers<void>();
+  #drained: PromiseWithResolvers<void> | undefined;
+
+  add(event: GenerationEvent): void {
+    this.#waiting.push(event);
+    this.#arrived.resolve();
+  }
+
+  /** The events go past the relay: what it carries is one byte for each, so that a slow reader holds the backend back. */
+  clientLike(client: ClientProtocol): ClientProtocol {
+    return {
+      ...client,
+      encodeResponse: () => {
+        throw new Error("neutral answers are streams");
+      },
+      streamEncoder: () => ({
+        push: (event) => {
+          this.add(event);
+          return ".";
+        },
+        end: () => "",
+      }),
+    };
+  }
+
+  async *read(live: LiveStream | undefined): AsyncGenerator<GenerationEvent, void> {
+    let isOver = live === undefined;
+    const end = () => {
+      isOver = true;
+      this.#arrived.resolve();
+    };
+    const sink: ByteSink = {
+      write: ({ length }) => {
+        if (this.#waiting.length <= MAX_WAITING) return length;
+        this.#drained ??= Promise.withResolvers();
+        return this.#drained.promise;
+      },
+      flush() {},
+      close: end,
+      fail: (failure, words) => {
+        // Words were events already.
+        if (words === undefined) this.add({ type: "failure", failure: clientFailure(failure) });
+        end();
+      },
+    };
+    const relay = live && relayInto(live, sink, { takeover: undefined, tap: undefined, finished() {} });
+    try {
+      for (;;) {
+        const batch = this.#waiting;
+        this.#waiting = [];
+        this.#drained?.resolve();
+        this.#drained = undefined;
+        yield* batch;
+        if (this.#waiting.length > 0) continue;
+        if (isOver) return;
+        await this.#arrived.promise;
+        this.#arrived = Promise.withResolvers();
+      }
+    } finally {
+      if (!isOver) relay?.cancel();
+    }
+  }
+}

@@ -1,0 +1,183 @@
+// A gateway that is asked without HTTP, in front of real sockets: neutral requests in, neutral events out.
+
+import { afterEach, describe, expect, test } from "bun:test";
+import { FakeBackend } from "../../test/support/fake-backend.ts";
+import { startInProcess } from "../../test/support/in-process.ts";
+import { chatEvents, chatStream, eventStream, failure } from "../../test/support/openai-answers.ts";
+import { waitFor } from "../../test/support/wait-for.ts";
+import type { Caller } from "../access/api-keys.ts";
+import type { ConfigDocument } from "../config/sections/registry.ts";
+import type { GenerationEvent } from "../generation/events.ts";
+import type { GenerationRequest } from "../generation/request.ts";
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+function startBackend(answer = chatStream(["one ", "two"])): FakeBackend {
+  const backend = new FakeBackend({ models: ["m"], answer });
+  cleanups.push(() => backend.stop());
+  return backend;
+}
+
+async function start(backends: readonly FakeBackend[], more: ConfigDocument = {}) {
+  const named = backends.map(({ url }, index) => ({ name: `b${index}`, type: "vllm", url }));
+  const { gateway, fetch, stop } = await startInProcess({ backends: named, retry: { base_delay: "1ms" }, ...more });
+  cleanups.push(stop);
+  const lastStory = async () => {
+    const { requests } = (await (await fetch("/admin/requests")).json()) as { requests: Record<string, unknown>[] };
+    return requests[0];
+  };
+  return { gateway, lastStory };
+}
+
+const request: GenerationRequest = {
+  model: "m",
+  system: [],
+  messages: [{ role: "user", parts: [{ type: "text", text: "count" }] }],
+  tools: [],
+  sampling: {},
+  reasoning: {},
+  stream: true,
+  origin: { protocol: "chat", body: {} },
+  extensions: {},
+};
+
+const open = () => ({ signal: new AbortController().signal });
+
+async function readAll(events: AsyncIterable<GenerationEvent>): Promise<GenerationEvent[]> {
+  const read: GenerationEvent[] = [];
+  for await (const event of events) read.push(event);
+  return read;
+}
+
+const textOf = (events: readonly GenerationEvent[]) =>
+  events.map((event) => (event.type === "delta" ? event.text : "")).join("");
+
+describe("an answer", () => {
+  test("comes as neutral events, and has its story", async () => {
+    const backend = startBackend();
+    const { gateway, lastStory } = await start([backend]);
+    const events = await readAll(gateway.generate(request, open()));
+    expect(textOf(events)).toBe("one two");
+    expect(events.filter(({ type }) => type === "finish")).toMatchObject([{ finish: { reason: "stop" } }]);
+    expect(backend.requests[0]?.json()).toMatchObject({ model: "m", stream: true });
+    expect(await lastStory()).toMatchObject({ model: "m", status: 200, backend: "b0", stream: true });
+  });
+
+  test("comes from another backend when one fails, and from another model when all do", async () => {
+    const [sick, well] = [startBackend(failure(503)), startBackend()];
+    const { gateway, lastStory } = await start([sick, well]);
+    for (let count = 0; count < 2; count++) {
+      expect(textOf(await readAll(gateway.generate(request, open())))).toBe("one two");
+    }
+    expect(sick.requests.length).toBeGreaterThan(0);
+    expect(await lastStory()).toMatchObject({ status: 200, backend: "b1" });
+
+    const fallback = { enabled: true, fallback_chains: { gone: ["m"] } };
+    const chained = await start([startBackend()], { fallback });
+    expect(textOf(await readAll(chained.gateway.generate({ ...request, model: "gone" }, open())))).toBe("one two");
+  });
+
+  test("of an alias is that of its model", async () => {
+    const { gateway } = await start([startBackend()], { model_aliases: { short: "m" } });
+    expect(textOf(await readAll(gateway.generate({ ...request, model: "short" }, open())))).toBe("one two");
+  });
+});
+
+describe("trouble", () => {
+  test("with the backend is a failure event, and is told in the story", async () => {
+    const { gateway, lastStory } = await start([startBackend(failure(400, "no such tool"))]);
+    const events = await readAll(gateway.generate(request, open()));
+    expect(events).toMatchObject([{ type: "failure", failure: { status: 400, message: "no such tool" } }]);
+    expect(await lastStory()).toMatchObject({ status: 400 });
+  });
+
+  test("in the middle of an answer comes behind what was said", async () => {
+    const broken = eventStream(chatEvents(["one ", "two"]).slice(0, 2));
+    const { gateway, lastStory } = await start([startBackend(broken)]);
+    const events = await readAll(gateway.generate(request, open()));
+    expect(textOf(events)).toBe("one ");
+    expect(events.at(-1)).toMatchObject({ type: "failure", failure: { status: 502 } });
+    expect(await lastStory()).toMatchObject({ outcome: "stream_broken" });
+  });
+
+  test("before any backend was asked is thrown", async () => {
+    const { gateway, lastStory } = await start([startBackend()]);
+    const asked = readAll(gateway.generate({ ...request, model: "nobody" }, open()));
+    await expect(asked).rejects.toMatchObject({ status: 404, type: "model_not_found" });
+    expect(await lastStory()).toMatchObject({ model: "nobody", status: 404 });
+  });
+});
+
+describe("a caller", () => {
+  const caller = (more: Partial<Caller> = {}): Caller => ({ keyId: "k", allowsModel: undefined, ...more }) as Caller;
+
+  test("may use the models of its key only", async () => {
+    const backend = startBackend();
+    const { gateway } = await start([backend]);
+    const asked = readAll(gateway.generate(request, { ...open(), caller: caller({ allowsModel: () => false }) }));
+    await expect(asked).rejects.toMatchObject({ status: 403 });
+    expect(backend.requests).toEqual([]);
+  });
+
+  test("is limited as its key is; the gateway's own calls are not", async () => {
+    const api_keys = { keys: [{ key: "sekret-key", id: "k", rate_limit: 1 }] };
+    const rate_limiting = { enabled: true };
+    const { gateway } = await start([startBackend()], { rate_limiting, api_keys });
+    const ask = (call = {}) => readAll(gateway.generate(request, { ...open(), ...call }));
+    await ask({ caller: caller() });
+    await expect(ask({ caller: caller() })).rejects.toMatchObject({ status: 429 });
+    expect(textOf(await ask())).toBe("one two");
+  });
+});
+
+describe("nobody wants the answer any more", () => {
+  async function startHeld() {
+    const goOn = Promise.withResolvers<void>();
+    cleanups.push(() => goOn.resolve());
+    const beforeChunk = (index: number) => (index === 2 ? goOn.promise : undefined);
+    const backend = startBackend(eventStream(chatEvents(["one ", "two"]), { beforeChunk }));
+    const started = await start([backend]);
+    const isFree = () => started.gateway.fleet.status().backends.every(({ in_flight }) => in_flight === 0);
+    return { ...started, backend, isFree };
+  }
+
+  test.each(["aborts", "stops reading"])("and %s: the backend is free", async (how) => {
+    const { gateway, backend, isFree, lastStory } = await startHeld();
+    const controller = new AbortController();
+    const events = gateway.generate(request, { signal: controller.signal });
+    for await (const event of events) {
+      if (event.type !== "delta") continue;
+      if (how === "stops reading") break;
+      controller.abort();
+    }
+    await waitFor("nothing is in flight", isFree);
+    await waitFor("the connection is closed", () => backend.requests[0]?.isClosed === true);
+    expect(await lastStory()).toMatchObject({ status: 499 });
+  });
+
+  test("before a backend has answered: nothing comes", async () => {
+    const backend = startBackend({ hang: true });
+    const { gateway, lastStory } = await start([backend]);
+    const controller = new AbortController();
+    const reading = readAll(gateway.generate(request, { signal: controller.signal }));
+    await waitFor("the backend is asked", () => backend.requests.length === 1);
+    controller.abort();
+    await reading.catch(() => []);
+    expect(await lastStory()).toMatchObject({ status: 499 });
+  });
+});
+
+test("a reader that takes its time loses nothing of a long answer", async () => {
+  const words = Array.from({ length: 5_000 }, (_, index) => `${index} `);
+  const { gateway } = await start([startBackend(chatStream(words))]);
+  let text = "";
+  let count = 0;
+  for await (const event of gateway.generate(request, open())) {
+    if (event.type === "delta") text += event.text;
+    if (++count % 500 === 0) await Bun.sleep(5);
+  }
+  expect(text).toBe(words.join(""));
+});
