@@ -6,47 +6,11 @@ import type { Drain } from "../backends/drains.ts";
 import type { HealthChecker, HealthView } from "../health/checker.ts";
 import { withoutPaths } from "../health/probe.ts";
 import type { ModelCatalog } from "../models/catalog.ts";
-import type { BackendKindName } from "../names.ts";
 import type { CircuitState } from "../routing/circuit-breaker.ts";
 import type { Circuits } from "../routing/circuits.ts";
 
-/** One row of GET /admin/backends (specification, "Backend status"). */
-export interface BackendStatus {
-  name: string;
-  url: string;
-  type: BackendKindName;
-  enabled: boolean;
-  /** `draining`: takes no new requests and finishes what it has. */
-  phase: "active" | "draining";
-  /** How long it may take for that yet. */
-  drain_remaining_ms: number | null;
-  is_healthy: boolean;
-  state: HealthState;
-  /** State of the circuit breaker. */
-  circuit: CircuitState;
-  consecutive_failures: number;
-  consecutive_successes: number;
-  last_check: string | null;
-  last_error: string | null;
-  response_time_ms: number | null;
-  models: readonly string[];
-  weight: number;
-  in_flight: number;
-  total_requests: number;
-  failed_requests: number;
-}
-
-export interface BackendStatusList {
-  backends: BackendStatus[];
-  healthy_count: number;
-  total_count: number;
-  summary: {
-    total_models: number;
-    total_requests: number;
-    total_failures: number;
-    average_response_time_ms: number | null;
-  };
-}
+/** The body of GET /admin/backends (specification, "Backend status"). */
+export type BackendStatusList = ReturnType<typeof toStatusList>;
 
 export interface StatusSources {
   drains: readonly Drain[];
@@ -56,7 +20,7 @@ export interface StatusSources {
 }
 
 /** The configured backends in their order, and behind them those that were removed and still finish requests. */
-export function toStatusList(board: BackendBoard, sources: StatusSources): BackendStatusList {
+export function toStatusList(board: BackendBoard, sources: StatusSources) {
   const { checker, catalog, circuits } = sources;
   const drains = new Map(sources.drains.map((drain) => [drain.counters, drain]));
   const configured = board.entries.map(({ backend, counters, health, available }) => {
@@ -98,13 +62,15 @@ function toStatus(
   counters: BackendCounters,
   drain: Drain | undefined,
   { health, available, circuit, models, view }: Facts,
-): BackendStatus {
+) {
   return {
     name: backend.name,
     url: displayUrl(backend),
     type: backend.kind.name,
     enabled: backend.enabled,
-    phase: drain === undefined ? "active" : "draining",
+    /** `draining`: takes no new requests and finishes what it has. */
+    phase: drain === undefined ? ("active" as const) : ("draining" as const),
+    /** How long it may take for that yet. */
     drain_remaining_ms: drain === undefined ? null : Math.round(drain.remainingMs),
     is_healthy: available,
     state: health,

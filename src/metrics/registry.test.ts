@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { StatsCollector } from "../stats/collector.ts";
 import type { FinishedRequest } from "../stats/finished-request.ts";
-import { type BackendReading, countGatewayEvents, type MetricSources, readGateway } from "./gateway-metrics.ts";
+import { countGatewayEvents } from "./gateway-events.ts";
 import { INSTRUMENTS, type Instrument } from "./instruments.ts";
 import { createObserver } from "./observer.ts";
 import { MAX_SERIES, MetricsRegistry } from "./registry.ts";
@@ -31,33 +31,6 @@ function request(changes: Partial<FinishedRequest> = {}): FinishedRequest {
     ...changes,
   };
 }
-
-function sources(backends: BackendReading[]): MetricSources {
-  return {
-    version: "1.2.3",
-    runtime: "bun",
-    startedAtMs: 1_000_000,
-    wallTime: () => 1_012_000,
-    backends: () => backends,
-    openStreams: () => 3,
-    eventLoopLag: () => 0.002,
-    configVersion: () => 7,
-    configReloadOk: () => false,
-    cache: () => ({ entries: 1, bytes: 2, evictions: 3 }),
-  };
-}
-
-const BACKEND: BackendReading = {
-  name: "b",
-  kind: "vllm",
-  available: true,
-  health: "ready",
-  circuit: "half_open",
-  inFlight: 2,
-  totalRequests: 10,
-  failedRequests: 1,
-  latencyMs: 250,
-};
 
 const lines = (text: string) => text.split("\n");
 
@@ -139,55 +112,12 @@ describe("metrics", () => {
     }
   });
 
-  test("what is read at the scrape, and what is counted by events", async () => {
-    const { registry } = setUp();
-    const events = countGatewayEvents(registry);
-    readGateway(registry, sources([BACKEND]));
-    events.rateLimited("client");
-    events.circuitChanged({ backend: "b", to: "open" });
-    events.configReloaded(false);
-    const text = lines(await registry.expose());
-    for (const line of [
-      'signalbox_backend_up{backend="b",kind="vllm"} 1',
-      'signalbox_backend_health{backend="b",state="ready"} 1',
-      'signalbox_backend_health{backend="b",state="down"} 0',
-      'signalbox_backend_circuit_state{backend="b",state="half_open"} 1',
-      'signalbox_backend_requests_in_flight{backend="b"} 2',
-      'signalbox_backend_latency_seconds{backend="b"} 0.25',
-      'signalbox_backend_circuit_changes_total{backend="b",to="open"} 1',
-      'signalbox_rate_limit_refusals_total{scope="client"} 1',
-      'signalbox_config_reloads_total{result="failure"} 1',
-      'signalbox_config_reloads_total{result="success"} 0',
-      "signalbox_config_last_reload_successful 0",
-      "signalbox_config_version 7",
-      "signalbox_open_streams 3",
-      "signalbox_uptime_seconds 12",
-      'signalbox_build_info{version="1.2.3",runtime="bun"} 1',
-      "signalbox_response_cache_entries 1",
-    ]) {
-      expect(text).toContain(line);
-    }
-    expect(text.find((line) => line.startsWith("process_resident_memory_bytes "))).toMatch(/ \d+$/);
-  });
-
-  test("a source in trouble costs its own family only", async () => {
-    const { registry } = setUp();
-    readGateway(registry, {
-      ...sources([BACKEND]),
-      openStreams: () => {
-        throw new Error("broken");
-      },
-    });
-    expect(await registry.expose()).not.toContain("signalbox_open_streams");
-    expect(await registry.expose()).toContain("signalbox_config_version 7");
-  });
-
   test("every line is one that Prometheus reads, whatever clients call their models", async () => {
     const { registry, observer } = setUp();
     for (const model of ['quo"te', "back\\slash", "line\nbreak", "tab\t\u2028", "lone \ud800", "\u0000", 'x",le="1']) {
       observer.finished(request({ model, stream: true, firstByteMs: 3 }));
     }
-    readGateway(registry, sources([BACKEND, { ...BACKEND, name: "c", latencyMs: undefined }]));
+    countGatewayEvents(registry);
     const LABEL = '[a-z_]+="(?:[^"\\\\\\n]|\\\\["\\\\n])*"';
     const SAMPLE = new RegExp(`^([a-z_]+)(\\{${LABEL}(?:,${LABEL})*\\})? (\\+Inf|-?[0-9.]+(?:e[+-]?\\d+)?)$`);
     const seen = new Set<string>();

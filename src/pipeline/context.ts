@@ -1,10 +1,9 @@
 // What the pipeline knows of a request; free of HTTP, so that other front doors can make one too.
 
 import type { Caller } from "../access/api-keys.ts";
-import type { BackendBoard } from "../backends/board.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import type { Fleet } from "../fleet/fleet.ts";
 import type { Usage } from "../generation/usage.ts";
-import type { Absence } from "../routing/no-backend.ts";
 import type { RequestStory } from "../stats/request-log.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 
@@ -65,15 +64,5 @@ export interface RequestRecord {
   dropped?: readonly string[];
 }
 
-/** Where the board comes from, and how the data plane tells the control plane what it met. */
-export interface BackendWatch {
-  readonly board: BackendBoard;
-  /** Resolves when the first checks after the start are done. */
-  readonly firstChecks: Promise<void>;
-  /** Renews cold model lists after an unknown model was asked for. */
-  refreshModels(): Promise<void>;
-  /** A backend could not be reached: have it checked at once. */
-  suspect(backendName: string): void;
-  /** Why a backend that is not available gets no requests. */
-  absenceOf(backendName: string): Absence;
-}
+/** Where the board comes from, and how the pipeline tells of what it met. */
+export type BackendWatch = Pick<Fleet, "board" | "firstChecks" | "refreshModels" | "suspect" | "absenceOf">;

@@ -8,7 +8,7 @@ import type { Fleet } from "../fleet/fleet.ts";
 import type { ModelDirectory } from "../fleet/model-directory.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
-import type { GatewayEvents } from "../metrics/gateway-metrics.ts";
+import type { GatewayEvents } from "../metrics/gateway-events.ts";
 import type { ModelMetadataSource } from "../models/metadata.ts";
 import { chainWarnings } from "../pipeline/fallback-checks.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";

@@ -54,7 +54,7 @@ export function createGateway({ store, fileHash, facts, readFacts, env, clock, l
   let kept = keep(settings);
   const cache = () => kept.cache?.store;
   const follower = followConfiguration({ store, fileHash, facts, readFacts, fleet, telemetry, clock, log, apply });
-  telemetry.read({
+  telemetry.show({
     fleet,
     cache,
     configVersion: () => store.current.version,

@@ -4,18 +4,10 @@ import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { resolveDataPath } from "../config/values/paths.ts";
 import { ErrorRecorder } from "../errors/recorder.ts";
-import type { Fleet } from "../fleet/fleet.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import { watchEventLoopLag } from "../metrics/event-loop-lag.ts";
-import {
-  type BackendReading,
-  type CacheReading,
-  countGatewayEvents,
-  type GatewayEvents,
-  type MetricSources,
-  readGateway,
-} from "../metrics/gateway-metrics.ts";
+import { countGatewayEvents } from "../metrics/gateway-events.ts";
 import { HistorySampler } from "../metrics/history/sampler.ts";
 import type { HistorySettings } from "../metrics/history/settings.ts";
 import { HistoryStore } from "../metrics/history/store.ts";
@@ -23,32 +15,13 @@ import { createObserver } from "../metrics/observer.ts";
 import { MetricsRegistry } from "../metrics/registry.ts";
 import { createRequestMetrics } from "../metrics/request-metrics.ts";
 import type { ModelMetadataSource } from "../models/metadata.ts";
-import { VERSION } from "../names.ts";
 import { createReporter, type RequestReporter } from "../pipeline/observe.ts";
-import type { ResponseCache } from "../response-cache/cache.ts";
 import { StatsCollector } from "../stats/collector.ts";
 import { RequestLog } from "../stats/request-log.ts";
 import { SnapshotFile } from "../stats/snapshot-file.ts";
+import { addGauges, type GaugeSources } from "./gauges.ts";
 
-export interface Telemetry {
-  reporter: RequestReporter;
-  collector: StatsCollector;
-  registry: MetricsRegistry;
-  /** Undefined while no history is kept. */
-  history: HistoryStore | undefined;
-  errors: ErrorRecorder;
-  requests: RequestLog;
-  events: GatewayEvents;
-  /** What could not be written the last time, each with the reason. */
-  storageProblems(): string[];
-  /** Lets the metrics show what others own; it is read when somebody asks. */
-  read(sources: ReadSources): void;
-  /** Before the first request. */
-  restore(): Promise<void>;
-  apply(settings: Settings, metadata: ModelMetadataSource): void;
-  /** Everything that is written at the end. */
-  stop(): Promise<void>;
-}
+export type Telemetry = ReturnType<typeof createTelemetry>;
 
 export interface TelemetryOptions {
   snapshot: ConfigSnapshot;
@@ -58,13 +31,7 @@ export interface TelemetryOptions {
   log: Logger;
 }
 
-export interface ReadSources extends Pick<MetricSources, "configVersion" | "configReloadOk"> {
-  fleet: Fleet;
-  /** Undefined while it is off. */
-  cache(): ResponseCache | undefined;
-}
-
-export function createTelemetry({ snapshot, home, clock, log, ...first }: TelemetryOptions): Telemetry {
+export function createTelemetry({ snapshot, home, clock, log, ...first }: TelemetryOptions) {
   const { settings, baseDir } = snapshot;
   let { metadata } = first;
   const dataPath = (path: string) => resolveDataPath(path, { dataDir: settings.server.data_dir, baseDir, home });
@@ -95,7 +62,6 @@ export function createTelemetry({ snapshot, home, clock, log, ...first }: Teleme
   const lag = watchEventLoopLag(clock.now);
   let openStreams = 0;
   const events = countGatewayEvents(registry);
-  const startedAtMs = clock.wallTime();
   const errors = new ErrorRecorder({ clock });
   const requests = new RequestLog({ clock });
   const { begun, attempted, finished } = createReporter({
@@ -125,71 +91,52 @@ export function createTelemetry({ snapshot, home, clock, log, ...first }: Teleme
           written: (isOk) => events.historyWritten(isOk),
         });
 
-  return {
-    reporter: {
-      begun(context) {
-        begun(context);
-        if (context.record.stream) openStreams++;
-      },
-      attempted,
-      finished(context, status, durationMs) {
-        if (context.record.stream && context.record.story.isKept) openStreams--;
-        finished(context, status, durationMs);
-        for (const feature of context.record.dropped ?? []) events.dropped(feature);
-      },
+  const reporter: RequestReporter = {
+    begun(context) {
+      begun(context);
+      if (context.record.stream) openStreams++;
     },
+    attempted,
+    finished(context, status, durationMs) {
+      if (context.record.stream && context.record.story.isKept) openStreams--;
+      finished(context, status, durationMs);
+      for (const feature of context.record.dropped ?? []) events.dropped(feature);
+    },
+  };
+
+  return {
+    reporter,
     collector,
     registry,
+    /** Undefined while no history is kept. */
     history,
     errors,
     requests,
     events,
+    /** What could not be written the last time, each with the reason. */
     storageProblems: () => [statsFile.problem, sampler?.problem].filter((problem) => problem !== undefined),
-    read({ fleet, cache, configVersion, configReloadOk }) {
-      readGateway(registry, {
-        version: VERSION,
-        runtime: `bun ${Bun.version}`,
-        startedAtMs,
-        wallTime,
-        openStreams: () => openStreams,
-        eventLoopLag: () => lag.read(),
-        backends: () => backendReadings(fleet),
-        cache: () => cacheReading(cache()),
-        configVersion,
-        configReloadOk,
-      });
+    /** Lets the metrics show what others own. */
+    show(owners: Pick<GaugeSources, "fleet" | "cache" | "configVersion" | "configReloadOk">): void {
+      addGauges(registry, { ...owners, openStreams: () => openStreams, eventLoopLag: () => lag.read(), wallTime });
     },
-    async restore() {
+    /** Before the first request. */
+    async restore(): Promise<void> {
       await statsFile.restore();
       statsFile.start();
       sampler?.start();
     },
-    apply(next, facts) {
+    apply(next: Settings, facts: ModelMetadataSource): void {
       metadata = facts;
       collector.apply(next.admin.stats);
       collector.pricesChanged();
       sampler?.apply(historySettings(next));
     },
-    async stop() {
+    /** Everything is written. */
+    async stop(): Promise<void> {
       lag.stop();
       await sampler?.stop();
       await statsFile.stop();
       history?.close();
     },
   };
-}
-
-function* backendReadings({ board, circuits }: Fleet): Generator<BackendReading> {
-  for (const { backend, health, available, counters } of board.entries) {
-    const { name, kind } = backend;
-    const { inFlight, totalRequests, failedRequests, latencyMs } = counters;
-    const circuit = circuits.state(name);
-    yield { name, kind: kind.name, available, health, circuit, inFlight, totalRequests, failedRequests, latencyMs };
-  }
-}
-
-/** Undefined also for a cache that has to be waited for. */
-function cacheReading(cache: ResponseCache | undefined): CacheReading | undefined {
-  const statistics = cache?.stats();
-  return statistics instanceof Promise ? undefined : statistics;
 }

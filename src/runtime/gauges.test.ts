@@ -1,0 +1,91 @@
+// What is read from its owners at a scrape, beside what is counted by events.
+
+import { expect, test } from "bun:test";
+import type { BackendEntry } from "../backends/board.ts";
+import { countGatewayEvents } from "../metrics/gateway-events.ts";
+import { MetricsRegistry } from "../metrics/registry.ts";
+import { VERSION } from "../names.ts";
+import { addGauges, type GaugeSources } from "./gauges.ts";
+
+const lines = (text: string) => text.trimEnd().split("\n");
+
+const BACKEND = {
+  backend: { name: "b", kind: { name: "vllm" } },
+  available: true,
+  health: "ready",
+  counters: { inFlight: 2, totalRequests: 10, failedRequests: 1, latencyMs: 250 },
+} as BackendEntry;
+
+function sources(entries: readonly BackendEntry[]): GaugeSources {
+  let nowMs = 1_000_000;
+  return {
+    fleet: { board: { entries }, circuits: { state: () => "half_open" } },
+    cache: () => ({ stats: () => ({ entries: 1, bytes: 2, evictions: 3 }) as never }),
+    configVersion: () => 7,
+    configReloadOk: () => false,
+    openStreams: () => 3,
+    eventLoopLag: () => 0.002,
+    wallTime: () => {
+      const read = nowMs;
+      nowMs = 1_012_000;
+      return read;
+    },
+  };
+}
+
+test("what is read at the scrape, and what is counted by events", async () => {
+  const registry = new MetricsRegistry();
+  const events = countGatewayEvents(registry);
+  addGauges(registry, sources([BACKEND]));
+  events.rateLimited("client");
+  events.circuitChanged({ backend: "b", to: "open" });
+  events.configReloaded(false);
+  const text = lines(await registry.expose());
+  for (const line of [
+    'signalbox_backend_up{backend="b",kind="vllm"} 1',
+    'signalbox_backend_health{backend="b",state="ready"} 1',
+    'signalbox_backend_health{backend="b",state="down"} 0',
+    'signalbox_backend_circuit_state{backend="b",state="half_open"} 1',
+    'signalbox_backend_requests_in_flight{backend="b"} 2',
+    'signalbox_backend_latency_seconds{backend="b"} 0.25',
+    'signalbox_backend_circuit_changes_total{backend="b",to="open"} 1',
+    'signalbox_rate_limit_refusals_total{scope="client"} 1',
+    'signalbox_config_reloads_total{result="failure"} 1',
+    'signalbox_config_reloads_total{result="success"} 0',
+    "signalbox_config_last_reload_successful 0",
+    "signalbox_config_version 7",
+    "signalbox_open_streams 3",
+    "signalbox_uptime_seconds 12",
+    `signalbox_build_info{version="${VERSION}",runtime="bun ${Bun.version}"} 1`,
+    "signalbox_response_cache_entries 1",
+  ]) {
+    expect(text).toContain(line);
+  }
+  expect(text.find((line) => line.startsWith("process_resident_memory_bytes "))).toMatch(/ \d+$/);
+});
+
+test("a source in trouble costs its own family only", async () => {
+  const registry = new MetricsRegistry();
+  addGauges(registry, {
+    ...sources([BACKEND]),
+    openStreams: () => {
+      throw new Error("broken");
+    },
+  });
+  expect(await registry.expose()).not.toContain("signalbox_open_streams");
+  expect(await registry.expose()).toContain("signalbox_config_version 7");
+});
+
+test("every line is one that Prometheus reads, whatever backends are called", async () => {
+  const registry = new MetricsRegistry();
+  const names = ['quo"te', "back\\slash", "line\nbreak", 'x",le="1'];
+  const counters = { ...BACKEND.counters, latencyMs: undefined };
+  const odd = names.map((name) => ({ ...BACKEND, backend: { ...BACKEND.backend, name }, counters }));
+  countGatewayEvents(registry);
+  addGauges(registry, sources([BACKEND, ...odd]));
+  const LABEL = '[a-z_]+="(?:[^"\\\\\\n]|\\\\["\\\\n])*"';
+  const SAMPLE = new RegExp(`^([a-z_]+)(\\{${LABEL}(?:,${LABEL})*\\})? (\\+Inf|-?[0-9.]+(?:e[+-]?\\d+)?)$`);
+  const samples = lines(await registry.expose()).filter((line) => !line.startsWith("#"));
+  expect(samples.filter((line) => !SAMPLE.test(line))).toEqual([]);
+  expect(samples.length).toBeGreaterThan(50);
+});

@@ -1,0 +1,93 @@
+// Metrics of backends and of the gateway itself that are read from their owners when somebody asks: they cost a request
+// nothing.
+
+import type { BackendEntry } from "../backends/board.ts";
+import type { Fleet } from "../fleet/fleet.ts";
+import { INSTRUMENTS } from "../metrics/instruments.ts";
+import type { MetricsRegistry, Reading } from "../metrics/registry.ts";
+import { VERSION } from "../names.ts";
+import type { ResponseCache } from "../response-cache/cache.ts";
+
+export interface GaugeSources {
+  fleet: { board: { entries: readonly BackendEntry[] }; circuits: Pick<Fleet["circuits"], "state"> };
+  /** Undefined while it is off. */
+  cache(): Pick<ResponseCache, "stats"> | undefined;
+  configVersion(): number;
+  /** False while the configuration file is broken. */
+  configReloadOk(): boolean;
+  openStreams(): number;
+  /** Seconds. */
+  eventLoopLag(): number;
+  wallTime(): number;
+}
+
+export const HEALTH_STATES = ["unknown", "ready", "warming_up", "down", "unhealthy"] as const;
+export const CIRCUIT_STATES = ["closed", "open", "half_open"] as const;
+
+export function addGauges(registry: MetricsRegistry, sources: GaugeSources): void {
+  addBackendGauges(registry, sources.fleet);
+
+  function single(instrument: Parameters<MetricsRegistry["read"]>[0], value: () => number): void {
+    registry.read(instrument, () => [{ labels: [], value: value() }]);
+  }
+  const startedAtMs = sources.wallTime();
+  registry.read(INSTRUMENTS.buildInfo, () => [{ labels: [VERSION, `bun ${Bun.version}`], value: 1 }]);
+  single(INSTRUMENTS.uptime, () => (sources.wallTime() - startedAtMs) / 1000);
+  single(INSTRUMENTS.startTime, () => startedAtMs / 1000);
+  single(INSTRUMENTS.openStreams, sources.openStreams);
+  single(INSTRUMENTS.eventLoopLag, sources.eventLoopLag);
+  single(INSTRUMENTS.configVersion, sources.configVersion);
+  single(INSTRUMENTS.configReloadOk, () => (sources.configReloadOk() ? 1 : 0));
+  single(INSTRUMENTS.residentMemory, () => process.memoryUsage.rss());
+  single(INSTRUMENTS.heapMemory, () => process.memoryUsage().heapUsed);
+  single(INSTRUMENTS.cpuSeconds, cpuSeconds);
+
+  function cached(instrument: Parameters<MetricsRegistry["read"]>[0], field: "entries" | "bytes" | "evictions"): void {
+    registry.read(instrument, () => {
+      const statistics = sources.cache()?.stats();
+      // None for a cache that has to be waited for.
+      return statistics === undefined || statistics instanceof Promise
+        ? []
+        : [{ labels: [], value: statistics[field] }];
+    });
+  }
+  cached(INSTRUMENTS.cacheEntries, "entries");
+  cached(INSTRUMENTS.cacheBytes, "bytes");
+  cached(INSTRUMENTS.cacheEvictions, "evictions");
+}
+
+function addBackendGauges(registry: MetricsRegistry, fleet: GaugeSources["fleet"]): void {
+  function* each(value: (entry: BackendEntry) => number | undefined): Generator<Reading> {
+    for (const entry of fleet.board.entries) {
+      const read = value(entry);
+      if (read !== undefined) yield { labels: [entry.backend.name], value: read };
+    }
+  }
+  function* perState(states: readonly string[], stateOf: (entry: BackendEntry) => string): Generator<Reading> {
+    for (const entry of fleet.board.entries) {
+      const current = stateOf(entry);
+      for (const state of states) yield { labels: [entry.backend.name, state], value: state === current ? 1 : 0 };
+    }
+  }
+  function* perKind(): Generator<Reading> {
+    for (const { backend, available } of fleet.board.entries) {
+      yield { labels: [backend.name, backend.kind.name], value: available ? 1 : 0 };
+    }
+  }
+  registry.read(INSTRUMENTS.backendUp, perKind);
+  registry.read(INSTRUMENTS.backendHealth, () => perState(HEALTH_STATES, ({ health }) => health));
+  registry.read(INSTRUMENTS.circuitState, () =>
+    perState(CIRCUIT_STATES, ({ backend }) => fleet.circuits.state(backend.name)),
+  );
+  registry.read(INSTRUMENTS.backendInFlight, () => each(({ counters }) => counters.inFlight));
+  registry.read(INSTRUMENTS.backendAttempts, () => each(({ counters }) => counters.totalRequests));
+  registry.read(INSTRUMENTS.backendFailures, () => each(({ counters }) => counters.failedRequests));
+  registry.read(INSTRUMENTS.backendLatency, () =>
+    each(({ counters: { latencyMs } }) => (latencyMs === undefined ? undefined : latencyMs / 1000)),
+  );
+}
+
+function cpuSeconds(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6;
+}
