@@ -8,23 +8,18 @@ import { defaultConfigText } from "./cli/generate-config.ts";
 import { defaultHealthCheckUrl, runHealthCheck } from "./cli/health-check.ts";
 import { renderCheck, renderCheckAsJson, renderProblems } from "./cli/problems.ts";
 import { loadConfig } from "./config/compile/load.ts";
-import type { ConfigSnapshot } from "./config/compile/snapshot.ts";
 import { effectWarnings } from "./config/compile/without-effect.ts";
 import type { Settings } from "./config/sections/registry.ts";
 import { openConfigStore } from "./config/store/open-store.ts";
-import { resolvePath } from "./config/values/paths.ts";
-import type { CheckPlace, Problem } from "./config/values/problems.ts";
-import { formatPath } from "./config/values/values.ts";
+import type { SettingsCheck } from "./config/values/problems.ts";
 import { withDiscoveredBackends } from "./fleet/zero-configuration.ts";
 import { systemClock } from "./lib/clock.ts";
 import { keepLoopbackFromProxies } from "./lib/proxy-environment.ts";
 import { applyLogSettings, createLogger } from "./logging/logger.ts";
-import { createModelMetadata } from "./models/metadata.ts";
 import { loadModelMetadata } from "./models/metadata-file.ts";
 import { SERVICE_NAME, VERSION } from "./names.ts";
 import { fallbackProblems } from "./pipeline/fallback-checks.ts";
-import { loadPromptFiles } from "./prompts/prompt-files.ts";
-import type { ReadFacts } from "./runtime/follow-configuration.ts";
+import { namedFileReaders } from "./runtime/named-files.ts";
 import { raiseFetchLimit } from "./runtime/raise-fetch-limit.ts";
 import { serve } from "./runtime/serve.ts";
 
@@ -58,8 +53,8 @@ async function startServer({ config, modelMetadata, ignoreSaved }: ServeCommand)
   raiseFetchLimit();
   const { env } = process;
   keepLoopbackFromProxies(env);
-  const checks = configurationChecks(modelMetadata);
-  const loaded = await loadConfig({ path: config, env, cwd: process.cwd(), checks });
+  const surroundings = { env, home: env.HOME, checks: CHECKS, readers: namedFileReaders(modelMetadata) };
+  const loaded = await loadConfig({ ...surroundings, path: config, cwd: process.cwd() });
   if (!loaded.ok) return fail(renderProblems(loaded.problems, loaded.path, process.cwd()).trimEnd());
 
   const discovered =
@@ -69,21 +64,12 @@ async function startServer({ config, modelMetadata, ignoreSaved }: ServeCommand)
   if (!discovered.ok) return fail(`${SERVICE_NAME}: ${discovered.message}`);
   const { snapshot, found } = discovered;
 
-  const readFacts = (running: ConfigSnapshot) => readNamedFiles(running, modelMetadata, env.HOME);
-  // Whether the file's own names lead anywhere is told before anything is kept of it.
-  let facts = await readFacts(snapshot).catch(toProblem);
-  if (facts instanceof FactsProblem) return fail(`${SERVICE_NAME}: ${facts.message}`);
+  // Told before anything is kept of the file.
+  const { problem } = snapshot.attachments;
+  if (problem !== undefined) return fail(`${SERVICE_NAME}: ${problem}`);
   const log = createLogger(snapshot.settings.logging);
-  const opened = await openConfigStore({
-    snapshot,
-    fileHash: loaded.fileHash,
-    env,
-    home: env.HOME,
-    checks,
-    clock: systemClock,
-    log,
-    ignoreSaved,
-  });
+  const { fileHash } = loaded;
+  const opened = await openConfigStore({ ...surroundings, snapshot, fileHash, clock: systemClock, log, ignoreSaved });
   if (!opened.ok) {
     const told = renderProblems(opened.problems, undefined, process.cwd()).trimEnd();
     return fail(
@@ -92,16 +78,12 @@ async function startServer({ config, modelMetadata, ignoreSaved }: ServeCommand)
   }
   const { store } = opened;
   applyLogSettings(log, store.current.settings.logging);
-  if (opened.resumed) facts = await readFacts(store.current).catch(toProblem);
-  if (facts instanceof FactsProblem) return fail(`${SERVICE_NAME}: ${facts.message}`);
 
   const { exitCode, message } = await serve({
     store,
-    fileHash: loaded.fileHash,
+    fileHash,
     log,
     env,
-    facts,
-    readFacts,
     async started(addresses, { fleet }) {
       const { settings } = store.current;
       const configured = settings.backends.map(toBackend).map((backend) => ({
@@ -127,72 +109,7 @@ async function startServer({ config, modelMetadata, ignoreSaved }: ServeCommand)
 }
 
 /** Rules of the layers above the configuration. */
-function configurationChecks(metadataOption: string | undefined) {
-  return [
-    (settings: Settings) => backendProblems(settings.backends),
-    fallbackProblems,
-    promptFileProblems,
-    ...(metadataOption === undefined ? [metadataFileProblems] : []),
-  ];
-}
-
-async function promptFileProblems({ global_prompts }: Settings, place: CheckPlace): Promise<Problem[]> {
-  const read = await loadPromptFiles(global_prompts, place);
-  return read.ok ? [] : read.problems;
-}
-
-async function metadataFileProblems(
-  { model_metadata: { file } }: Settings,
-  { baseDir, home }: CheckPlace,
-): Promise<Problem[]> {
-  const read = file === undefined ? undefined : await loadModelMetadata(resolvePath(file, baseDir, home));
-  if (read === undefined || read.ok) return [];
-  return read.problems.map((message) => ({ path: ["model_metadata", "file"], message }));
-}
-
-/** A file that the command line or the configuration names is missing or wrong. */
-class FactsProblem extends Error {
-  override readonly name = "FactsProblem";
-}
-
-function toProblem(error: unknown): FactsProblem {
-  if (error instanceof FactsProblem) return error;
-  throw error;
-}
-
-/** Metadata and prompts from the files that the settings and the command line name. */
-async function readNamedFiles(
-  { settings, baseDir }: ConfigSnapshot,
-  metadataOption: string | undefined,
-  home: string | undefined,
-): Promise<ReadFacts> {
-  const metadataPath =
-    metadataOption ??
-    (settings.model_metadata.file === undefined ? undefined : resolvePath(settings.model_metadata.file, baseDir, home));
-  const metadataFile =
-    metadataPath === undefined
-      ? { ok: true as const, entries: [], hash: undefined }
-      : await loadModelMetadata(metadataPath);
-  if (!metadataFile.ok) {
-    const source = metadataOption === undefined ? "model_metadata.file:" : "--model-metadata:";
-    throw new FactsProblem([source, ...metadataFile.problems].join("\n  "));
-  }
-  const prompts = await loadPromptFiles(settings.global_prompts, { baseDir, home });
-  if (!prompts.ok) {
-    throw new FactsProblem(prompts.problems.map(({ path, message }) => `${formatPath(path)}: ${message}`).join("; "));
-  }
-  const folder = resolvePath(settings.global_prompts.prompts_dir, baseDir, home);
-  return {
-    metadata: createModelMetadata({ backends: settings.backends, external: metadataFile.entries }),
-    promptFiles: prompts.files,
-    files: new Map([
-      ...(metadataPath === undefined || metadataFile.hash === undefined
-        ? []
-        : [[resolvePath(metadataPath, process.cwd(), home), metadataFile.hash] as const]),
-      ...[...prompts.hashes].map(([name, hash]) => [resolvePath(name, folder, home), hash] as const),
-    ]),
-  };
-}
+const CHECKS: readonly SettingsCheck<Settings>[] = [(settings) => backendProblems(settings.backends), fallbackProblems];
 
 async function checkHealth(url: string | undefined, configPath: string | undefined): Promise<number> {
   const target = url ?? (await configuredHealthUrl(configPath));
@@ -225,7 +142,8 @@ async function configuredHealthUrl(configPath: string | undefined): Promise<stri
 /** Everything that would keep the gateway from starting, and what in it has no effect. */
 async function checkConfig({ config, modelMetadata, asJson }: CheckConfigCommand): Promise<number> {
   const cwd = process.cwd();
-  const loaded = await loadConfig({ path: config, env: process.env, cwd, checks: configurationChecks(modelMetadata) });
+  const readers = namedFileReaders(modelMetadata);
+  const loaded = await loadConfig({ path: config, env: process.env, cwd, checks: CHECKS, readers });
   const metadata = modelMetadata === undefined ? undefined : await loadModelMetadata(modelMetadata);
   const ofMetadata = metadata === undefined || metadata.ok ? [] : metadata.problems;
   const problems = [

@@ -13,10 +13,11 @@ import { RequestBody } from "../lib/request-body.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
+import { NO_STORY } from "../stats/request-log.ts";
 import { resolveTrace } from "../tracing/trace-context.ts";
 import type { RequestContext, RequestRecord } from "./context.ts";
 import type { FallbackChains } from "./fallback.ts";
-import type { ForwardRequest } from "./forward.ts";
+import type { ForwardRequest } from "./forward-request.ts";
 import { openTurn } from "./neutral-turn.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "./observe.ts";
 
@@ -55,7 +56,13 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
   function newContext({ caller }: NeutralCall, signal: AbortSignal, { operation, model }: ForwardRequest) {
     const clientHeaders = new Headers();
     const trace = resolveTrace(clientHeaders, settings.tracing, () => crypto.randomUUID());
-    const nothingYet = { fallbackModel: undefined, backend: undefined, attempts: 0, failure: undefined };
+    const nothingYet = {
+      fallbackModel: undefined,
+      backend: undefined,
+      attempts: 0,
+      failure: undefined,
+      story: NO_STORY,
+    };
     return {
       id: trace.id,
       ownId: newOwnId(),

@@ -9,27 +9,25 @@ import type { ModelDirectory } from "../fleet/model-directory.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { GatewayEvents } from "../metrics/gateway-events.ts";
-import type { ModelMetadataSource } from "../models/metadata.ts";
+import { createModelMetadata } from "../models/metadata.ts";
 import { chainWarnings } from "../pipeline/fallback-checks.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import type { Configured } from "./data-plane.ts";
 
-/** What the settings name besides themselves: metadata and prompts from files. */
-export interface ReadFacts {
-  metadata: ModelMetadataSource;
-  promptFiles: PromptFiles;
-  /** Absolute paths of the files, with the hashes of what was read. */
-  files: ReadonlyMap<string, string>;
+/** A file that the command line or the configuration names is missing or wrong. */
+class FactsProblem extends Error {
+  override readonly name = "FactsProblem";
 }
 
-/** Rejects with what is wrong. */
-export type FactsReader = (snapshot: ConfigSnapshot) => Promise<ReadFacts>;
+export function configuredBy({ settings, attachments: { metadata, promptFiles } }: ConfigSnapshot): Configured {
+  return { settings, metadata: createModelMetadata({ backends: settings.backends, external: metadata }), promptFiles };
+}
 
 export interface FollowOptions {
   store: ConfigStore;
   fileHash: string | undefined;
-  facts: ReadFacts;
-  readFacts: FactsReader;
+  /** What runs at first. */
+  configured: Configured;
   fleet: Pick<Fleet, "firstChecks"> & { models: Pick<ModelDirectory, "served"> };
   telemetry: { events: Pick<GatewayEvents, "configReloaded"> };
   apply(configured: Configured): void;
@@ -45,9 +43,8 @@ export interface ConfigurationFollower extends FileReloader {
 }
 
 export function followConfiguration(options: FollowOptions): ConfigurationFollower {
-  const { store, fileHash, readFacts, fleet, telemetry, apply, clock, log } = options;
-  let { facts } = options;
-  let newestTurn = 0;
+  const { store, fileHash, fleet, telemetry, apply, clock, log } = options;
+  let { configured } = options;
 
   /** Of models that nobody serves; none while it is not known what backends serve. */
   function warningsOf(settings: Settings): string[] {
@@ -62,26 +59,16 @@ export function followConfiguration(options: FollowOptions): ConfigurationFollow
   }
 
   /** Files that cannot be read leave the ones that were read before in force; the settings apply all the same. */
-  async function follow(snapshot: ConfigSnapshot): Promise<string[]> {
-    const turn = ++newestTurn;
-    let read: ReadFacts | undefined;
-    let problem: unknown;
-    try {
-      read = await readFacts(snapshot);
-    } catch (error) {
-      problem = error;
-    }
-    // While files were read, a later change may have begun: it carries everything that this one does.
-    if (turn !== newestTurn) return [];
-    facts = read ?? facts;
-    const { settings } = snapshot;
-    apply({ settings, ...facts });
-    if (problem !== undefined) throw problem;
-    return warningsOf(settings);
+  function follow(snapshot: ConfigSnapshot): string[] {
+    configured = configuredBy(snapshot);
+    apply(configured);
+    const { problem } = snapshot.attachments;
+    if (problem !== undefined) throw new FactsProblem(problem);
+    return warningsOf(snapshot.settings);
   }
 
-  const unsubscribe = store.subscribe(async (snapshot, _previous, changes) => {
-    const warnings = await follow(snapshot);
+  const unsubscribe = store.subscribe((snapshot, _previous, changes) => {
+    const warnings = follow(snapshot);
     if (!changes.some(({ section }) => section === "fallback" || section === "backends")) return [];
     void logWarnings();
     return warnings;
@@ -93,18 +80,20 @@ export function followConfiguration(options: FollowOptions): ConfigurationFollow
     log,
     fileHash,
     reloaded: (isOk) => telemetry.events.configReloaded(isOk),
-    otherFiles: () => facts.files,
+    otherFiles: () => store.current.attachments.files,
     async otherFilesChanged(files) {
-      await follow(store.current);
+      await store.reattach();
+      follow(store.current);
       log.info({ files: files.map(({ path }) => path) }, "files that the configuration names were read again");
     },
   });
   return {
     ...reloader,
-    promptFiles: () => facts.promptFiles,
+    promptFiles: () => store.current.attachments.promptFiles,
     usePromptFiles(promptFiles) {
-      facts = { ...facts, promptFiles };
-      apply({ settings: store.current.settings, ...facts });
+      store.attach({ promptFiles });
+      configured = { ...configured, promptFiles };
+      apply(configured);
     },
     stop() {
       unsubscribe();

@@ -13,7 +13,7 @@ import type { NeutralEntry } from "../pipeline/neutral-entry.ts";
 import type { Surface } from "../server/request-target.ts";
 import { adminTable } from "./admin-table.ts";
 import { buildDataPlane, type Configured, type DataPlaneParts } from "./data-plane.ts";
-import { type FactsReader, followConfiguration, type ReadFacts } from "./follow-configuration.ts";
+import { configuredBy, followConfiguration } from "./follow-configuration.ts";
 import { createKeeper } from "./kept.ts";
 import { createLasting } from "./lasting.ts";
 import { createTelemetry } from "./telemetry.ts";
@@ -22,9 +22,6 @@ export interface GatewayOptions {
   store: ConfigStore;
   /** Of the configuration file as it was read, so that an edit since then is not missed. */
   fileHash: string | undefined;
-  /** What the first settings name. */
-  facts: ReadFacts;
-  readFacts: FactsReader;
   env: Record<string, string | undefined>;
   clock: Clock;
   log: Logger;
@@ -41,19 +38,21 @@ export interface Gateway extends NeutralEntry {
   stop(): Promise<void>;
 }
 
-export function createGateway({ store, fileHash, facts, readFacts, env, clock, log }: GatewayOptions): Gateway {
+export function createGateway({ store, fileHash, env, clock, log }: GatewayOptions): Gateway {
   const { settings } = store.current;
+  const configured = configuredBy(store.current);
+  const { metadata } = configured;
   const home = env.HOME;
   const transport = createTransport(createDemoBackend());
   const identify = createKeyIdentity(() => store.keySalt());
-  const telemetry = createTelemetry({ snapshot: store.current, metadata: facts.metadata, home, clock, log });
+  const telemetry = createTelemetry({ snapshot: store.current, metadata, home, clock, log });
   const { circuitChanged } = telemetry.events;
   const fleet = new Fleet({ settings, transport, clock, log, circuitChanged });
   const lasting = createLasting(clock, log, transport, env, [settings.server.bind_address].flat());
   const keep = createKeeper(identify, clock);
   let kept = keep(settings);
   const cache = () => kept.cache?.store;
-  const follower = followConfiguration({ store, fileHash, facts, readFacts, fleet, telemetry, clock, log, apply });
+  const follower = followConfiguration({ store, fileHash, configured, fleet, telemetry, clock, log, apply });
   telemetry.show({
     fleet,
     cache,
@@ -72,7 +71,7 @@ export function createGateway({ store, fileHash, facts, readFacts, env, clock, l
     clock,
     log,
   };
-  let running = buildDataPlane(parts, kept, { settings, ...facts });
+  let running = buildDataPlane(parts, kept, configured);
 
   function apply(configured: Configured): void {
     applyLogSettings(log, configured.settings.logging);

@@ -9,7 +9,6 @@ import { openConfigStore } from "../../src/config/store/open-store.ts";
 import type { ConfigStore } from "../../src/config/store/store.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { silentLogger } from "../../src/logging/logger.ts";
-import { createModelMetadata } from "../../src/models/metadata.ts";
 import { createGateway, type Gateway } from "../../src/runtime/gateway.ts";
 import { serveTargets } from "../../src/server/request-target.ts";
 
@@ -27,7 +26,7 @@ export async function startInProcess(document: ConfigDocument = {}, clock: Clock
   const path = join(folder, "gateway.yaml");
   const quiet = { server: { data_dir: folder, ...document.server }, logging: { level: "error", ...document.logging } };
   writeFileSync(path, JSON.stringify({ ...document, ...quiet }));
-  const common = { env: {}, home: folder, checks: [], clock };
+  const common = { env: {}, home: folder, checks: [], readers: [], clock };
   const loaded = await loadConfig({ ...common, path, cwd: folder });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
   const { snapshot, fileHash } = loaded;
@@ -35,12 +34,7 @@ export async function startInProcess(document: ConfigDocument = {}, clock: Clock
   const opened = await openConfigStore({ ...common, snapshot, fileHash, log });
   if (!opened.ok) throw new Error(JSON.stringify(opened.problems));
   const { store } = opened;
-  const facts = {
-    metadata: createModelMetadata({ backends: [], external: [] }),
-    promptFiles: new Map(),
-    files: new Map(),
-  };
-  const gateway = createGateway({ store, fileHash, facts, readFacts: async () => facts, env: {}, clock, log });
+  const gateway = createGateway({ store, fileHash, env: {}, clock, log });
   await gateway.start();
   const served = serveTargets(gateway.api, gateway.admin);
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, ...served });

@@ -58,6 +58,7 @@ describe("discovery", () => {
         version: 1,
         document: {},
         settings: documentSchema.parse({}),
+        attachments: { promptFiles: new Map(), metadata: [], files: new Map() },
         appliedAtMs: 42,
         path: undefined,
         baseDir: folder,

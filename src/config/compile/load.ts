@@ -10,6 +10,7 @@ import type { Environment } from "../values/expand.ts";
 import { resolvePath } from "../values/paths.ts";
 import { located, type Problem, type SettingsCheck } from "../values/problems.ts";
 import { isMapping, type Mapping, type Path } from "../values/values.ts";
+import type { AttachmentReader } from "./attachments.ts";
 import { prepareDocument } from "./prepare.ts";
 import type { ConfigSnapshot } from "./snapshot.ts";
 
@@ -22,6 +23,7 @@ export interface LoadOptions {
   home?: string | undefined;
   /** Rules of layers above this one; paths start at the section. */
   checks?: readonly SettingsCheck<Settings>[];
+  readers?: readonly AttachmentReader[];
   clock?: Clock;
   /** For tests; default /etc/signalbox. */
   systemFolder?: string;
@@ -57,15 +59,26 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
     baseDir,
     home,
     checks: options.checks ?? [],
+    readers: options.readers ?? [],
     source: { file: path, lineOf: file.lineOf },
   });
   const problems = [...fileProblems, ...prepared.problems, ...prepared.crossProblems];
-  const { settings, document, overrides, includedFiles } = prepared;
+  const { settings, document, overrides, includedFiles, attachments } = prepared;
   if (settings === undefined || problems.length > 0) {
     return { ok: false, path, baseDir, problems, server: prepared.server };
   }
   const appliedAtMs = (options.clock ?? systemClock).wallTime();
-  const snapshot = { version: 1, document, settings, appliedAtMs, path, baseDir, overrides, includedFiles };
+  const snapshot = {
+    version: 1,
+    document,
+    settings,
+    appliedAtMs,
+    path,
+    baseDir,
+    overrides,
+    includedFiles,
+    attachments,
+  };
   return { ok: true, snapshot, found: path, ...(file.hash !== undefined && { fileHash: file.hash }) };
 }
 

@@ -7,19 +7,26 @@ import { holdsSecrets, isSecret, isUrl } from "../schema/section-patterns.ts";
 import type { ConfigDocument, Settings } from "../sections/registry.ts";
 import type { Environment } from "../values/expand.ts";
 import { resolvePath } from "../values/paths.ts";
-import { type CheckPlace, located, type Problem, type SettingsCheck, type Source } from "../values/problems.ts";
+import { located, type Problem, type SettingsCheck, type Source } from "../values/problems.ts";
 import { unsafeValue } from "../values/unsafe-value.ts";
 import { formatPath, isNestedTooDeeply, type Mapping, type Path, valueAt } from "../values/values.ts";
+import { type Attached, type AttachmentReader, type Attachments, joinAttachments } from "./attachments.ts";
 import { compileDocument } from "./compile.ts";
 import { CROSS_CHECKS } from "./cross-checks.ts";
 import { type KeyFile, readKeyFile } from "./key-file.ts";
 
-export interface PrepareOptions {
+/** The same for every document. */
+export interface Surroundings {
   env: Environment;
-  baseDir: string;
   home: string | undefined;
   /** Rules of layers above this one; paths start at the section. */
   checks: readonly SettingsCheck<Settings>[];
+  /** Of the files that the settings name. */
+  readers: readonly AttachmentReader[];
+}
+
+export interface PrepareOptions extends Surroundings {
+  baseDir: string;
   /** What is known to be wrong already. */
   problems?: readonly Problem[];
   /** Where the document was read. */
@@ -39,6 +46,8 @@ export interface Prepared {
   /** Found by rules over several fields or sections, as far as those sections are right. */
   crossProblems: Problem[];
   overrides: readonly { variable: string; path: Path }[];
+  /** As far as there are no problems. */
+  attachments: Attachments;
   /** Absolute, with the hashes of what was read. */
   includedFiles: ReadonlyMap<string, string | undefined>;
 }
@@ -75,19 +84,25 @@ export async function prepareDocument(written: Mapping, options: PrepareOptions)
   const compiled = problems.length === 0 ? compilation.settings : compilation.settingsWithout(wrong);
   const result = { document, problems, overrides, includedFiles };
   if (compiled === undefined || wrong.has("")) {
-    return { ...result, settings: undefined, server: undefined, crossProblems: [] };
+    return { ...result, settings: undefined, server: undefined, crossProblems: [], attachments: joinAttachments([]) };
   }
   const complete = withKeys(compiled, keyFile);
   const server = wrong.has("server") ? undefined : complete.server;
   const sound = problems.length === 0 ? complete : withoutSections(complete, wrong);
   const inlineKeys = compiled.api_keys.keys.length;
   const crossProblems: Problem[] = [];
-  for (const check of [...CROSS_CHECKS, ...options.checks]) {
-    for (const problem of await ask(check, sound, { baseDir, home })) {
+  const tell = (found: readonly Problem[] = []): void => {
+    for (const problem of found) {
       crossProblems.push(locateInKeyFile(keyFile, inlineKeys, problem) ?? locate(compilation.attribute(problem)));
     }
-  }
-  return { ...result, settings: problems.length === 0 ? complete : undefined, server, crossProblems };
+  };
+  const place = { baseDir, home };
+  for (const check of [...CROSS_CHECKS, ...options.checks]) tell(await ask(() => check(sound, place)));
+  const attached: Attached[] = [];
+  for (const reader of options.readers) attached.push((await ask(() => reader(sound, place))) ?? {});
+  for (const { problems: found } of attached) tell(found);
+  const settings = problems.length === 0 ? complete : undefined;
+  return { ...result, settings, server, crossProblems, attachments: joinAttachments(attached) };
 }
 
 /** What a rule finds in a section that is wrong itself would be news of no use, and may be false. */
@@ -102,11 +117,11 @@ function withoutSections(settings: Settings, wrong: ReadonlySet<string>): Settin
   });
 }
 
-async function ask(check: SettingsCheck<Settings>, settings: Settings, place: CheckPlace) {
+async function ask<Answer>(question: () => Answer | Promise<Answer>): Promise<Answer | undefined> {
   try {
-    return await check(settings, place);
+    return await question();
   } catch (error) {
-    if (error instanceof SectionIsWrong) return [];
+    if (error instanceof SectionIsWrong) return undefined;
     throw error;
   }
 }

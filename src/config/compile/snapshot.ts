@@ -2,6 +2,7 @@
 
 import type { ConfigDocument, Settings } from "../sections/registry.ts";
 import type { Path } from "../values/values.ts";
+import type { Attachments } from "./attachments.ts";
 
 export interface ConfigSnapshot {
   /** Increases by one with every applied change. */
@@ -9,6 +10,7 @@ export interface ConfigSnapshot {
   /** As written, secrets unexpanded. */
   document: ConfigDocument;
   settings: Settings;
+  attachments: Attachments;
   appliedAtMs: number;
   /** File it was read from; undefined without one. */
   path: string | undefined;

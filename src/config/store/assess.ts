@@ -3,37 +3,22 @@
 
 import { fenceProblems } from "../change/api-fence.ts";
 import { diffDocuments, type FieldChange } from "../change/diff.ts";
-import { type Prepared, prepareDocument } from "../compile/prepare.ts";
+import { type Prepared, prepareDocument, type Surroundings } from "../compile/prepare.ts";
 import { effectWarnings } from "../compile/without-effect.ts";
 import { withDefaults } from "../schema/defaults.ts";
-import type { Settings } from "../sections/registry.ts";
-import type { Environment } from "../values/expand.ts";
 import { resolvePath } from "../values/paths.ts";
-import type { Problem, SettingsCheck } from "../values/problems.ts";
+import type { Problem } from "../values/problems.ts";
 import { isNestedTooDeeply } from "../values/values.ts";
 import type { Assessment, Candidate, Running } from "./inside.ts";
 import { warningsOfChanges } from "./publish.ts";
 
-export interface Surroundings {
-  env: Environment;
-  home: string | undefined;
-  /** Rules of layers above the configuration. */
-  checks: readonly SettingsCheck<Settings>[];
-}
-
 /** Every document that did not come from the file passes the fence here. */
-export async function assess(
-  candidate: Candidate,
-  running: Running,
-  { env, home, checks }: Surroundings,
-): Promise<Assessment> {
+export async function assess(candidate: Candidate, running: Running, surroundings: Surroundings): Promise<Assessment> {
   const { document, writtenPath, lineOf } = candidate;
   const prepared = await prepareDocument(document, {
-    env,
-    home,
-    checks,
+    ...surroundings,
     baseDir: running.snapshot.baseDir,
-    problems: candidate.fromFile === undefined ? await fenced(candidate, running, home) : [],
+    problems: candidate.fromFile === undefined ? await fenced(candidate, running, surroundings.home) : [],
     source: { lineOf },
     ...(writtenPath && { writtenPath }),
   });

@@ -60,7 +60,16 @@ async function start(
   const note = (fields: object, message: string) => void logged.push(`${message} ${JSON.stringify(fields)}`);
   const log = { info() {}, warn: note, error: note };
   const { snapshot, fileHash } = loaded;
-  const opened = await openConfigStore({ snapshot, fileHash, env: {}, home: undefined, checks: [], clock, log });
+  const opened = await openConfigStore({
+    snapshot,
+    fileHash,
+    env: {},
+    home: undefined,
+    checks: [],
+    readers: [],
+    clock,
+    log,
+  });
   if (!opened.ok) throw new Error(JSON.stringify(opened.problems));
   store = opened.store;
   editBetween?.();

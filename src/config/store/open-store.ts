@@ -2,14 +2,12 @@
 
 import type { Clock } from "../../lib/clock.ts";
 import { diffDocuments } from "../change/diff.ts";
-import { prepareDocument } from "../compile/prepare.ts";
+import { prepareDocument, type Surroundings } from "../compile/prepare.ts";
 import type { ConfigSnapshot } from "../compile/snapshot.ts";
 import { logEffectWarnings } from "../compile/without-effect.ts";
 import { withDefaults } from "../schema/defaults.ts";
-import type { Settings } from "../sections/registry.ts";
-import type { Environment } from "../values/expand.ts";
 import { resolvePath } from "../values/paths.ts";
-import type { Problem, SettingsCheck } from "../values/problems.ts";
+import type { Problem } from "../values/problems.ts";
 import type { Mapping } from "../values/values.ts";
 import { ConfigDatabase } from "./database.ts";
 import type { ConfigLog } from "./listeners.ts";
@@ -25,14 +23,11 @@ import {
   writeFileHash,
 } from "./versions.ts";
 
-export interface OpenStoreOptions {
+export interface OpenStoreOptions extends Surroundings {
   /** What the file says, or what was found without one. */
   snapshot: ConfigSnapshot;
   /** Of the file; undefined without one. */
   fileHash: string | undefined;
-  env: Environment;
-  home: string | undefined;
-  checks: readonly SettingsCheck<Settings>[];
   clock: Clock;
   log: ConfigLog;
   /** --ignore-saved: start from the file alone. */
@@ -47,34 +42,32 @@ export type OpenStoreResult =
 const NO_FILE = "none";
 
 export async function openConfigStore(options: OpenStoreOptions): Promise<OpenStoreResult> {
-  const { snapshot, env, home, checks, clock, log } = options;
+  const { snapshot, home, clock, log } = options;
   const folder = resolvePath(snapshot.settings.server.data_dir, snapshot.baseDir, home);
   const database = new ConfigDatabase(folder, log);
   const hash = options.fileHash ?? NO_FILE;
   const open = (running: ConfigSnapshot, resumed: boolean, unsaved: VersionRecord[] = []): OpenStoreResult => {
     logEffectWarnings(log, running.settings);
-    const parts = { snapshot: running, database, env, home, checks, clock, log, fileHash: hash, unsaved };
-    return { ok: true, resumed, store: new ConfigStore(parts) };
+    return {
+      ok: true,
+      resumed,
+      store: new ConfigStore({ ...options, snapshot: running, database, fileHash: hash, unsaved }),
+    };
   };
 
   const newest = newestVersion(database.sqlite);
   const isUnchanged = readFileHash(database.sqlite) === hash;
   if (newest !== undefined && isUnchanged && !options.ignoreSaved && !isFileSource(newest.source)) {
-    const prepared = await prepareDocument(newest.document, {
-      env,
-      home,
-      checks,
-      baseDir: snapshot.baseDir,
-    });
+    const prepared = await prepareDocument(newest.document, { ...options, baseDir: snapshot.baseDir });
     const problems = [...prepared.problems, ...prepared.crossProblems];
     if (prepared.settings === undefined || problems.length > 0) {
       database.sqlite.close();
       return { ok: false, version: newest.version, problems };
     }
     const { version, appliedAtMs } = newest;
-    const { document, settings, overrides, includedFiles } = prepared;
+    const { document, settings, overrides, includedFiles, attachments } = prepared;
     log.info({ version }, `configuration: version ${version} is resumed, the file has not changed since`);
-    return open({ ...snapshot, version, appliedAtMs, document, settings, overrides, includedFiles }, true);
+    return open({ ...snapshot, version, appliedAtMs, document, settings, overrides, includedFiles, attachments }, true);
   }
 
   const document: Mapping = snapshot.document;

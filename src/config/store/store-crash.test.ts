@@ -16,7 +16,16 @@ async function open(folder: string): Promise<{ store: ConfigStore; resumed: bool
   const log = { info() {}, warn() {}, error() {} };
   const clock = { now: () => performance.now(), wallTime: () => Date.now() };
   const { snapshot, fileHash } = loaded;
-  const opened = await openConfigStore({ snapshot, fileHash, env: {}, home: undefined, checks: [], clock, log });
+  const opened = await openConfigStore({
+    snapshot,
+    fileHash,
+    env: {},
+    home: undefined,
+    checks: [],
+    readers: [],
+    clock,
+    log,
+  });
   if (!opened.ok) throw new Error(JSON.stringify(opened.problems));
   return opened;
 }
@@ -31,7 +40,7 @@ const CHILD = `
   const log = { info() {}, warn() {}, error() {} };
   const clock = { now: () => performance.now(), wallTime: () => Date.now() };
   const { snapshot, fileHash } = loaded;
-  const { store } = await openConfigStore({ snapshot, fileHash, env: {}, home: undefined, checks: [], clock, log });
+  const { store } = await openConfigStore({ snapshot, fileHash, env: {}, home: undefined, checks: [], readers: [], clock, log });
   for (;;) {
     const delay = (store.current.version + 1) + "s";
     const change = { sections: { retry: { max_delay: delay }, timeouts: { request: delay } }, mode: "merge", source: "api" };

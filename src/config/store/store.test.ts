@@ -65,6 +65,7 @@ async function tryOpen({
     env: environment,
     home: undefined,
     checks: [],
+    readers: [],
     clock,
     log,
     ignoreSaved,

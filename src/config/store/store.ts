@@ -15,6 +15,8 @@ import {
 import type { FieldChange } from "../change/diff.ts";
 import { type Draft, draftChange, withoutSentSecrets } from "../change/draft.ts";
 import { maskSecrets } from "../change/mask.ts";
+import { type Attachments, attachmentsInForce, joinAttachments } from "../compile/attachments.ts";
+import type { Surroundings } from "../compile/prepare.ts";
 import type { ConfigSnapshot } from "../compile/snapshot.ts";
 import { logEffectWarnings } from "../compile/without-effect.ts";
 import { MAXIMUM_FILE_BYTES } from "../files/read-text.ts";
@@ -22,7 +24,7 @@ import { withDefaults } from "../schema/defaults.ts";
 import { SECTIONS } from "../sections/registry.ts";
 import type { Problem, Source } from "../values/problems.ts";
 import type { Mapping } from "../values/values.ts";
-import { assess, type Surroundings, warningsOf } from "./assess.ts";
+import { assess, warningsOf } from "./assess.ts";
 import type { ConfigDatabase } from "./database.ts";
 import { History } from "./history.ts";
 import type { Inside, Proposal, Running } from "./inside.ts";
@@ -160,6 +162,23 @@ export class ConfigStore {
     return this.#change(({ document }) => ok({ source: "file_reload", description, document, sections: [], fromFile }));
   }
 
+  /** In place of what was read before; the settings stay, and with them the version. */
+  attach(attachments: Partial<Attachments>): void {
+    const { snapshot } = this.#running;
+    const next = { ...snapshot, attachments: { ...snapshot.attachments, ...attachments } };
+    this.#running = { ...this.#running, snapshot: freezeDeep(next) };
+  }
+
+  /** Reads the files that the settings name again. */
+  async reattach(): Promise<void> {
+    await this.#serial.run(async () => {
+      const { settings, baseDir, attachments } = this.current;
+      const { readers, home } = this.#options;
+      const read = await Promise.all(readers.map((reader) => reader(settings, { baseDir, home })));
+      this.attach(attachmentsInForce(joinAttachments(read), attachments));
+    });
+  }
+
   /** For names that are made of secrets: the same for every process of the data folder, as long as that can be written. */
   keySalt(): string {
     return keySalt(this.#options.database, this.#options.log);
@@ -205,6 +224,7 @@ export class ConfigStore {
     if (isSame && proposal.always !== true) return this.history.keepNoVersion(proposal) ?? ok(result);
 
     const { document, overrides, includedFiles } = prepared;
+    const attachments = attachmentsInForce(prepared.attachments, previous.attachments);
     if (Buffer.byteLength(JSON.stringify(document)) > MAXIMUM_FILE_BYTES) {
       return refused({ kind: "too_large", limitBytes: MAXIMUM_FILE_BYTES });
     }
@@ -220,7 +240,7 @@ export class ConfigStore {
     }
 
     const pendingRestart = pendingRestartFields(settings, prepared.settings);
-    const next = { version, document, settings, appliedAtMs, pendingRestart, overrides, includedFiles };
+    const next = { version, document, settings, appliedAtMs, pendingRestart, overrides, includedFiles, attachments };
     result.warnings.push(...(await this.#publish({ ...previous, ...next }, effective, record)));
     return ok({ ...result, version, applied: true, appliedAtMs });
   }

@@ -1,0 +1,33 @@
+// Files that the settings name and that are read with them, once for each version: prompts and facts about models.
+
+import type { MetadataEntry } from "../sections/metadata-entry.ts";
+import type { Settings } from "../sections/registry.ts";
+import type { CheckPlace, Problem } from "../values/problems.ts";
+
+export interface Attachments {
+  /** Texts of the prompt files, by the names that the configuration gives them. */
+  promptFiles: ReadonlyMap<string, string>;
+  /** Entries of the model-metadata file. */
+  metadata: readonly MetadataEntry[];
+  /** Absolute paths of the files, with the hashes of what was read. */
+  files: ReadonlyMap<string, string>;
+  /** Why this is what was read before. */
+  problem?: string;
+}
+
+/** A part of it. The problems are those of the configuration, and undefined for files that it does not name. */
+export type Attached = Partial<Attachments> & { problems?: readonly Problem[] };
+
+/** Of a layer above, which knows what the files mean. */
+export type AttachmentReader = (settings: Settings, place: CheckPlace) => Promise<Attached>;
+
+export function joinAttachments(parts: readonly Attached[]): Attachments {
+  const files = new Map(parts.flatMap((part) => [...(part.files ?? [])]));
+  const own = parts.map(({ problems: _, ...part }) => part);
+  return Object.assign({ promptFiles: new Map(), metadata: [] }, ...own, { files });
+}
+
+/** Files that cannot be read leave those in force that were read before. */
+export function attachmentsInForce(read: Attachments, before: Attachments): Attachments {
+  return read.problem === undefined ? read : { ...before, problem: read.problem };
+}

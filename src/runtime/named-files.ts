@@ -1,0 +1,39 @@
+// Reads the files that the configuration and the command line name: prompts and facts about models.
+
+import type { Attached, AttachmentReader } from "../config/compile/attachments.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import { resolvePath } from "../config/values/paths.ts";
+import { type CheckPlace, describeProblem } from "../config/values/problems.ts";
+import { loadModelMetadata } from "../models/metadata-file.ts";
+import { loadPromptFiles } from "../prompts/prompt-files.ts";
+
+/** `metadataOption` is the file of --model-metadata, which stands in for the one that the configuration names. */
+export function namedFileReaders(metadataOption: string | undefined): readonly AttachmentReader[] {
+  return [readPrompts, metadataOption === undefined ? readMetadata : (_, { home }) => readOption(metadataOption, home)];
+}
+
+async function readPrompts({ global_prompts }: Settings, { baseDir, home }: CheckPlace): Promise<Attached> {
+  const read = await loadPromptFiles(global_prompts, { baseDir, home });
+  if (!read.ok) return { problems: read.problems, problem: read.problems.map(describeProblem).join("; ") };
+  const folder = resolvePath(global_prompts.prompts_dir, baseDir, home);
+  const files = [...read.hashes].map(([name, hash]) => [resolvePath(name, folder, home), hash] as const);
+  return { promptFiles: read.files, files: new Map(files) };
+}
+
+async function readMetadata({ model_metadata: { file } }: Settings, { baseDir, home }: CheckPlace): Promise<Attached> {
+  if (file === undefined) return {};
+  const path = resolvePath(file, baseDir, home);
+  const read = await loadModelMetadata(path);
+  if (read.ok) return { metadata: read.entries, files: new Map([[path, read.hash]]) };
+  return {
+    problems: read.problems.map((message) => ({ path: ["model_metadata", "file"], message })),
+    problem: ["model_metadata.file:", ...read.problems].join("\n  "),
+  };
+}
+
+/** No change of the configuration is refused because of a file that it does not name. */
+async function readOption(option: string, home: string | undefined): Promise<Attached> {
+  const read = await loadModelMetadata(option);
+  if (!read.ok) return { problem: ["--model-metadata:", ...read.problems].join("\n  ") };
+  return { metadata: read.entries, files: new Map([[resolvePath(option, process.cwd(), home), read.hash]]) };
+}
