@@ -1,10 +1,10 @@
 // The template: changes nothing as it stands, names every key, and its commented-out parts work too.
 
 import { expect, test } from "bun:test";
+import { allPaths } from "../../test/support/schema-paths.ts";
 import { compileDocument } from "../config/compile/compile.ts";
 import { parseYaml } from "../config/files/yaml-document.ts";
 import { documentJsonSchema } from "../config/schema/schema-export.ts";
-import { allPaths } from "../config/schema/schema-path.ts";
 import { documentSchema, type Settings } from "../config/sections/registry.ts";
 import type { Mapping } from "../config/values/values.ts";
 import { defaultConfigText } from "./generate-config.ts";

@@ -4,9 +4,9 @@
 
 import { realpath } from "node:fs/promises";
 import { dirname, isAbsolute, join, parse, relative, sep } from "node:path";
-import { filePathUse, holdsSecrets, isSecret, isUrl } from "../schema/section-patterns.ts";
+import { filePathUse, holdsSecrets, isSecret, isUrl, specOf } from "../schema/section-patterns.ts";
 import { SECTIONS } from "../sections/registry.ts";
-import type { FilePathUse, SectionSpec } from "../sections/section.ts";
+import type { FilePathUse } from "../sections/section.ts";
 import { namesVariable } from "../values/expand.ts";
 import { DATABASE_NAME, resolveDataPath, resolvePath } from "../values/paths.ts";
 import type { Problem } from "../values/problems.ts";
@@ -93,7 +93,7 @@ function* movedSecrets({ base, known = [], next, kept }: FencedChange): Generato
 function* movedOverrides({ base, next }: FencedChange, { overrides }: FencePlace): Generator<Problem> {
   for (const { variable, path } of overrides) {
     if (!isSecret(path) && !holdsSecrets(path)) continue;
-    const sentTo = specs().find(({ name }) => name === path[0])?.sentTo;
+    const sentTo = specOf(path[0])?.sentTo;
     if (sentTo === undefined) continue;
     const owner = typeof path[1] === "number" ? path.slice(0, 2) : path.slice(0, 1);
     const [changed] = changedFields(valueAt(next, owner), valueAt(base, owner), sentTo);
@@ -138,7 +138,7 @@ interface Sender {
 
 /** Everything that sends secrets somewhere. */
 function* senders(next: Mapping, documents: readonly Mapping[]): Generator<Sender> {
-  for (const { name, sentTo } of specs()) {
+  for (const { name, sentTo } of SECTIONS) {
     if (sentTo === undefined) continue;
     const value = next[name];
     const olds = documents.map((document) => document[name]);
@@ -160,10 +160,6 @@ function* secretsBelow(value: unknown, path: Path): Generator<{ text: string; pa
   for (const { text, path: place } of newTexts(value, [], path)) {
     if (isSecret(place) || isUrl(place)) yield { text, path: place };
   }
-}
-
-function specs(): readonly SectionSpec[] {
-  return SECTIONS;
 }
 
 /** Why the API may not set this path; undefined when it may, or when it is none. */

@@ -6,8 +6,6 @@ import type { ReloadClass, SectionSpec } from "../sections/section.ts";
 import type { Path } from "../values/values.ts";
 import type { FieldChange } from "./diff.ts";
 
-const SPECS: readonly SectionSpec[] = SECTIONS;
-
 export type LongReloadClass = "immediate_update" | "gradual_update" | "requires_restart";
 
 const LONG_SPELLINGS: Readonly<Record<ReloadClass, LongReloadClass>> = {
@@ -49,8 +47,8 @@ export function changesReloadClass(changes: readonly { path: Path }[]): ReloadCl
 /** Names of the specification's sections, and of those beyond it. */
 export function sectionNames(): { sections: string[]; extensions: string[] } {
   return {
-    sections: SPECS.filter(({ adminVisible }) => adminVisible).map(({ name }) => name),
-    extensions: SPECS.filter(({ adminVisible }) => !adminVisible).map(({ name }) => name),
+    sections: SECTIONS.filter(({ adminVisible }) => adminVisible).map(({ name }) => name),
+    extensions: SECTIONS.filter(({ adminVisible }) => !adminVisible).map(({ name }) => name),
   };
 }
 
@@ -68,7 +66,7 @@ export function describeSection(name: string): SectionListing | undefined {
 
 /** What GET /admin/config/hot-reload-status lists under `capabilities`. */
 export function reloadCapabilities(): Record<LongReloadClass, { description: string; items: string[] }> {
-  const items = (reload: ReloadClass): string[] => SPECS.flatMap((spec) => patternsOf(spec, reload));
+  const items = (reload: ReloadClass): string[] => SECTIONS.flatMap((spec) => patternsOf(spec, reload));
   return {
     immediate_update: { description: "Applied at once.", items: items("immediate") },
     gradual_update: {

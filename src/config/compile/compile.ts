@@ -1,6 +1,6 @@
 // Document -> settings: environment overrides, expansion, validation. Every change of the configuration passes here.
 
-import { documentJsonSchema, type JsonSchema } from "../schema/schema-export.ts";
+import { documentJsonSchema } from "../schema/schema-export.ts";
 import { acceptsType, schemaAt } from "../schema/schema-path.ts";
 import { resolveAliases } from "../schema/section-patterns.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../sections/registry.ts";
@@ -29,18 +29,11 @@ export interface Compilation {
 
 /** `${VARIABLE}` is not expanded in overrides: a secret handed over by the environment is taken literally. */
 export function compileDocument(written: Mapping, env: Environment): Compilation {
-  // Making the JSON Schema takes a few milliseconds, and most starts do not need it.
-  let jsonSchema: JsonSchema | undefined;
-  const schema = (): JsonSchema => {
-    jsonSchema ??= documentJsonSchema();
-    return jsonSchema;
-  };
-
   const aliases = resolveAliases(withoutEmptySections(written));
   const problems: Problem[] = [...aliases.problems];
-  const expanded = expandStrings(aliases.document, env, schema);
+  const expanded = expandStrings(aliases.document, env);
   problems.push(...expanded.problems);
-  const overridden = override(expanded.document, env, schema);
+  const overridden = override(expanded.document, env);
   problems.push(...overridden.problems);
 
   const parsed = isNestedTooDeeply(overridden.document)
@@ -50,7 +43,7 @@ export function compileDocument(written: Mapping, env: Environment): Compilation
 
   // What failed to expand cannot be valid either; one problem per mistake is enough.
   const known = new Set(problems.map(({ path }) => formatPath(path)));
-  const issues = parsed?.error ? describeIssues(parsed.error.issues, overridden.document, schema) : [];
+  const issues = parsed?.error ? describeIssues(parsed.error.issues, overridden.document, documentJsonSchema) : [];
   problems.push(...issues.filter(({ path }) => !known.has(formatPath(path))).map(withOrigin));
 
   function withOrigin(problem: Problem): Problem {
@@ -82,7 +75,7 @@ function withoutEmptySections(document: Mapping): Mapping {
   return Object.fromEntries(Object.entries(document).filter(([, section]) => section !== null));
 }
 
-function expandStrings(document: Mapping, env: Environment, schema: () => JsonSchema) {
+function expandStrings(document: Mapping, env: Environment) {
   const problems: Problem[] = [];
   const variables = new Map<string, string[]>();
   const expanded = mapStrings(document, (text, path) => {
@@ -90,7 +83,7 @@ function expandStrings(document: Mapping, env: Environment, schema: () => JsonSc
     const expansion = expandVariables(text, env);
     problems.push(...expansion.problems.map((problem) => ({ path, ...problem })));
     if (expansion.variables.length > 0) variables.set(formatPath(path), expansion.variables);
-    const governing = schemaAt(schema(), path);
+    const governing = schemaAt(documentJsonSchema(), path);
     // `weight: ${WEIGHT}` is a string only because it had to be written as one.
     if (governing === undefined || acceptsType(governing, "string")) return expansion.text;
     return coerceText(governing, expansion.text);
@@ -98,11 +91,12 @@ function expandStrings(document: Mapping, env: Environment, schema: () => JsonSc
   return { document: expanded as Mapping, problems, variables };
 }
 
-function override(document: Mapping, env: Environment, schema: () => JsonSchema) {
+function override(document: Mapping, env: Environment) {
   const noVariable = (_path: Path): string | undefined => undefined;
   if (!hasOverrides(env)) return { document, problems: [], overrides: [], variableOf: noVariable };
-  const { overrides, problems } = readOverrides(env, schema());
-  const applied = applyOverrides(document, overrides, schema());
+  const schema = documentJsonSchema();
+  const { overrides, problems } = readOverrides(env, schema);
+  const applied = applyOverrides(document, overrides, schema);
   return {
     document: applied.document,
     problems: [...problems, ...applied.problems],

@@ -12,13 +12,12 @@ import { describeIssues } from "./describe-issues.ts";
 
 const keyFileSchema = z.strictObject({ keys: z.array(apiKeySchema).nullish() });
 
-export interface KeyFile {
+export interface KeyFile extends Source {
+  file: string;
   keys: z.output<typeof apiKeySchema>[];
   problems: Problem[];
   /** Of what was read; undefined where nothing was. */
   hash: string | undefined;
-  /** Where the paths of this file lead. */
-  source: Source;
 }
 
 export async function readKeyFile(file: string, env: Environment): Promise<KeyFile> {
@@ -26,14 +25,14 @@ export async function readKeyFile(file: string, env: Environment): Promise<KeyFi
     keys: [],
     problems: [{ path: [], message, file }],
     hash,
-    source: { file },
+    file,
   });
   const read = await readText(file);
   if ("message" in read) return failed(read.message);
 
   const { hash } = read;
   const parsed = await parseDocumentText(file, read.text);
-  const source: Source = { file, lineOf: (at) => parsed.lineOf(at) };
+  const source = { file, lineOf: parsed.lineOf };
   const problems: Problem[] = parsed.problems.map((problem) => ({ ...problem, file }));
   const document = parsed.value ?? {};
   if (!isMapping(document)) {
@@ -50,10 +49,10 @@ export async function readKeyFile(file: string, env: Environment): Promise<KeyFi
     return expansion.text;
   });
   const result = keyFileSchema.safeParse(expanded, { reportInput: false });
-  if (result.success) return { keys: result.data.keys ?? [], problems, hash, source };
+  if (result.success) return { keys: result.data.keys ?? [], problems, hash, ...source };
   const schema = (): JsonSchema => toJsonSchema(keyFileSchema);
   for (const problem of describeIssues(result.error.issues, expanded, schema, ["api_keys"])) {
     if (!unexpandable.includes(formatPath(problem.path))) problems.push(located(problem, source));
   }
-  return { keys: [], problems, hash, source };
+  return { keys: [], problems, hash, ...source };
 }

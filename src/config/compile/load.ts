@@ -63,22 +63,10 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
     source: { file: path, lineOf: file.lineOf },
   });
   const problems = [...fileProblems, ...prepared.problems, ...prepared.crossProblems];
-  const { settings, document, overrides, includedFiles, attachments } = prepared;
-  if (settings === undefined || problems.length > 0) {
-    return { ok: false, path, baseDir, problems, server: prepared.server };
-  }
+  const { compiled, server } = prepared;
+  if (compiled === undefined || problems.length > 0) return { ok: false, path, baseDir, problems, server };
   const appliedAtMs = (options.clock ?? systemClock).wallTime();
-  const snapshot = {
-    version: 1,
-    document,
-    settings,
-    appliedAtMs,
-    path,
-    baseDir,
-    overrides,
-    includedFiles,
-    attachments,
-  };
+  const snapshot = { ...compiled, version: 1, appliedAtMs, path, baseDir };
   return { ok: true, snapshot, found: path, ...(file.hash !== undefined && { fileHash: file.hash }) };
 }
 

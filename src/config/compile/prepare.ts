@@ -10,10 +10,11 @@ import { resolvePath } from "../values/paths.ts";
 import { located, type Problem, type SettingsCheck, type Source } from "../values/problems.ts";
 import { unsafeValue } from "../values/unsafe-value.ts";
 import { formatPath, isNestedTooDeeply, type Mapping, type Path, valueAt } from "../values/values.ts";
-import { type Attached, type AttachmentReader, type Attachments, joinAttachments } from "./attachments.ts";
+import { type Attached, type AttachmentReader, joinAttachments } from "./attachments.ts";
 import { compileDocument } from "./compile.ts";
 import { CROSS_CHECKS } from "./cross-checks.ts";
 import { type KeyFile, readKeyFile } from "./key-file.ts";
+import type { Compiled } from "./snapshot.ts";
 
 /** The same for every document. */
 export interface Surroundings {
@@ -38,18 +39,14 @@ export interface PrepareOptions extends Surroundings {
 export interface Prepared {
   /** With canonical keys, strings as written. */
   document: ConfigDocument;
+  overrides: Compiled["overrides"];
   /** Undefined when there are problems, those across sections left aside. */
-  settings: Settings | undefined;
+  compiled: Compiled | undefined;
   /** Where the gateway listens is known also when other sections are wrong. */
   server: Settings["server"] | undefined;
   problems: Problem[];
   /** Found by rules over several fields or sections, as far as those sections are right. */
   crossProblems: Problem[];
-  overrides: readonly { variable: string; path: Path }[];
-  /** As far as there are no problems. */
-  attachments: Attachments;
-  /** Absolute, with the hashes of what was read. */
-  includedFiles: ReadonlyMap<string, string | undefined>;
 }
 
 export async function prepareDocument(written: Mapping, options: PrepareOptions): Promise<Prepared> {
@@ -73,23 +70,20 @@ export async function prepareDocument(written: Mapping, options: PrepareOptions)
   const keyFilePath = valueAt(compilation.input, ["api_keys", "api_keys_file"]);
   const hasKeyFile = typeof keyFilePath === "string" && keyFilePath !== "";
   const isUsable = hasKeyFile && !found.some(({ path }) => path.join(".") === "api_keys.api_keys_file");
-  const keyFileName = isUsable ? resolvePath(keyFilePath, baseDir, home) : undefined;
-  const keyFile = keyFileName === undefined ? undefined : await readKeyFile(keyFileName, env);
-  const includedFiles = new Map(keyFileName === undefined ? [] : [[keyFileName, keyFile?.hash]]);
+  const keyFile = isUsable ? await readKeyFile(resolvePath(keyFilePath, baseDir, home), env) : undefined;
   if (keyFile) problems.push(...keyFile.problems);
 
   const { document, overrides } = compilation;
   const wrong = new Set(found.map(({ path }) => String(path[0] ?? "")));
   if (keyFile !== undefined && keyFile.problems.length > 0) wrong.add("api_keys");
-  const compiled = problems.length === 0 ? compilation.settings : compilation.settingsWithout(wrong);
-  const result = { document, problems, overrides, includedFiles };
-  if (compiled === undefined || wrong.has("")) {
-    return { ...result, settings: undefined, server: undefined, crossProblems: [], attachments: joinAttachments([]) };
+  const known = problems.length === 0 ? compilation.settings : compilation.settingsWithout(wrong);
+  if (known === undefined || wrong.has("")) {
+    return { document, overrides, compiled: undefined, server: undefined, problems, crossProblems: [] };
   }
-  const complete = withKeys(compiled, keyFile);
-  const server = wrong.has("server") ? undefined : complete.server;
-  const sound = problems.length === 0 ? complete : withoutSections(complete, wrong);
-  const inlineKeys = compiled.api_keys.keys.length;
+  const settings = withKeys(known, keyFile);
+  const server = wrong.has("server") ? undefined : settings.server;
+  const sound = problems.length === 0 ? settings : withoutSections(settings, wrong);
+  const inlineKeys = known.api_keys.keys.length;
   const crossProblems: Problem[] = [];
   const tell = (found: readonly Problem[] = []): void => {
     for (const problem of found) {
@@ -101,8 +95,16 @@ export async function prepareDocument(written: Mapping, options: PrepareOptions)
   const attached: Attached[] = [];
   for (const reader of options.readers) attached.push((await ask(() => reader(sound, place))) ?? {});
   for (const { problems: found } of attached) tell(found);
-  const settings = problems.length === 0 ? complete : undefined;
-  return { ...result, settings, server, crossProblems, attachments: joinAttachments(attached) };
+  const includedFiles = new Map(keyFile && [[keyFile.file, keyFile.hash]]);
+  const compiled = { document, settings, attachments: joinAttachments(attached), overrides, includedFiles };
+  return {
+    document,
+    overrides,
+    compiled: problems.length === 0 ? compiled : undefined,
+    server,
+    problems,
+    crossProblems,
+  };
 }
 
 /** What a rule finds in a section that is wrong itself would be news of no use, and may be false. */
@@ -136,7 +138,7 @@ function locateInKeyFile(keyFile: KeyFile | undefined, inlineKeys: number, probl
   const [section, list, index, ...rest] = problem.path;
   if (keyFile === undefined || section !== "api_keys" || list !== "keys") return undefined;
   if (typeof index !== "number" || index < inlineKeys) return undefined;
-  return located({ path: ["keys", index - inlineKeys, ...rest], message: problem.message }, keyFile.source);
+  return located({ path: ["keys", index - inlineKeys, ...rest], message: problem.message }, keyFile);
 }
 
 const MAXIMUM_SHOWN_LENGTH = 200;

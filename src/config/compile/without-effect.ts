@@ -1,16 +1,13 @@
 // Settings that are accepted and do nothing: no feature is behind them yet, or another setting leaves them no room.
 
 import { documentSchema, SECTIONS, type Settings } from "../sections/registry.ts";
-import type { SectionSpec } from "../sections/section.ts";
 import type { Problem, SettingsRule } from "../values/problems.ts";
 import { formatPath, type PathSegment, valueAt } from "../values/values.ts";
-
-const SPECS: readonly SectionSpec[] = SECTIONS;
 
 const RULES: readonly SettingsRule<Settings>[] = [unbuilt, adminCredentials, metricsCredentials, promptTexts, search];
 
 /** Each answer reads on from its path: "server.workers" "is kept, but …". */
-export function withoutEffect(settings: Settings): Problem[] {
+function withoutEffect(settings: Settings): Problem[] {
   return RULES.flatMap((rule) => rule(settings));
 }
 
@@ -28,7 +25,7 @@ export function logEffectWarnings(log: { warn(fields: object, message: string): 
 /** A default is nobody's wish. */
 function unbuilt(settings: Settings): Problem[] {
   const defaults = documentSchema.parse({});
-  return SPECS.flatMap(({ name, notInEffect = [] }) => notInEffect.map((field) => [name, ...field.split(".")]))
+  return SECTIONS.flatMap(({ name, notInEffect = [] }) => notInEffect.map((field) => [name, ...field.split(".")]))
     .filter((path) => !Bun.deepEquals(valueAt(settings, path), valueAt(defaults, path)))
     .map((path) => ({ path, message: "is kept, but this version does nothing with it" }));
 }

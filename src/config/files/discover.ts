@@ -5,7 +5,7 @@ import { isAbsolute, join } from "node:path";
 import type { Environment } from "../values/expand.ts";
 
 const FILE_NAMES = ["config.yaml", "config.yml", "config.toml"];
-export const SYSTEM_FOLDER = "/etc/signalbox";
+const SYSTEM_FOLDER = "/etc/signalbox";
 
 export interface DiscoveryOptions {
   env: Environment;
@@ -16,7 +16,7 @@ export interface DiscoveryOptions {
 }
 
 /** Every path that is tried, in order. */
-export function discoveryPaths(options: DiscoveryOptions): string[] {
+function discoveryPaths(options: DiscoveryOptions): string[] {
   const folders = [options.cwd, userFolder(options), options.systemFolder ?? SYSTEM_FOLDER];
   return folders.flatMap((folder) => (folder === undefined ? [] : FILE_NAMES.map((name) => join(folder, name))));
 }

@@ -10,10 +10,6 @@ export const DOCUMENT_FORMATS = ["yaml", "json", "toml"] as const;
 
 export type DocumentFormat = (typeof DOCUMENT_FORMATS)[number];
 
-export function isDocumentFormat(value: unknown): value is DocumentFormat {
-  return DOCUMENT_FORMATS.some((format) => format === value);
-}
-
 /** Specification, Limits: import content. */
 export const MAXIMUM_IMPORT_BYTES = 2 ** 20;
 
@@ -42,19 +38,18 @@ function withoutNothing(value: unknown): unknown {
 export type ParseResult = { ok: true; document: Mapping } | { ok: false; tooLarge: boolean; problems: Problem[] };
 
 /** Nothing of the text is repeated in a problem: it may be a secret. */
-export async function parseDocument(
-  content: string | Uint8Array,
-  format: DocumentFormat,
-  maximumBytes: number = MAXIMUM_IMPORT_BYTES,
-): Promise<ParseResult> {
+export async function parseDocument(content: string, format: DocumentFormat): Promise<ParseResult> {
   const refused = (message: string): ParseResult => ({ ok: false, tooLarge: false, problems: [{ path: [], message }] });
-  const bytes = typeof content === "string" ? Buffer.byteLength(content) : content.byteLength;
-  if (bytes > maximumBytes) {
-    return { ok: false, tooLarge: true, problems: [{ path: [], message: `is larger than ${maximumBytes} bytes` }] };
+  if (Buffer.byteLength(content) > MAXIMUM_IMPORT_BYTES) {
+    return {
+      ok: false,
+      tooLarge: true,
+      problems: [{ path: [], message: `is larger than ${MAXIMUM_IMPORT_BYTES} bytes` }],
+    };
   }
-  const text = toText(content);
-  if (text === undefined) return refused("is not valid UTF-8 text");
-  const parsed = await parseText(text, format);
+  // Half a surrogate pair is no text.
+  if (!content.isWellFormed()) return refused("is not valid UTF-8 text");
+  const parsed = await parseText(content.replace(/^\uFEFF/, ""), format);
   if (parsed.problems.length > 0) return { ok: false, tooLarge: false, problems: parsed.problems };
   const document = parsed.value ?? {};
   if (!isMapping(document)) return refused("expected a mapping of sections at the top level");
@@ -67,14 +62,4 @@ export async function parseDocument(
 async function parseText(text: string, format: DocumentFormat): Promise<ParsedDocument> {
   if (format === "json") return (await import("./json-document.ts")).parseJson(text);
   return await parseDocumentText(`import.${format}`, text);
-}
-
-/** Undefined for what is no text, half a surrogate pair included. */
-function toText(content: string | Uint8Array): string | undefined {
-  if (typeof content === "string") return content.isWellFormed() ? content.replace(/^\uFEFF/, "") : undefined;
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(content);
-  } catch {
-    return undefined; // whether it is text was the question
-  }
 }

@@ -1,9 +1,9 @@
 // The exported JSON Schema, and the operator's reference that must name every key of it.
 
 import { expect, test } from "bun:test";
+import { allPaths } from "../../../test/support/schema-paths.ts";
 import { SECTIONS } from "../sections/registry.ts";
 import { documentJsonSchema, sectionJsonSchema } from "./schema-export.ts";
-import { allPaths } from "./schema-path.ts";
 
 const REFERENCE = `${import.meta.dir}/../../../docs/configuration.md`;
 

@@ -41,16 +41,3 @@ export function schemaAt(schema: JsonSchema, path: Path): JsonSchema | undefined
 export function knownKeys(schema: JsonSchema | undefined): string[] {
   return schema === undefined ? [] : alternatives(schema).flatMap((branch) => Object.keys(branch.properties ?? {}));
 }
-
-/** Every path of the schema, with "[]" for a list entry and "<name>" for a free key: to prove that docs name them all. */
-export function allPaths(schema: JsonSchema, path: readonly string[] = []): { path: string[]; schema: JsonSchema }[] {
-  const found: { path: string[]; schema: JsonSchema }[] = path.length > 0 ? [{ path: [...path], schema }] : [];
-  for (const branch of alternatives(schema)) {
-    for (const [key, child] of Object.entries(branch.properties ?? {})) found.push(...allPaths(child, [...path, key]));
-    if (branch.items) found.push(...allPaths(branch.items, [...path, "[]"]));
-    if (typeof branch.additionalProperties === "object") {
-      found.push(...allPaths(branch.additionalProperties, [...path, "<name>"]));
-    }
-  }
-  return found;
-}

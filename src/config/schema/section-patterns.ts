@@ -4,15 +4,13 @@ import { SECTIONS } from "../sections/registry.ts";
 import type { FilePathUse, SectionSpec } from "../sections/section.ts";
 import { isMapping, type Mapping, type Path, type PathSegment, valueAt } from "../values/values.ts";
 
-const SPECS: readonly SectionSpec[] = SECTIONS;
-
 /** Whether a pattern, split at its dots, means this path below the section. */
 export function matches(pattern: readonly string[], path: Path): boolean {
   return pattern.length === path.length && pattern.every((part, index) => part === "*" || part === String(path[index]));
 }
 
 export function specOf(section: PathSegment | undefined): SectionSpec | undefined {
-  return SPECS.find(({ name }) => name === section);
+  return SECTIONS.find(({ name }) => name === section);
 }
 
 function secretPatterns(section: PathSegment | undefined): string[][] {

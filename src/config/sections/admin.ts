@@ -6,9 +6,9 @@ import { addressRange } from "../values/address-range.ts";
 import { positiveDuration } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
-export const ADMIN_AUTH_METHODS = ["none", "bearer_token", "basic", "api_key"] as const;
+const ADMIN_AUTH_METHODS = ["none", "bearer_token", "basic", "api_key"] as const;
 
-export type AdminAuthMethod = (typeof ADMIN_AUTH_METHODS)[number];
+type AdminAuthMethod = (typeof ADMIN_AUTH_METHODS)[number];
 
 const method = z
   .enum([...ADMIN_AUTH_METHODS, "bearer"], { error: `expected one of ${ADMIN_AUTH_METHODS.join(", ")}` })
@@ -93,5 +93,3 @@ export const adminSection = defineSection({
   filePaths: { "stats.persistence.path": { use: "written", endings: [".json"] } },
   secretPaths: ["auth.token", "auth.password"],
 });
-
-export type AdminSettings = z.output<typeof adminSection.schema>;

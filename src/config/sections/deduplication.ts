@@ -4,7 +4,7 @@ import { z } from "zod";
 import { positiveDuration } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
-export const DEDUPLICATION_MODES = ["deterministic", "all", "off"] as const;
+const DEDUPLICATION_MODES = ["deterministic", "all", "off"] as const;
 
 export type DeduplicationMode = (typeof DEDUPLICATION_MODES)[number];
 

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { defineSection } from "./section.ts";
 
-export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error"] as const;
+const LOG_LEVELS = ["trace", "debug", "info", "warn", "error"] as const;
 
 export const loggingSection = defineSection({
   name: "logging",

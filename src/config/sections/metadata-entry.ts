@@ -33,7 +33,7 @@ const thinkingSchema = knownKeysObject({
   assume_reasoning_first: z.boolean().default(false),
 });
 
-export const modelMetadataSchema = knownKeysObject({
+const modelMetadataSchema = knownKeysObject({
   display_name: text().optional(),
   developer: text().optional(),
   summary: text().optional(),

@@ -65,5 +65,3 @@ export const metricsSection = defineSection({
   filePaths: { "persistence.path": { use: "written", endings: [".db", ".sqlite", ".sqlite3"] } },
   secretPaths: ["auth.password"],
 });
-
-export type MetricsSettings = z.output<typeof metricsSection.schema>;

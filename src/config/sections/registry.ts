@@ -20,64 +20,50 @@ import { responseCacheSection } from "./response-cache.ts";
 import { responsesSection } from "./responses.ts";
 import { retrySection } from "./retry.ts";
 import { routingSection } from "./routing.ts";
+import type { SectionSpec } from "./section.ts";
 import { serverSection } from "./server.ts";
 import { streamingSection } from "./streaming.ts";
 import { timeoutsSection } from "./timeouts.ts";
 import { tracingSection } from "./tracing.ts";
 import { webSearchSection } from "./web-search.ts";
 
-export const SECTIONS = [
-  serverSection,
-  backendsSection,
-  routingSection,
-  healthChecksSection,
-  retrySection,
-  circuitBreakerSection,
-  fallbackSection,
-  streamingSection,
-  globalPromptsSection,
-  modelAliasesSection,
-  modelMetadataSection,
-  rateLimitingSection,
-  responseCacheSection,
-  deduplicationSection,
-  responsesSection,
-  timeoutsSection,
-  apiKeysSection,
-  filesSection,
-  adminSection,
-  metricsSection,
-  loggingSection,
-  tracingSection,
-  webSearchSection,
-] as const;
+const sections = {
+  server: serverSection,
+  backends: backendsSection,
+  routing: routingSection,
+  health_checks: healthChecksSection,
+  retry: retrySection,
+  circuit_breaker: circuitBreakerSection,
+  fallback: fallbackSection,
+  streaming: streamingSection,
+  global_prompts: globalPromptsSection,
+  model_aliases: modelAliasesSection,
+  model_metadata: modelMetadataSection,
+  rate_limiting: rateLimitingSection,
+  response_cache: responseCacheSection,
+  deduplication: deduplicationSection,
+  responses: responsesSection,
+  timeouts: timeoutsSection,
+  api_keys: apiKeysSection,
+  files: filesSection,
+  admin: adminSection,
+  metrics: metricsSection,
+  logging: loggingSection,
+  tracing: tracingSection,
+  web_search: webSearchSection,
+};
 
-/** The whole configuration document. */
-export const documentSchema = z.strictObject({
-  server: serverSection.schema.prefault({}),
-  backends: backendsSection.schema,
-  routing: routingSection.schema.prefault({}),
-  health_checks: healthChecksSection.schema.prefault({}),
-  retry: retrySection.schema.prefault({}),
-  circuit_breaker: circuitBreakerSection.schema.prefault({}),
-  fallback: fallbackSection.schema.prefault({}),
-  streaming: streamingSection.schema.prefault({}),
-  global_prompts: globalPromptsSection.schema.prefault({}),
-  model_aliases: modelAliasesSection.schema.prefault({}),
-  model_metadata: modelMetadataSection.schema.prefault({}),
-  rate_limiting: rateLimitingSection.schema.prefault({}),
-  response_cache: responseCacheSection.schema.prefault({}),
-  deduplication: deduplicationSection.schema.prefault({}),
-  responses: responsesSection.schema.prefault({}),
-  timeouts: timeoutsSection.schema.prefault({}),
-  api_keys: apiKeysSection.schema.prefault({}),
-  files: filesSection.schema.prefault({}),
-  admin: adminSection.schema.prefault({}),
-  metrics: metricsSection.schema.prefault({}),
-  logging: loggingSection.schema.prefault({}),
-  tracing: tracingSection.schema.prefault({}),
-  web_search: webSearchSection.schema.prefault({}),
-});
+/** In the order in which they are listed. */
+export const SECTIONS: readonly SectionSpec[] = Object.values(sections);
+
+type DocumentShape = { [Name in keyof typeof sections]: z.ZodPrefault<(typeof sections)[Name]["schema"]> };
+
+/** The whole configuration document; a section that is left out has its defaults. */
+export const documentSchema = z.strictObject(
+  Object.fromEntries(
+    SECTIONS.map(({ name, schema }) => [name, schema instanceof z.ZodDefault ? schema : schema.prefault({})]),
+  ) as DocumentShape,
+);
 
 /** The document as an operator writes it: everything optional, durations as text. */
 export type ConfigDocument = z.input<typeof documentSchema>;

@@ -38,7 +38,7 @@ async function fenced(
 ): Promise<Problem[]> {
   // Too deep for every walk over it; preparing it says so.
   if (isNestedTooDeeply(document)) return [];
-  const { baseDir, path, settings, overrides = [] } = snapshot;
+  const { baseDir, path, settings, overrides } = snapshot;
   const dataDir = resolvePath(settings.server.data_dir, baseDir, home);
   return await fenceProblems(
     { base: base ?? effective, known: known.map(withDefaults), next: withDefaults(document), kept, elevated },
@@ -49,12 +49,12 @@ async function fenced(
 /** What whoever makes these changes, or names these sections, should know. */
 export function warningsOf(
   changes: readonly FieldChange[],
-  { settings, overrides }: Pick<Prepared, "settings" | "overrides">,
+  { compiled, overrides }: Prepared,
   named: readonly string[],
 ): string[] {
   const touched = [...named, ...changes.map(({ section }) => section)];
   return [
     ...warningsOfChanges(changes, overrides),
-    ...(settings === undefined ? [] : effectWarnings(settings, touched)),
+    ...(compiled === undefined ? [] : effectWarnings(compiled.settings, touched)),
   ];
 }

@@ -66,7 +66,7 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
   };
   let readHash = options.fileHash;
 
-  const included = () => store.current.includedFiles ?? NO_FILES;
+  const included = () => store.current.includedFiles;
   /** What was seen in further files and could not be used: what was read before stays in use, but it is no news. */
   const refused = new Map<string, string>();
 

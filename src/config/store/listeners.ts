@@ -23,20 +23,15 @@ export type ConfigListener = (
 const TIMEOUT_MS = 1_000;
 
 export interface Listeners {
-  /** Returns the function that ends the subscription; without sections a listener hears of every change. */
-  add(listener: ConfigListener, sections: readonly string[] | undefined): () => void;
+  /** Returns the function that ends the subscription. */
+  add(listener: ConfigListener): () => void;
   /** Nobody can stop the change any more: what goes wrong becomes a warning, among those of the listeners. */
-  announce(
-    snapshot: ConfigSnapshot,
-    previous: ConfigSnapshot,
-    changes: readonly FieldChange[],
-    sections: readonly string[],
-  ): Promise<string[]>;
+  announce(snapshot: ConfigSnapshot, previous: ConfigSnapshot, changes: readonly FieldChange[]): Promise<string[]>;
   clear(): void;
 }
 
 export function createListeners(log: ConfigLog): Listeners {
-  const entries = new Set<{ listener: ConfigListener; sections: readonly string[] | undefined }>();
+  const listeners = new Set<ConfigListener>();
 
   const failed = (error: unknown, version: number): Warnings => {
     log.error({ err: error, version }, "a part of the gateway could not follow a configuration change");
@@ -64,21 +59,19 @@ export function createListeners(log: ConfigLog): Listeners {
   }
 
   return {
-    add(listener, sections) {
-      const entry = { listener, sections };
-      entries.add(entry);
-      return () => entries.delete(entry);
+    add(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
-    async announce(snapshot, previous, changes, sections) {
+    async announce(snapshot, previous, changes) {
       const warnings: string[] = [];
-      for (const { listener, sections: wanted } of [...entries]) {
-        if (wanted !== undefined && !wanted.some((name) => sections.includes(name))) continue;
+      for (const listener of [...listeners]) {
         warnings.push(...(await tell(() => listener(snapshot, previous, changes), snapshot.version)));
       }
       return warnings;
     },
     clear() {
-      entries.clear();
+      listeners.clear();
     },
   };
 }

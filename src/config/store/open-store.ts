@@ -60,14 +60,13 @@ export async function openConfigStore(options: OpenStoreOptions): Promise<OpenSt
   if (newest !== undefined && isUnchanged && !options.ignoreSaved && !isFileSource(newest.source)) {
     const prepared = await prepareDocument(newest.document, { ...options, baseDir: snapshot.baseDir });
     const problems = [...prepared.problems, ...prepared.crossProblems];
-    if (prepared.settings === undefined || problems.length > 0) {
+    if (prepared.compiled === undefined || problems.length > 0) {
       database.sqlite.close();
       return { ok: false, version: newest.version, problems };
     }
     const { version, appliedAtMs } = newest;
-    const { document, settings, overrides, includedFiles, attachments } = prepared;
     log.info({ version }, `configuration: version ${version} is resumed, the file has not changed since`);
-    return open({ ...snapshot, version, appliedAtMs, document, settings, overrides, includedFiles, attachments }, true);
+    return open({ ...snapshot, ...prepared.compiled, version, appliedAtMs }, true);
   }
 
   const document: Mapping = snapshot.document;

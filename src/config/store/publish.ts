@@ -2,13 +2,11 @@
 
 import { isWithin } from "../change/capability.ts";
 import { compareDocuments, type FieldChange } from "../change/diff.ts";
+import { specOf } from "../schema/section-patterns.ts";
 import { SECTIONS, type Settings } from "../sections/registry.ts";
-import type { SectionSpec } from "../sections/section.ts";
 import { isMapping, type Mapping, type Path, valueAt } from "../values/values.ts";
 
-const SPECS: readonly SectionSpec[] = SECTIONS;
-
-const RESTART_PATHS: readonly string[][] = SPECS.flatMap(({ name, restartFields = [] }) =>
+const RESTART_PATHS: readonly string[][] = SECTIONS.flatMap(({ name, restartFields = [] }) =>
   restartFields.map((field) => [name, ...field.split(".")]),
 );
 
@@ -40,7 +38,7 @@ export function warningsOfChanges(
   const warnings: string[] = [];
   for (const { path } of changes) {
     const name = path.join(".");
-    const spec = SPECS.find((candidate) => candidate.name === path[0]);
+    const spec = specOf(path[0]);
     const isOneOf = (fields: readonly string[] = []) => fields.some((field) => isWithin(path.slice(1), field));
     // What does nothing is told apart (without-effect.ts), and waits for nothing.
     if (!isOneOf(spec?.notInEffect) && isOneOf(spec?.restartFields))

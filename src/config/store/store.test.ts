@@ -102,7 +102,6 @@ describe("a change", () => {
     store.subscribe(
       (snapshot, previous, changes) => void heard.push([previous.version, snapshot.version, changes.length]),
     );
-    store.subscribe(() => void heard.push("logging"), ["logging"]);
     const change = value(await store.apply(patch({ retry: { max_attempts: 5, max_delay: "20s" } }, { user: "ann" })));
     expect(change).toMatchObject({
       version: 2,

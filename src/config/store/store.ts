@@ -92,8 +92,8 @@ export class ConfigStore {
   }
 
   /** Returns the function that ends the subscription. */
-  subscribe(listener: ConfigListener, sections?: readonly string[]): () => void {
-    return this.#listeners.add(listener, sections);
+  subscribe(listener: ConfigListener): () => void {
+    return this.#listeners.add(listener);
   }
 
   /** The document for a reader: defaults filled in and secrets masked, unless asked otherwise. */
@@ -205,9 +205,10 @@ export class ConfigStore {
     const running = this.#running;
     const previous = running.snapshot;
     const { prepared, problems, effective, changes } = await assess(proposal, running, this.#options);
-    if (prepared.settings === undefined || problems.length > 0) return refused({ kind: "validation", problems });
+    const { compiled } = prepared;
+    if (compiled === undefined || problems.length > 0) return refused({ kind: "validation", problems });
 
-    const settings = keepRestartFields(prepared.settings, previous.settings);
+    const settings = keepRestartFields(compiled.settings, previous.settings);
     const result: Change = {
       ...unchanged(previous),
       changes,
@@ -223,8 +224,7 @@ export class ConfigStore {
     const isSame = changes.length === 0 && Bun.deepEquals(settings, previous.settings, true);
     if (isSame && proposal.always !== true) return this.history.keepNoVersion(proposal) ?? ok(result);
 
-    const { document, overrides, includedFiles } = prepared;
-    const attachments = attachmentsInForce(prepared.attachments, previous.attachments);
+    const { document } = compiled;
     if (Buffer.byteLength(JSON.stringify(document)) > MAXIMUM_FILE_BYTES) {
       return refused({ kind: "too_large", limitBytes: MAXIMUM_FILE_BYTES });
     }
@@ -239,8 +239,9 @@ export class ConfigStore {
       result.warnings.push(`the version could not be kept: ${describeChangeError(unkept.error)}`);
     }
 
-    const pendingRestart = pendingRestartFields(settings, prepared.settings);
-    const next = { version, document, settings, appliedAtMs, pendingRestart, overrides, includedFiles, attachments };
+    const attachments = attachmentsInForce(compiled.attachments, previous.attachments);
+    const pendingRestart = pendingRestartFields(settings, compiled.settings);
+    const next = { ...compiled, version, settings, attachments, appliedAtMs, pendingRestart };
     result.warnings.push(...(await this.#publish({ ...previous, ...next }, effective, record)));
     return ok({ ...result, version, applied: true, appliedAtMs });
   }
@@ -255,7 +256,7 @@ export class ConfigStore {
       log.warn({ field, version }, `${field} was changed; it takes effect after a restart`);
     }
     const { sectionsChanged: sections, source, user, changes } = record;
-    const warnings = await this.#listeners.announce(snapshot, previous, changes, sections);
+    const warnings = await this.#listeners.announce(snapshot, previous, changes);
     log.info({ version, source, sections, ...(user !== undefined && { user }) }, "configuration changed");
     return warnings;
   }

@@ -40,7 +40,7 @@ export function isFileSource(source: string): boolean {
 }
 
 /** Another process has written to the same database. */
-export class ForeignWriteError extends Error {
+class ForeignWriteError extends Error {
   constructor() {
     super("another process that uses the same server.data_dir has changed the configuration; restart one of them");
   }

@@ -5,7 +5,7 @@ export type Path = readonly PathSegment[];
 export type Mapping = Record<string, unknown>;
 
 /** Deeper nesting has no use in a configuration, and every walk over a document may recurse. */
-export const MAXIMUM_NESTING = 100;
+const MAXIMUM_NESTING = 100;
 
 export function isMapping(value: unknown): value is Mapping {
   return typeof value === "object" && value !== null && !Array.isArray(value);
