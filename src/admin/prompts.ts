@@ -7,10 +7,10 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { createSerial } from "../lib/serial.ts";
 import { loadPromptFiles, type PromptFiles, type PromptFolder, toPrompt } from "../prompts/prompt-files.ts";
-import { listPrompts, type PromptDirectory, readPromptFile, writePromptFile } from "../prompts/prompt-folder.ts";
 import type { Call, Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { adminRoute, answer } from "./endpoint.ts";
+import { listPrompts, type PromptDirectory, readPromptFile, writePromptFile } from "./prompt-folder.ts";
 import { invalidFields } from "./refusals.ts";
 import { type BodyParts, readFields } from "./request.ts";
 

@@ -17,7 +17,7 @@ import {
   namedFiles,
   type PromptFolder,
   realPath,
-} from "./prompt-files.ts";
+} from "../prompts/prompt-files.ts";
 
 export interface PromptDirectory extends PromptFolder {
   settings: Settings["global_prompts"];
