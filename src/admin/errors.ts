@@ -6,8 +6,9 @@ import { recordDebugError } from "../errors/debug-error.ts";
 import { type ErrorRecorder, errorById, recentErrors } from "../errors/recorder.ts";
 import type { Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
-import { readWindow } from "../stats/view.ts";
+
 import { adminRoute, answer } from "./endpoint.ts";
+import { readWindow } from "./query.ts";
 import { type BodyParts, queryOf, readFields } from "./request.ts";
 
 export interface ErrorParts extends BodyParts {

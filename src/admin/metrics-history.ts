@@ -1,11 +1,11 @@
 // GET /admin/metrics/history: earlier values of a metric.
 
 import type { Clock } from "../lib/clock.ts";
-import { queryHistory } from "../metrics/history/query.ts";
 import type { HistoryStore } from "../metrics/history/store.ts";
 import type { Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import { adminRoute } from "./endpoint.ts";
+import { queryHistory } from "./history-view.ts";
 import { queryOf } from "./request.ts";
 
 export interface MetricsHistoryParts {

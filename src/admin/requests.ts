@@ -3,9 +3,9 @@
 import type { Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import type { RequestLog } from "../stats/request-log.ts";
-import { explainRequest, listRequests, REQUEST_FILTERS } from "../stats/request-view.ts";
 import { adminRoute, answer } from "./endpoint.ts";
 import { queryOf } from "./request.ts";
+import { explainRequest, listRequests, REQUEST_FILTERS } from "./request-view.ts";
 
 export interface RequestParts {
   requests: RequestLog;

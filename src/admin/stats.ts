@@ -3,18 +3,11 @@
 import type { Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
 import type { StatsCollector } from "../stats/collector.ts";
-import { COST_PARAMETERS, costsView } from "../stats/costs-view.ts";
-import {
-  backendStatsView,
-  modelStatsView,
-  readWindow,
-  requireStats,
-  resetStats,
-  type StatsWindow,
-  statsView,
-} from "../stats/view.ts";
+import { COST_PARAMETERS, costsView } from "./costs-view.ts";
 import { adminRoute, answer } from "./endpoint.ts";
+import { readWindow, type StatsWindow } from "./query.ts";
 import { queryOf } from "./request.ts";
+import { backendStatsView, modelStatsView, requireStats, resetStats, statsView } from "./stats-view.ts";
 
 export interface StatsParts {
   collector: StatsCollector;

@@ -1,8 +1,8 @@
 // The operations of the admin API that show how the gateway is doing, and /metrics.
 
+import { COST_GROUPS, COST_WINDOW_MS } from "../admin/costs-view.ts";
+import { WINDOW_NAMES } from "../admin/query.ts";
 import { EXPOSITION_TYPE } from "../metrics/registry.ts";
-import { COST_GROUPS, COST_WINDOW_MS } from "../stats/costs-view.ts";
-import { WINDOW_NAMES } from "../stats/view.ts";
 import { type AdminOperation, OF_A_BODY, OF_ADMIN, ofAdmin } from "./admin-operation.ts";
 import { oneOfTexts, ref } from "./json-schema.ts";
 import { answer, type Operation, pathParameter, queryParameter } from "./operation.ts";

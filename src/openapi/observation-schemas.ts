@@ -1,9 +1,9 @@
 // Answers of the admin API about health, statistics, metrics, errors, requests and the response cache, as JSON Schema.
 
+import { COST_GROUPS } from "../admin/costs-view.ts";
+import { WINDOW_NAMES } from "../admin/query.ts";
+import { OUTCOMES } from "../admin/request-view.ts";
 import type { JsonSchema } from "../config/schema/schema-export.ts";
-import { COST_GROUPS } from "../stats/costs-view.ts";
-import { OUTCOMES } from "../stats/request-view.ts";
-import { WINDOW_NAMES } from "../stats/view.ts";
 import { done } from "./change-schemas.ts";
 import {
   count,

@@ -7,7 +7,7 @@ import type { ClientProtocol } from "../protocols/protocol.ts";
 import { type ByteSink, clientFailure, type LiveStream, relayInto } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
-import type { ForwardRequest } from "./forward.ts";
+import type { ForwardRequest } from "./forward-request.ts";
 
 export interface NeutralTurn {
   /** Who answers, or has failed to. */

@@ -1,11 +1,11 @@
 // What is reported of a request that is over.
 
 import { expect, test } from "bun:test";
+import { explainRequest } from "../admin/request-view.ts";
 import { ErrorRecorder, recentErrors } from "../errors/recorder.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { FinishedRequest } from "../stats/finished-request.ts";
 import { NO_STORY, RequestLog } from "../stats/request-log.ts";
-import { explainRequest } from "../stats/request-view.ts";
 import type { RequestContext } from "./context.ts";
 import { createReporter } from "./observe.ts";
 

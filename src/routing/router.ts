@@ -114,8 +114,8 @@ export function createRouter({ strategy, circuits, limits }: RouterParts): Route
       if (place !== chosen) {
         excluded = score === undefined ? exclusionOf(entry, request, tried, reserve) : objections[place];
       }
-      const { inFlight: in_flight, latencyMs: latency_ms } = entry.counters;
-      told.push({ backend: entry.backend.name, score, in_flight, latency_ms, excluded });
+      const { inFlight, latencyMs } = entry.counters;
+      told.push({ backend: entry.backend.name, score, inFlight, latencyMs, excluded });
     }
     return told;
   }

@@ -10,7 +10,7 @@ import type { Logger } from "../logging/logger.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
 import type { Endpoint } from "../server/endpoint.ts";
 import { createRouteTable, type RouteTable } from "../server/route-table.ts";
-import { averageLatency } from "../stats/view.ts";
+import { averageLatency } from "../stats/windows.ts";
 import type { ConfigurationFollower } from "./follow-configuration.ts";
 import type { Lasting } from "./lasting.ts";
 import type { Telemetry } from "./telemetry.ts";

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
+import { costsView } from "../admin/costs-view.ts";
+import { readWindow } from "../admin/query.ts";
+import { modelStatsView, requireStats, resetStats, statsView } from "../admin/stats-view.ts";
 import { createObserver } from "../metrics/observer.ts";
 import { StatsCollector } from "./collector.ts";
-import { costsView } from "./costs-view.ts";
 import { type FinishedRequest, OTHER } from "./finished-request.ts";
 import { COARSE, relativeError } from "./percentiles.ts";
-import { modelStatsView, readWindow, requireStats, resetStats, statsView } from "./view.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

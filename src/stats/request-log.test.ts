@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { explainRequest, listRequests } from "../admin/request-view.ts";
 import { RequestLog } from "./request-log.ts";
-import { explainRequest, listRequests } from "./request-view.ts";
 
 const START = Date.UTC(2026, 4, 1, 12);
 
@@ -25,7 +25,7 @@ describe("explain one request", () => {
     story.cache = "MISS";
     time.ms += 1;
     const candidates = [
-      { backend: "a", score: 12, in_flight: 1 },
+      { backend: "a", score: 12, inFlight: 1 },
       { backend: "b", excluded: "circuit_open" },
     ];
     const first = story.attempt("a", "m", "least_latency", candidates, "milliseconds");

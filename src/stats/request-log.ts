@@ -1,5 +1,5 @@
 // What became of the latest requests, step by step. Written on the path of every request: a story allocates its steps and
-// nothing else, and is put into words only when somebody asks (request-view.ts).
+// nothing else, and is put into words only when somebody asks (admin/request-view.ts).
 
 import type { Clock } from "../lib/clock.ts";
 
@@ -8,8 +8,8 @@ export interface Candidate {
   backend: string;
   /** What the strategy went by; AttemptStep.scoreMeans says what that is. */
   score?: number | undefined;
-  in_flight?: number | undefined;
-  latency_ms?: number | undefined;
+  inFlight?: number | undefined;
+  latencyMs?: number | undefined;
   /** Why it could not be chosen after all: "circuit_open", "rate_limited", "tried", "standby", … */
   excluded?: string | undefined;
 }

@@ -2,12 +2,13 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { costsView } from "../admin/costs-view.ts";
+import { readWindow } from "../admin/query.ts";
+import { statsView } from "../admin/stats-view.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { createObserver } from "../metrics/observer.ts";
 import { StatsCollector } from "./collector.ts";
-import { costsView } from "./costs-view.ts";
 import { SnapshotFile } from "./snapshot-file.ts";
-import { readWindow, statsView } from "./view.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "stats-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

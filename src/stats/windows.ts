@@ -20,6 +20,11 @@ export interface Sums {
   generatingMs: number;
 }
 
+/** Of those that succeeded: a refusal is quick, and a timeout says nothing of the model. In hundredths. */
+export function averageLatency({ latencyMs, succeeded }: Sums): number {
+  return succeeded === 0 ? 0 : Math.round((latencyMs / succeeded) * 100) / 100;
+}
+
 /** Slot, bucket, and the sums in their order on the block; bucket -1: all time. */
 export type WrittenSums = number[];
 

@@ -3,8 +3,8 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { Candidate, RequestLog, RequestStory, StoryStep } from "../stats/request-log.ts";
 import { badParameter, readNumber, readTime } from "./query.ts";
-import type { RequestLog, RequestStory, StoryStep } from "./request-log.ts";
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 1_000;
@@ -54,42 +54,16 @@ type Filter = (story: RequestStory) => boolean;
 
 function readFilter(log: RequestLog, query: URLSearchParams): Filter {
   const filters: Filter[] = [];
-  function given(name: string, filter: (text: string) => Filter): void {
-    const text = query.get(name);
-    if (text !== null) filters.push(filter(text));
-  }
-  given(
-    "model",
-    (model) =>
-      ({ start, end }) =>
-        start.model === model || end?.answeredBy === model,
-  );
-  given(
-    "backend",
-    (backend) =>
-      ({ steps, end }) =>
-        end?.backend === backend || steps.some(isAttemptAt(backend)),
-  );
-  given("status", (text) => {
-    const pattern = /^([1-5])(\d\d|xx)$/i.exec(text);
-    if (pattern === null) throw badParameter("status", "a status such as 502, or a class of them such as 5xx");
-    const isClass = Number.isNaN(Number(text));
-    return ({ end }) =>
-      end !== undefined &&
-      (isClass ? Math.floor(end.status / 100) === Number(pattern[1]) : end.status === Number(text));
-  });
-  given(
-    "key",
-    (key) =>
-      ({ start }) =>
-        start.keyId === key,
-  );
-  given(
-    "id",
-    (part) =>
-      ({ start }) =>
-        start.id.includes(part) || start.requestId.includes(part),
-  );
+  const model = query.get("model");
+  if (model !== null) filters.push(({ start, end }) => start.model === model || end?.answeredBy === model);
+  const backend = query.get("backend");
+  if (backend !== null) filters.push(({ steps, end }) => end?.backend === backend || steps.some(isAttemptAt(backend)));
+  const status = query.get("status");
+  if (status !== null) filters.push(statusFilter(status));
+  const key = query.get("key");
+  if (key !== null) filters.push(({ start }) => start.keyId === key);
+  const part = query.get("id");
+  if (part !== null) filters.push(({ start }) => start.id.includes(part) || start.requestId.includes(part));
   const minDurationMs = readNumber(query, "min_duration_ms", 0);
   if (minDurationMs !== undefined) filters.push((story) => durationOf(story) >= minDurationMs);
   const sinceMs = readTime(query, "since");
@@ -97,6 +71,14 @@ function readFilter(log: RequestLog, query: URLSearchParams): Filter {
   const untilMs = readTime(query, "until");
   if (untilMs !== undefined) filters.push((story) => log.startedAt(story) < untilMs);
   return (story) => filters.every((isMatch) => isMatch(story));
+}
+
+function statusFilter(text: string): Filter {
+  const pattern = /^([1-5])(\d\d|xx)$/i.exec(text);
+  if (pattern === null) throw badParameter("status", "a status such as 502, or a class of them such as 5xx");
+  const isClass = Number.isNaN(Number(text));
+  return ({ end }) =>
+    end !== undefined && (isClass ? Math.floor(end.status / 100) === Number(pattern[1]) : end.status === Number(text));
 }
 
 function isAttemptAt(backend: string): (step: StoryStep) => boolean {
@@ -189,7 +171,7 @@ function stepView(step: StoryStep): object {
         model: step.model,
         strategy: step.strategy ?? null,
         score_means: step.scoreMeans ?? null,
-        candidates: step.candidates ?? [],
+        candidates: (step.candidates ?? []).map(candidateView),
         outcome: step.failure !== undefined ? "failed" : step.durationMs === undefined ? "running" : "succeeded",
         failure: step.failure ?? null,
         status: step.status ?? null,
@@ -206,6 +188,10 @@ function stepView(step: StoryStep): object {
     case "refused":
       return { kind: step.kind, at_ms, reason: step.reason };
   }
+}
+
+function candidateView({ backend, score, inFlight, latencyMs, excluded }: Candidate): object {
+  return { backend, score, in_flight: inFlight, latency_ms: latencyMs, excluded };
 }
 
 function round(durationMs: number): number {

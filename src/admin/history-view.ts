@@ -1,11 +1,11 @@
 // GET /admin/metrics/history: the parameters, and the answer as JSON text, written in pages so that a long answer does not
 // stop other requests (specification, "Admin API: metrics history").
 
-import { ERRORS } from "../../errors/catalog.ts";
-import { GatewayError } from "../../errors/gateway-error.ts";
-import { parseTime, TIME_FORMS } from "../../lib/parse-time.ts";
-import { DAY_MS } from "./settings.ts";
-import { HistoryError, type HistoryStore, type RangeQuery, type StoredSample } from "./store.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import { DAY_MS } from "../metrics/history/settings.ts";
+import { HistoryError, type HistoryStore, type RangeQuery, type StoredSample } from "../metrics/history/store.ts";
+import { badParameter, readTime } from "./query.ts";
 
 const DEFAULT_LIMIT = 10_000;
 const MAX_LIMIT = 100_000;
@@ -36,35 +36,28 @@ export async function queryHistory(
   }
 }
 
+/** A parameter without a value counts as left out. */
 function readQuery(parameters: URLSearchParams, nowMs: number): RangeQuery {
   const metric = parameters.get("metric") ?? "";
-  if (metric === "") refuse("metric", "The query parameter 'metric' is required: the name of a metric family.");
+  if (metric === "") throw refusal("metric", "The query parameter 'metric' is required: the name of a metric family.");
   if (metric.length > MAX_METRIC_LENGTH) {
-    refuse("metric", `The name of the metric must not be longer than ${MAX_METRIC_LENGTH} characters.`);
+    throw refusal("metric", `The name of the metric must not be longer than ${MAX_METRIC_LENGTH} characters.`);
   }
-  const fromMs = readTime(parameters, "from") ?? nowMs - DAY_MS;
-  const toMs = readTime(parameters, "to") ?? nowMs;
-  if (fromMs >= toMs) refuse("from", "The time range is empty: 'from' must be before 'to'.");
-  return { metric, fromMs, toMs, limit: readLimit(parameters.get("limit")) };
-}
-
-function readTime(parameters: URLSearchParams, name: string): number | undefined {
-  const text = parameters.get(name);
-  if (text === null || text === "") return undefined;
-  return parseTime(text) ?? refuse(name, `'${name}' must be a time: ${TIME_FORMS}.`);
+  const timeOf = (name: string) => (parameters.get(name) === "" ? undefined : readTime(parameters, name));
+  const fromMs = timeOf("from") ?? nowMs - DAY_MS;
+  const toMs = timeOf("to") ?? nowMs;
+  if (fromMs >= toMs) throw refusal("from", "The time range is empty: 'from' must be before 'to'.");
+  return { metric, fromMs, toMs, limit: readLimit(parameters.get("limit") || String(DEFAULT_LIMIT)) };
 }
 
 /** Beyond the ceiling one gets what the ceiling allows, as the answer says. */
-function readLimit(text: string | null): number {
-  if (text === null || text === "") return DEFAULT_LIMIT;
-  if (!/^\d{1,15}$/.test(text) || Number(text) === 0) {
-    return refuse("limit", `'limit' must be a whole number from 1 to ${MAX_LIMIT}.`);
-  }
-  return Math.min(Number(text), MAX_LIMIT);
+function readLimit(text: string): number {
+  if (/^\d{1,15}$/.test(text) && Number(text) > 0) return Math.min(Number(text), MAX_LIMIT);
+  throw badParameter("limit", `a whole number from 1 to ${MAX_LIMIT}`);
 }
 
-function refuse(param: string, message: string): never {
-  throw new GatewayError(ERRORS.invalidRequest, message, { param });
+function refusal(param: string, message: string): GatewayError {
+  return new GatewayError(ERRORS.invalidRequest, message, { param });
 }
 
 async function answer(store: HistoryStore, query: RangeQuery): Promise<string> {

@@ -1,10 +1,9 @@
 // What the tokens cost, as the admin API tells it (GET /admin/stats/costs): per key and model, or by one of the names, or by
 // day; of all time or of a window.
 
-import type { StatsCollector } from "./collector.ts";
-import { addSums, type CostNames, type CostSums, noCosts } from "./costs.ts";
-import { badParameter, readTime } from "./query.ts";
-import { readWindow, WINDOW_MS } from "./view.ts";
+import type { StatsCollector } from "../stats/collector.ts";
+import { addSums, type CostNames, type CostSums, noCosts } from "../stats/costs.ts";
+import { badParameter, readTime, readWindow, WINDOW_MS } from "./query.ts";
 
 export const COST_PARAMETERS = ["by", "window", "since", "until"] as const;
 
