@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { AdminClient } from "../../test/support/admin-client.ts";
 import { type ServedRoutes, serveRoutes, settingsOf } from "../../test/support/serve-routes.ts";
-import { ErrorRecorder } from "../errors/recorder.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
 import { createBodyReader } from "../server/read-body.ts";
+import { ErrorRecorder } from "../stats/error-recorder.ts";
 import { errorRoutes } from "./errors.ts";
 
 const errors = new ErrorRecorder({ clock: systemClock });

@@ -2,12 +2,12 @@
 
 import { z } from "zod";
 import type { Settings } from "../config/sections/registry.ts";
-import { recordDebugError } from "../errors/debug-error.ts";
-import { type ErrorRecorder, errorById, recentErrors } from "../errors/recorder.ts";
 import type { Endpoint } from "../server/endpoint.ts";
 import type { Route } from "../server/route-table.ts";
-
+import type { ErrorRecorder } from "../stats/error-recorder.ts";
+import { recordDebugError } from "./debug-error.ts";
 import { adminRoute, answer } from "./endpoint.ts";
+import { errorById, errorStats, recentErrors } from "./error-view.ts";
 import { readWindow } from "./query.ts";
 import { type BodyParts, queryOf, readFields } from "./request.ts";
 
@@ -29,7 +29,7 @@ export function errorRoutes(parts: ErrorParts): Route<Endpoint>[] {
       "type",
       "backend",
     ]),
-    adminRoute("GET", "/admin/errors/stats", (call) => answer(call, errors.stats(readWindow(queryOf(call)))), [
+    adminRoute("GET", "/admin/errors/stats", (call) => answer(call, errorStats(errors, readWindow(queryOf(call)))), [
       "window",
     ]),
     adminRoute("GET", "/admin/errors/*", (call) => answer(call, errorById(errors, call.parameter))),

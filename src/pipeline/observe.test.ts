@@ -1,9 +1,10 @@
 // What is reported of a request that is over.
 
 import { expect, test } from "bun:test";
+import { recentErrors } from "../admin/error-view.ts";
 import { explainRequest } from "../admin/request-view.ts";
-import { ErrorRecorder, recentErrors } from "../errors/recorder.ts";
 import { systemClock } from "../lib/clock.ts";
+import { ErrorRecorder } from "../stats/error-recorder.ts";
 import type { FinishedRequest } from "../stats/finished-request.ts";
 import { NO_STORY, RequestLog } from "../stats/request-log.ts";
 import type { RequestContext } from "./context.ts";

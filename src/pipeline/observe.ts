@@ -2,8 +2,8 @@
 // look up, and to the story of the request.
 
 import { ERRORS } from "../errors/catalog.ts";
-import type { ErrorRecorder, FailedAttempt } from "../errors/recorder.ts";
 import type { Observer } from "../metrics/observer.ts";
+import type { ErrorRecorder, FailedAttempt } from "../stats/error-recorder.ts";
 import type { AttemptStep, RequestLog, StoryStep } from "../stats/request-log.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import { isBackendsFault } from "../upstream/send.ts";
@@ -119,7 +119,7 @@ function attemptsOf(steps: readonly StoryStep[]): FailedAttempt[] {
       backend: step.backend,
       model: step.model,
       failure: step.failure,
-      duration_ms: step.durationMs === undefined ? undefined : Math.round(step.durationMs),
+      durationMs: step.durationMs === undefined ? undefined : Math.round(step.durationMs),
     });
   }
   return failed;

@@ -3,7 +3,6 @@
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { resolveDataPath } from "../config/values/paths.ts";
-import { ErrorRecorder } from "../errors/recorder.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import { watchEventLoopLag } from "../metrics/event-loop-lag.ts";
@@ -17,6 +16,7 @@ import { createRequestMetrics } from "../metrics/request-metrics.ts";
 import type { ModelMetadataSource } from "../models/metadata.ts";
 import { createReporter, type RequestReporter } from "../pipeline/observe.ts";
 import { StatsCollector } from "../stats/collector.ts";
+import { ErrorRecorder } from "../stats/error-recorder.ts";
 import { RequestLog } from "../stats/request-log.ts";
 import { SnapshotFile } from "../stats/snapshot-file.ts";
 import { addGauges, type GaugeSources } from "./gauges.ts";

@@ -1,10 +1,7 @@
-// The errors that clients were answered with lately, and how many there were: bounded, and without secrets
-// (GET /admin/errors/…).
+// The errors that clients were answered with lately, and how many there were: bounded, and without secrets.
 
 import type { Clock } from "../lib/clock.ts";
 import { RingClock, type RingPosition, SLOT_COUNT, slotsWithin, type WindowSlot } from "../lib/time-rings.ts";
-import { ERRORS } from "./catalog.ts";
-import { GatewayError } from "./gateway-error.ts";
 
 /** One attempt at a backend that failed. */
 export interface FailedAttempt {
@@ -12,7 +9,7 @@ export interface FailedAttempt {
   model?: string | undefined;
   /** "status_502", "timeout_first_byte", … */
   failure: string;
-  duration_ms?: number | undefined;
+  durationMs?: number | undefined;
 }
 
 export interface ErrorReport {
@@ -30,26 +27,17 @@ export interface ErrorReport {
   attempts?: readonly FailedAttempt[] | undefined;
 }
 
-/** As the admin API shows it. */
-export interface ErrorRecord {
-  id: string;
-  request_id: string;
-  timestamp: string;
-  status: number;
-  type: string;
-  code: string | number | null;
-  message: string;
-  model: string | null;
-  backend: string | null;
-  attempts: FailedAttempt[];
+/** What is kept of a report. */
+export interface ErrorRecord extends ErrorReport {
+  timeMs: number;
+  attempts: readonly FailedAttempt[];
 }
 
-export interface ErrorStats {
+export interface ErrorCounts {
   total: number;
-  by_type: Record<string, number>;
-  by_status: Record<string, number>;
-  by_backend: Record<string, number>;
-  window: string;
+  types: Record<string, number>;
+  statuses: Record<string, number>;
+  backends: Record<string, number>;
 }
 
 export interface RecorderOptions {
@@ -65,8 +53,6 @@ const MAX_NAME_LENGTH = 256;
 /** Most types, statuses and backends that are counted by name. */
 const MAX_NAMES = 100;
 const OTHER = "(other)";
-
-const DEFAULT_LIMIT = 50;
 
 export class ErrorRecorder {
   readonly #clock: RingClock;
@@ -87,15 +73,15 @@ export class ErrorRecorder {
     const timeMs = this.#clock.tick();
     const record: ErrorRecord = {
       id: report.id,
-      request_id: cut(report.requestId),
-      timestamp: new Date(timeMs).toISOString(),
+      requestId: cut(report.requestId),
+      timeMs,
       status: report.status,
       type: cut(report.type),
       code: typeof report.code === "string" ? cut(report.code) : report.code,
       message: withoutSecrets(report.message.slice(0, MAX_MESSAGE_LENGTH)),
-      model: report.model === undefined ? null : cut(report.model),
-      backend: report.backend === undefined ? null : cut(report.backend),
-      attempts: (report.attempts ?? []).slice(0, MAX_ATTEMPTS).map((attempt) => ({ ...attempt })),
+      model: report.model && cut(report.model),
+      backend: report.backend && cut(report.backend),
+      attempts: (report.attempts ?? []).slice(0, MAX_ATTEMPTS),
     };
     this.#byId.set(record.id, record);
     if (this.#byId.size > this.#capacity) {
@@ -112,7 +98,7 @@ export class ErrorRecorder {
 
   /** By either id; of several requests with one id of a client the newest. */
   find(id: string): ErrorRecord | undefined {
-    return this.#byId.get(id) ?? this.recent().find(({ request_id }) => request_id === cut(id));
+    return this.#byId.get(id) ?? this.recent().find(({ requestId }) => requestId === cut(id));
   }
 
   /** The newest first. */
@@ -123,45 +109,21 @@ export class ErrorRecorder {
       .reverse();
   }
 
-  /** `ms` undefined: since the start. */
-  stats({ name, ms }: { name: string; ms: number | undefined }): ErrorStats {
-    const slots = ms === undefined ? undefined : slotsWithin(ms, this.#clock.tick());
+  /** Undefined: since the start. */
+  counts(windowMs?: number): ErrorCounts {
+    const slots = windowMs === undefined ? undefined : slotsWithin(windowMs, this.#clock.tick());
     return {
       total: this.#total.sum(slots),
-      by_type: this.#types.sums(slots),
-      by_status: this.#statuses.sums(slots),
-      by_backend: this.#backends.sums(slots),
-      window: name,
+      types: this.#types.sums(slots),
+      statuses: this.#statuses.sums(slots),
+      backends: this.#backends.sums(slots),
     };
   }
 }
 
-/** The answer of GET /admin/errors/recent; throws 400 for a limit that makes no sense. */
-export function recentErrors(
-  recorder: ErrorRecorder,
-  query: URLSearchParams,
-): { errors: ErrorRecord[]; total: number } {
-  const text = query.get("limit") ?? String(DEFAULT_LIMIT);
-  if (!/^\d{1,6}$/.test(text) || Number(text) < 1) {
-    throw new GatewayError(ERRORS.invalidRequest, "'limit' must be a whole number from 1.", { param: "limit" });
-  }
-  const found = recorder.recent({ type: query.get("type") ?? undefined, backend: query.get("backend") ?? undefined });
-  return { errors: found.slice(0, Number(text)), total: found.length };
-}
-
-/** The answer of GET /admin/errors/{request_id}; throws 404. */
-export function errorById(recorder: ErrorRecorder, requestId: string): ErrorRecord {
-  const record = recorder.find(requestId);
-  if (record !== undefined) return record;
-  throw new GatewayError(
-    ERRORS.routeNotFound,
-    "No error of this request is known. The newest are kept; GET /admin/errors/recent lists them.",
-  );
-}
-
 /** Each backend once, however often it was asked. */
 function failedBackends({ backend, attempts }: ErrorRecord): Iterable<string> {
-  if (attempts.length === 0) return backend === null ? [] : [backend];
+  if (attempts.length === 0) return backend === undefined ? [] : [backend];
   return new Set(attempts.map((attempt) => attempt.backend));
 }
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { recordDebugError } from "./debug-error.ts";
-import { GatewayError } from "./gateway-error.ts";
-import { ErrorRecorder, type ErrorReport, errorById, recentErrors } from "./recorder.ts";
+import { recordDebugError } from "../admin/debug-error.ts";
+import { errorById, errorStats, recentErrors } from "../admin/error-view.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import { ErrorRecorder, type ErrorReport } from "./error-recorder.ts";
 
 const START = Date.UTC(2026, 4, 1, 12);
 const ALL = { name: "all", ms: undefined };
@@ -25,7 +26,7 @@ function report(changes: Partial<ErrorReport> = {}): ErrorReport {
     model: "m",
     backend: "b",
     attempts: [
-      { backend: "a", failure: "connect", duration_ms: 3 },
+      { backend: "a", failure: "connect", durationMs: 3 },
       { backend: "b", failure: "status_502" },
     ],
     ...changes,
@@ -60,7 +61,7 @@ describe("error recorder", () => {
         { backend: "b", failure: "status_502" },
       ],
     });
-    expect(errorById(recorder, "r1")).toBe(errorById(recorder, "own"));
+    expect(recorder.find("r1")).toBe(recorder.find("own"));
     expect(refusal(() => errorById(recorder, "r2")).status).toBe(404);
     expect(refusal(() => errorById(recorder, "__proto__")).status).toBe(404);
   });
@@ -86,7 +87,7 @@ describe("error recorder", () => {
     recorder.record(
       report({ requestId: "r2", status: 429, type: "rate_limit_exceeded", backend: undefined, attempts: [] }),
     );
-    expect(recorder.stats(ALL)).toEqual({
+    expect(errorStats(recorder, ALL)).toEqual({
       total: 2,
       by_type: { backend_error: 1, rate_limit_exceeded: 1 },
       by_status: { "429": 1, "502": 1 },
@@ -95,8 +96,8 @@ describe("error recorder", () => {
     });
     time.ms = 2 * 3_600_000;
     recorder.record(report({ requestId: "r3" }));
-    expect(recorder.stats({ name: "1h", ms: 3_600_000 })).toMatchObject({ total: 1, by_status: { "502": 1 } });
-    expect(recorder.stats(ALL).total).toBe(3);
+    expect(errorStats(recorder, { name: "1h", ms: 3_600_000 })).toMatchObject({ total: 1, by_status: { "502": 1 } });
+    expect(errorStats(recorder, ALL).total).toBe(3);
   });
 
   test("is bounded in errors, names and lengths", () => {
@@ -114,11 +115,11 @@ describe("error recorder", () => {
     }
     expect(recorder.recent().length).toBe(10);
     expect(recorder.recent()[0]?.message.length).toBe(1000);
-    const { total, by_type, by_backend } = recorder.stats(ALL);
+    const { total, by_type, by_backend } = errorStats(recorder, ALL);
     expect([total, Object.keys(by_type).length, by_backend["(other)"]]).toEqual([1000, 101, 900]);
     const long = "i".repeat(10_000);
     recorder.record(report({ requestId: long }));
-    expect(recorder.find(long)?.request_id.length).toBe(256);
+    expect(recorder.find(long)?.requestId.length).toBe(256);
   });
 
   test("of two requests with one id of a client both are kept, and the newest is found", () => {
@@ -155,11 +156,11 @@ describe("debug error", () => {
     const { recorder } = setUp();
     const { error } = recordDebugError(parts(recorder), { type: "timeout", backend: "b" });
     expect(error).toMatchObject({ request_id: "test-id", status: 504, type: "backend_timeout", backend: "b" });
-    expect(recorder.find("test-id")).toEqual(error);
+    expect(errorById(recorder, "test-id")).toEqual(error);
     expect(recordDebugError(parts(recorder), { type: "status_429", backend: "b" }).error).toMatchObject({
       status: 429,
     });
-    expect(recorder.stats(ALL)).toMatchObject({ total: 2, by_backend: { b: 2 } });
+    expect(errorStats(recorder, ALL)).toMatchObject({ total: 2, by_backend: { b: 2 } });
   });
 
   test("names the field that is wrong, and records nothing", () => {
@@ -176,6 +177,6 @@ describe("debug error", () => {
     for (const [body, status, param] of cases) {
       expect(refusal(() => recordDebugError(parts(recorder), body))).toMatchObject({ status, param });
     }
-    expect(recorder.stats(ALL).total).toBe(0);
+    expect(errorStats(recorder, ALL).total).toBe(0);
   });
 });

@@ -1,9 +1,10 @@
 // POST /admin/debug/error: an error of a chosen type is recorded as if a request had met it, so that alarms and
 // dashboards can be tried.
 
-import { ERRORS, type ErrorDefinition } from "./catalog.ts";
-import { GatewayError } from "./gateway-error.ts";
-import type { ErrorRecord, ErrorRecorder } from "./recorder.ts";
+import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import type { ErrorRecorder } from "../stats/error-recorder.ts";
+import { errorRow } from "./error-view.ts";
 
 export interface DebugErrorParts {
   recorder: ErrorRecorder;
@@ -18,10 +19,7 @@ const NAMED_TYPES: Readonly<Record<string, { definition: ErrorDefinition; failur
 };
 
 /** Throws 400 that names the field, and 404 for a backend that does not exist. */
-export function recordDebugError(
-  { recorder, backendNames, newId }: DebugErrorParts,
-  body: unknown,
-): { success: true; message: string; error: ErrorRecord } {
+export function recordDebugError({ recorder, backendNames, newId }: DebugErrorParts, body: unknown) {
   const { type, backend } = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
   if (typeof type !== "string") throw refusal("type");
   const { definition, failure } = definitionOf(type);
@@ -36,7 +34,7 @@ export function recordDebugError(
     });
   }
   const id = newId();
-  const error = recorder.record({
+  const record = recorder.record({
     id,
     requestId: id,
     status: definition.status,
@@ -46,7 +44,8 @@ export function recordDebugError(
     backend,
     attempts: [{ backend, failure }],
   });
-  return { success: true, message: `A test error of type ${type} was recorded for backend '${backend}'.`, error };
+  const message = `A test error of type ${type} was recorded for backend '${backend}'.`;
+  return { success: true, message, error: errorRow(record) };
 }
 
 function definitionOf(type: string): { definition: ErrorDefinition; failure: string } {
