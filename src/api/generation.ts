@@ -1,7 +1,7 @@
 // The endpoints that ask a model for something: read the request, have it generated, answer in the client's format.
 
 import { requireModel } from "../access/api-keys.ts";
-import { formatOf, type Operation, servedBy } from "../backends/kinds.ts";
+import { conventionsOf, type Operation, servedBy } from "../backends/kinds.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { JsonObject } from "../lib/json.ts";
@@ -40,16 +40,18 @@ export interface GenerationEndpoint {
 
 const NONE_AVOIDED: ReadonlySet<string> = new Set();
 
-/** Where the Messages API and its SDKs have the id of a request. */
-export const MESSAGES_ID_HEADER = "request-id";
+/** How endpoints for clients of a format tell of errors, where the format has a way of its own. */
+export function errorsOf({ ownErrors, errorBody }: ClientProtocol): Pick<Endpoint, "errorFormat" | "idHeader"> {
+  return ownErrors === undefined ? {} : { errorFormat: errorBody, idHeader: ownErrors.idHeader };
+}
 
 export function generationEndpoint(endpoint: GenerationEndpoint, parts: GenerationParts): Endpoint {
   const { operation, maxBodyBytes, read, arrange, answerHere, noted } = endpoint;
   const { generator, bodies, now, begun } = parts;
-  const client = clientProtocol(operation === "count-tokens" ? "messages" : formatOf(operation));
+  const client = clientProtocol(conventionsOf(operation));
   return {
     access: "write",
-    ...(client.name === "messages" ? { errorFormat: client.errorBody, idHeader: MESSAGES_ID_HEADER } : {}),
+    ...errorsOf(client),
     async handle(call) {
       const { context, request } = call;
       const { record } = context;
@@ -169,7 +171,7 @@ function errorBodyFor(
   { status, body }: StatusFailure,
   requestId: string,
 ): Uint8Array | string {
-  if (client.name !== "messages") return forwardableErrorBody(status, body);
+  if (client.ownErrors === undefined) return forwardableErrorBody(status, body);
   if (isNative && hasStandardError(body)) return body;
   const { message, type, code, param } = standardError(status, body);
   return JSON.stringify(

@@ -9,7 +9,7 @@ import type { GenerateRequest } from "../pipeline/generate.ts";
 import { estimateInputTokens } from "../protocols/messages/count-tokens.ts";
 import { messagesClient } from "../protocols/messages/index.ts";
 import type { Call, Endpoint } from "../server/endpoint.ts";
-import { MESSAGES_ID_HEADER } from "./generation.ts";
+import { errorsOf } from "./generation.ts";
 import { allowedModels, type ModelDirectory, unknownModel } from "./models.ts";
 
 /** Marks a count that no backend has made (decisions.md, section 4). */
@@ -33,8 +33,7 @@ const MAX_PAGE = 1000;
 export function messagesModelList(models: ModelDirectory): Endpoint {
   return {
     access: "read",
-    errorFormat: messagesClient.errorBody,
-    idHeader: MESSAGES_ID_HEADER,
+    ...errorsOf(messagesClient),
     async handle({ request, context, headers }) {
       const { searchParams } = new URL(request.url);
       const all = (await allowedModels(models, context.caller)).map((entry) =>
@@ -49,8 +48,7 @@ export function messagesModelList(models: ModelDirectory): Endpoint {
 export function messagesModel(models: ModelDirectory): Endpoint {
   return {
     access: "read",
-    errorFormat: messagesClient.errorBody,
-    idHeader: MESSAGES_ID_HEADER,
+    ...errorsOf(messagesClient),
     async handle({ parameter, context, headers }) {
       requireModel(context.caller, parameter);
       const found = await models.findModel(parameter);

@@ -8,47 +8,53 @@ import { type BackendKindName, UNKNOWN_KIND } from "../names.ts";
 import { ENGINE_CHAT, OPENAI_CHAT, UNKNOWN_CHAT } from "../protocols/chat/quirks.ts";
 import type { Dialect } from "../protocols/protocol.ts";
 
-/** What a backend can be asked to do; each has an endpoint of its own. */
-export type Operation =
-  | "chat"
-  | "completions"
-  | "responses"
-  | "messages"
-  | "generate-content"
-  | "count-tokens"
-  | "embeddings"
-  | "embed-content"
-  | "rerank"
-  | "embed-sparse";
+/** What a backend can be asked to do; each has an endpoint of its own. Those that generate have the name of their format. */
+export type Operation = ProtocolName | "count-tokens" | "embeddings" | "embed-content" | "rerank" | "embed-sparse";
+
+/** Operations whose formats are not translated alike. */
+const WITHOUT_FORMAT: ReadonlySet<Operation> = new Set([
+  "count-tokens",
+  "embeddings",
+  "embed-content",
+  "rerank",
+  "embed-sparse",
+]);
+
+/** The wire format of an operation that generates; undefined for the others. */
+export function formatOf(operation: Operation): ProtocolName | undefined {
+  return WITHOUT_FORMAT.has(operation) ? undefined : operation;
+}
+
+/** The format whose headers and errors an operation has, though it may have no format of its own. */
+export function conventionsOf(operation: Operation): ProtocolName | undefined {
+  return operation === "count-tokens" ? "messages" : formatOf(operation);
+}
 
 /** Operations that can be done by means of others, in order of preference, because their formats are translated. */
-const STAND_INS: Readonly<Partial<Record<Operation, readonly Operation[]>>> = {
+const STAND_INS: Readonly<Record<Operation, readonly Operation[]>> = {
   chat: ["messages", "generate-content", "responses"],
-  completions: ["chat", "messages", "generate-content", "responses"],
   responses: ["messages", "generate-content", "chat"],
   messages: ["generate-content", "chat", "responses"],
   embeddings: ["embed-content"],
 };
 
-const FORMATS: Readonly<Partial<Record<Operation, ProtocolName>>> = {
-  chat: "chat",
-  completions: "completions",
-  responses: "responses",
-  messages: "messages",
-  "generate-content": "generate-content",
-};
+const NONE: readonly Operation[] = [];
 
-/** The wire format of an operation that generates; undefined for the others, whose formats are not translated alike. */
-export function formatOf(operation: Operation): ProtocolName | undefined {
-  return FORMATS[operation];
-}
+/** The same for formats that few backends speak. */
+const ANY_FORMAT: readonly Operation[] = ["chat", "messages", "generate-content", "responses"];
 
 export type OperationPaths = Readonly<Partial<Record<Operation, string>>>;
 
 /** The operation that a backend with these paths is asked for; undefined when it cannot do it, nor anything like it. */
 export function servedBy(paths: OperationPaths, operation: Operation): Operation | undefined {
   if (paths[operation] !== undefined) return operation;
-  return STAND_INS[operation]?.find((standIn) => paths[standIn] !== undefined);
+  const standIns = STAND_INS[operation] ?? (WITHOUT_FORMAT.has(operation) ? NONE : ANY_FORMAT);
+  return standIns.find((standIn) => paths[standIn] !== undefined);
+}
+
+/** The operation by which a backend searches the web for a client of another format, where that is one of its own. */
+export function searchOperation({ kind, paths }: { kind: BackendKind; paths: OperationPaths }): Operation | undefined {
+  return kind.searches === "in-responses" && paths.responses !== undefined ? "responses" : undefined;
 }
 
 /** The formats that `backends[].protocols` may name, with the usual paths of each. */

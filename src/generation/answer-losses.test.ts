@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import type { JsonObject } from "../lib/json.ts";
 import type { AnswerContext } from "../protocols/protocol.ts";
 import { clientProtocol } from "../protocols/registry.ts";
-import { lossOfCitation, lossOfPart } from "./answer-losses.ts";
+import { lossOfPart } from "./answer-losses.ts";
 import type { Citation, ContentPart, ProtocolName } from "./content.ts";
 import { explode } from "./explode.ts";
 
@@ -54,7 +54,7 @@ describe.each(CLIENTS)("for a %s client", (client) => {
     }
     for (const isStream of [false, true]) {
       const isLost = written(client, parts, isStream) === written(client, [], isStream);
-      expect(isLost).toBe(lossOfPart(part, client) !== undefined);
+      expect(isLost).toBe(lossOfPart(part, clientProtocol(client).losses) !== undefined);
     }
   });
 
@@ -68,7 +68,7 @@ describe.each(CLIENTS)("for a %s client", (client) => {
       const text: ContentPart = { type: "text", text: "x", citations: [citation] };
       for (const isStream of [false, true]) {
         const isLost = written(client, [text], isStream) === written(client, [{ type: "text", text: "x" }], isStream);
-        expect(isLost).toBe(lossOfCitation(citation, client) !== undefined);
+        expect(isLost).toBe(clientProtocol(client).losses.citation(citation) !== undefined);
       }
     }
   });

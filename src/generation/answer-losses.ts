@@ -1,7 +1,7 @@
 // What of an answer a client's format has no place for: the same names stand in the log, the counter, the header
 // X-Signalbox-Dropped and docs/api.md.
 
-import type { Citation, ContentPart, ProtocolName } from "./content.ts";
+import type { Citation, ContentPart, MediaSource, ProtocolName } from "./content.ts";
 import type { PartStart } from "./events.ts";
 
 export type AnswerLoss =
@@ -18,55 +18,36 @@ export const MAX_CITATIONS = 1_000;
 
 type Part = ContentPart | PartStart;
 
-/** By the client's format: which parts it cannot show, and as what they count. Left out: it shows all of the kind. */
-const LOSSES: Readonly<Record<string, Partial<Record<Part["type"], (part: Part) => AnswerLoss | undefined>>>> = {
-  chat: {
-    "tool-call": (part) => (isSearch(part) ? "answer.searches" : undefined),
-    "search-result": () => "answer.searches",
-    opaque: () => "answer.items",
-    audio: () => "answer.audio",
-    image: (part) => (imageKind(part) === "file" ? "answer.images" : undefined),
-  },
-  responses: {
-    opaque: (part) => (isOf("responses", part) ? undefined : "answer.items"),
-    audio: () => "answer.audio",
-    image: (part) => (imageKind(part) === "base64" ? undefined : "answer.images"),
-  },
-  messages: {
-    opaque: (part) => (isOf("messages", part) ? undefined : "answer.items"),
-    audio: () => "answer.audio",
-    image: () => "answer.images",
-  },
-  completions: {
-    "tool-call": (part) => (isSearch(part) ? "answer.searches" : "answer.calls"),
-    "search-result": () => "answer.searches",
-    reasoning: () => "answer.thoughts",
-    opaque: () => "answer.items",
-    audio: () => "answer.audio",
-    image: () => "answer.images",
-  },
-};
-
-function isSearch(part: Part): boolean {
-  return part.type === "tool-call" && part.serverSide === true;
+/** What a client's format cannot show. */
+export interface AnswerLosses {
+  /** As what parts count; a kind of part that is left out is shown always. */
+  parts: Readonly<Partial<Record<Part["type"], (part: Part) => AnswerLoss | undefined>>>;
+  citation(citation: Citation): AnswerLoss | undefined;
 }
 
-function isOf(protocol: ProtocolName, part: Part): boolean {
-  return part.type === "opaque" && part.protocol === protocol;
+export function lossOfPart(part: Part, { parts }: AnswerLosses): AnswerLoss | undefined {
+  return parts[part.type]?.(part);
 }
 
-function imageKind(part: Part): string | undefined {
-  return part.type === "image" ? part.source.kind : undefined;
+/** Of formats that have no place for the gateway's own searches. */
+export function lossOfCall(part: Part): AnswerLoss | undefined {
+  return part.type === "tool-call" && part.serverSide === true ? "answer.searches" : undefined;
 }
 
-/** Undefined for a part that the client gets. */
-export function lossOfPart(part: Part, client: ProtocolName): AnswerLoss | undefined {
-  return LOSSES[client]?.[part.type]?.(part);
+/** Of a format that shows images from some sources. */
+export function lossOfImage(shown: ReadonlySet<MediaSource["kind"]>) {
+  return (part: Part): AnswerLoss | undefined =>
+    part.type === "image" && shown.has(part.source.kind) ? undefined : "answer.images";
 }
 
-/** Chat and the others show where a web page is; places in documents only their own format can name. */
-export function lossOfCitation({ url, origin }: Citation, client: ProtocolName): AnswerLoss | undefined {
-  if (client === "completions") return "answer.citations";
-  const isShown = url !== undefined || (client !== "chat" && origin?.protocol === client);
-  return isShown ? undefined : "answer.citations";
+/** Of a format that shows the items which came in its own words. */
+export function lossOfItem(own: ProtocolName) {
+  return (part: Part): AnswerLoss | undefined =>
+    part.type === "opaque" && part.protocol === own ? undefined : "answer.items";
+}
+
+/** Formats show where a web page is; places in documents only their own one can name. */
+export function lossOfCitation(own: ProtocolName) {
+  return ({ url, origin }: Citation): AnswerLoss | undefined =>
+    url !== undefined || origin?.protocol === own ? undefined : "answer.citations";
 }

@@ -3,8 +3,8 @@
 
 import type { JsonObject } from "../lib/json.ts";
 
-/** The wire formats that Signalbox translates between. */
-export type ProtocolName = "chat" | "completions" | "responses" | "messages" | "generate-content";
+/** The name of a wire format that Signalbox translates; protocols/registry.ts lists them. */
+export type ProtocolName = string;
 
 /** A wish that the prefix up to here be kept by the backend's prompt cache; only a hint. */
 export interface CacheHint {

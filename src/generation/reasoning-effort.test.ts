@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { BACKEND_KINDS } from "../backends/kinds.ts";
 import type { BackendKindName } from "../names.ts";
-import { adaptedEffort, lostReasoning, normaliseEffort } from "./reasoning-effort.ts";
+import { chatEffort, lostReasoning, nestedEffort, normaliseEffort } from "./reasoning-effort.ts";
 import type { Effort } from "./request.ts";
 
 const EFFORTS: Effort[] = ["none", "minimal", "auto", "low", "medium", "high", "xhigh", "max"];
@@ -60,7 +60,7 @@ describe("normaliseEffort", () => {
   });
 });
 
-describe("adaptedEffort of chat", () => {
+describe("chatEffort", () => {
   const cases: [name: string, kind: BackendKindName, model: string, body: object, changes: object | undefined][] = [
     ["nothing asked", "openai", "gpt-5", {}, undefined],
     ["a known effort", "openai", "gpt-5", { reasoning_effort: "low" }, undefined],
@@ -120,7 +120,7 @@ describe("adaptedEffort of chat", () => {
     ],
   ];
   test.each(cases)("%s (%s %s)", (_name, kind, model, body, changes) => {
-    const adapted = adaptedEffort("chat", body as Record<string, unknown>, { kind: BACKEND_KINDS[kind], model });
+    const adapted = chatEffort(body as Record<string, unknown>, { kind: BACKEND_KINDS[kind], model });
     // Members that are to be removed must be there, with the value undefined.
     if (changes === undefined) expect(adapted).toBeUndefined();
     else expect(adapted).toStrictEqual(changes as Record<string, unknown>);
@@ -138,9 +138,9 @@ test.each([
   expect(lostReasoning({ reasoning }, { kind: BACKEND_KINDS[kind], model: "m" })).toEqual(lost);
 });
 
-describe("adaptedEffort of responses", () => {
+describe("nestedEffort", () => {
   const adapted = (model: string, reasoning: unknown) =>
-    adaptedEffort("responses", { reasoning }, { kind: BACKEND_KINDS.openai, model });
+    nestedEffort({ reasoning }, { kind: BACKEND_KINDS.openai, model });
 
   test("only the effort is another one", () => {
     expect(adapted("gpt-5", { effort: "auto", summary: "auto" })).toEqual({

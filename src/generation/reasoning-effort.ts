@@ -116,37 +116,31 @@ export function normaliseEffort(effort: Effort, target: EffortTarget): Normalise
 const OTHER_MEMBERS = ["enabled", "max_tokens", "exclude", "summary"] as const;
 
 /**
- * The top-level members of a body that goes on in its own format which must be other ones; undefined: none. A member
- * whose value is undefined is to be removed. Values that no format knows are left for the backend to refuse.
+ * The top-level members of a chat body that goes on as it is which must be other ones; undefined: none. A member whose
+ * value is undefined is to be removed. Values that no format knows are left for the backend to refuse.
  */
-export function adaptedEffort(
-  protocol: "chat" | "responses",
-  body: JsonObject,
-  target: EffortTarget,
-): JsonObject | undefined {
-  const changes = protocol === "chat" ? chatChanges(body, target) : nestedChange(body, target);
-  return Object.keys(changes).length === 0 ? undefined : changes;
-}
-
-function chatChanges(body: JsonObject, target: EffortTarget): JsonObject {
-  const { reasoning_effort: flat } = body;
+export function chatEffort(body: JsonObject, target: EffortTarget): JsonObject | undefined {
+  const { reasoning_effort: flat, reasoning } = body;
+  if (flat === undefined && reasoning === undefined) return undefined;
   const changes: JsonObject = {};
   if (isEffort(flat)) {
     const { effort } = normaliseEffort(flat, target);
     if (effort !== flat) changes.reasoning_effort = effort;
   }
-  if (body.reasoning === undefined) return changes;
-  if (target.kind.nestedReasoning === "known") return { ...changes, ...nestedChange(body, target) };
-  const asked = isObject(body.reasoning) ? body.reasoning.effort : undefined;
-  const kept = keptReasoning(body, target);
-  if (kept === undefined || asked !== undefined) changes.reasoning = kept;
-  if ((flat !== undefined && flat !== null) || asked === undefined || asked === null) return changes;
-  const effort = isEffort(asked) ? normaliseEffort(asked, target).effort : asked;
-  if (effort !== undefined) changes.reasoning_effort = effort;
-  return changes;
+  if (target.kind.nestedReasoning === "known") Object.assign(changes, nestedEffort(body, target));
+  else if (reasoning !== undefined) {
+    const asked = isObject(reasoning) ? reasoning.effort : undefined;
+    const kept = keptReasoning(body, target);
+    if (kept === undefined || asked !== undefined) changes.reasoning = kept;
+    if ((flat === undefined || flat === null) && asked !== undefined && asked !== null) {
+      const effort = isEffort(asked) ? normaliseEffort(asked, target).effort : asked;
+      if (effort !== undefined) changes.reasoning_effort = effort;
+    }
+  }
+  return Object.keys(changes).length === 0 ? undefined : changes;
 }
 
-/** What adaptedEffort takes out of a chat body besides the effort, in the client's words. */
+/** What chatEffort takes out of a chat body besides the effort, in the client's words. */
 export function lostReasoning({ reasoning }: JsonObject, target: EffortTarget): string[] {
   if (!isObject(reasoning) || keepsNested(target)) return [];
   return OTHER_MEMBERS.filter((member) => reasoning[member] !== undefined && reasoning[member] !== null).map(
@@ -165,11 +159,12 @@ function keepsNested(target: EffortTarget): boolean {
   return target.kind.nestedReasoning !== undefined && supportsReasoning(target);
 }
 
-function nestedChange({ reasoning }: JsonObject, target: EffortTarget): JsonObject {
-  if (!isObject(reasoning)) return {};
+/** The same for a format that has the effort among other members of `reasoning`. */
+export function nestedEffort({ reasoning }: JsonObject, target: EffortTarget): JsonObject | undefined {
+  if (!isObject(reasoning)) return undefined;
   if (!supportsReasoning(target)) return { reasoning: undefined };
   const { effort: asked } = reasoning;
-  if (!isEffort(asked)) return {};
+  if (!isEffort(asked)) return undefined;
   const { effort } = normaliseEffort(asked, target);
-  return effort === asked ? {} : { reasoning: { ...reasoning, effort } };
+  return effort === asked ? undefined : { reasoning: { ...reasoning, effort } };
 }

@@ -15,3 +15,8 @@ export function parseObject(text: string): JsonObject | undefined {
     return undefined;
   }
 }
+
+/** Both, of which either may be missing; of a member in both, the second one's value counts. */
+export function joined(one: JsonObject | undefined, other: JsonObject | undefined): JsonObject | undefined {
+  return one === undefined ? other : other === undefined ? one : { ...one, ...other };
+}

@@ -2,45 +2,41 @@
 // for, else translated there and back.
 
 import type { Backend } from "../backends/backend.ts";
-import { type BackendKind, formatOf, type Operation, servedBy } from "../backends/kinds.ts";
+import { type BackendKind, formatOf, type Operation, searchOperation, servedBy } from "../backends/kinds.ts";
 import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { lossOfCitation, lossOfPart } from "../generation/answer-losses.ts";
+import { type AnswerLosses, lossOfPart } from "../generation/answer-losses.ts";
 import { Collector } from "../generation/collect.ts";
 import type { ProtocolName } from "../generation/content.ts";
 import { customCalls, customToolNames, customToolsAsFunctions } from "../generation/custom-tools.ts";
 import { DropList, type Dropped } from "../generation/dropped.ts";
 import type { GenerationEvent } from "../generation/events.ts";
-import { adaptedEffort, lostReasoning, normaliseEffort } from "../generation/reasoning-effort.ts";
+import { normaliseEffort } from "../generation/reasoning-effort.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { GenerationResult } from "../generation/result.ts";
 import { hasThinking, splitThinking } from "../generation/thinking-parser.ts";
 import { unwrapCallIds, wrapCallIds } from "../generation/tool-call-ids.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
 import type { Clock } from "../lib/clock.ts";
-import { isObject, type JsonObject } from "../lib/json.ts";
+import { type JsonObject, joined } from "../lib/json.ts";
 import { withMembers } from "../lib/json-members.ts";
 import type { Logger } from "../logging/logger.ts";
-import { isDataUrl } from "../media/data-url.ts";
 import type { FetchExternal } from "../media/fetch-external.ts";
 import { inlineMedia, needsInlining } from "../media/inline-media.ts";
+import { injectIntoRequest } from "../prompts/inject.ts";
 import type { PromptSource } from "../prompts/resolve.ts";
-import { passedAnswer } from "../protocols/chat/passed-answer.ts";
-import { adaptChatBody } from "../protocols/chat/quirks.ts";
 import { inClientsWords } from "../protocols/client-field.ts";
 import { checkDepth } from "../protocols/fields.ts";
-import { adaptMessagesBody } from "../protocols/messages/adapt-body.ts";
 import type {
   AnswerContext,
   BackendProtocol,
   BackendTarget,
   ClientProtocol,
   EncodedRequest,
+  PassThrough,
 } from "../protocols/protocol.ts";
-import { backendProtocol, clientProtocol } from "../protocols/registry.ts";
-import { adaptResponsesBody } from "../protocols/responses/adapt-body.ts";
+import { backendProtocol, clientProtocol, passThrough } from "../protocols/registry.ts";
 import { type AnswerTransform, createTranslation } from "../protocols/translate.ts";
-import { hasSearchTool, searchesInResponses } from "../web-search/native.ts";
 import type { RequestContext } from "./context.ts";
 import { prefillMembers } from "./exact-continuation.ts";
 import type { Bridge, ForwardRequest, Prepared } from "./forward-request.ts";
@@ -57,9 +53,8 @@ export interface BridgeParts {
 }
 
 /** What a backend cannot fetch by its URL, so that the gateway does. Undefined: it takes all URLs. */
-function inlinedKinds(format: ProtocolName, kind: BackendKind): readonly ("image" | "document")[] | undefined {
-  if (kind.inlines !== undefined) return ["image", "document"];
-  return format === "chat" ? ["document"] : undefined; // the format has no place for a document's URL
+function inlinedKinds({ inlines }: BackendProtocol, kind: BackendKind): BackendProtocol["inlines"] {
+  return kind.inlines === undefined ? inlines : ["image", "document"];
 }
 
 /** Signatures of tool calls, for clients whose format has no place for them. */
@@ -89,36 +84,28 @@ export function createBridge(parts: BridgeParts): Bridge {
     return request;
   }
 
+  /** @param counting - what has to be asked for so that a stream is counted */
   function nativeBody(
     context: RequestContext,
     { operation, model, askedModel, body, goesOn }: ForwardRequest,
     backend: Backend,
-    asksUsage: boolean,
+    passing: PassThrough,
+    counting: JsonObject | undefined,
   ): Uint8Array {
-    const format = formatOf(operation);
-    if (format === undefined) return body.bytes();
     const { value } = body;
-    const target = { kind: backend.kind, model };
-    let changes: JsonObject | undefined;
-    if (format === "chat") changes = adaptChatBody(value, backend.kind.chat);
-    if (format === "messages") changes = adaptMessagesBody({ ...value, model: askedModel }, model);
-    if (format === "responses") changes = adaptResponsesBody(value);
-    if (format === "chat" || format === "responses") changes = joined(changes, adaptedEffort(format, value, target));
-    if (format === "chat" && value.reasoning !== undefined) {
-      const lost = lostReasoning(value, target).map((feature): Dropped => ({ feature }));
-      noteDropped(context, backend, format, format, lost);
+    const { members, lost } = passing.adapt?.(value, { kind: backend.kind, model, askedModel }) ?? UNCHANGED;
+    if (lost !== undefined) {
+      const dropped = lost.map((feature): Dropped => ({ feature }));
+      noteDropped(context, backend, operation, operation, dropped);
     }
+    let changes = members;
     const prompt = prompts.promptFor(model, backend.name);
     if (prompt !== undefined) {
       const adapted = changes === undefined ? value : { ...value, ...changes };
-      changes = joined(changes, prompts.inject(format, adapted, prompt));
+      changes = joined(changes, passing.injectPrompt?.(adapted, prompt, prompts.merge));
     }
     if (goesOn) changes = joined(changes, prefillMembers(backend.kind, operation));
-    if (asksUsage) {
-      changes = joined(changes, {
-        stream_options: { ...(value.stream_options as object | null), include_usage: true },
-      });
-    }
+    changes = joined(changes, counting);
     return changes === undefined ? body.bytes() : withMembers(body.bytes(), changes);
   }
 
@@ -144,11 +131,11 @@ export function createBridge(parts: BridgeParts): Bridge {
       request = { ...request, reasoning: sent === undefined ? reasoning : { ...reasoning, effort: sent } };
     }
     const prompt = prompts.promptFor(model, backend.name);
-    if (prompt !== undefined) request = prompts.injectIntoRequest(request, prompt);
+    if (prompt !== undefined) request = injectIntoRequest(request, prompt, prompts.merge);
     const protocol = backendProtocol(formatOf(operation) as ProtocolName);
     const signatureOf = (clientId: string) => signatures.get(clientId);
-    request = unwrapCallIds(request, protocol.name === "generate-content" ? signatureOf : undefined);
-    const customTools = hasCustomTools(protocol.name, kind) ? NO_TOOLS : customToolNames(request);
+    request = unwrapCallIds(request, protocol.signsCalls ? signatureOf : undefined);
+    const customTools = protocol.hasCustomTools?.(kind) ? NO_TOOLS : customToolNames(request);
     if (customTools.size > 0) request = customToolsAsFunctions(request);
 
     const encode = (ready: GenerationRequest): Prepared => {
@@ -178,13 +165,13 @@ export function createBridge(parts: BridgeParts): Bridge {
           backend: protocol,
           context: answer,
           transforms: transformsFor(metadata, customTools, nonce),
-          ...observers(context, forward, answer, client.name, (dropped) =>
+          ...observers(context, forward, answer, client.losses, (dropped) =>
             noteDropped(context, backend, protocol.name, client.name, dropped),
           ),
         }),
       };
     };
-    const kinds = inlinedKinds(protocol.name, kind);
+    const kinds = inlinedKinds(protocol, kind);
     if (kinds === undefined || !needsInlining(request, { kinds })) return encode(request);
     return inlineMedia(request, { kinds, fetchExternal, signal: context.signal }).then(encode);
   }
@@ -209,7 +196,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     context: RequestContext,
     forward: ForwardRequest,
     answer: AnswerContext,
-    client: ProtocolName,
+    lost: AnswerLosses,
     noteLost: (dropped: readonly Dropped[]) => void,
   ) {
     const collector = forward.answered === undefined ? undefined : new Collector();
@@ -225,8 +212,8 @@ export function createBridge(parts: BridgeParts): Bridge {
       sawEvent(event: GenerationEvent): void {
         if (event.type === "part-start") {
           sawCall(event.part);
-          note(lossOfPart(event.part, client));
-        } else if (event.type === "citation") note(lossOfCitation(event.citation, client));
+          note(lossOfPart(event.part, lost));
+        } else if (event.type === "citation") note(lost.citation(event.citation));
         else if (event.type === "usage") context.record.usage = event.usage;
         collector?.push(event);
       },
@@ -239,8 +226,8 @@ export function createBridge(parts: BridgeParts): Bridge {
       sawResult(result: GenerationResult): void {
         for (const part of result.parts) {
           sawCall(part);
-          note(lossOfPart(part, client));
-          if (part.type === "text") for (const citation of part.citations ?? []) note(lossOfCitation(citation, client));
+          note(lossOfPart(part, lost));
+          if (part.type === "text") for (const citation of part.citations ?? []) note(lost.citation(citation));
         }
         noteLost(losses.entries);
         if (result.usage !== undefined) context.record.usage = result.usage;
@@ -257,13 +244,20 @@ export function createBridge(parts: BridgeParts): Bridge {
       if (format === undefined) {
         return vectors.prepare(request, backend, operation) ?? { operation, body: request.body.bytes() };
       }
+      const { kind } = backend;
+      const { value } = request.body;
       const metadata = metadataOf(backend, request.model);
-      const isNative = operation === request.operation && request.client === undefined;
-      const mustInline = backend.kind.inlines === "all" && hasExternalImage(request.body.value);
-      if (isNative && !mustInline && !hasThinkingPattern(operation, metadata)) {
-        const hidesUsage = context.settings.streaming.count_tokens && asksNoUsage(request, backend);
-        const passed = operation === "chat" ? passedAnswer(backend.kind.chat, request.body.value) : undefined;
-        return { operation, body: nativeBody(context, request, backend, hidesUsage), hidesUsage, passed };
+      const passing = passThrough(format);
+      const mayPass = operation === request.operation && request.client === undefined;
+      if (mayPass && !passing.mustTranslate?.(value, hasThinking(metadata?.thinking), kind.inlines === "all")) {
+        const isCounted = request.stream && context.settings.streaming.count_tokens;
+        const counting = isCounted ? passing.askUsage?.(value, kind) : undefined;
+        return {
+          operation,
+          body: nativeBody(context, request, backend, passing, counting),
+          hidesUsage: counting !== undefined,
+          edits: passing.editAnswer?.(value, kind),
+        };
       }
       return translate(context, request, backend, operation, request.client ?? clientProtocol(format), metadata);
     },
@@ -272,38 +266,16 @@ export function createBridge(parts: BridgeParts): Bridge {
 
 const encoder = new TextEncoder();
 
+const UNCHANGED: { members?: JsonObject; lost?: readonly string[] } = {};
+
 /** The operation by which a backend is asked; the router saw that there is one. */
 function askedBy(backend: Backend, { operation, body, neutral }: ForwardRequest): Operation {
   const served = servedBy(backend.paths, operation) as Operation;
-  if (operation !== "messages" || served !== "chat" || neutral !== undefined) return served;
-  return hasSearchTool(body.value) && searchesInResponses(backend) ? "responses" : served;
-}
-
-/** Engines that leave thoughts in the text speak chat; other formats have a place for them. */
-function hasThinkingPattern(operation: Operation, metadata: ModelMetadata | undefined): boolean {
-  return operation === "chat" && hasThinking(metadata?.thinking);
-}
-
-/** Whether the gateway has to ask for the token counts of a chat stream itself, because the client did not. */
-function asksNoUsage({ operation, stream, body }: ForwardRequest, backend: Backend): boolean {
-  if (!stream || operation !== "chat" || !backend.kind.chat.countsStreams) return false;
-  const options = body.value.stream_options as { include_usage?: unknown } | null | undefined;
-  return options?.include_usage !== true;
-}
-
-/** Whether a chat request names pictures by address. */
-function hasExternalImage({ messages }: JsonObject): boolean {
-  if (!Array.isArray(messages)) return false;
-  return messages.some(
-    (message: unknown) => isObject(message) && Array.isArray(message.content) && message.content.some(isExternalImage),
-  );
-}
-
-function isExternalImage(part: unknown): boolean {
-  if (!isObject(part) || part.type !== "image_url") return false;
-  const url = isObject(part.image_url) ? part.image_url.url : part.image_url;
-  // What is no link to fetch is refused there, instead of being tried by the backend.
-  return typeof url === "string" && !isDataUrl(url);
+  const format = formatOf(served);
+  if (served === operation || neutral !== undefined || format === undefined) return served;
+  if (backendProtocol(format).carriesSearch) return served;
+  const searching = searchOperation(backend);
+  return searching !== undefined && clientProtocol(operation).offersSearch?.(body.value) ? searching : served;
 }
 
 /** Refusals of the codec name the field as the client calls it. */
@@ -317,11 +289,6 @@ function encodedFor(protocol: BackendProtocol, request: GenerationRequest, targe
 
 const NO_TOOLS: ReadonlySet<string> = new Set();
 
-/** Whether a backend of this format and kind takes free-form tools. */
-function hasCustomTools(format: ProtocolName, { chat }: BackendKind): boolean {
-  return format === "responses" || (format === "chat" && chat.customTools);
-}
-
 function transformsFor(
   metadata: ModelMetadata | undefined,
   customTools: ReadonlySet<string>,
@@ -333,8 +300,4 @@ function transformsFor(
   if (customTools.size > 0) transforms.push(customCalls(customTools));
   transforms.push(wrapCallIds(nonce));
   return transforms;
-}
-
-function joined(one: JsonObject | undefined, other: JsonObject | undefined): JsonObject | undefined {
-  return one === undefined ? other : other === undefined ? one : { ...one, ...other };
 }

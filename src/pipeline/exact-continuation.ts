@@ -2,18 +2,17 @@
 // for which requests.
 
 import type { Backend } from "../backends/backend.ts";
-import { type Operation, type Prefill, servedBy } from "../backends/kinds.ts";
+import { formatOf, type Operation, type Prefill, servedBy } from "../backends/kinds.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { rulesOf } from "../protocols/messages/model-rules.ts";
+import { passThrough } from "../protocols/registry.ts";
 
 /** Whether a backend goes on behind the last turn of a request for the operation. */
 export function goesOnExactly(backend: Backend, operation: Operation, model: string): boolean {
   const served = servedBy(backend.paths, operation);
   if (served === undefined || prefillMembers(backend.kind, served) === undefined) return false;
-  // By means of another operation, a prompt would be a question, not the beginning of a text.
-  if (operation === "completions") return served === operation;
-  return served !== "messages" || rulesOf(model).prefill;
+  if (served !== operation && passThrough(formatOf(operation)).goesOnAlone) return false;
+  return passThrough(formatOf(served)).goesOn?.(model) !== false;
 }
 
 /** The members that ask for it. */

@@ -5,10 +5,9 @@ import type { Operation } from "../backends/kinds.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { GenerationResult } from "../generation/result.ts";
 import type { RequestBody } from "../lib/request-body.ts";
-import type { PassedAnswer } from "../protocols/chat/passed-answer.ts";
 import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
-import type { Translation } from "../protocols/translate.ts";
+import type { OutgoingRequest } from "../upstream/send.ts";
 import type { RequestContext } from "./context.ts";
 
 export interface ForwardRequest extends RequestSummary {
@@ -39,19 +38,11 @@ export interface ForwardRequest extends RequestSummary {
   refusedBy?: ReadonlySet<string>;
 }
 
-/** A request as one backend gets it. */
-export interface Prepared {
-  operation: Operation;
-  body: Uint8Array;
-  /** Where the operation's usual path is not the right one. */
-  path?: string;
-  headers?: Readonly<Record<string, string>>;
-  translation?: Translation;
-  /** The gateway asked for the counts of the stream, not the client. */
-  hidesUsage?: boolean;
-  /** What is changed in an answer that passes. */
-  passed?: PassedAnswer | undefined;
-}
+/** A request as one backend gets it: what depends on the backend's format. */
+export type Prepared = Pick<
+  OutgoingRequest,
+  "operation" | "body" | "path" | "headers" | "translation" | "hidesUsage" | "edits" | "mayBeList"
+>;
 
 /** Puts a request into the format of a backend. */
 export interface Bridge {

@@ -9,7 +9,6 @@ import type { GenerationRequest } from "../generation/request.ts";
 import type { Failure } from "../generation/result.ts";
 import { orAborted } from "../lib/abortable-delay.ts";
 import type { Clock } from "../lib/clock.ts";
-import { isObject, type JsonObject } from "../lib/json.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { AnswerContext, ClientProtocol, StreamEncoder } from "../protocols/protocol.ts";
 import { clientProtocol } from "../protocols/registry.ts";
@@ -17,7 +16,6 @@ import { standardError } from "../upstream/error-body.ts";
 import { toldFailure, type UpstreamFailure } from "../upstream/failure.ts";
 import { planSearch } from "../web-search/conversation.ts";
 import { emulateSearch, type SearchLimits } from "../web-search/emulate.ts";
-import { hasSearchTool } from "../web-search/native.ts";
 import type { SearchProvider } from "../web-search/provider.ts";
 import type { RequestContext } from "./context.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
@@ -43,24 +41,16 @@ export function withWebSearch(generator: Generator, parts: SearchParts): Generat
     generate(context, request, frame) {
       const { operation, model } = request;
       const { value } = request.body;
-      if (!asksForSearch(operation, value) || parts.searchesItself(model, operation)) {
+      const format = formatOf(operation);
+      const client = clientProtocol(format);
+      if (format === undefined || !client.offersSearch?.(value) || parts.searchesItself(model, operation)) {
         return generator.generate(context, request, frame);
       }
-      const client = clientProtocol(formatOf(operation));
       const neutral = client.decodeRequest(value);
       if (planSearch(neutral) === undefined) return generator.generate(context, request, frame);
       return answerWithSearches(context, request, frame, parts, client, neutral);
     },
   };
-}
-
-const SEARCHING: ReadonlySet<Operation> = new Set(["chat", "messages", "responses"]);
-
-/** A quick look at the body, because most requests want no search. */
-function asksForSearch(operation: Operation, { tools, web_search_options }: JsonObject): boolean {
-  if (!SEARCHING.has(operation)) return false;
-  if (operation === "chat" && isObject(web_search_options)) return true;
-  return hasSearchTool({ tools });
 }
 
 async function answerWithSearches(
@@ -84,8 +74,7 @@ async function answerWithSearches(
     limits,
     nonce,
     signal,
-    // A citation of the Messages format quotes its source.
-    cites: client.name !== "messages",
+    cites: !client.quotesSources,
     searchFailed: (errorCode, reason) =>
       log.warn({ request_id: context.id, provider: provider.name, error_code: errorCode, reason }, "a search failed"),
   });
@@ -172,7 +161,7 @@ function failedAnswer(
   requestId: string,
 ): Generated {
   const result: FailedResult = { kind: "failed", entry, model, reasons, failure };
-  if (failure.kind === "status" && client.name === "messages") {
+  if (failure.kind === "status" && client.ownErrors !== undefined) {
     const { status } = failure;
     const { message, type, code } = standardError(status, failure.body);
     const body = JSON.stringify(client.errorBody({ status, message, type, code, requestId }));

@@ -15,6 +15,7 @@ import { decodeRerank } from "../protocols/rerank/response.ts";
 import type { Translation } from "../protocols/translate.ts";
 import type { ForwardRequest, Prepared } from "./forward-request.ts";
 
+/** Text-embeddings-inference answers some operations with a bare list (wire/local-engines.md, sections 6 and 7). */
 export interface VectorBridge {
   /** Undefined when the client's bytes can go as they are. */
   prepare(request: ForwardRequest, backend: Backend, operation: Operation): Prepared | undefined;
@@ -48,6 +49,7 @@ export function createVectorBridge(now: () => number): VectorBridge {
     const answered = { ...request, model: askedModel };
     return {
       operation,
+      mayBeList: true,
       body: encoder.encode(JSON.stringify(body)),
       ...(path === undefined ? {} : { path }),
       translation: wholeAnswers(
@@ -66,6 +68,7 @@ export function createVectorBridge(now: () => number): VectorBridge {
     const request = readSparseEmbeddingRequest(body.value);
     return {
       operation,
+      mayBeList: true,
       body: encoder.encode(JSON.stringify(encodeSparseEmbedding(request, model))),
       translation: wholeAnswers((answer) => decodeSparseEmbedding(answer, request)),
     };

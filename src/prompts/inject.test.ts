@@ -4,22 +4,30 @@ import { describe, expect, test } from "bun:test";
 import type { ProtocolName } from "../generation/content.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { injectIntoRequest, injectPrompt } from "./inject.ts";
-import { type MergeStrategy, mergeSystem } from "./merge.ts";
+import { mergeSystem, type PromptMerge } from "../protocols/inject-prompt.ts";
+import { passThrough } from "../protocols/registry.ts";
+import { injectIntoRequest } from "./inject.ts";
 
-const STRATEGIES: MergeStrategy[] = ["prepend", "append", "replace"];
+type Strategy = PromptMerge["strategy"];
+
+const STRATEGIES: Strategy[] = ["prepend", "append", "replace"];
+const by = (strategy: Strategy): PromptMerge => ({ strategy, separator: "|" });
 const USER = { role: "user", content: "hi" };
 const MARK = { type: "ephemeral" };
 
+function injectPrompt(protocol: ProtocolName, body: JsonObject, prompt: string, merge: PromptMerge) {
+  return passThrough(protocol).injectPrompt?.(body, prompt, merge);
+}
+
 /** What the strategies make of a body, in the order of STRATEGIES. */
 function each(protocol: ProtocolName, body: JsonObject): (JsonObject | undefined)[] {
-  return STRATEGIES.map((strategy) => injectPrompt(protocol, body, "P", strategy, "|"));
+  return STRATEGIES.map((strategy) => injectPrompt(protocol, body, "P", by(strategy)));
 }
 
 test("mergeSystem", () => {
-  expect(STRATEGIES.map((strategy) => mergeSystem("S", "P", strategy, "|"))).toEqual(["P|S", "S|P", "P"]);
-  expect(STRATEGIES.map((strategy) => mergeSystem(undefined, "P", strategy, "|"))).toEqual(["P", "P", "P"]);
-  expect(mergeSystem("", "P", "append", "|")).toBe("P");
+  expect(STRATEGIES.map((strategy) => mergeSystem("S", "P", by(strategy)))).toEqual(["P|S", "S|P", "P"]);
+  expect(STRATEGIES.map((strategy) => mergeSystem(undefined, "P", by(strategy)))).toEqual(["P", "P", "P"]);
+  expect(mergeSystem("", "P", by("append"))).toBe("P");
 });
 
 describe("chat", () => {
@@ -29,7 +37,7 @@ describe("chat", () => {
     );
 
   test("without instructions a system message is put in front", () => {
-    expect(injectPrompt("chat", { messages: [USER] }, "P", "append", "|")).toEqual({
+    expect(injectPrompt("chat", { messages: [USER] }, "P", by("append"))).toEqual({
       messages: [{ role: "system", content: "P" }, USER],
     });
   });
@@ -66,7 +74,7 @@ describe("chat", () => {
   test("only instructions, and nothing at all", () => {
     expect(contents([{ role: "system", content: "S" }])).toEqual([["P|S"], ["S|P"], ["P"]]);
     expect(contents([])).toEqual([["P"], ["P"], ["P"]]);
-    expect(injectPrompt("chat", {}, "P", "prepend", "|")).toBeUndefined();
+    expect(injectPrompt("chat", {}, "P", by("prepend"))).toBeUndefined();
   });
 });
 
@@ -130,9 +138,9 @@ describe("a neutral request", () => {
 
   test("is merged like a body", () => {
     const systems = (from: GenerationRequest) =>
-      STRATEGIES.map((strategy) => injectIntoRequest(from, "P", strategy, "|").system.map(({ text }) => text));
+      STRATEGIES.map((strategy) => injectIntoRequest(from, "P", by(strategy)).system.map(({ text }) => text));
     expect(systems(request())).toEqual([["P"], ["P"], ["P"]]);
     expect(systems(request("A", "B"))).toEqual([["P|A", "B"], ["A", "B|P"], ["P"]]);
-    expect(injectIntoRequest(request("A"), "P", "replace", "|").system[0]?.cache).toEqual({ ttl: "5m" });
+    expect(injectIntoRequest(request("A"), "P", by("replace")).system[0]?.cache).toEqual({ ttl: "5m" });
   });
 });

@@ -66,7 +66,7 @@ describe("priorities", () => {
 
   test("strategy and separator are those of the settings", async () => {
     const prompts = await load({ default: "P", merge_strategy: "append", separator: "|" });
-    expect(prompts.inject("messages", { system: "S" }, "P")).toEqual({ system: "S|P" });
+    expect(prompts.merge).toEqual({ strategy: "append", separator: "|" });
   });
 });
 

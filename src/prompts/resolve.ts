@@ -1,10 +1,7 @@
 // Which prompt the gateway adds to a request: that of the model, else of the backend, else the default.
 
 import type { Settings } from "../config/sections/registry.ts";
-import type { ProtocolName } from "../generation/content.ts";
-import type { GenerationRequest } from "../generation/request.ts";
-import type { JsonObject } from "../lib/json.ts";
-import { injectIntoRequest, injectPrompt } from "./inject.ts";
+import type { PromptMerge } from "../protocols/inject-prompt.ts";
 import type { PromptFiles } from "./prompt-files.ts";
 
 export type PromptSettings = Settings["global_prompts"];
@@ -12,14 +9,12 @@ export type PromptSettings = Settings["global_prompts"];
 export interface PromptSource {
   /** Undefined: nothing is added. An empty prompt of a model or backend keeps the default from it. */
   promptFor(model: string, backendName: string): string | undefined;
-  /** The changed top-level members of a body in its own format; undefined: none. */
-  inject(protocol: ProtocolName, body: JsonObject, prompt: string): JsonObject | undefined;
-  injectIntoRequest(request: GenerationRequest, prompt: string): GenerationRequest;
+  /** How it is added. */
+  merge: PromptMerge;
 }
 
 /** `files` holds every file that the settings name (prompt-files.ts). */
 export function createPrompts(settings: PromptSettings, files: PromptFiles): PromptSource {
-  const { merge_strategy: strategy, separator } = settings;
   const models = resolved(settings.models, files);
   const backends = resolved(settings.backends, files);
   const fallback = textOf(settings.default, settings.default_file, files);
@@ -28,8 +23,7 @@ export function createPrompts(settings: PromptSettings, files: PromptFiles): Pro
       const prompt = models.get(model) ?? backends.get(backendName) ?? fallback;
       return prompt === "" ? undefined : prompt;
     },
-    inject: (protocol, body, prompt) => injectPrompt(protocol, body, prompt, strategy, separator),
-    injectIntoRequest: (request, prompt) => injectIntoRequest(request, prompt, strategy, separator),
+    merge: { strategy: settings.merge_strategy, separator: settings.separator },
   };
 }
 

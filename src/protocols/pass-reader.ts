@@ -1,62 +1,47 @@
-// Reads a stream that passes in the backend's own bytes: whether it was complete, what it counted, and what of it the
-// client does not see.
+// Reads a stream that passes in the backend's own bytes: its format watches it, and of its errors the client sees what
+// nobody can mend.
 
 import type { ProtocolName } from "../generation/content.ts";
 import type { Failure } from "../generation/result.ts";
 import type { Usage } from "../generation/usage.ts";
 import type { AnswerReader, Verdict } from "./answer-reader.ts";
-import type { PassedAnswer } from "./chat/passed-answer.ts";
-import { type StreamWatch, watchEnding } from "./event-ending.ts";
-import { errorToldIn, streamJoin } from "./registry.ts";
+import type { StreamWatch, WatchOptions } from "./protocol.ts";
+import { errorToldIn, passThrough, streamJoin } from "./registry.ts";
 import { lastEvent } from "./stream-ending.ts";
 import type { SplitStream } from "./stream-join.ts";
-import { UsageWatch } from "./usage-watch.ts";
-
-/** Some engines leave it out after an otherwise complete answer. */
-const DONE_EVENT = new TextEncoder().encode("data: [DONE]\n\n");
-
-export interface PassOptions {
-  /** How many choices a complete answer has. */
-  choices: number;
-  /** The gateway asked for the counts of the stream, not the client. */
-  hidesUsage?: boolean | undefined;
-  /** What is changed in the events. */
-  passed?: PassedAnswer | undefined;
-}
 
 export class PassReader implements AnswerReader {
-  isOver = false;
   failure: Failure | undefined;
   verdict: Verdict = "incomplete";
-  readonly #protocol: ProtocolName;
-  readonly #ending: StreamWatch;
-  readonly #counts: UsageWatch;
+  readonly #protocol: ProtocolName | undefined;
+  readonly #watch: StreamWatch;
   #splitAtError: ((events: Uint8Array) => SplitStream | undefined) | undefined;
   #held: Uint8Array | undefined;
 
-  constructor(protocol: ProtocolName, { choices, hidesUsage = false, passed }: PassOptions) {
+  constructor(protocol: ProtocolName | undefined, options: WatchOptions) {
     this.#protocol = protocol;
-    this.#ending = watchEnding(protocol, choices);
-    this.#counts = new UsageWatch(protocol, hidesUsage, passed);
+    this.#watch = passThrough(protocol).watch(options);
   }
 
   push(received: Uint8Array): Uint8Array | undefined {
     const events = this.#splitAtError === undefined ? received : this.#beforeError(received);
-    if (events === undefined) return undefined;
-    if (this.#ending.saw(events)) this.isOver = true;
-    return this.#counts.push(events);
+    return events && this.#watch.push(events);
   }
 
   end(rest?: Uint8Array): Uint8Array | undefined {
     const received = rest && lastEvent(rest);
     const last = received && this.#beforeError(received);
     if (this.failure !== undefined) return undefined;
-    if (last !== undefined) this.#ending.saw(last);
-    this.verdict = this.#ending.verdict();
+    const events = last && this.#watch.push(last);
+    this.verdict = this.#watch.verdict();
     if (this.verdict === "incomplete") return undefined;
-    const events = last && this.#counts.push(last);
-    if (this.verdict !== "finished") return events;
-    return events === undefined ? DONE_EVENT : Buffer.concat([events, DONE_EVENT]);
+    // Some engines leave the marker out after an otherwise complete answer.
+    const missing = this.verdict === "finished" ? this.#watch.endMarker : undefined;
+    return events === undefined || missing === undefined ? (events ?? missing) : Buffer.concat([events, missing]);
+  }
+
+  get isOver(): boolean {
+    return this.#watch.isDone;
   }
 
   holdErrors(): void {
@@ -70,11 +55,11 @@ export class PassReader implements AnswerReader {
   fail(): undefined {}
 
   get usage(): Usage | undefined {
-    return this.#counts.usage;
+    return this.#watch.usage;
   }
 
   get itemIds(): readonly string[] {
-    return this.#counts.itemIds;
+    return this.#watch.itemIds;
   }
 
   #beforeError(events: Uint8Array): Uint8Array | undefined {

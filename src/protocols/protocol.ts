@@ -1,14 +1,19 @@
-// What every wire format offers: a client half (Signalbox as a server of that format) and a backend half (Signalbox as a
-// client of it). Codecs are pure and synchronous: no I/O, no clock, no configuration, no import of another codec.
+// What every wire format offers: a client half (Signalbox as a server of that format), a backend half (Signalbox as a
+// client of it), and what it knows of requests and answers that pass in their own bytes. All of it is pure and
+// synchronous: no I/O, no clock, no configuration, no import of another format.
 
+import type { AnswerLosses } from "../generation/answer-losses.ts";
 import type { ProtocolName } from "../generation/content.ts";
 import type { Dropped } from "../generation/dropped.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { EffortHabits } from "../generation/reasoning-effort.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
+import type { Usage } from "../generation/usage.ts";
 import type { JsonObject } from "../lib/json.ts";
+import type { Verdict } from "./answer-reader.ts";
 import type { ChatQuirks } from "./chat/quirks.ts";
+import type { PromptMerge } from "./inject-prompt.ts";
 
 /** What an answer needs to know of its request. */
 export interface AnswerContext {
@@ -41,6 +46,13 @@ export interface ClientProtocol {
    * @param sent - the last events that the client has
    */
   errorEvent(error: ClientError, sent?: Uint8Array): string;
+  /** Its errors do not have the standard shape; its SDKs look for the id of a request in a header of their own. */
+  ownErrors?: { idHeader: string };
+  /** Whether a request asks for a search of the web; a quick look, because most do not. */
+  offersSearch?(body: JsonObject): boolean;
+  /** A citation quotes its source. */
+  quotesSources?: true;
+  losses: AnswerLosses;
 }
 
 /** An error in words that every client format can say. */
@@ -100,6 +112,14 @@ export interface BackendProtocol {
   streamDecoder(): StreamDecoder;
   /** The error of an answer with an error status, or of an `error` member inside a 200. Never throws. */
   decodeError(status: number, body: unknown): Failure;
+  /** It has words for a search of the web that a client of another format asks for. */
+  carriesSearch?: true;
+  /** Whether free-form tools may be sent as they are. */
+  hasCustomTools?(kind: Dialect): boolean;
+  /** Whose addresses it has no place for. */
+  inlines?: readonly ("image" | "document")[];
+  /** Calls carry a signature that must come back with them, and for which clients' formats have no place. */
+  signsCalls?: true;
 }
 
 /** One backend's stream -> neutral events. One instance per stream. */
@@ -114,6 +134,90 @@ export interface StreamDecoder {
    * not complete, the last event is no `finish`, and the caller treats the stream as broken.
    */
   end(): readonly GenerationEvent[];
+}
+
+/** What a request is sent to when it passes in the client's own bytes. */
+export interface PassTarget {
+  kind: Dialect;
+  /** The model as the backend knows it. */
+  model: string;
+  /** The model as the client named it. */
+  askedModel: string;
+}
+
+/** What of a body must be another before a backend gets it. */
+export interface Adapted {
+  /** The top-level members to set, undefined ones to remove. */
+  members: JsonObject;
+  /** What was taken out, in the client's words. */
+  lost?: readonly string[];
+}
+
+/**
+ * What passes untouched, but for little: a client's own body to a backend that speaks the same format, and its answer
+ * back. Members of a body are given as changes, so that all other bytes stay as they were written; undefined: none.
+ */
+export interface PassThrough {
+  /**
+   * Whether a request has to be translated although the backend speaks its format.
+   * @param splitsThoughts - the model leaves its thoughts in the text of its answer
+   * @param fetchesNothing - the backend takes no pictures and documents by their address
+   */
+  mustTranslate?(body: JsonObject, splitsThoughts: boolean, fetchesNothing: boolean): boolean;
+  adapt?(body: JsonObject, target: PassTarget): Adapted | undefined;
+  /** Undefined also where the body has no place for a prompt. */
+  injectPrompt?(body: JsonObject, prompt: string, merge: PromptMerge): JsonObject | undefined;
+  /** Has the tokens of a stream counted; undefined where the client asked for that itself, or the backend cannot. */
+  askUsage?(body: JsonObject, kind: Dialect): JsonObject | undefined;
+  /** Headers of the client that mean something only together with a body of the format. */
+  headers?: readonly string[];
+  /** A text can only be gone on with by this very format: by means of another one it would be a question. */
+  goesOnAlone?: true;
+  /** Whether a backend goes on behind the beginning of an answer of this model; left out: any model. */
+  goesOn?(model: string): boolean;
+
+  /** What is changed in the answer to a request; undefined: nothing. */
+  editAnswer?(body: JsonObject, kind: Dialect): AnswerEdits | undefined;
+  /** The counts of a whole answer; undefined when its backend did not count. */
+  usageOf?(answer: JsonObject): Usage | undefined;
+  /** Ids under which the vendor keeps the items of a whole answer. */
+  itemIdsOf?(answer: JsonObject): readonly string[];
+  /** Names of events (or their type, where they have no name) that announce an answer without saying anything of it. */
+  preamble: ReadonlySet<string>;
+  /** Whether an answer or an event tells that it failed, where it has no member and no type of the name "error". */
+  hasFailed?(told: JsonObject): boolean;
+  /** One per stream. */
+  watch(options: WatchOptions): StreamWatch;
+}
+
+/** What is changed in one answer on its way; the bytes come back as they are where there is nothing to change. */
+export interface AnswerEdits {
+  /** A whole answer, and what it says. */
+  whole(body: Uint8Array, parsed: JsonObject): Uint8Array;
+  /** Whole events of a stream. */
+  push(events: Uint8Array): Uint8Array;
+}
+
+export interface WatchOptions {
+  /** How many choices a complete answer has. */
+  choices: number;
+  /** The gateway asked for the counts, not the client: they are taken out. */
+  hidesUsage?: boolean | undefined;
+  edits?: AnswerEdits | undefined;
+}
+
+/** Follows a stream that passes by its bytes: whether it was complete, and what it counted. */
+export interface StreamWatch {
+  /** Whole events as they came -> as the client gets them; undefined when nothing is left of them. */
+  push(events: Uint8Array): Uint8Array | undefined;
+  /** The answer's own end marker has come. */
+  readonly isDone: boolean;
+  verdict(): Verdict;
+  /** What a stream with the verdict `finished` lacks. */
+  readonly endMarker: Uint8Array | undefined;
+  readonly usage: Usage | undefined;
+  /** As itemIdsOf(), once the answer is complete. */
+  readonly itemIds: readonly string[];
 }
 
 /** A backend's whole answer says that it failed, though its status is 200 (Gemini's MALFORMED_FUNCTION_CALL). */

@@ -1,58 +1,47 @@
-// Protocol name -> codec.
+// The wire formats, and their parts by name.
 
 import type { ProtocolName } from "../generation/content.ts";
 import type { Failure } from "../generation/result.ts";
-import { chatBackend, chatClient } from "./chat/index.ts";
-import { chatJoin } from "./chat/join.ts";
-import { completionsClient } from "./completions/index.ts";
-import { completionsJoin } from "./completions/join.ts";
-import { generateContentBackend } from "./generate-content/index.ts";
-import { messagesBackend, messagesClient } from "./messages/index.ts";
-import { messagesJoin } from "./messages/join.ts";
-import type { BackendProtocol, ClientProtocol } from "./protocol.ts";
-import { responsesBackend, responsesClient } from "./responses/index.ts";
-import { responsesJoin } from "./responses/join.ts";
+import { chat } from "./chat/index.ts";
+import { completions } from "./completions/index.ts";
+import type { Format } from "./format.ts";
+import { generateContent } from "./generate-content/index.ts";
+import { messages } from "./messages/index.ts";
+import type { BackendProtocol, ClientProtocol, PassThrough } from "./protocol.ts";
+import { responses } from "./responses/index.ts";
 import type { StreamJoin } from "./stream-join.ts";
 
-const CLIENTS: Readonly<Partial<Record<ProtocolName, ClientProtocol>>> = {
-  chat: chatClient,
-  completions: completionsClient,
-  responses: responsesClient,
-  messages: messagesClient,
-};
+const FORMATS: Readonly<Record<ProtocolName, Format>> = Object.fromEntries(
+  [chat, completions, responses, messages, generateContent].map((format) => [format.name, format]),
+);
 
-const BACKENDS: Readonly<Partial<Record<ProtocolName, BackendProtocol>>> = {
-  chat: chatBackend,
-  responses: responsesBackend,
-  messages: messagesBackend,
-  "generate-content": generateContentBackend,
-};
-
-const JOINS: Readonly<Partial<Record<ProtocolName, StreamJoin>>> = {
-  chat: chatJoin,
-  completions: completionsJoin,
-  messages: messagesJoin,
-  responses: responsesJoin,
-};
+function formatNamed(name: ProtocolName | undefined): Format | undefined {
+  return name === undefined ? undefined : FORMATS[name];
+}
 
 /** How two streams of a format become one; undefined where they cannot. */
 export function streamJoin(name: ProtocolName | undefined): StreamJoin | undefined {
-  return name === undefined ? undefined : JOINS[name];
+  return formatNamed(name)?.join;
 }
 
 /** The client half of a format; what has no format of its own speaks as chat does. */
 export function clientProtocol(name: ProtocolName | undefined): ClientProtocol {
-  return (name === undefined ? undefined : CLIENTS[name]) ?? chatClient;
+  return formatNamed(name)?.client ?? chat.client;
 }
 
 /** The backend half of a format. */
 export function backendProtocol(name: ProtocolName): BackendProtocol {
-  const protocol = BACKENDS[name];
+  const protocol = formatNamed(name)?.backend;
   if (protocol === undefined) throw new Error(`no backend is spoken to as ${name}`);
   return protocol;
 }
 
+/** What of a format passes untouched; what has no format of its own is told of as chat is. */
+export function passThrough(name: ProtocolName | undefined): PassThrough {
+  return (formatNamed(name) ?? chat).passing;
+}
+
 /** An error that an answer or a stream of a format tells inside a 200; engines tell those of text completions as chat's. */
-export function errorToldIn(name: ProtocolName, body: unknown): Failure {
-  return (BACKENDS[name] ?? chatBackend).decodeError(200, body);
+export function errorToldIn(name: ProtocolName | undefined, body: unknown): Failure {
+  return (formatNamed(name)?.backend ?? chat.backend).decodeError(200, body);
 }

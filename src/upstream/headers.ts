@@ -2,8 +2,9 @@
 // and cookies above all, is not the backend's business.
 
 import type { Backend } from "../backends/backend.ts";
-import type { Operation } from "../backends/kinds.ts";
+import { conventionsOf, type Operation } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import { passThrough } from "../protocols/registry.ts";
 import { propagateTrace, type TraceContext } from "../tracing/trace-context.ts";
 
 /** What the headers of an outgoing request depend on. */
@@ -17,11 +18,6 @@ export interface OutgoingHead {
 
 const FORWARDED = ["idempotency-key", "user-agent"] as const;
 
-/** Headers of a format that mean something only together with a body of that format. */
-const FORMAT_HEADERS: Partial<Record<Operation, readonly string[]>> = {
-  messages: ["anthropic-version", "anthropic-beta"],
-  "count-tokens": ["anthropic-version", "anthropic-beta"],
-};
 const NONE: readonly string[] = [];
 
 export function upstreamHeaders(
@@ -41,7 +37,7 @@ export function upstreamHeaders(
   propagateTrace(trace, settings.tracing, headers);
   if (formatHeaders !== undefined) Object.assign(headers, formatHeaders);
   // The client's own body goes with the version it was written for.
-  for (const name of (translation === undefined ? FORMAT_HEADERS[operation] : undefined) ?? NONE) {
+  for (const name of (translation === undefined ? passThrough(conventionsOf(operation)).headers : undefined) ?? NONE) {
     const value = clientHeaders.get(name);
     if (value !== null) headers[name] = value;
   }

@@ -4,7 +4,7 @@ import type { BackendEntry } from "../backends/board.ts";
 import type { ProtocolName } from "../generation/content.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { readBounded } from "../lib/read-bounded.ts";
-import { errorToldIn } from "../protocols/registry.ts";
+import { errorToldIn, passThrough } from "../protocols/registry.ts";
 import { EventFramer, readEvents, type SseEvent } from "../protocols/sse.ts";
 import { hasStandardError } from "./error-body.ts";
 import type { Exchange } from "./exchange.ts";
@@ -64,7 +64,7 @@ export async function readRefusal(response: Response, exchange: Exchange): Promi
 
 /** What a backend's answer is written in, and whether the client gets it in another form. */
 export interface AnswerFormat {
-  name: ProtocolName;
+  name: ProtocolName | undefined;
   isTranslated: boolean;
 }
 
@@ -79,7 +79,7 @@ export async function readPlain(
   response: Response,
   exchange: Exchange,
   format: AnswerFormat,
-  mayBeArray = false,
+  mayBeList = false,
 ): Promise<Answer<PlainAnswer>> {
   const { entry } = exchange;
   let body: Uint8Array | undefined;
@@ -91,7 +91,7 @@ export async function readPlain(
   if (body === undefined) return invalid(entry, `sent an answer of more than ${MAX_ANSWER_BYTES} bytes`);
   if (body.length === 0) return invalid(entry, "sent an empty answer");
   if (body.length > MAX_CHECKED_BYTES) {
-    const isWhole = mayBeArray || looksLikeObject(body);
+    const isWhole = mayBeList || looksLikeObject(body);
     return isWhole ? { ok: true, value: { body, parsed: undefined } } : invalid(entry, notJson(response));
   }
   let parsed: unknown;
@@ -100,10 +100,10 @@ export async function readPlain(
   } catch {
     return invalid(entry, notJson(response));
   }
-  if (mayBeArray && Array.isArray(parsed)) return { ok: true, value: { body, parsed: undefined } };
+  if (mayBeList && Array.isArray(parsed)) return { ok: true, value: { body, parsed: undefined } };
   if (!isObject(parsed)) return invalid(entry, "sent JSON that is no object");
   // Some engines answer 200 with an error inside (wire/local-engines.md, section 8).
-  if (tellsError(parsed)) return refuse(embeddedError(format, parsed, body));
+  if (tellsError(parsed, format)) return refuse(embeddedError(format, parsed, body));
   return { ok: true, value: { body, parsed } };
 }
 
@@ -132,6 +132,7 @@ export async function openStream(
   if (response.body === null) return invalid(entry, "sent an empty answer");
   const chunks = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
   const framer = new EventFramer();
+  const { preamble } = passThrough(format.name);
   let events: Uint8Array | undefined;
   try {
     for (;;) {
@@ -144,7 +145,7 @@ export async function openStream(
       const whole = framer.push(value);
       if (whole === undefined) continue;
       events = events === undefined ? whole : joined(events, whole);
-      const first = readEvents(decoder.decode(events)).find((event) => !isPreamble(event));
+      const first = readEvents(decoder.decode(events)).find((event) => !isPreamble(event, preamble));
       if (first === undefined) {
         // Comments and the like only: the engine is alive, but has said nothing yet.
         if (events.length <= MAX_COMMENT_BYTES) continue;
@@ -163,19 +164,12 @@ export async function openStream(
   }
 }
 
-/** Events that announce an answer without saying anything of it; an error may still follow unseen. */
-const PREAMBLE: ReadonlySet<unknown> = new Set([
-  "message_start",
-  "ping",
-  "response.created",
-  "response.queued",
-  "response.in_progress",
-]);
 /** The type where an event has no name. */
 const TYPE = /^\{\s*"type"\s*:\s*"([a-z_.]+)"/;
 
-function isPreamble({ name, data }: SseEvent): boolean {
-  return PREAMBLE.has(name ?? TYPE.exec(data)?.[1]);
+/** Whether an event says nothing of the answer yet: an error may still follow unseen. */
+function isPreamble({ name, data }: SseEvent, preamble: ReadonlySet<unknown>): boolean {
+  return preamble.has(name ?? TYPE.exec(data)?.[1]);
 }
 
 function firstEventFailure(
@@ -191,14 +185,15 @@ function firstEventFailure(
   } catch {
     return invalid(entry, "sent a first event that is not JSON").failure;
   }
-  const isError = name === "error" || (isObject(parsed) && tellsError(parsed));
+  const isError = name === "error" || (isObject(parsed) && tellsError(parsed, format));
   return isError ? embeddedError(format, parsed, new TextEncoder().encode(data)) : undefined;
 }
 
-/** Whether an answer or an event tells of an error, in the ways of all formats. */
-function tellsError({ error, type, object, status }: JsonObject): boolean {
-  if (error !== undefined && error !== null) return true;
-  return type === "error" || type === "response.failed" || (status === "failed" && object === "response");
+/** Whether an answer or an event tells of an error, in the way of all formats or of its own. */
+function tellsError(told: JsonObject, { name }: AnswerFormat): boolean {
+  const { error, type } = told;
+  if ((error !== undefined && error !== null) || type === "error") return true;
+  return passThrough(name).hasFailed?.(told) === true;
 }
 
 /** Told in the backend's own bytes where the client's format is the backend's and they say all that is needed. */

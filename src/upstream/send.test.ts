@@ -156,7 +156,9 @@ describe("a plain answer", () => {
       },
       error: (status) => ({ status, message: "no error was told" }),
     };
-    const outcome = await attempt(entryAt(backend.url), { more: { operation, translation, path: "/v1/any" } });
+    const outcome = await attempt(entryAt(backend.url), {
+      more: { operation, mayBeList: operation === "rerank", translation, path: "/v1/any" },
+    });
     expect(outcome).toMatchObject({ ok: true, kind: "plain", body: new Uint8Array([1]) });
     expect(given).toEqual([[text, expected]]);
   });

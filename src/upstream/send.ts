@@ -8,12 +8,10 @@ import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Usage } from "../generation/usage.ts";
 import type { AnswerReader } from "../protocols/answer-reader.ts";
-import type { PassedAnswer } from "../protocols/chat/passed-answer.ts";
 import { PassReader } from "../protocols/pass-reader.ts";
-import { AnswerFailed, DecodeError } from "../protocols/protocol.ts";
-import { outputItemIds } from "../protocols/responses/vendor-ids.ts";
+import { type AnswerEdits, AnswerFailed, DecodeError } from "../protocols/protocol.ts";
+import { passThrough } from "../protocols/registry.ts";
 import type { Translation } from "../protocols/translate.ts";
-import { usageOfAnswer } from "../protocols/usage-watch.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 import { rewordedErrorBody } from "./error-body.ts";
 import { Exchange, type ExchangeEnvironment, type ExchangeTimeouts } from "./exchange.ts";
@@ -46,8 +44,10 @@ export interface OutgoingRequest {
   translation?: Translation | undefined;
   /** The gateway asked for the counts of the stream, not the client. */
   hidesUsage?: boolean | undefined;
-  /** Set where a chat client reads a chat engine's own bytes, of which a few are changed. */
-  passed?: PassedAnswer | undefined;
+  /** What is changed in an answer that passes. */
+  edits?: AnswerEdits | undefined;
+  /** The answer may be a list, which only a translation understands. */
+  mayBeList?: boolean | undefined;
   clientHeaders: Headers;
   trace: TraceContext;
   signal: AbortSignal;
@@ -129,20 +129,21 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
             kind: "stream",
             firstByteMs: environment.now() - exchange.startedAtMs,
             stream: answer.value,
-            reader: translation?.stream() ?? new PassReader(formatOf(operation) ?? "chat", request),
+            reader: translation?.stream() ?? new PassReader(formatOf(operation), request),
             exchange,
             headers,
           };
         }
-        const answer = await readPlain(response, exchange, formatOfAnswer(request), ARRAY_OPERATIONS.has(operation));
+        const answer = await readPlain(response, exchange, formatOfAnswer(request), request.mayBeList);
         if (!answer.ok) return failed(entry, environment.now(), answer.failure, firstByteMs);
         const { body, parsed } = answer.value;
         if (translation === undefined) {
           const contentType = response.headers.get("content-type") ?? "application/json";
-          const usage = parsed === undefined ? undefined : usageOfAnswer(formatOf(operation) ?? "chat", parsed);
-          const edited = parsed === undefined ? body : (request.passed?.whole(body, parsed) ?? body);
-          const itemIds = operation === "responses" && parsed !== undefined ? outputItemIds(parsed) : undefined;
-          return { ok: true, kind: "plain", firstByteMs, body: edited, contentType, headers, usage, itemIds };
+          const plain = { ok: true, kind: "plain", firstByteMs, body, contentType, headers } as const;
+          if (parsed === undefined) return plain;
+          const passing = passThrough(formatOf(operation));
+          const edited = request.edits?.whole(body, parsed) ?? body;
+          return { ...plain, body: edited, usage: passing.usageOf?.(parsed), itemIds: passing.itemIdsOf?.(parsed) };
         }
         const translated = translatePlain(translation, answer.value, backend.name);
         if (!translated.ok) return failed(entry, environment.now(), translated.failure, firstByteMs);
@@ -157,11 +158,8 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
   };
 }
 
-/** Text-embeddings-inference answers these with a bare array (wire/local-engines.md, sections 6 and 7). */
-const ARRAY_OPERATIONS: ReadonlySet<Operation> = new Set(["embed-sparse", "rerank"]);
-
 function formatOfAnswer({ operation, translation }: OutgoingRequest): AnswerFormat {
-  return { name: formatOf(operation) ?? "chat", isTranslated: translation !== undefined };
+  return { name: formatOf(operation), isTranslated: translation !== undefined };
 }
 
 /** An error of the backend's format in the standard words. */

@@ -1,16 +1,20 @@
 // The chat completions format: Signalbox as a server of it, and as a client of backends that speak it.
 
+import { lossOfCall, lossOfImage } from "../../generation/answer-losses.ts";
+import { isObject } from "../../lib/json.ts";
+import type { Format } from "../format.ts";
 import type { BackendProtocol, ClientProtocol } from "../protocol.ts";
+import { hasSearchTool } from "../search-tool.ts";
 import { encodeErrorBody, encodeErrorEvent } from "../standard-error.ts";
 import { decodeError } from "./errors.ts";
+import { chatJoin } from "./join.ts";
+import { chatPassThrough } from "./pass-through.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeRequest } from "./request-encoder.ts";
 import { decodeResponse } from "./response-decoder.ts";
 import { encodeResponse } from "./response-encoder.ts";
 import { ChatStreamDecoder } from "./stream-decoder.ts";
 import { ChatStreamEncoder } from "./stream-encoder.ts";
-
-export { adaptChatBody } from "./quirks.ts";
 
 export const chatClient: ClientProtocol = {
   name: "chat",
@@ -19,6 +23,17 @@ export const chatClient: ClientProtocol = {
   streamEncoder: (context) => new ChatStreamEncoder(context),
   errorBody: encodeErrorBody,
   errorEvent: encodeErrorEvent,
+  offersSearch: ({ tools, web_search_options }) => isObject(web_search_options) || hasSearchTool({ tools }),
+  losses: {
+    parts: {
+      "tool-call": lossOfCall,
+      "search-result": () => "answer.searches",
+      opaque: () => "answer.items",
+      audio: () => "answer.audio",
+      image: lossOfImage(new Set(["base64", "url"])),
+    },
+    citation: ({ url }) => (url === undefined ? "answer.citations" : undefined),
+  },
 };
 
 export const chatBackend: BackendProtocol = {
@@ -27,4 +42,14 @@ export const chatBackend: BackendProtocol = {
   decodeResponse,
   streamDecoder: () => new ChatStreamDecoder(),
   decodeError,
+  hasCustomTools: ({ chat: { customTools } }) => customTools,
+  inlines: ["document"],
 };
+
+export const chat = {
+  name: "chat",
+  client: chatClient,
+  backend: chatBackend,
+  passing: chatPassThrough,
+  join: chatJoin,
+} satisfies Format;

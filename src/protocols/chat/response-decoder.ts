@@ -3,6 +3,7 @@
 import type { ContentPart, ImagePart, TextPart, ToolCallPart } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
+import { decodeUsage } from "../chunk-usage.ts";
 import { AnswerFailed, DecodeError } from "../protocol.ts";
 import { embeddedError } from "./errors.ts";
 import { decodeFinish, isBroken, readFinishReason } from "./finish-reason.ts";
@@ -10,7 +11,6 @@ import { isDataUrl } from "./media.ts";
 import { decodeAnnotations } from "./message-decoder.ts";
 import { decodeReasoning } from "./reasoning-details.ts";
 import { argumentText, decodeToolCall, missingCallId } from "./tools.ts";
-import { decodeUsage } from "./usage.ts";
 import { finiteNumber, nonEmptyString, readThoughtSignature } from "./wire.ts";
 
 export function decodeResponse(body: JsonObject): GenerationResult {

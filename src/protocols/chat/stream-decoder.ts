@@ -4,6 +4,7 @@ import { MAX_CITATIONS } from "../../generation/answer-losses.ts";
 import type { Citation, ProtocolName } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
+import { decodeUsage } from "../chunk-usage.ts";
 import { DecodeError, type StreamDecoder } from "../protocol.ts";
 import { decodeError, embeddedError } from "./errors.ts";
 import { decodeFinish, isBroken, readFinishReason } from "./finish-reason.ts";
@@ -11,7 +12,6 @@ import { decodeAnnotations } from "./message-decoder.ts";
 import { decodeProof, detailEntries, detailText, reasoningText } from "./reasoning-details.ts";
 import { brokenOff, contentPieces, decodeHead, decodeImages, firstChoice } from "./response-decoder.ts";
 import { ToolCallAssembler } from "./tool-call-assembler.ts";
-import { decodeUsage } from "./usage.ts";
 import { readThoughtSignature } from "./wire.ts";
 
 type TextKind = "text" | "reasoning" | "refusal";

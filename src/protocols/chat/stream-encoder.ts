@@ -5,12 +5,12 @@ import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import type { Usage } from "../../generation/usage.ts";
 import { isObject } from "../../lib/json.ts";
+import { encodeUsage } from "../chunk-usage.ts";
 import type { AnswerContext, StreamEncoder } from "../protocol.ts";
 import { encodeFailure } from "../standard-error.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
 import { encodeStreamedDetail } from "./reasoning-details.ts";
 import { answerId, answersFunctions, encodeCitations, encodeImage, showsReasoning } from "./response-encoder.ts";
-import { encodeUsage } from "./usage.ts";
 import { compact, thoughtSignature } from "./wire.ts";
 
 type Event<Type extends GenerationEvent["type"]> = Extract<GenerationEvent, { type: Type }>;

@@ -1,8 +1,12 @@
 // The text completions format, translated for backends that know only conversations. There is no backend half: a request
 // reaches backends that speak the format as it came.
 
+import { lossOfCall } from "../../generation/answer-losses.ts";
+import type { Format } from "../format.ts";
 import type { ClientProtocol } from "../protocol.ts";
 import { encodeErrorBody, encodeErrorEvent } from "../standard-error.ts";
+import { completionsJoin } from "./join.ts";
+import { completionsPassThrough } from "./pass-through.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeResponse } from "./response-encoder.ts";
 import { CompletionStreamEncoder } from "./stream-encoder.ts";
@@ -14,4 +18,22 @@ export const completionsClient: ClientProtocol = {
   streamEncoder: (context) => new CompletionStreamEncoder(context),
   errorBody: encodeErrorBody,
   errorEvent: encodeErrorEvent,
+  losses: {
+    parts: {
+      "tool-call": (part) => lossOfCall(part) ?? "answer.calls",
+      "search-result": () => "answer.searches",
+      reasoning: () => "answer.thoughts",
+      opaque: () => "answer.items",
+      audio: () => "answer.audio",
+      image: () => "answer.images",
+    },
+    citation: () => "answer.citations",
+  },
 };
+
+export const completions = {
+  name: "completions",
+  client: completionsClient,
+  passing: completionsPassThrough,
+  join: completionsJoin,
+} satisfies Format;

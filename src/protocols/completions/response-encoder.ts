@@ -1,8 +1,8 @@
 // The neutral answer -> a text completion. Only text has a place in it; thoughts are left out.
 
 import type { Finish, GenerationResult } from "../../generation/result.ts";
-import type { Usage } from "../../generation/usage.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import { encodeUsage } from "../chunk-usage.ts";
 import type { AnswerContext } from "../protocol.ts";
 
 export function encodeResponse(result: GenerationResult, context: AnswerContext): JsonObject {
@@ -25,24 +25,4 @@ export function answerId(id: string, { nonce }: AnswerContext): string {
 export function encodeFinishReason({ reason }: Finish): string {
   if (reason === "length") return "length";
   return reason === "content-filter" ? "content_filter" : "stop";
-}
-
-function encodePromptDetails({ cacheRead, cacheWrite }: Usage["input"]): JsonObject {
-  if (cacheRead === undefined && cacheWrite === undefined) return {};
-  return {
-    prompt_tokens_details: {
-      ...(cacheRead === undefined ? {} : { cached_tokens: cacheRead }),
-      ...(cacheWrite === undefined ? {} : { cache_write_tokens: cacheWrite }),
-    },
-  };
-}
-
-export function encodeUsage({ input, output }: Usage): JsonObject {
-  return {
-    prompt_tokens: input.total,
-    completion_tokens: output.total,
-    total_tokens: input.total + output.total,
-    ...encodePromptDetails(input),
-    ...(output.reasoning === undefined ? {} : { completion_tokens_details: { reasoning_tokens: output.reasoning } }),
-  };
 }

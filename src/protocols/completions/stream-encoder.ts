@@ -3,9 +3,10 @@
 import type { GenerationEvent } from "../../generation/events.ts";
 import type { Usage } from "../../generation/usage.ts";
 import { isObject } from "../../lib/json.ts";
+import { encodeUsage } from "../chunk-usage.ts";
 import type { AnswerContext, StreamEncoder } from "../protocol.ts";
 import { encodeFailure } from "../standard-error.ts";
-import { answerId, encodeFinishReason, encodeUsage } from "./response-encoder.ts";
+import { answerId, encodeFinishReason } from "./response-encoder.ts";
 
 export class CompletionStreamEncoder implements StreamEncoder {
   readonly #context: AnswerContext;

@@ -1,5 +1,7 @@
-// The generateContent format: its backend half, put together.
+// The generateContent format: its backend half. Nothing passes in it: no client speaks it.
 
+import { ChunkWatch } from "../chunk-watch.ts";
+import type { Format } from "../format.ts";
 import type { BackendProtocol } from "../protocol.ts";
 import { decodeError } from "./errors.ts";
 import { type EncodingOptions, encodeRequest } from "./request-encoder.ts";
@@ -13,7 +15,15 @@ export function createGenerateContentBackend(options: EncodingOptions = {}): Bac
     decodeResponse,
     streamDecoder: createStreamDecoder,
     decodeError,
+    carriesSearch: true,
+    signsCalls: true,
   };
 }
 
 export const generateContentBackend: BackendProtocol = createGenerateContentBackend();
+
+export const generateContent = {
+  name: "generate-content",
+  backend: generateContentBackend,
+  passing: { preamble: new Set(["ping"]), watch: (options) => new ChunkWatch(options) },
+} satisfies Format;

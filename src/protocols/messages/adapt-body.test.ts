@@ -18,7 +18,9 @@ test("a body with nothing of ours, for the model it names, passes", () => {
     { type: "text", text: "x", citations: [{ type: "web_search_result_location", encrypted_index: "E" }] },
   ];
   const more = { thinking: { type: "enabled", budget_tokens: 2_048 }, temperature: 0.2 };
-  expect(adaptMessagesBody(body("claude-opus-5-5", more, ...native), "claude-opus-5-5")).toBeUndefined();
+  expect(
+    adaptMessagesBody(body("claude-opus-5-5", more, ...native), "claude-opus-5-5", "claude-opus-5-5"),
+  ).toBeUndefined();
 });
 
 test("blocks that the gateway made are taken out or told as text", () => {
@@ -45,6 +47,7 @@ test("blocks that the gateway made are taken out or told as text", () => {
       },
     ),
     "m",
+    "m",
   );
   expect(changes).toEqual({
     messages: [
@@ -62,7 +65,11 @@ test("blocks that the gateway made are taken out or told as text", () => {
 });
 
 test("a turn that held nothing else goes", () => {
-  const changes = adaptMessagesBody(body("m", {}, { type: "thinking", thinking: "a", signature: wrapSeal({}) }), "m");
+  const changes = adaptMessagesBody(
+    body("m", {}, { type: "thinking", thinking: "a", signature: wrapSeal({}) }),
+    "m",
+    "m",
+  );
   expect(changes).toEqual({ messages: [{ role: "user", content: "hi" }] });
 });
 
@@ -100,12 +107,12 @@ const rerouted: [title: string, model: string, more: JsonObject, expected: JsonO
   ["more tokens than the model has", "claude-3-haiku-20240307", {}, { max_tokens: 4_096 }],
 ];
 test.each(rerouted)("another model: %s", (_title, model, more, expected) => {
-  expect(adaptMessagesBody(body("claude-asked-for", more), model)).toEqual(expected);
+  expect(adaptMessagesBody(body("claude-asked-for", more), model, "claude-asked-for")).toEqual(expected);
 });
 
 test("odd messages do no harm", () => {
   for (const messages of [undefined, "x", [null], [{ role: "user" }], [{ role: "user", content: [null, 1] }]]) {
-    expect(adaptMessagesBody({ model: "m", messages }, "m")).toBeUndefined();
-    expect(adaptMessagesBody({ model: "m", messages, thinking: { type: "adaptive" } }, "x")).toBeDefined();
+    expect(adaptMessagesBody({ model: "m", messages }, "m", "m")).toBeUndefined();
+    expect(adaptMessagesBody({ model: "m", messages, thinking: { type: "adaptive" } }, "x", "m")).toBeDefined();
   }
 });

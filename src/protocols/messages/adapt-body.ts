@@ -14,12 +14,12 @@ import { arrayOf, type Block, isBlock } from "./wire.ts";
 
 /**
  * The top-level members to set, undefined ones to remove; no result when the body can pass as it is. The model is the
- * one that the backend is asked for; it is not among the changes.
+ * one that the backend is asked for, which is not among the changes.
  */
-export function adaptMessagesBody(body: JsonObject, model: string): Record<string, unknown> | undefined {
+export function adaptMessagesBody(body: JsonObject, model: string, askedModel: string): JsonObject | undefined {
   const messages = withoutForeignBlocks(arrayOf(body.messages));
   const changes: JsonObject = messages === undefined ? {} : { messages };
-  if (body.model !== model) {
+  if (askedModel !== model) {
     const rules = rulesOf(model);
     const turns = (messages ?? arrayOf(body.messages)).filter(isTurn);
     const context = {

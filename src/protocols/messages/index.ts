@@ -1,7 +1,12 @@
 // The Messages format: both halves, put together.
 
+import { lossOfCitation, lossOfItem } from "../../generation/answer-losses.ts";
+import type { Format } from "../format.ts";
 import type { BackendProtocol, ClientProtocol } from "../protocol.ts";
+import { hasSearchTool } from "../search-tool.ts";
 import { decodeError, errorBody, errorEvent } from "./errors.ts";
+import { messagesJoin } from "./join.ts";
+import { messagesPassThrough } from "./pass-through.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeRequest } from "./request-encoder.ts";
 import { decodeResponse } from "./response-decoder.ts";
@@ -16,6 +21,17 @@ export const messagesClient: ClientProtocol = {
   streamEncoder: createStreamEncoder,
   errorBody,
   errorEvent,
+  ownErrors: { idHeader: "request-id" },
+  offersSearch: hasSearchTool,
+  quotesSources: true,
+  losses: {
+    parts: {
+      opaque: lossOfItem("messages"),
+      audio: () => "answer.audio",
+      image: () => "answer.images",
+    },
+    citation: lossOfCitation("messages"),
+  },
 };
 
 export const messagesBackend: BackendProtocol = {
@@ -24,4 +40,13 @@ export const messagesBackend: BackendProtocol = {
   decodeResponse,
   streamDecoder: createStreamDecoder,
   decodeError,
+  carriesSearch: true,
 };
+
+export const messages = {
+  name: "messages",
+  client: messagesClient,
+  backend: messagesBackend,
+  passing: messagesPassThrough,
+  join: messagesJoin,
+} satisfies Format;

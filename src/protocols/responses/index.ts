@@ -1,7 +1,12 @@
 // The Responses format as one thing: its client half and its backend half.
 
+import { lossOfCitation, lossOfImage, lossOfItem } from "../../generation/answer-losses.ts";
+import type { Format } from "../format.ts";
 import type { BackendProtocol, ClientProtocol } from "../protocol.ts";
+import { hasSearchTool } from "../search-tool.ts";
 import { decodeError, errorBody, errorEvent } from "./errors.ts";
+import { responsesJoin } from "./join.ts";
+import { responsesPassThrough } from "./pass-through.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeRequest } from "./request-encoder.ts";
 import { decodeResponse } from "./response-decoder.ts";
@@ -16,6 +21,15 @@ export const responsesClient: ClientProtocol = {
   streamEncoder: (context) => new ResponsesStreamEncoder(context),
   errorBody,
   errorEvent,
+  offersSearch: hasSearchTool,
+  losses: {
+    parts: {
+      opaque: lossOfItem("responses"),
+      audio: () => "answer.audio",
+      image: lossOfImage(new Set(["base64"])),
+    },
+    citation: lossOfCitation("responses"),
+  },
 };
 
 export const responsesBackend: BackendProtocol = {
@@ -24,4 +38,14 @@ export const responsesBackend: BackendProtocol = {
   decodeResponse,
   streamDecoder: () => new ResponsesStreamDecoder(),
   decodeError,
+  carriesSearch: true,
+  hasCustomTools: () => true,
 };
+
+export const responses = {
+  name: "responses",
+  client: responsesClient,
+  backend: responsesBackend,
+  passing: responsesPassThrough,
+  join: responsesJoin,
+} satisfies Format;

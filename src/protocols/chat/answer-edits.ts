@@ -5,6 +5,7 @@ import { needsWrapping, wrapCallId } from "../../generation/tool-call-ids.ts";
 import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
 import { withMembers } from "../../lib/json-members.ts";
 import { hasMarker, type Markers, markersOf } from "../markers.ts";
+import type { AnswerEdits } from "../protocol.ts";
 import { readEvents, singleEvents } from "../sse.ts";
 import type { ChatQuirks } from "./quirks.ts";
 
@@ -17,16 +18,13 @@ const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
 /** For one answer of a backend; undefined where nothing is ever changed. */
-export function passedAnswer(
-  { reasoning, uniqueCallIds }: ChatQuirks,
-  { tools }: JsonObject,
-): PassedAnswer | undefined {
+export function answerEdits({ tools }: JsonObject, { reasoning, uniqueCallIds }: ChatQuirks): AnswerEdits | undefined {
   const mayCall = !uniqueCallIds && Array.isArray(tools) && tools.length > 0;
-  if (!reasoning.includes("reasoning")) return mayCall ? new PassedAnswer(CALLS) : undefined;
-  return new PassedAnswer(mayCall ? BOTH : THOUGHTS);
+  if (!reasoning.includes("reasoning")) return mayCall ? new ChatAnswerEdits(CALLS) : undefined;
+  return new ChatAnswerEdits(mayCall ? BOTH : THOUGHTS);
 }
 
-export class PassedAnswer {
+class ChatAnswerEdits implements AnswerEdits {
   readonly #markers: Markers;
   #nonce: string | undefined;
   #calls = 0;
@@ -35,13 +33,11 @@ export class PassedAnswer {
     this.#markers = markers;
   }
 
-  /** A whole answer, and what it says. */
   whole(body: Uint8Array, parsed: JsonObject): Uint8Array {
     const choices = this.#editChoices(parsed.choices, "message");
     return choices === undefined ? body : withMembers(body, { choices });
   }
 
-  /** Whole events of a stream. */
   push(events: Uint8Array): Uint8Array {
     if (!hasMarker(events, this.#markers)) return events;
     const pieces = singleEvents(events).map((event) => (hasMarker(event, this.#markers) ? this.#edit(event) : event));

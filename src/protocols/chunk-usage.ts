@@ -1,19 +1,24 @@
-// Token counts of the chat format. Its totals include their parts, as the neutral ones do.
+// Token counts of chat and text completions. Their totals include their parts, as the neutral ones do.
 
-import type { Usage } from "../../generation/usage.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
-import { compact } from "./wire.ts";
+import type { Usage } from "../generation/usage.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 
 export function encodeUsage({ input, output }: Usage): JsonObject {
-  const promptDetails = compact({ cached_tokens: input.cacheRead, cache_write_tokens: input.cacheWrite });
-  const completionDetails = compact({ reasoning_tokens: output.reasoning });
-  return compact({
+  const { cacheRead, cacheWrite } = input;
+  const { reasoning } = output;
+  const wasCached = cacheRead !== undefined || cacheWrite !== undefined;
+  return {
     prompt_tokens: input.total,
     completion_tokens: output.total,
     total_tokens: input.total + output.total,
-    prompt_tokens_details: Object.keys(promptDetails).length > 0 ? promptDetails : undefined,
-    completion_tokens_details: Object.keys(completionDetails).length > 0 ? completionDetails : undefined,
-  });
+    ...(wasCached && {
+      prompt_tokens_details: {
+        ...(cacheRead !== undefined && { cached_tokens: cacheRead }),
+        ...(cacheWrite !== undefined && { cache_write_tokens: cacheWrite }),
+      },
+    }),
+    ...(reasoning !== undefined && { completion_tokens_details: { reasoning_tokens: reasoning } }),
+  };
 }
 
 /** Undefined when nothing was counted. */

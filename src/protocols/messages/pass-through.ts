@@ -1,0 +1,31 @@
+// Messages requests and answers that pass.
+
+import { isObject } from "../../lib/json.ts";
+import { mergeContent } from "../inject-prompt.ts";
+import { MarkedWatch, type Marks } from "../marked-watch.ts";
+import { markersOf } from "../markers.ts";
+import type { PassThrough } from "../protocol.ts";
+import { adaptMessagesBody } from "./adapt-body.ts";
+import { rulesOf } from "./model-rules.ts";
+import { decodeUsage, mergeUsage } from "./usage.ts";
+
+const MARKS: Marks = {
+  end: markersOf('"message_stop"'),
+  counts: markersOf('"message_delta"'),
+  countsIn: ({ usage, message }, before) =>
+    mergeUsage(before, usage ?? (isObject(message) ? message.usage : undefined)),
+  decodeCounts: decodeUsage,
+};
+
+export const messagesPassThrough: PassThrough = {
+  adapt(body, { model, askedModel }) {
+    const members = adaptMessagesBody(body, model, askedModel);
+    return members && { members };
+  },
+  injectPrompt: ({ system }, prompt, merge) => ({ system: mergeContent(system, prompt, merge) }),
+  headers: ["anthropic-version", "anthropic-beta"],
+  goesOn: (model) => rulesOf(model).prefill,
+  usageOf: ({ usage }) => decodeUsage(usage),
+  preamble: new Set(["message_start", "ping"]),
+  watch: () => new MarkedWatch(MARKS),
+};
