@@ -1,7 +1,7 @@
 // What a backend is: the configured facts, resolved once, and the numbers that change while it serves.
 
 import type { BackendSettings } from "../config/sections/registry.ts";
-import { BACKEND_KINDS, type BackendKind, type Operation, type OperationPaths, PROTOCOL_PATHS } from "./kinds.ts";
+import { BACKEND_KINDS, type BackendKind, type Operation, type OperationPaths, pathsIn } from "./kinds.ts";
 
 export interface Backend {
   name: string;
@@ -56,7 +56,7 @@ export function toBackend(settings: BackendSettings): Backend {
   return {
     name: settings.name,
     kind,
-    paths: pathsOf(kind, settings.protocols),
+    paths: pathsIn(kind, settings.protocols),
     rootUrl: isSocket ? "http://localhost" : withoutVersionPath(url),
     socketPath: isSocket ? url.slice("unix:".length) : undefined,
     weight: settings.weight,
@@ -72,7 +72,7 @@ export function toBackend(settings: BackendSettings): Backend {
 /** The backend after its kind was recognised. */
 export function ofKind(backend: Backend, kind: BackendKind): Backend {
   const { settings } = backend;
-  return { ...backend, kind, paths: pathsOf(kind, settings.protocols), baseHeaders: baseHeadersOf(kind, settings) };
+  return { ...backend, kind, paths: pathsIn(kind, settings.protocols), baseHeaders: baseHeadersOf(kind, settings) };
 }
 
 function baseHeadersOf(kind: BackendKind, { api_key }: BackendSettings): Backend["baseHeaders"] {
@@ -89,22 +89,6 @@ function baseHeadersOf(kind: BackendKind, { api_key }: BackendSettings): Backend
 function ownHeadersOf({ headers }: BackendSettings): Backend["ownHeaders"] {
   const own = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
   return own.length === 0 ? undefined : Object.fromEntries(own);
-}
-
-/** The named formats take the place of those that the kind is asked in by default; the other operations stay. */
-function pathsOf(kind: BackendKind, protocols: BackendSettings["protocols"]): OperationPaths {
-  if (protocols === undefined) return kind.paths;
-  const formats = Object.keys(Object.assign({}, ...Object.values(PROTOCOL_PATHS)));
-  // The legacy endpoint belongs to servers of the chat format: one without the other is not known.
-  if (!protocols.includes("chat")) formats.push("completions");
-  const others = Object.entries(kind.paths).filter(([operation]) => !formats.includes(operation));
-  const named = protocols.flatMap((protocol) =>
-    Object.entries(PROTOCOL_PATHS[protocol]).map(([operation, path]) => [
-      operation,
-      kind.paths[operation as Operation] ?? path,
-    ]),
-  );
-  return Object.fromEntries([...others, ...named]);
 }
 
 /** Credentials in an address (http://user:pass@host) are cut, so that the result can be logged and shown. */
@@ -145,8 +129,9 @@ export function operationPath(
 /** The query that names the version of the API where paths do not; else "". */
 export function versionQuery({ kind, settings }: Backend, operation?: Operation): string {
   if (kind.deployments === undefined) return "";
-  // The v1 path carries its version itself; preview features are asked for by name.
-  if (operation === "responses") return settings.api_version === "preview" ? "?api-version=preview" : "";
+  // Preview features are asked for by name.
+  if (operation !== undefined && operation === kind.deployments.versioned)
+    return settings.api_version === "preview" ? "?api-version=preview" : "";
   return `?api-version=${encodeURIComponent(settings.api_version ?? kind.deployments.apiVersion)}`;
 }
 

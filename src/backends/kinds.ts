@@ -76,6 +76,22 @@ export interface EngineSign {
   text?: string;
 }
 
+/** The named formats take the place of those that the kind is asked in by default; the other operations stay. */
+export function pathsIn(
+  kind: BackendKind,
+  protocols: readonly (keyof typeof PROTOCOL_PATHS)[] | undefined,
+): OperationPaths {
+  if (protocols === undefined) return kind.paths;
+  const formats = Object.keys(Object.assign({}, ...Object.values(PROTOCOL_PATHS)));
+  // The legacy endpoint belongs to servers of the chat format: one without the other is not known.
+  if (!protocols.includes("chat")) formats.push("completions");
+  const others = Object.entries(kind.paths).filter(([operation]) => !formats.includes(operation));
+  const named = protocols.flatMap((protocol) =>
+    Object.entries(PROTOCOL_PATHS[protocol]).map(([operation, path]) => [operation, kind.paths[operation] ?? path]),
+  );
+  return Object.fromEntries([...others, ...named]);
+}
+
 export interface ProbeDefinition {
   method: "GET" | "POST" | "HEAD";
   /** Path below the backend's root (without /v1 normalisation). */
@@ -139,7 +155,10 @@ export interface BackendKind extends Dialect {
   /** The owned_by in its own model list which no other server writes, so that a generic backend is recognised by it. */
   ownerSign?: string;
   /** Its models are deployments with names of their own, asked in the version of the API that the query names. */
-  deployments?: { apiVersion: string };
+  deployments?: {
+    apiVersion: string /** The path of this operation carries its version itself. */;
+    versioned: Operation;
+  };
   /** Takes the headers with which a client chooses the vendor's organisation (backends[].forward_headers). */
   takesOrganisation?: true;
   /** Fetches no URLs of pictures and documents; so the gateway does, where it translates anyway, or for all requests. */
@@ -257,7 +276,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     probe: probe("/openai/models"),
     ownedBy: "azure",
     responseHeaders: ["apim-request-id", "x-ms-region", ...OPENAI_RESPONSE_HEADERS],
-    deployments: { apiVersion: "2024-10-21" }, // the newest version that Microsoft calls generally available
+    deployments: { apiVersion: "2024-10-21", versioned: "responses" }, // the newest version that Microsoft calls generally available
     ...OPENAI_MODELS,
   },
   anthropic: {

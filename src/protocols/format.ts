@@ -1,11 +1,9 @@
 // A wire format as the registry lists it: what of it there is.
 
-import type { ProtocolName } from "../generation/content.ts";
 import type { BackendProtocol, ClientProtocol, PassThrough } from "./protocol.ts";
 import type { StreamJoin } from "./stream-join.ts";
 
 export interface Format {
-  name: ProtocolName;
   /** Clients may speak it. */
   client?: ClientProtocol;
   /** Backends are spoken to in it, whatever their clients speak. */

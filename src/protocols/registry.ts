@@ -11,9 +11,13 @@ import type { BackendProtocol, ClientProtocol, PassThrough } from "./protocol.ts
 import { responses } from "./responses/index.ts";
 import type { StreamJoin } from "./stream-join.ts";
 
-const FORMATS: Readonly<Record<ProtocolName, Format>> = Object.fromEntries(
-  [chat, completions, responses, messages, generateContent].map((format) => [format.name, format]),
-);
+const FORMATS: Readonly<Record<ProtocolName, Format>> = {
+  chat,
+  completions,
+  responses,
+  messages,
+  "generate-content": generateContent,
+};
 
 function formatNamed(name: ProtocolName | undefined): Format | undefined {
   return name === undefined ? undefined : FORMATS[name];

@@ -1,8 +1,8 @@
 // A copy of the program with a few changes of its source: what a rule promises about changes is tried on it.
 
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join, relative } from "node:path";
 
 const ROOT = join(import.meta.dir, "../..");
 
@@ -14,8 +14,15 @@ export interface ChangedCopy {
   remove(): void;
 }
 
-/** Each change is a file and what stands in it before a line that it has once. */
-export function changedCopy(changes: readonly { file: string; before: string; insert: string }[]): ChangedCopy {
+export interface Change {
+  file: string;
+  /** A line that the file has once, and what is put in before it. */
+  before: string;
+  insert: string;
+}
+
+/** @param added - a file of the tests that becomes one of the program; what it imports of `src` it finds there, too */
+export function changedCopy(changes: readonly Change[], added?: { file: string; as: string }): ChangedCopy {
   const folder = mkdtempSync(join(tmpdir(), "signalbox-copy-"));
   cpSync(join(ROOT, "bin"), join(folder, "bin"), { recursive: true });
   cpSync(join(ROOT, "src"), join(folder, "src"), {
@@ -30,6 +37,12 @@ export function changedCopy(changes: readonly { file: string; before: string; in
     if (start === undefined || rest === undefined || more.length > 0)
       throw new Error(`${file} has no single ${before}`);
     writeFileSync(path, `${start}${insert}\n${before}\n${rest}`);
+  }
+  if (added !== undefined) {
+    const path = join(folder, added.as);
+    const toSource = relative(dirname(added.as), "src");
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, readFileSync(join(ROOT, added.file), "utf8").replaceAll(/"(?:\.\.\/)+src\//g, `"${toSource}/`));
   }
   return {
     command: join(folder, "bin/signalbox"),

@@ -47,7 +47,6 @@ export const chatBackend: BackendProtocol = {
 };
 
 export const chat = {
-  name: "chat",
   client: chatClient,
   backend: chatBackend,
   passing: chatPassThrough,

@@ -32,7 +32,6 @@ export const completionsClient: ClientProtocol = {
 };
 
 export const completions = {
-  name: "completions",
   client: completionsClient,
   passing: completionsPassThrough,
   join: completionsJoin,

@@ -23,7 +23,6 @@ export function createGenerateContentBackend(options: EncodingOptions = {}): Bac
 export const generateContentBackend: BackendProtocol = createGenerateContentBackend();
 
 export const generateContent = {
-  name: "generate-content",
   backend: generateContentBackend,
   passing: { preamble: new Set(["ping"]), watch: (options) => new ChunkWatch(options) },
 } satisfies Format;

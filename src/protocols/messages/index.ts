@@ -44,7 +44,6 @@ export const messagesBackend: BackendProtocol = {
 };
 
 export const messages = {
-  name: "messages",
   client: messagesClient,
   backend: messagesBackend,
   passing: messagesPassThrough,

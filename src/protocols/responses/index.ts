@@ -43,7 +43,6 @@ export const responsesBackend: BackendProtocol = {
 };
 
 export const responses = {
-  name: "responses",
   client: responsesClient,
   backend: responsesBackend,
   passing: responsesPassThrough,

@@ -1,0 +1,67 @@
+// Formats are known in their folders: outside of src/protocols nobody asks for one by its name, or looks into its folder.
+
+import { expect, test } from "bun:test";
+import { sourceFiles, sourceText } from "./source-files.ts";
+
+/** Formats, and operations that have a format to themselves. */
+const NAMES = [
+  ...["chat", "completions", "responses", "messages", "generate-content"],
+  ...["embeddings", "embed-content", "embed-sparse", "rerank", "count-tokens"],
+].join("|");
+
+/** Where they are named all the same, or words that look like them. */
+const NAMED_IN: ReadonlyMap<string, string> = new Map([
+  ["api/routes.ts", "endpoints: which operation a path stands for"],
+  ["backends/kinds.ts", "the rows: which operations a kind has, and which stand in for others"],
+  ["config/sections/backends.ts", "what backends[].protocols may say; the configuration lies below the kinds"],
+  ["config/sections/responses.ts", "the name of the section"],
+  ["generation/explode.ts", "signatures that one format alone has"],
+  ["media/inline-media.ts", "the member of a body"],
+  ["metrics/request-metrics.ts", "the words of the OpenTelemetry conventions"],
+  ["models/capabilities.ts", "the words of a model's metadata"],
+  ["openapi/error-responses.ts", "the schemas of errors"],
+  ["openapi/operation.ts", "the same"],
+  ["openapi/public-operations.ts", "the same, and names of operations"],
+  ["pipeline/embedding-batches.ts", "the one operation whose inputs are cut into slices"],
+  ["pipeline/vector-bridge.ts", "the operations that are translated without the neutral model"],
+  ["response-cache/policy.ts", "the specification keeps chat answers alone"],
+  ["runtime/data-plane.ts", "what the endpoints want to know of backends"],
+]);
+
+/** Who looks into the folder of a format. */
+const LOOKED_INTO_BY: ReadonlyMap<string, string> = new Map([
+  ["api/messages.ts", "endpoints that this format alone has"],
+  ["api/responses.ts", "what its endpoint does before and after"],
+  ["api/routes.ts", "endpoints: who reads a request"],
+  ["backends/kinds.ts", "what a row says to the chat format"],
+  ["pipeline/response-store.ts", "the items that only its answers have"],
+  ["pipeline/vector-bridge.ts", "the operations that are translated without the neutral model"],
+]);
+
+const NAMED = new RegExp(`"(?:${NAMES})"`);
+const LOOKS_INTO = /from "(?:\.\.\/)+protocols\/[\w-]+\//;
+const COMMENT = /^\s*(?:\/\/|\*|\/\*)/;
+
+const outside = sourceFiles.filter((file) => !file.startsWith("protocols/"));
+
+async function linesLike(file: string, pattern: RegExp): Promise<string[]> {
+  const lines = (await sourceText(file)).split("\n");
+  return lines.filter((line) => pattern.test(line) && !COMMENT.test(line)).map((line) => `${file}: ${line.trim()}`);
+}
+
+for (const [rule, pattern, allowed] of [
+  ["formats are asked for what they can do, not by their names", NAMED, NAMED_IN],
+  ["nobody looks into the folder of a format", LOOKS_INTO, LOOKED_INTO_BY],
+] as const) {
+  test(rule, async () => {
+    const found = await Promise.all(
+      outside.filter((file) => !allowed.has(file)).map((file) => linesLike(file, pattern)),
+    );
+    expect(found.flat()).toEqual([]);
+  });
+
+  test(`${rule}: those who may do`, async () => {
+    for (const file of allowed.keys())
+      expect([file, (await linesLike(file, pattern)).length > 0]).toEqual([file, true]);
+  });
+}
