@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import type { UpstreamFailure } from "../upstream/failure.ts";
+import type { ByteSink } from "../upstream/relay.ts";
 import {
-  type ByteSink,
-  type CopyEnd,
   createDeduplicator,
   flightKey,
   HIGH_WATER_BYTES,
@@ -15,34 +15,36 @@ import {
 
 const encoder = new TextEncoder();
 
+const RESET: UpstreamFailure = { kind: "reset", message: "broken" };
+
 interface Call {
   signal: AbortSignal;
   aborts: number;
   answer(): void;
   plain(): void;
   reject(error: Error): void;
-  sink: ByteSink<string> | undefined;
+  sink: ByteSink | undefined;
 }
 
 function bench(options: { maxBufferBytes?: number; maxTotalBytes?: number; ttlMs?: number } = {}) {
   const state = { nowMs: 0 };
-  const deduplicator = createDeduplicator<string, string>({ ...options, now: () => state.nowMs });
+  const deduplicator = createDeduplicator<string>({ ...options, now: () => state.nowMs });
   const calls: Call[] = [];
   function join(key = "k") {
     const controller = new AbortController();
-    const ends: CopyEnd<string>[] = [];
+    const ends: (UpstreamFailure | undefined)[] = [];
     const joined: Promise<Joined<string>> = deduplicator.join({
       key,
       ttlMs: options.ttlMs ?? 60_000,
       signal: controller.signal,
       start(signal) {
-        const { promise, resolve, reject } = Promise.withResolvers<SharedAnswer<string, string>>();
+        const { promise, resolve, reject } = Promise.withResolvers<SharedAnswer<string>>();
         const call: Call = {
           signal,
           aborts: 0,
           sink: undefined,
           answer: () => {
-            const feed = (sink: ByteSink<string>) => {
+            const feed = (sink: ByteSink) => {
               call.sink = sink;
             };
             resolve({ head: "stream", feed });
@@ -54,7 +56,7 @@ function bench(options: { maxBufferBytes?: number; maxTotalBytes?: number; ttlMs
         calls.push(call);
         return promise;
       },
-      lastWords: (end) => encoder.encode(end.kind === "failed" ? `<failed ${end.failure}>` : "<lagged>"),
+      lastWords: ({ kind }) => encoder.encode(kind === "reset" ? "<failed reset>" : "<lagged>"),
       finished: (end) => void ends.push(end),
     });
     return { joined, ends, leave: () => controller.abort() };
@@ -153,7 +155,7 @@ describe("streams", () => {
     await calls[0]?.sink?.write(encoder.encode("two"));
     calls[0]?.sink?.close();
     expect(await Promise.all([firstText, secondText])).toEqual(["one two", "one two"]);
-    expect([first.ends, second.ends]).toEqual([[{ kind: "complete" }], [{ kind: "complete" }]]);
+    expect([first.ends, second.ends]).toEqual([[undefined], [undefined]]);
     expect(calls.length).toBe(1);
     expect(calls[0]?.aborts).toBe(0);
     expect(deduplicator.heldBytes).toBe(0);
@@ -166,9 +168,9 @@ describe("streams", () => {
     const texts = clients.map(({ joined }) => textOf(joined));
     await Bun.sleep(0);
     await calls[0]?.sink?.write(encoder.encode("one "));
-    calls[0]?.sink?.fail("reset");
+    calls[0]?.sink?.fail(RESET, undefined);
     expect(await Promise.all(texts)).toEqual(["one <failed reset>", "one <failed reset>"]);
-    expect(clients[0]?.ends).toEqual([{ kind: "failed", failure: "reset" }]);
+    expect(clients[0]?.ends).toEqual([RESET]);
   });
 
   test("nobody joins after the ttl, or when the beginning is gone", async () => {
@@ -207,7 +209,7 @@ describe("streams", () => {
     }
     calls[0]?.sink?.close();
     expect((await fastText).length).toBe(1_000_006);
-    expect(slow.ends).toEqual([{ kind: "lagged" }]);
+    expect(slow.ends.map((failure) => failure?.kind)).toEqual(["invalid-response"]);
     let rest = "";
     for (;;) {
       const { done, value } = await reader.read();
@@ -251,7 +253,7 @@ describe("streams", () => {
     await reader.cancel();
     first.leave();
     await Bun.sleep(0);
-    expect(first.ends).toEqual([{ kind: "left" }]);
+    expect(first.ends).toEqual([{ kind: "aborted" }]);
     expect(calls[0]?.aborts).toBe(1);
   });
 });
@@ -270,7 +272,7 @@ test("whoever joins and leaves at any moment: the same bytes for all who stay, o
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.boolean(), fc.nat(10), async (steps, fails, answerAt) => {
       const { calls, join, deduplicator } = bench();
       const clients: {
-        ends: CopyEnd<string>[];
+        ends: (UpstreamFailure | undefined)[];
         leave(byBody: boolean): void;
         text: Promise<string | undefined>;
         left: boolean;
@@ -321,7 +323,7 @@ test("whoever joins and leaves at any moment: the same bytes for all who stay, o
       }
       calls[0]?.answer();
       await Bun.sleep(0);
-      if (fails) calls[0]?.sink?.fail("reset");
+      if (fails) calls[0]?.sink?.fail(RESET, undefined);
       else calls[0]?.sink?.close();
       for (const { text, left, ends } of clients) {
         if (left) {
@@ -329,7 +331,7 @@ test("whoever joins and leaves at any moment: the same bytes for all who stay, o
           continue;
         }
         expect(await text).toBe(fails ? `${sent}<failed reset>` : sent);
-        expect(ends.map(({ kind }) => kind)).toEqual([fails ? "failed" : "complete"]);
+        expect(ends).toEqual([fails ? RESET : undefined]);
       }
       expect(calls.length).toBe(1);
       expect(calls[0]?.aborts).toBe(clients.every(({ left }) => left) ? 1 : 0);

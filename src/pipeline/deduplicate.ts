@@ -4,48 +4,43 @@ import type { DeduplicationMode } from "../config/sections/deduplication.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { RequestKey } from "../response-cache/cache.ts";
 import { hasSideEffect } from "../response-cache/policy.ts";
-
-/** Where the upstream call writes its stream; a direct stream's controller with an end that tells why. */
-export interface ByteSink<Failure> {
-  /** A promise when every client reads too slowly: wait for it before reading on. */
-  write(bytes: Uint8Array): number | Promise<unknown>;
-  flush(): void;
-  close(): void;
-  /** Ends the copies of all clients with their last words about this failure. */
-  fail(failure: Failure): void;
-}
+import type { UpstreamFailure } from "../upstream/failure.ts";
+import type { ByteSink } from "../upstream/relay.ts";
 
 /** What the upstream call came to. `head` is the same object for all clients, so nobody may change it. */
-export interface SharedAnswer<Head, Failure> {
+export interface SharedAnswer<Head> {
   head: Head;
   /** Set for a stream: called once, starts to write the stream's bytes; ends with close() or fail(). */
-  feed?: ((sink: ByteSink<Failure>) => void) | undefined;
+  feed?: ((sink: ByteSink) => void) | undefined;
 }
 
-/** How a copy of a stream ended for one client. */
-export type CopyEnd<Failure> =
-  | { kind: "complete" }
-  | { kind: "failed"; failure: Failure }
-  /** The client left. */
-  | { kind: "left" }
-  /** The client fell behind the others by more than the buffer holds. */
-  | { kind: "lagged" };
+/** How a copy of a stream ended for one client; undefined = it was complete. */
+interface End {
+  readonly failure: UpstreamFailure | undefined;
+}
 
-export interface Joining<Head, Failure> {
+const COMPLETE: End = { failure: undefined };
+const LEFT: End = { failure: { kind: "aborted" } };
+/** The client fell behind the others by more than the buffer holds. */
+const LAGGED: End = {
+  failure: {
+    kind: "invalid-response",
+    message: "The stream was read too slowly and could not be kept any longer.",
+  },
+};
+
+export interface Joining<Head> {
   key: string;
   /** How long after its start the call can be joined; counts for the call that this request starts. */
   ttlMs: number;
   /** Aborts when this client leaves. */
   signal: AbortSignal;
   /** The upstream call, made by the first of the clients only. The signal aborts when the last of them has left. */
-  start(signal: AbortSignal): Promise<SharedAnswer<Head, Failure>>;
+  start(signal: AbortSignal): Promise<SharedAnswer<Head>>;
   /** The in-band error event for this client, behind the last bytes that it was sent. */
-  lastWords(
-    end: Exclude<CopyEnd<Failure>, { kind: "complete" | "left" }>,
-    sent: Uint8Array | undefined,
-  ): Uint8Array | undefined;
-  /** Called exactly once when this client's copy of a stream is over. */
-  finished(end: CopyEnd<Failure>): void;
+  lastWords(failure: UpstreamFailure, sent: Uint8Array | undefined): Uint8Array;
+  /** Called exactly once when this client's copy of a stream is over; undefined = it was complete. */
+  finished(failure: UpstreamFailure | undefined): void;
 }
 
 export type Joined<Head> =
@@ -53,9 +48,9 @@ export type Joined<Head> =
   /** The client left before there was an answer. */
   | { kind: "left" };
 
-export interface Deduplicator<Head, Failure> {
+export interface Deduplicator<Head> {
   /** Rejects with whatever `start` rejects with, for all clients. */
-  join(joining: Joining<Head, Failure>): Promise<Joined<Head>>;
+  join(joining: Joining<Head>): Promise<Joined<Head>>;
   /** Calls that can be joined now. */
   readonly size: number;
   /** Bytes of streams held back for clients, now. */
@@ -101,16 +96,16 @@ interface Piece {
 }
 
 /** What all calls share: the table of those that can be joined, and the memory. */
-interface Shared<Head, Failure> {
-  flights: Map<string, Flight<Head, Failure>>;
+interface Shared<Head> {
+  flights: Map<string, Flight<Head>>;
   heldBytes: number;
   maxBufferBytes: number;
   maxTotalBytes: number;
   now(): number;
 }
 
-export function createDeduplicator<Head, Failure>(options: DeduplicatorOptions): Deduplicator<Head, Failure> {
-  const shared: Shared<Head, Failure> = {
+export function createDeduplicator<Head>(options: DeduplicatorOptions): Deduplicator<Head> {
+  const shared: Shared<Head> = {
     flights: new Map(),
     heldBytes: 0,
     maxBufferBytes: options.maxBufferBytes ?? DEFAULT_BUFFER_BYTES,
@@ -137,22 +132,22 @@ export function createDeduplicator<Head, Failure>(options: DeduplicatorOptions):
 }
 
 /** One upstream call with its clients. */
-class Flight<Head, Failure> implements ByteSink<Failure> {
-  readonly clients = new Set<Client<Head, Failure>>();
+class Flight<Head> implements ByteSink {
+  readonly clients = new Set<Client<Head>>();
   /** Where late clients start to read; undefined as soon as nobody can join any more. */
   start: Piece | undefined = { bytes: new Uint8Array(0), next: undefined };
   totalBytes = 0;
-  end: Extract<CopyEnd<Failure>, { kind: "complete" | "failed" }> | undefined;
-  answer!: Promise<SharedAnswer<Head, Failure>>;
+  end: End | undefined;
+  answer!: Promise<SharedAnswer<Head>>;
   #last: Piece = this.start as Piece;
-  readonly #shared: Shared<Head, Failure>;
+  readonly #shared: Shared<Head>;
   readonly #key: string;
   readonly #joinableUntilMs: number;
   readonly #controller = new AbortController();
   #heldBytes = 0;
   #room: (() => void) | undefined;
 
-  constructor(shared: Shared<Head, Failure>, key: string, ttlMs: number) {
+  constructor(shared: Shared<Head>, key: string, ttlMs: number) {
     this.#shared = shared;
     this.#key = key;
     this.#joinableUntilMs = shared.now() + ttlMs;
@@ -160,7 +155,7 @@ class Flight<Head, Failure> implements ByteSink<Failure> {
     shared.flights.set(key, this);
   }
 
-  begin(start: (signal: AbortSignal) => Promise<SharedAnswer<Head, Failure>>): void {
+  begin(start: (signal: AbortSignal) => Promise<SharedAnswer<Head>>): void {
     this.answer = this.#run(start);
   }
 
@@ -177,7 +172,7 @@ class Flight<Head, Failure> implements ByteSink<Failure> {
   }
 
   /** A client has left, was ended, or has its whole answer. */
-  remove(client: Client<Head, Failure>): void {
+  remove(client: Client<Head>): void {
     if (!this.clients.delete(client)) return;
     if (this.clients.size === 0) {
       this.closeDoor();
@@ -205,7 +200,7 @@ class Flight<Head, Failure> implements ByteSink<Failure> {
     const longestLag = isScarce ? Math.min(2 * HIGH_WATER_BYTES, maxBufferBytes) : maxBufferBytes;
     for (const client of this.clients) {
       // The new bytes do not count: one piece larger than the buffer makes nobody slow.
-      if (this.totalBytes - client.takenBytes > longestLag) client.finish({ kind: "lagged" });
+      if (this.totalBytes - client.takenBytes > longestLag) client.finish(LAGGED);
     }
     const piece: Piece = { bytes, next: undefined };
     this.#last.next = piece;
@@ -224,29 +219,27 @@ class Flight<Head, Failure> implements ByteSink<Failure> {
   }
 
   close(): void {
-    this.#endWith({ kind: "complete" });
+    this.#endWith(COMPLETE);
   }
 
-  fail(failure: Failure): void {
-    this.#endWith({ kind: "failed", failure });
+  fail(failure: UpstreamFailure): void {
+    this.#endWith({ failure });
   }
 
-  async #run(
-    start: (signal: AbortSignal) => Promise<SharedAnswer<Head, Failure>>,
-  ): Promise<SharedAnswer<Head, Failure>> {
+  async #run(start: (signal: AbortSignal) => Promise<SharedAnswer<Head>>): Promise<SharedAnswer<Head>> {
     try {
       const answer = await start(this.#controller.signal);
       // A stream is fed even when everybody has left: only its feeder can release what it holds.
-      if (answer.feed === undefined) this.#endWith({ kind: "complete" });
+      if (answer.feed === undefined) this.#endWith(COMPLETE);
       else answer.feed(this);
       return answer;
     } catch (error) {
-      this.#endWith({ kind: "complete" });
+      this.#endWith(COMPLETE);
       throw error;
     }
   }
 
-  #endWith(end: Extract<CopyEnd<Failure>, { kind: "complete" | "failed" }>): void {
+  #endWith(end: End): void {
     if (this.end !== undefined) return;
     this.end = end;
     this.closeDoor();
@@ -270,18 +263,18 @@ class Flight<Head, Failure> implements ByteSink<Failure> {
 }
 
 /** One client of a flight: its place in the stream, and its copy. */
-class Client<Head, Failure> {
+class Client<Head> {
   takenBytes = 0;
-  readonly #flight: Flight<Head, Failure>;
-  readonly #joining: Joining<Head, Failure>;
+  readonly #flight: Flight<Head>;
+  readonly #joining: Joining<Head>;
   /** The last piece taken. */
   #place: Piece | undefined;
-  #end: CopyEnd<Failure> | undefined;
+  #end: End | undefined;
   #streams = false;
   #wake: (() => void) | undefined;
   #leave: (() => void) | undefined;
 
-  constructor(flight: Flight<Head, Failure>, joining: Joining<Head, Failure>) {
+  constructor(flight: Flight<Head>, joining: Joining<Head>) {
     this.#flight = flight;
     this.#joining = joining;
     this.#place = flight.start;
@@ -292,29 +285,29 @@ class Client<Head, Failure> {
 
   /** The client has left. */
   handleEvent(): void {
-    this.finish({ kind: "left" });
+    this.finish(LEFT);
   }
 
   async answer(isLeader: boolean): Promise<Joined<Head>> {
     const left = new Promise<undefined>((resolve) => {
       this.#leave = () => resolve(undefined);
     });
-    let answer: SharedAnswer<Head, Failure> | undefined;
+    let answer: SharedAnswer<Head> | undefined;
     try {
       answer = await Promise.race([this.#flight.answer, left]);
     } catch (error) {
-      this.finish({ kind: "complete" });
+      this.finish(COMPLETE);
       throw error;
     }
-    if (answer === undefined || this.#end?.kind === "left") return { kind: "left" };
+    if (answer === undefined || this.#end === LEFT) return { kind: "left" };
     const { head, feed } = answer;
     if (feed === undefined) {
-      this.finish({ kind: "complete" });
+      this.finish(COMPLETE);
       return { kind: "answered", head, isLeader, body: undefined };
     }
     this.#streams = true;
     // It may have fallen behind already, if the stream's first bytes came all at once.
-    if (this.#end !== undefined) this.#joining.finished(this.#end);
+    if (this.#end !== undefined) this.#joining.finished(this.#end.failure);
     return { kind: "answered", head, isLeader, body: this.#body() };
   }
 
@@ -325,21 +318,21 @@ class Client<Head, Failure> {
   }
 
   /** Ends this client's share of the flight, once. */
-  finish(end: CopyEnd<Failure>): void {
+  finish(end: End): void {
     if (this.#end !== undefined) return;
     this.#end = end;
     this.#place = undefined;
     this.#leave?.();
     this.#flight.remove(this);
     this.wake();
-    if (this.#streams) this.#joining.finished(end);
+    if (this.#streams) this.#joining.finished(end.failure);
   }
 
   #body(): ReadableStream<Uint8Array> {
     const source: Bun.DirectUnderlyingSource<Uint8Array> = {
       type: "direct",
       pull: (copy) => this.#pump(copy),
-      cancel: () => this.finish({ kind: "left" }),
+      cancel: () => this.finish(LEFT),
     };
     return new ReadableStream(source);
   }
@@ -366,11 +359,8 @@ class Client<Head, Failure> {
         });
       }
     }
-    const end = this.#end as CopyEnd<Failure> | undefined;
-    if (end?.kind === "failed" || end?.kind === "lagged") {
-      const words = this.#joining.lastWords(end, sent);
-      if (words !== undefined) void copy.write(words);
-    }
+    const end = this.#end as End | undefined;
+    if (end?.failure !== undefined && end !== LEFT) void copy.write(this.#joining.lastWords(end.failure, sent));
     // A copy that was cancelled is closed already; closing it again does nothing.
     copy.close();
   }

@@ -116,7 +116,7 @@ function bench({
       return { ...common, kind: "stream", live: live as unknown as LiveStream };
     },
   };
-  const deduplicator = createDeduplicator<SharedCall, UpstreamFailure>({ now: () => 0 });
+  const deduplicator = createDeduplicator<SharedCall>({ now: () => 0 });
   const store = createMemoryCache({ capacity: 10, maxBytes: 1_000_000, now: () => 0 });
   const recorder = createRecorder({ maxBytes: 100_000, maxTotalBytes: 1_000_000 });
   const forwarder = {

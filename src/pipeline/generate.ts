@@ -18,7 +18,7 @@ import { type Replay, replayAnswer } from "../response-cache/replay.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import { type ByteSink, MAX_TRANSCRIPTS_BYTES, type RelayOptions, relayInto, relayStream } from "../upstream/relay.ts";
 import type { RequestContext, RequestRecord } from "./context.ts";
-import { type CopyEnd, type Deduplicator, flightKey, isSharable } from "./deduplicate.ts";
+import { type Deduplicator, flightKey, isSharable } from "./deduplicate.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
 import type { ForwardRequest } from "./forward-request.ts";
 import { type MidStreamParts, takeoverFor } from "./mid-stream.ts";
@@ -62,7 +62,7 @@ export interface SharedCall {
 
 export interface GeneratorParts extends MidStreamParts {
   chains: FallbackChains;
-  deduplicator: Deduplicator<SharedCall, UpstreamFailure>;
+  deduplicator: Deduplicator<SharedCall>;
   /** Undefined while the cache is off. */
   cache: CacheParts | undefined;
 }
@@ -185,10 +185,10 @@ export function createGenerator(parts: GeneratorParts): Generator {
           },
         };
       },
-      lastWords: (end, sent) => encoder.encode(frame.errorEvent(failureOf(end), sent)),
-      finished(end) {
+      lastWords: (failure, sent) => encoder.encode(frame.errorEvent(failure, sent)),
+      finished(failure) {
         noteAttempts(); // a takeover is an attempt more
-        frame.ended(end.kind === "complete" ? undefined : failureOf(end));
+        frame.ended(failure);
       },
     });
     if (joined.kind === "left") throw clientLeft();
@@ -240,15 +240,4 @@ function wholeAnswer(result: Exclude<CallResult, { kind: "stream" }>, decision: 
   if (result.kind === "failed") return { kind: "failed", cache: decision, result };
   // An answer that turned out not to be worth keeping was not a miss.
   return { kind: "plain", cache: decision === "MISS" && !result.isKept ? "BYPASS" : decision, result };
-}
-
-function failureOf(end: Exclude<CopyEnd<UpstreamFailure>, { kind: "complete" }>): UpstreamFailure {
-  switch (end.kind) {
-    case "failed":
-      return end.failure;
-    case "left":
-      return { kind: "aborted" };
-    case "lagged":
-      return { kind: "invalid-response", message: "The stream was read too slowly and could not be kept any longer." };
-  }
 }

@@ -13,7 +13,6 @@ import type { SharedCall } from "../pipeline/generate.ts";
 import { createResponseStore } from "../pipeline/response-store.ts";
 import { createBodyDrain } from "../server/drain-body.ts";
 import { createBodyReader } from "../server/read-body.ts";
-import type { UpstreamFailure } from "../upstream/failure.ts";
 import { createReachability } from "../upstream/reachability.ts";
 import { createSender } from "../upstream/send.ts";
 
@@ -37,7 +36,7 @@ export function createLasting(
     fetchExternal: createExternalFetch({ deadlines, now }),
     responses: createResponseStore(now),
     signatures: createSignatureMemory(now),
-    deduplicator: createDeduplicator<SharedCall, UpstreamFailure>({ now }),
+    deduplicator: createDeduplicator<SharedCall>({ now }),
     untrustedProxy: warnOnce(log),
     newOwnId: createOwnIds(Math.random),
     openApi: openApiRoutes(),
