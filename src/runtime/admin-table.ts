@@ -3,6 +3,7 @@
 import type { KeyIdentity } from "../access/key-identity.ts";
 import { adminRoutes } from "../admin/routes.ts";
 import { telemetryRoutes } from "../admin/telemetry-routes.ts";
+import type { FileReloader } from "../config/store/file-reload.ts";
 import type { ConfigStore } from "../config/store/store.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -11,7 +12,6 @@ import type { ResponseCache } from "../response-cache/cache.ts";
 import type { Endpoint } from "../server/endpoint.ts";
 import { createRouteTable, type RouteTable } from "../server/route-table.ts";
 import { averageLatency } from "../stats/windows.ts";
-import type { ConfigurationFollower } from "./follow-configuration.ts";
 import type { Lasting } from "./lasting.ts";
 import type { Telemetry } from "./telemetry.ts";
 
@@ -20,7 +20,7 @@ export interface AdminTableParts {
   fleet: Fleet;
   telemetry: Telemetry;
   lasting: Pick<Lasting, "bodies">;
-  follower: ConfigurationFollower;
+  follower: Pick<FileReloader, "status">;
   /** The one that answers now; undefined while it is off. */
   cache(): ResponseCache | undefined;
   identify: KeyIdentity;
@@ -43,8 +43,8 @@ export function adminTable(parts: AdminTableParts): RouteTable<Endpoint> {
       promptFiles: {
         baseDir: store.current.baseDir,
         home,
-        current: () => follower.promptFiles(),
-        use: (files) => follower.usePromptFiles(files),
+        current: () => store.current.attachments.promptFiles,
+        use: (promptFiles) => store.attach({ ...store.current.attachments, promptFiles }),
       },
     }),
     ...adminRoutes({

@@ -12,7 +12,7 @@ import { openConfigStore } from "../config/store/open-store.ts";
 import type { ConfigStore } from "../config/store/store.ts";
 import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
-import { configuredBy, followConfiguration } from "./follow-configuration.ts";
+import { followConfiguration } from "./follow-configuration.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "follow-configuration-"));
 const cleanups: (() => void)[] = [() => rmSync(folder, { recursive: true, force: true })];
@@ -58,7 +58,6 @@ test("an edited prompt file that is read slowly does not undo a change that came
   const follower = followConfiguration({
     store,
     fileHash: undefined,
-    configured: configuredBy(store.current),
     fleet: { models: { served: () => undefined }, firstChecks: Promise.resolve() },
     telemetry: { events: { configReloaded() {} } },
     apply: ({ settings, promptFiles }) =>

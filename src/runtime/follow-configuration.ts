@@ -11,7 +11,6 @@ import type { Logger } from "../logging/logger.ts";
 import type { GatewayEvents } from "../metrics/gateway-events.ts";
 import { createModelMetadata } from "../models/metadata.ts";
 import { chainWarnings } from "../pipeline/fallback-checks.ts";
-import type { PromptFiles } from "../prompts/prompt-files.ts";
 import type { Configured } from "./data-plane.ts";
 
 /** A file that the command line or the configuration names is missing or wrong. */
@@ -26,8 +25,6 @@ export function configuredBy({ settings, attachments: { metadata, promptFiles } 
 export interface FollowOptions {
   store: ConfigStore;
   fileHash: string | undefined;
-  /** What runs at first. */
-  configured: Configured;
   fleet: Pick<Fleet, "firstChecks"> & { models: Pick<ModelDirectory, "served"> };
   telemetry: { events: Pick<GatewayEvents, "configReloaded"> };
   apply(configured: Configured): void;
@@ -35,16 +32,8 @@ export interface FollowOptions {
   log: Logger;
 }
 
-export interface ConfigurationFollower extends FileReloader {
-  /** The prompts in force. */
-  promptFiles(): PromptFiles;
-  /** From the next request on. */
-  usePromptFiles(files: PromptFiles): void;
-}
-
-export function followConfiguration(options: FollowOptions): ConfigurationFollower {
+export function followConfiguration(options: FollowOptions): FileReloader {
   const { store, fileHash, fleet, telemetry, apply, clock, log } = options;
-  let { configured } = options;
 
   /** Of models that nobody serves; none while it is not known what backends serve. */
   function warningsOf(settings: Settings): string[] {
@@ -58,20 +47,14 @@ export function followConfiguration(options: FollowOptions): ConfigurationFollow
     for (const warning of warningsOf(store.current.settings)) log.warn({}, warning);
   }
 
-  /** Files that cannot be read leave the ones that were read before in force; the settings apply all the same. */
-  function follow(snapshot: ConfigSnapshot): string[] {
-    configured = configuredBy(snapshot);
-    apply(configured);
+  const unsubscribe = store.subscribe((snapshot, previous, changes) => {
+    apply(configuredBy(snapshot));
     const { problem } = snapshot.attachments;
-    if (problem !== undefined) throw new FactsProblem(problem);
-    return warningsOf(snapshot.settings);
-  }
-
-  const unsubscribe = store.subscribe((snapshot, _previous, changes) => {
-    const warnings = follow(snapshot);
+    // The settings apply all the same.
+    if (problem !== undefined && snapshot.version !== previous.version) throw new FactsProblem(problem);
     if (!changes.some(({ section }) => section === "fallback" || section === "backends")) return [];
     void logWarnings();
-    return warnings;
+    return warningsOf(snapshot.settings);
   });
   void logWarnings();
   const reloader = followConfigFile({
@@ -82,19 +65,13 @@ export function followConfiguration(options: FollowOptions): ConfigurationFollow
     reloaded: (isOk) => telemetry.events.configReloaded(isOk),
     otherFiles: () => store.current.attachments.files,
     async otherFilesChanged(files) {
-      await store.reattach();
-      follow(store.current);
+      const problem = await store.reattach();
+      if (problem !== undefined) throw new FactsProblem(problem);
       log.info({ files: files.map(({ path }) => path) }, "files that the configuration names were read again");
     },
   });
   return {
     ...reloader,
-    promptFiles: () => store.current.attachments.promptFiles,
-    usePromptFiles(promptFiles) {
-      store.attach({ promptFiles });
-      configured = { ...configured, promptFiles };
-      apply(configured);
-    },
     stop() {
       unsubscribe();
       reloader.stop();

@@ -52,7 +52,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayOptio
   const keep = createKeeper(identify, clock);
   let kept = keep(settings);
   const cache = () => kept.cache?.store;
-  const follower = followConfiguration({ store, fileHash, configured, fleet, telemetry, clock, log, apply });
+  const follower = followConfiguration({ store, fileHash, fleet, telemetry, clock, log, apply });
   telemetry.show({
     fleet,
     cache,

@@ -29,7 +29,7 @@ import type { ConfigDatabase } from "./database.ts";
 import { History } from "./history.ts";
 import type { Inside, Proposal, Running } from "./inside.ts";
 import { keySalt } from "./key-salt.ts";
-import { type ConfigListener, type ConfigLog, createListeners, type Listeners } from "./listeners.ts";
+import { announce, type ConfigListener, type ConfigLog } from "./listeners.ts";
 import { freezeDeep, keepRestartFields, pendingRestartFields, replacedFields } from "./publish.ts";
 import { Staging } from "./staging.ts";
 import type { VersionRecord } from "./versions.ts";
@@ -63,12 +63,11 @@ export class ConfigStore {
   readonly history: History;
   readonly #options: ConfigStoreOptions;
   readonly #serial: Serial = createSerial(MAXIMUM_WAITING);
-  readonly #listeners: Listeners;
+  readonly #listeners = new Set<ConfigListener>();
   #running: Running;
 
   constructor(options: ConfigStoreOptions) {
     this.#options = options;
-    this.#listeners = createListeners(options.log);
     this.#running = toRunning(options.snapshot);
     const inside: Inside = {
       running: () => this.#running,
@@ -93,7 +92,8 @@ export class ConfigStore {
 
   /** Returns the function that ends the subscription. */
   subscribe(listener: ConfigListener): () => void {
-    return this.#listeners.add(listener);
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** The document for a reader: defaults filled in and secrets masked, unless asked otherwise. */
@@ -163,19 +163,21 @@ export class ConfigStore {
   }
 
   /** In place of what was read before; the settings stay, and with them the version. */
-  attach(attachments: Partial<Attachments>): void {
-    const { snapshot } = this.#running;
-    const next = { ...snapshot, attachments: { ...snapshot.attachments, ...attachments } };
-    this.#running = { ...this.#running, snapshot: freezeDeep(next) };
+  attach(attachments: Attachments): void {
+    const previous = this.current;
+    const snapshot = freezeDeep({ ...previous, attachments });
+    this.#running = { ...this.#running, snapshot };
+    announce(this.#listeners, [snapshot, previous, []], this.#options.log);
   }
 
-  /** Reads the files that the settings name again. */
-  async reattach(): Promise<void> {
-    await this.#serial.run(async () => {
-      const { settings, baseDir, attachments } = this.current;
+  /** Reads the files that the settings name again; returns why what was read before stays in force. */
+  async reattach(): Promise<string | undefined> {
+    return await this.#serial.run(async () => {
+      const { settings, baseDir } = this.current;
       const { readers, home } = this.#options;
-      const read = await Promise.all(readers.map((reader) => reader(settings, { baseDir, home })));
-      this.attach(attachmentsInForce(joinAttachments(read), attachments));
+      const read = joinAttachments(await Promise.all(readers.map((reader) => reader(settings, { baseDir, home }))));
+      if (read.problem === undefined) this.attach(read);
+      return read.problem;
     });
   }
 
@@ -242,11 +244,11 @@ export class ConfigStore {
     const attachments = attachmentsInForce(compiled.attachments, previous.attachments);
     const pendingRestart = pendingRestartFields(settings, compiled.settings);
     const next = { ...compiled, version, settings, attachments, appliedAtMs, pendingRestart };
-    result.warnings.push(...(await this.#publish({ ...previous, ...next }, effective, record)));
+    result.warnings.push(...this.#publish({ ...previous, ...next }, effective, record));
     return ok({ ...result, version, applied: true, appliedAtMs });
   }
 
-  async #publish(snapshot: ConfigSnapshot, effective: Mapping, record: VersionRecord): Promise<string[]> {
+  #publish(snapshot: ConfigSnapshot, effective: Mapping, record: VersionRecord): string[] {
     const { log } = this.#options;
     const previous = this.current;
     this.#running = { snapshot: freezeDeep(snapshot), document: snapshot.document, effective };
@@ -256,7 +258,7 @@ export class ConfigStore {
       log.warn({ field, version }, `${field} was changed; it takes effect after a restart`);
     }
     const { sectionsChanged: sections, source, user, changes } = record;
-    const warnings = await this.#listeners.announce(snapshot, previous, changes);
+    const warnings = announce(this.#listeners, [snapshot, previous, changes], log);
     log.info({ version, source, sections, ...(user !== undefined && { user }) }, "configuration changed");
     return warnings;
   }
