@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { parseDuration } from "../../lib/duration.ts";
 import { addressRange } from "../values/address-range.ts";
-import { positiveDuration } from "./fields.ts";
+import { positiveDuration, text, userName, whole } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 const ADMIN_AUTH_METHODS = ["none", "bearer_token", "basic", "api_key"] as const;
@@ -23,21 +23,13 @@ const auth = z.strictObject({
     .min(8, "at least 8 characters")
     .optional()
     .describe("For bearer_token; with api_key it is accepted too."),
-  username: z
-    .string()
-    .min(1, "must not be empty")
-    .regex(/^[^:]*$/, "must not contain a colon")
-    .optional()
-    .describe("For basic."),
-  password: z.string().min(1, "must not be empty").optional().describe("For basic."),
+  username: userName().optional().describe("For basic."),
+  password: text().optional().describe("For basic."),
   ip_whitelist: z
     .array(addressRange())
     .default([])
     .describe("Addresses and CIDR ranges that may use the admin API; empty: every address."),
-  max_failed_attempts: z
-    .int()
-    .min(1)
-    .max(10_000)
+  max_failed_attempts: whole(1, 10_000)
     .default(10)
     .describe("Wrong credentials of one address, with basic of one address and user, until it has to wait."),
   failed_attempts_window: positiveDuration()
@@ -61,11 +53,7 @@ const stats = z.strictObject({
   persistence: z
     .strictObject({
       enabled: z.boolean().default(true),
-      path: z
-        .string()
-        .min(1, "must not be empty")
-        .default("./data/stats.json")
-        .describe("A path below ./data lies in server.data_dir."),
+      path: text().default("./data/stats.json").describe("A path below ./data lies in server.data_dir."),
       snapshot_interval: positiveDuration().prefault("5m"),
       max_age: maxAge().prefault("7d").describe('An older snapshot is not restored; "0" or "": any age.'),
     })
@@ -76,18 +64,12 @@ const stats = z.strictObject({
 export const adminSection = defineSection({
   name: "admin",
   adminVisible: true,
-  reload: "gradual",
   restartFields: ["stats.enabled", "stats.persistence"],
   description: "Who may use the admin API, how much history of the configuration is kept, and statistics.",
   schema: z.strictObject({
     auth: auth.prefault({}).describe("Credentials of the admin API."),
-    max_history_entries: z
-      .int()
-      .min(1)
-      .max(1_000)
-      .default(100)
-      .describe("Versions of the configuration that are kept."),
-    max_backend_name_length: z.int().min(1).max(256).default(256).describe("Longest name of a backend."),
+    max_history_entries: whole(1, 1_000).default(100).describe("Versions of the configuration that are kept."),
+    max_backend_name_length: whole(1, 256).default(256).describe("Longest name of a backend."),
     stats: stats.prefault({}).describe("What GET /admin/stats shows."),
   }),
   filePaths: { "stats.persistence.path": { use: "written", endings: [".json"] } },

@@ -1,7 +1,7 @@
 // Section api_keys: who may call the public API (specification, Authentication).
 
 import { z } from "zod";
-import { timestamp } from "./fields.ts";
+import { text, timestamp } from "./fields.ts";
 import { requestCount } from "./rate-limiting.ts";
 import { defineSection } from "./section.ts";
 
@@ -24,7 +24,7 @@ export const apiKeySchema = z.strictObject({
     .describe("read = list models, write = inference; files and admin are kept for those APIs."),
   rate_limit: requestCount().optional().describe("Requests per minute; holds also while rate_limiting is off."),
   models: z
-    .array(z.string().min(1, "must not be empty"))
+    .array(text())
     .min(1, "name at least one model, or leave the key out")
     .optional()
     .describe("Models that it may use; * stands for any text. Default: all."),

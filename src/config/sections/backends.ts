@@ -8,7 +8,7 @@ import {
   resolveBackendKind,
   UNKNOWN_KIND,
 } from "../../names.ts";
-import { headerName, httpStatus, positiveDuration, urlPath } from "./fields.ts";
+import { headerName, httpStatus, positiveDuration, text, urlPath, whole } from "./fields.ts";
 import { metadataEntrySchema } from "./metadata-entry.ts";
 import { retryFields } from "./retry.ts";
 import { defineSection } from "./section.ts";
@@ -46,9 +46,7 @@ const healthCheck = z.strictObject({
 });
 
 export const backendSchema = z.strictObject({
-  name: z
-    .string()
-    .min(1, "must not be empty")
+  name: text()
     .max(256, "at most 256 characters")
     .regex(/^[A-Za-z0-9_-]+$/, "letters, digits, '-' and '_' only")
     .describe("Unique; letters, digits, '-' and '_'."),
@@ -63,7 +61,7 @@ export const backendSchema = z.strictObject({
     )
     .optional()
     .describe("With or without /v1, or unix:/path/to.sock. Default: the usual address of the kind."),
-  weight: z.int().min(0).max(100).default(1).describe("Share of WeightedRoundRobin; 0 = only when no other is left."),
+  weight: whole(0, 100).default(1).describe("Share of WeightedRoundRobin; 0 = only when no other is left."),
   models: z
     .array(z.string().min(1))
     .optional()
@@ -72,7 +70,7 @@ export const backendSchema = z.strictObject({
     .array(metadataEntrySchema)
     .default([])
     .describe("Metadata of models at this backend, as in a metadata file; wins over every file."),
-  api_key: z.string().min(1, "must not be empty").optional().describe("Sent to the backend in the header of its kind."),
+  api_key: text().optional().describe("Sent to the backend in the header of its kind."),
   protocols: z
     .array(z.enum(["chat", "responses", "messages"]))
     .min(1, "name at least one format, or leave the key out")
@@ -99,7 +97,6 @@ export const backendSchema = z.strictObject({
 export const backendsSection = defineSection({
   name: "backends",
   adminVisible: true,
-  reload: "gradual",
   description: "The model servers behind the gateway.",
   schema: z.array(backendSchema).default([]),
   aliases: { "*.kind": "type" },

@@ -10,8 +10,6 @@ export type DeduplicationMode = (typeof DEDUPLICATION_MODES)[number];
 
 export const deduplicationSection = defineSection({
   name: "deduplication",
-  adminVisible: false,
-  reload: "gradual",
   description: "Identical requests of one caller that are in flight together share one call of a backend.",
   schema: z.strictObject({
     mode: z

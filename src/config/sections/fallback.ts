@@ -1,13 +1,12 @@
 // Section fallback: which model answers when another cannot (specification, Errors, "Model fallback").
 
 import { z } from "zod";
-import { httpStatus } from "./fields.ts";
+import { httpStatus, whole } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 export const fallbackSection = defineSection({
   name: "fallback",
   adminVisible: true,
-  reload: "gradual",
   description: "Which models answer, in order, when the backends of the requested one cannot.",
   schema: z.strictObject({
     enabled: z.boolean().default(true),
@@ -28,7 +27,7 @@ export const fallbackSection = defineSection({
             circuit_breaker_open: z.boolean().default(true),
           })
           .prefault({}),
-        max_fallback_attempts: z.int().min(1).max(20).default(3).describe("Models of a chain that are tried at most."),
+        max_fallback_attempts: whole(1, 20).default(3).describe("Models of a chain that are tried at most."),
         fallback_timeout_multiplier: z
           .number()
           .min(1)

@@ -20,7 +20,15 @@ export const timestamp = (): z.ZodType<number, string> =>
     .datetime({ offset: true, error: 'expected a time such as "2027-01-31T12:00:00Z"' })
     .transform((text) => Date.parse(text)) as z.ZodType<number, string>;
 
-export const httpStatus = () => z.int().min(100).max(599);
+export const text = () => z.string().min(1, "must not be empty");
+
+/** Of Basic credentials, where a colon ends it. */
+export const userName = () => text().regex(/^[^:]*$/, "must not contain a colon");
+
+export const whole = (minimum: number, maximum?: number) =>
+  maximum === undefined ? z.int().min(minimum) : z.int().min(minimum).max(maximum);
+
+export const httpStatus = () => whole(100, 599);
 
 /** A path on a backend, such as "/health". */
 export const urlPath = () => z.string().regex(/^\/\S*$/, 'expected a path that starts with "/"');

@@ -1,6 +1,7 @@
 // Section global_prompts: system prompts that the gateway adds to every request.
 
 import { z } from "zod";
+import { text } from "./fields.ts";
 import { defineSection, type FilePathUse } from "./section.ts";
 
 /** Files that prompts are written to and read from by the admin API. */
@@ -8,12 +9,10 @@ export const PROMPT_ENDINGS = [".md", ".txt", ".prompt"] as const;
 
 const PROMPT: FilePathUse = { use: "prompt", endings: PROMPT_ENDINGS };
 
-const file = () => z.string().min(1, "must not be empty");
-
 const ownPrompt = z
   .strictObject({
     prompt: z.string().optional(),
-    prompt_file: file().optional().describe("Wins over prompt."),
+    prompt_file: text().optional().describe("Wins over prompt."),
   })
   .refine(({ prompt, prompt_file }) => prompt !== undefined || prompt_file !== undefined, {
     message: "needs prompt or prompt_file",
@@ -26,7 +25,7 @@ export const globalPromptsSection = defineSection({
   description: "A system prompt for every request: that of the model, else of the backend, else the default.",
   schema: z.strictObject({
     default: z.string().optional(),
-    default_file: file().optional().describe("Wins over default. Files are relative to prompts_dir."),
+    default_file: text().optional().describe("Wins over default. Files are relative to prompts_dir."),
     prompts_dir: z.string().min(1).default("prompts").describe("The only folder that prompt files are read from."),
     backends: z.record(z.string(), ownPrompt).default({}).describe("Prompts by backend name."),
     models: z.record(z.string(), ownPrompt).default({}).describe("Prompts by model id."),

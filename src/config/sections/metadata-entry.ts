@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { isGlob } from "../../lib/glob.ts";
 import { nearest } from "../../lib/nearest.ts";
+import { whole } from "./fields.ts";
 
 /** Like z.strictObject, with one line per unknown key that names the nearest known one. */
 export function knownKeysObject<Shape extends z.ZodRawShape>(shape: Shape) {
@@ -42,7 +43,7 @@ const modelMetadataSchema = knownKeysObject({
     .string({ error: 'expected a year and month in quotes, such as "2025-03"' })
     .regex(/^\d{4}-(0[1-9]|1[0-2])$/, 'expected a year and month, such as "2025-03"')
     .optional(),
-  relative_speed: z.int().min(1).max(5).optional().describe("1 is slowest."),
+  relative_speed: whole(1, 5).optional().describe("1 is slowest."),
   pricing: knownKeysObject({
     input_tokens: price().optional(),
     output_tokens: price().optional(),

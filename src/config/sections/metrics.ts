@@ -1,7 +1,7 @@
 // Section metrics: the endpoint for Prometheus, and the history of its samples (specification, "Metrics history").
 
 import { z } from "zod";
-import { urlPath } from "./fields.ts";
+import { text, urlPath, userName, whole } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 /** Paths of the API itself. */
@@ -17,13 +17,9 @@ const persistence = z.strictObject({
     .enum(["sqlite"], { error: "expected sqlite; no other storage is available" })
     .default("sqlite")
     .describe("Where samples are kept."),
-  path: z
-    .string()
-    .min(1, "must not be empty")
-    .default("./data/metrics.db")
-    .describe("A path below ./data lies in server.data_dir."),
-  snapshot_interval_seconds: z.int().min(1).max(86_400).default(60).describe("Seconds between two samples."),
-  retention_days: z.int().min(1).max(365).default(15).describe("Days that samples are kept."),
+  path: text().default("./data/metrics.db").describe("A path below ./data lies in server.data_dir."),
+  snapshot_interval_seconds: whole(1, 86_400).default(60).describe("Seconds between two samples."),
+  retention_days: whole(1, 365).default(15).describe("Days that samples are kept."),
   compaction: z
     .strictObject({
       enabled: z.boolean().default(true).describe("Whether old samples are removed and the file is made smaller."),
@@ -39,7 +35,6 @@ const persistence = z.strictObject({
 export const metricsSection = defineSection({
   name: "metrics",
   adminVisible: true,
-  reload: "gradual",
   restartFields: ["endpoint", "persistence.backend", "persistence.path", "persistence.enabled"],
   description: "Metrics for Prometheus, and their history.",
   schema: z.strictObject({
@@ -51,12 +46,8 @@ export const metricsSection = defineSection({
     auth: z
       .strictObject({
         enabled: z.boolean().default(false),
-        username: z
-          .string()
-          .min(1, "must not be empty")
-          .regex(/^[^:]*$/, "must not contain a colon")
-          .optional(),
-        password: z.string().min(1, "must not be empty").optional(),
+        username: userName().optional(),
+        password: text().optional(),
       })
       .prefault({})
       .describe("Basic credentials of the endpoint."),

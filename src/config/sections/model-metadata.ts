@@ -5,8 +5,6 @@ import { defineSection } from "./section.ts";
 
 export const modelMetadataSection = defineSection({
   name: "model_metadata",
-  adminVisible: false,
-  reload: "gradual",
   description: "Facts about models: names, limits, prices, how they think.",
   schema: z.strictObject({
     file: z

@@ -5,8 +5,6 @@ import { defineSection } from "./section.ts";
 
 export const responsesSection = defineSection({
   name: "responses",
-  adminVisible: false,
-  reload: "gradual",
   description: "Earlier answers that a backend keeps, and who may build on them.",
   schema: z.strictObject({
     share_vendor_state: z

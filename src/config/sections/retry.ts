@@ -1,10 +1,10 @@
 // Section retry: attempts on one model (specification, Errors, "Retry behaviour").
 
 import { z } from "zod";
-import { duration, httpStatus, positiveDuration } from "./fields.ts";
+import { duration, httpStatus, positiveDuration, whole } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
-const maxAttempts = z.int().min(1).max(20);
+const maxAttempts = whole(1, 20);
 const multiplier = z.number().min(1).max(10);
 const statusCodes = z.array(httpStatus().min(400, "only an error status, 400 to 599, can be retried"));
 

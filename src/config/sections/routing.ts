@@ -23,7 +23,6 @@ const strategy = z
 export const routingSection = defineSection({
   name: "routing",
   adminVisible: true,
-  reload: "gradual",
   description: "How a backend is chosen among the healthy ones that serve a model.",
   schema: z.strictObject({
     selection_strategy: strategy

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { addressRange } from "../values/address-range.ts";
-import { positiveDuration } from "./fields.ts";
+import { positiveDuration, text, whole } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 const ADDRESS = /^(unix:.+|\[[0-9a-fA-F:.]+\]:\d{1,5}|[^\s:[\]/]+:\d{1,5})$/;
@@ -44,21 +44,13 @@ export const serverSection = defineSection({
       .regex(/^0?[0-7]{3}$/, 'expected octal digits, such as "0660"')
       .default("0660")
       .describe("Permissions of unix sockets: who may write to the file may connect."),
-    workers: z
-      .int()
-      .min(0)
-      .max(256)
+    workers: whole(0, 256)
       .default(1)
       .describe("Processes on one port, 0 = one per core. Not in effect yet: there is one process."),
-    connection_pool_size: z
-      .int()
-      .min(1)
-      .max(10_000)
+    connection_pool_size: whole(1, 10_000)
       .default(100)
       .describe("Not in effect: connections to backends are kept open and used again without a limit."),
-    data_dir: z
-      .string()
-      .min(1, "must not be empty")
+    data_dir: text()
       .default("./data")
       .describe("Folder of everything that is written; SIGNALBOX_DATA_DIR wins over it."),
     trusted_proxies: z
@@ -85,9 +77,7 @@ export const serverSection = defineSection({
       })
       .prefault({})
       .describe("Web pages from other origins (CORS)."),
-    max_buffered_bodies: z
-      .int()
-      .min(1024 * 1024)
+    max_buffered_bodies: whole(1024 * 1024)
       .default(512 * 1024 * 1024)
       .describe("Bytes that the bodies of all requests may take together in memory; further ones get 503."),
     shutdown_timeout: positiveDuration()

@@ -5,8 +5,6 @@ import { defineSection } from "./section.ts";
 
 export const streamingSection = defineSection({
   name: "streaming",
-  adminVisible: false,
-  reload: "gradual",
   description: "Token counts of streams, and streams that a backend breaks off after some text was sent.",
   schema: z.strictObject({
     count_tokens: z

@@ -6,8 +6,6 @@ import { defineSection } from "./section.ts";
 
 export const tracingSection = defineSection({
   name: "tracing",
-  adminVisible: false,
-  reload: "gradual",
   description: "The id that follows a request through logs, headers and backends.",
   schema: z.strictObject({
     enabled: z.boolean().default(true).describe("false: ids are neither taken from clients nor sent to backends."),
