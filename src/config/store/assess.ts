@@ -2,18 +2,40 @@
 // compared with what runs.
 
 import { fenceProblems } from "../change/api-fence.ts";
+import { isWithin } from "../change/capability.ts";
+import type { ChangeAuthor } from "../change/change.ts";
 import { diffDocuments, type FieldChange } from "../change/diff.ts";
+import type { Draft, DraftBase } from "../change/draft.ts";
 import { type Prepared, prepareDocument, type Surroundings } from "../compile/prepare.ts";
+import type { ConfigSnapshot } from "../compile/snapshot.ts";
 import { effectWarnings } from "../compile/without-effect.ts";
 import { withDefaults } from "../schema/defaults.ts";
+import { specOf } from "../schema/section-patterns.ts";
 import { resolvePath } from "../values/paths.ts";
-import type { Problem } from "../values/problems.ts";
-import { isNestedTooDeeply } from "../values/values.ts";
-import type { Assessment, Candidate, Running } from "./inside.ts";
-import { warningsOfChanges } from "./publish.ts";
+import type { Problem, Source } from "../values/problems.ts";
+import { isNestedTooDeeply, type Mapping } from "../values/values.ts";
+
+/** What runs, and its document. */
+export interface Running extends DraftBase {
+  snapshot: ConfigSnapshot;
+}
+
+/** A document, and where it comes from: the file may hold anything, a change through the API stays inside the fence. */
+export interface Candidate extends Pick<ChangeAuthor, "elevated">, Partial<Pick<Draft, "kept" | "writtenPath">> {
+  document: Mapping;
+  /** The sections that were named. */
+  sections: readonly string[];
+  /** A change that cannot be kept is applied nevertheless: the file itself keeps it. */
+  fromFile?: { hash: string | undefined };
+  lineOf?: Source["lineOf"];
+  /** What the fence compares with, defaults filled in; without it, what runs. */
+  base?: Mapping;
+  /** Further documents whose content may stand in the new one. */
+  known?: readonly Mapping[];
+}
 
 /** Every document that did not come from the file passes the fence here. */
-export async function assess(candidate: Candidate, running: Running, surroundings: Surroundings): Promise<Assessment> {
+export async function assess(candidate: Candidate, running: Running, surroundings: Surroundings) {
   const { document, writtenPath, lineOf } = candidate;
   const prepared = await prepareDocument(document, {
     ...surroundings,
@@ -52,9 +74,23 @@ export function warningsOf(
   { compiled, overrides }: Prepared,
   named: readonly string[],
 ): string[] {
+  const warnings: string[] = [];
+  for (const { path } of changes) {
+    const name = path.join(".");
+    const spec = specOf(path[0]);
+    const isOneOf = (fields: readonly string[] = []) => fields.some((field) => isWithin(path.slice(1), field));
+    // What does nothing is told apart (without-effect.ts), and waits for nothing.
+    if (!isOneOf(spec?.notInEffect) && isOneOf(spec?.restartFields))
+      warnings.push(`${name} takes effect after a restart`);
+  }
+  for (const { variable, path } of overrides) {
+    const list = path.findIndex((segment) => typeof segment === "number");
+    const fixed = list === -1 ? path : path.slice(0, list);
+    const isTouched = changes.some((change) =>
+      fixed.every((segment, index) => index >= change.path.length || segment === change.path[index]),
+    );
+    if (isTouched) warnings.push(`${path.join(".")} is set by the environment variable ${variable}, which wins`);
+  }
   const touched = [...named, ...changes.map(({ section }) => section)];
-  return [
-    ...warningsOfChanges(changes, overrides),
-    ...(compiled === undefined ? [] : effectWarnings(compiled.settings, touched)),
-  ];
+  return [...warnings, ...(compiled === undefined ? [] : effectWarnings(compiled.settings, touched))];
 }

@@ -1,8 +1,6 @@
-// What a change means for the running gateway: fields that wait for a restart, warnings, what an edited file replaced.
+// What a change means for the running gateway: fields that wait for a restart, and what an edited file replaced.
 
-import { isWithin } from "../change/capability.ts";
-import { compareDocuments, type FieldChange } from "../change/diff.ts";
-import { specOf } from "../schema/section-patterns.ts";
+import { compareDocuments } from "../change/diff.ts";
 import { SECTIONS, type Settings } from "../sections/registry.ts";
 import { isMapping, type Mapping, type Path, valueAt } from "../values/values.ts";
 
@@ -28,31 +26,6 @@ function withValueAt(mapping: unknown, [key, ...rest]: Path, value: unknown): un
   if (key === undefined) return value;
   if (!isMapping(mapping)) return mapping;
   return { ...mapping, [key]: withValueAt(mapping[key], rest, value) };
-}
-
-/** What whoever makes these changes should know. */
-export function warningsOfChanges(
-  changes: readonly FieldChange[],
-  overrides: readonly { variable: string; path: Path }[],
-): string[] {
-  const warnings: string[] = [];
-  for (const { path } of changes) {
-    const name = path.join(".");
-    const spec = specOf(path[0]);
-    const isOneOf = (fields: readonly string[] = []) => fields.some((field) => isWithin(path.slice(1), field));
-    // What does nothing is told apart (without-effect.ts), and waits for nothing.
-    if (!isOneOf(spec?.notInEffect) && isOneOf(spec?.restartFields))
-      warnings.push(`${name} takes effect after a restart`);
-  }
-  for (const { variable, path } of overrides) {
-    const list = path.findIndex((segment) => typeof segment === "number");
-    const fixed = list === -1 ? path : path.slice(0, list);
-    const isTouched = changes.some((change) =>
-      fixed.every((segment, index) => index >= change.path.length || segment === change.path[index]),
-    );
-    if (isTouched) warnings.push(`${path.join(".")} is set by the environment variable ${variable}, which wins`);
-  }
-  return warnings;
 }
 
 /** Fields that were changed after the file was read, and that the edited file has set to something else again. */
