@@ -47,7 +47,7 @@ beforeAll(async () => {
         },
         home: undefined,
         current: () => inForce,
-        use(files) {
+        async use(files) {
           inForce = files;
         },
       },

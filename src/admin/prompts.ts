@@ -24,7 +24,7 @@ export interface PromptAccess extends PromptFolder {
   /** The prompts in force, by the names that the configuration gives the files. */
   current(): PromptFiles;
   /** From the next request on. */
-  use(files: PromptFiles): void;
+  use(files: PromptFiles): Promise<void>;
 }
 
 const update = z.strictObject({ content: z.string({ error: "expected the text of the file" }) });
@@ -73,7 +73,7 @@ async function write(
   const text = toPrompt(Buffer.from(content));
   // Only this file: another one that is broken at the moment is no reason not to use it.
   if (names.length > 0)
-    promptFiles.use(new Map([...promptFiles.current(), ...names.map((name) => [name, text] as const)]));
+    await promptFiles.use(new Map([...promptFiles.current(), ...names.map((name) => [name, text] as const)]));
   const done = `The prompt file was ${wasCreated ? "created" : "updated"}`;
   const effect = names.length > 0 ? "the next request uses it" : "no setting of global_prompts names it";
   return answer(call, { success: true, message: `${done}; ${effect}.`, path });
@@ -86,7 +86,7 @@ async function reload(
 ): Promise<Response> {
   const read = await loadPromptFiles(settings, folder);
   if (!read.ok) throw invalidFields(read.problems.map(({ path, message }) => ({ field: formatPath(path), message })));
-  promptFiles.use(read.files);
+  await promptFiles.use(read.files);
   const reloaded = read.files.size;
   return answer(call, { success: true, message: `Prompt files that were read again: ${reloaded}.`, reloaded });
 }

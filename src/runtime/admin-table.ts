@@ -44,7 +44,7 @@ export function adminTable(parts: AdminTableParts): RouteTable<Endpoint> {
         baseDir: store.current.baseDir,
         home,
         current: () => store.current.attachments.promptFiles,
-        use: (promptFiles) => store.attach({ ...store.current.attachments, promptFiles }),
+        use: (promptFiles) => store.attach({ promptFiles }),
       },
     }),
     ...adminRoutes({

@@ -1,6 +1,6 @@
 // Changes of the configuration that overlap: whoever reads its files last does not bring old settings back.
 
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,8 +14,12 @@ import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { followConfiguration } from "./follow-configuration.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "follow-configuration-"));
-const cleanups: (() => void)[] = [() => rmSync(folder, { recursive: true, force: true })];
+let folder: string;
+const cleanups: (() => void)[] = [];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "follow-configuration-"));
+  cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+});
 afterEach(() => {
   for (const cleanup of cleanups.splice(0).reverse()) cleanup();
 });
@@ -83,4 +87,19 @@ test("an edited prompt file that is read slowly does not undo a change that came
   await follower.check();
   expect(reads.map(({ maxAttempts }) => maxAttempts)).toEqual([1, 2]);
   expect(applied.at(-1)).toEqual({ maxAttempts: 2, text: "two" });
+});
+
+test("a prompt that is written while a change reads the files is in force after it", async () => {
+  const reading = Promise.withResolvers<void>();
+  const prompts = (text: string) => ({ promptFiles: new Map([["prompt.md", text]]) });
+  let isSlow = false;
+  const store = await openStore([async () => (isSlow ? reading.promise.then(() => prompts("one")) : prompts("one"))]);
+  cleanups.push(() => store.close());
+  isSlow = true;
+  const changed = store.apply({ sections: { retry: { max_attempts: 2 } }, mode: "merge", source: "api" });
+  const attached = store.attach(prompts("two"));
+  reading.resolve();
+  await Promise.all([changed, attached]);
+  expect(store.current).toMatchObject({ version: 2, settings: { retry: { max_attempts: 2 } } });
+  expect(store.current.attachments.promptFiles.get("prompt.md")).toBe("two");
 });

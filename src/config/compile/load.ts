@@ -23,6 +23,7 @@ export interface LoadOptions {
   home?: string | undefined;
   /** Rules of layers above this one; paths start at the section. */
   checks?: readonly SettingsCheck<Settings>[];
+  /** Of the files that the settings name. */
   readers?: readonly AttachmentReader[];
   clock?: Clock;
   /** For tests; default /etc/signalbox. */

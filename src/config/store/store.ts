@@ -163,11 +163,9 @@ export class ConfigStore {
   }
 
   /** In place of what was read before; the settings stay, and with them the version. */
-  attach(attachments: Attachments): void {
-    const previous = this.current;
-    const snapshot = freezeDeep({ ...previous, attachments });
-    this.#running = { ...this.#running, snapshot };
-    announce(this.#listeners, [snapshot, previous, []], this.#options.log);
+  async attach(part: Partial<Attachments>): Promise<void> {
+    // In turn: a change that is on its way has read the files already.
+    await this.#serial.run(async () => this.#attach({ ...this.current.attachments, ...part }));
   }
 
   /** Reads the files that the settings name again; returns why what was read before stays in force. */
@@ -176,7 +174,7 @@ export class ConfigStore {
       const { settings, baseDir } = this.current;
       const { readers, home } = this.#options;
       const read = joinAttachments(await Promise.all(readers.map((reader) => reader(settings, { baseDir, home }))));
-      if (read.problem === undefined) this.attach(read);
+      if (read.problem === undefined) this.#attach(read);
       return read.problem;
     });
   }
@@ -189,6 +187,13 @@ export class ConfigStore {
   close(): void {
     this.#listeners.clear();
     this.#options.database.sqlite.close();
+  }
+
+  #attach(attachments: Attachments): void {
+    const previous = this.current;
+    const snapshot = freezeDeep({ ...previous, attachments });
+    this.#running = { ...this.#running, snapshot };
+    announce(this.#listeners, [snapshot, previous, []], this.#options.log);
   }
 
   async #exclusive<Value>(task: () => Promise<Result<Value>>): Promise<Result<Value>> {
