@@ -20,7 +20,7 @@ export interface AdminTableParts {
   fleet: Fleet;
   telemetry: Telemetry;
   lasting: Pick<Lasting, "bodies">;
-  follower: Pick<FileReloader, "status">;
+  reloader: Pick<FileReloader, "status">;
   /** The one that answers now; undefined while it is off. */
   cache(): ResponseCache | undefined;
   identify: KeyIdentity;
@@ -30,7 +30,7 @@ export interface AdminTableParts {
 }
 
 export function adminTable(parts: AdminTableParts): RouteTable<Endpoint> {
-  const { store, fleet, telemetry, follower, cache, identify, home, clock, log } = parts;
+  const { store, fleet, telemetry, reloader, cache, identify, home, clock, log } = parts;
   const { bodies } = parts.lasting;
   const common = { bodies, clock, backendStatus: () => fleet.status() };
   return createRouteTable([
@@ -51,7 +51,7 @@ export function adminTable(parts: AdminTableParts): RouteTable<Endpoint> {
       ...common,
       store,
       identify,
-      reloadStatus: () => follower.status(),
+      reloadStatus: () => reloader.status(),
       backendUsage(name) {
         const sums = telemetry.collector.backend(name);
         return sums && { averageLatencyMs: averageLatency(sums), lastUsedMs: sums.lastUsedMs };

@@ -8,6 +8,7 @@ import { waitFor } from "../../test/support/wait-for.ts";
 import type { AttachmentReader } from "../config/compile/attachments.ts";
 import { loadConfig } from "../config/compile/load.ts";
 import { contentHash } from "../config/files/read-text.ts";
+import { followConfigFile } from "../config/store/file-reload.ts";
 import { openConfigStore } from "../config/store/open-store.ts";
 import type { ConfigStore } from "../config/store/store.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -59,21 +60,24 @@ test("an edited prompt file that is read slowly does not undo a change that came
       : Promise.resolve(read("one"));
   const store = await openStore([reader]);
   const applied: { maxAttempts: number; text: string | undefined }[] = [];
-  const follower = followConfiguration({
+  const log = silentLogger();
+  const reloader = followConfigFile({ store, fileHash: undefined, clock: systemClock, log });
+  const fleet = { models: { served: () => undefined }, firstChecks: Promise.resolve() };
+  const unfollow = followConfiguration(
     store,
-    fileHash: undefined,
-    fleet: { models: { served: () => undefined }, firstChecks: Promise.resolve() },
-    telemetry: { events: { configReloaded() {} } },
-    apply: ({ settings, promptFiles }) =>
-      void applied.push({ maxAttempts: settings.retry.max_attempts, text: promptFiles.get("prompt.md") }),
-    clock: systemClock,
-    log: silentLogger(),
-  });
+    ({ settings, attachments }) =>
+      void applied.push({ maxAttempts: settings.retry.max_attempts, text: attachments.promptFiles.get("prompt.md") }),
+    fleet,
+    log,
+  );
   cleanups.push(
     () => store.close(),
-    () => follower.stop(),
+    () => {
+      unfollow();
+      reloader.stop();
+    },
   );
-  await follower.check();
+  await reloader.check();
   isSlow = true;
   writeFileSync(prompt, "two");
   await waitFor("the prompt is read", () => reads.length === 1);
@@ -84,7 +88,7 @@ test("an edited prompt file that is read slowly does not undo a change that came
   await waitFor("the change is checked", () => reads.length === 2);
   reads[1]?.finish();
   expect((await answered).ok).toBe(true);
-  await follower.check();
+  await reloader.check();
   expect(reads.map(({ maxAttempts }) => maxAttempts)).toEqual([1, 2]);
   expect(applied.at(-1)).toEqual({ maxAttempts: 2, text: "two" });
 });

@@ -4,16 +4,19 @@
 import { createKeyIdentity } from "../access/key-identity.ts";
 import { createAdminDoor } from "../admin/admin-auth.ts";
 import { createTransport } from "../backends/transport.ts";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
+import { followConfigFile } from "../config/store/file-reload.ts";
 import type { ConfigStore } from "../config/store/store.ts";
 import { createDemoBackend } from "../demo/backend.ts";
 import { Fleet } from "../fleet/fleet.ts";
 import type { Clock } from "../lib/clock.ts";
 import { applyLogSettings, type Logger } from "../logging/logger.ts";
+import { createModelMetadata } from "../models/metadata.ts";
 import type { NeutralEntry } from "../pipeline/neutral-entry.ts";
 import type { Surface } from "../server/request-target.ts";
 import { adminTable } from "./admin-table.ts";
 import { buildDataPlane, type Configured, type DataPlaneParts } from "./data-plane.ts";
-import { configuredBy, followConfiguration } from "./follow-configuration.ts";
+import { followConfiguration } from "./follow-configuration.ts";
 import { createKeeper } from "./kept.ts";
 import { createLasting } from "./lasting.ts";
 import { createTelemetry } from "./telemetry.ts";
@@ -33,53 +36,52 @@ export interface Gateway extends NeutralEntry {
   readonly fleet: Fleet;
   /** Before the first request: brings back what was kept of earlier ones. */
   start(): Promise<void>;
-  /** Requests from now on are answered under these facts; those under way go on with the ones they began with. */
-  apply(configured: Configured): void;
+  /** Requests from now on are answered under this configuration; those under way go on with the one they began with. */
+  apply(snapshot: ConfigSnapshot): void;
   stop(): Promise<void>;
 }
 
 export function createGateway({ store, fileHash, env, clock, log }: GatewayOptions): Gateway {
-  const { settings } = store.current;
-  const configured = configuredBy(store.current);
-  const { metadata } = configured;
+  const { current: snapshot } = store;
+  const { settings } = snapshot;
   const home = env.HOME;
-  const transport = createTransport(createDemoBackend());
   const identify = createKeyIdentity(() => store.keySalt());
-  const telemetry = createTelemetry({ snapshot: store.current, metadata, home, clock, log });
-  const { circuitChanged } = telemetry.events;
+  const configured = configuredBy(snapshot);
+  const telemetry = createTelemetry({ snapshot, metadata: configured.metadata, home, clock, log });
+  const { circuitChanged, configReloaded: reloaded, rateLimited: limited } = telemetry.events;
+  const reloader = followConfigFile({ store, clock, log, fileHash, reloaded });
+  const transport = createTransport(createDemoBackend());
   const fleet = new Fleet({ settings, transport, clock, log, circuitChanged });
   const lasting = createLasting(clock, log, transport, env, [settings.server.bind_address].flat());
   const keep = createKeeper(identify, clock);
   let kept = keep(settings);
-  const cache = () => kept.cache?.store;
-  const follower = followConfiguration({ store, fileHash, fleet, telemetry, clock, log, apply });
-  telemetry.show({
-    fleet,
-    cache,
-    configVersion: () => store.current.version,
-    configReloadOk: () => follower.status().lastFailure === undefined,
-  });
 
+  const cache = () => kept.cache?.store;
+  const configVersion = () => store.current.version;
+  const configReloadOk = () => reloader.status().lastFailure === undefined;
+  telemetry.show({ fleet, cache, configVersion, configReloadOk });
   const parts: DataPlaneParts = {
     lasting,
     fleet,
     reporter: telemetry.reporter,
-    limited: telemetry.events.rateLimited,
+    limited,
     identify,
     adminDoor: createAdminDoor({ settings: () => store.current.settings, identify, clock, log }),
-    adminTable: adminTable({ store, fleet, telemetry, lasting, follower, cache, identify, home, clock, log }),
+    adminTable: adminTable({ store, fleet, telemetry, lasting, reloader, cache, identify, home, clock, log }),
     clock,
     log,
   };
   let running = buildDataPlane(parts, kept, configured);
 
-  function apply(configured: Configured): void {
-    applyLogSettings(log, configured.settings.logging);
-    fleet.update(configured.settings);
-    kept = keep(configured.settings);
+  function apply(next: ConfigSnapshot): void {
+    const configured = configuredBy(next);
+    applyLogSettings(log, next.settings.logging);
+    fleet.update(next.settings);
+    kept = keep(next.settings);
     running = buildDataPlane(parts, kept, configured);
-    telemetry.apply(configured.settings, configured.metadata);
+    telemetry.apply(next.settings, configured.metadata);
   }
+  const unfollow = followConfiguration(store, apply, fleet, log);
 
   return {
     api: { paths: running.paths, handle: (request, server, target) => running.handle(request, server, target) },
@@ -92,9 +94,14 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayOptio
     start: () => telemetry.restore(),
     apply,
     async stop() {
-      follower.stop();
+      unfollow();
+      reloader.stop();
       await fleet.stop();
       await telemetry.stop();
     },
   };
+}
+
+function configuredBy({ settings, attachments: { metadata, promptFiles } }: ConfigSnapshot): Configured {
+  return { settings, metadata: createModelMetadata({ backends: settings.backends, external: metadata }), promptFiles };
 }

@@ -15,6 +15,11 @@ export interface Attachments {
   problem?: string;
 }
 
+/** A file that the command line or the configuration names is missing or wrong. */
+export class AttachmentProblem extends Error {
+  override readonly name = "AttachmentProblem";
+}
+
 /** A part of it. The problems are those of the configuration, and undefined for files that it does not name. */
 export type Attached = Partial<Attachments> & { problems?: readonly Problem[] };
 

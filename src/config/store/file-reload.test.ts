@@ -19,6 +19,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { waitFor } from "../../../test/support/wait-for.ts";
+import type { AttachmentReader } from "../compile/attachments.ts";
 import { loadConfig } from "../compile/load.ts";
 import { contentHash } from "../files/read-text.ts";
 import { type FileReloader, type FileReloaderOptions, followConfigFile } from "./file-reload.ts";
@@ -53,27 +54,19 @@ afterEach(() => {
 async function start(
   timing: FileReloaderOptions["timing"] = WATCH_ONLY,
   editBetween?: () => void,
-  more: Partial<FileReloaderOptions> = {},
+  readers: AttachmentReader[] = [],
 ) {
-  const loaded = await loadConfig({ path, env: {}, cwd: folder });
+  const surroundings = { env: {}, home: undefined, checks: [], readers };
+  const loaded = await loadConfig({ ...surroundings, path, cwd: folder });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
   const note = (fields: object, message: string) => void logged.push(`${message} ${JSON.stringify(fields)}`);
   const log = { info() {}, warn: note, error: note };
   const { snapshot, fileHash } = loaded;
-  const opened = await openConfigStore({
-    snapshot,
-    fileHash,
-    env: {},
-    home: undefined,
-    checks: [],
-    readers: [],
-    clock,
-    log,
-  });
+  const opened = await openConfigStore({ ...surroundings, snapshot, fileHash, clock, log });
   if (!opened.ok) throw new Error(JSON.stringify(opened.problems));
   store = opened.store;
   editBetween?.();
-  reloader = followConfigFile({ store, clock, log, fileHash, timing: { debounceMs: 50, ...timing }, ...more });
+  reloader = followConfigFile({ store, clock, log, fileHash, timing: { debounceMs: 50, ...timing } });
   await reloader.check();
 }
 
@@ -345,7 +338,7 @@ test("a file that is empty for a moment, twice, is not taken for an empty one", 
 test("a file that is written anew between the look at it and the reading is not taken half written", async () => {
   const pipe = join(folder, "pipe");
   const byHand = { debounceMs: 60_000, pollMs: 60_000, graceMs: 60_000 };
-  await start(byHand, undefined, { otherFiles: () => new Map([[pipe, "missing"]]), otherFilesChanged: async () => {} });
+  await start(byHand, undefined, [async () => ({ files: new Map([[pipe, "missing"]]) })]);
   writeFileSync(path, attempts(2));
   expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
   await reloader?.check();
@@ -399,30 +392,31 @@ describe("a further file that was edited between its reading and the first look 
     const prompt = join(folder, "prompt.md");
     writeFileSync(prompt, "edited");
     let inUse = hashOf("as it was read at the start");
-    const told: string[] = [];
-    await start({ debounceMs: 5, pollMs: 20, graceMs: 20 }, undefined, {
-      otherFiles: () => new Map([[prompt, inUse]]),
-      async otherFilesChanged(files) {
-        told.push(...files.map((file) => file.path));
-        inUse = hashOf("edited");
-      },
-    });
-    await waitFor("the edit is told", () => told.length > 0);
+    let reads = 0;
+    const reader: AttachmentReader = async () => {
+      if (reads++ > 0) inUse = hashOf("edited");
+      return { files: new Map([[prompt, inUse]]) };
+    };
+    await start({ debounceMs: 5, pollMs: 20, graceMs: 20 }, undefined, [reader]);
+    await waitFor("the edit is told", () => reads > 1);
     for (let look = 0; look < 3; look++) await reloader?.check();
-    expect(told).toEqual([prompt]);
+    expect(reads).toBe(2);
+    expect(store.current.attachments.files).toEqual(new Map([[prompt, hashOf("edited")]]));
   });
 
   test("is told once also when it cannot be used, and again when it is repaired", async () => {
     const prompt = join(folder, "prompt.md");
     writeFileSync(prompt, "broken");
     const told: string[] = [];
-    await start({ debounceMs: 5, pollMs: 20, graceMs: 20 }, undefined, {
-      otherFiles: () => new Map([[prompt, hashOf("as it was read at the start")]]),
-      async otherFilesChanged() {
-        told.push(readFileSync(prompt, "utf8"));
-        throw new Error("no");
-      },
-    });
+    let isRead = false;
+    const reader: AttachmentReader = async () => {
+      if (isRead) told.push(readFileSync(prompt, "utf8"));
+      const first = { files: new Map([[prompt, hashOf("as it was read at the start")]]) };
+      const read = isRead ? { problem: "no" } : first;
+      isRead = true;
+      return read;
+    };
+    await start({ debounceMs: 5, pollMs: 20, graceMs: 20 }, undefined, [reader]);
     await waitFor("the edit is told", () => told.length > 0);
     for (let look = 0; look < 3; look++) await reloader?.check();
     writeFileSync(prompt, "repaired");

@@ -2,6 +2,7 @@
 
 import type { Clock } from "../../lib/clock.ts";
 import { describeChangeError } from "../change/change.ts";
+import { AttachmentProblem } from "../compile/attachments.ts";
 import { readConfigFile } from "../compile/load.ts";
 import { type ChangedFile, type FileWatcher, type WatchOptions, watchFiles } from "../files/watch.ts";
 import { describeProblem, type Problem, toFieldProblem } from "../values/problems.ts";
@@ -33,9 +34,6 @@ export interface FileReloaderOptions {
   log: ConfigLog;
   /** Of the file as it was read at start, so that an edit during the start is not lost. */
   fileHash: string | undefined;
-  /** Further files that other parts read, such as prompts; absolute, with the hashes of what was read. */
-  otherFiles?: () => ReadonlyMap<string, string>;
-  otherFilesChanged?: (files: readonly ChangedFile[]) => Promise<void>;
   /** Told of every edit: whether it is in force now. */
   reloaded?: (isOk: boolean) => void;
   timing?: Pick<WatchOptions, "debounceMs" | "pollMs" | "graceMs">;
@@ -51,10 +49,9 @@ export interface FileReloader {
 const MAXIMUM_PROBLEMS = 20;
 /** The hash of no file. */
 const NOTHING_READ = "";
-const NO_FILES: ReadonlyMap<string, string> = new Map();
 
 export function followConfigFile(options: FileReloaderOptions): FileReloader {
-  const { store, clock, log, otherFiles = () => NO_FILES } = options;
+  const { store, clock, log } = options;
   const { path } = store.current;
   const status: ReloadStatus = {
     enabled: path !== undefined,
@@ -67,6 +64,7 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
   let readHash = options.fileHash;
 
   const included = () => store.current.includedFiles;
+  const attached = () => store.current.attachments.files;
   /** What was seen in further files and could not be used: what was read before stays in use, but it is no news. */
   const refused = new Map<string, string>();
 
@@ -113,7 +111,7 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
   /** A file that is wrong may be half written: it is refused only when it stays so. */
   async function changed(files: readonly ChangedFile[]): Promise<readonly string[]> {
     const doubted: string[] = [];
-    for (const known of refused.keys()) if (!included().has(known) && !otherFiles().has(known)) refused.delete(known);
+    for (const known of refused.keys()) if (!included().has(known) && !attached().has(known)) refused.delete(known);
     const judge = (judged: readonly ChangedFile[], problems: readonly string[] | undefined): void => {
       const paths = judged.map((file) => file.path);
       if (problems === undefined) succeeded(paths.join(", "));
@@ -132,10 +130,12 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
         if (problems === undefined) for (const file of includedFiles) refused.delete(file.path);
         judge(includedFiles, problems);
       }
-      const others = further.filter((file) => !included().has(file.path) && otherFiles().has(file.path));
+      const others = further.filter((file) => !included().has(file.path) && attached().has(file.path));
       if (others.length > 0) {
-        await options.otherFilesChanged?.(others);
+        const problem = await store.reattach();
+        if (problem !== undefined) throw new AttachmentProblem(problem);
         for (const file of others) refused.delete(file.path);
+        log.info({ files: others.map((file) => file.path) }, "files that the configuration names were read again");
       }
     } catch (error) {
       log.error({ err: error }, "an edited file could not be followed");
@@ -145,10 +145,10 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
 
   const watcher: FileWatcher = watchFiles({
     ...options.timing,
-    files: () => [...new Set([...(path === undefined ? [] : [path]), ...included().keys(), ...otherFiles().keys()])],
+    files: () => [...new Set([...(path === undefined ? [] : [path]), ...included().keys(), ...attached().keys()])],
     changed,
     contentInUse: (file) =>
-      file === path ? readHash : (refused.get(file) ?? included().get(file) ?? otherFiles().get(file)),
+      file === path ? readHash : (refused.get(file) ?? included().get(file) ?? attached().get(file)),
   });
 
   return {
