@@ -1,15 +1,19 @@
 // Server mode: opens the addresses, puts a gateway behind them, says what was found, and runs until a signal.
 
 import { isOnLoopback } from "../access/hosts.ts";
+import { displayUrl, toBackend } from "../backends/backend.ts";
+import { renderBanner } from "../cli/banner.ts";
+import type { FoundBackend } from "../discovery/discover.ts";
 import { systemClock } from "../lib/clock.ts";
+import { VERSION } from "../names.ts";
 import { listen, type Server } from "../server/listener.ts";
 import { type Surface, serveTargets } from "../server/request-target.ts";
 import { createGateway, type Gateway, type GatewayOptions } from "./gateway.ts";
 import { drain, untilSignalled } from "./shutdown.ts";
 
 export interface ServeOptions extends Omit<GatewayOptions, "clock"> {
-  /** Called once when every address is open and the backends have been looked at, or are late. */
-  started(addresses: readonly string[], gateway: Gateway): Promise<void>;
+  /** Backends that nobody has configured. */
+  found: readonly FoundBackend[] | undefined;
 }
 
 /** How long the start waits for the first health checks before it says that it is up. */
@@ -20,7 +24,7 @@ const OPEN_TO_ALL =
   "keys; set api_keys.mode to blocking, or bind to 127.0.0.1";
 
 /** Returns the exit code and, when an address could not be opened, why. */
-export async function serve({ started, ...options }: ServeOptions): Promise<{ exitCode: number; message?: string }> {
+export async function serve({ found, ...options }: ServeOptions): Promise<{ exitCode: number; message?: string }> {
   const { store, log } = options;
   const { settings, baseDir } = store.current;
   // The addresses come first: a port that is taken ends the start before any backend is asked for anything.
@@ -53,7 +57,7 @@ export async function serve({ started, ...options }: ServeOptions): Promise<{ ex
 
   const signalled = untilSignalled();
   await Promise.race([gateway.fleet.firstChecks, Bun.sleep(FIRST_CHECKS_MS)]);
-  await started(addresses, gateway);
+  process.stdout.write(await bannerOf(addresses, found, options, gateway));
 
   await signalled;
   const { shutdown_timeout } = store.current.settings.server;
@@ -62,6 +66,29 @@ export async function serve({ started, ...options }: ServeOptions): Promise<{ ex
   store.close();
   log.info("stopped");
   return { exitCode: 0 };
+}
+
+async function bannerOf(
+  addresses: readonly string[],
+  found: ServeOptions["found"],
+  { store, env }: Omit<GatewayOptions, "clock">,
+  { fleet }: Gateway,
+): Promise<string> {
+  const { settings, path } = store.current;
+  const configured = settings.backends.map(toBackend).map((backend) => {
+    return { name: backend.name, kind: backend.kind.name, url: displayUrl(backend) };
+  });
+  const isChatModel = (id: string) => !/embed|rerank|whisper|tts|dall-e|image/i.test(id);
+  const model = (await fleet.models.list()).find(({ id }) => isChatModel(id))?.id;
+  return renderBanner({
+    version: VERSION,
+    addresses,
+    backends: found ?? configured,
+    ...(path !== undefined && { configPath: path }),
+    ...(model !== undefined && { model }),
+    apiKeyRequired: settings.api_keys.mode === "blocking",
+    colour: process.stdout.isTTY === true && !env.NO_COLOR,
+  });
 }
 
 /** For the moment between the first address and the last one. */
