@@ -22,6 +22,17 @@ const server = Bun.serve({
 });
 afterAll(() => server.stop(true));
 
+test("each surface answers its own paths, and the first what leads nowhere", async () => {
+  const surface = (name: string, paths: string[]) => ({ paths, handle: async () => new Response(name) });
+  const served = serveTargets(surface("public", ["/v1/models"]), surface("admin", ["/admin/config"]));
+  const both = Bun.serve({ port: 0, hostname: "127.0.0.1", ...served });
+  const names = ["/v1/models", "/admin/config", "/nowhere", "/admin"].map(async (path) =>
+    (await fetch(new URL(path, both.url))).text(),
+  );
+  expect(await Promise.all(names)).toEqual(["public", "admin", "public", "public"]);
+  await both.stop(true);
+});
+
 async function read(target: string, host = "h"): Promise<Partial<RequestTarget>> {
   const connection = await RawConnection.open(server.port as number);
   connection.write(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);

@@ -63,6 +63,18 @@ describe("what is not there", () => {
     );
   });
 
+  test("so is one of another table, which this one does not answer", () => {
+    const other = createRouteTable(
+      table.paths.map((path) => ({ method: "GET", path, handler: path })),
+      {
+        elsewhere: ["/admin/config"],
+      },
+    );
+    expect(() => other.match("GET", nowhere("/admin/confi"))).toThrow("Did you mean /admin/config?");
+    expect(() => other.match("GET", nowhere("/admin/config"))).toThrow("There is nothing at /admin/config");
+    expect(other.paths).not.toContain("/admin/config");
+  });
+
   test("a path that other servers have says that it is not in this release", () => {
     for (const path of ["/v1/files", "/v1/files/abc"]) {
       expect(refusal("POST", nowhere(path))).toMatchObject({ status: 404, message: `${path} is not in this release.` });
