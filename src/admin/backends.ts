@@ -8,7 +8,6 @@ import { isMapping, type Mapping, valueAt } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Call, Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 import { type BackendRow, type BackendUsage, toRecord } from "./backend-record.ts";
 import { changeFrame } from "./config-write.ts";
 import { adminRoute, answer, authorOf, type StoreOf } from "./endpoint.ts";
@@ -34,39 +33,19 @@ export interface BackendParts extends BodyParts {
   backendUsage?(name: string): BackendUsage | undefined;
 }
 
-export function backendRoutes(parts: BackendParts): Route<Endpoint>[] {
+export function backendRoutes(parts: BackendParts): Endpoint[] {
   return [
     adminRoute("GET", "/admin/backends", (call) => answer(call, parts.backendStatus())),
     adminRoute("POST", "/admin/backends", (call) => create(call, parts), ["dry_run"]),
-    adminRoute("GET", "/admin/backends/*", (call) => read(call, parts)),
-    adminRoute("PUT", "/admin/backends/*", (call) => put(call, parts), ["dry_run"]),
-    adminRoute("DELETE", "/admin/backends/*", (call) => remove(call, parts), ["force", "dry_run"]),
+    adminRoute("GET", "/admin/backends/{name}", (call) => read(call, parts)),
+    adminRoute("PUT", "/admin/backends/{name}", (call) => update(call, parts), ["dry_run"]),
+    adminRoute("DELETE", "/admin/backends/{name}", (call) => remove(call, parts), ["force", "dry_run"]),
+    adminRoute("PUT", "/admin/backends/{name}/weight", (call) => setWeight(call, parts), ["dry_run"]),
+    adminRoute("PUT", "/admin/backends/{name}/models", (call) => setModels(call, parts), ["dry_run"]),
   ];
 }
 
-/** The last part of /admin/backends/{name}/… */
-const ACTIONS: Readonly<Record<string, typeof setWeight>> = { weight: setWeight, models: setModels };
-
-function put(call: Call, parts: BackendParts): Promise<Response> {
-  const [name = "", action, ...rest] = call.parameter.split("/");
-  if (action === undefined) return update(call, parts, name);
-  const handle = rest.length === 0 && Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined;
-  if (handle === undefined) throw nothingThere(call);
-  return handle(call, parts, name);
-}
-
-/** The name from a path that ends with it. */
-function nameOf(call: Call): string {
-  const [name = "", action, ...rest] = call.parameter.split("/");
-  if (action === undefined) return name;
-  if (rest.length > 0 || !Object.hasOwn(ACTIONS, action)) throw nothingThere(call);
-  const message = `/admin/backends/{name}/${action} does not take ${call.request.method}; allowed: PUT.`;
-  throw new GatewayError(ERRORS.methodNotAllowed, message, { headers: { Allow: "PUT" } });
-}
-
-function nothingThere({ parameter }: Call): GatewayError {
-  return new GatewayError(ERRORS.routeNotFound, `There is nothing at /admin/backends/${shortened(parameter)}.`);
-}
+type NamedCall = Call<"name">;
 
 function noSuchBackend(name: string): GatewayError {
   const message = `There is no backend '${shortened(name)}'; GET /admin/backends lists them.`;
@@ -95,8 +74,8 @@ function recordOf(settings: Mapping, { backendStatus, backendUsage }: BackendPar
   return toRecord(settings, row, backendUsage?.(String(settings.name)));
 }
 
-function read(call: Call, parts: BackendParts): Response {
-  const name = nameOf(call);
+function read(call: NamedCall, parts: BackendParts): Response {
+  const { name } = call.parameters;
   const settings = configured(parts.store.view({ sections: ["backends"] }), name);
   if (settings === undefined) throw noSuchBackend(name);
   return answer(call, recordOf(settings, parts), { version: parts.store.current.version });
@@ -182,7 +161,8 @@ async function create(call: Call, parts: BackendParts): Promise<Response> {
   return answerRecord(call, parts, done, name, `Backend '${name}' was added`, dryRun ? 200 : 201);
 }
 
-async function update(call: Call, parts: BackendParts, name: string): Promise<Response> {
+async function update(call: NamedCall, parts: BackendParts): Promise<Response> {
+  const { name } = call.parameters;
   const { fields, version } = await readBackend(call, parts);
   if (fields.name !== undefined && fields.name !== name) {
     throw invalidFields([{ field: "name", message: "cannot be changed; add a backend with the new name" }]);
@@ -216,8 +196,8 @@ function answerRecord(
   return answer(call, body, { status, version: done.version });
 }
 
-async function remove(call: Call, parts: BackendParts): Promise<Response> {
-  const name = nameOf(call);
+async function remove(call: NamedCall, parts: BackendParts): Promise<Response> {
+  const { name } = call.parameters;
   const force = readFlag(queryOf(call), "force", false);
   const record = configured(parts.store.view({ sections: ["backends"] }), name);
   const done = await changeList(call, parts, {
@@ -251,7 +231,8 @@ const version = z.int().min(0).optional();
 const weightRequest = z.strictObject({ weight: z.number(), version });
 const modelsRequest = z.strictObject({ models: z.array(z.unknown()), append: z.boolean().default(false), version });
 
-async function setWeight(call: Call, parts: BackendParts, name: string): Promise<Response> {
+async function setWeight(call: NamedCall, parts: BackendParts): Promise<Response> {
+  const { name } = call.parameters;
   const { weight, version } = await readFields(weightRequest, call, parts);
   const done = await changeEntry(call, parts, {
     name,
@@ -267,7 +248,8 @@ async function setWeight(call: Call, parts: BackendParts, name: string): Promise
   return answer(call, body, { version: done.version });
 }
 
-async function setModels(call: Call, parts: BackendParts, name: string): Promise<Response> {
+async function setModels(call: NamedCall, parts: BackendParts): Promise<Response> {
+  const { name } = call.parameters;
   const { models, append, version } = await readFields(modelsRequest, call, parts);
   const done = await changeEntry(call, parts, {
     name,

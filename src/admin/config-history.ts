@@ -5,7 +5,6 @@ import { changesBySection } from "../config/change/diff.ts";
 import { MAXIMUM_HISTORY_PAGE } from "../config/store/history.ts";
 import type { VersionEntry } from "../config/store/versions.ts";
 import type { Call, Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 import { isSection, messageOf } from "./config-write.ts";
 import { adminRoute, answer, authorOf, requireSections, type StoreOf, toTimestamp } from "./endpoint.ts";
 import { invalidFields, unknownSection, unknownVersion, unwrap } from "./refusals.ts";
@@ -17,11 +16,11 @@ export interface ConfigHistoryParts extends BodyParts {
 
 const DEFAULT_PAGE = 20;
 
-export function configHistoryRoutes(parts: ConfigHistoryParts): Route<Endpoint>[] {
+export function configHistoryRoutes(parts: ConfigHistoryParts): Endpoint[] {
   return [
     adminRoute("GET", "/admin/config/history", (call) => history(call, parts), ["limit", "offset", "section"]),
-    adminRoute("GET", "/admin/config/history/*", (call) => oneVersion(call, parts)),
-    adminRoute("POST", "/admin/config/rollback/*", (call) => rollback(call, parts)),
+    adminRoute("GET", "/admin/config/history/{version...}", (call) => oneVersion(call, parts)),
+    adminRoute("POST", "/admin/config/rollback/{version...}", (call) => rollback(call, parts)),
   ];
 }
 
@@ -42,8 +41,8 @@ function history(call: Call, { store }: ConfigHistoryParts): Response {
 }
 
 /** With the whole configuration of that version, secrets masked. */
-function oneVersion(call: Call, { store }: ConfigHistoryParts): Response {
-  const target = toTarget(call.parameter);
+function oneVersion(call: Call<"version">, { store }: ConfigHistoryParts): Response {
+  const target = toTarget(call.parameters.version);
   const record = store.history.version(target);
   if (record === undefined) throw unknownVersion(String(target));
   return answer(call, { ...versionView(record, store.current.version), config: record.document });
@@ -69,9 +68,9 @@ const rollbackRequest = z.strictObject({
   version: z.int().min(0).optional(),
 });
 
-async function rollback(call: Call, parts: ConfigHistoryParts): Promise<Response> {
+async function rollback(call: Call<"version">, parts: ConfigHistoryParts): Promise<Response> {
   const { store } = parts;
-  const target = toTarget(call.parameter);
+  const target = toTarget(call.parameters.version);
   const { sections, dry_run: dryRun, version } = await readFields(rollbackRequest, call, parts);
   requireSections(sections, isSection);
   const done = unwrap(

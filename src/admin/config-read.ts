@@ -11,7 +11,6 @@ import { documentJsonSchema, sectionJsonSchema } from "../config/schema/schema-e
 import type { ReloadStatus } from "../config/store/file-reload.ts";
 import { isMapping, type Mapping, valueAt } from "../config/values/values.ts";
 import type { Call, Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 import { adminRoute, answer, requireElevated, type StoreOf, toTimestamp } from "./endpoint.ts";
 import { unknownSection } from "./refusals.ts";
 import { queryOf, readFlag } from "./request.ts";
@@ -25,14 +24,14 @@ export interface ConfigReadParts {
 const HOT_RELOAD_NOTE =
   "Changes take effect while requests go on; GET /admin/config/hot-reload-status lists what needs a restart.";
 
-export function configReadRoutes(parts: ConfigReadParts): Route<Endpoint>[] {
+export function configReadRoutes(parts: ConfigReadParts): Endpoint[] {
   return [
     adminRoute("GET", "/admin/config", (call) => summary(call, parts)),
     adminRoute("GET", "/admin/config/full", (call) => full(call, parts), ["include_sensitive"]),
     adminRoute("GET", "/admin/config/sections", (call) => sections(call)),
     adminRoute("GET", "/admin/config/schema", schema, ["section"]),
     adminRoute("GET", "/admin/config/hot-reload-status", (call) => hotReloadStatus(call, parts)),
-    adminRoute("GET", "/admin/config/*", (call) => section(call, parts), ["include_sensitive"]),
+    adminRoute("GET", "/admin/config/{section...}", (call) => section(call, parts), ["include_sensitive"]),
   ];
 }
 
@@ -85,8 +84,8 @@ function sections(call: Call): Response {
   });
 }
 
-function section(call: Call, { store }: ConfigReadParts): Response {
-  const name = call.parameter;
+function section(call: Call<"section">, { store }: ConfigReadParts): Response {
+  const name = call.parameters.section;
   const described = describeSection(name);
   if (described === undefined) throw unknownSection(name);
   const { version } = store.current;

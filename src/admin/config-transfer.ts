@@ -16,7 +16,6 @@ import type { Mapping } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Call, Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 import { isSection, messageOf, reloadResults } from "./config-write.ts";
 import {
   adminRoute,
@@ -36,7 +35,7 @@ export interface ConfigTransferParts extends BodyParts {
   log: { warn(fields: object, message: string): void };
 }
 
-export function configTransferRoutes(parts: ConfigTransferParts): Route<Endpoint>[] {
+export function configTransferRoutes(parts: ConfigTransferParts): Endpoint[] {
   return [
     adminRoute("POST", "/admin/config/export", (call) => exportConfig(call, parts)),
     adminRoute("POST", "/admin/config/import", (call) => importConfig(call, parts)),

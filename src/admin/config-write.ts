@@ -11,7 +11,6 @@ import type { Validation } from "../config/store/store.ts";
 import { toFieldProblem } from "../config/values/problems.ts";
 import { isMapping } from "../config/values/values.ts";
 import type { Call, Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 import { adminRoute, answer, authorOf, requireSections, type StoreOf, toTimestamp } from "./endpoint.ts";
 import { droppedKeyWarnings } from "./key-record.ts";
 import {
@@ -39,22 +38,32 @@ export interface ConfigWriteParts extends BodyParts {
   store: StoreOf<"current" | "view" | "apply" | "staging" | "validate">;
 }
 
-export function configWriteRoutes(parts: ConfigWriteParts): Route<Endpoint>[] {
+export function configWriteRoutes(parts: ConfigWriteParts): Endpoint[] {
   return [
     adminRoute("POST", "/admin/config/validate", (call) => validate(call, parts)),
     adminRoute("POST", "/admin/config/apply", (call) => applyStaged(call, parts)),
     adminRoute("GET", "/admin/config/staged", (call) => listStaged(call, parts)),
     adminRoute("DELETE", "/admin/config/staged", (call) => discardStaged(call, parts), ["section"]),
-    adminRoute("PUT", "/admin/config/*", (call) => changeSection(call, parts, "replace"), ["apply", "dry_run"]),
-    adminRoute("PATCH", "/admin/config/*", (call) => changeSection(call, parts, "merge"), ["apply", "dry_run"]),
+    adminRoute("PUT", "/admin/config/{section...}", (call) => changeSection(call, parts, "replace"), [
+      "apply",
+      "dry_run",
+    ]),
+    adminRoute("PATCH", "/admin/config/{section...}", (call) => changeSection(call, parts, "merge"), [
+      "apply",
+      "dry_run",
+    ]),
   ];
 }
 
 export const isSection = (name: string): boolean => describeSection(name) !== undefined;
 
-async function changeSection(call: Call, parts: ConfigWriteParts, mode: "replace" | "merge"): Promise<Response> {
+async function changeSection(
+  call: Call<"section">,
+  parts: ConfigWriteParts,
+  mode: "replace" | "merge",
+): Promise<Response> {
   const { store } = parts;
-  const name = call.parameter;
+  const name = call.parameters.section;
   if (!isSection(name)) throw unknownSection(name);
   const { value, version } = readSection(name, await readBody(call, parts));
   const query = queryOf(call);

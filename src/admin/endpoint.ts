@@ -4,29 +4,25 @@ import type { ConfigStore } from "../config/store/store.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Administrator, Call, Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
+import type { ParameterOf } from "../server/path-pattern.ts";
 import { unknownSection } from "./refusals.ts";
 import { refuseOtherParameters } from "./request.ts";
 
-export type AdminHandle = (call: Call) => Response | Promise<Response>;
-
 /** `parameters` are the names of its query parameters; a request with any other is refused. */
-export function adminRoute(
-  method: Route<Endpoint>["method"],
-  path: string,
-  handle: AdminHandle,
+export function adminRoute<Path extends string>(
+  method: Endpoint["method"],
+  path: Path,
+  handle: (call: Call<ParameterOf<Path>>) => Response | Promise<Response>,
   parameters: readonly string[] = [],
-): Route<Endpoint> {
+): Endpoint {
   return {
     method,
     path,
-    handler: {
-      access: "admin",
-      isWatched: method === "GET",
-      handle(call) {
-        refuseOtherParameters(call, parameters);
-        return handle(call);
-      },
+    access: "admin",
+    isWatched: method === "GET",
+    handle(call) {
+      refuseOtherParameters(call, parameters);
+      return handle(call as Call<ParameterOf<Path>>);
     },
   };
 }

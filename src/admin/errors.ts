@@ -3,7 +3,6 @@
 import { z } from "zod";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 import type { ErrorRecorder } from "../stats/error-recorder.ts";
 import { recordDebugError } from "./debug-error.ts";
 import { adminRoute, answer } from "./endpoint.ts";
@@ -21,7 +20,7 @@ export interface ErrorParts extends BodyParts {
 /** What the fields may hold is checked by recordDebugError(). */
 const debugError = z.strictObject({ type: z.unknown().optional(), backend: z.unknown().optional() });
 
-export function errorRoutes(parts: ErrorParts): Route<Endpoint>[] {
+export function errorRoutes(parts: ErrorParts): Endpoint[] {
   const { errors, settings, newId } = parts;
   return [
     adminRoute("GET", "/admin/errors/recent", (call) => answer(call, recentErrors(errors, queryOf(call))), [
@@ -32,7 +31,9 @@ export function errorRoutes(parts: ErrorParts): Route<Endpoint>[] {
     adminRoute("GET", "/admin/errors/stats", (call) => answer(call, errorStats(errors, readWindow(queryOf(call)))), [
       "window",
     ]),
-    adminRoute("GET", "/admin/errors/*", (call) => answer(call, errorById(errors, call.parameter))),
+    adminRoute("GET", "/admin/errors/{request_id...}", (call) =>
+      answer(call, errorById(errors, call.parameters.request_id)),
+    ),
     adminRoute("POST", "/admin/debug/error", async (call) => {
       const body = await readFields(debugError, call, parts);
       const backendNames = settings().backends.map(({ name }) => name);

@@ -4,7 +4,6 @@ import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
 import { VERSION } from "../names.ts";
 import type { Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 import type { StatsCollector } from "../stats/collector.ts";
 import { adminRoute, answer, toTimestamp } from "./endpoint.ts";
 
@@ -52,7 +51,7 @@ const TELLING_REQUESTS = 10;
 /** Between two measurements of the CPU. */
 const CPU_SPACING_MS = 1_000;
 
-export function healthRoutes(parts: HealthParts): Route<Endpoint>[] {
+export function healthRoutes(parts: HealthParts): Endpoint[] {
   const { collector, settings, clock, backendStatus, storageProblems, usage = processUsage } = parts;
   const cpuPercent = createCpuMeter();
   return [

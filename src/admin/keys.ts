@@ -11,7 +11,6 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Call, Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 import { changeFrame } from "./config-write.ts";
 import { adminRoute, answer, authorOf, type StoreOf } from "./endpoint.ts";
 import { type KeyRecord, keyRecords } from "./key-record.ts";
@@ -34,14 +33,14 @@ export interface KeyParts extends BodyParts {
   clock: Clock;
 }
 
-export function keyRoutes(parts: KeyParts): Route<Endpoint>[] {
+export function keyRoutes(parts: KeyParts): Endpoint[] {
   return [
     adminRoute("GET", "/admin/keys", (call) => list(call, parts)),
     adminRoute("POST", "/admin/keys", (call) => create(call, parts), ["dry_run"]),
-    adminRoute("GET", "/admin/keys/*", (call) => read(call, parts)),
-    adminRoute("PUT", "/admin/keys/*", (call) => update(call, parts), ["dry_run"]),
-    adminRoute("DELETE", "/admin/keys/*", (call) => remove(call, parts), ["dry_run"]),
-    adminRoute("POST", "/admin/keys/*", (call) => rotate(call, parts), ["dry_run"]),
+    adminRoute("GET", "/admin/keys/{id...}", (call) => read(call, parts)),
+    adminRoute("PUT", "/admin/keys/{id...}", (call) => update(call, parts), ["dry_run"]),
+    adminRoute("DELETE", "/admin/keys/{id...}", (call) => remove(call, parts), ["dry_run"]),
+    adminRoute("POST", "/admin/keys/{id...}/rotate", (call) => rotate(call, parts), ["dry_run"]),
   ];
 }
 
@@ -55,9 +54,9 @@ function list(call: Call, parts: KeyParts): Response {
   return answer(call, { keys, total: keys.length }, { version: parts.store.current.version });
 }
 
-function read(call: Call, parts: KeyParts): Response {
-  const record = records(parts).find(({ id }) => id === call.parameter);
-  if (record === undefined) throw noSuchKey(call.parameter);
+function read(call: Call<"id">, parts: KeyParts): Response {
+  const record = records(parts).find(({ id }) => id === call.parameters.id);
+  if (record === undefined) throw noSuchKey(call.parameters.id);
   return answer(call, record, { version: parts.store.current.version });
 }
 
@@ -161,8 +160,8 @@ async function create(call: Call, parts: KeyParts): Promise<Response> {
   return answerRecord(call, { ...change, secret, what: "was added", status: 201 });
 }
 
-async function update(call: Call, parts: KeyParts): Promise<Response> {
-  const id = call.parameter;
+async function update(call: Call<"id">, parts: KeyParts): Promise<Response> {
+  const { id } = call.parameters;
   const { fields, version } = await readKey(call, parts);
   if (fields.id !== undefined && fields.id !== id) {
     throw invalidFields([{ field: "id", message: "cannot be changed: what the key owns belongs to it" }]);
@@ -176,8 +175,8 @@ async function update(call: Call, parts: KeyParts): Promise<Response> {
   return answerRecord(call, { ...change, what: "was changed" });
 }
 
-async function remove(call: Call, parts: KeyParts): Promise<Response> {
-  const id = call.parameter;
+async function remove(call: Call<"id">, parts: KeyParts): Promise<Response> {
+  const { id } = call.parameters;
   let removed: KeyRecord | undefined;
   const { done } = await changeList(call, parts, {
     version: undefined,
@@ -202,15 +201,8 @@ const rotateRequest = z.strictObject({
   version: z.int().min(0).optional(),
 });
 
-/** The end of /admin/keys/{id}/rotate. */
-const ROTATE = "/rotate";
-
-async function rotate(call: Call, parts: KeyParts): Promise<Response> {
-  if (!call.parameter.endsWith(ROTATE)) {
-    const message = "/admin/keys/{id} does not take POST; allowed: GET, HEAD, PUT, DELETE.";
-    throw new GatewayError(ERRORS.methodNotAllowed, message, { headers: { Allow: "GET, HEAD, PUT, DELETE" } });
-  }
-  const id = call.parameter.slice(0, -ROTATE.length);
+async function rotate(call: Call<"id">, parts: KeyParts): Promise<Response> {
+  const { id } = call.parameters;
   const { overlap: overlapMs, key: given, version } = await readFields(rotateRequest, call, parts);
   const secret = given === undefined ? newSecret() : undefined;
   const warnings: string[] = [];

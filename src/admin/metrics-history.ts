@@ -3,7 +3,6 @@
 import type { Clock } from "../lib/clock.ts";
 import type { HistoryStore } from "../metrics/history/store.ts";
 import type { Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 import { adminRoute } from "./endpoint.ts";
 import { queryHistory } from "./history-view.ts";
 import { queryOf } from "./request.ts";
@@ -14,7 +13,7 @@ export interface MetricsHistoryParts {
   clock: Clock;
 }
 
-export function metricsHistoryRoutes({ history, clock }: MetricsHistoryParts): Route<Endpoint>[] {
+export function metricsHistoryRoutes({ history, clock }: MetricsHistoryParts): Endpoint[] {
   return [
     adminRoute(
       "GET",

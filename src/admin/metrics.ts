@@ -6,7 +6,6 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { EXPOSITION_TYPE, type MetricsRegistry } from "../metrics/registry.ts";
 import type { Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 
 export interface MetricsParts {
   /** Undefined: nothing is measured. */
@@ -17,7 +16,7 @@ export interface MetricsParts {
 
 const CHALLENGE = { "WWW-Authenticate": 'Basic realm="Signalbox metrics", charset="UTF-8"' };
 
-export function metricsRoutes({ registry, settings }: MetricsParts): Route<Endpoint>[] {
+export function metricsRoutes({ registry, settings }: MetricsParts): Endpoint[] {
   const isRight = createCheck();
 
   async function handle({ headers }: Parameters<Endpoint["handle"]>[0]): Promise<Response> {
@@ -43,8 +42,7 @@ export function metricsRoutes({ registry, settings }: MetricsParts): Route<Endpo
     },
   };
   // The path is read once: a change of it takes a restart.
-  const handler: Endpoint = { access: "open", isWatched: true, credentials, handle };
-  return [{ method: "GET", path: settings().metrics.endpoint, handler }];
+  return [{ method: "GET", path: settings().metrics.endpoint, access: "open", isWatched: true, credentials, handle }];
 }
 
 /** How long a check takes tells neither the length of the credentials nor where they differ. */

@@ -8,7 +8,6 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import { createSerial } from "../lib/serial.ts";
 import { loadPromptFiles, type PromptFiles, type PromptFolder, toPrompt } from "../prompts/prompt-files.ts";
 import type { Call, Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 import { adminRoute, answer } from "./endpoint.ts";
 import { listPrompts, type PromptDirectory, readPromptFile, writePromptFile } from "./prompt-folder.ts";
 import { invalidFields } from "./refusals.ts";
@@ -32,7 +31,7 @@ const update = z.strictObject({ content: z.string({ error: "expected the text of
 /** Writes that wait for others; each holds a body in memory. */
 const MAXIMUM_WAITING = 20;
 
-export function promptRoutes(parts: PromptParts): Route<Endpoint>[] {
+export function promptRoutes(parts: PromptParts): Endpoint[] {
   const writes = createSerial(MAXIMUM_WAITING);
   const directory = (): PromptDirectory => {
     const { baseDir, home } = parts.promptFiles;
@@ -52,10 +51,10 @@ export function promptRoutes(parts: PromptParts): Route<Endpoint>[] {
       return answer(call, { prompts, total: prompts.length });
     }),
     adminRoute("POST", "/admin/config/prompts/reload", (call) => inTurn(() => reload(call, directory(), parts))),
-    adminRoute("GET", "/admin/config/prompts/*", async (call) =>
-      answer(call, await readPromptFile(directory(), call.parameter)),
+    adminRoute("GET", "/admin/config/prompts/{path...}", async (call) =>
+      answer(call, await readPromptFile(directory(), call.parameters.path)),
     ),
-    adminRoute("PUT", "/admin/config/prompts/*", async (call) => {
+    adminRoute("PUT", "/admin/config/prompts/{path...}", async (call) => {
       const { content } = await readFields(update, call, parts);
       return await inTurn(() => write(call, directory(), content, parts));
     }),
@@ -63,12 +62,12 @@ export function promptRoutes(parts: PromptParts): Route<Endpoint>[] {
 }
 
 async function write(
-  call: Call,
+  call: Call<"path">,
   directory: PromptDirectory,
   content: string,
   { promptFiles }: PromptParts,
 ): Promise<Response> {
-  const path = call.parameter;
+  const { path } = call.parameters;
   const { wasCreated, names } = await writePromptFile(directory, path, content);
   const text = toPrompt(Buffer.from(content));
   // Only this file: another one that is broken at the moment is no reason not to use it.

@@ -1,7 +1,6 @@
 // GET /admin/requests: the latest requests; GET /admin/requests/{id}: what became of one of them, step by step.
 
 import type { Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 import type { RequestLog } from "../stats/request-log.ts";
 import { adminRoute, answer } from "./endpoint.ts";
 import { queryOf } from "./request.ts";
@@ -11,7 +10,7 @@ export interface RequestParts {
   requests: RequestLog;
 }
 
-export function requestRoutes({ requests }: RequestParts): Route<Endpoint>[] {
+export function requestRoutes({ requests }: RequestParts): Endpoint[] {
   return [
     adminRoute(
       "GET",
@@ -19,6 +18,8 @@ export function requestRoutes({ requests }: RequestParts): Route<Endpoint>[] {
       (call) => answer(call, listRequests(requests, queryOf(call))),
       REQUEST_FILTERS,
     ),
-    adminRoute("GET", "/admin/requests/*", (call) => answer(call, explainRequest(requests, call.parameter))),
+    adminRoute("GET", "/admin/requests/{request_id...}", (call) =>
+      answer(call, explainRequest(requests, call.parameters.request_id)),
+    ),
   ];
 }

@@ -4,7 +4,6 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
 import type { Call, Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 import { adminRoute, answer } from "./endpoint.ts";
 import { queryOf } from "./request.ts";
 
@@ -13,7 +12,7 @@ export interface ResponseCacheParts {
   cache(): ResponseCache | undefined;
 }
 
-export function responseCacheRoutes(parts: ResponseCacheParts): Route<Endpoint>[] {
+export function responseCacheRoutes(parts: ResponseCacheParts): Endpoint[] {
   return [
     adminRoute("GET", "/admin/response-cache", async (call) => {
       const cache = parts.cache();

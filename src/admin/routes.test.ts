@@ -29,12 +29,12 @@ const others = [
 describe("admin routes", () => {
   test("all have the access admin", () => {
     expect(admin.length).toBeGreaterThan(35);
-    expect(admin.filter(({ handler }) => handler.access !== "admin").map(({ path }) => path)).toEqual([]);
+    expect(admin.filter(({ access }) => access !== "admin").map(({ path }) => path)).toEqual([]);
     expect(admin.filter(({ path }) => !/^\/admin(\/|$)/.test(path)).map(({ path }) => path)).toEqual([]);
   });
 
   test("nothing else answers below /admin", () => {
     expect(others.filter(({ path }) => path.startsWith("/admin")).map(({ path }) => path)).toEqual([]);
-    expect(others.filter(({ handler }) => handler.access === "admin").map(({ path }) => path)).toEqual([]);
+    expect(others.filter(({ access }) => access === "admin").map(({ path }) => path)).toEqual([]);
   });
 });

@@ -4,7 +4,6 @@ import type { ConfigStore } from "../config/store/store.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Endpoint } from "../server/endpoint.ts";
 import type { BodyReader } from "../server/read-body.ts";
-import type { Route } from "../server/route-table.ts";
 import { type BackendParts, backendRoutes } from "./backends.ts";
 import { configHistoryRoutes } from "./config-history.ts";
 import { type ConfigReadParts, configReadRoutes } from "./config-read.ts";
@@ -25,7 +24,7 @@ export interface AdminParts
   log: ConfigTransferParts["log"];
 }
 
-export function adminRoutes(parts: AdminParts): Route<Endpoint>[] {
+export function adminRoutes(parts: AdminParts): Endpoint[] {
   return [
     ...configReadRoutes(parts),
     ...configWriteRoutes(parts),

@@ -1,7 +1,6 @@
 // /admin/stats…: statistics of requests, models and backends, what they cost, and beginning anew.
 
 import type { Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 import type { StatsCollector } from "../stats/collector.ts";
 import { COST_PARAMETERS, costsView } from "./costs-view.ts";
 import { adminRoute, answer } from "./endpoint.ts";
@@ -13,8 +12,8 @@ export interface StatsParts {
   collector: StatsCollector;
 }
 
-export function statsRoutes({ collector }: StatsParts): Route<Endpoint>[] {
-  const view = (path: string, of: (counted: StatsCollector, window: StatsWindow) => unknown): Route<Endpoint> =>
+export function statsRoutes({ collector }: StatsParts): Endpoint[] {
+  const view = (path: string, of: (counted: StatsCollector, window: StatsWindow) => unknown): Endpoint =>
     adminRoute("GET", path, (call) => answer(call, of(requireStats(collector), readWindow(queryOf(call)))), ["window"]);
 
   return [

@@ -2,7 +2,6 @@
 // requests; and the prompt files.
 
 import type { Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 import { type ErrorParts, errorRoutes } from "./errors.ts";
 import { type HealthParts, healthRoutes } from "./health.ts";
 import { type MetricsParts, metricsRoutes } from "./metrics.ts";
@@ -22,7 +21,7 @@ export interface TelemetryParts
   clock: HealthParts["clock"];
 }
 
-export function telemetryRoutes(parts: TelemetryParts): Route<Endpoint>[] {
+export function telemetryRoutes(parts: TelemetryParts): Endpoint[] {
   return [
     ...promptRoutes(parts),
     ...healthRoutes(parts),

@@ -11,7 +11,7 @@ import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe
 import type { ClientProtocol } from "../protocols/protocol.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
-import type { BrokenStream, Call, Endpoint } from "../server/endpoint.ts";
+import type { Answering, BrokenStream, Call } from "../server/endpoint.ts";
 import { clientError } from "../server/error-response.ts";
 import { type BodyReader, bodyLimits } from "../server/read-body.ts";
 import { SERVER_TIMING, serverTiming } from "../server/server-timing.ts";
@@ -41,11 +41,11 @@ export interface GenerationEndpoint {
 const NONE_AVOIDED: ReadonlySet<string> = new Set();
 
 /** How endpoints for clients of a format tell of errors, where the format has a way of its own. */
-export function errorsOf({ ownErrors, errorBody }: ClientProtocol): Pick<Endpoint, "errorFormat" | "idHeader"> {
+export function errorsOf({ ownErrors, errorBody }: ClientProtocol): Pick<Answering, "errorFormat" | "idHeader"> {
   return ownErrors === undefined ? {} : { errorFormat: errorBody, idHeader: ownErrors.idHeader };
 }
 
-export function generationEndpoint(endpoint: GenerationEndpoint, parts: GenerationParts): Endpoint {
+export function generationEndpoint(endpoint: GenerationEndpoint, parts: GenerationParts): Answering {
   const { operation, maxBodyBytes, read, arrange, answerHere, noted } = endpoint;
   const { generator, bodies, now, begun } = parts;
   const client = clientProtocol(conventionsOf(operation));

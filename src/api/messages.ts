@@ -8,7 +8,7 @@ import type { PublicMetadata } from "../models/metadata-lookup.ts";
 import type { GenerateRequest } from "../pipeline/generate.ts";
 import { estimateInputTokens } from "../protocols/messages/count-tokens.ts";
 import { messagesClient } from "../protocols/messages/index.ts";
-import type { Call, Endpoint } from "../server/endpoint.ts";
+import type { Answering, Call } from "../server/endpoint.ts";
 import { errorsOf } from "./generation.ts";
 import { allowedModels, type ModelDirectory, unknownModel } from "./models.ts";
 
@@ -30,7 +30,7 @@ export async function estimatedCount(
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 1000;
 
-export function messagesModelList(models: ModelDirectory): Endpoint {
+export function messagesModelList(models: ModelDirectory): Answering {
   return {
     access: "read",
     ...errorsOf(messagesClient),
@@ -45,14 +45,15 @@ export function messagesModelList(models: ModelDirectory): Endpoint {
   };
 }
 
-export function messagesModel(models: ModelDirectory): Endpoint {
+export function messagesModel(models: ModelDirectory): Answering {
   return {
     access: "read",
     ...errorsOf(messagesClient),
-    async handle({ parameter, context, headers }) {
-      requireModel(context.caller, parameter);
-      const found = await models.findModel(parameter);
-      if (found === undefined) throw await unknownModel(models, parameter, context.caller);
+    async handle({ parameters, context, headers }) {
+      const { model = "" } = parameters;
+      requireModel(context.caller, model);
+      const found = await models.findModel(model);
+      if (found === undefined) throw await unknownModel(models, model, context.caller);
       return Response.json(toMessagesModel(found, models.modelFields(found).metadata), { headers });
     },
   };

@@ -7,7 +7,7 @@ import type { FoundModel } from "../models/list.ts";
 import type { EnrichedEntry, PlainEntry } from "../models/metadata.ts";
 import type { ModelFields } from "../models/metadata-lookup.ts";
 import { unknownModelError } from "../routing/no-backend.ts";
-import type { Endpoint } from "../server/endpoint.ts";
+import type { Answering } from "../server/endpoint.ts";
 
 /** Where the models of all backends are looked up. */
 export interface ModelDirectory {
@@ -26,7 +26,7 @@ export async function allowedModels(models: ModelDirectory, caller: Caller | und
   return allowsModel === undefined ? all : all.filter(({ id }) => allowsModel(id));
 }
 
-export function modelListEndpoint(models: ModelDirectory): Endpoint {
+export function modelListEndpoint(models: ModelDirectory): Answering {
   return {
     access: "read",
     async handle({ context, headers }) {
@@ -42,13 +42,14 @@ export function modelListEndpoint(models: ModelDirectory): Endpoint {
   };
 }
 
-export function modelEndpoint(models: ModelDirectory): Endpoint {
+export function modelEndpoint(models: ModelDirectory): Answering {
   return {
     access: "read",
-    async handle({ parameter, context, headers }) {
-      requireModel(context.caller, parameter);
-      const found = await models.findModel(parameter);
-      if (found === undefined) throw await unknownModel(models, parameter, context.caller);
+    async handle({ parameters, context, headers }) {
+      const { model = "" } = parameters;
+      requireModel(context.caller, model);
+      const found = await models.findModel(model);
+      if (found === undefined) throw await unknownModel(models, model, context.caller);
       const { id, created, owned_by, available } = found;
       return Response.json(
         { id, object: "model", created, owned_by, available, ...models.modelFields(found) },

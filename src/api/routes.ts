@@ -9,8 +9,7 @@ import { readEmbeddingRequest } from "../protocols/embeddings/request.ts";
 import { readCountTokensRequest, readMessagesRequest } from "../protocols/messages/read-request.ts";
 import { readRerankRequest } from "../protocols/rerank/request.ts";
 import { readResponsesRequest } from "../protocols/responses/read-request.ts";
-import type { Call, Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
+import type { Answering, Call, Endpoint } from "../server/endpoint.ts";
 import { type GenerationParts, generationEndpoint } from "./generation.ts";
 import { estimatedCount, messagesModel, messagesModelList } from "./messages.ts";
 import { type ModelDirectory, modelEndpoint, modelListEndpoint } from "./models.ts";
@@ -65,13 +64,13 @@ export interface PublicApiParts extends GenerationParts {
   isReady(): boolean;
 }
 
-export function publicRoutes(parts: PublicApiParts): Route<Endpoint>[] {
-  const health: Endpoint = {
+export function publicRoutes(parts: PublicApiParts): Endpoint[] {
+  const health: Answering = {
     access: "open",
     isWatched: true,
     handle: (call) => json(call, { status: "healthy", service: SERVICE_NAME }),
   };
-  const ready: Endpoint = {
+  const ready: Answering = {
     access: "open",
     isWatched: true,
     handle: (call) =>
@@ -81,18 +80,18 @@ export function publicRoutes(parts: PublicApiParts): Route<Endpoint>[] {
   };
   return [
     ...welcomeRoutes(),
-    { method: "GET", path: "/health", handler: health },
-    { method: "GET", path: "/healthz", handler: health },
-    { method: "GET", path: "/readyz", handler: ready },
-    { method: "GET", path: "/v1/models", handler: modelListEndpoint(parts.models) },
-    { method: "GET", path: "/v1/models/*", handler: modelEndpoint(parts.models) },
+    { method: "GET", path: "/health", ...health },
+    { method: "GET", path: "/healthz", ...health },
+    { method: "GET", path: "/readyz", ...ready },
+    { method: "GET", path: "/v1/models", ...modelListEndpoint(parts.models) },
+    { method: "GET", path: "/v1/models/{model...}", ...modelEndpoint(parts.models) },
     ...generationRoutes(parts),
-    { method: "GET", path: "/anthropic/v1/models", handler: messagesModelList(parts.models) },
-    { method: "GET", path: "/anthropic/v1/models/*", handler: messagesModel(parts.models) },
+    { method: "GET", path: "/anthropic/v1/models", ...messagesModelList(parts.models) },
+    { method: "GET", path: "/anthropic/v1/models/{model...}", ...messagesModel(parts.models) },
   ];
 }
 
-function generationRoutes(parts: PublicApiParts): Route<Endpoint>[] {
+function generationRoutes(parts: PublicApiParts): Endpoint[] {
   const { aliases, responses, hasCounter } = parts;
   const messages = generationEndpoint(
     {
@@ -125,12 +124,12 @@ function generationRoutes(parts: PublicApiParts): Route<Endpoint>[] {
     {
       method: "POST",
       path: "/v1/chat/completions",
-      handler: generationEndpoint({ operation: "chat", maxBodyBytes: BODY_LIMITS.chat, read: readChatRequest }, parts),
+      ...generationEndpoint({ operation: "chat", maxBodyBytes: BODY_LIMITS.chat, read: readChatRequest }, parts),
     },
     {
       method: "POST",
       path: "/v1/completions",
-      handler: generationEndpoint(
+      ...generationEndpoint(
         { operation: "completions", maxBodyBytes: BODY_LIMITS.completions, read: readCompletionRequest },
         parts,
       ),
@@ -138,7 +137,7 @@ function generationRoutes(parts: PublicApiParts): Route<Endpoint>[] {
     {
       method: "POST",
       path: "/v1/responses",
-      handler: generationEndpoint(
+      ...generationEndpoint(
         {
           operation: "responses",
           maxBodyBytes: BODY_LIMITS.responses,
@@ -149,22 +148,22 @@ function generationRoutes(parts: PublicApiParts): Route<Endpoint>[] {
         parts,
       ),
     },
-    { method: "POST", path: "/v1/messages", handler: messages },
-    { method: "POST", path: "/anthropic/v1/messages", handler: messages },
-    { method: "POST", path: "/v1/messages/count_tokens", handler: countTokens },
-    { method: "POST", path: "/anthropic/v1/messages/count_tokens", handler: countTokens },
+    { method: "POST", path: "/v1/messages", ...messages },
+    { method: "POST", path: "/anthropic/v1/messages", ...messages },
+    { method: "POST", path: "/v1/messages/count_tokens", ...countTokens },
+    { method: "POST", path: "/anthropic/v1/messages/count_tokens", ...countTokens },
     {
       method: "POST",
       path: "/v1/embeddings",
-      handler: generationEndpoint(
+      ...generationEndpoint(
         { operation: "embeddings", maxBodyBytes: BODY_LIMITS.embeddings, read: readEmbeddingRequest },
         parts,
       ),
     },
-    { method: "POST", path: "/v1/rerank", handler: rerank },
-    { method: "POST", path: "/rerank", handler: rerank },
-    { method: "POST", path: "/embed_sparse", handler: embedSparse },
-    { method: "POST", path: "/v1/embed_sparse", handler: embedSparse },
+    { method: "POST", path: "/v1/rerank", ...rerank },
+    { method: "POST", path: "/rerank", ...rerank },
+    { method: "POST", path: "/embed_sparse", ...embedSparse },
+    { method: "POST", path: "/v1/embed_sparse", ...embedSparse },
   ];
 }
 

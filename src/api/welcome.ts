@@ -1,8 +1,7 @@
 // What somebody sees who opens the gateway's address in a browser, or asks it with curl; and the icon of the page.
 
 import { SERVICE_NAME, VERSION } from "../names.ts";
-import type { Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
+import type { Answering, Endpoint } from "../server/endpoint.ts";
 
 const DESCRIPTION = "A model routing gateway: one address in front of hosted model APIs and self-hosted engines.";
 
@@ -49,8 +48,8 @@ ${Object.entries(LINKS)
 </html>
 `;
 
-export function welcomeRoutes(): Route<Endpoint>[] {
-  const welcome: Endpoint = {
+export function welcomeRoutes(): Endpoint[] {
+  const welcome: Answering = {
     access: "open",
     handle({ request, headers }) {
       const shared = { ...headers, Vary: headers.Vary === undefined ? "Accept" : `Accept, ${headers.Vary}` };
@@ -64,7 +63,7 @@ export function welcomeRoutes(): Route<Endpoint>[] {
       });
     },
   };
-  const icon: Endpoint = {
+  const icon: Answering = {
     access: "open",
     handle: ({ headers }) =>
       new Response(ICON, {
@@ -72,10 +71,10 @@ export function welcomeRoutes(): Route<Endpoint>[] {
       }),
   };
   return [
-    { method: "GET", path: "/", handler: welcome },
+    { method: "GET", path: "/", ...welcome },
     // Clients look whether there is something at their base URL.
-    { method: "GET", path: "/anthropic", handler: welcome },
-    { method: "GET", path: "/favicon.ico", handler: icon },
+    { method: "GET", path: "/anthropic", ...welcome },
+    { method: "GET", path: "/favicon.ico", ...icon },
   ];
 }
 

@@ -3,7 +3,6 @@
 import { freezeDeep } from "../config/store/publish.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
 import type { Endpoint } from "../server/endpoint.ts";
-import type { Route } from "../server/route-table.ts";
 import { errorReferences, errorResponses, headerReferences } from "./error-responses.ts";
 import { COMMON_HEADERS, HEADERS } from "./headers.ts";
 import { text } from "./json-schema.ts";
@@ -28,18 +27,16 @@ HEAD works wherever GET does. Any other method is 405 with \`Allow\`, any other 
 later versions.`;
 
 /** The route of the document, which is made when it is asked for first. */
-export function openApiRoutes(): Route<Endpoint>[] {
+export function openApiRoutes(): Endpoint[] {
   let body: string | undefined;
   return [
     {
       method: "GET",
       path: "/openapi.json",
-      handler: {
-        access: "open",
-        handle({ headers }) {
-          body ??= JSON.stringify(openApiDocument());
-          return new Response(body, { headers: { ...headers, "Content-Type": "application/json" } });
-        },
+      access: "open",
+      handle({ headers }) {
+        body ??= JSON.stringify(openApiDocument());
+        return new Response(body, { headers: { ...headers, "Content-Type": "application/json" } });
       },
     },
   ];

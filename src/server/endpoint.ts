@@ -1,8 +1,10 @@
-// What an endpoint is: who may use it, and how it answers.
+// What an endpoint is to the server: which requests are for it, who may make them, and what answers them.
 
 import type { Scope } from "../access/api-keys.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 import type { ErrorFormat } from "./error-response.ts";
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** Who may use an endpoint: anyone, callers whose key has a scope, or, for "admin", whom the admin door lets in. */
 export type Access = "open" | Scope;
@@ -24,11 +26,11 @@ export interface AdminDoor {
 }
 
 /** One request as an endpoint sees it. */
-export interface Call {
+export interface Call<Name extends string = string> {
   request: Request;
   context: RequestContext;
-  /** The decoded rest of the path, for routes that end in "/*". */
-  parameter: string;
+  /** What stands for the parameters of the path, decoded. */
+  parameters: Readonly<Record<Name, string>>;
   /** Whom the admin door has let in; undefined for endpoints with any other access. */
   administrator: Administrator | undefined;
   /** Headers that every answer to this request carries. */
@@ -45,7 +47,14 @@ export interface BrokenStream {
   error: NonNullable<RequestContext["record"]["error"]>;
 }
 
-export interface Endpoint {
+export interface Endpoint extends Answering {
+  method: Method;
+  /** With {name} for a segment, and {name...} for one or several. */
+  path: string;
+}
+
+/** Who may ask, and what answers, wherever it stands. */
+export interface Answering {
   access: Access;
   /** Of its own, where access is "open". */
   credentials?: {

@@ -8,7 +8,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 import { RateLimitError, writeRateLimitHeaders } from "../rate-limit/decision.ts";
 import type { Limiter, LimitQuery } from "../rate-limit/limiter.ts";
-import type { AdminDoor, Administrator, Endpoint } from "./endpoint.ts";
+import type { AdminDoor, Administrator, Answering } from "./endpoint.ts";
 import type { Server } from "./listener.ts";
 
 export interface EntranceParts {
@@ -35,7 +35,7 @@ export interface Entrance {
    * Throws 401, 403 or 429.
    * @param pageRefusal - why a web page that asks may not
    */
-  admit(endpoint: Endpoint, visitor: Visitor, pageRefusal: string | undefined): void;
+  admit(endpoint: Answering, visitor: Visitor, pageRefusal: string | undefined): void;
   /** Wrong credentials cost the client a token; the 429 when it has none left. */
   guessed(visitor: Pick<Visitor, "request" | "server">): RateLimitError | undefined;
   /** The client behind trusted proxies. */
@@ -59,7 +59,7 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
   }
 
   /** Looks at none while the client has no token: else every guess would be answered. */
-  function checkCredentials({ check }: NonNullable<Endpoint["credentials"]>, visitor: Visitor): void {
+  function checkCredentials({ check }: NonNullable<Answering["credentials"]>, visitor: Visitor): void {
     if (limiter.limitsRequests) {
       const refusal = limiter.guessRefusal(limitQuery(visitor, undefined));
       if (refusal !== undefined) throw new RateLimitError(refusal);

@@ -10,10 +10,7 @@ test("a bug is told once, as an error, with all that an access line has", async 
   const broken = () => {
     throw new TypeError("x is not a function");
   };
-  const served = await serveRoutes(
-    [{ method: "GET", path: "/broken", handler: { access: "open", handle: broken } }],
-    log,
-  );
+  const served = await serveRoutes([{ method: "GET", path: "/broken", access: "open", handle: broken }], log);
   const response = await served.fetch("/broken", { headers: { "X-Request-ID": "r1" } });
   expect(response.status).toBe(500);
   expect(await response.text()).not.toContain("not a function");

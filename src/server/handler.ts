@@ -16,7 +16,7 @@ import { resolveTrace, type TraceContext, writeIds } from "../tracing/trace-cont
 import { type AccessLog, createAccessLog } from "./access-log.ts";
 import { openToPages, preflightEndpoint } from "./cors.ts";
 import type { BodyDrain } from "./drain-body.ts";
-import type { AdminDoor, Administrator, BrokenStream, Call, Endpoint } from "./endpoint.ts";
+import type { AdminDoor, Administrator, Answering, BrokenStream, Call, Endpoint } from "./endpoint.ts";
 import { createEntrance, type Entrance } from "./entrance.ts";
 import { errorResponse, toGatewayError } from "./error-response.ts";
 import { IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
@@ -67,7 +67,7 @@ export function createHandler(parts: HandlerParts): TargetHandler {
     try {
       const page = webPages.judge(request.headers, server, headers);
       reader = page?.reader;
-      const endpoint: Endpoint =
+      const endpoint: Answering =
         (page && preflightEndpoint(request, page, routes.at(target))) ?? routes.match(request.method, target);
       call.endpoint = endpoint;
       if (endpoint.idHeader !== undefined) headers[endpoint.idHeader] = trace.id;
@@ -100,10 +100,10 @@ class FramedCall implements Call {
   readonly request: Request;
   readonly server: Server;
   readonly context: RequestContext;
-  readonly parameter: string;
+  readonly parameters: Call["parameters"];
   readonly headers: Record<string, string> = {};
   administrator: Administrator | undefined;
-  endpoint: Endpoint | undefined;
+  endpoint: Answering | undefined;
   readonly #frame: FrameParts;
   #isDeferred = false;
   /** Of a stream, asked for while its connection is sure to stand. */
@@ -117,14 +117,14 @@ class FramedCall implements Call {
     frame: FrameParts,
     request: Request,
     server: Server,
-    { path, parameter }: RequestTarget,
+    { path, parameters }: RequestTarget,
     trace: TraceContext,
     ownId: string,
   ) {
     this.#frame = frame;
     this.request = request;
     this.server = server;
-    this.parameter = parameter;
+    this.parameters = parameters;
     this.context = {
       id: trace.id,
       ownId,
@@ -205,7 +205,7 @@ class FramedCall implements Call {
 }
 
 /** Failures of the gateway and of its backends are warnings; refusals of what a client asked are not. */
-function levelOf(status: number, endpoint: Endpoint | undefined): LineLevel {
+function levelOf(status: number, endpoint: Answering | undefined): LineLevel {
   if (endpoint?.isWatched && status !== 401 && status !== 403) return "debug";
   return status >= 500 ? "warn" : "info";
 }

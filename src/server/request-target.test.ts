@@ -8,11 +8,17 @@ import { createServedCheck, pathOf, type RequestTarget, readUnmatched, serveTarg
 const PATHS = [
   "/",
   "/v1/models",
-  "/v1/models/*",
+  "/v1/models/{model...}",
   "/admin/config",
-  "/admin/config/*",
+  "/admin/config/{section...}",
   "/admin/config/history",
-  "/admin/config/rollback/*",
+  "/admin/config/rollback/{version...}",
+  "/admin/backends/{name}",
+  "/admin/backends/{name}/weight",
+  "/admin/backends/all",
+  "/admin/keys/{id...}",
+  "/admin/keys/{id...}/rotate",
+  "/sets/{set}/files/{file...}",
 ];
 
 const server = Bun.serve({
@@ -42,29 +48,48 @@ async function read(target: string, host = "h"): Promise<Partial<RequestTarget>>
 }
 
 test.each([
-  ["/", "/", ""],
-  ["/?a=/../b", "/", ""],
-  ["/v1/models", "/v1/models", ""],
-  ["/v1/models?x=%2e%2e//\\", "/v1/models", ""],
-  ["http://elsewhere/v1/models", "/v1/models", ""],
-  ["/v1/models/gpt", "/v1/models/*", "gpt"],
-  ["/v1/models/gpt?a", "/v1/models/*", "gpt"],
-  ["/v1/models/vendor/model:7b", "/v1/models/*", "vendor/model:7b"],
-  ["/v1/models/vendor%2Fmodel%3A7b%20x", "/v1/models/*", "vendor/model:7b x"],
-  ["/v1/models/gr%C3%BC%C3%9F", "/v1/models/*", "grüß"],
-  ["/v1/models/%2Fsrv%2Fmodel.gguf", "/v1/models/*", "/srv/model.gguf"],
-  ["/v1/models/C%3A%5Cmodel.gguf", "/v1/models/*", "C:\\model.gguf"],
-  ["/v1/models/a%252fb", "/v1/models/*", "a%2fb"],
-  ["/v1/models/...", "/v1/models/*", "..."],
-  ["/v1/models/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16", "/v1/models/*", "1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16"],
-  ["/admin/config/retry", "/admin/config/*", "retry"],
-  ["/admin/config/history", "/admin/config/history", ""],
-  ["/admin/config/history/3", "/admin/config/*", "history/3"],
-  ["/admin/config/rollback", "/admin/config/*", "rollback"],
-  ["/admin/config/rollback/3", "/admin/config/rollback/*", "3"],
-])("%s names %s with '%s'", async (target, route, parameter) => {
-  expect(await read(target)).toMatchObject({ route, parameter });
-  expect((await read(target)).flaw).toBeUndefined();
+  ["/", "/"],
+  ["/?a=/../b", "/"],
+  ["/v1/models", "/v1/models"],
+  ["/v1/models?x=%2e%2e//\\", "/v1/models"],
+  ["http://elsewhere/v1/models", "/v1/models"],
+  ["/v1/models/gpt", "/v1/models/{model...}", "gpt"],
+  ["/v1/models/gpt?a", "/v1/models/{model...}", "gpt"],
+  ["/v1/models/vendor/model:7b", "/v1/models/{model...}", "vendor/model:7b"],
+  ["/v1/models/vendor%2Fmodel%3A7b%20x", "/v1/models/{model...}", "vendor/model:7b x"],
+  ["/v1/models/gr%C3%BC%C3%9F", "/v1/models/{model...}", "grüß"],
+  ["/v1/models/%2Fsrv%2Fmodel.gguf", "/v1/models/{model...}", "/srv/model.gguf"],
+  ["/v1/models/C%3A%5Cmodel.gguf", "/v1/models/{model...}", "C:\\model.gguf"],
+  ["/v1/models/a%252fb", "/v1/models/{model...}", "a%2fb"],
+  ["/v1/models/...", "/v1/models/{model...}", "..."],
+  [
+    "/v1/models/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16",
+    "/v1/models/{model...}",
+    "1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16",
+  ],
+  ["/admin/config/retry", "/admin/config/{section...}", "retry"],
+  ["/admin/config/history", "/admin/config/history"],
+  ["/admin/config/history/3", "/admin/config/{section...}", "history/3"],
+  ["/admin/config/rollback", "/admin/config/{section...}", "rollback"],
+  ["/admin/config/rollback/3", "/admin/config/rollback/{version...}", "3"],
+  ["/admin/backends/a", "/admin/backends/{name}", "a"],
+  ["/admin/backends/a%2Fweight", "/admin/backends/{name}", "a/weight"],
+  ["/admin/backends/a/weight", "/admin/backends/{name}/weight", "a"],
+  ["/admin/backends/a%2Fb/weight", "/admin/backends/{name}/weight", "a/b"],
+  ["/admin/backends/all", "/admin/backends/all"],
+  ["/admin/backends/all/weight", "/admin/backends/{name}/weight", "all"],
+  ["/admin/keys/a/b", "/admin/keys/{id...}", "a/b"],
+  ["/admin/keys/rotate", "/admin/keys/{id...}", "rotate"],
+  ["/admin/keys/a/b%2Fc/rotate", "/admin/keys/{id...}/rotate", "a/b/c"],
+  ["/admin/keys/a%2Frotate", "/admin/keys/{id...}", "a/rotate"],
+  ["/admin/keys/a/rotate/rotate", "/admin/keys/{id...}/rotate", "a/rotate"],
+  ["/sets/1/files/a/b", "/sets/{set}/files/{file...}", "1", "a/b"],
+])("%s names %s with '%s'", async (target, route, ...values) => {
+  const found = await read(target);
+  expect(found).toMatchObject({ route });
+  const names = [...route.matchAll(/\{(\w+)/g)].map(([, name]) => name as string);
+  expect(found.parameters).toEqual(Object.fromEntries(names.map((name, index) => [name, values[index] as string])));
+  expect(found.flaw).toBeUndefined();
 });
 
 test.each([
@@ -77,6 +102,9 @@ test.each([
   ["/a%20b"],
   ["/100%25"],
   ["/v1/models/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17"],
+  ["/admin/backends/a/other"],
+  ["/admin/backends/a/weight/x"],
+  ["/sets/1/files"],
 ])("%s names nothing and is in order", async (target) => {
   const found = await read(target);
   expect([found.route, found.flaw]).toEqual([undefined, undefined]);
@@ -106,6 +134,12 @@ describe("not in order", () => {
     ["/%2525252525252525"],
     ["/v1/models/../../admin/config"],
     ["/v1/models/a/../b"],
+    ["/admin/backends/a/../weight"],
+    ["/admin/backends/../weight"],
+    ["/admin/backends/%2e%2e/weight"],
+    ["/admin/backends/a%2f..%2fb/weight"],
+    ["/sets/../files/a"],
+    ["/sets/1/files/a%00"],
     ["/v1/models/a/%2e%2e/b"],
     ["/v1/models/.."],
     ["/v1/models/."],

@@ -6,13 +6,14 @@
 // of them is never served.
 
 import type { BunRequest } from "bun";
-import type { Served, Server } from "./listener.ts";
+import type { FetchHandler, Served, Server } from "./listener.ts";
+import { arrangePaths, fits, readPath, type Shape, segmentName } from "./path-pattern.ts";
 
 export interface RequestTarget {
   /** The path of the route table that it names; undefined when it names none. */
   readonly route: string | undefined;
-  /** The decoded rest of the path, slashes included, for routes that end in "/*", else "". */
-  readonly parameter: string;
+  /** What stands for the parameters of that path, decoded, slashes included for a {name...}. */
+  readonly parameters: Readonly<Record<string, string>>;
   /** For messages and the log; rewritten by the runtime where `flaw` says that the target is not in order. */
   readonly path: string;
   /** Why it is refused, whatever it leads to. */
@@ -21,41 +22,37 @@ export interface RequestTarget {
 
 export type TargetHandler = (request: Request, server: Server, target: RequestTarget) => Promise<Response>;
 
-/** A "/*" stands for so many segments; the runtime shows the client's own spelling of single segments only. */
-const MOST_SEGMENTS = 16;
+const NO_PARAMETERS: RequestTarget["parameters"] = Object.freeze({});
 
 /** What answers at some of the paths. */
 export interface Surface {
-  /** Exact, or ending in "/*", which stands for one segment or several. */
+  /** With {name} and {name...}, see path-pattern.ts. */
   readonly paths: readonly string[];
   readonly handle: TargetHandler;
 }
 
 /** The first surface answers what leads nowhere. */
 export function serveTargets(first: Surface, ...others: readonly Surface[]): Required<Served> {
+  const surfaces = [first, ...others];
+  const handlers = new Map(surfaces.flatMap(({ paths, handle }) => paths.map((path) => [path, handle] as const)));
+  const paths = [...handlers.keys()];
   const routes: NonNullable<Served["routes"]> = {};
-  const paths = [first, ...others].flatMap((surface) => surface.paths);
-  for (const surface of [first, ...others]) addRoutes(surface, routes);
+  for (const [native, { path, shape }] of arrangePaths(paths)) {
+    routes[native] = toNative(path, shape, handlers.get(path) as TargetHandler);
+  }
   const isServed = createServedCheck(paths);
   return { routes, fetch: (request, server) => first.handle(request, server, readUnmatched(request.url, isServed)) };
 }
 
-function addRoutes({ paths, handle }: Surface, routes: NonNullable<Served["routes"]>): void {
-  for (const route of paths) {
-    if (!route.endsWith("/*")) {
-      const target: RequestTarget = { route, parameter: "", path: route, flaw: undefined };
-      routes[route] = (request, server) => handle(request, server, target);
-      continue;
-    }
-    for (let count = 1; count <= MOST_SEGMENTS; count++) {
-      const names = Array.from({ length: count }, (_, index) => `segment${index + 1}`);
-      const pattern = route.slice(0, -1) + names.map((name) => `:${name}`).join("/");
-      routes[pattern] = (request, server) => {
-        const { params } = request as BunRequest & { params: Record<string, string> };
-        return handle(request, server, readParameter(route, names.map((name) => params[name]).join("/"), request.url));
-      };
-    }
+function toNative(path: string, shape: Shape, handle: TargetHandler): FetchHandler {
+  if (shape.every((segment) => typeof segment === "string")) {
+    const target: RequestTarget = { route: path, parameters: NO_PARAMETERS, path, flaw: undefined };
+    return (request, server) => handle(request, server, target);
   }
+  return (request, server) => {
+    const { params } = request as BunRequest & { params: Record<string, string> };
+    return handle(request, server, readParameters(path, shape, params, request.url));
+  };
 }
 
 const REWRITTEN = "The path must not contain dot segments, backslashes, control characters or '#'.";
@@ -68,26 +65,34 @@ const DOT_SEGMENT = /(?:^|[/\\])\.{1,2}(?:[/\\]|$)/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL_CHARACTER = /[\x00-\x1f\x7f]/;
 
-/** `parameter` is what the client wrote, decoded; `url` what the runtime has made of it. */
-export function readParameter(route: string, parameter: string, url: string): RequestTarget {
+/** `params`: what the client wrote for the segments of the shape that are parameters; `url` what the runtime has made of it. */
+function readParameters(route: string, shape: Shape, params: Record<string, string>, url: string): RequestTarget {
   const path = pathOf(url);
-  return { route, parameter, path, flaw: flawOfParameter() };
-
-  function flawOfParameter(): string | undefined {
-    const decoded = decode(path);
-    if (decoded === undefined) return NOT_DECODABLE;
-    const isUnchanged = decoded === route.slice(0, -1) + parameter;
-    if (!isUnchanged || path.includes("#") || DOT_SEGMENT.test(parameter) || CONTROL_CHARACTER.test(parameter)) {
-      return REWRITTEN;
-    }
-    return undefined;
+  const parameters: Record<string, string> = {};
+  let written = "";
+  for (const [index, segment] of shape.entries()) {
+    const text = typeof segment === "string" ? segment : (params[segmentName(index)] as string);
+    written += `/${text}`;
+    if (typeof segment === "string") continue;
+    const before = parameters[segment.name];
+    parameters[segment.name] = before === undefined ? text : `${before}/${text}`;
   }
+  return { route, parameters, path, flaw: flawOfWritten(written, path) };
+}
+
+/** `written` is what the client wrote, decoded. */
+function flawOfWritten(written: string, path: string): string | undefined {
+  const decoded = decode(path);
+  if (decoded === undefined) return NOT_DECODABLE;
+  const isOdd =
+    decoded !== written || path.includes("#") || DOT_SEGMENT.test(written) || CONTROL_CHARACTER.test(written);
+  return isOdd ? REWRITTEN : undefined;
 }
 
 /** A target that names no path of the table. `isServed` knows the targets that would. */
 export function readUnmatched(url: string, isServed: (path: string) => boolean): RequestTarget {
   const path = pathOf(url);
-  return { route: undefined, parameter: "", path, flaw: flawOfUnmatched() };
+  return { route: undefined, parameters: NO_PARAMETERS, path, flaw: flawOfUnmatched() };
 
   function flawOfUnmatched(): string | undefined {
     if (!path.startsWith("/")) return "The request must name a path that begins with '/'.";
@@ -106,14 +111,8 @@ export function readUnmatched(url: string, isServed: (path: string) => boolean):
 /** Whether a target that is just this path names a path of the table. */
 export function createServedCheck(paths: readonly string[]): (path: string) => boolean {
   const exact = new Set(paths);
-  const prefixes = paths.filter((path) => path.endsWith("/*")).map((path) => path.slice(0, -1));
-  return (path) =>
-    exact.has(path) ||
-    prefixes.some((prefix) => {
-      if (!path.startsWith(prefix)) return false;
-      const segments = path.slice(prefix.length).split("/");
-      return segments.length <= MOST_SEGMENTS && !segments.includes("");
-    });
+  const patterns = paths.filter((path) => path.includes("{")).map(readPath);
+  return (path) => exact.has(path) || patterns.some((pattern) => fits(pattern, path));
 }
 
 /** Servers on the way may decode again, each for itself; an honest path is encoded once. */

@@ -8,7 +8,7 @@ import { createRouteTable } from "./route-table.ts";
 const table = createRouteTable(
   [
     { method: "GET", path: "/v1/models", handler: "list models" },
-    { method: "GET", path: "/v1/models/*", handler: "one model" },
+    { method: "GET", path: "/v1/models/{model...}", handler: "one model" },
     { method: "POST", path: "/v1/chat/completions", handler: "chat" },
     { method: "GET", path: "/both", handler: "read both" },
     { method: "PUT", path: "/both", handler: "write both" },
@@ -16,7 +16,7 @@ const table = createRouteTable(
   { notBuilt: ["/v1/files"] },
 );
 
-const named = (route: string): RequestTarget => ({ route, parameter: "", path: route, flaw: undefined });
+const named = (route: string): RequestTarget => ({ route, parameters: {}, path: route, flaw: undefined });
 const nowhere = (path: string): RequestTarget => ({ ...named(path), route: undefined });
 
 function refusal(method: string, target: RequestTarget): GatewayError {
@@ -30,7 +30,7 @@ function refusal(method: string, target: RequestTarget): GatewayError {
 }
 
 test("every path is listed once", () => {
-  expect(table.paths).toEqual(["/v1/models", "/v1/models/*", "/v1/chat/completions", "/both"]);
+  expect(table.paths).toEqual(["/v1/models", "/v1/models/{model...}", "/v1/chat/completions", "/both"]);
 });
 
 test.each([
@@ -39,10 +39,10 @@ test.each([
   ["POST", "/v1/chat/completions", "chat"],
   ["GET", "/both", "read both"],
   ["PUT", "/both", "write both"],
-  ["GET", "/v1/models/*", "one model"],
-  ["HEAD", "/v1/models/*", "one model"],
+  ["GET", "/v1/models/{model...}", "one model"],
+  ["HEAD", "/v1/models/{model...}", "one model"],
 ])("%s %s is '%s'", (method, route, handler) => {
-  expect(table.match(method, named(route))).toBe(handler);
+  expect(table.match(method, named(route)).handler).toBe(handler);
 });
 
 describe("what is not there", () => {
@@ -95,7 +95,7 @@ test("a target that is not in order is 400, also where it names a path", () => {
 
 test.each([
   ["POST", "/v1/models", "GET, HEAD"],
-  ["DELETE", "/v1/models/*", "GET, HEAD"],
+  ["DELETE", "/v1/models/{model...}", "GET, HEAD"],
   ["GET", "/v1/chat/completions", "POST"],
   ["HEAD", "/v1/chat/completions", "POST"],
   ["OPTIONS", "/v1/chat/completions", "POST"],

@@ -1,24 +1,19 @@
-// Method and target -> what answers; and what is said when nothing does: 400, 404 with the nearest path, 405 with Allow.
+// Method and target -> the endpoint; and what is said when there is none: 400, 404 with the nearest path, 405 with Allow.
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { nearest } from "../lib/nearest.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { arrangePaths } from "./path-pattern.ts";
 import type { RequestTarget } from "./request-target.ts";
 
-export interface Route<Handler> {
-  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Exact, or ending in "/*": then the rest of the path is the parameter, decoded, slashes included. */
-  path: string;
-  handler: Handler;
-}
-
-export interface RouteTable<Handler> {
-  /** Every path of the routes, once. */
+export interface RouteTable<Entry> {
+  /** Every path of the endpoints, once. */
   readonly paths: readonly string[];
   /** Throws 400 for a target that is not in order, 404, or 405 with Allow. */
-  match(method: string, target: RequestTarget): Handler;
+  match(method: string, target: RequestTarget): Entry;
   /** What a target answers by method; empty for one that is not in order or leads nowhere. */
-  at(target: RequestTarget): ReadonlyMap<string, Handler>;
+  at(target: RequestTarget): ReadonlyMap<string, Entry>;
 }
 
 export interface Surroundings {
@@ -28,19 +23,23 @@ export interface Surroundings {
   elsewhere?: readonly string[];
 }
 
-export function createRouteTable<Handler>(
-  routes: readonly Route<Handler>[],
+/** Throws for endpoints of which one hides another. */
+export function createRouteTable<Entry extends Pick<Endpoint, "method" | "path">>(
+  endpoints: readonly Entry[],
   { notBuilt = [], elsewhere = [] }: Surroundings = {},
-): RouteTable<Handler> {
-  const byPath = new Map<string, Map<string, Handler>>();
-  for (const { method, path, handler } of routes) {
-    const methods = byPath.get(path) ?? new Map<string, Handler>();
-    methods.set(method, handler);
+): RouteTable<Entry> {
+  const byPath = new Map<string, Map<string, Entry>>();
+  for (const endpoint of endpoints) {
+    const { method, path } = endpoint;
+    const methods = byPath.get(path) ?? new Map<string, Entry>();
+    if (methods.has(method)) throw new Error(`${method} ${path} is declared twice`);
+    methods.set(method, endpoint);
     byPath.set(path, methods);
   }
-  const nothing: ReadonlyMap<string, Handler> = new Map();
+  const nothing: ReadonlyMap<string, Entry> = new Map();
   const paths = [...byPath.keys()];
-  const exact = [...paths, ...elsewhere].filter((path) => !path.endsWith("/*"));
+  arrangePaths(paths);
+  const exact = [...paths, ...elsewhere].filter((path) => !path.includes("{"));
 
   function notFound(path: string): GatewayError {
     const isKnown = notBuilt.some((beginning) => path === beginning || path.startsWith(`${beginning}/`));
@@ -56,13 +55,13 @@ export function createRouteTable<Handler>(
       if (flaw !== undefined) throw new GatewayError(ERRORS.invalidRequest, flaw);
       const methods = route === undefined ? undefined : byPath.get(route);
       if (methods === undefined) throw notFound(path);
-      const handler = methods.get(method === "HEAD" ? "GET" : method);
-      if (handler === undefined) {
+      const endpoint = methods.get(method === "HEAD" ? "GET" : method);
+      if (endpoint === undefined) {
         const allowed = allowedMethods(methods).join(", ");
         const message = `${printable(path)} does not take ${method}; allowed: ${allowed}.`;
         throw new GatewayError(ERRORS.methodNotAllowed, message, { headers: { Allow: allowed } });
       }
-      return handler;
+      return endpoint;
     },
     at({ route, flaw }) {
       return (flaw === undefined && route !== undefined && byPath.get(route)) || nothing;

@@ -31,13 +31,30 @@ const hollow: unknown = new Proxy(() => hollow, {
 /** The path of the metrics, which have credentials of their own, comes from the configuration. */
 const settings: unknown = { settings: () => ({ metrics: { endpoint: "/metrics" } }) };
 
+test.each([
+  ["PATCH", "/admin/backends/a", "GET, HEAD, PUT, DELETE"],
+  ["PATCH", "/admin/backends/a/weight", "PUT"],
+  ["GET", "/admin/backends/a/models", "PUT"],
+  ["POST", "/admin/keys/boss", "GET, HEAD, PUT, DELETE"],
+  ["PATCH", "/admin/keys/boss", "GET, HEAD, PUT, DELETE"],
+  ["DELETE", "/admin/keys/boss/rotate", "POST"],
+])("%s %s tells what the path takes", async (method, path, allow) => {
+  const gateway = await start({ method: "bearer_token", token: TOKEN });
+  const response = await gateway.fetch(path, { method, headers: bearer(TOKEN) });
+  expect(response.headers.get("allow")).toBe(allow);
+  await expectError(response, 405);
+});
+
 test("every admin path wants credentials, and so does every described one", async () => {
   const gateway = await start({ method: "bearer_token", token: TOKEN, max_failed_attempts: 1_000 });
   const routes = [
     ...adminRoutes(hollow as Parameters<typeof adminRoutes>[0]),
     ...telemetryRoutes(settings as TelemetryParts).filter(({ path }) => path !== "/metrics"),
   ];
-  const asked = routes.map(({ method, path }) => ({ method: method as string, path: path.replace(/\*$/, "x/y") }));
+  const asked = routes.map(({ method, path }) => ({
+    method: method as string,
+    path: path.replace(/\{\w+\.\.\.\}/, "x/y").replace(/\{\w+\}/, "x"),
+  }));
   const { paths } = (await (await gateway.fetch("/openapi.json")).json()) as { paths: Record<string, object> };
   for (const [path, operations] of Object.entries(paths)) {
     if (!path.startsWith("/admin")) continue;

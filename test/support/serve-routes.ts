@@ -16,7 +16,7 @@ import { createHandler } from "../../src/server/handler.ts";
 import { listen } from "../../src/server/listener.ts";
 import { createBodyReader } from "../../src/server/read-body.ts";
 import { serveTargets } from "../../src/server/request-target.ts";
-import { createRouteTable, type Route } from "../../src/server/route-table.ts";
+import { createRouteTable } from "../../src/server/route-table.ts";
 
 export interface ServedRoutes {
   port: number;
@@ -30,7 +30,7 @@ export function settingsOf(document: object = {}): Settings {
 }
 
 /** Endpoints of the admin API answer clients on this machine. */
-export async function serveRoutes(routes: readonly Route<Endpoint>[], log = silentLogger()): Promise<ServedRoutes> {
+export async function serveRoutes(routes: readonly Endpoint[], log = silentLogger()): Promise<ServedRoutes> {
   const settings = settingsOf();
   const { now, wallTime } = systemClock;
   const table = createRouteTable(routes);
