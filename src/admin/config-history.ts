@@ -4,23 +4,66 @@ import { z } from "zod";
 import { changesBySection } from "../config/change/diff.ts";
 import { MAXIMUM_HISTORY_PAGE } from "../config/store/history.ts";
 import type { VersionEntry } from "../config/store/versions.ts";
-import type { Call, Endpoint } from "../server/endpoint.ts";
+import { ref } from "../openapi/json-schema.ts";
+import { type DescribedEndpoint, jsonAnswer, pathParameter, queryParameter } from "../openapi/operation.ts";
+import type { Call } from "../server/endpoint.ts";
+import { CONFIGURATION_SCHEMAS } from "./config-schemas.ts";
 import { isSection, messageOf } from "./config-write.ts";
-import { adminRoute, answer, authorOf, requireSections, type StoreOf, toTimestamp } from "./endpoint.ts";
+import { adminGroup, answer, authorOf, requireSections, type StoreOf, toTimestamp, versioned } from "./endpoint.ts";
 import { invalidFields, unknownSection, unknownVersion, unwrap } from "./refusals.ts";
-import { type BodyParts, baseVersionOf, queryOf, readFields, readWholeNumber, toWholeNumber } from "./request.ts";
+import { baseVersionOf, queryOf, readWholeNumber, toWholeNumber } from "./request.ts";
 
-export interface ConfigHistoryParts extends BodyParts {
+export interface ConfigHistoryParts {
   store: StoreOf<"current" | "history">;
 }
 
+const rollbackRequest = z.strictObject({
+  sections: z.array(z.string()).min(1, "name at least one section, or leave the key out").optional(),
+  dry_run: z.boolean().default(false),
+  version: z.int().min(0).optional(),
+});
+
 const DEFAULT_PAGE = 20;
 
-export function configHistoryRoutes(parts: ConfigHistoryParts): Endpoint[] {
+const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
+const versionNumber = pathParameter("version", "Number of a version.", { type: "integer", minimum: 1 });
+
+export function configHistoryRoutes(parts: ConfigHistoryParts): DescribedEndpoint[] {
   return [
-    adminRoute("GET", "/admin/config/history", (call) => history(call, parts), ["limit", "offset", "section"]),
-    adminRoute("GET", "/admin/config/history/{version...}", (call) => oneVersion(call, parts)),
-    adminRoute("POST", "/admin/config/rollback/{version...}", (call) => rollback(call, parts)),
+    endpoint({
+      method: "GET",
+      path: "/admin/config/history",
+      id: "listConfigVersions",
+      summary: "Versions of the configuration, the newest first",
+      parameters: [
+        queryParameter("limit", "Most versions of a page.", { type: "integer", minimum: 1, maximum: 100, default: 20 }),
+        queryParameter("offset", "Versions to pass over.", { type: "integer", minimum: 0, default: 0 }),
+        queryParameter("section", "Only versions that changed this section."),
+      ],
+      answers: [versioned("ConfigHistory", "A page of versions.")],
+      errors: [404],
+      handle: (call) => history(call, parts),
+    }),
+    endpoint({
+      method: "GET",
+      path: "/admin/config/history/{version...}",
+      id: "readConfigVersion",
+      summary: "One version, with its whole configuration",
+      parameters: [versionNumber],
+      answers: [jsonAnswer("ConfigVersionRecord", "The version; secrets are masked.")],
+      handle: (call) => oneVersion(call, parts),
+    }),
+    endpoint({
+      method: "POST",
+      path: "/admin/config/rollback/{version...}",
+      id: "rollBackConfig",
+      summary: "Make a new version with the content of an earlier one",
+      parameters: [versionNumber],
+      body: { schema: ref("RollbackRequest"), fields: rollbackRequest, optional: true, example: { dry_run: true } },
+      changes: true,
+      answers: [versioned("ConfigRolledBack", "Rolled back, or what would be.")],
+      handle: (call, read) => rollback(call, read, parts),
+    }),
   ];
 }
 
@@ -62,16 +105,13 @@ function versionView(entry: VersionEntry, current: number): object {
   };
 }
 
-const rollbackRequest = z.strictObject({
-  sections: z.array(z.string()).min(1, "name at least one section, or leave the key out").optional(),
-  dry_run: z.boolean().default(false),
-  version: z.int().min(0).optional(),
-});
-
-async function rollback(call: Call<"version">, parts: ConfigHistoryParts): Promise<Response> {
-  const { store } = parts;
+async function rollback(
+  call: Call<"version">,
+  read: () => Promise<z.output<typeof rollbackRequest>>,
+  { store }: ConfigHistoryParts,
+): Promise<Response> {
   const target = toTarget(call.parameters.version);
-  const { sections, dry_run: dryRun, version } = await readFields(rollbackRequest, call, parts);
+  const { sections, dry_run: dryRun, version } = await read();
   requireSections(sections, isSection);
   const done = unwrap(
     await store.history.rollback(target, {

@@ -10,8 +10,10 @@ import {
 import { documentJsonSchema, sectionJsonSchema } from "../config/schema/schema-export.ts";
 import type { ReloadStatus } from "../config/store/file-reload.ts";
 import { isMapping, type Mapping, valueAt } from "../config/values/values.ts";
-import type { Call, Endpoint } from "../server/endpoint.ts";
-import { adminRoute, answer, requireElevated, type StoreOf, toTimestamp } from "./endpoint.ts";
+import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
+import type { Call } from "../server/endpoint.ts";
+import { CONFIGURATION_SCHEMAS, sectionName } from "./config-schemas.ts";
+import { adminGroup, answer, requireElevated, type StoreOf, toTimestamp, versioned } from "./endpoint.ts";
 import { unknownSection } from "./refusals.ts";
 import { queryOf, readFlag } from "./request.ts";
 
@@ -24,14 +26,66 @@ export interface ConfigReadParts {
 const HOT_RELOAD_NOTE =
   "Changes take effect while requests go on; GET /admin/config/hot-reload-status lists what needs a restart.";
 
-export function configReadRoutes(parts: ConfigReadParts): Endpoint[] {
+const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
+const includeSensitive = queryParameter("include_sensitive", "true: with secrets; needs elevated permission.", {
+  type: "boolean",
+  default: false,
+});
+
+export function configReadRoutes(parts: ConfigReadParts): DescribedEndpoint[] {
   return [
-    adminRoute("GET", "/admin/config", (call) => summary(call, parts)),
-    adminRoute("GET", "/admin/config/full", (call) => full(call, parts), ["include_sensitive"]),
-    adminRoute("GET", "/admin/config/sections", (call) => sections(call)),
-    adminRoute("GET", "/admin/config/schema", schema, ["section"]),
-    adminRoute("GET", "/admin/config/hot-reload-status", (call) => hotReloadStatus(call, parts)),
-    adminRoute("GET", "/admin/config/{section...}", (call) => section(call, parts), ["include_sensitive"]),
+    endpoint({
+      method: "GET",
+      path: "/admin/config",
+      id: "getConfigSummary",
+      summary: "The configuration in short",
+      answers: [versioned("ConfigSummary", "The summary.")],
+      handle: (call) => summary(call, parts),
+    }),
+    endpoint({
+      method: "GET",
+      path: "/admin/config/full",
+      id: "getConfig",
+      summary: "The whole configuration, secrets masked",
+      parameters: [includeSensitive],
+      answers: [versioned("FullConfig", "The configuration.")],
+      handle: (call) => full(call, parts),
+    }),
+    endpoint({
+      method: "GET",
+      path: "/admin/config/sections",
+      id: "listConfigSections",
+      summary: "Names of the sections, and how changes of them take effect",
+      answers: [jsonAnswer("ConfigSections", "The sections.")],
+      handle: (call) => sections(call),
+    }),
+    endpoint({
+      method: "GET",
+      path: "/admin/config/schema",
+      id: "getConfigSchema",
+      summary: "JSON Schema (draft-07) of the configuration or of a section",
+      parameters: [queryParameter("section", "Name of a section.")],
+      answers: [jsonAnswer("ConfigSchema", "The schema.")],
+      errors: [404],
+      handle: (call) => schema(call),
+    }),
+    endpoint({
+      method: "GET",
+      path: "/admin/config/hot-reload-status",
+      id: "getHotReloadStatus",
+      summary: "Which settings take effect when, and how the last reload of the file went",
+      answers: [versioned("HotReloadStatus", "The status.")],
+      handle: (call) => hotReloadStatus(call, parts),
+    }),
+    endpoint({
+      method: "GET",
+      path: "/admin/config/{section...}",
+      id: "getConfigSection",
+      summary: "One section, secrets masked",
+      parameters: [sectionName, includeSensitive],
+      answers: [versioned("ConfigSection", "The section.")],
+      handle: (call) => section(call, parts),
+    }),
   ];
 }
 

@@ -15,31 +15,28 @@ import { toFieldProblem } from "../config/values/problems.ts";
 import type { Mapping } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { Call, Endpoint } from "../server/endpoint.ts";
+import { anyOf, ref } from "../openapi/json-schema.ts";
+import type { DescribedEndpoint } from "../openapi/operation.ts";
+import type { Call } from "../server/endpoint.ts";
+import { CONFIGURATION_SCHEMAS } from "./config-schemas.ts";
 import { isSection, messageOf, reloadResults } from "./config-write.ts";
 import {
-  adminRoute,
+  adminGroup,
   answer,
   authorOf,
   requireElevated,
   requireSections,
   type StoreOf,
   toTimestamp,
+  versioned,
 } from "./endpoint.ts";
 import { invalidFields, toValidationError, unknownSectionProblem, unwrap } from "./refusals.ts";
-import { type BodyParts, baseVersionOf, readFields } from "./request.ts";
+import { baseVersionOf } from "./request.ts";
 
-export interface ConfigTransferParts extends BodyParts {
+export interface ConfigTransferParts {
   store: StoreOf<"current" | "view" | "apply" | "staging" | "validate">;
   clock: { now(): number; wallTime(): number };
   log: { warn(fields: object, message: string): void };
-}
-
-export function configTransferRoutes(parts: ConfigTransferParts): Endpoint[] {
-  return [
-    adminRoute("POST", "/admin/config/export", (call) => exportConfig(call, parts)),
-    adminRoute("POST", "/admin/config/import", (call) => importConfig(call, parts)),
-  ];
 }
 
 const format = z.enum(DOCUMENT_FORMATS);
@@ -51,9 +48,54 @@ const exportRequest = z.strictObject({
   include_defaults: z.boolean().default(true),
 });
 
-async function exportConfig(call: Call, parts: ConfigTransferParts): Promise<Response> {
-  const { store, clock, log } = parts;
-  const request = await readFields(exportRequest, call, parts);
+const importRequest = z.strictObject({
+  format,
+  content: z.string(),
+  apply: z.boolean().default(true),
+  dry_run: z.boolean().default(false),
+  merge: z.boolean().default(false),
+  version: z.int().min(0).optional(),
+});
+
+const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
+
+export function configTransferRoutes(parts: ConfigTransferParts): DescribedEndpoint[] {
+  return [
+    endpoint({
+      method: "POST",
+      path: "/admin/config/export",
+      id: "exportConfig",
+      summary: "The configuration as YAML, JSON or TOML",
+      body: { schema: ref("ExportRequest"), fields: exportRequest, optional: true, example: { format: "yaml" } },
+      answers: [versioned("ConfigExport", "The text.")],
+      errors: [404],
+      handle: async (call, read) => await exportConfig(call, await read(), parts),
+    }),
+    endpoint({
+      method: "POST",
+      path: "/admin/config/import",
+      id: "importConfig",
+      summary: "Take over a configuration in YAML, JSON or TOML",
+      body: {
+        schema: ref("ImportRequest"),
+        fields: importRequest,
+        example: { format: "yaml", content: "logging:\n  level: debug\n", dry_run: true },
+      },
+      changes: true,
+      answers: [
+        versioned(anyOf(ref("ImportPreview"), ref("ConfigImported")), "Taken over or staged; or what would be."),
+      ],
+      errors: [422],
+      handle: async (call, read) => await importConfig(call, await read(), parts),
+    }),
+  ];
+}
+
+async function exportConfig(
+  call: Call,
+  request: z.output<typeof exportRequest>,
+  { store, clock, log }: ConfigTransferParts,
+): Promise<Response> {
   requireSections(request.sections, isSection);
   if (request.include_sensitive) {
     const { name } = requireElevated(call);
@@ -82,18 +124,11 @@ function everySection(): string[] {
   return [...sections, ...extensions];
 }
 
-const importRequest = z.strictObject({
-  format,
-  content: z.string(),
-  apply: z.boolean().default(true),
-  dry_run: z.boolean().default(false),
-  merge: z.boolean().default(false),
-  version: z.int().min(0).optional(),
-});
-
-async function importConfig(call: Call, parts: ConfigTransferParts): Promise<Response> {
-  const { store, clock } = parts;
-  const request = await readFields(importRequest, call, parts);
+async function importConfig(
+  call: Call,
+  request: z.output<typeof importRequest>,
+  { store, clock }: ConfigTransferParts,
+): Promise<Response> {
   const document = await readContent(request.content, request.format);
   const change = {
     sections: document,

@@ -10,8 +10,21 @@ import type { ReloadClass } from "../config/sections/section.ts";
 import type { Validation } from "../config/store/store.ts";
 import { toFieldProblem } from "../config/values/problems.ts";
 import { isMapping } from "../config/values/values.ts";
-import type { Call, Endpoint } from "../server/endpoint.ts";
-import { adminRoute, answer, authorOf, requireSections, type StoreOf, toTimestamp } from "./endpoint.ts";
+import { ref } from "../openapi/json-schema.ts";
+import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
+import { sectionBody, sectionPatch } from "../openapi/section-schemas.ts";
+import type { Call } from "../server/endpoint.ts";
+import { CONFIGURATION_SCHEMAS, sectionName } from "./config-schemas.ts";
+import {
+  adminGroup,
+  answer,
+  authorOf,
+  dryRun,
+  requireSections,
+  type StoreOf,
+  toTimestamp,
+  versioned,
+} from "./endpoint.ts";
 import { droppedKeyWarnings } from "./key-record.ts";
 import {
   invalidFields,
@@ -21,37 +34,110 @@ import {
   unknownSectionProblem,
   unwrap,
 } from "./refusals.ts";
-import {
-  type BodyParts,
-  baseVersionOf,
-  bodyIsMissing,
-  isDryRun,
-  queryOf,
-  readBody,
-  readFields,
-  readFlag,
-  readVersion,
-} from "./request.ts";
+import { baseVersionOf, bodyIsMissing, isDryRun, queryOf, readFlag, readVersion } from "./request.ts";
 
-export interface ConfigWriteParts extends BodyParts {
+export interface ConfigWriteParts {
   identify: KeyIdentity;
   store: StoreOf<"current" | "view" | "apply" | "staging" | "validate">;
 }
 
-export function configWriteRoutes(parts: ConfigWriteParts): Endpoint[] {
+const validateRequest = z.strictObject({
+  section: z.string(),
+  config: z.unknown().refine((value) => value !== undefined, "is required"),
+  dry_run: z.boolean().default(true),
+});
+
+const applyRequest = z.strictObject({
+  sections: z.array(z.string()).min(1, "name at least one section, or leave the key out").optional(),
+  force: z.boolean().default(false),
+  version: z.int().min(0).optional(),
+  dry_run: z.boolean().default(false),
+});
+
+const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
+const applyNow = queryParameter("apply", "false: the change is staged, without a version.", {
+  type: "boolean",
+  default: true,
+});
+
+export function configWriteRoutes(parts: ConfigWriteParts): DescribedEndpoint[] {
   return [
-    adminRoute("POST", "/admin/config/validate", (call) => validate(call, parts)),
-    adminRoute("POST", "/admin/config/apply", (call) => applyStaged(call, parts)),
-    adminRoute("GET", "/admin/config/staged", (call) => listStaged(call, parts)),
-    adminRoute("DELETE", "/admin/config/staged", (call) => discardStaged(call, parts), ["section"]),
-    adminRoute("PUT", "/admin/config/{section...}", (call) => changeSection(call, parts, "replace"), [
-      "apply",
-      "dry_run",
-    ]),
-    adminRoute("PATCH", "/admin/config/{section...}", (call) => changeSection(call, parts, "merge"), [
-      "apply",
-      "dry_run",
-    ]),
+    endpoint({
+      method: "PUT",
+      path: "/admin/config/{section...}",
+      id: "replaceConfigSection",
+      summary: "Replace a section",
+      description: "A masked secret that comes back means: unchanged.",
+      parameters: [sectionName, applyNow, dryRun],
+      body: { schema: sectionBody(), example: { level: "debug" } },
+      changes: true,
+      answers: [versioned("SectionChanged", "Replaced, or staged.")],
+      handle: (call, read) => changeSection(call, read, parts, "replace"),
+    }),
+    endpoint({
+      method: "PATCH",
+      path: "/admin/config/{section...}",
+      id: "patchConfigSection",
+      summary: "Change a section by a JSON merge patch",
+      parameters: [sectionName, applyNow, dryRun],
+      body: {
+        schema: sectionPatch(),
+        types: ["application/json", "application/merge-patch+json"],
+        example: { level: "debug" },
+      },
+      changes: true,
+      answers: [versioned("SectionChanged", "Changed, or staged.")],
+      handle: (call, read) => changeSection(call, read, parts, "merge"),
+    }),
+    endpoint({
+      method: "POST",
+      path: "/admin/config/validate",
+      id: "validateConfig",
+      summary: "Whether a section would be accepted, and what it would change",
+      body: {
+        schema: ref("ValidateRequest"),
+        fields: validateRequest,
+        example: { section: "logging", config: { level: "debug" } },
+      },
+      answers: [jsonAnswer("ConfigValidation", "The result, also for a section that is not valid.")],
+      errors: [503],
+      handle: async (call, read) => await validate(call, await read(), parts),
+    }),
+    ...stagedRoutes(parts),
+  ];
+}
+
+function stagedRoutes(parts: ConfigWriteParts): DescribedEndpoint[] {
+  return [
+    endpoint({
+      method: "GET",
+      path: "/admin/config/staged",
+      id: "listStagedConfig",
+      summary: "Staged changes",
+      answers: [versioned("StagedSections", "The changes.")],
+      handle: (call) => listStaged(call, parts),
+    }),
+    endpoint({
+      method: "DELETE",
+      path: "/admin/config/staged",
+      id: "discardStagedConfig",
+      summary: "Forget staged changes",
+      parameters: [queryParameter("section", "Only those of this section.")],
+      answers: [jsonAnswer("StagedDiscarded", "Forgotten.")],
+      errors: [404, 503],
+      handle: (call) => discardStaged(call, parts),
+    }),
+    endpoint({
+      method: "POST",
+      path: "/admin/config/apply",
+      id: "applyConfig",
+      summary: "Apply staged sections as one version",
+      body: { schema: ref("ApplyRequest"), fields: applyRequest, optional: true, example: {} },
+      changes: true,
+      answers: [versioned("ConfigApplied", "Applied.")],
+      errors: [404],
+      handle: async (call, read) => await applyStaged(call, await read(), parts),
+    }),
   ];
 }
 
@@ -59,21 +145,22 @@ export const isSection = (name: string): boolean => describeSection(name) !== un
 
 async function changeSection(
   call: Call<"section">,
+  read: () => Promise<unknown>,
   parts: ConfigWriteParts,
   mode: "replace" | "merge",
 ): Promise<Response> {
   const { store } = parts;
   const name = call.parameters.section;
   if (!isSection(name)) throw unknownSection(name);
-  const { value, version } = readSection(name, await readBody(call, parts));
+  const { value, version } = readSection(name, await read());
   const query = queryOf(call);
-  const dryRun = isDryRun(query);
+  const isDry = isDryRun(query);
   const warnings: string[] = [];
   const change: SectionChange = {
     sections: { [name]: value },
     mode,
     baseVersion: baseVersionOf(call, version, store.current.version),
-    dryRun,
+    dryRun: isDry,
     checked: (before, after) => void warnings.push(...droppedKeyWarnings(before, after, parts.identify)),
     ...authorOf(call, "api", `${mode === "replace" ? "PUT" : "PATCH"} ${name}`),
   };
@@ -82,12 +169,12 @@ async function changeSection(
   const done = unwrap(await store.apply(change));
   const body = {
     success: true,
-    message: messageOf(done, `Section '${name}' was ${mode === "replace" ? "replaced" : "changed"}`, dryRun),
+    message: messageOf(done, `Section '${name}' was ${mode === "replace" ? "replaced" : "changed"}`, isDry),
     section: name,
     version: done.version,
     ...reloadOf(name, done.changes, done.applied),
     applied: done.applied,
-    ...(dryRun && { dry_run: true, estimated_impact: done.impact }),
+    ...(isDry && { dry_run: true, estimated_impact: done.impact }),
     warnings: [...done.warnings, ...warnings],
     previous: done.previous[name] ?? null,
     current: done.current[name] ?? null,
@@ -168,27 +255,11 @@ export function messageOf({ applied, version }: Change, what: string, dryRun: bo
   return applied ? `${what}; this is version ${version}.` : "Nothing differs, so nothing was changed.";
 }
 
-/** What every answer to a change of a single backend or key has. */
-export function changeFrame(call: Call, done: Change, what: string, warnings: readonly string[] = []) {
-  const dryRun = isDryRun(queryOf(call));
-  return {
-    success: true,
-    message: messageOf(done, what, dryRun),
-    version: done.version,
-    applied: done.applied,
-    ...(dryRun && { dry_run: true, estimated_impact: done.impact }),
-    warnings: [...done.warnings, ...warnings],
-  };
-}
-
-const validateRequest = z.strictObject({
-  section: z.string(),
-  config: z.unknown().refine((value) => value !== undefined, "is required"),
-  dry_run: z.boolean().default(true),
-});
-
-async function validate(call: Call, parts: ConfigWriteParts): Promise<Response> {
-  const { section, config, dry_run } = await readFields(validateRequest, call, parts);
+async function validate(
+  call: Call,
+  { section, config, dry_run }: z.output<typeof validateRequest>,
+  parts: ConfigWriteParts,
+): Promise<Response> {
   if (!isSection(section)) {
     const { message } = unknownSectionProblem(section);
     const error = toValidationError({ field: "section", message, value: shortened(section) });
@@ -213,22 +284,17 @@ function impactOf({ valid, impact }: Validation): string {
   return valid ? impact : "None: the configuration is not valid and would be refused.";
 }
 
-const applyRequest = z.strictObject({
-  sections: z.array(z.string()).min(1, "name at least one section, or leave the key out").optional(),
-  force: z.boolean().default(false),
-  version: z.int().min(0).optional(),
-  dry_run: z.boolean().default(false),
-});
-
-async function applyStaged(call: Call, parts: ConfigWriteParts): Promise<Response> {
-  const { store } = parts;
-  const { sections, force, version, dry_run: dryRun } = await readFields(applyRequest, call, parts);
+async function applyStaged(
+  call: Call,
+  { sections, force, version, dry_run: isDry }: z.output<typeof applyRequest>,
+  { store }: ConfigWriteParts,
+): Promise<Response> {
   requireSections(sections, isSection);
   const done = unwrap(
     await store.staging.apply({
       sections: sections && [...new Set(sections)],
       force,
-      dryRun,
+      dryRun: isDry,
       baseVersion: baseVersionOf(call, version, store.current.version),
       ...authorOf(call, "api", "apply staged changes"),
     }),
@@ -236,12 +302,12 @@ async function applyStaged(call: Call, parts: ConfigWriteParts): Promise<Respons
   const applied = Object.keys({ ...done.previous, ...done.current });
   const body = {
     success: true,
-    message: messageOf(done, `Staged changes of ${applied.join(", ")} were applied`, dryRun),
-    applied_sections: dryRun ? [] : applied,
+    message: messageOf(done, `Staged changes of ${applied.join(", ")} were applied`, isDry),
+    applied_sections: isDry ? [] : applied,
     results: reloadResults(applied, done),
     version: done.version,
     timestamp: toTimestamp(done.appliedAtMs),
-    ...(dryRun && { dry_run: true, estimated_impact: done.impact }),
+    ...(isDry && { dry_run: true, estimated_impact: done.impact }),
     changes: changesBySection(done.changes),
     warnings: done.warnings,
   };

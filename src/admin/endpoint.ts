@@ -1,30 +1,99 @@
 // What every admin endpoint has in common: it stands behind the admin door, and its answers are not kept by anyone.
 
+import type { z } from "zod";
+import type { JsonSchema } from "../config/schema/schema-export.ts";
 import type { ConfigStore } from "../config/store/store.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { Administrator, Call, Endpoint } from "../server/endpoint.ts";
+import { type Schemas, text } from "../openapi/json-schema.ts";
+import {
+  type Answer,
+  type Body,
+  type DescribedEndpoint,
+  jsonAnswer,
+  type Parameter,
+  queryParameter,
+  type Tag,
+} from "../openapi/operation.ts";
+import type { Administrator, Call } from "../server/endpoint.ts";
 import type { ParameterOf } from "../server/path-pattern.ts";
 import { unknownSection } from "./refusals.ts";
-import { refuseOtherParameters } from "./request.ts";
+import { readBody, readFields, refuseOtherParameters } from "./request.ts";
 
-/** `parameters` are the names of its query parameters; a request with any other is refused. */
-export function adminRoute<Path extends string>(
-  method: Endpoint["method"],
-  path: Path,
-  handle: (call: Call<ParameterOf<Path>>) => Response | Promise<Response>,
-  parameters: readonly string[] = [],
-): Endpoint {
-  return {
-    method,
-    path,
-    access: "admin",
-    isWatched: method === "GET",
-    handle(call) {
-      refuseOtherParameters(call, parameters);
-      return handle(call as Call<ParameterOf<Path>>);
-    },
+/** What an admin endpoint says of itself; the rest is the same for all of them, or follows from it. */
+export interface AdminDeclaration<Path extends string, Fields extends z.ZodType>
+  extends Pick<DescribedEndpoint, "method" | "id" | "summary" | "description" | "answers"> {
+  path: Path;
+  /** A request with a query parameter that is not among them is refused. */
+  parameters?: readonly Parameter[];
+  /** `fields`: what is read of it, strictly; without them it is only parsed. */
+  body?: Body & { fields?: Fields };
+  /** It makes a version of the configuration, and is refused if it was made for an older one. */
+  changes?: true;
+  /** Statuses of errors besides those that follow from the rest. */
+  errors?: readonly number[];
+  /** `read` reads the body. */
+  handle(call: Call<ParameterOf<Path>>, read: () => Promise<z.output<Fields>>): Response | Promise<Response>;
+}
+
+/** Unknown parameters, no credentials or wrong ones, not allowed, too many attempts, a bug. */
+const OF_ANY = [400, 401, 403, 429, 500];
+const OF_A_PARAMETER = [404];
+const OF_A_BODY = [408, 413];
+const OF_A_CHANGE = [409, 503];
+
+/** For endpoints of one group, which name those schemas. */
+export function adminGroup(tag: Tag, schemas: Schemas) {
+  return <Path extends string, Fields extends z.ZodType>(
+    declaration: AdminDeclaration<Path, Fields>,
+  ): DescribedEndpoint => {
+    const { method, path, parameters = [], body, changes = false, errors = [], handle, ...rest } = declaration;
+    const known = parameters.filter((parameter) => parameter.in === "query").map(({ name }) => name);
+    return {
+      ...rest,
+      method,
+      path,
+      tag,
+      schemas,
+      access: "admin",
+      isWatched: method === "GET",
+      parameters: changes ? [...parameters, ifMatch] : parameters,
+      ...(body !== undefined && { body }),
+      errors: [
+        ...OF_ANY,
+        ...(path.includes("{") ? OF_A_PARAMETER : []),
+        ...(body !== undefined ? OF_A_BODY : []),
+        ...(changes ? OF_A_CHANGE : []),
+        ...errors,
+      ],
+      handle(call) {
+        refuseOtherParameters(call, known);
+        return handle(call as Call<ParameterOf<Path>>, read);
+
+        function read(): Promise<z.output<Fields>> {
+          const { fields } = body ?? {};
+          return fields === undefined ? (readBody(call) as Promise<z.output<Fields>>) : readFields(fields, call);
+        }
+      },
+    };
   };
+}
+
+const ifMatch: Parameter = {
+  name: "If-Match",
+  in: "header",
+  description: "The version that the change was made for; 409 if it is no longer the current one.",
+  schema: text,
+};
+
+export const dryRun = queryParameter("dry_run", "true: everything is checked, and nothing changed.", {
+  type: "boolean",
+  default: false,
+});
+
+/** With the version of the configuration as ETag. */
+export function versioned(schema: string | JsonSchema, description: string, status = 200): Answer {
+  return { ...jsonAnswer(schema, description, status), headers: ["ETag"] };
 }
 
 /** With the version of the configuration as ETag, which If-Match takes. */

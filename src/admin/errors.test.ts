@@ -2,8 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { AdminClient } from "../../test/support/admin-client.ts";
 import { type ServedRoutes, serveRoutes, settingsOf } from "../../test/support/serve-routes.ts";
 import { systemClock } from "../lib/clock.ts";
-import { createDeadlines } from "../lib/deadlines.ts";
-import { createBodyReader } from "../server/read-body.ts";
 import { ErrorRecorder } from "../stats/error-recorder.ts";
 import { errorRoutes } from "./errors.ts";
 
@@ -18,7 +16,6 @@ beforeAll(async () => {
     errorRoutes({
       errors,
       settings: () => settings,
-      bodies: createBodyReader({ deadlines: createDeadlines(), now: systemClock.now }),
       newId: () => `test-${++ids}`,
     }),
   );

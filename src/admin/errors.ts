@@ -2,15 +2,32 @@
 
 import { z } from "zod";
 import type { Settings } from "../config/sections/registry.ts";
-import type { Endpoint } from "../server/endpoint.ts";
+import { done } from "../openapi/change-schemas.ts";
+import {
+  count,
+  described,
+  list,
+  mapOf,
+  number,
+  orNull,
+  ref,
+  type Schemas,
+  shape,
+  strictRequest,
+  text,
+  time,
+} from "../openapi/json-schema.ts";
+import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import type { ErrorRecorder } from "../stats/error-recorder.ts";
 import { recordDebugError } from "./debug-error.ts";
-import { adminRoute, answer } from "./endpoint.ts";
+import { adminGroup, answer } from "./endpoint.ts";
 import { errorById, errorStats, recentErrors } from "./error-view.ts";
 import { readWindow } from "./query.ts";
-import { type BodyParts, queryOf, readFields } from "./request.ts";
+import { queryOf } from "./request.ts";
+import { requestId } from "./requests.ts";
+import { statsWindow } from "./stats.ts";
 
-export interface ErrorParts extends BodyParts {
+export interface ErrorParts {
   errors: ErrorRecorder;
   /** Those that run now. */
   settings(): Settings;
@@ -20,24 +37,93 @@ export interface ErrorParts extends BodyParts {
 /** What the fields may hold is checked by recordDebugError(). */
 const debugError = z.strictObject({ type: z.unknown().optional(), backend: z.unknown().optional() });
 
-export function errorRoutes(parts: ErrorParts): Endpoint[] {
+const countsByName = mapOf(count);
+
+const SCHEMAS: Schemas = {
+  RecentErrors: shape({ errors: list(ref("ErrorRecord")), total: count }),
+  ErrorRecord: shape({
+    id: text,
+    request_id: text,
+    timestamp: time,
+    status: { type: "integer" },
+    type: text,
+    code: { type: ["string", "integer", "null"] },
+    message: text,
+    model: orNull(text),
+    backend: orNull(text),
+    attempts: list(shape({ backend: text, failure: text }, { model: text, duration_ms: number })),
+  }),
+  ErrorStatistics: shape({
+    total: count,
+    by_type: countsByName,
+    by_status: countsByName,
+    by_backend: countsByName,
+    window: text,
+  }),
+  DebugErrorRequest: strictRequest({
+    type: {
+      type: "string",
+      pattern: "^(timeout|connection_error|circuit_open|status_[45][0-9][0-9])$",
+      description: "timeout, connection_error, circuit_open, or status_ and a status from 400 to 599.",
+    },
+    backend: described(text, "Name of a backend."),
+  }),
+  DebugError: shape({ ...done, error: ref("ErrorRecord") }),
+};
+
+const endpoint = adminGroup("Observation", SCHEMAS);
+
+export function errorRoutes(parts: ErrorParts): DescribedEndpoint[] {
   const { errors, settings, newId } = parts;
   return [
-    adminRoute("GET", "/admin/errors/recent", (call) => answer(call, recentErrors(errors, queryOf(call))), [
-      "limit",
-      "type",
-      "backend",
-    ]),
-    adminRoute("GET", "/admin/errors/stats", (call) => answer(call, errorStats(errors, readWindow(queryOf(call)))), [
-      "window",
-    ]),
-    adminRoute("GET", "/admin/errors/{request_id...}", (call) =>
-      answer(call, errorById(errors, call.parameters.request_id)),
-    ),
-    adminRoute("POST", "/admin/debug/error", async (call) => {
-      const body = await readFields(debugError, call, parts);
-      const backendNames = settings().backends.map(({ name }) => name);
-      return answer(call, recordDebugError({ recorder: errors, backendNames, newId }, body));
+    endpoint({
+      method: "GET",
+      path: "/admin/errors/recent",
+      id: "listErrors",
+      summary: "The errors that clients were answered with lately",
+      parameters: [
+        queryParameter("limit", "Most errors.", { type: "integer", minimum: 1, default: 50 }),
+        queryParameter("type", "Only of this type."),
+        queryParameter("backend", "Only with attempts at this backend."),
+      ],
+      answers: [jsonAnswer("RecentErrors", "The errors, the newest first.")],
+      handle: (call) => answer(call, recentErrors(errors, queryOf(call))),
+    }),
+    endpoint({
+      method: "GET",
+      path: "/admin/errors/stats",
+      id: "getErrorStatistics",
+      summary: "How many errors of which kind",
+      parameters: [statsWindow],
+      answers: [jsonAnswer("ErrorStatistics", "The numbers.")],
+      handle: (call) => answer(call, errorStats(errors, readWindow(queryOf(call)))),
+    }),
+    endpoint({
+      method: "GET",
+      path: "/admin/errors/{request_id...}",
+      id: "getError",
+      summary: "The error of one request",
+      parameters: [requestId],
+      answers: [jsonAnswer("ErrorRecord", "The error.")],
+      handle: (call) => answer(call, errorById(errors, call.parameters.request_id)),
+    }),
+    endpoint({
+      method: "POST",
+      path: "/admin/debug/error",
+      id: "recordTestError",
+      summary: "Record a test error",
+      body: {
+        schema: ref("DebugErrorRequest"),
+        fields: debugError,
+        example: { type: "timeout", backend: "local" },
+      },
+      answers: [jsonAnswer("DebugError", "Recorded.")],
+      errors: [404],
+      async handle(call, read) {
+        const body = await read();
+        const backendNames = settings().backends.map(({ name }) => name);
+        return answer(call, recordDebugError({ recorder: errors, backendNames, newId }, body));
+      },
     }),
   ];
 }

@@ -3,9 +3,10 @@
 import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
 import { VERSION } from "../names.ts";
-import type { Endpoint } from "../server/endpoint.ts";
+import { count, described, number, oneOfTexts, ref, type Schemas, shape, text, time } from "../openapi/json-schema.ts";
+import { type DescribedEndpoint, jsonAnswer } from "../openapi/operation.ts";
 import type { StatsCollector } from "../stats/collector.ts";
-import { adminRoute, answer, toTimestamp } from "./endpoint.ts";
+import { adminGroup, answer, toTimestamp } from "./endpoint.ts";
 
 export interface HealthParts {
   collector: StatsCollector;
@@ -37,7 +38,7 @@ export interface ProcessUsage {
   uptimeMs: number;
 }
 
-export type HealthStatus = "healthy" | "degraded" | "unhealthy";
+export type HealthStatus = (typeof STATUSES)[number];
 
 export interface ServiceHealth {
   status: HealthStatus | "disabled";
@@ -51,34 +52,68 @@ const TELLING_REQUESTS = 10;
 /** Between two measurements of the CPU. */
 const CPU_SPACING_MS = 1_000;
 
-export function healthRoutes(parts: HealthParts): Endpoint[] {
+const STATUSES = ["healthy", "degraded", "unhealthy"] as const;
+
+const SCHEMAS: Schemas = {
+  AdminHealth: shape({
+    status: oneOfTexts(...STATUSES),
+    version: text,
+    uptime: described(count, "Seconds."),
+    timestamp: time,
+    services: shape({
+      backend_service: ref("ServiceHealth"),
+      model_service: ref("ServiceHealth"),
+      proxy_service: ref("ServiceHealth"),
+      health_service: ref("ServiceHealth"),
+      storage_service: ref("ServiceHealth"),
+    }),
+    metrics: shape({
+      requests_per_second: number,
+      error_rate: number,
+      memory_usage_mb: number,
+      cpu_usage_percent: described(number, "Of one core."),
+    }),
+  }),
+  ServiceHealth: shape({ status: oneOfTexts(...STATUSES, "disabled"), message: text }),
+};
+
+const endpoint = adminGroup("Observation", SCHEMAS);
+
+export function healthRoutes(parts: HealthParts): DescribedEndpoint[] {
   const { collector, settings, clock, backendStatus, storageProblems, usage = processUsage } = parts;
   const cpuPercent = createCpuMeter();
   return [
-    adminRoute("GET", "/admin/health", (call) => {
-      const load = collector.load();
-      const used = usage();
-      const services = {
-        ...backendServices(backendStatus().backends),
-        proxy_service: proxyService(load),
-        health_service: healthService(settings()),
-        storage_service: storageService(storageProblems()),
-      };
-      const status = overall(Object.values(services));
-      const body = {
-        status,
-        version: VERSION,
-        uptime: collector.uptimeSeconds,
-        timestamp: toTimestamp(clock.wallTime()),
-        services,
-        metrics: {
-          requests_per_second: round(load.requestsPerSecond, 2),
-          error_rate: round(load.errorRate, 4),
-          memory_usage_mb: round(used.memoryBytes / (1024 * 1024), 1),
-          cpu_usage_percent: round(cpuPercent(used), 1),
-        },
-      };
-      return answer(call, body, { status: status === "unhealthy" ? 503 : 200 });
+    endpoint({
+      method: "GET",
+      path: "/admin/health",
+      id: "getAdminHealth",
+      summary: "Health of the gateway and of its parts",
+      answers: [jsonAnswer("AdminHealth", "Healthy or degraded."), jsonAnswer("AdminHealth", "Unhealthy.", 503)],
+      handle(call) {
+        const load = collector.load();
+        const used = usage();
+        const services = {
+          ...backendServices(backendStatus().backends),
+          proxy_service: proxyService(load),
+          health_service: healthService(settings()),
+          storage_service: storageService(storageProblems()),
+        };
+        const status = overall(Object.values(services));
+        const body = {
+          status,
+          version: VERSION,
+          uptime: collector.uptimeSeconds,
+          timestamp: toTimestamp(clock.wallTime()),
+          services,
+          metrics: {
+            requests_per_second: round(load.requestsPerSecond, 2),
+            error_rate: round(load.errorRate, 4),
+            memory_usage_mb: round(used.memoryBytes / (1024 * 1024), 1),
+            cpu_usage_percent: round(cpuPercent(used), 1),
+          },
+        };
+        return answer(call, body, { status: status === "unhealthy" ? 503 : 200 });
+      },
     }),
   ];
 }

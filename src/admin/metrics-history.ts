@@ -2,8 +2,9 @@
 
 import type { Clock } from "../lib/clock.ts";
 import type { HistoryStore } from "../metrics/history/store.ts";
-import type { Endpoint } from "../server/endpoint.ts";
-import { adminRoute } from "./endpoint.ts";
+import { count, list, mapOf, number, oneOfTexts, type Schemas, shape, text } from "../openapi/json-schema.ts";
+import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
+import { adminGroup } from "./endpoint.ts";
 import { queryHistory } from "./history-view.ts";
 import { queryOf } from "./request.ts";
 
@@ -13,18 +14,57 @@ export interface MetricsHistoryParts {
   clock: Clock;
 }
 
-export function metricsHistoryRoutes({ history, clock }: MetricsHistoryParts): Endpoint[] {
+const SCHEMAS: Schemas = {
+  MetricsHistory: shape({
+    metric: text,
+    from_ms: { type: "integer" },
+    to_ms: { type: "integer" },
+    row_count: count,
+    limit: count,
+    samples: list(
+      shape({
+        ts_ms: { type: "integer" },
+        labels: mapOf(text),
+        value: number,
+        kind: oneOfTexts(
+          "counter",
+          "gauge",
+          "histogram_sum",
+          "histogram_count",
+          "histogram_bucket",
+          "summary_sum",
+          "summary_count",
+          "summary_quantile",
+          "untyped",
+        ),
+      }),
+    ),
+  }),
+};
+
+const endpoint = adminGroup("Observation", SCHEMAS);
+
+export function metricsHistoryRoutes({ history, clock }: MetricsHistoryParts): DescribedEndpoint[] {
   return [
-    adminRoute(
-      "GET",
-      "/admin/metrics/history",
-      async (call) => {
+    endpoint({
+      method: "GET",
+      path: "/admin/metrics/history",
+      id: "getMetricsHistory",
+      summary: "Earlier values of a metric",
+      parameters: [
+        { ...queryParameter("metric", "Name of a metric family."), required: true },
+        queryParameter("from", "Unix milliseconds or RFC 3339, inclusive; default: 24 hours ago."),
+        queryParameter("to", "The same, exclusive; default: now."),
+        queryParameter("limit", "Most samples, up to 100,000.", { type: "integer", minimum: 1, default: 10_000 }),
+      ],
+      answers: [jsonAnswer("MetricsHistory", "The samples.")],
+      errors: [404],
+      async handle(call) {
         const body = await queryHistory(history, queryOf(call), clock.wallTime());
         return new Response(body, {
           headers: { ...call.headers, "Content-Type": "application/json", "Cache-Control": "no-store" },
         });
       },
-      ["metric", "from", "to", "limit"],
-    ),
+    }),
   ];
 }

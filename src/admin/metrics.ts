@@ -5,6 +5,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { EXPOSITION_TYPE, type MetricsRegistry } from "../metrics/registry.ts";
+import type { DescribedEndpoint } from "../openapi/operation.ts";
 import type { Endpoint } from "../server/endpoint.ts";
 
 export interface MetricsParts {
@@ -16,7 +17,7 @@ export interface MetricsParts {
 
 const CHALLENGE = { "WWW-Authenticate": 'Basic realm="Signalbox metrics", charset="UTF-8"' };
 
-export function metricsRoutes({ registry, settings }: MetricsParts): Endpoint[] {
+export function metricsRoutes({ registry, settings }: MetricsParts): DescribedEndpoint[] {
   const isRight = createCheck();
 
   async function handle({ headers }: Parameters<Endpoint["handle"]>[0]): Promise<Response> {
@@ -42,7 +43,23 @@ export function metricsRoutes({ registry, settings }: MetricsParts): Endpoint[] 
     },
   };
   // The path is read once: a change of it takes a restart.
-  return [{ method: "GET", path: settings().metrics.endpoint, access: "open", isWatched: true, credentials, handle }];
+  return [
+    {
+      method: "GET",
+      path: settings().metrics.endpoint,
+      usualPath: "/metrics",
+      access: "open",
+      isWatched: true,
+      credentials,
+      id: "getMetrics",
+      tag: "Observation",
+      summary: "Metrics in the text format of Prometheus",
+      description: "The path is that of metrics.endpoint.",
+      answers: [{ status: 200, description: "The metrics.", type: EXPOSITION_TYPE.split(";")[0] as string }],
+      errors: [401, 404, 500],
+      handle,
+    },
+  ];
 }
 
 /** How long a check takes tells neither the length of the credentials nor where they differ. */

@@ -21,10 +21,7 @@ import fc from "fast-check";
 import { AdminClient } from "../../test/support/admin-client.ts";
 import { RawConnection } from "../../test/support/raw-http.ts";
 import { type ServedRoutes, serveRoutes, settingsOf } from "../../test/support/serve-routes.ts";
-import { systemClock } from "../lib/clock.ts";
-import { createDeadlines } from "../lib/deadlines.ts";
 import { LARGEST_PROMPT_BYTES, type PromptFiles } from "../prompts/prompt-files.ts";
-import { createBodyReader } from "../server/read-body.ts";
 import { promptRoutes } from "./prompts.ts";
 
 const SECRET = "sekret outside";
@@ -51,7 +48,6 @@ beforeAll(async () => {
           inForce = files;
         },
       },
-      bodies: createBodyReader({ deadlines: createDeadlines(), now: systemClock.now }),
     }),
   );
   admin = new AdminClient(served);

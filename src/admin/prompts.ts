@@ -6,14 +6,16 @@ import { formatPath } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { createSerial } from "../lib/serial.ts";
+import { ref } from "../openapi/json-schema.ts";
+import { type DescribedEndpoint, jsonAnswer, pathParameter } from "../openapi/operation.ts";
 import { loadPromptFiles, type PromptFiles, type PromptFolder, toPrompt } from "../prompts/prompt-files.ts";
-import type { Call, Endpoint } from "../server/endpoint.ts";
-import { adminRoute, answer } from "./endpoint.ts";
+import type { Call } from "../server/endpoint.ts";
+import { CONFIGURATION_SCHEMAS } from "./config-schemas.ts";
+import { adminGroup, answer } from "./endpoint.ts";
 import { listPrompts, type PromptDirectory, readPromptFile, writePromptFile } from "./prompt-folder.ts";
 import { invalidFields } from "./refusals.ts";
-import { type BodyParts, readFields } from "./request.ts";
 
-export interface PromptParts extends BodyParts {
+export interface PromptParts {
   /** Those that run now. */
   settings(): Settings;
   promptFiles: PromptAccess;
@@ -31,7 +33,10 @@ const update = z.strictObject({ content: z.string({ error: "expected the text of
 /** Writes that wait for others; each holds a body in memory. */
 const MAXIMUM_WAITING = 20;
 
-export function promptRoutes(parts: PromptParts): Endpoint[] {
+const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
+const promptFile = pathParameter("path", "Path below prompts_dir; it may contain slashes.");
+
+export function promptRoutes(parts: PromptParts): DescribedEndpoint[] {
   const writes = createSerial(MAXIMUM_WAITING);
   const directory = (): PromptDirectory => {
     const { baseDir, home } = parts.promptFiles;
@@ -46,17 +51,48 @@ export function promptRoutes(parts: PromptParts): Endpoint[] {
   };
 
   return [
-    adminRoute("GET", "/admin/config/prompts", async (call) => {
-      const prompts = await listPrompts(directory());
-      return answer(call, { prompts, total: prompts.length });
+    endpoint({
+      method: "GET",
+      path: "/admin/config/prompts",
+      id: "listPromptFiles",
+      summary: "Prompt files",
+      answers: [jsonAnswer("PromptFiles", "The files.")],
+      async handle(call) {
+        const prompts = await listPrompts(directory());
+        return answer(call, { prompts, total: prompts.length });
+      },
     }),
-    adminRoute("POST", "/admin/config/prompts/reload", (call) => inTurn(() => reload(call, directory(), parts))),
-    adminRoute("GET", "/admin/config/prompts/{path...}", async (call) =>
-      answer(call, await readPromptFile(directory(), call.parameters.path)),
-    ),
-    adminRoute("PUT", "/admin/config/prompts/{path...}", async (call) => {
-      const { content } = await readFields(update, call, parts);
-      return await inTurn(() => write(call, directory(), content, parts));
+    endpoint({
+      method: "GET",
+      path: "/admin/config/prompts/{path...}",
+      id: "getPromptFile",
+      summary: "One prompt file",
+      parameters: [promptFile],
+      answers: [jsonAnswer("PromptFile", "The file.")],
+      handle: async (call) => answer(call, await readPromptFile(directory(), call.parameters.path)),
+    }),
+    endpoint({
+      method: "PUT",
+      path: "/admin/config/prompts/{path...}",
+      id: "updatePromptFile",
+      summary: "Write a prompt file",
+      parameters: [promptFile],
+      body: { schema: ref("PromptUpdate"), fields: update, example: { content: "You are terse." } },
+      answers: [jsonAnswer("PromptUpdated", "Written; if the configuration names it, the next request uses it.")],
+      errors: [503],
+      async handle(call, read) {
+        const { content } = await read();
+        return await inTurn(() => write(call, directory(), content, parts));
+      },
+    }),
+    endpoint({
+      method: "POST",
+      path: "/admin/config/prompts/reload",
+      id: "reloadPromptFiles",
+      summary: "Read all prompt files again",
+      answers: [jsonAnswer("PromptsReloaded", "Read.")],
+      errors: [503],
+      handle: (call) => inTurn(() => reload(call, directory(), parts)),
     }),
   ];
 }

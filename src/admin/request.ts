@@ -10,30 +10,24 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { nearest } from "../lib/nearest.ts";
 import type { Call } from "../server/endpoint.ts";
-import { type BodyReader, bodyLimits } from "../server/read-body.ts";
 import { invalidFields } from "./refusals.ts";
 
 /** decisions.md, section 3. */
 const MAXIMUM_BODY_BYTES = 8 * 1024 * 1024;
-
-export interface BodyParts {
-  bodies: BodyReader;
-}
 
 const MAXIMUM_SHOWN_LENGTH = 64;
 
 const strictDecoder = new TextDecoder("utf-8", { fatal: true });
 
 /** Undefined for no body at all. Nothing of a body is ever repeated in an error: it may be a secret. */
-export async function readBody({ request, context }: Call, { bodies }: BodyParts): Promise<unknown> {
-  const limits = bodyLimits(context.settings, MAXIMUM_BODY_BYTES);
-  const bytes = await bodies.readBytes(request, context.record, limits);
+export async function readBody(call: Call): Promise<unknown> {
+  const bytes = await call.readBody(MAXIMUM_BODY_BYTES);
   if (bytes.length === 0) return undefined;
   let text: string;
   try {
     text = strictDecoder.decode(bytes);
   } catch (cause) {
-    const encoding = request.headers.get("content-encoding");
+    const encoding = call.request.headers.get("content-encoding");
     const reason =
       encoding === null ? "it is not valid UTF-8" : "its Content-Encoding is not supported, send it uncompressed";
     throw new GatewayError(ERRORS.invalidJson, `The request body cannot be read: ${reason}.`, { cause });
@@ -50,12 +44,8 @@ export async function readBody({ request, context }: Call, { bodies }: BodyParts
 }
 
 /** The fields of a body, checked by a schema; null stands for a field that is left out. */
-export async function readFields<Schema extends z.ZodType>(
-  schema: Schema,
-  call: Call,
-  parts: BodyParts,
-): Promise<z.output<Schema>> {
-  const sent = await readBody(call, parts);
+export async function readFields<Schema extends z.ZodType>(schema: Schema, call: Call): Promise<z.output<Schema>> {
+  const sent = await readBody(call);
   const body = sent === undefined ? {} : sent;
   if (!isMapping(body)) throw notAnObject();
   const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));

@@ -1,25 +1,134 @@
 // GET /admin/requests: the latest requests; GET /admin/requests/{id}: what became of one of them, step by step.
 
-import type { Endpoint } from "../server/endpoint.ts";
+import type { JsonSchema } from "../config/schema/schema-export.ts";
+import {
+  count,
+  flag,
+  list,
+  number,
+  oneOfTexts,
+  orNull,
+  type Properties,
+  ref,
+  type Schemas,
+  shape,
+  text,
+  time,
+} from "../openapi/json-schema.ts";
+import { type DescribedEndpoint, jsonAnswer, pathParameter, queryParameter } from "../openapi/operation.ts";
 import type { RequestLog } from "../stats/request-log.ts";
-import { adminRoute, answer } from "./endpoint.ts";
+import { adminGroup, answer } from "./endpoint.ts";
 import { queryOf } from "./request.ts";
-import { explainRequest, listRequests, REQUEST_FILTERS } from "./request-view.ts";
+import { explainRequest, listRequests, OUTCOMES } from "./request-view.ts";
 
 export interface RequestParts {
   requests: RequestLog;
 }
 
-export function requestRoutes({ requests }: RequestParts): Endpoint[] {
+export const requestId = pathParameter(
+  "request_id",
+  "From the header X-Signalbox-Request-ID of the answer, or from X-Request-ID: of several requests the newest.",
+);
+
+const requestRow: Properties = {
+  id: text,
+  request_id: text,
+  started_at: time,
+  finished: flag,
+  outcome: oneOfTexts(...OUTCOMES),
+  operation: text,
+  model: text,
+  answered_by: orNull(text),
+  stream: flag,
+  key_id: orNull(text),
+  backend: orNull(text),
+  status: orNull({ type: "integer" }),
+  failure: orNull(text),
+  attempts: count,
+  duration_ms: number,
+  first_byte_ms: orNull(number),
+  prompt_tokens: orNull(count),
+  completion_tokens: orNull(count),
+};
+
+const SCHEMAS: Schemas = {
+  Requests: shape({ requests: list(shape(requestRow)), total: count, next_cursor: orNull(text) }),
+  RequestStory: shape({
+    ...requestRow,
+    cache: orNull(shape({ decision: oneOfTexts("HIT", "MISS", "BYPASS"), reason: orNull(text) })),
+    timings: shape({
+      total_ms: number,
+      gateway_ms: orNull(number),
+      backend_ms: orNull(number),
+      first_token_ms: orNull(number),
+      first_byte_ms: orNull(number),
+      waiting_ms: number,
+    }),
+    steps: list(ref("RequestStep")),
+    steps_dropped: count,
+    others: list(text),
+  }),
+  RequestStep: requestStep(),
+};
+
+function requestStep(): JsonSchema {
+  const step = (kinds: readonly string[], members: Properties): JsonSchema =>
+    shape({ kind: oneOfTexts(...kinds), at_ms: number, ...members });
+  const candidate = shape({ backend: text }, { score: number, in_flight: count, latency_ms: number, excluded: text });
+  return {
+    oneOf: [
+      step(["attempt"], {
+        backend: text,
+        model: text,
+        strategy: orNull(text),
+        score_means: orNull(text),
+        candidates: list(candidate),
+        outcome: oneOfTexts("failed", "running", "succeeded"),
+        failure: orNull(text),
+        status: orNull({ type: "integer" }),
+        duration_ms: orNull(number),
+        first_byte_ms: orNull(number),
+      }),
+      step(["wait"], { duration_ms: number, reason: text }),
+      step(["fallback", "takeover"], { from: text, to: text, reason: text }),
+      step(["shared"], { leader: text }),
+      step(["refused"], { reason: text }),
+    ],
+  };
+}
+
+const endpoint = adminGroup("Observation", SCHEMAS);
+
+export function requestRoutes({ requests }: RequestParts): DescribedEndpoint[] {
   return [
-    adminRoute(
-      "GET",
-      "/admin/requests",
-      (call) => answer(call, listRequests(requests, queryOf(call))),
-      REQUEST_FILTERS,
-    ),
-    adminRoute("GET", "/admin/requests/{request_id...}", (call) =>
-      answer(call, explainRequest(requests, call.parameters.request_id)),
-    ),
+    endpoint({
+      method: "GET",
+      path: "/admin/requests",
+      id: "listRequests",
+      summary: "The latest requests, the newest first",
+      parameters: [
+        queryParameter("model", "Asked for, or answering."),
+        queryParameter("backend", "Of any attempt."),
+        queryParameter("status", "Such as 502, or 5xx."),
+        queryParameter("key", "Id of the caller's key."),
+        queryParameter("min_duration_ms", "At least so long.", { type: "integer", minimum: 0 }),
+        queryParameter("since", "Unix milliseconds or RFC 3339, inclusive."),
+        queryParameter("until", "The same, exclusive."),
+        queryParameter("id", "A part of either id."),
+        queryParameter("limit", "Most requests, up to 1,000.", { type: "integer", minimum: 1, default: 50 }),
+        queryParameter("cursor", "next_cursor of the page before."),
+      ],
+      answers: [jsonAnswer("Requests", "The requests.")],
+      handle: (call) => answer(call, listRequests(requests, queryOf(call))),
+    }),
+    endpoint({
+      method: "GET",
+      path: "/admin/requests/{request_id...}",
+      id: "explainRequest",
+      summary: "What became of one request, step by step",
+      parameters: [requestId],
+      answers: [jsonAnswer("RequestStory", "The explanation.")],
+      handle: (call) => answer(call, explainRequest(requests, call.parameters.request_id)),
+    }),
   ];
 }

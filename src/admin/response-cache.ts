@@ -2,9 +2,12 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import { done } from "../openapi/change-schemas.ts";
+import { count, list, type Schemas, shape, text } from "../openapi/json-schema.ts";
+import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
-import type { Call, Endpoint } from "../server/endpoint.ts";
-import { adminRoute, answer } from "./endpoint.ts";
+import type { Call } from "../server/endpoint.ts";
+import { adminGroup, answer } from "./endpoint.ts";
 import { queryOf } from "./request.ts";
 
 export interface ResponseCacheParts {
@@ -12,13 +15,54 @@ export interface ResponseCacheParts {
   cache(): ResponseCache | undefined;
 }
 
-export function responseCacheRoutes(parts: ResponseCacheParts): Endpoint[] {
+const SCHEMAS: Schemas = {
+  ResponseCacheStatistics: {
+    oneOf: [
+      shape({ enabled: { const: false } }),
+      shape({
+        enabled: { const: true },
+        backend: text,
+        capacity: count,
+        max_bytes: count,
+        entries: count,
+        bytes: count,
+        hits: count,
+        misses: count,
+        stores: count,
+        evictions: count,
+        expirations: count,
+        models: list(shape({ model: text, hits: count, misses: count, stores: count, entries: count, bytes: count })),
+      }),
+    ],
+  },
+  ResponseCacheCleared: shape({ ...done, removed: count }),
+};
+
+const endpoint = adminGroup("Observation", SCHEMAS);
+
+export function responseCacheRoutes(parts: ResponseCacheParts): DescribedEndpoint[] {
   return [
-    adminRoute("GET", "/admin/response-cache", async (call) => {
-      const cache = parts.cache();
-      return answer(call, cache === undefined ? { enabled: false } : { enabled: true, ...(await cache.stats()) });
+    endpoint({
+      method: "GET",
+      path: "/admin/response-cache",
+      id: "getResponseCache",
+      summary: "Counters of the response cache",
+      answers: [jsonAnswer("ResponseCacheStatistics", "The counters.")],
+      async handle(call) {
+        const cache = parts.cache();
+        return answer(call, cache === undefined ? { enabled: false } : { enabled: true, ...(await cache.stats()) });
+      },
     }),
-    adminRoute("DELETE", "/admin/response-cache", (call) => clear(call, parts), ["model"]),
+    endpoint({
+      method: "DELETE",
+      path: "/admin/response-cache",
+      id: "clearResponseCache",
+      summary: "Forget kept answers",
+      parameters: [queryParameter("model", "Only answers of this model.")],
+      answers: [jsonAnswer("ResponseCacheCleared", "Forgotten.")],
+      errors: [404],
+      handle: (call) => clear(call, parts),
+    }),
   ];
 }
 

@@ -1,10 +1,25 @@
 // /admin/stats…: statistics of requests, models and backends, what they cost, and beginning anew.
 
-import type { Endpoint } from "../server/endpoint.ts";
+import { done } from "../openapi/change-schemas.ts";
+import {
+  count,
+  described,
+  list,
+  number,
+  oneOfTexts,
+  orNull,
+  type Properties,
+  ref,
+  type Schemas,
+  shape,
+  text,
+  time,
+} from "../openapi/json-schema.ts";
+import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import type { StatsCollector } from "../stats/collector.ts";
-import { COST_PARAMETERS, costsView } from "./costs-view.ts";
-import { adminRoute, answer } from "./endpoint.ts";
-import { readWindow, type StatsWindow } from "./query.ts";
+import { COST_GROUPS, COST_WINDOW_MS, costsView } from "./costs-view.ts";
+import { adminGroup, answer } from "./endpoint.ts";
+import { readWindow, type StatsWindow, WINDOW_NAMES } from "./query.ts";
 import { queryOf } from "./request.ts";
 import { backendStatsView, modelStatsView, requireStats, resetStats, statsView } from "./stats-view.ts";
 
@@ -12,20 +27,119 @@ export interface StatsParts {
   collector: StatsCollector;
 }
 
-export function statsRoutes({ collector }: StatsParts): Endpoint[] {
-  const view = (path: string, of: (counted: StatsCollector, window: StatsWindow) => unknown): Endpoint =>
-    adminRoute("GET", path, (call) => answer(call, of(requireStats(collector), readWindow(queryOf(call)))), ["window"]);
+const counts: Properties = { total_requests: count, successful_requests: count, failed_requests: count };
+const tokens: Properties = { total_prompt_tokens: count, total_completion_tokens: count, total_tokens: count };
+const statsFrame: Properties = { uptime_seconds: count, window: oneOfTexts("all", ...WINDOW_NAMES) };
+const statsRow: Properties = {
+  ...counts,
+  ...tokens,
+  avg_latency_ms: number,
+  avg_tokens_per_sec: number,
+  last_used: time,
+};
+const percentiles: Properties = { p50_latency_ms: number, p95_latency_ms: number, p99_latency_ms: number };
+const costSums: Properties = {
+  requests: count,
+  prompt_tokens: count,
+  completion_tokens: count,
+  cost: described(number, "By the prices of the model metadata, in their currency."),
+};
 
+const SCHEMAS: Schemas = {
+  Statistics: shape({
+    ...statsFrame,
+    overall: shape({
+      ...counts,
+      ...tokens,
+      avg_latency_ms: number,
+      ...percentiles,
+      tokens_per_sec_avg: number,
+    }),
+    models: list(ref("ModelStatistics")),
+    backends: list(ref("BackendStatistics")),
+  }),
+  StatisticsOfModels: shape({ ...statsFrame, models: list(ref("ModelStatistics")) }),
+  StatisticsOfBackends: shape({ ...statsFrame, backends: list(ref("BackendStatistics")) }),
+  ModelStatistics: shape({ model_id: text, ...statsRow }),
+  BackendStatistics: shape({
+    backend_name: text,
+    ...statsRow,
+    ...percentiles,
+    p50_first_token_ms: orNull(number),
+    p95_first_token_ms: orNull(number),
+    p99_first_token_ms: orNull(number),
+  }),
+  StatisticsOfCosts: shape(
+    { total_cost: number },
+    {
+      keys: list(shape({ key_id: text, model_id: text, ...costSums })),
+      by: oneOfTexts(...COST_GROUPS),
+      rows: list(
+        shape(
+          { ...costSums, cached_tokens: described(count, "Of the prompt tokens.") },
+          { key_id: text, user_id: text, organization_id: text, model_id: text, backend_name: text, day: text },
+        ),
+      ),
+    },
+  ),
+  Done: shape(done),
+};
+
+const endpoint = adminGroup("Observation", SCHEMAS);
+export const statsWindow = queryParameter(
+  "window",
+  "Left out: since the last reset.",
+  oneOfTexts("all", ...WINDOW_NAMES),
+);
+
+export function statsRoutes({ collector }: StatsParts): DescribedEndpoint[] {
   return [
-    view("/admin/stats", statsView),
-    view("/admin/stats/models", modelStatsView),
-    view("/admin/stats/backends", backendStatsView),
-    adminRoute(
-      "GET",
-      "/admin/stats/costs",
-      (call) => answer(call, costsView(requireStats(collector), queryOf(call))),
-      COST_PARAMETERS,
-    ),
-    adminRoute("POST", "/admin/stats/reset", (call) => answer(call, resetStats(requireStats(collector)))),
+    statistics("", "getStatistics", "Statistics", "Statistics of all requests, models and backends", statsView),
+    statistics("/models", "getModelStatistics", "StatisticsOfModels", "Statistics of models", modelStatsView),
+    statistics("/backends", "getBackendStatistics", "StatisticsOfBackends", "Statistics of backends", backendStatsView),
+    endpoint({
+      method: "GET",
+      path: "/admin/stats/costs",
+      id: "getCosts",
+      summary: "Costs per key and model, or by something else",
+      description: "The dearest first. Counted by the hour, and what is older than eight days by the day.",
+      parameters: [
+        queryParameter("by", "Left out: key and model.", oneOfTexts(...COST_GROUPS)),
+        queryParameter("window", "Left out: since the last reset.", oneOfTexts("all", ...Object.keys(COST_WINDOW_MS))),
+        queryParameter("since", "Unix milliseconds or RFC 3339; the hour of it counts as a whole."),
+        queryParameter("until", "The same, exclusive."),
+      ],
+      answers: [jsonAnswer("StatisticsOfCosts", "The costs.")],
+      errors: [404],
+      handle: (call) => answer(call, costsView(requireStats(collector), queryOf(call))),
+    }),
+    endpoint({
+      method: "POST",
+      path: "/admin/stats/reset",
+      id: "resetStatistics",
+      summary: "Begin statistics anew",
+      answers: [jsonAnswer("Done", "Cleared.")],
+      errors: [404],
+      handle: (call) => answer(call, resetStats(requireStats(collector))),
+    }),
   ];
+
+  function statistics(
+    path: string,
+    id: string,
+    schema: string,
+    summary: string,
+    view: (counted: StatsCollector, window: StatsWindow) => unknown,
+  ): DescribedEndpoint {
+    return endpoint({
+      method: "GET",
+      path: `/admin/stats${path}`,
+      id,
+      summary,
+      parameters: [statsWindow],
+      answers: [jsonAnswer(schema, "The statistics.")],
+      errors: [404],
+      handle: (call) => answer(call, view(requireStats(collector), readWindow(queryOf(call)))),
+    });
+  }
 }

@@ -1,16 +1,23 @@
 // What the Messages API has besides its generation endpoint: counting tokens, and a model list in its own shape.
 
-import { requireModel } from "../access/api-keys.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { ModelListEntry } from "../models/list.ts";
 import type { PublicMetadata } from "../models/metadata-lookup.ts";
+import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import type { GenerateRequest } from "../pipeline/generate.ts";
 import { estimateInputTokens } from "../protocols/messages/count-tokens.ts";
 import { messagesClient } from "../protocols/messages/index.ts";
-import type { Answering, Call } from "../server/endpoint.ts";
+import type { Call } from "../server/endpoint.ts";
 import { errorsOf } from "./generation.ts";
-import { allowedModels, type ModelDirectory, unknownModel } from "./models.ts";
+import {
+  allowedModels,
+  findAllowed,
+  type ModelDirectory,
+  modelParameter,
+  OF_A_READER,
+  unknownModel,
+} from "./models.ts";
 
 /** Marks a count that no backend has made (decisions.md, section 4). */
 export const ESTIMATE_HEADER = "X-Signalbox-Estimate";
@@ -30,33 +37,54 @@ export async function estimatedCount(
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 1000;
 
-export function messagesModelList(models: ModelDirectory): Answering {
-  return {
-    access: "read",
-    ...errorsOf(messagesClient),
-    async handle({ request, context, headers }) {
-      const { searchParams } = new URL(request.url);
-      const all = (await allowedModels(models, context.caller)).map((entry) =>
-        toMessagesModel(entry, "metadata" in entry ? entry.metadata : undefined),
-      );
-      const page = pageOf(all, searchParams);
-      return Response.json(page, { headers });
+export function messagesModelRoutes(models: ModelDirectory): DescribedEndpoint[] {
+  return [
+    {
+      method: "GET",
+      path: "/anthropic/v1/models",
+      id: "listModelsForMessages",
+      tag: "Models",
+      access: "read",
+      summary: "Models in the shape of the Messages API",
+      parameters: [
+        queryParameter("limit", "Most models of a page.", {
+          type: "integer",
+          minimum: 1,
+          maximum: MAX_PAGE,
+          default: DEFAULT_PAGE,
+        }),
+        queryParameter("after_id", "Only models behind this one."),
+        queryParameter("before_id", "Only models in front of this one."),
+      ],
+      answers: [jsonAnswer("MessagesModelList", "A page of models.")],
+      errors: [...OF_A_READER, 400],
+      ...errorsOf(messagesClient),
+      async handle({ request, context, headers }) {
+        const { searchParams } = new URL(request.url);
+        const all = (await allowedModels(models, context.caller)).map((entry) =>
+          toMessagesModel(entry, "metadata" in entry ? entry.metadata : undefined),
+        );
+        const page = pageOf(all, searchParams);
+        return Response.json(page, { headers });
+      },
     },
-  };
-}
-
-export function messagesModel(models: ModelDirectory): Answering {
-  return {
-    access: "read",
-    ...errorsOf(messagesClient),
-    async handle({ parameters, context, headers }) {
-      const { model = "" } = parameters;
-      requireModel(context.caller, model);
-      const found = await models.findModel(model);
-      if (found === undefined) throw await unknownModel(models, model, context.caller);
-      return Response.json(toMessagesModel(found, models.modelFields(found).metadata), { headers });
+    {
+      method: "GET",
+      path: "/anthropic/v1/models/{model...}",
+      id: "getModelForMessages",
+      tag: "Models",
+      access: "read",
+      summary: "One model in the shape of the Messages API",
+      parameters: [modelParameter],
+      answers: [jsonAnswer("MessagesModel", "The model.")],
+      errors: [...OF_A_READER, 400, 404],
+      ...errorsOf(messagesClient),
+      async handle({ parameters: { model = "" }, context, headers }) {
+        const found = await findAllowed(models, model, context.caller);
+        return Response.json(toMessagesModel(found, models.modelFields(found).metadata), { headers });
+      },
     },
-  };
+  ];
 }
 
 interface MessagesModel {

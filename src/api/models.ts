@@ -6,8 +6,8 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { FoundModel } from "../models/list.ts";
 import type { EnrichedEntry, PlainEntry } from "../models/metadata.ts";
 import type { ModelFields } from "../models/metadata-lookup.ts";
+import { type DescribedEndpoint, jsonAnswer, pathParameter } from "../openapi/operation.ts";
 import { unknownModelError } from "../routing/no-backend.ts";
-import type { Answering } from "../server/endpoint.ts";
 
 /** Where the models of all backends are looked up. */
 export interface ModelDirectory {
@@ -26,37 +26,64 @@ export async function allowedModels(models: ModelDirectory, caller: Caller | und
   return allowsModel === undefined ? all : all.filter(({ id }) => allowsModel(id));
 }
 
-export function modelListEndpoint(models: ModelDirectory): Answering {
-  return {
-    access: "read",
-    async handle({ context, headers }) {
-      const data = await allowedModels(models, context.caller);
-      if (models.allUnhealthy()) {
-        throw new GatewayError(
-          ERRORS.allBackendsUnhealthy,
-          "No backend is healthy at the moment. GET /admin/backends shows why.",
-        );
-      }
-      return Response.json({ object: "list", data }, { headers });
+/** Statuses of errors of whoever lists models. */
+export const OF_A_READER = [401, 403, 429, 500] as const;
+export const modelParameter = pathParameter("model", "Id of a model; it may contain slashes.");
+
+export function modelRoutes(models: ModelDirectory): DescribedEndpoint[] {
+  return [
+    {
+      method: "GET",
+      path: "/v1/models",
+      id: "listModels",
+      tag: "Models",
+      access: "read",
+      summary: "Models of all available backends",
+      answers: [jsonAnswer("ModelList", "The models.")],
+      errors: [...OF_A_READER, 503],
+      async handle({ context, headers }) {
+        const data = await allowedModels(models, context.caller);
+        if (models.allUnhealthy()) {
+          throw new GatewayError(
+            ERRORS.allBackendsUnhealthy,
+            "No backend is healthy at the moment. GET /admin/backends shows why.",
+          );
+        }
+        return Response.json({ object: "list", data }, { headers });
+      },
     },
-  };
+    {
+      method: "GET",
+      path: "/v1/models/{model...}",
+      id: "getModel",
+      tag: "Models",
+      access: "read",
+      summary: "One model, also one that is not available now",
+      parameters: [modelParameter],
+      answers: [jsonAnswer("Model", "The model.")],
+      errors: [...OF_A_READER, 400, 404],
+      async handle({ parameters: { model = "" }, context, headers }) {
+        const found = await findAllowed(models, model, context.caller);
+        const { id, created, owned_by, available } = found;
+        return Response.json(
+          { id, object: "model", created, owned_by, available, ...models.modelFields(found) },
+          { headers },
+        );
+      },
+    },
+  ];
 }
 
-export function modelEndpoint(models: ModelDirectory): Answering {
-  return {
-    access: "read",
-    async handle({ parameters, context, headers }) {
-      const { model = "" } = parameters;
-      requireModel(context.caller, model);
-      const found = await models.findModel(model);
-      if (found === undefined) throw await unknownModel(models, model, context.caller);
-      const { id, created, owned_by, available } = found;
-      return Response.json(
-        { id, object: "model", created, owned_by, available, ...models.modelFields(found) },
-        { headers },
-      );
-    },
-  };
+/** Throws 403 for a model that the caller's key may not use, and 404 for one that there is not. */
+export async function findAllowed(
+  models: ModelDirectory,
+  model: string,
+  caller: Caller | undefined,
+): Promise<FoundModel> {
+  requireModel(caller, model);
+  const found = await models.findModel(model);
+  if (found === undefined) throw await unknownModel(models, model, caller);
+  return found;
 }
 
 /** Names the nearest model that the caller's key may use. */

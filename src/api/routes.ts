@@ -1,6 +1,9 @@
-// Every public path, its method, who may use it, and what answers.
+// Every endpoint of the public API, in the order of the OpenAPI document.
 
 import { SERVICE_NAME } from "../names.ts";
+import { GENERATION_HEADERS } from "../openapi/headers.ts";
+import { ref, text } from "../openapi/json-schema.ts";
+import { type Answer, at, type DescribedEndpoint, jsonAnswer, type Parameter } from "../openapi/operation.ts";
 import type { GenerateRequest } from "../pipeline/generate.ts";
 import { readChatRequest } from "../protocols/chat/request.ts";
 import { readCompletionRequest } from "../protocols/completions/request.ts";
@@ -9,10 +12,11 @@ import { readEmbeddingRequest } from "../protocols/embeddings/request.ts";
 import { readCountTokensRequest, readMessagesRequest } from "../protocols/messages/read-request.ts";
 import { readRerankRequest } from "../protocols/rerank/request.ts";
 import { readResponsesRequest } from "../protocols/responses/read-request.ts";
-import type { Answering, Call, Endpoint } from "../server/endpoint.ts";
-import { type GenerationParts, generationEndpoint } from "./generation.ts";
-import { estimatedCount, messagesModel, messagesModelList } from "./messages.ts";
-import { type ModelDirectory, modelEndpoint, modelListEndpoint } from "./models.ts";
+import { type GenerationEndpoint, type GenerationParts, generationEndpoint } from "./generation.ts";
+import { GENERATION_SCHEMAS } from "./generation-schemas.ts";
+import { estimatedCount, messagesModelRoutes } from "./messages.ts";
+import { MODEL_SCHEMAS } from "./model-schemas.ts";
+import { type ModelDirectory, modelRoutes } from "./models.ts";
 import { arrangeResponse, noteResponse, type ResponsesParts } from "./responses.ts";
 import { welcomeRoutes } from "./welcome.ts";
 
@@ -64,109 +68,204 @@ export interface PublicApiParts extends GenerationParts {
   isReady(): boolean;
 }
 
-export function publicRoutes(parts: PublicApiParts): Endpoint[] {
-  const health: Answering = {
-    access: "open",
-    isWatched: true,
-    handle: (call) => json(call, { status: "healthy", service: SERVICE_NAME }),
-  };
-  const ready: Answering = {
-    access: "open",
-    isWatched: true,
-    handle: (call) =>
-      parts.isReady()
-        ? json(call, { status: "ready", service: SERVICE_NAME })
-        : json(call, { status: "not_ready", service: SERVICE_NAME, reason: "no backend is healthy" }, 503),
-  };
+export function publicRoutes(parts: PublicApiParts): DescribedEndpoint[] {
+  const { models } = parts;
+  const ofModels = [...welcomeRoutes(), ...healthRoutes(parts), ...modelRoutes(models), ...messagesModelRoutes(models)];
+  const ofGeneration = [...textRoutes(parts), ...messagesRoutes(parts), ...vectorRoutes(parts)];
   return [
-    ...welcomeRoutes(),
-    { method: "GET", path: "/health", ...health },
-    { method: "GET", path: "/healthz", ...health },
-    { method: "GET", path: "/readyz", ...ready },
-    { method: "GET", path: "/v1/models", ...modelListEndpoint(parts.models) },
-    { method: "GET", path: "/v1/models/{model...}", ...modelEndpoint(parts.models) },
-    ...generationRoutes(parts),
-    { method: "GET", path: "/anthropic/v1/models", ...messagesModelList(parts.models) },
-    { method: "GET", path: "/anthropic/v1/models/{model...}", ...messagesModel(parts.models) },
+    ...ofModels.map((endpoint) => ({ ...endpoint, schemas: MODEL_SCHEMAS })),
+    ...ofGeneration.map((endpoint) => ({ ...endpoint, schemas: GENERATION_SCHEMAS })),
   ];
 }
 
-function generationRoutes(parts: PublicApiParts): Endpoint[] {
-  const { aliases, responses, hasCounter } = parts;
-  const messages = generationEndpoint(
+function healthRoutes({ isReady }: PublicApiParts): DescribedEndpoint[] {
+  return [
+    ...at(["/health", "/healthz"], {
+      method: "GET",
+      id: "getHealth",
+      tag: "Health",
+      access: "open",
+      isWatched: true,
+      summary: "Whether the process runs",
+      answers: [jsonAnswer("Health", "It runs.")],
+      errors: [],
+      handle: ({ headers }) => Response.json({ status: "healthy", service: SERVICE_NAME }, { headers }),
+    }),
     {
+      method: "GET",
+      path: "/readyz",
+      id: "getReadiness",
+      tag: "Health",
+      access: "open",
+      isWatched: true,
+      summary: "Whether at least one backend can take requests",
+      answers: [jsonAnswer("Readiness", "At least one backend can."), jsonAnswer("Readiness", "None can.", 503)],
+      errors: [],
+      handle({ headers }) {
+        if (isReady()) return Response.json({ status: "ready", service: SERVICE_NAME }, { headers });
+        const body = { status: "not_ready", service: SERVICE_NAME, reason: "no backend is healthy" };
+        return Response.json(body, { status: 503, headers });
+      },
+    },
+  ];
+}
+
+const HELLO = [{ role: "user", content: "Hello!" }];
+
+function textRoutes(parts: PublicApiParts): DescribedEndpoint[] {
+  const { responses } = parts;
+  return [
+    ...generating(["/v1/chat/completions"], parts, {
+      operation: "chat",
+      maxBodyBytes: BODY_LIMITS.chat,
+      read: readChatRequest,
+      id: "createChatCompletion",
+      summary: "Chat completion",
+      description: "A stream ends with `data: [DONE]`. Fields that are not listed go to the backend as they are.",
+      request: "ChatCompletionRequest",
+      reply: "ChatCompletion",
+      events: "ChatCompletionChunk",
+      example: { model: "demo", messages: HELLO },
+    }),
+    ...generating(["/v1/completions"], parts, {
+      operation: "completions",
+      maxBodyBytes: BODY_LIMITS.completions,
+      read: readCompletionRequest,
+      id: "createCompletion",
+      summary: "Text completion, the older form",
+      description: "A stream ends with `data: [DONE]`.",
+      request: "CompletionRequest",
+      reply: "Completion",
+      events: "Completion",
+      example: { model: "demo", prompt: "Once upon a time" },
+    }),
+    ...generating(["/v1/responses"], parts, {
+      operation: "responses",
+      maxBodyBytes: BODY_LIMITS.responses,
+      read: readResponsesRequest,
+      arrange: (call, asked) => arrangeResponse(call, asked, responses),
+      noted: (call, asked, generated, ended) => noteResponse(call, asked, generated, ended, responses.store),
+      id: "createResponse",
+      summary: "Response, on backends of every type",
+      request: "ResponsesRequest",
+      reply: "Response",
+      events: "ResponseEvent",
+      example: { model: "demo", input: "Hello!" },
+    }),
+  ];
+}
+
+const versionHeaders = ["anthropic-version", "anthropic-beta"].map(
+  (name): Parameter => ({
+    name,
+    in: "header",
+    description: "Handed on to backends of this format.",
+    schema: text,
+  }),
+);
+
+function messagesRoutes(parts: PublicApiParts): DescribedEndpoint[] {
+  const { aliases, hasCounter, models } = parts;
+  return [
+    ...generating(["/v1/messages", "/anthropic/v1/messages"], parts, {
       operation: "messages",
       maxBodyBytes: BODY_LIMITS.messages,
       read: readMessagesRequest,
       arrange: (_call, asked) => aliases(asked),
-    },
-    parts,
-  );
-  const rerank = generationEndpoint(
-    { operation: "rerank", maxBodyBytes: BODY_LIMITS.others, read: readRerankRequest },
-    parts,
-  );
-  const embedSparse = generationEndpoint(
-    { operation: "embed-sparse", maxBodyBytes: BODY_LIMITS.others, read: readSparseEmbeddingRequest },
-    parts,
-  );
-  const countTokens = generationEndpoint(
-    {
+      id: "createMessage",
+      summary: "Message, on backends of every type",
+      parameters: versionHeaders,
+      request: "MessagesRequest",
+      reply: "Message",
+      events: "MessageEvent",
+      example: { model: "demo", max_tokens: 256, messages: HELLO },
+    }),
+    ...generating(["/v1/messages/count_tokens", "/anthropic/v1/messages/count_tokens"], parts, {
       operation: "count-tokens",
       maxBodyBytes: BODY_LIMITS.messages,
       read: (body) => ({ ...readCountTokensRequest(body), stream: false, choices: 1, affinity: () => undefined }),
       arrange: (_call, asked) => aliases(asked),
-      answerHere: (call, asked) => (hasCounter(asked.model) ? undefined : estimatedCount(call, asked, parts.models)),
-    },
-    parts,
-  );
-  return [
-    {
-      method: "POST",
-      path: "/v1/chat/completions",
-      ...generationEndpoint({ operation: "chat", maxBodyBytes: BODY_LIMITS.chat, read: readChatRequest }, parts),
-    },
-    {
-      method: "POST",
-      path: "/v1/completions",
-      ...generationEndpoint(
-        { operation: "completions", maxBodyBytes: BODY_LIMITS.completions, read: readCompletionRequest },
-        parts,
-      ),
-    },
-    {
-      method: "POST",
-      path: "/v1/responses",
-      ...generationEndpoint(
-        {
-          operation: "responses",
-          maxBodyBytes: BODY_LIMITS.responses,
-          read: readResponsesRequest,
-          arrange: (call, asked) => arrangeResponse(call, asked, responses),
-          noted: (call, asked, generated, ended) => noteResponse(call, asked, generated, ended, responses.store),
-        },
-        parts,
-      ),
-    },
-    { method: "POST", path: "/v1/messages", ...messages },
-    { method: "POST", path: "/anthropic/v1/messages", ...messages },
-    { method: "POST", path: "/v1/messages/count_tokens", ...countTokens },
-    { method: "POST", path: "/anthropic/v1/messages/count_tokens", ...countTokens },
-    {
-      method: "POST",
-      path: "/v1/embeddings",
-      ...generationEndpoint(
-        { operation: "embeddings", maxBodyBytes: BODY_LIMITS.embeddings, read: readEmbeddingRequest },
-        parts,
-      ),
-    },
-    { method: "POST", path: "/v1/rerank", ...rerank },
-    { method: "POST", path: "/rerank", ...rerank },
-    { method: "POST", path: "/embed_sparse", ...embedSparse },
-    { method: "POST", path: "/v1/embed_sparse", ...embedSparse },
+      answerHere: (call, asked) => (hasCounter(asked.model) ? undefined : estimatedCount(call, asked, models)),
+      id: "countTokens",
+      summary: "Number of input tokens",
+      description: "An estimate, marked by X-Signalbox-Estimate, where no backend of the model counts itself.",
+      parameters: versionHeaders,
+      request: "CountTokensRequest",
+      reply: "TokenCount",
+      headers: ["X-Signalbox-Backend", "X-Signalbox-Estimate"],
+      example: { model: "demo", messages: HELLO },
+    }),
   ];
 }
 
-export function json({ headers }: Call, body: unknown, status = 200): Response {
-  return Response.json(body, { status, headers });
+function vectorRoutes(parts: PublicApiParts): DescribedEndpoint[] {
+  return [
+    ...generating(["/v1/embeddings"], parts, {
+      operation: "embeddings",
+      maxBodyBytes: BODY_LIMITS.embeddings,
+      read: readEmbeddingRequest,
+      id: "createEmbedding",
+      summary: "Embeddings",
+      request: "EmbeddingRequest",
+      reply: "EmbeddingList",
+      example: { model: "demo", input: "Hello!" },
+    }),
+    ...generating(["/v1/rerank", "/rerank"], parts, {
+      operation: "rerank",
+      maxBodyBytes: BODY_LIMITS.others,
+      read: readRerankRequest,
+      id: "rerank",
+      summary: "Documents by their relevance for a query",
+      request: "RerankRequest",
+      reply: "RerankResult",
+      example: { model: "reranker", query: "capital of France", documents: ["Paris", "Berlin"], top_n: 1 },
+    }),
+    ...generating(["/v1/embed_sparse", "/embed_sparse"], parts, {
+      operation: "embed-sparse",
+      maxBodyBytes: BODY_LIMITS.others,
+      read: readSparseEmbeddingRequest,
+      id: "embedSparse",
+      summary: "Sparse embeddings",
+      request: "SparseEmbeddingRequest",
+      reply: "SparseEmbeddings",
+      example: { model: "splade", inputs: ["Hello!"] },
+    }),
+  ];
+}
+
+interface Generating
+  extends GenerationEndpoint,
+    Pick<DescribedEndpoint, "id" | "summary" | "description" | "parameters"> {
+  /** Names of schemas; `events` where an answer can be a stream. */
+  request: string;
+  reply: string;
+  events?: string;
+  headers?: readonly string[];
+  example: unknown;
+}
+
+/** An endpoint that asks a model, under one path or several. */
+function generating(paths: readonly string[], parts: PublicApiParts, asked: Generating): DescribedEndpoint[] {
+  const { id, summary, description, parameters, request, reply, events, headers = GENERATION_HEADERS, example } = asked;
+  const answer: Answer = {
+    ...jsonAnswer(
+      reply,
+      events === undefined ? "The answer." : "The answer, or a stream of events if it was asked for.",
+    ),
+    ...(events !== undefined && { events: ref(events) }),
+    headers,
+  };
+  return at(paths, {
+    method: "POST",
+    id,
+    tag: "Generation",
+    summary,
+    ...(description !== undefined && { description }),
+    ...(parameters !== undefined && { parameters }),
+    body: { schema: ref(request), example },
+    answers: [answer],
+    errors: [400, 401, 403, 404, 408, 413, 429, 500, 502, 503, 504],
+    forwardsErrors: true,
+    ...generationEndpoint(asked, parts),
+  });
 }

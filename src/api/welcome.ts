@@ -1,7 +1,7 @@
 // What somebody sees who opens the gateway's address in a browser, or asks it with curl; and the icon of the page.
 
 import { SERVICE_NAME, VERSION } from "../names.ts";
-import type { Answering, Endpoint } from "../server/endpoint.ts";
+import { at, type DescribedEndpoint, jsonAnswer } from "../openapi/operation.ts";
 
 const DESCRIPTION = "A model routing gateway: one address in front of hosted model APIs and self-hosted engines.";
 
@@ -48,33 +48,44 @@ ${Object.entries(LINKS)
 </html>
 `;
 
-export function welcomeRoutes(): Endpoint[] {
-  const welcome: Answering = {
-    access: "open",
-    handle({ request, headers }) {
-      const shared = { ...headers, Vary: headers.Vary === undefined ? "Accept" : `Accept, ${headers.Vary}` };
-      if (!prefersHtml(request.headers.get("accept") ?? "")) return Response.json(WELCOME, { headers: shared });
-      return new Response(PAGE, {
-        headers: {
-          ...shared,
-          "Content-Type": "text/html; charset=utf-8",
-          "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'unsafe-inline'",
-        },
-      });
-    },
-  };
-  const icon: Answering = {
-    access: "open",
-    handle: ({ headers }) =>
-      new Response(ICON, {
-        headers: { ...headers, "Content-Type": "image/svg+xml", "Cache-Control": "public, max-age=86400" },
-      }),
-  };
+export function welcomeRoutes(): DescribedEndpoint[] {
   return [
-    { method: "GET", path: "/", ...welcome },
     // Clients look whether there is something at their base URL.
-    { method: "GET", path: "/anthropic", ...welcome },
-    { method: "GET", path: "/favicon.ico", ...icon },
+    ...at(["/", "/anthropic"], {
+      method: "GET",
+      id: "getWelcome",
+      tag: "Health",
+      access: "open",
+      summary: "What this is, and where to go on",
+      description: "A page for browsers, JSON for everybody else, by Accept.",
+      answers: [{ ...jsonAnswer("Welcome", "Name, version and links."), type: "text/html" }],
+      errors: [],
+      handle({ request, headers }) {
+        const shared = { ...headers, Vary: headers.Vary === undefined ? "Accept" : `Accept, ${headers.Vary}` };
+        if (!prefersHtml(request.headers.get("accept") ?? "")) return Response.json(WELCOME, { headers: shared });
+        return new Response(PAGE, {
+          headers: {
+            ...shared,
+            "Content-Type": "text/html; charset=utf-8",
+            "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'unsafe-inline'",
+          },
+        });
+      },
+    }),
+    {
+      method: "GET",
+      path: "/favicon.ico",
+      id: "getIcon",
+      tag: "Health",
+      access: "open",
+      summary: "The icon of the page",
+      answers: [{ status: 200, description: "The icon.", type: "image/svg+xml" }],
+      errors: [],
+      handle: ({ headers }) =>
+        new Response(ICON, {
+          headers: { ...headers, "Content-Type": "image/svg+xml", "Cache-Control": "public, max-age=86400" },
+        }),
+    },
   ];
 }
 

@@ -1,10 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { Ajv2020, type AnySchemaObject } from "ajv/dist/2020.js";
+import type { z } from "zod";
+import { ENDPOINTS } from "../../test/support/endpoints.ts";
 import { operationsOf, SchemaChecks } from "../../test/support/openapi.ts";
 import officialSchema from "../../test/support/openapi-3.1.schema.json" with { type: "json" };
-import { adminRoutes } from "../admin/routes.ts";
-import { type TelemetryParts, telemetryRoutes } from "../admin/telemetry-routes.ts";
-import { publicRoutes } from "../api/routes.ts";
 import { SECTIONS } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { VERSION } from "../names.ts";
@@ -16,27 +15,15 @@ import { readCountTokensRequest, readMessagesRequest } from "../protocols/messag
 import { readRerankRequest } from "../protocols/rerank/request.ts";
 import { readResponsesRequest } from "../protocols/responses/read-request.ts";
 import type { Endpoint } from "../server/endpoint.ts";
-import { openApiDocument, openApiRoutes } from "./document.ts";
-import { OPERATIONS } from "./operations.ts";
+import { createRouteTable } from "../server/route-table.ts";
+import { openApiDocument, openApiRoute } from "./document.ts";
+import type { DescribedEndpoint } from "./operation.ts";
 import { componentOf } from "./section-schemas.ts";
 
-const document = openApiDocument();
+const document = openApiDocument(ENDPOINTS);
 const checks = new SchemaChecks(document);
 const operations = operationsOf(document);
 const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
-
-/** Stands for whatever routes are made of: only their list is looked at. */
-const hollow: unknown = new Proxy(() => hollow, {
-  get: (_, key) => (key === Symbol.iterator ? () => [][Symbol.iterator]() : hollow),
-});
-/** The path of the metrics comes from the configuration. */
-const telemetry: unknown = { settings: () => ({ metrics: { endpoint: "/metrics" } }) };
-const routes: Endpoint[] = [
-  ...publicRoutes(hollow as Parameters<typeof publicRoutes>[0]),
-  ...telemetryRoutes(telemetry as TelemetryParts),
-  ...adminRoutes(hollow as Parameters<typeof adminRoutes>[0]),
-  ...openApiRoutes(),
-];
 
 describe("the document", () => {
   test("is valid OpenAPI 3.1 by the schema of the OpenAPI Initiative", () => {
@@ -49,7 +36,7 @@ describe("the document", () => {
   test("is the same, frozen, and plain JSON", () => {
     expect(Object.isFrozen(document)).toBe(true);
     expect(JSON.parse(JSON.stringify(document))).toEqual(document);
-    expect(openApiDocument()).toEqual(document);
+    expect(openApiDocument(ENDPOINTS)).toEqual(document);
     expect(document).toMatchObject({ info: { version: VERSION } });
   });
 
@@ -72,7 +59,7 @@ describe("the document", () => {
   test("has an id of its own for every operation", () => {
     const ids = operations.map(({ operationId }) => operationId);
     expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
-    expect(operations.length).toBe(OPERATIONS.length);
+    expect(operations.length).toBe(ENDPOINTS.length);
   });
 
   test("describes exactly the parameters of each path", () => {
@@ -103,35 +90,48 @@ describe("the document", () => {
   });
 });
 
-describe("routes", () => {
-  const routeOf = ({ method, path }: { method: string; path: string }): Endpoint | undefined =>
-    routes.find((route) => route.method === method && route.path.replace("...}", "}") === path);
+describe("endpoints", () => {
+  const pathOf = ({ path }: DescribedEndpoint) => path.replace("...}", "}");
 
-  test("every route is described", () => {
-    const described = new Set(operations.map(routeOf));
-    expect(routes.filter((route) => !described.has(route)).map(nameOf)).toEqual([]);
-  });
-
-  test("every operation that is described is served", () => {
-    expect(operations.filter((operation) => routeOf(operation) === undefined).map(nameOf)).toEqual([]);
-  });
-
-  test("each asks for the credentials that it is described with", () => {
-    const wrong = OPERATIONS.filter((operation) => {
-      const route = routeOf({ ...operation, method: operation.method.toUpperCase() });
-      return route !== undefined && operation.audience !== "metrics" && route.access !== operation.audience;
-    });
-    expect(wrong.map(nameOf)).toEqual([]);
-    expect(operations.filter(({ security }) => security.length === 0).map(({ path }) => path)).toEqual(
-      OPERATIONS.filter(({ audience }) => audience === "open").map(({ path }) => path),
+  test("every one is described, and nothing else is", () => {
+    expect(operations.map(nameOf).toSorted()).toEqual(
+      ENDPOINTS.map((endpoint) => nameOf({ ...endpoint, path: pathOf(endpoint) })).toSorted(),
     );
   });
 
+  test("they stand beside each other in one table", () => {
+    expect(() => createRouteTable(ENDPOINTS)).not.toThrow();
+  });
+
+  test("each asks for the credentials that it is described with", () => {
+    const isOpen = ({ access, credentials }: DescribedEndpoint) => access === "open" && credentials === undefined;
+    expect(operations.filter(({ security }) => security.length === 0).map(({ path }) => path)).toEqual(
+      ENDPOINTS.filter(isOpen).map(pathOf),
+    );
+    const adminPaths = operations.filter(({ security }) => security.some((scheme) => "admin_bearer" in scheme));
+    expect(adminPaths.map(({ path }) => path)).toEqual(
+      operations.map(({ path }) => path).filter((path) => path.startsWith("/admin/")),
+    );
+  });
+
+  test("what is read of a body strictly are the fields that are described", () => {
+    const strict = ENDPOINTS.filter(({ body }) => body !== undefined && "fields" in body);
+    expect(strict.length).toBe(10);
+    for (const { path, body } of strict) {
+      const { fields, schema } = body as { fields: z.ZodObject; schema: { $ref: string } };
+      const described = lookUp(schema.$ref) as { properties: object };
+      expect({ path, fields: Object.keys(fields.shape).toSorted() }).toEqual({
+        path,
+        fields: Object.keys(described.properties).toSorted(),
+      });
+    }
+  });
+
   test("GET /openapi.json answers the document", async () => {
-    const [route] = openApiRoutes();
+    const route = openApiRoute(() => ENDPOINTS);
     const call = { headers: { "X-Request-ID": "1" } } as unknown as Parameters<Endpoint["handle"]>[0];
     for (let time = 0; time < 2; time++) {
-      const response = await (route as Endpoint).handle(call);
+      const response = await route.handle(call);
       expect(response.headers.get("content-type")).toBe("application/json");
       expect(response.headers.get("x-request-id")).toBe("1");
       expect(await response.json()).toEqual(document);
@@ -140,7 +140,7 @@ describe("routes", () => {
 });
 
 test("every status of the catalogue of errors is described for some operation", () => {
-  const described = new Set(OPERATIONS.flatMap(({ errors }) => errors));
+  const described = new Set(ENDPOINTS.flatMap(({ errors }) => errors));
   // 405 belongs to paths, not to operations.
   const missing = Object.values(ERRORS).filter(({ status }) => status !== 405 && !described.has(status));
   expect(missing).toEqual([]);

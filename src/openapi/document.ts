@@ -1,15 +1,13 @@
-// The OpenAPI 3.1 document, made of the operations and of the schemas that validate; and the route that serves it.
+// The OpenAPI 3.1 document, made of what the endpoints say of themselves; and the endpoint that serves it.
 
 import { freezeDeep } from "../config/store/publish.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
-import type { Endpoint } from "../server/endpoint.ts";
 import { errorReferences, errorResponses, headerReferences } from "./error-responses.ts";
 import { COMMON_HEADERS, HEADERS } from "./headers.ts";
-import { text } from "./json-schema.ts";
-import type { Answer, Body, Operation, Parameter, Tag } from "./operation.ts";
-import { OPERATIONS } from "./operations.ts";
-import { componentSchemas } from "./schemas.ts";
-import { AUDIENCE_NOTES, SECURITY_SCHEMES, securityOf } from "./security.ts";
+import { type Schemas, text } from "./json-schema.ts";
+import { type Answer, type Body, type DescribedEndpoint, jsonAnswer, type Parameter, type Tag } from "./operation.ts";
+import { configSchemas } from "./section-schemas.ts";
+import { AUDIENCE_NOTES, audienceOf, SECURITY_SCHEMES, securityOf } from "./security.ts";
 
 const TAGS: Readonly<Record<Tag, string>> = {
   Health: "Health of the process, and this document.",
@@ -26,23 +24,27 @@ const DESCRIPTION = `Signalbox routes requests for models to the backends that s
 HEAD works wherever GET does. Any other method is 405 with \`Allow\`, any other path 404. Objects may get further members in
 later versions.`;
 
-/** The route of the document, which is made when it is asked for first. */
-export function openApiRoutes(): Endpoint[] {
+/** `endpoints`: all that are served, this one included; asked for with the first request, which the document is made for. */
+export function openApiRoute(endpoints: () => readonly DescribedEndpoint[]): DescribedEndpoint {
   let body: string | undefined;
-  return [
-    {
-      method: "GET",
-      path: "/openapi.json",
-      access: "open",
-      handle({ headers }) {
-        body ??= JSON.stringify(openApiDocument());
-        return new Response(body, { headers: { ...headers, "Content-Type": "application/json" } });
-      },
+  return {
+    method: "GET",
+    path: "/openapi.json",
+    access: "open",
+    id: "getOpenApiDocument",
+    tag: "Health",
+    summary: "This document",
+    answers: [jsonAnswer({ type: "object", additionalProperties: true }, "The document.")],
+    errors: [],
+    handle({ headers }) {
+      body ??= JSON.stringify(openApiDocument(endpoints()));
+      return new Response(body, { headers: { ...headers, "Content-Type": "application/json" } });
     },
-  ];
+  };
 }
 
-export function openApiDocument(): object {
+/** In the order of the endpoints. */
+export function openApiDocument(endpoints: readonly DescribedEndpoint[]): object {
   return freezeDeep({
     openapi: "3.1.1",
     info: {
@@ -54,26 +56,34 @@ export function openApiDocument(): object {
     },
     servers: [{ url: "/", description: `The ${SERVICE_NAME} that serves this document.` }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
-    paths: pathItems(),
+    paths: pathItems(endpoints),
     components: {
-      schemas: componentSchemas(),
-      responses: errorResponses(OPERATIONS),
+      schemas: componentSchemas(endpoints),
+      responses: errorResponses(endpoints),
       headers: HEADERS,
       securitySchemes: SECURITY_SCHEMES,
     },
   });
 }
 
-function pathItems(): Record<string, Record<string, object>> {
+function pathItems(endpoints: readonly DescribedEndpoint[]): Record<string, Record<string, object>> {
   const paths: Record<string, Record<string, object>> = {};
-  for (const operation of OPERATIONS) {
-    paths[operation.path] = { ...paths[operation.path], [operation.method]: toOperation(operation) };
+  for (const endpoint of endpoints) {
+    // OpenAPI has no parameters of several segments.
+    const path = (endpoint.usualPath ?? endpoint.path).replace("...}", "}");
+    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: toOperation(endpoint) };
   }
   return paths;
 }
 
-function toOperation(operation: Operation): object {
-  const { id, tag, audience, summary, description, parameters = [], body, answers } = operation;
+function componentSchemas(endpoints: readonly DescribedEndpoint[]): Schemas {
+  const ofEndpoints = new Set(endpoints.map(({ schemas }) => schemas));
+  return Object.assign({}, ...ofEndpoints, configSchemas());
+}
+
+function toOperation(endpoint: DescribedEndpoint): object {
+  const { id, tag, summary, description, parameters = [], body, answers } = endpoint;
+  const audience = audienceOf(endpoint);
   const notes = [description, AUDIENCE_NOTES[audience]].filter((note) => note !== undefined && note !== "");
   return {
     operationId: id,
@@ -85,7 +95,7 @@ function toOperation(operation: Operation): object {
     ...(body !== undefined && { requestBody: toRequestBody(body) }),
     responses: {
       ...Object.fromEntries(answers.map((answer) => [answer.status, toResponse(answer)])),
-      ...errorReferences(operation),
+      ...errorReferences(endpoint),
     },
   };
 }

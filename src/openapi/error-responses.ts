@@ -3,7 +3,7 @@
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { COMMON_HEADERS, LIMIT_HEADERS } from "./headers.ts";
 import { ref } from "./json-schema.ts";
-import type { Operation } from "./operation.ts";
+import type { DescribedEndpoint } from "./operation.ts";
 
 const MEANINGS: Readonly<Record<number, string>> = {
   400: "The request is not valid; `param` or `details.validation_errors` name what is at fault.",
@@ -28,9 +28,15 @@ const FORMATS: Readonly<Record<ErrorFormat, { prefix: string; schema: string }>>
   messages: { prefix: "MessagesError", schema: "MessagesError" },
 };
 
-/** What the operations can be refused with: status -> reference. */
-export function errorReferences({ errors, errorFormat, forwardsErrors }: Operation): object {
-  const { prefix } = FORMATS[errorFormat ?? "standard"];
+/** Only the Messages API has a format of its own. */
+function formatOf({ errorFormat }: DescribedEndpoint): ErrorFormat {
+  return errorFormat === undefined ? "standard" : "messages";
+}
+
+/** What an endpoint can refuse with: status -> reference. */
+export function errorReferences(endpoint: DescribedEndpoint): object {
+  const { errors, forwardsErrors } = endpoint;
+  const { prefix } = FORMATS[formatOf(endpoint)];
   const statuses = [...new Set(errors)].sort((first, second) => first - second);
   return {
     ...Object.fromEntries(statuses.map((status) => [status, toReference(`${prefix}${status}`)])),
@@ -38,12 +44,12 @@ export function errorReferences({ errors, errorFormat, forwardsErrors }: Operati
   };
 }
 
-/** Those that the operations refer to. */
-export function errorResponses(operations: readonly Operation[]): Record<string, object> {
+/** Those that the endpoints refer to. */
+export function errorResponses(endpoints: readonly DescribedEndpoint[]): Record<string, object> {
   const responses: Record<string, object> = {};
   for (const format of ["standard", "messages"] as const) {
     const { prefix, schema } = FORMATS[format];
-    const users = operations.filter((operation) => (operation.errorFormat ?? "standard") === format);
+    const users = endpoints.filter((endpoint) => formatOf(endpoint) === format);
     for (const status of new Set(users.flatMap(({ errors }) => errors))) {
       responses[`${prefix}${status}`] = errorResponse(describe(status, format), schema, status === 429);
     }

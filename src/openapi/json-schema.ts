@@ -3,6 +3,8 @@
 import type { JsonSchema } from "../config/schema/schema-export.ts";
 
 export type Properties = Readonly<Record<string, JsonSchema>>;
+/** By name, as `components.schemas` has them. */
+export type Schemas = Readonly<Record<string, JsonSchema>>;
 
 export const text: JsonSchema = { type: "string" };
 export const integer: JsonSchema = { type: "integer" };

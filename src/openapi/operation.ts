@@ -1,21 +1,16 @@
-// What an operation is in the OpenAPI document, as data; and the answers that many of them share.
+// What an endpoint says of itself for the OpenAPI document, as data; and short ways to say it.
 
 import type { JsonSchema } from "../config/schema/schema-export.ts";
-import { ref, text } from "./json-schema.ts";
-
-/** Who may call it: anyone, keys with a scope, administrators, or scrapers of metrics. */
-export type Audience = "open" | "read" | "write" | "admin" | "metrics";
+import type { Endpoint } from "../server/endpoint.ts";
+import { ref, type Schemas, text } from "./json-schema.ts";
 
 export type Tag = "Health" | "Models" | "Generation" | "Configuration" | "Backends" | "Keys" | "Observation";
 
-export interface Operation {
-  method: "get" | "post" | "put" | "patch" | "delete";
-  /** With {parameters}. */
-  path: string;
+/** One endpoint, all of it: what it is asked for by, who may, what it takes and answers, and what does that. */
+export interface DescribedEndpoint extends Endpoint {
   /** operationId: unique, and the name of a function in generated clients. */
   id: string;
   tag: Tag;
-  audience: Audience;
   summary: string;
   description?: string;
   parameters?: readonly Parameter[];
@@ -24,10 +19,12 @@ export interface Operation {
   answers: readonly Answer[];
   /** Statuses of errors. */
   errors: readonly number[];
-  /** Errors in the shape of the Messages API. */
-  errorFormat?: "messages";
   /** A backend's own error statuses come through. */
   forwardsErrors?: boolean;
+  /** Where schemas stand that it names. */
+  schemas?: Schemas;
+  /** Its path in the document, where the configuration may name another one. */
+  usualPath?: string;
 }
 
 export interface Parameter {
@@ -59,8 +56,8 @@ export interface Answer {
   headers?: readonly string[];
 }
 
-export function answer(schema: string | JsonSchema, description = "Done."): Answer {
-  return { status: 200, description, schema: typeof schema === "string" ? ref(schema) : schema };
+export function jsonAnswer(schema: string | JsonSchema, description: string, status = 200): Answer {
+  return { status, description, schema: typeof schema === "string" ? ref(schema) : schema };
 }
 
 export function pathParameter(name: string, description: string, schema: JsonSchema = text): Parameter {
@@ -71,11 +68,11 @@ export function queryParameter(name: string, description: string, schema: JsonSc
   return { name, in: "query", description, schema };
 }
 
-/** One operation under several paths; the first has the plain name. */
-export function at(paths: readonly string[], operation: Omit<Operation, "path">): Operation[] {
+/** One endpoint under several paths; the first has the plain name. */
+export function at(paths: readonly string[], endpoint: Omit<DescribedEndpoint, "path">): DescribedEndpoint[] {
   return paths.map((path, index) => ({
-    ...operation,
+    ...endpoint,
     path,
-    id: index === 0 ? operation.id : `${operation.id}${index + 1}`,
+    id: index === 0 ? endpoint.id : `${endpoint.id}${index + 1}`,
   }));
 }

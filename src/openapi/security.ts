@@ -1,6 +1,14 @@
 // Who may call what, in the words of OpenAPI.
 
-import type { Audience } from "./operation.ts";
+import type { Endpoint } from "../server/endpoint.ts";
+
+/** Who may call it: anyone, keys with a scope, administrators, or scrapers of metrics. */
+type Audience = Endpoint["access"] | "metrics";
+
+/** Only the metrics have credentials of their own. */
+export function audienceOf({ access, credentials }: Endpoint): Audience {
+  return credentials === undefined ? access : "metrics";
+}
 
 export const SECURITY_SCHEMES = {
   bearer: { type: "http", scheme: "bearer", description: "A key of api_keys; how OpenAI clients send it." },

@@ -2,24 +2,21 @@
 
 import type { KeyIdentity } from "../access/key-identity.ts";
 import { adminRoutes } from "../admin/routes.ts";
-import { telemetryRoutes } from "../admin/telemetry-routes.ts";
 import type { FileReloader } from "../config/store/file-reload.ts";
 import type { ConfigStore } from "../config/store/store.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
+import type { DescribedEndpoint } from "../openapi/operation.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
-import type { Endpoint } from "../server/endpoint.ts";
 import { createRouteTable, type RouteTable } from "../server/route-table.ts";
 import { averageLatency } from "../stats/windows.ts";
-import type { Lasting } from "./lasting.ts";
 import type { Telemetry } from "./telemetry.ts";
 
 export interface AdminTableParts {
   store: ConfigStore;
   fleet: Fleet;
   telemetry: Telemetry;
-  lasting: Pick<Lasting, "bodies">;
   reloader: Pick<FileReloader, "status">;
   /** The one that answers now; undefined while it is off. */
   cache(): ResponseCache | undefined;
@@ -29,14 +26,12 @@ export interface AdminTableParts {
   log: Logger;
 }
 
-export function adminTable(parts: AdminTableParts): RouteTable<Endpoint> {
-  const { store, fleet, telemetry, reloader, cache, identify, home, clock, log } = parts;
-  const { bodies } = parts.lasting;
-  const common = { bodies, clock, backendStatus: () => fleet.status() };
-  return createRouteTable([
-    ...telemetryRoutes({
-      ...common,
+export function adminTable(parts: AdminTableParts): RouteTable<DescribedEndpoint> {
+  const { store, fleet, telemetry, reloader, home } = parts;
+  return createRouteTable(
+    adminRoutes({
       ...telemetry,
+      ...parts,
       settings: () => store.current.settings,
       newId: () => crypto.randomUUID(),
       storageProblems: () => [...(store.storageProblem ? [store.storageProblem] : []), ...telemetry.storageProblems()],
@@ -46,18 +41,12 @@ export function adminTable(parts: AdminTableParts): RouteTable<Endpoint> {
         current: () => store.current.attachments.promptFiles,
         use: (promptFiles) => store.attach({ promptFiles }),
       },
-    }),
-    ...adminRoutes({
-      ...common,
-      store,
-      identify,
-      reloadStatus: () => reloader.status(),
+      backendStatus: () => fleet.status(),
       backendUsage(name) {
         const sums = telemetry.collector.backend(name);
         return sums && { averageLatencyMs: averageLatency(sums), lastUsedMs: sums.lastUsedMs };
       },
-      cache,
-      log,
+      reloadStatus: () => reloader.status(),
     }),
-  ]);
+  );
 }

@@ -13,6 +13,8 @@ import type { Fleet } from "../fleet/fleet.ts";
 import { resolveAlias } from "../models/aliases.ts";
 import { createListEnricher, type ModelMetadataSource } from "../models/metadata.ts";
 import { toModelFields } from "../models/metadata-lookup.ts";
+import { openApiRoute } from "../openapi/document.ts";
+import type { DescribedEndpoint } from "../openapi/operation.ts";
 import { type BridgeParts, createBridge } from "../pipeline/bridge.ts";
 import { withEmbeddingBatches } from "../pipeline/embedding-batches.ts";
 import { createFallbackChains } from "../pipeline/fallback.ts";
@@ -23,7 +25,6 @@ import type { RequestReporter } from "../pipeline/observe.ts";
 import { withWebSearch } from "../pipeline/search.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import { createPrompts } from "../prompts/resolve.ts";
-import type { Endpoint } from "../server/endpoint.ts";
 import { createHandler, type HandlerParts } from "../server/handler.ts";
 import type { TargetHandler } from "../server/request-target.ts";
 import { createRouteTable, type RouteTable } from "../server/route-table.ts";
@@ -38,7 +39,7 @@ export interface DataPlaneParts extends Pick<HandlerParts, "adminDoor" | "limite
   fleet: Fleet;
   reporter: RequestReporter;
   identify: KeyIdentity;
-  adminTable: RouteTable<Endpoint>;
+  adminTable: RouteTable<DescribedEndpoint>;
 }
 
 /** What one is made for. */
@@ -56,11 +57,14 @@ export interface DataPlane extends NeutralEntry {
 }
 
 export function buildDataPlane(parts: DataPlaneParts, kept: Kept, configured: Configured): DataPlane {
-  const { lasting, adminTable } = parts;
+  const { adminTable } = parts;
   const { generator, chains } = buildPipeline(parts, kept, configured);
   const publicApi = publicApiParts(parts, configured, generator);
-  const routes = [...publicRoutes(publicApi), ...lasting.openApi];
-  const table = createRouteTable(routes, { notBuilt: NOT_BUILT, elsewhere: adminTable.paths });
+  const openApi = openApiRoute(() => [...table.endpoints, ...adminTable.endpoints]);
+  const table = createRouteTable([...publicRoutes(publicApi), openApi], {
+    notBuilt: NOT_BUILT,
+    elsewhere: adminTable.paths,
+  });
   const frame = frameParts(parts, kept, configured);
   return {
     paths: table.paths,

@@ -67,7 +67,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayOptio
     limited,
     identify,
     adminDoor: createAdminDoor({ settings: () => store.current.settings, identify, clock, log }),
-    adminTable: adminTable({ store, fleet, telemetry, lasting, reloader, cache, identify, home, clock, log }),
+    adminTable: adminTable({ store, fleet, telemetry, reloader, cache, identify, home, clock, log }),
     clock,
     log,
   };

@@ -6,7 +6,6 @@ import { createDeadlines } from "../lib/deadlines.ts";
 import { createOwnIds } from "../lib/own-ids.ts";
 import type { Logger } from "../logging/logger.ts";
 import { createExternalFetch } from "../media/fetch-external.ts";
-import { openApiRoutes } from "../openapi/document.ts";
 import { createSignatureMemory } from "../pipeline/bridge.ts";
 import { createDeduplicator } from "../pipeline/deduplicate.ts";
 import type { SharedCall } from "../pipeline/generate.ts";
@@ -39,7 +38,6 @@ export function createLasting(
     deduplicator: createDeduplicator<SharedCall>({ now }),
     untrustedProxy: warnOnce(log),
     newOwnId: createOwnIds(Math.random),
-    openApi: openApiRoutes(),
   };
 }
 

@@ -7,7 +7,7 @@ import type { ErrorFormat } from "./error-response.ts";
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** Who may use an endpoint: anyone, callers whose key has a scope, or, for "admin", whom the admin door lets in. */
-export type Access = "open" | Scope;
+export type Access = "open" | Exclude<Scope, "files">;
 
 /** Who calls the admin API. */
 export interface Administrator {
@@ -35,6 +35,8 @@ export interface Call<Name extends string = string> {
   administrator: Administrator | undefined;
   /** Headers that every answer to this request carries. */
   headers: Record<string, string>;
+  /** The body as it came; throws 413, 408 and 503. */
+  readBody(maxBytes: number): Promise<Uint8Array>;
   /** To be called when an answer goes on after its handler returned: the access log line waits for `done`. */
   deferLog(): (broken: BrokenStream | undefined) => void;
 }

@@ -20,7 +20,7 @@ import type { AdminDoor, Administrator, Answering, BrokenStream, Call, Endpoint 
 import { createEntrance, type Entrance } from "./entrance.ts";
 import { errorResponse, toGatewayError } from "./error-response.ts";
 import { IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
-import type { BodyReader } from "./read-body.ts";
+import { type BodyReader, bodyLimits } from "./read-body.ts";
 import type { RequestTarget, TargetHandler } from "./request-target.ts";
 import type { RouteTable } from "./route-table.ts";
 import { SERVER_TIMING, serverTiming } from "./server-timing.ts";
@@ -37,7 +37,7 @@ export interface HandlerParts {
   limiter: Limiter;
   clientAddresses: ClientAddressReader;
   /** Whose memory a request takes until it is over. */
-  bodies: Pick<BodyReader, "release">;
+  bodies: Pick<BodyReader, "readBytes" | "release">;
   drain: BodyDrain;
   settings: Settings;
   clock: Clock;
@@ -147,6 +147,11 @@ class FramedCall implements Call {
         story: NO_STORY,
       },
     };
+  }
+
+  readBody(maxBytes: number): Promise<Uint8Array> {
+    const { bodies, settings } = this.#frame;
+    return bodies.readBytes(this.request, this.context.record, bodyLimits(settings, maxBytes));
   }
 
   deferLog(): (broken: BrokenStream | undefined) => void {

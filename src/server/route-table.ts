@@ -8,6 +8,7 @@ import { arrangePaths } from "./path-pattern.ts";
 import type { RequestTarget } from "./request-target.ts";
 
 export interface RouteTable<Entry> {
+  readonly endpoints: readonly Entry[];
   /** Every path of the endpoints, once. */
   readonly paths: readonly string[];
   /** Throws 400 for a target that is not in order, 404, or 405 with Allow. */
@@ -50,6 +51,7 @@ export function createRouteTable<Entry extends Pick<Endpoint, "method" | "path">
   }
 
   return {
+    endpoints,
     paths,
     match(method, { route, path, flaw }) {
       if (flaw !== undefined) throw new GatewayError(ERRORS.invalidRequest, flaw);

@@ -4,7 +4,8 @@
 export const LAYERS: readonly (readonly string[])[] = [
   ["main.ts"],
   ["runtime"],
-  ["cli", "api", "admin", "openapi"],
+  ["cli", "api", "admin"],
+  ["openapi"],
   ["server"],
   ["pipeline"],
   ["response-cache"],

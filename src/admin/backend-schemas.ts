@@ -1,8 +1,7 @@
 // Requests and answers of the admin API for backends, as JSON Schema.
 
-import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { BACKEND_KIND_NAMES } from "../names.ts";
-import { changed, dryRun, madeFor } from "./change-schemas.ts";
+import { changed, dryRun, madeFor } from "../openapi/change-schemas.ts";
 import {
   anyObject,
   count,
@@ -14,18 +13,19 @@ import {
   open,
   orNull,
   ref,
+  type Schemas,
   shape,
   strictRequest,
   text,
   texts,
   time,
-} from "./json-schema.ts";
-import { BACKEND_SCHEMA } from "./section-schemas.ts";
+} from "../openapi/json-schema.ts";
+import { BACKEND_SCHEMA } from "../openapi/section-schemas.ts";
 
 const circuit = oneOfTexts("closed", "open", "half_open");
 const health = oneOfTexts("unknown", "ready", "warming_up", "down", "unhealthy");
 
-export const BACKEND_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+export const BACKEND_SCHEMAS: Schemas = {
   BackendStatusList: shape({
     backends: list(ref("BackendStatus")),
     healthy_count: count,

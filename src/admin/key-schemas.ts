@@ -1,8 +1,7 @@
 // Requests and answers of the admin API for API keys, as JSON Schema.
 
-import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { SCOPES } from "../config/sections/api-keys.ts";
-import { changed, dryRun, madeFor } from "./change-schemas.ts";
+import { changed, dryRun, madeFor } from "../openapi/change-schemas.ts";
 import {
   anyObject,
   count,
@@ -12,14 +11,15 @@ import {
   oneOfTexts,
   orNull,
   ref,
+  type Schemas,
   shape,
   strictRequest,
   text,
   texts,
   time,
-} from "./json-schema.ts";
+} from "../openapi/json-schema.ts";
 
-export const KEY_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+export const KEY_SCHEMAS: Schemas = {
   KeyList: shape({ keys: list(ref("KeyRecord")), total: count }),
   KeyRecord: shape({
     id: text,

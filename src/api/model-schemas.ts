@@ -13,12 +13,13 @@ import {
   open,
   orNull,
   ref,
+  type Schemas,
   shape,
   text,
   texts,
   time,
   unixTime,
-} from "./json-schema.ts";
+} from "../openapi/json-schema.ts";
 
 const service: JsonSchema = { const: SERVICE_NAME };
 
@@ -40,7 +41,7 @@ const modelMetadata = shape(
 
 const modelObject: JsonSchema = { const: "model" };
 
-export const MODEL_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+export const MODEL_SCHEMAS: Schemas = {
   Welcome: shape({
     service,
     version: text,

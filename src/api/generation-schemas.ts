@@ -2,7 +2,6 @@
 // what clients can rely on, whichever backend has made them.
 
 import type { JsonSchema } from "../config/schema/schema-export.ts";
-import { SAMPLING_NUMBERS } from "../protocols/fields.ts";
 import {
   anyObject,
   anyOf,
@@ -19,10 +18,12 @@ import {
   orNull,
   type Properties,
   ref,
+  type Schemas,
   text,
   texts,
   unixTime,
-} from "./json-schema.ts";
+} from "../openapi/json-schema.ts";
+import { SAMPLING_NUMBERS } from "../protocols/fields.ts";
 
 const filledText: JsonSchema = { type: "string", minLength: 1 };
 const modelId = described(filledText, "Id of a model, see GET /v1/models.");
@@ -291,4 +292,4 @@ const answers = {
   SparseEmbeddings: described(list(list(open({ index: integer, value: number }))), "One vector for each input."),
 } satisfies Record<string, JsonSchema>;
 
-export const GENERATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = { ...requests, ...answers };
+export const GENERATION_SCHEMAS: Schemas = { ...requests, ...answers };

@@ -1,7 +1,7 @@
 // Requests and answers of the admin API for the configuration and prompt files, as JSON Schema.
 
 import type { JsonSchema } from "../config/schema/schema-export.ts";
-import { done, dryRun, madeFor, version } from "./change-schemas.ts";
+import { done, dryRun, madeFor, version } from "../openapi/change-schemas.ts";
 import {
   anyObject,
   anyOf,
@@ -15,13 +15,22 @@ import {
   orNull,
   type Properties,
   ref,
+  type Schemas,
   shape,
   strictRequest,
   text,
   texts,
   time,
-} from "./json-schema.ts";
-import { componentOf, sectionView } from "./section-schemas.ts";
+} from "../openapi/json-schema.ts";
+import { pathParameter } from "../openapi/operation.ts";
+import { componentOf, SECTION_SCHEMAS, sectionView } from "../openapi/section-schemas.ts";
+
+/** In paths. */
+export const sectionName = pathParameter(
+  "section",
+  "Name of a section.",
+  oneOfTexts(...SECTION_SCHEMAS.map(({ name }) => name)),
+);
 
 const capability = oneOfTexts("immediate", "gradual", "requires_restart");
 const longCapability = oneOfTexts("immediate_update", "gradual_update", "requires_restart");
@@ -54,7 +63,7 @@ const configVersion: Properties = {
   changes: sectionChanges,
 };
 
-export const CONFIGURATION_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+export const CONFIGURATION_SCHEMAS: Schemas = {
   ConfigSummary: shape({
     server: shape({ bind_address: anyOf(text, texts), workers: count, connection_pool_size: count }),
     backends: shape({ count, names: texts }),
