@@ -51,17 +51,13 @@ const force = queryParameter("force", "Also while requests are in flight; they f
 
 export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
   return [
-    endpoint({
-      method: "GET",
-      path: "/admin/backends",
+    endpoint("GET /admin/backends", {
       id: "listBackends",
       summary: "State and counters of every backend",
       answers: [jsonAnswer("BackendStatusList", "The backends.")],
       handle: (call) => answer(call, parts.backendStatus()),
     }),
-    endpoint({
-      method: "POST",
-      path: "/admin/backends",
+    endpoint("POST /admin/backends", {
       id: "createBackend",
       summary: "Add a backend",
       parameters: [dryRun],
@@ -73,18 +69,14 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
       ],
       handle: async (call, read) => await create(call, readBackend(await read()), parts),
     }),
-    endpoint({
-      method: "GET",
-      path: "/admin/backends/{name}",
+    endpoint("GET /admin/backends/{name}", {
       id: "getBackend",
       summary: "One backend",
       parameters: [backendName],
       answers: [versioned("BackendRecord", "The backend.")],
       handle: (call) => read(call, parts),
     }),
-    endpoint({
-      method: "PUT",
-      path: "/admin/backends/{name}",
+    endpoint("PUT /admin/backends/{name}", {
       id: "updateBackend",
       summary: "Change settings of a backend",
       parameters: [backendName, dryRun],
@@ -93,9 +85,7 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
       answers: [versioned("BackendChanged", "Changed.")],
       handle: async (call, read) => await update(call, readBackend(await read()), parts),
     }),
-    endpoint({
-      method: "DELETE",
-      path: "/admin/backends/{name}",
+    endpoint("DELETE /admin/backends/{name}", {
       id: "deleteBackend",
       summary: "Remove a backend",
       parameters: [backendName, force, dryRun],
@@ -109,9 +99,7 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
 
 function actionRoutes(parts: BackendParts): DescribedEndpoint[] {
   return [
-    endpoint({
-      method: "PUT",
-      path: "/admin/backends/{name}/weight",
+    endpoint("PUT /admin/backends/{name}/weight", {
       id: "setBackendWeight",
       summary: "Change the weight of a backend",
       parameters: [backendName, dryRun],
@@ -120,9 +108,7 @@ function actionRoutes(parts: BackendParts): DescribedEndpoint[] {
       answers: [versioned("WeightChanged", "Changed.")],
       handle: async (call, read) => await setWeight(call, await read(), parts),
     }),
-    endpoint({
-      method: "PUT",
-      path: "/admin/backends/{name}/models",
+    endpoint("PUT /admin/backends/{name}/models", {
       id: "setBackendModels",
       summary: "Change the models of a backend",
       parameters: [backendName, dryRun],

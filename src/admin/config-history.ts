@@ -7,10 +7,10 @@ import type { VersionEntry } from "../config/store/versions.ts";
 import { ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, pathParameter, queryParameter } from "../openapi/operation.ts";
 import type { Call } from "../server/endpoint.ts";
+import { messageOf } from "./change-view.ts";
 import { CONFIGURATION_SCHEMAS } from "./config-schemas.ts";
-import { isSection, messageOf } from "./config-write.ts";
 import { adminGroup, answer, authorOf, requireSections, type StoreOf, toTimestamp, versioned } from "./endpoint.ts";
-import { invalidFields, unknownSection, unknownVersion, unwrap } from "./refusals.ts";
+import { invalidFields, unknownVersion, unwrap } from "./refusals.ts";
 import { baseVersionOf, queryOf, readWholeNumber, toWholeNumber } from "./request.ts";
 
 export interface ConfigHistoryParts {
@@ -30,9 +30,7 @@ const versionNumber = pathParameter("version", "Number of a version.", { type: "
 
 export function configHistoryRoutes(parts: ConfigHistoryParts): DescribedEndpoint[] {
   return [
-    endpoint({
-      method: "GET",
-      path: "/admin/config/history",
+    endpoint("GET /admin/config/history", {
       id: "listConfigVersions",
       summary: "Versions of the configuration, the newest first",
       parameters: [
@@ -44,18 +42,14 @@ export function configHistoryRoutes(parts: ConfigHistoryParts): DescribedEndpoin
       errors: [404],
       handle: (call) => history(call, parts),
     }),
-    endpoint({
-      method: "GET",
-      path: "/admin/config/history/{version...}",
+    endpoint("GET /admin/config/history/{version...}", {
       id: "readConfigVersion",
       summary: "One version, with its whole configuration",
       parameters: [versionNumber],
       answers: [jsonAnswer("ConfigVersionRecord", "The version; secrets are masked.")],
       handle: (call) => oneVersion(call, parts),
     }),
-    endpoint({
-      method: "POST",
-      path: "/admin/config/rollback/{version...}",
+    endpoint("POST /admin/config/rollback/{version...}", {
       id: "rollBackConfig",
       summary: "Make a new version with the content of an earlier one",
       parameters: [versionNumber],
@@ -72,7 +66,7 @@ function history(call: Call, { store }: ConfigHistoryParts): Response {
   const limit = Math.min(readWholeNumber(query, "limit", 1, DEFAULT_PAGE), MAXIMUM_HISTORY_PAGE);
   const offset = readWholeNumber(query, "offset", 0, 0);
   const section = query.get("section") ?? undefined;
-  if (section !== undefined && !isSection(section)) throw unknownSection(section);
+  requireSections(section === undefined ? undefined : [section]);
   const { version: current } = store.current;
   const { entries, total } = store.history.page({ limit, offset, ...(section !== undefined && { section }) });
   const body = {
@@ -112,7 +106,7 @@ async function rollback(
 ): Promise<Response> {
   const target = toTarget(call.parameters.version);
   const { sections, dry_run: dryRun, version } = await read();
-  requireSections(sections, isSection);
+  requireSections(sections);
   const done = unwrap(
     await store.history.rollback(target, {
       ...authorOf(call, "rollback", describe(target, sections)),

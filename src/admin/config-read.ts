@@ -34,34 +34,26 @@ const includeSensitive = queryParameter("include_sensitive", "true: with secrets
 
 export function configReadRoutes(parts: ConfigReadParts): DescribedEndpoint[] {
   return [
-    endpoint({
-      method: "GET",
-      path: "/admin/config",
+    endpoint("GET /admin/config", {
       id: "getConfigSummary",
       summary: "The configuration in short",
       answers: [versioned("ConfigSummary", "The summary.")],
       handle: (call) => summary(call, parts),
     }),
-    endpoint({
-      method: "GET",
-      path: "/admin/config/full",
+    endpoint("GET /admin/config/full", {
       id: "getConfig",
       summary: "The whole configuration, secrets masked",
       parameters: [includeSensitive],
       answers: [versioned("FullConfig", "The configuration.")],
       handle: (call) => full(call, parts),
     }),
-    endpoint({
-      method: "GET",
-      path: "/admin/config/sections",
+    endpoint("GET /admin/config/sections", {
       id: "listConfigSections",
       summary: "Names of the sections, and how changes of them take effect",
       answers: [jsonAnswer("ConfigSections", "The sections.")],
       handle: (call) => sections(call),
     }),
-    endpoint({
-      method: "GET",
-      path: "/admin/config/schema",
+    endpoint("GET /admin/config/schema", {
       id: "getConfigSchema",
       summary: "JSON Schema (draft-07) of the configuration or of a section",
       parameters: [queryParameter("section", "Name of a section.")],
@@ -69,17 +61,13 @@ export function configReadRoutes(parts: ConfigReadParts): DescribedEndpoint[] {
       errors: [404],
       handle: (call) => schema(call),
     }),
-    endpoint({
-      method: "GET",
-      path: "/admin/config/hot-reload-status",
+    endpoint("GET /admin/config/hot-reload-status", {
       id: "getHotReloadStatus",
       summary: "Which settings take effect when, and how the last reload of the file went",
       answers: [versioned("HotReloadStatus", "The status.")],
       handle: (call) => hotReloadStatus(call, parts),
     }),
-    endpoint({
-      method: "GET",
-      path: "/admin/config/{section...}",
+    endpoint("GET /admin/config/{section...}", {
       id: "getConfigSection",
       summary: "One section, secrets masked",
       parameters: [sectionName, includeSensitive],

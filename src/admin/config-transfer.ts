@@ -18,8 +18,8 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import { anyOf, ref } from "../openapi/json-schema.ts";
 import type { DescribedEndpoint } from "../openapi/operation.ts";
 import type { Call } from "../server/endpoint.ts";
+import { messageOf, reloadResults } from "./change-view.ts";
 import { CONFIGURATION_SCHEMAS } from "./config-schemas.ts";
-import { isSection, messageOf, reloadResults } from "./config-write.ts";
 import {
   adminGroup,
   answer,
@@ -61,9 +61,7 @@ const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
 
 export function configTransferRoutes(parts: ConfigTransferParts): DescribedEndpoint[] {
   return [
-    endpoint({
-      method: "POST",
-      path: "/admin/config/export",
+    endpoint("POST /admin/config/export", {
       id: "exportConfig",
       summary: "The configuration as YAML, JSON or TOML",
       body: { schema: ref("ExportRequest"), fields: exportRequest, optional: true, example: { format: "yaml" } },
@@ -71,9 +69,7 @@ export function configTransferRoutes(parts: ConfigTransferParts): DescribedEndpo
       errors: [404],
       handle: async (call, read) => await exportConfig(call, await read(), parts),
     }),
-    endpoint({
-      method: "POST",
-      path: "/admin/config/import",
+    endpoint("POST /admin/config/import", {
       id: "importConfig",
       summary: "Take over a configuration in YAML, JSON or TOML",
       body: {
@@ -96,7 +92,7 @@ async function exportConfig(
   request: z.output<typeof exportRequest>,
   { store, clock, log }: ConfigTransferParts,
 ): Promise<Response> {
-  requireSections(request.sections, isSection);
+  requireSections(request.sections);
   if (request.include_sensitive) {
     const { name } = requireElevated(call);
     log.warn({ user: name }, "the configuration is exported with its secrets");

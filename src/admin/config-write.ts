@@ -1,12 +1,10 @@
-// PUT and PATCH of sections, POST validate and apply: changes of the configuration, at once or staged first.
+// PUT and PATCH of sections, and POST validate: changes of the configuration, made at once, staged, or only tried.
 
 import { z } from "zod";
 import type { KeyIdentity } from "../access/key-identity.ts";
-import { changesReloadClass, describeSection, longSpelling, sectionReloadClass } from "../config/change/capability.ts";
-import type { Change, SectionChange } from "../config/change/change.ts";
-import { changesBySection, type FieldChange } from "../config/change/diff.ts";
+import { describeSection, longSpelling } from "../config/change/capability.ts";
+import type { SectionChange } from "../config/change/change.ts";
 import { sectionJsonSchema } from "../config/schema/schema-export.ts";
-import type { ReloadClass } from "../config/sections/section.ts";
 import type { Validation } from "../config/store/store.ts";
 import { toFieldProblem } from "../config/values/problems.ts";
 import { isMapping } from "../config/values/values.ts";
@@ -14,26 +12,11 @@ import { ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import { sectionBody, sectionPatch } from "../openapi/section-schemas.ts";
 import type { Call } from "../server/endpoint.ts";
+import { changesOf, messageOf, reloadOf } from "./change-view.ts";
 import { CONFIGURATION_SCHEMAS, sectionName } from "./config-schemas.ts";
-import {
-  adminGroup,
-  answer,
-  authorOf,
-  dryRun,
-  requireSections,
-  type StoreOf,
-  toTimestamp,
-  versioned,
-} from "./endpoint.ts";
+import { adminGroup, answer, authorOf, dryRun, requireSections, type StoreOf, versioned } from "./endpoint.ts";
 import { droppedKeyWarnings } from "./key-record.ts";
-import {
-  invalidFields,
-  shortened,
-  toValidationError,
-  unknownSection,
-  unknownSectionProblem,
-  unwrap,
-} from "./refusals.ts";
+import { invalidFields, shortened, toValidationError, unknownSectionProblem, unwrap } from "./refusals.ts";
 import { baseVersionOf, bodyIsMissing, isDryRun, queryOf, readFlag, readVersion } from "./request.ts";
 
 export interface ConfigWriteParts {
@@ -47,13 +30,6 @@ const validateRequest = z.strictObject({
   dry_run: z.boolean().default(true),
 });
 
-const applyRequest = z.strictObject({
-  sections: z.array(z.string()).min(1, "name at least one section, or leave the key out").optional(),
-  force: z.boolean().default(false),
-  version: z.int().min(0).optional(),
-  dry_run: z.boolean().default(false),
-});
-
 const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
 const applyNow = queryParameter("apply", "false: the change is staged, without a version.", {
   type: "boolean",
@@ -62,9 +38,7 @@ const applyNow = queryParameter("apply", "false: the change is staged, without a
 
 export function configWriteRoutes(parts: ConfigWriteParts): DescribedEndpoint[] {
   return [
-    endpoint({
-      method: "PUT",
-      path: "/admin/config/{section...}",
+    endpoint("PUT /admin/config/{section...}", {
       id: "replaceConfigSection",
       summary: "Replace a section",
       description: "A masked secret that comes back means: unchanged.",
@@ -74,9 +48,7 @@ export function configWriteRoutes(parts: ConfigWriteParts): DescribedEndpoint[] 
       answers: [versioned("SectionChanged", "Replaced, or staged.")],
       handle: (call, read) => changeSection(call, read, parts, "replace"),
     }),
-    endpoint({
-      method: "PATCH",
-      path: "/admin/config/{section...}",
+    endpoint("PATCH /admin/config/{section...}", {
       id: "patchConfigSection",
       summary: "Change a section by a JSON merge patch",
       parameters: [sectionName, applyNow, dryRun],
@@ -89,9 +61,7 @@ export function configWriteRoutes(parts: ConfigWriteParts): DescribedEndpoint[] 
       answers: [versioned("SectionChanged", "Changed, or staged.")],
       handle: (call, read) => changeSection(call, read, parts, "merge"),
     }),
-    endpoint({
-      method: "POST",
-      path: "/admin/config/validate",
+    endpoint("POST /admin/config/validate", {
       id: "validateConfig",
       summary: "Whether a section would be accepted, and what it would change",
       body: {
@@ -103,45 +73,8 @@ export function configWriteRoutes(parts: ConfigWriteParts): DescribedEndpoint[] 
       errors: [503],
       handle: async (call, read) => await validate(call, await read(), parts),
     }),
-    ...stagedRoutes(parts),
   ];
 }
-
-function stagedRoutes(parts: ConfigWriteParts): DescribedEndpoint[] {
-  return [
-    endpoint({
-      method: "GET",
-      path: "/admin/config/staged",
-      id: "listStagedConfig",
-      summary: "Staged changes",
-      answers: [versioned("StagedSections", "The changes.")],
-      handle: (call) => listStaged(call, parts),
-    }),
-    endpoint({
-      method: "DELETE",
-      path: "/admin/config/staged",
-      id: "discardStagedConfig",
-      summary: "Forget staged changes",
-      parameters: [queryParameter("section", "Only those of this section.")],
-      answers: [jsonAnswer("StagedDiscarded", "Forgotten.")],
-      errors: [404, 503],
-      handle: (call) => discardStaged(call, parts),
-    }),
-    endpoint({
-      method: "POST",
-      path: "/admin/config/apply",
-      id: "applyConfig",
-      summary: "Apply staged sections as one version",
-      body: { schema: ref("ApplyRequest"), fields: applyRequest, optional: true, example: {} },
-      changes: true,
-      answers: [versioned("ConfigApplied", "Applied.")],
-      errors: [404],
-      handle: async (call, read) => await applyStaged(call, await read(), parts),
-    }),
-  ];
-}
-
-export const isSection = (name: string): boolean => describeSection(name) !== undefined;
 
 async function changeSection(
   call: Call<"section">,
@@ -151,7 +84,7 @@ async function changeSection(
 ): Promise<Response> {
   const { store } = parts;
   const name = call.parameters.section;
-  if (!isSection(name)) throw unknownSection(name);
+  requireSections([name]);
   const { value, version } = readSection(name, await read());
   const query = queryOf(call);
   const isDry = isDryRun(query);
@@ -239,28 +172,12 @@ function mayHaveField(name: string, field: string): boolean {
   return Object.hasOwn(properties, field) || additionalProperties !== false;
 }
 
-export function changesOf(changes: readonly FieldChange[], section: string) {
-  return changesBySection(changes)[section] ?? {};
-}
-
-/** How a change takes effect; without a change, how those of the section do. */
-function reloadOf(section: string, changes: readonly FieldChange[], applied: boolean) {
-  const capability: ReloadClass = changes.length === 0 ? sectionReloadClass(section) : changesReloadClass(changes);
-  return { hot_reload_capability: capability, hot_reload_applied: applied && capability !== "requires_restart" };
-}
-
-/** What was done, in one sentence. */
-export function messageOf({ applied, version }: Change, what: string, dryRun: boolean): string {
-  if (dryRun) return "Nothing was changed: this is a dry run.";
-  return applied ? `${what}; this is version ${version}.` : "Nothing differs, so nothing was changed.";
-}
-
 async function validate(
   call: Call,
   { section, config, dry_run }: z.output<typeof validateRequest>,
   parts: ConfigWriteParts,
 ): Promise<Response> {
-  if (!isSection(section)) {
+  if (describeSection(section) === undefined) {
     const { message } = unknownSectionProblem(section);
     const error = toValidationError({ field: "section", message, value: shortened(section) });
     return answer(call, { valid: false, errors: [error], warnings: [] });
@@ -282,71 +199,4 @@ async function validate(
 
 function impactOf({ valid, impact }: Validation): string {
   return valid ? impact : "None: the configuration is not valid and would be refused.";
-}
-
-async function applyStaged(
-  call: Call,
-  { sections, force, version, dry_run: isDry }: z.output<typeof applyRequest>,
-  { store }: ConfigWriteParts,
-): Promise<Response> {
-  requireSections(sections, isSection);
-  const done = unwrap(
-    await store.staging.apply({
-      sections: sections && [...new Set(sections)],
-      force,
-      dryRun: isDry,
-      baseVersion: baseVersionOf(call, version, store.current.version),
-      ...authorOf(call, "api", "apply staged changes"),
-    }),
-  );
-  const applied = Object.keys({ ...done.previous, ...done.current });
-  const body = {
-    success: true,
-    message: messageOf(done, `Staged changes of ${applied.join(", ")} were applied`, isDry),
-    applied_sections: isDry ? [] : applied,
-    results: reloadResults(applied, done),
-    version: done.version,
-    timestamp: toTimestamp(done.appliedAtMs),
-    ...(isDry && { dry_run: true, estimated_impact: done.impact }),
-    changes: changesBySection(done.changes),
-    warnings: done.warnings,
-  };
-  return answer(call, body, { version: done.version });
-}
-
-/** Per section what became of it, and how it takes effect. */
-export function reloadResults(sections: readonly string[], { changes, applied }: Change) {
-  const results = sections.map((name) => {
-    const own = changes.filter(({ section }) => section === name);
-    const { hot_reload_capability: capability } = reloadOf(name, own, applied);
-    const status = own.length === 0 ? "unchanged" : applied ? "applied" : "valid";
-    return [name, { status, hot_reload_type: longSpelling(capability), hot_reload: capability }];
-  });
-  return Object.fromEntries(results) as Record<string, { status: string; hot_reload_type: string; hot_reload: string }>;
-}
-
-function listStaged(call: Call, { store }: ConfigWriteParts): Response {
-  const { version } = store.current;
-  const staged = store.staging
-    .list()
-    .map(({ section, baseVersion, stagedAtMs, source, user, description, changes, conflict }) => ({
-      section,
-      base_version: baseVersion,
-      timestamp: toTimestamp(stagedAtMs),
-      source,
-      user: user ?? null,
-      description: description ?? null,
-      conflict,
-      changes: changesOf(changes, section),
-    }));
-  return answer(call, { staged, total: staged.length, current_version: version }, { version });
-}
-
-async function discardStaged(call: Call, { store }: ConfigWriteParts): Promise<Response> {
-  const section = queryOf(call).get("section");
-  if (section !== null && !isSection(section)) throw unknownSection(section);
-  const discarded = unwrap(await store.staging.discard(section === null ? undefined : [section]));
-  const what =
-    discarded.length === 0 ? "There were no staged changes" : `Staged changes of ${discarded.join(", ")} are gone`;
-  return answer(call, { success: true, message: `${what}.`, discarded_sections: discarded });
 }

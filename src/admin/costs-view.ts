@@ -5,8 +5,6 @@ import type { StatsCollector } from "../stats/collector.ts";
 import { addSums, type CostNames, type CostSums, noCosts } from "../stats/costs.ts";
 import { badParameter, readTime, readWindow, WINDOW_MS } from "./query.ts";
 
-export const COST_PARAMETERS = ["by", "window", "since", "until"] as const;
-
 const DAY_MS = 86_400_000;
 export const COST_WINDOW_MS: Readonly<Record<string, number>> = { ...WINDOW_MS, "30d": 30 * DAY_MS };
 

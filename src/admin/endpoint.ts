@@ -1,6 +1,7 @@
 // What every admin endpoint has in common: it stands behind the admin door, and its answers are not kept by anyone.
 
 import type { z } from "zod";
+import { describeSection } from "../config/change/capability.ts";
 import type { JsonSchema } from "../config/schema/schema-export.ts";
 import type { ConfigStore } from "../config/store/store.ts";
 import { ERRORS } from "../errors/catalog.ts";
@@ -15,15 +16,14 @@ import {
   queryParameter,
   type Tag,
 } from "../openapi/operation.ts";
-import type { Administrator, Call } from "../server/endpoint.ts";
+import type { Administrator, Call, Method } from "../server/endpoint.ts";
 import type { ParameterOf } from "../server/path-pattern.ts";
 import { unknownSection } from "./refusals.ts";
 import { readBody, readFields, refuseOtherParameters } from "./request.ts";
 
 /** What an admin endpoint says of itself; the rest is the same for all of them, or follows from it. */
 export interface AdminDeclaration<Path extends string, Fields extends z.ZodType>
-  extends Pick<DescribedEndpoint, "method" | "id" | "summary" | "description" | "answers"> {
-  path: Path;
+  extends Pick<DescribedEndpoint, "id" | "summary" | "description" | "answers"> {
   /** A request with a query parameter that is not among them is refused. */
   parameters?: readonly Parameter[];
   /** `fields`: what is read of it, strictly; without them it is only parsed. */
@@ -42,12 +42,14 @@ const OF_A_PARAMETER = [404];
 const OF_A_BODY = [408, 413];
 const OF_A_CHANGE = [409, 503];
 
-/** For endpoints of one group, which name those schemas. */
+/** For endpoints of one group, which name those schemas. Each has a method and a path, such as "GET /admin/keys/{id}". */
 export function adminGroup(tag: Tag, schemas: Schemas) {
   return <Path extends string, Fields extends z.ZodType>(
+    place: `${Method} ${Path}`,
     declaration: AdminDeclaration<Path, Fields>,
   ): DescribedEndpoint => {
-    const { method, path, parameters = [], body, changes = false, errors = [], handle, ...rest } = declaration;
+    const [method, path] = place.split(" ") as [Method, Path];
+    const { parameters = [], body, changes = false, errors = [], handle, ...rest } = declaration;
     const known = parameters.filter((parameter) => parameter.in === "query").map(({ name }) => name);
     return {
       ...rest,
@@ -129,8 +131,8 @@ export function requireElevated({ administrator }: Call): Administrator {
 }
 
 /** Names of sections from a request; throws 404 for the first that there is not. */
-export function requireSections(names: readonly string[] | undefined, isKnown: (name: string) => boolean): void {
-  const unknown = names?.find((name) => !isKnown(name));
+export function requireSections(names: readonly string[] = []): void {
+  const unknown = names.find((name) => describeSection(name) === undefined);
   if (unknown !== undefined) throw unknownSection(unknown);
 }
 

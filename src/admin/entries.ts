@@ -5,7 +5,7 @@ import type { Change } from "../config/change/change.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { formatPath, isMapping, type Mapping, valueAt } from "../config/values/values.ts";
 import type { Call } from "../server/endpoint.ts";
-import { messageOf } from "./config-write.ts";
+import { messageOf } from "./change-view.ts";
 import { answer, authorOf, type StoreOf } from "./endpoint.ts";
 import { unwrap } from "./refusals.ts";
 import { baseVersionOf, bodyIsMissing, isDryRun, notAnObject, queryOf, readVersion } from "./request.ts";

@@ -76,9 +76,7 @@ const endpoint = adminGroup("Observation", SCHEMAS);
 export function errorRoutes(parts: ErrorParts): DescribedEndpoint[] {
   const { errors, settings, newId } = parts;
   return [
-    endpoint({
-      method: "GET",
-      path: "/admin/errors/recent",
+    endpoint("GET /admin/errors/recent", {
       id: "listErrors",
       summary: "The errors that clients were answered with lately",
       parameters: [
@@ -89,27 +87,21 @@ export function errorRoutes(parts: ErrorParts): DescribedEndpoint[] {
       answers: [jsonAnswer("RecentErrors", "The errors, the newest first.")],
       handle: (call) => answer(call, recentErrors(errors, queryOf(call))),
     }),
-    endpoint({
-      method: "GET",
-      path: "/admin/errors/stats",
+    endpoint("GET /admin/errors/stats", {
       id: "getErrorStatistics",
       summary: "How many errors of which kind",
       parameters: [statsWindow],
       answers: [jsonAnswer("ErrorStatistics", "The numbers.")],
       handle: (call) => answer(call, errorStats(errors, readWindow(queryOf(call)))),
     }),
-    endpoint({
-      method: "GET",
-      path: "/admin/errors/{request_id...}",
+    endpoint("GET /admin/errors/{request_id...}", {
       id: "getError",
       summary: "The error of one request",
       parameters: [requestId],
       answers: [jsonAnswer("ErrorRecord", "The error.")],
       handle: (call) => answer(call, errorById(errors, call.parameters.request_id)),
     }),
-    endpoint({
-      method: "POST",
-      path: "/admin/debug/error",
+    endpoint("POST /admin/debug/error", {
       id: "recordTestError",
       summary: "Record a test error",
       body: {

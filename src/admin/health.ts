@@ -83,9 +83,7 @@ export function healthRoutes(parts: HealthParts): DescribedEndpoint[] {
   const { collector, settings, clock, backendStatus, storageProblems, usage = processUsage } = parts;
   const cpuPercent = createCpuMeter();
   return [
-    endpoint({
-      method: "GET",
-      path: "/admin/health",
+    endpoint("GET /admin/health", {
       id: "getAdminHealth",
       summary: "Health of the gateway and of its parts",
       answers: [jsonAnswer("AdminHealth", "Healthy or degraded."), jsonAnswer("AdminHealth", "Unhealthy.", 503)],

@@ -50,17 +50,13 @@ const keyId = pathParameter("id", "Id of a key.");
 
 export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
   return [
-    endpoint({
-      method: "GET",
-      path: "/admin/keys",
+    endpoint("GET /admin/keys", {
       id: "listKeys",
       summary: "Every API key, without its secret",
       answers: [versioned("KeyList", "The keys.")],
       handle: (call) => list(call, parts),
     }),
-    endpoint({
-      method: "POST",
-      path: "/admin/keys",
+    endpoint("POST /admin/keys", {
       id: "createKey",
       summary: "Add a key; without a secret one is made",
       parameters: [dryRun],
@@ -69,18 +65,14 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
       answers: [versioned("KeyChanged", "Added.", 201), versioned("KeyChanged", "What would be added.")],
       handle: async (call, read) => await create(call, readKey(await read()), parts),
     }),
-    endpoint({
-      method: "GET",
-      path: "/admin/keys/{id...}",
+    endpoint("GET /admin/keys/{id...}", {
       id: "getKey",
       summary: "One key",
       parameters: [keyId],
       answers: [versioned("KeyRecord", "The key.")],
       handle: (call) => read(call, parts),
     }),
-    endpoint({
-      method: "PUT",
-      path: "/admin/keys/{id...}",
+    endpoint("PUT /admin/keys/{id...}", {
       id: "updateKey",
       summary: "Change a key",
       parameters: [keyId, dryRun],
@@ -89,9 +81,7 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
       answers: [versioned("KeyChanged", "Changed.")],
       handle: async (call, read) => await update(call, readKey(await read()), parts),
     }),
-    endpoint({
-      method: "DELETE",
-      path: "/admin/keys/{id...}",
+    endpoint("DELETE /admin/keys/{id...}", {
       id: "deleteKey",
       summary: "Remove a key, with all that it owns",
       parameters: [keyId, dryRun],
@@ -99,9 +89,7 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
       answers: [versioned("KeyRemoved", "Removed.")],
       handle: (call) => remove(call, parts),
     }),
-    endpoint({
-      method: "POST",
-      path: "/admin/keys/{id...}/rotate",
+    endpoint("POST /admin/keys/{id...}/rotate", {
       id: "rotateKey",
       summary: "Give a key a new secret, while the old one stays valid for a time",
       parameters: [keyId, dryRun],

@@ -46,9 +46,7 @@ const endpoint = adminGroup("Observation", SCHEMAS);
 
 export function metricsHistoryRoutes({ history, clock }: MetricsHistoryParts): DescribedEndpoint[] {
   return [
-    endpoint({
-      method: "GET",
-      path: "/admin/metrics/history",
+    endpoint("GET /admin/metrics/history", {
       id: "getMetricsHistory",
       summary: "Earlier values of a metric",
       parameters: [

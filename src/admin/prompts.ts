@@ -51,9 +51,7 @@ export function promptRoutes(parts: PromptParts): DescribedEndpoint[] {
   };
 
   return [
-    endpoint({
-      method: "GET",
-      path: "/admin/config/prompts",
+    endpoint("GET /admin/config/prompts", {
       id: "listPromptFiles",
       summary: "Prompt files",
       answers: [jsonAnswer("PromptFiles", "The files.")],
@@ -62,18 +60,14 @@ export function promptRoutes(parts: PromptParts): DescribedEndpoint[] {
         return answer(call, { prompts, total: prompts.length });
       },
     }),
-    endpoint({
-      method: "GET",
-      path: "/admin/config/prompts/{path...}",
+    endpoint("GET /admin/config/prompts/{path...}", {
       id: "getPromptFile",
       summary: "One prompt file",
       parameters: [promptFile],
       answers: [jsonAnswer("PromptFile", "The file.")],
       handle: async (call) => answer(call, await readPromptFile(directory(), call.parameters.path)),
     }),
-    endpoint({
-      method: "PUT",
-      path: "/admin/config/prompts/{path...}",
+    endpoint("PUT /admin/config/prompts/{path...}", {
       id: "updatePromptFile",
       summary: "Write a prompt file",
       parameters: [promptFile],
@@ -85,9 +79,7 @@ export function promptRoutes(parts: PromptParts): DescribedEndpoint[] {
         return await inTurn(() => write(call, directory(), content, parts));
       },
     }),
-    endpoint({
-      method: "POST",
-      path: "/admin/config/prompts/reload",
+    endpoint("POST /admin/config/prompts/reload", {
       id: "reloadPromptFiles",
       summary: "Read all prompt files again",
       answers: [jsonAnswer("PromptsReloaded", "Read.")],

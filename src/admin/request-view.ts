@@ -12,20 +12,6 @@ const MAX_LIMIT = 1_000;
 const MAX_OTHERS = 20;
 const CLIENT_CLOSED_REQUEST = 499;
 
-/** The parameters of the list. */
-export const REQUEST_FILTERS = [
-  "model",
-  "backend",
-  "status",
-  "key",
-  "min_duration_ms",
-  "since",
-  "until",
-  "id",
-  "limit",
-  "cursor",
-] as const;
-
 /** The answer of GET /admin/requests, the newest first; throws 400 for a parameter that makes no sense. */
 export function listRequests(log: RequestLog, query: URLSearchParams): object {
   const matches = readFilter(log, query);

@@ -101,9 +101,7 @@ const endpoint = adminGroup("Observation", SCHEMAS);
 
 export function requestRoutes({ requests }: RequestParts): DescribedEndpoint[] {
   return [
-    endpoint({
-      method: "GET",
-      path: "/admin/requests",
+    endpoint("GET /admin/requests", {
       id: "listRequests",
       summary: "The latest requests, the newest first",
       parameters: [
@@ -121,9 +119,7 @@ export function requestRoutes({ requests }: RequestParts): DescribedEndpoint[] {
       answers: [jsonAnswer("Requests", "The requests.")],
       handle: (call) => answer(call, listRequests(requests, queryOf(call))),
     }),
-    endpoint({
-      method: "GET",
-      path: "/admin/requests/{request_id...}",
+    endpoint("GET /admin/requests/{request_id...}", {
       id: "explainRequest",
       summary: "What became of one request, step by step",
       parameters: [requestId],

@@ -42,9 +42,7 @@ const endpoint = adminGroup("Observation", SCHEMAS);
 
 export function responseCacheRoutes(parts: ResponseCacheParts): DescribedEndpoint[] {
   return [
-    endpoint({
-      method: "GET",
-      path: "/admin/response-cache",
+    endpoint("GET /admin/response-cache", {
       id: "getResponseCache",
       summary: "Counters of the response cache",
       answers: [jsonAnswer("ResponseCacheStatistics", "The counters.")],
@@ -53,9 +51,7 @@ export function responseCacheRoutes(parts: ResponseCacheParts): DescribedEndpoin
         return answer(call, cache === undefined ? { enabled: false } : { enabled: true, ...(await cache.stats()) });
       },
     }),
-    endpoint({
-      method: "DELETE",
-      path: "/admin/response-cache",
+    endpoint("DELETE /admin/response-cache", {
       id: "clearResponseCache",
       summary: "Forget kept answers",
       parameters: [queryParameter("model", "Only answers of this model.")],

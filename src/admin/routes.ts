@@ -6,6 +6,7 @@ import type { DescribedEndpoint } from "../openapi/operation.ts";
 import { type BackendParts, backendRoutes } from "./backends.ts";
 import { configHistoryRoutes } from "./config-history.ts";
 import { type ConfigReadParts, configReadRoutes } from "./config-read.ts";
+import { configStagedRoutes } from "./config-staged.ts";
 import { type ConfigTransferParts, configTransferRoutes } from "./config-transfer.ts";
 import { configWriteRoutes } from "./config-write.ts";
 import { type ErrorParts, errorRoutes } from "./errors.ts";
@@ -36,6 +37,7 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
   return [
     ...configReadRoutes(parts),
     ...configWriteRoutes(parts),
+    ...configStagedRoutes(parts),
     ...configTransferRoutes(parts),
     ...configHistoryRoutes(parts),
     ...promptRoutes(parts),

@@ -97,9 +97,7 @@ export function statsRoutes({ collector }: StatsParts): DescribedEndpoint[] {
     statistics("", "getStatistics", "Statistics", "Statistics of all requests, models and backends", statsView),
     statistics("/models", "getModelStatistics", "StatisticsOfModels", "Statistics of models", modelStatsView),
     statistics("/backends", "getBackendStatistics", "StatisticsOfBackends", "Statistics of backends", backendStatsView),
-    endpoint({
-      method: "GET",
-      path: "/admin/stats/costs",
+    endpoint("GET /admin/stats/costs", {
       id: "getCosts",
       summary: "Costs per key and model, or by something else",
       description: "The dearest first. Counted by the hour, and what is older than eight days by the day.",
@@ -113,9 +111,7 @@ export function statsRoutes({ collector }: StatsParts): DescribedEndpoint[] {
       errors: [404],
       handle: (call) => answer(call, costsView(requireStats(collector), queryOf(call))),
     }),
-    endpoint({
-      method: "POST",
-      path: "/admin/stats/reset",
+    endpoint("POST /admin/stats/reset", {
       id: "resetStatistics",
       summary: "Begin statistics anew",
       answers: [jsonAnswer("Done", "Cleared.")],
@@ -131,9 +127,7 @@ export function statsRoutes({ collector }: StatsParts): DescribedEndpoint[] {
     summary: string,
     view: (counted: StatsCollector, window: StatsWindow) => unknown,
   ): DescribedEndpoint {
-    return endpoint({
-      method: "GET",
-      path: `/admin/stats${path}`,
+    return endpoint(`GET /admin/stats${path}`, {
       id,
       summary,
       parameters: [statsWindow],
