@@ -74,7 +74,12 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
       summary: "One backend",
       parameters: [backendName],
       answers: [versioned("BackendRecord", "The backend.")],
-      handle: (call) => read(call, parts),
+      handle(call) {
+        const { name } = call.parameters;
+        const settings = configured(parts.store.view({ sections: ["backends"] }), name);
+        if (settings === undefined) throw noSuchBackend(name);
+        return answer(call, recordOf(settings, parts), { version: parts.store.current.version });
+      },
     }),
     endpoint("PUT /admin/backends/{name}", {
       id: "updateBackend",
@@ -147,13 +152,6 @@ function recordOf(settings: Mapping, { backendStatus, backendUsage }: BackendPar
   // One that drains under the same name is another one.
   const row = backendStatus().backends.find(({ name }) => name === settings.name);
   return toRecord(settings, row, backendUsage?.(String(settings.name)));
-}
-
-function read(call: Call<"name">, parts: BackendParts): Response {
-  const { name } = call.parameters;
-  const settings = configured(parts.store.view({ sections: ["backends"] }), name);
-  if (settings === undefined) throw noSuchBackend(name);
-  return answer(call, recordOf(settings, parts), { version: parts.store.current.version });
 }
 
 function change(call: Call, { store }: BackendParts, made: Omit<EntryChange, "path">): Promise<Change> {

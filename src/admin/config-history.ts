@@ -29,6 +29,7 @@ const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
 const versionNumber = pathParameter("version", "Number of a version.", { type: "integer", minimum: 1 });
 
 export function configHistoryRoutes(parts: ConfigHistoryParts): DescribedEndpoint[] {
+  const { store } = parts;
   return [
     endpoint("GET /admin/config/history", {
       id: "listConfigVersions",
@@ -47,7 +48,12 @@ export function configHistoryRoutes(parts: ConfigHistoryParts): DescribedEndpoin
       summary: "One version, with its whole configuration",
       parameters: [versionNumber],
       answers: [jsonAnswer("ConfigVersionRecord", "The version; secrets are masked.")],
-      handle: (call) => oneVersion(call, parts),
+      handle(call) {
+        const target = toTarget(call.parameters.version);
+        const record = store.history.version(target);
+        if (record === undefined) throw unknownVersion(String(target));
+        return answer(call, { ...versionView(record, store.current.version), config: record.document });
+      },
     }),
     endpoint("POST /admin/config/rollback/{version...}", {
       id: "rollBackConfig",
@@ -75,14 +81,6 @@ function history(call: Call, { store }: ConfigHistoryParts): Response {
     current_version: current,
   };
   return answer(call, body, { version: current });
-}
-
-/** With the whole configuration of that version, secrets masked. */
-function oneVersion(call: Call<"version">, { store }: ConfigHistoryParts): Response {
-  const target = toTarget(call.parameters.version);
-  const record = store.history.version(target);
-  if (record === undefined) throw unknownVersion(String(target));
-  return answer(call, { ...versionView(record, store.current.version), config: record.document });
 }
 
 function versionView(entry: VersionEntry, current: number): object {

@@ -33,6 +33,7 @@ const includeSensitive = queryParameter("include_sensitive", "true: with secrets
 });
 
 export function configReadRoutes(parts: ConfigReadParts): DescribedEndpoint[] {
+  const { store } = parts;
   return [
     endpoint("GET /admin/config", {
       id: "getConfigSummary",
@@ -45,13 +46,25 @@ export function configReadRoutes(parts: ConfigReadParts): DescribedEndpoint[] {
       summary: "The whole configuration, secrets masked",
       parameters: [includeSensitive],
       answers: [versioned("FullConfig", "The configuration.")],
-      handle: (call) => full(call, parts),
+      handle(call) {
+        const { version, appliedAtMs } = store.current;
+        const config = store.view({ includeSensitive: readSensitivity(call) });
+        const body = { config, hot_reload_enabled: true, last_modified: toTimestamp(appliedAtMs), version };
+        return answer(call, body, { version });
+      },
     }),
     endpoint("GET /admin/config/sections", {
       id: "listConfigSections",
       summary: "Names of the sections, and how changes of them take effect",
       answers: [jsonAnswer("ConfigSections", "The sections.")],
-      handle: (call) => sections(call),
+      handle(call) {
+        const { sections, extensions } = sectionNames();
+        return answer(call, {
+          sections: sections.map(describeSection),
+          total: sections.length,
+          extensions: extensions.map(describeSection),
+        });
+      },
     }),
     endpoint("GET /admin/config/schema", {
       id: "getConfigSchema",
@@ -59,7 +72,12 @@ export function configReadRoutes(parts: ConfigReadParts): DescribedEndpoint[] {
       parameters: [queryParameter("section", "Name of a section.")],
       answers: [jsonAnswer("ConfigSchema", "The schema.")],
       errors: [404],
-      handle: (call) => schema(call),
+      handle(call) {
+        const name = queryOf(call).get("section");
+        const schema = name === null ? documentJsonSchema() : sectionJsonSchema(name);
+        if (name !== null && schema === undefined) throw unknownSection(name);
+        return answer(call, schema);
+      },
     }),
     endpoint("GET /admin/config/hot-reload-status", {
       id: "getHotReloadStatus",
@@ -110,22 +128,6 @@ function readSensitivity(call: Call): boolean {
   return includeSensitive;
 }
 
-function full(call: Call, { store }: ConfigReadParts): Response {
-  const { version, appliedAtMs } = store.current;
-  const config = store.view({ includeSensitive: readSensitivity(call) });
-  const body = { config, hot_reload_enabled: true, last_modified: toTimestamp(appliedAtMs), version };
-  return answer(call, body, { version });
-}
-
-function sections(call: Call): Response {
-  const names = sectionNames();
-  return answer(call, {
-    sections: names.sections.map(describeSection),
-    total: names.sections.length,
-    extensions: names.extensions.map(describeSection),
-  });
-}
-
 function section(call: Call<"section">, { store }: ConfigReadParts): Response {
   const name = call.parameters.section;
   const described = describeSection(name);
@@ -138,14 +140,6 @@ function section(call: Call<"section">, { store }: ConfigReadParts): Response {
     { section: name, config: view[name] ?? null, hot_reload_capability, description, version },
     { version },
   );
-}
-
-function schema(call: Call): Response {
-  const name = queryOf(call).get("section");
-  if (name === null) return answer(call, documentJsonSchema());
-  const ofSection = sectionJsonSchema(name);
-  if (ofSection === undefined) throw unknownSection(name);
-  return answer(call, ofSection);
 }
 
 function hotReloadStatus(call: Call, { store, reloadStatus }: ConfigReadParts): Response {

@@ -38,7 +38,17 @@ export function configStagedRoutes(parts: ConfigStagedParts): DescribedEndpoint[
       parameters: [queryParameter("section", "Only those of this section.")],
       answers: [jsonAnswer("StagedDiscarded", "Forgotten.")],
       errors: [404, 503],
-      handle: (call) => discardStaged(call, parts),
+      async handle(call) {
+        const section = queryOf(call).get("section");
+        const sections = section === null ? undefined : [section];
+        requireSections(sections);
+        const discarded = unwrap(await parts.store.staging.discard(sections));
+        const what =
+          discarded.length === 0
+            ? "There were no staged changes"
+            : `Staged changes of ${discarded.join(", ")} are gone`;
+        return answer(call, { success: true, message: `${what}.`, discarded_sections: discarded });
+      },
     }),
     endpoint("POST /admin/config/apply", {
       id: "applyConfig",
@@ -67,16 +77,6 @@ function listStaged(call: Call, { store }: ConfigStagedParts): Response {
       changes: changesOf(changes, section),
     }));
   return answer(call, { staged, total: staged.length, current_version: version }, { version });
-}
-
-async function discardStaged(call: Call, { store }: ConfigStagedParts): Promise<Response> {
-  const section = queryOf(call).get("section");
-  const sections = section === null ? undefined : [section];
-  requireSections(sections);
-  const discarded = unwrap(await store.staging.discard(sections));
-  const what =
-    discarded.length === 0 ? "There were no staged changes" : `Staged changes of ${discarded.join(", ")} are gone`;
-  return answer(call, { success: true, message: `${what}.`, discarded_sections: discarded });
 }
 
 async function applyStaged(

@@ -54,7 +54,10 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
       id: "listKeys",
       summary: "Every API key, without its secret",
       answers: [versioned("KeyList", "The keys.")],
-      handle: (call) => list(call, parts),
+      handle(call) {
+        const keys = records(parts);
+        return answer(call, { keys, total: keys.length }, { version: parts.store.current.version });
+      },
     }),
     endpoint("POST /admin/keys", {
       id: "createKey",
@@ -70,7 +73,11 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
       summary: "One key",
       parameters: [keyId],
       answers: [versioned("KeyRecord", "The key.")],
-      handle: (call) => read(call, parts),
+      handle(call) {
+        const record = records(parts).find(({ id }) => id === call.parameters.id);
+        if (record === undefined) throw noSuchKey(call.parameters.id);
+        return answer(call, record, { version: parts.store.current.version });
+      },
     }),
     endpoint("PUT /admin/keys/{id...}", {
       id: "updateKey",
@@ -104,17 +111,6 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
 function records({ store, identify, clock }: KeyParts): KeyRecord[] {
   const { settings, document } = store.current;
   return keyRecords(settings, document.api_keys?.keys ?? [], identify, clock.wallTime());
-}
-
-function list(call: Call, parts: KeyParts): Response {
-  const keys = records(parts);
-  return answer(call, { keys, total: keys.length }, { version: parts.store.current.version });
-}
-
-function read(call: Call<"id">, parts: KeyParts): Response {
-  const record = records(parts).find(({ id }) => id === call.parameters.id);
-  if (record === undefined) throw noSuchKey(call.parameters.id);
-  return answer(call, record, { version: parts.store.current.version });
 }
 
 function noSuchKey(id: string): GatewayError {

@@ -6,7 +6,6 @@ import { done } from "../openapi/change-schemas.ts";
 import { count, list, type Schemas, shape, text } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
-import type { Call } from "../server/endpoint.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import { queryOf } from "./request.ts";
 
@@ -57,16 +56,14 @@ export function responseCacheRoutes(parts: ResponseCacheParts): DescribedEndpoin
       parameters: [queryParameter("model", "Only answers of this model.")],
       answers: [jsonAnswer("ResponseCacheCleared", "Forgotten.")],
       errors: [404],
-      handle: (call) => clear(call, parts),
+      async handle(call) {
+        const cache = parts.cache();
+        if (cache === undefined) throw new GatewayError(ERRORS.routeNotFound, "The response cache is switched off.");
+        const model = queryOf(call).get("model") ?? undefined;
+        const removed = await cache.clear(model);
+        const what = model === undefined ? "all answers" : `the answers of the model '${model}'`;
+        return answer(call, { success: true, message: `Removed ${what} from the cache.`, removed });
+      },
     }),
   ];
-}
-
-async function clear(call: Call, parts: ResponseCacheParts): Promise<Response> {
-  const cache = parts.cache();
-  if (cache === undefined) throw new GatewayError(ERRORS.routeNotFound, "The response cache is switched off.");
-  const model = queryOf(call).get("model") ?? undefined;
-  const removed = await cache.clear(model);
-  const what = model === undefined ? "all answers" : `the answers of the model '${model}'`;
-  return answer(call, { success: true, message: `Removed ${what} from the cache.`, removed });
 }
