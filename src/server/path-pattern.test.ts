@@ -18,6 +18,10 @@ describe("ambiguity is refused", () => {
     expect(() => arrangePaths(paths.toReversed())).toThrow("a target may name");
   });
 
+  test("and so is a path that is there twice", () => {
+    expect(() => arrangePaths(["/a", "/b", "/a"])).toThrow("/a is there twice");
+  });
+
   test.each([
     [["/a", "/a/{x}"]],
     [["/a/b", "/a/{x}"]],

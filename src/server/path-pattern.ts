@@ -78,6 +78,7 @@ export function arrangePaths(paths: readonly string[]): Arrangement {
     for (const shape of pattern.values()) {
       const native = `/${shape.map((segment, index) => (isText(segment) ? segment : `:${segmentName(index)}`)).join("/")}`;
       const known = arranged.get(native);
+      if (known?.path === path) throw new Error(`${path} is there twice`);
       if (known === undefined || isWithin(pattern, known.pattern)) arranged.set(native, { path, shape, pattern });
     }
   }

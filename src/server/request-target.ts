@@ -34,8 +34,8 @@ export interface Surface {
 /** The first surface answers what leads nowhere. */
 export function serveTargets(first: Surface, ...others: readonly Surface[]): Required<Served> {
   const surfaces = [first, ...others];
+  const paths = surfaces.flatMap((surface) => surface.paths);
   const handlers = new Map(surfaces.flatMap(({ paths, handle }) => paths.map((path) => [path, handle] as const)));
-  const paths = [...handlers.keys()];
   const routes: NonNullable<Served["routes"]> = {};
   for (const [native, { path, shape }] of arrangePaths(paths)) {
     routes[native] = toNative(path, shape, handlers.get(path) as TargetHandler);

@@ -28,9 +28,10 @@ const ENDPOINT = [
   },
   {
     file: ROUTES,
-    before: "    ...generationRoutes(parts),",
-    insert: `{ method: "POST", path: "/throw/away", handler: generationEndpoint(
-      { operation: "throw-away", maxBodyBytes: 1000, read: readThrowAwayRequest }, parts) },`,
+    before: '      example: { model: "splade", inputs: ["Hello!"] },\n    }),',
+    insert: `...generating(["/throw/away"], parts, {
+      operation: "throw-away", maxBodyBytes: 1000, read: readThrowAwayRequest, id: "throwAway", summary: "Thrown away",
+      request: "CompletionRequest", reply: "Completion", example: {} }),`,
   },
 ];
 /** A kind of backend that speaks it. */
