@@ -4,7 +4,11 @@
 // part-start to its part-end. Of text, reasoning and refusal parts at most one is open at a time and none while a tool
 // call is open; several tool calls may be open together, their arguments interleaved. Decoders guarantee this, encoders
 // rely on it.
+//
+// `own` and `unknown` are what only the backend's own format has a word for. Decoders tell them where they are asked to,
+// because the client speaks that format too (protocols/seam.ts); of another format they mean nothing.
 
+import type { JsonObject } from "../lib/json.ts";
 import type { Citation, ContentPart, ProtocolName, SearchResultPart } from "./content.ts";
 import type { Failure, Finish } from "./result.ts";
 import type { Usage } from "./usage.ts";
@@ -30,14 +34,16 @@ export type GenerationEvent =
   | { type: "start"; id: string; model: string; createdAt: number }
   | { type: "part-start"; index: number; part: PartStart }
   /** Text of a text, refusal or reasoning part, or the next piece of a tool call's arguments. Never empty. */
-  | { type: "delta"; index: number; text: string }
+  | { type: "delta"; index: number; text: string; own?: JsonObject }
   /** Belongs to the reasoning (or, for Gemini, text) part; comes before its part-end. */
   | { type: "seal"; index: number; origin: ProtocolName; signature?: string; sealed?: string }
   | { type: "citation"; index: number; citation: Citation }
   | { type: "part-end"; index: number }
   /** The counts so far; replaces earlier ones, nothing is added up. */
-  | { type: "usage"; usage: Usage }
+  | { type: "usage"; usage: Usage; own?: JsonObject }
   /** The model is done; only usage may follow. */
-  | { type: "finish"; finish: Finish }
+  | { type: "finish"; finish: Finish; own?: JsonObject }
   /** The backend told of an error; nothing follows. */
-  | { type: "failure"; failure: Failure };
+  | { type: "failure"; failure: Failure }
+  /** An event that only its own format knows, as its backend wrote it. */
+  | { type: "unknown"; value: JsonObject };

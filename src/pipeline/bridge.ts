@@ -36,6 +36,7 @@ import type {
   PassThrough,
 } from "../protocols/protocol.ts";
 import { backendProtocol, clientProtocol, passThrough } from "../protocols/registry.ts";
+import { requestInOwnFormat } from "../protocols/stream-join.ts";
 import { type AnswerTransform, createTranslation } from "../protocols/translate.ts";
 import type { RequestContext } from "./context.ts";
 import { prefillMembers } from "./exact-continuation.ts";
@@ -146,14 +147,7 @@ export function createBridge(parts: BridgeParts): Bridge {
         signatureOf,
       });
       noteDropped(context, backend, client.name, protocol.name, [...notes, ...dropped]);
-      const nonce = crypto.randomUUID().replaceAll("-", "");
-      const answer: AnswerContext = {
-        model: forward.askedModel,
-        createdAt: unixTime(),
-        now: unixTime,
-        nonce,
-        request: ready,
-      };
+      const answer = answerContext(forward, ready);
       return {
         operation,
         body: encoder.encode(
@@ -164,7 +158,7 @@ export function createBridge(parts: BridgeParts): Bridge {
           client,
           backend: protocol,
           context: answer,
-          transforms: transformsFor(metadata, customTools, nonce),
+          transforms: transformsFor(metadata, customTools, answer.nonce),
           ...observers(context, forward, answer, client.losses, (dropped) =>
             noteDropped(context, backend, protocol.name, client.name, dropped),
           ),
@@ -174,6 +168,32 @@ export function createBridge(parts: BridgeParts): Bridge {
     const kinds = inlinedKinds(protocol, kind);
     if (kinds === undefined || !needsInlining(request, { kinds })) return encode(request);
     return inlineMedia(request, { kinds, fetchExternal, signal: context.signal }).then(encode);
+  }
+
+  function answerContext({ askedModel }: ForwardRequest, request: GenerationRequest): AnswerContext {
+    const nonce = crypto.randomUUID().replaceAll("-", "");
+    return { model: askedModel, createdAt: unixTime(), now: unixTime, nonce, request };
+  }
+
+  /** The same with the answer as the rest of one that another backend has begun in the same format. */
+  function restOf(
+    context: RequestContext,
+    forward: ForwardRequest,
+    backend: Backend,
+    client: ClientProtocol,
+    { hidesUsage = false, edits, ...prepared }: Prepared,
+  ): Prepared {
+    const { name, losses } = client;
+    const answer = answerContext(forward, requestInOwnFormat(client, forward.body.value));
+    const translation = createTranslation({
+      client,
+      backend: backendProtocol(name),
+      context: answer,
+      transforms: [],
+      keeps: { hidesUsage, edits },
+      ...observers(context, forward, answer, losses, (dropped) => noteDropped(context, backend, name, name, dropped)),
+    });
+    return { ...prepared, translation };
   }
 
   function noteDropped(
@@ -252,14 +272,16 @@ export function createBridge(parts: BridgeParts): Bridge {
       if (mayPass && !passing.mustTranslate?.(value, hasThinking(metadata?.thinking), kind.inlines === "all")) {
         const isCounted = request.stream && context.settings.streaming.count_tokens;
         const counting = isCounted ? passing.askUsage?.(value, kind) : undefined;
-        return {
+        const prepared: Prepared = {
           operation,
           body: nativeBody(context, request, backend, passing, counting),
           hidesUsage: counting !== undefined,
           edits: passing.editAnswer?.(value, kind),
         };
+        return request.rest === undefined ? prepared : restOf(context, request, backend, request.rest, prepared);
       }
-      return translate(context, request, backend, operation, request.client ?? clientProtocol(format), metadata);
+      const client = request.rest ?? request.client ?? clientProtocol(format);
+      return translate(context, request, backend, operation, client, metadata);
     },
   };
 }

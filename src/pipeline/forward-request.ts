@@ -19,6 +19,8 @@ export interface ForwardRequest extends RequestSummary {
   askedModel: string;
   /** The format of the answer, where it is not the one of the operation. */
   client?: ClientProtocol;
+  /** Writes the answer, whatever the backend speaks, as the rest of one that another backend has begun. */
+  rest?: ClientProtocol | undefined;
   /** What a backend is asked for instead of the body; goes with `client`. */
   neutral?: GenerationRequest;
   /** The backend that holds what the request refers to; asked first while it is available. */

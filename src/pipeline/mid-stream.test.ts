@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { chatEvents } from "../../test/support/openai-answers.ts";
+import { translationBy } from "../../test/support/second-stream.ts";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
@@ -10,6 +11,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import { RequestBody } from "../lib/request-body.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { PassReader } from "../protocols/pass-reader.ts";
+import type { ClientProtocol } from "../protocols/protocol.ts";
 import { NO_STORY } from "../stats/request-log.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
@@ -259,10 +261,11 @@ describe("the request of a successor", () => {
 
   test("starts anew with its own model and longer timeouts", async () => {
     const b = bench({ backends: { m: ["a"], n: ["c"] } });
-    const next = await b.after();
+    await b.after();
     expect(bodyOf(b.requests[0])).toBe('{"model":"n", "messages":[{"role":"user","content":"hi"}], "n":1.0}');
     expect(b.requests[0]).toMatchObject({ model: "n", patience: 1.5, stream: true, operation: "chat" });
-    const spliced = decoder.decode(next.reader.push(encoder.encode(chatEvents(["Hello", " you"]).join(""))));
+    const reader = translationBy("chat", b.requests[0]?.rest as ClientProtocol).stream();
+    const spliced = decoder.decode(reader.push(encoder.encode(chatEvents(["Hello", " you"]).join(""))));
     expect(spliced).toContain('"content":" you"');
     expect(spliced).not.toContain("Hello");
   });

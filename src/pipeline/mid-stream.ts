@@ -6,8 +6,8 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Logger } from "../logging/logger.ts";
 import { clientProtocol, streamJoin } from "../protocols/registry.ts";
-import { SplicedReader } from "../protocols/spliced-reader.ts";
-import { type JoinMode, prefillOf, type SentAnswer, type StreamJoin } from "../protocols/stream-join.ts";
+import { type JoinMode, prefillOf } from "../protocols/seam.ts";
+import { goingOn, type SentAnswer, type StreamJoin, sentEvents } from "../protocols/stream-join.ts";
 import { failureLabel } from "../upstream/failure.ts";
 import { discard, type LiveStream, type Takeover } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
@@ -52,6 +52,7 @@ export function takeoverFor(
   if ((chain.length === 0 && !hasPool) || format === undefined || join === undefined || request.choices !== 1) {
     return undefined;
   }
+  const client = request.client ?? clientProtocol(format);
   const models = [request.model, ...chain];
   const failed = new Set<string>();
   let current = { model: first.model, backend: first.entry.backend.name };
@@ -72,7 +73,6 @@ export function takeoverFor(
 
   function mayGoOn(): boolean {
     try {
-      const client = request.client ?? clientProtocol(formatOf(request.operation));
       return canBeContinued(request.neutral ?? client.decodeRequest(request.body.value));
     } catch {
       return false; // a body that only its backend understands
@@ -116,6 +116,7 @@ export function takeoverFor(
         patience: request.patience * fallback_policy.fallback_timeout_multiplier,
         avoid: failed,
         answered: undefined, // it would be told of the second part alone
+        rest: goingOn(client, sent, mode),
       };
       const result = await forwarder.forward(context, attempt, true).catch((error: unknown) => {
         if (!(error instanceof GatewayError)) log.error({ request_id: context.id, err: error }, "unexpected error");
@@ -127,7 +128,7 @@ export function takeoverFor(
       }
       if (result?.kind !== "stream") continue;
       current = { model, backend: result.entry.backend.name };
-      return { ...result.live, reader: new SplicedReader(result.live.reader, sent.joiner(mode)) };
+      return result.live;
     }
     return undefined;
   }
@@ -140,7 +141,7 @@ export function takeoverFor(
       failed.add(current.backend);
       if (switches >= fallback_policy.max_fallback_attempts) return undefined;
       if (triggerOf(failure, fallback_policy.trigger_conditions) === undefined) return undefined;
-      const seen = join.readSent(sent);
+      const seen = join.readSent(sentEvents(sent));
       if (seen === undefined) return undefined;
       const from = current;
       const next = await openNext(join, seen);

@@ -6,9 +6,7 @@ import { chatEvents, sseEvent } from "../../test/support/openai-answers.ts";
 import type { Failure } from "../generation/result.ts";
 import type { AnswerReader, Verdict } from "./answer-reader.ts";
 import { PassReader } from "./pass-reader.ts";
-import { DecodeError } from "./protocol.ts";
 import { backendProtocol, clientProtocol } from "./registry.ts";
-import { SplicedReader } from "./spliced-reader.ts";
 import { EventFramer } from "./sse.ts";
 import { createTranslation } from "./translate.ts";
 
@@ -187,37 +185,5 @@ describe("a stream in translation", () => {
     const { failure, verdict } = read(reader, [bytes(`${WHOLE[0]}${TOLD}${WHOLE[1]}`)]);
     expect([failure?.status, verdict, reader.heldError()]).toEqual([429, "incomplete", undefined]);
     expect(decoder.decode(reader.fail(failure as Failure))).toStartWith("event: error\n");
-  });
-});
-
-describe("a stream that is made to fit", () => {
-  const shout = (events: Uint8Array) => {
-    const text = decoder.decode(events);
-    if (text.includes("misfit")) throw new DecodeError("does not fit");
-    return text.includes("drop") ? undefined : bytes(text.toUpperCase());
-  };
-
-  test("says what its reader says", () => {
-    const reader = new SplicedReader(passing(), shout);
-    const sent = read(reader, [bytes(WHOLE.join(""))]);
-    expect(sent).toEqual({ text: WHOLE.join("").toUpperCase(), verdict: "done", failure: undefined });
-    expect([reader.isOver, reader.push(bytes("drop"))]).toEqual([true, undefined]);
-  });
-
-  test("is incomplete once it does not fit, whatever follows", () => {
-    const reader = new SplicedReader(passing({ holds: true }), shout);
-    expect(() => reader.push(bytes("data: misfit\n\n"))).toThrow(DecodeError);
-    expect([reader.end(bytes(DONE)), reader.verdict, reader.heldError()]).toEqual([undefined, "incomplete", undefined]);
-  });
-
-  test("its last words fit, or are left to the front door", () => {
-    const reader = new SplicedReader(passing(), shout);
-    reader.holdErrors();
-    reader.push(bytes(TOLD));
-    expect(decoder.decode(reader.heldError())).toBe(TOLD.toUpperCase());
-    const failure = (message: string) => ({ message, status: 502 });
-    const translated = new SplicedReader(translating(), shout);
-    expect([reader.fail(failure("x")), translated.fail(failure("misfit"))]).toEqual([undefined, undefined]);
-    expect(decoder.decode(translated.fail(failure("x")))).toStartWith("EVENT: ERROR\n");
   });
 });

@@ -109,7 +109,8 @@ export interface BackendProtocol {
   encodeRequest(request: GenerationRequest, target: BackendTarget): EncodedRequest;
   /** Throws DecodeError when the body is no answer of this format, AnswerFailed when it tells of a failure. */
   decodeResponse(body: JsonObject): GenerationResult;
-  streamDecoder(): StreamDecoder;
+  /** @param keeps - what of the format's own is kept for a client that speaks it too; nothing where left out */
+  streamDecoder(keeps?: KeptMembers): StreamDecoder;
   /** The error of an answer with an error status, or of an `error` member inside a 200. Never throws. */
   decodeError(status: number, body: unknown): Failure;
   /** It has words for a search of the web that a client of another format asks for. */
@@ -120,6 +121,14 @@ export interface BackendProtocol {
   inlines?: readonly ("image" | "document")[];
   /** Calls carry a signature that must come back with them, and for which clients' formats have no place. */
   signsCalls?: true;
+}
+
+/** Members and events that only the backend's own format knows are told as `own` and `unknown` (generation/events.ts). */
+export interface KeptMembers {
+  /** The gateway asked for the counts of the stream, not the client. */
+  hidesUsage: boolean;
+  /** What is changed in the events before they are read. */
+  edits?: AnswerEdits | undefined;
 }
 
 /** One backend's stream -> neutral events. One instance per stream. */

@@ -10,12 +10,13 @@ import {
   readAnswer,
   requestOf,
 } from "../../test/support/format-readings.ts";
+import { readSent, restOf } from "../../test/support/second-stream.ts";
 import { splitSse } from "../../test/support/sse-reader.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { clientProtocol, streamJoin } from "./registry.ts";
+import { clientProtocol } from "./registry.ts";
+import { prefillOf } from "./seam.ts";
 import { EventFramer } from "./sse.ts";
-import { openingFilter, prefillOf, type StreamJoin } from "./stream-join.ts";
 
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
@@ -107,21 +108,19 @@ function joined(
   sent: Uint8Array,
   { answer, second, together }: Pick<Break, "answer" | "second" | "together">,
 ): Uint8Array | undefined {
-  const { askToGoOn, joiner, text } = (streamJoin(format) as StreamJoin).readSent([sent]) ?? {};
-  if (askToGoOn === undefined || joiner === undefined) return undefined;
+  const seen = readSent(format, sent);
+  if (seen === undefined) return undefined;
   let rest = answer;
-  if (prefillOf(text as string) !== "") {
-    const told = beginningIn(format, { ...body, ...askToGoOn(body) });
+  if (prefillOf(seen.text) !== "") {
+    const told = beginningIn(format, { ...body, ...seen.askToGoOn(body) });
     expect(answer.text).toStartWith(told.text);
     rest = { thought: "", text: answer.text.slice(told.text.length) };
   }
-  const push = joiner("exact");
   const events = splitSse(decoder.decode(streamOf(format, body, rest, second))).events.map(({ raw }) => raw);
-  const pieces = [sent];
-  for (let start = 0; start < events.length; start += together) {
-    pieces.push(push(encoder.encode(events.slice(start, start + together).join(""))) ?? new Uint8Array());
-  }
-  return Buffer.concat(pieces);
+  const pieces: string[] = [];
+  for (let start = 0; start < events.length; start += together)
+    pieces.push(events.slice(start, start + together).join(""));
+  return Buffer.concat([sent, encoder.encode(restOf(format, seen, "exact", pieces))]);
 }
 
 const ONE_AUTHOR = { error: undefined, finish: expect.any(String) };
@@ -166,28 +165,5 @@ describe.each([...CLIENT_FORMATS])("%s", (format) => {
       }),
       { numRuns: 300 },
     );
-  });
-});
-
-describe("at the seam", () => {
-  const through = (sent: string, ...texts: string[]) => {
-    const filter = openingFilter(sent, "exact");
-    return texts.map((text) => filter.push(text));
-  };
-
-  test("blanks are said once", () => {
-    expect(through("a \n", " ", "\nb")).toEqual(["", "b"]);
-    expect(through("a \n", " \n \n", "b")).toEqual([" \n", "b"]);
-  });
-
-  test("of other blanks than those that were sent, the rest is shown", () => {
-    expect(through("a\n\n", "\nb", "\n")).toEqual(["b", "\n"]);
-    expect(through("a ", "b", " c")).toEqual(["b", " c"]);
-  });
-
-  test("a character that came in halves is whole again", () => {
-    const [high, low] = ["🚂".slice(0, 1), "🚂".slice(1)];
-    expect(prefillOf(`a ${high}`)).toBe("a");
-    expect(through(`a ${high}`, " 🚂", "b").join("")).toBe(`${low}b`);
   });
 });

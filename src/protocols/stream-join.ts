@@ -1,30 +1,37 @@
-// Joining the stream of a second backend to what a first one has sent, in the client's format: the client sees one
-// answer with one id, no text twice and none lost. Each format has its own way; this is what they share.
+// Going on with a stream that broke off, in the client's format: what it has seen, what to ask another backend for, and how
+// that one's answer is written behind it: one answer with one id, no text twice and none lost. Each format has its own way;
+// this is what they share. What of the second answer the client has already is found in seam.ts, for all of them.
 
+import type { GenerationRequest } from "../generation/request.ts";
 import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
-import { DecodeError } from "./protocol.ts";
+import type { AnswerContext, ClientProtocol, StreamEncoder } from "./protocol.ts";
+import { type JoinMode, Seam, type SentText } from "./seam.ts";
 import { readEvents, type SseEvent, singleEvents } from "./sse.ts";
 
-/**
- * How the second stream begins: exactly behind the text that was sent (behind its last letter, that is: see prefillOf()),
- * behind it as a model does that was asked to, or at the start of the answer.
- */
-export type JoinMode = "exact" | "continued" | "restarted";
-
 /** What a client has seen of an answer that broke off. */
-export interface SentAnswer {
-  /** The text so far. */
-  text: string;
+export interface SentAnswer extends SentText {
   /**
    * The members of the request in which what was sent stands as the beginning of the model's turn, with what is left of
    * the limit of tokens; undefined where the request has no place for it.
    */
   askToGoOn(request: JsonObject): JsonObject | undefined;
-  /**
-   * Makes a second stream fit behind it: whole events -> whole events for the client; undefined when nothing is left of
-   * them.
-   */
-  joiner(mode: JoinMode): (events: Uint8Array) => Uint8Array | undefined;
+  /** Writes behind what was sent. Undefined where no answer was begun, so that the second one is the answer as it is. */
+  encoder?: ((context: AnswerContext) => StreamEncoder) | undefined;
+}
+
+/** The request behind the rest of an answer, where that comes in the client's own format: all of it is shown. */
+export function requestInOwnFormat({ name }: ClientProtocol, body: JsonObject): GenerationRequest {
+  return {
+    model: "",
+    system: [],
+    messages: [],
+    tools: [],
+    sampling: {},
+    reasoning: { visible: true, sealed: true },
+    stream: true,
+    origin: { protocol: name, body },
+    extensions: {},
+  };
 }
 
 /** A backend's own error event, and what comes before it. */
@@ -40,7 +47,7 @@ export interface StreamJoin {
    * Reads all events that were sent. Undefined when nothing can be joined to them: a tool call was begun (its arguments
    * could not be continued into valid JSON), a refusal or audio was sent, or the answer was finished.
    */
-  readSent(events: readonly Uint8Array[]): SentAnswer | undefined;
+  readSent(events: readonly SseEvent[]): SentAnswer | undefined;
   /** Splits whole events at the first one in which a backend tells of an error; undefined when none does. */
   splitAtError(events: Uint8Array): SplitStream | undefined;
   /**
@@ -51,6 +58,16 @@ export interface StreamJoin {
 }
 
 const decoder = new TextDecoder();
+
+export function sentEvents(pieces: readonly Uint8Array[]): SseEvent[] {
+  return readEvents(pieces.map((piece) => decoder.decode(piece)).join(""));
+}
+
+/** The client's format for the rest of an answer; undefined where that is the whole of it. */
+export function goingOn(client: ClientProtocol, sent: SentAnswer, mode: JoinMode): ClientProtocol | undefined {
+  const { encoder } = sent;
+  return encoder && { ...client, streamEncoder: (context) => new Seam(sent, mode, encoder(context)) };
+}
 
 /** Splits whole events at the first one that holds an error, as `errorIn` finds it; undefined when none does. */
 export function splitAt(events: Uint8Array, errorIn: (event: SseEvent) => unknown): SplitStream | undefined {
@@ -73,19 +90,36 @@ export function splitAtErrorMember(events: Uint8Array): SplitStream | undefined 
   return splitAt(events, ({ data }) => parseObject(data)?.error);
 }
 
-/** Half a character, which a backend sends in two pieces. */
-const HALF_CHARACTER = /[\ud800-\udbff]$/;
+/** Counts as the backend told them, but for those of the named members that it told, which are the gateway's. */
+export function recounted(own: JsonObject, counts: JsonObject, names: readonly string[]): JsonObject {
+  const told = names.filter((name) => typeof own[name] === "number");
+  return { ...own, ...Object.fromEntries(told.map((name) => [name, counts[name]])) };
+}
+
+/** The members of a request of turns in which the text stands as the model's own, and the prompt to go on behind it. */
+export function askInTurns({ messages }: JsonObject, text: string, prompt: string): JsonObject {
+  const turns = [
+    { role: "assistant", content: text },
+    { role: "user", content: prompt },
+  ];
+  return { messages: [...(Array.isArray(messages) ? (messages as unknown[]) : []), ...turns] };
+}
 
 /**
- * The text as the beginning of a turn: without the blanks at its end. Chat templates may cut them off, some backends
- * refuse them, and tokens begin with a blank more often than they end with one. The backend says them again.
+ * The turns of a conversation with what was sent as the beginning of the last one; undefined where that cannot be
+ * prolonged.
+ * @param turn - the model's own, where the client has not begun it itself; else the text is put behind what is there
  */
-export function prefillOf(text: string): string {
-  return text.replace(HALF_CHARACTER, "").trimEnd();
+export function turnsBehind(messages: unknown, turn: JsonObject, text: string, isText: (last: JsonObject) => boolean) {
+  const turns = Array.isArray(messages) ? (messages as unknown[]) : [];
+  const last = turns.at(-1);
+  if (!isObject(last) || last.role !== "assistant") return [...turns, { role: "assistant", ...turn }];
+  const content = isText(last) ? withTextBehind(last.content, text) : undefined;
+  return content === undefined ? undefined : [...turns.slice(0, -1), { ...last, content }];
 }
 
 /** A message's content with more text behind it; undefined where it does not end with text. */
-export function withTextBehind(content: unknown, text: string): unknown {
+function withTextBehind(content: unknown, text: string): unknown {
   if (typeof content === "string") return content + text;
   const last: unknown = Array.isArray(content) ? content.at(-1) : undefined;
   if (!isObject(last) || typeof last.text !== "string") return undefined;
@@ -103,104 +137,4 @@ export function limitsLeft(request: JsonObject, names: readonly string[], pieces
     if (typeof limit === "number") left[name] = Math.max(1, limit - pieces);
   }
   return left;
-}
-
-/**
- * Counts of a backend that went on behind what was sent, in the two members named: what the client has is a part of the
- * answer, though this backend was told it with the question. The sum stays as it is.
- */
-export function countAsAnswer(usage: JsonObject, members: readonly [asked: string, answered: string], pieces: number) {
-  const [asked, answered] = members;
-  const { [asked]: question, [answered]: answer } = usage;
-  if (typeof question !== "number" || typeof answer !== "number") return usage;
-  const moved = Math.min(pieces, question);
-  return { ...usage, [asked]: question - moved, [answered]: answer + moved };
-}
-
-/** Leaves out what of a second stream's beginning the client has already. */
-export interface OpeningFilter {
-  /** Whether more of it may come. */
-  readonly isActive: boolean;
-  /** How much of it there can be. */
-  readonly length: number;
-  /** What is left of a piece of text. */
-  push(text: string): string;
-  /** The answer ends, or turns to tools. */
-  end(): void;
-}
-
-export function openingFilter(text: string, mode: JoinMode): OpeningFilter {
-  if (mode === "exact") return new SeamFilter(text.slice(prefillOf(text).length));
-  return new RepetitionFilter(mode === "restarted" ? text : "");
-}
-
-/** Leaves out the end of the text that the backend was not told of, as far as it says the same. */
-class SeamFilter implements OpeningFilter {
-  readonly length: number;
-  #expected: string;
-
-  constructor(expected: string) {
-    this.length = expected.length;
-    this.#expected = expected;
-  }
-
-  get isActive(): boolean {
-    return this.#expected !== "";
-  }
-
-  push(text: string): string {
-    const expected = this.#expected;
-    let same = 0;
-    while (same < expected.length && same < text.length && text[same] === expected[same]) same++;
-    this.#expected = same === text.length ? expected.slice(same) : "";
-    return text.slice(same);
-  }
-
-  end(): void {
-    this.#expected = "";
-  }
-}
-
-/** For a backend that was to go on with its text: what it takes for a thought may be that text. */
-export function refuseThought(thought: string): void {
-  if (thought !== "") throw new DecodeError("it thinks where it was to go on with its text");
-}
-
-/** What stands between the text that was sent and a new answer that begins differently. */
-const RESTART_SEPARATOR = "\n\n";
-
-/** Swallows the text of a restarted answer while it repeats what was sent; from the first difference on it is shown whole. */
-class RepetitionFilter implements OpeningFilter {
-  readonly length: number;
-  #expected: string;
-  #swallowed = "";
-
-  /** @param sent - the text that may be repeated; "" when the second answer goes on behind it */
-  constructor(sent: string) {
-    this.length = sent.length;
-    this.#expected = sent;
-  }
-
-  get isActive(): boolean {
-    return this.#expected !== "";
-  }
-
-  push(text: string): string {
-    if (this.#expected === "") return text;
-    const seen = this.#swallowed + text;
-    if (this.#expected.startsWith(seen)) {
-      this.#swallowed = seen;
-      if (seen.length === this.#expected.length) this.end();
-      return "";
-    }
-    const expected = this.#expected;
-    this.end();
-    return seen.startsWith(expected) ? seen.slice(expected.length) : RESTART_SEPARATOR + seen;
-  }
-
-  /** The answer ends, or turns to tools, within what was sent: what it has said so far is not new. */
-  end(): void {
-    this.#expected = "";
-    this.#swallowed = "";
-  }
 }

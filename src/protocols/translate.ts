@@ -5,7 +5,13 @@ import type { GenerationEvent } from "../generation/events.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import type { AnswerReader, Verdict } from "./answer-reader.ts";
-import { type AnswerContext, type BackendProtocol, type ClientProtocol, DecodeError } from "./protocol.ts";
+import {
+  type AnswerContext,
+  type BackendProtocol,
+  type ClientProtocol,
+  DecodeError,
+  type KeptMembers,
+} from "./protocol.ts";
 import { readEvents } from "./sse.ts";
 import { lastEvent } from "./stream-ending.ts";
 
@@ -27,6 +33,8 @@ export interface TranslationParts {
   backend: BackendProtocol;
   context: AnswerContext;
   transforms: readonly AnswerTransform[];
+  /** Where both speak one format: see BackendProtocol.streamDecoder(). */
+  keeps?: KeptMembers;
   /** Sees every event of a stream as the client gets it. */
   sawEvent?(event: GenerationEvent): void;
   /** A stream had more citations than are kept. */
@@ -88,6 +96,7 @@ function parseAnswer(body: Uint8Array): JsonObject {
 class StreamTranslator implements AnswerReader {
   readonly #decoder;
   readonly #encoder;
+  readonly #edits: KeptMembers["edits"];
   readonly #transforms: readonly EventTransform[];
   readonly #sawEvent: TranslationParts["sawEvent"];
   readonly #lostCitation: TranslationParts["lostCitation"];
@@ -98,8 +107,9 @@ class StreamTranslator implements AnswerReader {
   /** The error that the backend told of; nothing is written after it. */
   failure: Failure | undefined;
 
-  constructor({ backend, client, context, transforms, sawEvent, lostCitation, sawEnd }: TranslationParts) {
-    this.#decoder = backend.streamDecoder();
+  constructor({ backend, client, context, transforms, keeps, sawEvent, lostCitation, sawEnd }: TranslationParts) {
+    this.#decoder = backend.streamDecoder(keeps);
+    this.#edits = keeps?.edits;
     this.#encoder = client.streamEncoder(context);
     this.#transforms = transforms.map((transform) => transform.stream());
     this.#sawEvent = sawEvent;
@@ -133,7 +143,8 @@ class StreamTranslator implements AnswerReader {
     return encoder.encode(this.#encoder.push({ type: "failure", failure }));
   }
 
-  #read(events: Uint8Array): string {
+  #read(received: Uint8Array): string {
+    const events = this.#edits === undefined ? received : this.#edits.push(received);
     let text = "";
     for (const { data, name } of readEvents(decoder.decode(events))) {
       if (this.failure !== undefined || this.#hasEnded) break;

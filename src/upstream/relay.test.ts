@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { type Answer, FakeBackend } from "../../test/support/fake-backend.ts";
 import { chatEvents, eventStream, sseEvent } from "../../test/support/openai-answers.ts";
 import { RawConnection } from "../../test/support/raw-http.ts";
+import { readSent, restTranslation } from "../../test/support/second-stream.ts";
 import { type ByteReader, readSse, readUntil } from "../../test/support/sse-reader.ts";
 import { waitFor, within } from "../../test/support/wait-for.ts";
 import { newCounters, toBackend } from "../backends/backend.ts";
@@ -12,9 +13,7 @@ import { createTransport } from "../backends/transport.ts";
 import { documentSchema } from "../config/sections/registry.ts";
 import { ByteAllowance } from "../lib/byte-allowance.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
-import { readTranscript, Splicer } from "../protocols/chat/join.ts";
 import { backendProtocol, clientProtocol } from "../protocols/registry.ts";
-import { SplicedReader } from "../protocols/spliced-reader.ts";
 import { createTranslation, type Translation } from "../protocols/translate.ts";
 import type { UpstreamFailure } from "./failure.ts";
 import { createReachability } from "./reachability.ts";
@@ -58,7 +57,10 @@ function liveOf({ stream, exchange, reader }: Omit<LiveStream, "finished">): Liv
 }
 
 /** A takeover by the successors, in order. */
-function takeoverBy(waiting: BackendEntry[], open: (entry: BackendEntry) => Promise<AttemptOutcome>): Takeover {
+function takeoverBy(
+  waiting: BackendEntry[],
+  open: (entry: BackendEntry, translation: Translation | undefined) => Promise<AttemptOutcome>,
+): Takeover {
   let switches = 0;
   return {
     get hasHappened() {
@@ -66,15 +68,14 @@ function takeoverBy(waiting: BackendEntry[], open: (entry: BackendEntry) => Prom
     },
     async continueAfter(failure, sent) {
       searches.push(failure);
-      const transcript = readTranscript(sent);
+      const seen = readSent("chat", ...sent);
       const next = waiting.shift();
-      if (transcript === undefined || next === undefined) return undefined;
-      const outcome = await open(next);
+      if (seen === undefined || next === undefined) return undefined;
+      const outcome = await open(next, restTranslation("chat", seen, "restarted"));
       if (!outcome.ok || outcome.kind !== "stream") throw new Error("the successor has no stream");
       await beforeTakeover();
       switches++;
-      const splicer = new Splicer(transcript, "restarted");
-      return liveOf({ ...outcome, reader: new SplicedReader(outcome.reader, (events) => splicer.push(events)) });
+      return liveOf(outcome);
     },
   };
 }
@@ -112,8 +113,9 @@ beforeAll(() => {
           requestDeadlineMs: now() + limits.requestMs,
         },
       };
-      const open = (to: BackendEntry) => sender.send(to, outgoing, settings);
-      const outcome = await open(entry);
+      const open = (to: BackendEntry, by: Translation | undefined) =>
+        sender.send(to, { ...outgoing, translation: by }, settings);
+      const outcome = await open(entry, translation);
       if (!outcome.ok) return new Response(`not relayed: ${outcome.failure.kind}`, { status: 502 });
       if (outcome.kind !== "stream") return new Response("no stream", { status: 500 });
       const body = relayStream(liveOf(outcome), () => ERROR_EVENT, {

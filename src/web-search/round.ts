@@ -88,6 +88,8 @@ export class Round {
       case "failure":
         this.#failure = event.failure;
         return [];
+      case "unknown":
+        return [];
       case "part-start": {
         const { part, index } = event;
         if (part.type === "tool-call" && part.serverSide !== true) {

@@ -205,7 +205,7 @@ export function createNetwork(names: readonly string[], options: NetworkOptions)
           const source = streamReader(words.slice(1), breaksAt, after);
           onBreak = source.fail;
           const stream = { chunks: source.reader, framer: new EventFramer(), firstEvents: words[0] as Uint8Array };
-          const reader = new PassReader("chat", request);
+          const reader = request.translation?.stream() ?? new PassReader("chat", request);
           resolve({ ok: true, kind: "stream", stream, reader, exchange, headers: {} });
           function end(): void {
             backend.calls.delete(call);

@@ -1,5 +1,12 @@
-// A bridge for tests of what lies around it: every request goes on in its own bytes.
+// A bridge for tests of what lies around it: every request goes on in its own bytes, and so does its answer unless it is the
+// rest of another one.
 
 import type { Bridge } from "../../src/pipeline/forward-request.ts";
+import { translationBy } from "./second-stream.ts";
 
-export const passThrough: Bridge = { prepare: (_context, { operation, body }) => ({ operation, body: body.bytes() }) };
+export const passThrough: Bridge = {
+  prepare(_context, { operation, body, rest }) {
+    const prepared = { operation, body: body.bytes() };
+    return rest === undefined ? prepared : { ...prepared, translation: translationBy("chat", rest) };
+  },
+};

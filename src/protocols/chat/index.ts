@@ -40,7 +40,7 @@ export const chatBackend: BackendProtocol = {
   name: "chat",
   encodeRequest,
   decodeResponse,
-  streamDecoder: () => new ChatStreamDecoder(),
+  streamDecoder: (keeps) => new ChatStreamDecoder(keeps),
   decodeError,
   hasCustomTools: ({ chat: { customTools } }) => customTools,
   inlines: ["document"],

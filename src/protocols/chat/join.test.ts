@@ -3,9 +3,10 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { chatEvents, sseEvent } from "../../../test/support/openai-answers.ts";
+import { readSent, restOf, restReader } from "../../../test/support/second-stream.ts";
+import type { JoinMode } from "../seam.ts";
 import { eventData } from "../sse.ts";
-import { type JoinMode, splitAtErrorMember } from "../stream-join.ts";
-import { readTranscript, Splicer, type Transcript } from "./join.ts";
+import { type SentAnswer, splitAtErrorMember } from "../stream-join.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -21,14 +22,28 @@ function chunk(delta: unknown, more: Record<string, unknown> = {}, finish_reason
   return sseEvent({ id: "first", created: 1, model: "one", choices: [{ index: 0, delta, finish_reason }], ...more });
 }
 
-const transcriptOf = (...events: string[]) => readTranscript(events.map(bytes));
+const sentOf = (...events: string[]) => readSent("chat", ...events);
 
-const SENT: Transcript = { id: "first", created: 1, model: "one", text: "", reasoning: "", pieces: 0, hasRole: true };
+/** What a client has after the role, a thought and a text. */
+function sentWith({ text = "", thought = "" }: { text?: string; thought?: string }): SentAnswer {
+  const events = [
+    chunk({ role: "assistant", content: "" }),
+    chunk({ reasoning_content: thought }),
+    chunk({ content: text }),
+  ];
+  return sentOf(...events) as SentAnswer;
+}
 
-/** The events that come out of a splicer, one push per piece. */
-function spliced(transcript: Transcript, mode: JoinMode, pieces: readonly string[]): string {
-  const splicer = new Splicer(transcript, mode);
-  return pieces.map((piece) => decoder.decode(splicer.push(bytes(piece)))).join("");
+/** What becomes of a second stream, one push per piece. */
+function spliced(sent: SentAnswer, mode: JoinMode, pieces: readonly string[]): string {
+  return restOf("chat", sent, mode, pieces);
+}
+
+/** What stands in the chunks that are written behind it. */
+function headOf(sent: SentAnswer | undefined): unknown {
+  const [data = ""] = eventData(spliced(sent as SentAnswer, "continued", [chunk({ role: "assistant", content: "x" })]));
+  const { id, created, model, choices } = JSON.parse(data);
+  return { id, created, model, hasRole: choices[0].delta.role === undefined };
 }
 
 function choicesOf(text: string): Choice[] {
@@ -45,26 +60,25 @@ const textOf = (events: string) =>
 describe("what a client has seen", () => {
   test("is the text of all events, with the first id, time and model", () => {
     const [role, ...rest] = chatEvents(["Grüße", " 🚂"], { finishReason: null, done: false });
-    expect(readTranscript([bytes(role as string), bytes(rest.join(""))])).toEqual({
-      id: "chatcmpl-1",
-      created: 1_763_700_000,
-      model: "m",
-      text: "Grüße 🚂",
-      reasoning: "",
-      pieces: 2,
-      hasRole: true,
-    });
+    const sent = sentOf(role as string, rest.join(""));
+    expect(sent).toMatchObject({ text: "Grüße 🚂", pieces: 2 });
+    expect(sent?.askToGoOn({})?.messages).toEqual([{ role: "assistant", content: "Grüße 🚂" }]);
+    expect(headOf(sent)).toEqual({ id: "chatcmpl-1", created: 1_763_700_000, model: "m", hasRole: true });
   });
 
   test("may hold comments, CRLF, usage and fields that nobody knows", () => {
     const usage = sseEvent({ id: "x", choices: [], usage: { total_tokens: 1 } });
     const text = `: ping\n\nevent: x\ndata: {"id":"first","choices":[{"delta":{"content":"a","future":1}}]}\n\n`;
-    expect(transcriptOf(text.replaceAll("\n", "\r\n"), usage)).toMatchObject({ id: "first", text: "a" });
+    const sent = sentOf(text.replaceAll("\n", "\r\n"), usage);
+    expect(sent?.text).toBe("a");
+    expect(headOf(sent)).toMatchObject({ id: "first" });
   });
 
   test.each([["reasoning"], ["reasoning_content"]])("knows of %s", (field) => {
-    expect(transcriptOf(chunk({ [field]: "hm" }))).toMatchObject({ text: "", reasoning: "hm" });
-    expect(transcriptOf(chunk({ content: "a", [field]: "" }))).toMatchObject({ text: "a", reasoning: "" });
+    const turn = (delta: object) => sentOf(chunk(delta))?.askToGoOn({})?.messages;
+    const assistant = { role: "assistant" };
+    expect(turn({ [field]: "hm" })).toEqual([{ ...assistant, content: "", reasoning_content: "hm" }]);
+    expect(turn({ content: "a", [field]: "" })).toEqual([{ ...assistant, content: "a" }]);
   });
 
   test.each([
@@ -75,13 +89,13 @@ describe("what a client has seen", () => {
     ["another choice", chunk({}, { choices: [{ index: 1, delta: { content: "b" } }] })],
     ["a finished answer", chunk({}, {}, "stop")],
   ])("cannot be continued: %s", (_title, event) => {
-    expect(transcriptOf(chunk({ content: "a" }), event)).toBeUndefined();
-    expect(transcriptOf(chunk({ content: "a" }))).toBeDefined();
+    expect(sentOf(chunk({ content: "a" }), event)).toBeUndefined();
+    expect(sentOf(chunk({ content: "a" }))).toBeDefined();
   });
 
   test("fields that say nothing are no obstacle", () => {
     const nothing = { content: null, tool_calls: [], function_call: null, refusal: null, audio: null };
-    expect(transcriptOf(chunk(nothing), chunk({ content: "a" }))).toMatchObject({ text: "a" });
+    expect(sentOf(chunk(nothing), chunk({ content: "a" }))).toMatchObject({ text: "a" });
   });
 
   test.each([
@@ -91,14 +105,14 @@ describe("what a client has seen", () => {
     ["choices that are no array", { choices: {} }],
     ["a choice null", { choices: [null] }],
   ])("is read tolerantly: %s", (_title, more) => {
-    expect(transcriptOf(chunk({ content: "a" }), chunk({}, more), chunk({ content: "b" }))).toMatchObject({
+    expect(sentOf(chunk({ content: "a" }), chunk({}, more), chunk({ content: "b" }))).toMatchObject({
       text: "ab",
     });
   });
 
   test("an empty id, as Azure sends it before the answer, is not the answer's id", () => {
     const filter = sseEvent({ id: "", created: 0, model: "", choices: [], prompt_filter_results: [] });
-    expect(transcriptOf(filter, chunk({ role: "assistant", content: "a" }))).toMatchObject({
+    expect(headOf(sentOf(filter, chunk({ role: "assistant", content: "a" })))).toMatchObject({
       id: "first",
       model: "one",
     });
@@ -112,7 +126,7 @@ describe("a second stream", () => {
   const modes: [mode: JoinMode][] = [["continued"], ["restarted"]];
   for (const [mode] of modes) {
     test(`${mode}: has the first one's id, time and model, and no role`, () => {
-      const output = spliced({ ...SENT, text: "abc" }, mode, second(["abc", "def"]));
+      const output = spliced(sentWith({ text: "abc" }), mode, second(["abc", "def"]));
       for (const data of eventData(output).slice(0, -1)) {
         expect(JSON.parse(data)).toMatchObject({ id: "first", created: 1, model: "one" });
       }
@@ -122,55 +136,77 @@ describe("a second stream", () => {
     });
 
     test(`${mode}: usage and the end marker pass`, () => {
-      const usage = sseEvent({ id: "second", choices: [], usage: { total_tokens: 7 } });
-      const output = spliced({ ...SENT, text: "abc" }, mode, [usage, "data: [DONE]\n\n"]);
-      expect(eventData(output).map((data) => (data === "[DONE]" ? data : JSON.parse(data)))).toEqual([
-        { id: "first", created: 1, model: "one", choices: [], usage: { total_tokens: 7 } },
-        "[DONE]",
-      ]);
+      const counts = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7, cost: 0.1 };
+      const usage = sseEvent({ id: "second", choices: [], usage: counts });
+      const output = spliced(sentWith({ text: "abc" }), mode, [chunk({}, {}, "stop"), usage, "data: [DONE]\n\n"]);
+      const [, ...end] = eventData(output).map((data) => (data === "[DONE]" ? data : JSON.parse(data)));
+      expect(end).toMatchObject([{ id: "first", created: 1, model: "one", choices: [], usage: counts }, "[DONE]"]);
     });
 
     test(`${mode}: reasoning is not shown behind text`, () => {
       const events = [chunk({ reasoning_content: "hm" }), chunk({ reasoning: "hm" })];
-      expect(spliced({ ...SENT, text: "a" }, mode, events)).toBe("");
-      expect(spliced({ ...SENT, reasoning: "hm" }, mode, events)).toBe("");
+      expect(spliced(sentWith({ text: "a" }), mode, events)).toBe("");
+      expect(spliced(sentWith({ thought: "hm" }), mode, events)).toBe("");
     });
   }
 
   test("reasoning is shown when nothing was", () => {
-    expect(choicesOf(spliced(SENT, "restarted", [chunk({ reasoning: "hm" })]))[0]?.delta).toEqual({ reasoning: "hm" });
+    expect(choicesOf(spliced(sentWith({}), "restarted", [chunk({ reasoning: "hm" })]))[0]?.delta).toEqual({
+      reasoning_content: "hm",
+      reasoning: "hm",
+    });
   });
 
   test("the role is kept when the first backend had sent none", () => {
     const filter = sseEvent({ id: "first", choices: [], prompt_filter_results: [] });
-    const transcript = transcriptOf(filter) as Transcript;
+    const transcript = sentOf(filter) as SentAnswer;
     expect(choicesOf(spliced(transcript, "restarted", second(["a"])))[0]?.delta.role).toBe("assistant");
   });
 
   test("continued: text passes as it is, even when it repeats", () => {
-    expect(textOf(spliced({ ...SENT, text: "abc" }, "continued", second(["abc", "abc"])))).toBe("abcabc");
+    expect(textOf(spliced(sentWith({ text: "abc" }), "continued", second(["abc", "abc"])))).toBe("abcabc");
   });
 
   test("restarted: a tool call behind the repeated text passes", () => {
     const call = [{ index: 0, id: "t", function: { name: "f", arguments: "{}" } }];
-    const output = spliced({ ...SENT, text: "ab" }, "restarted", [
+    const output = spliced(sentWith({ text: "ab" }), "restarted", [
       chunk({ content: "ab" }),
       chunk({ tool_calls: call }),
     ]);
-    expect(choicesOf(output).map((choice) => choice.delta)).toEqual([{ tool_calls: call }]);
+    expect(choicesOf(output).map((choice) => choice.delta)).toEqual([
+      { tool_calls: [{ index: 0, id: "t", type: "function", function: { name: "f", arguments: "" } }] },
+      { tool_calls: [{ index: 0, function: { arguments: "{}" } }] },
+    ]);
   });
 
   test("events without a choice are left out, whole events come out", () => {
-    const splicer = new Splicer({ ...SENT, text: "abc" }, "restarted");
-    expect(splicer.push(bytes(chunk({ role: "assistant", content: "" })))).toBeUndefined();
-    expect(splicer.push(bytes(": comment\n\n"))).toBeUndefined();
-    expect(splicer.push(bytes(chunk({ content: "ab" })))).toBeUndefined();
-    expect(splicer.push(bytes(chunk({ content: "cd" })))).toEqual(bytes(chunk({ content: "d" })));
+    const reader = restReader("chat", sentWith({ text: "abc" }), "restarted");
+    expect(reader?.push(bytes(chunk({ role: "assistant", content: "" })))).toBeUndefined();
+    expect(reader?.push(bytes(": comment\n\n"))).toBeUndefined();
+    expect(reader?.push(bytes(chunk({ content: "ab" })))).toBeUndefined();
+    const [rest, ...more] = choicesOf(decoder.decode(reader?.push(bytes(chunk({ content: "cd" })))));
+    expect([rest?.delta, more]).toEqual([{ content: "d" }, []]);
   });
 
   test("restarted: text and finish in one event", () => {
-    const output = spliced({ ...SENT, text: "ab" }, "restarted", [chunk({ content: "abc" }, {}, "stop")]);
-    expect(choicesOf(output)).toEqual([{ index: 0, delta: { content: "c" }, finish_reason: "stop" }]);
+    const events = [chunk({ content: "abc" }, {}, "stop"), "data: [DONE]\n\n"];
+    expect(choicesOf(spliced(sentWith({ text: "ab" }), "restarted", events))).toEqual([
+      { index: 0, delta: { content: "c" }, finish_reason: null },
+      { index: 0, delta: {}, finish_reason: "stop" },
+    ]);
+  });
+
+  test("members that only this format knows stay; probabilities go where the text was cut", () => {
+    const logprobs = { content: [{ token: "x", logprob: -1 }] };
+    const choice = (content: string) => [{ index: 0, delta: { content, future: 1 }, stop_reason: 7, logprobs }];
+    const events = ["abc", "d"].map((content) => chunk({}, { service_tier: "flex", choices: choice(content) }));
+    const chunks = eventData(spliced(sentWith({ text: "ab" }), "restarted", events)).map((data) => JSON.parse(data));
+    const told = { index: 0, stop_reason: 7, finish_reason: null };
+    expect(chunks).toMatchObject([
+      { id: "first", service_tier: "flex", choices: [{ ...told, delta: { content: "c", future: 1 } }] },
+      { id: "first", service_tier: "flex", choices: [{ ...told, delta: { content: "d", future: 1 }, logprobs }] },
+    ]);
+    expect(chunks[0].choices[0].logprobs).toBeUndefined();
   });
 });
 
@@ -191,11 +227,11 @@ describe("properties", () => {
         const points = [...answer];
         const sent = points.slice(0, where % (points.length + 1)).join("");
         // The first stream's own cuts play no part in what is read of it.
-        const first = readTranscript([
-          bytes(chunk({ role: "assistant", content: "" })),
-          bytes(chunk({ content: sent.slice(0, firstCuts.length) })),
-          bytes(chunk({ content: sent.slice(firstCuts.length) })),
-        ]) as Transcript;
+        const first = sentOf(
+          chunk({ role: "assistant", content: "" }),
+          chunk({ content: sent.slice(0, firstCuts.length) }),
+          chunk({ content: sent.slice(firstCuts.length) }),
+        ) as SentAnswer;
         expect(first.text).toBe(sent);
         const output = spliced(first, "restarted", groups(chatEvents(cuts), perPush));
         expect(sent + textOf(output)).toBe(answer);
@@ -215,7 +251,7 @@ describe("properties", () => {
       fc.property(pieces(1), pieces(1), fc.integer({ min: 1, max: 4 }), (sentPieces, cuts, perPush) => {
         const [sent, answer] = [sentPieces.join(""), cuts.join("")];
         fc.pre(!answer.startsWith(sent) && !sent.startsWith(answer));
-        const output = spliced({ ...SENT, text: sent }, "restarted", groups(chatEvents(cuts), perPush));
+        const output = spliced(sentWith({ text: sent }), "restarted", groups(chatEvents(cuts), perPush));
         expect(textOf(output)).toBe(`\n\n${answer}`);
       }),
     );
@@ -224,7 +260,7 @@ describe("properties", () => {
   test("a restarted answer that ends within what was sent adds nothing but its end", () => {
     fc.assert(
       fc.property(pieces(1), pieces(), (cuts, more) => {
-        const output = spliced({ ...SENT, text: cuts.join("") + more.join("") }, "restarted", chatEvents(cuts));
+        const output = spliced(sentWith({ text: cuts.join("") + more.join("") }), "restarted", chatEvents(cuts));
         expect(textOf(output)).toBe("");
         expect(choicesOf(output)).toEqual([{ index: 0, delta: {}, finish_reason: "stop" }]);
       }),
@@ -234,7 +270,7 @@ describe("properties", () => {
   test("a continued answer is joined as it comes", () => {
     fc.assert(
       fc.property(pieces(), pieces(), (sentPieces, cuts) => {
-        const output = spliced({ ...SENT, text: sentPieces.join("") }, "continued", chatEvents(cuts));
+        const output = spliced(sentWith({ text: sentPieces.join("") }), "continued", chatEvents(cuts));
         expect(textOf(output)).toBe(cuts.join(""));
       }),
     );

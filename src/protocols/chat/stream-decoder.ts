@@ -5,7 +5,8 @@ import type { Citation, ProtocolName } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { decodeUsage } from "../chunk-usage.ts";
-import { DecodeError, type StreamDecoder } from "../protocol.ts";
+import { ownMembers } from "../chunks.ts";
+import { DecodeError, type KeptMembers, type StreamDecoder } from "../protocol.ts";
 import { decodeError, embeddedError } from "./errors.ts";
 import { decodeFinish, isBroken, readFinishReason } from "./finish-reason.ts";
 import { decodeAnnotations } from "./message-decoder.ts";
@@ -36,6 +37,14 @@ export class ChatStreamDecoder implements StreamDecoder {
   #heldCitations: Citation[] = [];
   #finishReason: string | undefined;
   #stopSequence: unknown;
+  readonly #keeps: KeptMembers | undefined;
+  /** What only this format knows of the chunk that is read, until an event has it; and of the one with the finish. */
+  #own: JsonObject | undefined;
+  #ownOfFinish: JsonObject | undefined;
+
+  constructor(keeps?: KeptMembers) {
+    this.#keeps = keeps;
+  }
 
   push(data: string, name?: string): readonly GenerationEvent[] {
     if (this.#isOver || data === "") return [];
@@ -72,7 +81,7 @@ export class ChatStreamDecoder implements StreamDecoder {
     this.#closeText();
     this.#calls.finish();
     const finish = decodeFinish(this.#finishReason, this.#calls.count > 0, this.#stopSequence);
-    this.#events.push({ type: "finish", finish });
+    this.#events.push({ type: "finish", finish, ...(this.#ownOfFinish && { own: this.#ownOfFinish }) });
   }
 
   #readChunk(chunk: JsonObject): void {
@@ -83,8 +92,15 @@ export class ChatStreamDecoder implements StreamDecoder {
       this.#hasStarted = true;
       this.#events.push({ type: "start", ...decodeHead(chunk) });
     }
-    if (choice !== undefined) this.#readChoice(choice);
-    if (usage !== undefined && !this.#isOver) this.#events.push({ type: "usage", usage });
+    if (choice !== undefined) {
+      if (this.#keeps !== undefined) this.#own = ownMembers(chunk, choice, KNOWN_MEMBERS);
+      this.#readChoice(choice);
+    }
+    const isHidden = this.#keeps === undefined || (this.#keeps.hidesUsage && isObject(chunk.usage));
+    if (choice === undefined && usage === undefined && !isHidden) this.#events.push({ type: "unknown", value: chunk });
+    if (usage === undefined || this.#isOver) return;
+    const isOwn = this.#keeps?.hidesUsage === false;
+    this.#events.push({ type: "usage", usage, ...(isOwn && { own: chunk.usage as JsonObject }) });
   }
 
   #readChoice(choice: JsonObject): void {
@@ -98,6 +114,7 @@ export class ChatStreamDecoder implements StreamDecoder {
     }
     if (reason === undefined) return;
     this.#finishReason = reason;
+    this.#ownOfFinish = this.#takeOwn() ?? this.#ownOfFinish;
     this.#stopSequence = choice.stop_reason ?? this.#stopSequence;
   }
 
@@ -159,7 +176,14 @@ export class ChatStreamDecoder implements StreamDecoder {
     }
     const { index } = this.#open as { index: number };
     if (kind === "text") this.#contentLength += text.length;
-    this.#events.push({ type: "delta", index, text });
+    const own = this.#keeps && this.#takeOwn();
+    this.#events.push(own === undefined ? { type: "delta", index, text } : { type: "delta", index, text, own });
+  }
+
+  #takeOwn(): JsonObject | undefined {
+    const own = this.#own;
+    this.#own = undefined;
+    return own;
   }
 
   #startPart(part: PartStart): number {
@@ -209,6 +233,20 @@ export class ChatStreamDecoder implements StreamDecoder {
     }
   }
 }
+
+/** Members of a delta that have events of their own; thoughts stand in `reasoning` as well as in the other one. */
+const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
+  "role",
+  "content",
+  "reasoning_content",
+  "reasoning_details",
+  "refusal",
+  "annotations",
+  "extra_content",
+  "images",
+  "tool_calls",
+  "function_call",
+]);
 
 function isFilled(value: unknown): boolean {
   return typeof value === "string" && value !== "";

@@ -4,10 +4,12 @@
 import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import type { Usage } from "../../generation/usage.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { encodeUsage } from "../chunk-usage.ts";
+import { withOwn } from "../chunks.ts";
 import type { AnswerContext, StreamEncoder } from "../protocol.ts";
 import { encodeFailure } from "../standard-error.ts";
+import { recounted } from "../stream-join.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
 import { encodeStreamedDetail } from "./reasoning-details.ts";
 import { answerId, answersFunctions, encodeCitations, encodeImage, showsReasoning } from "./response-encoder.ts";
@@ -25,12 +27,21 @@ type Part =
   | { type: "call"; before: string; after: string; hasArguments: boolean; needsArguments: boolean }
   | undefined;
 
+/** What an earlier backend has said of an answer. */
+export interface SentHead {
+  /** Its id, time and model, as far as they were given. */
+  identity: JsonObject;
+  hasRole: boolean;
+  text: string;
+}
+
 export class ChatStreamEncoder implements StreamEncoder {
   readonly #context: AnswerContext;
   readonly #parts = new Map<number, Part>();
   readonly #isLegacy: boolean;
   readonly #showsReasoning: boolean;
   readonly #wantsUsage: boolean;
+  #identity: JsonObject | undefined;
   /** What every chunk begins with, up to its choices. */
   #head = "";
   /** A chunk without an end is #before + delta + #after. */
@@ -39,9 +50,16 @@ export class ChatStreamEncoder implements StreamEncoder {
   #calls = 0;
   #contentLength = 0;
   #usage: Usage | undefined;
+  #ownUsage: JsonObject | undefined;
+  readonly #sent: SentHead | undefined;
+  /** Length of the text that the first part goes on with. */
+  #openText = 0;
 
-  constructor(context: AnswerContext) {
+  /** @param sent - this answer goes on behind it */
+  constructor(context: AnswerContext, sent?: SentHead) {
     this.#context = context;
+    this.#sent = sent;
+    if (sent !== undefined) this.#contentLength = this.#openText = sent.text.length;
     this.#isLegacy = answersFunctions(context);
     this.#showsReasoning = showsReasoning(context);
     this.#wantsUsage = wantsUsage(context);
@@ -51,7 +69,7 @@ export class ChatStreamEncoder implements StreamEncoder {
   push(event: GenerationEvent): string {
     switch (event.type) {
       case "delta":
-        return this.#encodeDelta(event.index, event.text);
+        return withOwn(this.#encodeDelta(event.index, event.text), event.own);
       case "part-start":
         return this.#startPart(event.index, event.part);
       case "part-end":
@@ -67,20 +85,31 @@ export class ChatStreamEncoder implements StreamEncoder {
       }
       case "usage":
         this.#usage = event.usage;
+        this.#ownUsage = event.own;
         return "";
       case "finish": {
         const reason = JSON.stringify(encodeFinishReason(event.finish, this.#isLegacy));
-        return `${this.#before}{},"finish_reason":${reason}}]${this.#usageMember}}\n\n`;
+        return withOwn(`${this.#before}{},"finish_reason":${reason}}]${this.#usageMember}}\n\n`, event.own);
       }
       case "failure":
         return encodeFailure(event.failure);
+      case "unknown":
+        return `data: ${JSON.stringify({ ...event.value, ...this.#identity })}\n\n`;
     }
   }
 
   end(): string {
-    const hasUsage = this.#wantsUsage && this.#usage !== undefined;
-    const usage = hasUsage ? `${this.#head}[],"usage":${JSON.stringify(encodeUsage(this.#usage as Usage))}}\n\n` : "";
+    const counts = this.#counts;
+    const usage = counts === undefined ? "" : `${this.#head}[],"usage":${JSON.stringify(counts)}}\n\n`;
     return `${usage}data: [DONE]\n\n`;
+  }
+
+  /** Undefined where the client does not get them, or there are none. */
+  get #counts(): JsonObject | undefined {
+    if (this.#usage === undefined) return undefined;
+    const usage = encodeUsage(this.#usage);
+    if (this.#ownUsage !== undefined) return recounted(this.#ownUsage, usage, ["prompt_tokens", "completion_tokens"]);
+    return this.#wantsUsage ? usage : undefined;
   }
 
   get #usageMember(): string {
@@ -89,15 +118,18 @@ export class ChatStreamEncoder implements StreamEncoder {
 
   #start({ id, createdAt }: Event<"start">): string {
     const { model } = this.#context;
-    const head = JSON.stringify({
+    const sent = this.#sent;
+    this.#identity = {
       id: answerId(id, this.#context),
       object: "chat.completion.chunk",
       created: createdAt || this.#context.createdAt,
       model,
-    });
+      ...sent?.identity,
+    };
+    const head = JSON.stringify(this.#identity);
     this.#head = `data: ${head.slice(0, -1)},"choices":`;
     this.#before = `${this.#head}[{"index":0,"delta":`;
-    return this.#chunk('{"role":"assistant","content":""}');
+    return sent?.hasRole ? "" : this.#chunk('{"role":"assistant","content":""}');
   }
 
   #chunk(delta: string): string {
@@ -124,9 +156,11 @@ export class ChatStreamEncoder implements StreamEncoder {
   }
 
   #startPart(index: number, start: PartStart): string {
+    const length = this.#openText;
+    this.#openText = 0;
     switch (start.type) {
       case "text":
-        this.#parts.set(index, { type: "text", offset: this.#contentLength, length: 0, citations: [] });
+        this.#parts.set(index, { type: "text", offset: this.#contentLength - length, length, citations: [] });
         return "";
       case "refusal":
         this.#parts.set(index, { type: "refusal" });

@@ -2,10 +2,12 @@
 
 import type { GenerationEvent } from "../../generation/events.ts";
 import type { Usage } from "../../generation/usage.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import { encodeUsage } from "../chunk-usage.ts";
+import { withOwn } from "../chunks.ts";
 import type { AnswerContext, StreamEncoder } from "../protocol.ts";
 import { encodeFailure } from "../standard-error.ts";
+import { recounted } from "../stream-join.ts";
 import { answerId, encodeFinishReason } from "./response-encoder.ts";
 
 export class CompletionStreamEncoder implements StreamEncoder {
@@ -17,8 +19,13 @@ export class CompletionStreamEncoder implements StreamEncoder {
   #textPart: number | undefined;
   #usage: Usage | undefined;
 
-  constructor(context: AnswerContext) {
+  readonly #sent: JsonObject | undefined;
+  #ownUsage: JsonObject | undefined;
+
+  /** @param sent - id, time and model of an answer which this one goes on with */
+  constructor(context: AnswerContext, sent?: JsonObject) {
     this.#context = context;
+    this.#sent = sent;
     const { stream_options } = context.request.origin.body;
     const wantsUsage = isObject(stream_options) && stream_options.include_usage === true;
     this.#usageMember = wantsUsage ? ',"usage":null' : "";
@@ -33,23 +40,34 @@ export class CompletionStreamEncoder implements StreamEncoder {
         if (event.part.type === "text" || event.part.type === "refusal") this.#textPart = event.index;
         return "";
       case "delta":
-        return event.index === this.#textPart ? this.#chunk(event.text, "null") : "";
+        return event.index === this.#textPart ? withOwn(this.#chunk(event.text, "null"), event.own) : "";
       case "usage":
         this.#usage = event.usage;
+        this.#ownUsage = event.own;
         return "";
       case "finish":
-        return this.#chunk("", JSON.stringify(encodeFinishReason(event.finish)));
+        return withOwn(this.#chunk("", JSON.stringify(encodeFinishReason(event.finish))), event.own);
       case "failure":
         return encodeFailure(event.failure);
+      case "unknown":
+        return `data: ${JSON.stringify({ ...event.value, ...this.#sent })}\n\n`;
       default:
         return "";
     }
   }
 
   end(): string {
-    const isWanted = this.#usageMember !== "" && this.#usage !== undefined;
-    const usage = isWanted ? `${this.#head}[],"usage":${JSON.stringify(encodeUsage(this.#usage as Usage))}}\n\n` : "";
+    const counts = this.#counts;
+    const usage = counts === undefined ? "" : `${this.#head}[],"usage":${JSON.stringify(counts)}}\n\n`;
     return `${usage}data: [DONE]\n\n`;
+  }
+
+  /** Undefined where the client does not get them, or there are none. */
+  get #counts(): JsonObject | undefined {
+    if (this.#usage === undefined) return undefined;
+    const usage = encodeUsage(this.#usage);
+    if (this.#ownUsage !== undefined) return recounted(this.#ownUsage, usage, ["prompt_tokens", "completion_tokens"]);
+    return this.#usageMember !== "" ? usage : undefined;
   }
 
   #encodeHead(id: string, createdAt: number): string {
@@ -58,6 +76,7 @@ export class CompletionStreamEncoder implements StreamEncoder {
       object: "text_completion",
       created: createdAt || this.#context.createdAt,
       model: this.#context.model,
+      ...this.#sent,
     });
     return `data: ${head.slice(0, -1)},"choices":`;
   }

@@ -3,9 +3,12 @@
 import { describe, expect, test } from "bun:test";
 import { MessageStream } from "@anthropic-ai/sdk/lib/MessageStream";
 import fc from "fast-check";
+import { readSent, restReader } from "../../../test/support/second-stream.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
+import { DecodeError } from "../protocol.ts";
+import type { JoinMode } from "../seam.ts";
 import { readEvents } from "../sse.ts";
-import type { JoinMode } from "../stream-join.ts";
+import type { SentAnswer } from "../stream-join.ts";
 import { wrapSeal } from "./foreign-seal.ts";
 import { messagesJoin } from "./join.ts";
 
@@ -46,17 +49,17 @@ const TOOL = { type: "tool_use", id: "toolu_1", name: "look", input: {} };
 const SECOND = start("msg_second", { input_tokens: 20, cache_read_input_tokens: 5, output_tokens: 2 });
 
 function sentAnswer(...events: readonly string[]) {
-  return messagesJoin.readSent(events.map(bytes));
+  return readSent("messages", ...events);
 }
 
 /** What the second stream becomes behind what was sent, one push for each piece. */
 function joined(sent: string, mode: JoinMode, ...pieces: readonly string[]): string {
   const answer = sentAnswer(sent);
   if (answer === undefined) throw new Error("cannot be continued");
-  const join = answer.joiner(mode);
+  const reader = restReader("messages", answer, mode);
   let output = "";
   for (const piece of pieces) {
-    const left = join(bytes(piece));
+    const left = reader === undefined ? bytes(piece) : reader.push(bytes(piece));
     expect(left?.length).not.toBe(0);
     output += decoder.decode(left);
   }
@@ -266,7 +269,7 @@ describe("a second stream", () => {
       sentClosed,
       "continued",
       begin(0, { type: "text", text: "c", citations: [{ type: "char_location", cited_text: "x" }] }),
-      begin(1, { type: "text", text: "", citations: [] }) + cite(1, "x") + text(1, "c"),
+      beginText(1) + text(1, "c") + cite(1, "x"),
     ],
     ["an empty block", sentClosed, "continued", beginText(0) + text(0, "") + stop(0), ""],
     [
@@ -283,7 +286,7 @@ describe("a second stream", () => {
       start(),
       "restarted",
       beginThinking(0) + thought(0, "x") + stop(0) + beginThinking(1) + stop(1) + beginText(2) + text(2, "a"),
-      beginThinking(0) + thought(0, "x") + stop(0) + beginThinking(1) + stop(1) + beginText(2) + text(2, "a"),
+      beginThinking(0) + thought(0, "x") + unproven(0) + stop(0) + beginText(1) + text(1, "a"),
     ],
     [
       "open thinking is closed before text",
@@ -299,13 +302,13 @@ describe("a second stream", () => {
       begin(0, TOOL),
       unproven(0) + stop(0) + begin(1, TOOL),
     ],
-    ["open thinking is closed before the end", sentThinking, "restarted", STOP, unproven(0) + stop(0) + STOP],
+    ["open thinking is closed before the end", sentThinking, "restarted", END, unproven(0) + stop(0) + END],
     [
       "a signature that was sent already is not sent again",
       sentThinking + signature(0, "proof"),
       "restarted",
-      STOP,
-      stop(0) + STOP,
+      END,
+      stop(0) + END,
     ],
     [
       "a tool closes the text",
@@ -319,14 +322,14 @@ describe("a second stream", () => {
       sentText,
       "restarted",
       beginText(0) + text(0, "a") + stop(0) + begin(1, TOOL) + stop(1) + beginText(2) + text(2, "b"),
-      stop(0) + begin(1, TOOL) + stop(1) + beginText(2) + text(2, "b"),
+      stop(0) + begin(1, TOOL) + args(1, "{}") + stop(1) + beginText(2) + text(2, "b"),
     ],
     [
       "other blocks pass whole",
       sentClosed,
       "restarted",
-      begin(0, { type: "web_search_tool_result", content: [] }) + stop(0),
-      begin(1, { type: "web_search_tool_result", content: [] }) + stop(1),
+      begin(0, { type: "web_search_tool_result", tool_use_id: "s", content: [] }) + stop(0),
+      begin(1, { type: "web_search_tool_result", tool_use_id: "s", content: [] }) + stop(1),
     ],
     [
       "a citation behind new text",
@@ -347,7 +350,7 @@ describe("a second stream", () => {
       sentText,
       "continued",
       begin(0, { type: "text", text: "c", citations: [{ type: "char_location", cited_text: "x" }] }),
-      cite(0, "x") + text(0, "c"),
+      text(0, "c") + cite(0, "x"),
     ],
     ["a citation of repeated text", sentText, "restarted", beginText(0) + text(0, "ab") + cite(0, "x"), ""],
     ["text without a start", sentClosed, "continued", text(0, "c") + stop(0), beginText(1) + text(1, "c") + stop(1)],
@@ -358,7 +361,7 @@ describe("a second stream", () => {
       beginThinking(0) + text(0, "c") + stop(0),
       beginText(1) + text(1, "c") + stop(1),
     ],
-    ["other deltas without a start", sentText, "continued", args(0, "{}") + thought(0, "x") + stop(0), ""],
+    ["other deltas without a start", sentText, "continued", args(0, "") + thought(0, "x") + stop(0), ""],
     ["deltas and blocks that are none", sentText, "continued", event("content_block_delta") + begin(0, {}), ""],
     [
       "overlapping blocks come one after the other",
@@ -384,16 +387,12 @@ describe("a second stream", () => {
       "blocks that are never stopped",
       sentClosed,
       "continued",
-      begin(0, TOOL) +
-        begin(0, { ...TOOL, id: "b" }) +
-        beginText(1) +
-        text(1, "c") +
-        beginText(2) +
-        text(2, "d") +
-        STOP,
+      begin(0, TOOL) + begin(0, { ...TOOL, id: "b" }) + beginText(1) + text(1, "c") + beginText(2) + text(2, "d") + END,
       begin(1, TOOL) +
+        args(1, "{}") +
         stop(1) +
         begin(2, { ...TOOL, id: "b" }) +
+        args(2, "{}") +
         stop(2) +
         beginText(3) +
         text(3, "c") +
@@ -401,14 +400,14 @@ describe("a second stream", () => {
         beginText(4) +
         text(4, "d") +
         stop(4) +
-        STOP,
+        END,
     ],
     [
       "blocks in the start of the message",
       sentText,
       "continued",
       event("message_start", { message: { content: [TOOL, { type: "text", text: "c" }, null] } }),
-      stop(0) + begin(1, TOOL) + stop(1) + beginText(2) + text(2, "c") + stop(2),
+      stop(0) + begin(1, TOOL) + args(1, "{}") + stop(1) + beginText(2) + text(2, "c") + stop(2),
     ],
     ["the end closes the text", sentText, "restarted", END, stop(0) + END],
     [
@@ -418,9 +417,7 @@ describe("a second stream", () => {
       beginText(0) + text(0, "a") + stop(0) + END,
       stop(0) + END,
     ],
-    ["an error passes", sentText, "restarted", event("error", { error: {} }), event("error", { error: {} })],
     ["unknown events pass", sentText, "restarted", event("future", { index: 5 }), event("future", { index: 5 })],
-    ["data that is no JSON passes", sentText, "restarted", "data: a\ndata: b\n\n", "data: a\ndata: b\n\n"],
     ["comments are left out", sentText, "restarted", ": keep-alive\n\n", ""],
     ["the type may stand in the name", sentText, "continued", 'event: content_block_stop\ndata: {"index":0}\n\n', ""],
   ])("%s", (_title, sent, mode, second, output) => {
@@ -429,6 +426,23 @@ describe("a second stream", () => {
     expect(joined(sent, mode, second.replaceAll("\n", "\r"))).toBe(output);
     const single = second.split(/(?<=\n\n)/);
     expect(joined(sent, mode, ...single)).toBe(output);
+  });
+
+  test("an error is told in the client's format; nothing follows it", () => {
+    const reader = restReader("messages", sentAnswer(sentText) as SentAnswer, "restarted");
+    expect(reader?.push(bytes(event("error", { error: { message: "m" } }) + text(0, "c")))).toBeUndefined();
+    expect(reader?.failure).toMatchObject({ message: "m" });
+    const told = decoder.decode(reader?.fail({ message: "m", status: 529 }));
+    expect(told).toBe(event("error", { error: { type: "overloaded_error", message: "m" } }));
+  });
+
+  test.each([
+    ["data that is no JSON", "data: a\ndata: b\n\n"],
+    ["arguments of no call", args(0, "{}")],
+    ["a third message inside of the second", SECOND + beginText(0) + text(0, "c") + start("msg_third")],
+  ])("breaks off where it makes no sense: %s", (_title, second) => {
+    const reader = restReader("messages", sentAnswer(sentText) as SentAnswer, "continued");
+    expect(() => reader?.push(bytes(second))).toThrow(DecodeError);
   });
 
   test("has a name for every event, even where the backend gave none", () => {
@@ -450,12 +464,12 @@ describe("a second stream", () => {
   test("keeps the counts of its end", () => {
     const usage = { input_tokens: 21, cache_read_input_tokens: null, output_tokens: 7, server_tool_use: null };
     const end = event("message_delta", { delta: { stop_reason: "end_turn" }, usage });
-    const output = joined(sentText, "continued", SECOND, end);
-    expect(JSON.parse(readEvents(output).at(-1)?.data ?? "")).toMatchObject({
+    const output = joined(sentText, "continued", SECOND, end, STOP);
+    expect(JSON.parse(readEvents(output).at(-2)?.data ?? "")).toMatchObject({
       usage: { ...usage, cache_read_input_tokens: 5 },
     });
     const uncounted = event("message_delta", { delta: { stop_reason: "end_turn" } });
-    expect(joined(sentText, "continued", SECOND, uncounted)).toBe(stop(0) + uncounted);
+    expect(joined(sentText, "continued", SECOND, uncounted, STOP)).toBe(stop(0) + uncounted + STOP);
   });
 
   test("can be continued by a third", () => {
@@ -469,8 +483,8 @@ describe("a second stream", () => {
   test("can be begun anew: two joiners of one answer know nothing of each other", () => {
     const answer = sentAnswer(sentText);
     for (let round = 0; round < 2; round++) {
-      const join = answer?.joiner("restarted");
-      expect(decoder.decode(join?.(bytes(beginText(0) + text(0, "abc") + stop(0))))).toBe(text(0, "c") + stop(0));
+      const reader = answer && restReader("messages", answer, "restarted");
+      expect(decoder.decode(reader?.push(bytes(beginText(0) + text(0, "abc") + stop(0))))).toBe(text(0, "c") + stop(0));
     }
   });
 });
@@ -657,7 +671,7 @@ describe("joined at any event", () => {
           // Deltas that stand in a block of another type are not put in order: clients ignore them.
           const isBlockEnd = (type: string) => type !== "content_block_delta";
           atEveryCut(answer, (sent) => {
-            const output = sent + joined(sent, mode, ...second, END);
+            const output = sent + untilBroken(sent, mode, [...second, END]);
             let open = 0;
             let next = 0;
             for (const { data } of readEvents(output)) {
@@ -678,6 +692,17 @@ describe("joined at any event", () => {
     );
   });
 });
+
+/** The output up to where the second stream makes no sense. */
+function untilBroken(sent: string, mode: JoinMode, pieces: readonly string[]): string {
+  for (let count = pieces.length; ; count--) {
+    try {
+      return joined(sent, mode, ...pieces.slice(0, count));
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error;
+    }
+  }
+}
 
 describe("the vendor's own library", () => {
   async function accumulate(stream: string) {

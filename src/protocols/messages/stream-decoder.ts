@@ -4,7 +4,7 @@
 import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
-import { DecodeError, type StreamDecoder } from "../protocol.ts";
+import { DecodeError, type KeptMembers, type StreamDecoder } from "../protocol.ts";
 import { argumentsOf, decodeAnswerBlock, decodeCitation, decodeCitations, sealOf } from "./content-decoder.ts";
 import { decodeError } from "./errors.ts";
 import { decodeFinish } from "./finish-reason.ts";
@@ -21,11 +21,12 @@ type OpenBlock =
 
 type BlockOfKind<Kind extends OpenBlock["kind"]> = Extract<OpenBlock, { kind: Kind }>;
 
-export function createStreamDecoder(): StreamDecoder {
-  return new MessagesStreamDecoder();
+export function createStreamDecoder(keeps?: KeptMembers): StreamDecoder {
+  return new MessagesStreamDecoder(keeps !== undefined);
 }
 
 class MessagesStreamDecoder implements StreamDecoder {
+  readonly #keepsOwn: boolean;
   #events: GenerationEvent[] = [];
   /** By the index of the wire. */
   readonly #open = new Map<number, OpenBlock>();
@@ -36,6 +37,12 @@ class MessagesStreamDecoder implements StreamDecoder {
   #hasToolCalls = false;
   #usage: JsonObject | undefined;
   #stop: JsonObject = {};
+  /** The last message_delta. */
+  #end: JsonObject | undefined;
+
+  constructor(keepsOwn: boolean) {
+    this.#keepsOwn = keepsOwn;
+  }
 
   push(data: string, name?: string): readonly GenerationEvent[] {
     if (this.#isOver || data === "" || data === "[DONE]") return [];
@@ -61,7 +68,7 @@ class MessagesStreamDecoder implements StreamDecoder {
   #read(event: JsonObject, type: string): void {
     switch (type) {
       case "content_block_delta":
-        if (isObject(event.delta)) this.#delta(indexOf(event), event.delta);
+        if (isObject(event.delta)) this.#delta(indexOf(event), event.delta, event);
         break;
       case "content_block_start":
         if (isBlock(event.content_block)) this.#startBlock(indexOf(event), event.content_block);
@@ -73,6 +80,7 @@ class MessagesStreamDecoder implements StreamDecoder {
         this.#startMessage(event.message);
         break;
       case "message_delta":
+        this.#end = event;
         if (isObject(event.delta)) this.#stop = { ...this.#stop, ...event.delta };
         this.#countUsage(event.usage);
         break;
@@ -84,6 +92,7 @@ class MessagesStreamDecoder implements StreamDecoder {
         this.#events.push({ type: "failure", failure: decodeError(200, event) });
         break;
       default: // ping, and whatever comes to be
+        if (this.#keepsOwn) this.#events.push({ type: "unknown", value: { ...event, type } });
     }
   }
 
@@ -110,7 +119,8 @@ class MessagesStreamDecoder implements StreamDecoder {
     this.#usage = merged;
     this.#ensureStart();
     const usage = decodeUsage(merged);
-    if (usage !== undefined) this.#events.push({ type: "usage", usage });
+    if (usage === undefined) return;
+    this.#events.push({ type: "usage", usage, ...(this.#keepsOwn && { own: merged as JsonObject }) });
   }
 
   #ensureStart(): void {
@@ -163,11 +173,14 @@ class MessagesStreamDecoder implements StreamDecoder {
     this.#open.set(index, { kind: "tool", part: this.#startPart(start), input: block.input, hasArguments: false });
   }
 
-  #delta(index: number, delta: JsonObject): void {
+  #delta(index: number, delta: JsonObject, event: JsonObject): void {
     switch (delta.type) {
       case "text_delta":
         if (this.#open.get(index)?.kind === "opaque") this.#extendOpaque(index, "text", delta.text);
-        else if (textOf(delta.text) !== "") this.#emitText(this.#ensureText(index).part, textOf(delta.text));
+        else if (textOf(delta.text) !== "") {
+          const own = this.#keepsOwn ? ownMembers(event, delta) : undefined;
+          this.#emitText(this.#ensureText(index).part, textOf(delta.text), own);
+        }
         break;
       case "input_json_delta":
         this.#argue(index, textOf(delta.partial_json));
@@ -188,8 +201,9 @@ class MessagesStreamDecoder implements StreamDecoder {
     }
   }
 
-  #emitText(index: number, text: string): void {
-    if (text !== "") this.#events.push({ type: "delta", index, text });
+  #emitText(index: number, text: string, own?: JsonObject): void {
+    if (text === "") return;
+    this.#events.push(own === undefined ? { type: "delta", index, text } : { type: "delta", index, text, own });
   }
 
   #cite(index: number, citation: Citation): void {
@@ -306,8 +320,18 @@ class MessagesStreamDecoder implements StreamDecoder {
       this.#emitText(index, explanation);
       this.#events.push({ type: "part-end", index });
     }
-    this.#events.push({ type: "finish", finish: decodeFinish(reason, sequence, this.#hasToolCalls) });
+    const finish = decodeFinish(reason, sequence, this.#hasToolCalls);
+    const own = this.#keepsOwn && this.#end !== undefined && { own: { ...this.#end, delta: this.#stop } };
+    this.#events.push({ type: "finish", finish, ...own });
   }
+}
+
+/** What is unknown of an event with text. */
+function ownMembers(event: JsonObject, delta: JsonObject): JsonObject | undefined {
+  const { type: _, index: _place, delta: _delta, ...own } = event;
+  const { type: _kind, text: _text, ...ownDelta } = delta;
+  if (Object.keys(ownDelta).length > 0) own.delta = ownDelta;
+  return Object.keys(own).length > 0 ? own : undefined;
 }
 
 function parseEvent(data: string): JsonObject {

@@ -5,7 +5,9 @@ import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import type { Finish } from "../../generation/result.ts";
 import type { Usage } from "../../generation/usage.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import type { AnswerContext, StreamEncoder } from "../protocol.ts";
+import { recounted } from "../stream-join.ts";
 import { failureEvent } from "./errors.ts";
 import { encodeFinish } from "./finish-reason.ts";
 import { wrapSeal } from "./foreign-seal.ts";
@@ -44,8 +46,23 @@ type PartState = TextPartState | ReasoningPartState | ToolPartState;
 
 const DELTA_SUFFIX = "}}\n\n";
 
-export function createStreamEncoder(context: AnswerContext): StreamEncoder {
-  return new MessagesStreamEncoder(context);
+/** The block of an earlier backend's that the client waits for the end of. */
+export interface SentBlock {
+  index: number;
+  type: string;
+  /** Whether its signature has come, or needs not to. */
+  isSigned: boolean;
+}
+
+/** How far an earlier backend has come with a message. */
+export interface SentBlocks {
+  nextIndex: number;
+  open: SentBlock | undefined;
+}
+
+/** @param sent - what an earlier backend has said of this message: this one goes on behind it */
+export function createStreamEncoder(context: AnswerContext, sent?: SentBlocks): StreamEncoder {
+  return new MessagesStreamEncoder(context, sent);
 }
 
 class MessagesStreamEncoder implements StreamEncoder {
@@ -53,22 +70,30 @@ class MessagesStreamEncoder implements StreamEncoder {
   readonly #parts = new Map<number, PartState>();
   /** Calls that are not written to their end; the first of them is open. */
   #calls: ToolPartState[] = [];
-  /** Blocks written so far. */
-  #blocks = 0;
-  #hasStarted = false;
+  /** Blocks written to their end so far. */
+  #blocks: number;
+  #hasStarted: boolean;
+  /** Until something follows it. Text goes on in it; anything else closes it. */
+  #left: SentBlock | undefined;
   #hasToolCalls = false;
   #hasRefusal = false;
   #usage: Usage | undefined;
   #finish: Finish = { reason: "stop" };
+  /** The same as a backend of this format tells it. */
+  #ownUsage: JsonObject | undefined;
+  #ownEnd: JsonObject | undefined;
 
-  constructor(context: AnswerContext) {
+  constructor(context: AnswerContext, sent: SentBlocks | undefined) {
     this.#context = context;
+    this.#hasStarted = sent !== undefined;
+    this.#left = sent?.open;
+    this.#blocks = sent?.open?.index ?? sent?.nextIndex ?? 0;
   }
 
   push(event: GenerationEvent): string {
     switch (event.type) {
       case "delta":
-        return this.#delta(event.index, event.text);
+        return this.#delta(event);
       case "start":
         return this.#start(event.id);
       case "part-start":
@@ -84,22 +109,39 @@ class MessagesStreamEncoder implements StreamEncoder {
         return this.#cite(event.index, event.citation);
       case "usage":
         this.#usage = event.usage;
+        this.#ownUsage = event.own;
         return "";
       case "finish":
         this.#finish = event.finish;
+        this.#ownEnd = event.own;
         return "";
       case "failure":
         return failureEvent(event.failure);
+      case "unknown":
+        return eventText(String(event.value.type), event.value);
     }
   }
 
   end(): string {
     let text = this.#start("");
     for (const index of [...this.#parts.keys()]) text += this.#endPart(index);
+    text += this.#closeLeft();
+    text += eventText("message_delta", this.#ownEnd === undefined ? this.#messageDelta() : this.#counted(this.#ownEnd));
+    return `${text}event: message_stop\ndata: {"type":"message_stop"}\n\n`;
+  }
+
+  #messageDelta(): JsonObject {
     const shape = { hasToolCalls: this.#hasToolCalls, hasRefusal: this.#hasRefusal };
     const delta = { ...encodeFinish(this.#finish, shape), container: null };
-    text += eventText("message_delta", { type: "message_delta", delta, usage: encodeUsage(this.#usage) });
-    return `${text}event: message_stop\ndata: {"type":"message_stop"}\n\n`;
+    return { type: "message_delta", delta, usage: encodeUsage(this.#usage) };
+  }
+
+  /** The backend's own last words, with the counts of its start: a client would keep those of an earlier one instead. */
+  #counted(end: JsonObject): JsonObject {
+    const event = { ...end, type: "message_delta" };
+    if (!isObject(end.usage) || this.#ownUsage === undefined) return event;
+    const counts = recounted(this.#ownUsage, encodeUsage(this.#usage), ["input_tokens", "output_tokens"]);
+    return { ...event, usage: { ...end.usage, ...counts } };
   }
 
   #start(id: string): string {
@@ -125,9 +167,12 @@ class MessagesStreamEncoder implements StreamEncoder {
         this.#hasRefusal = true;
         this.#parts.set(index, { kind: "text", prefix: undefined });
         return "";
-      case "text":
-        this.#parts.set(index, { kind: "text", prefix: undefined });
+      case "text": {
+        const goesOn = this.#left?.type === "text";
+        if (goesOn) this.#left = undefined;
+        this.#parts.set(index, { kind: "text", prefix: goesOn ? this.#textPrefix : undefined });
         return "";
+      }
       case "reasoning":
         this.#parts.set(index, { kind: "reasoning", prefix: undefined, itemId: part.itemId, seal: undefined });
         return "";
@@ -166,13 +211,17 @@ class MessagesStreamEncoder implements StreamEncoder {
     return `${text}${call.prefix}${JSON.stringify(`{"${FREE_FORM_MEMBER}":"`)}${DELTA_SUFFIX}`;
   }
 
-  #delta(index: number, text: string): string {
+  #delta({ index, text, own }: Extract<GenerationEvent, { type: "delta" }>): string {
     const part = this.#parts.get(index);
     if (part === undefined) return "";
     if (part.kind === "tool") return this.#argue(part, text);
     let opened = "";
     if (part.prefix === undefined) opened = part.kind === "text" ? this.#openText(part) : this.#openThinking(part);
-    return `${opened}${part.prefix}${JSON.stringify(text)}${DELTA_SUFFIX}`;
+    if (own === undefined) return `${opened}${part.prefix}${JSON.stringify(text)}${DELTA_SUFFIX}`;
+    const { delta, ...event } = own;
+    const place = { type: "content_block_delta", index: this.#blocks };
+    const written = { ...place, delta: { type: "text_delta", text, ...(delta as object) }, ...event };
+    return opened + eventText("content_block_delta", written);
   }
 
   #argue(call: ToolPartState, text: string): string {
@@ -184,8 +233,12 @@ class MessagesStreamEncoder implements StreamEncoder {
 
   #openText(part: TextPartState): string {
     const text = this.#openBlock({ type: "text", text: "" });
-    part.prefix = this.#deltaPrefix("text_delta", "text");
+    part.prefix = this.#textPrefix;
     return text;
+  }
+
+  get #textPrefix(): string {
+    return this.#deltaPrefix("text_delta", "text");
   }
 
   #openThinking(part: ReasoningPartState): string {
@@ -258,11 +311,18 @@ class MessagesStreamEncoder implements StreamEncoder {
   }
 
   #openBlock(block: Block): string {
-    return eventText("content_block_start", {
-      type: "content_block_start",
-      index: this.#blocks,
-      content_block: block,
-    });
+    const closed = this.#closeLeft();
+    const start = { type: "content_block_start", index: this.#blocks, content_block: block };
+    return closed + eventText("content_block_start", start);
+  }
+
+  #closeLeft(): string {
+    const left = this.#left;
+    this.#left = undefined;
+    if (left === undefined) return "";
+    // Thinking that broke off has no proof: the mark keeps it from backends that would refuse it.
+    const mark = `${this.#deltaPrefix("signature_delta", "signature")}${JSON.stringify(wrapSeal({}))}${DELTA_SUFFIX}`;
+    return (left.isSigned ? "" : mark) + this.#closeBlock();
   }
 
   #closeBlock(): string {

@@ -24,7 +24,13 @@ export function decodeCitation(annotation: JsonObject): Citation {
  */
 export function encodeCitation(citation: Citation, textLength: number): JsonObject | undefined {
   const { origin, url, title, startIndex, endIndex } = citation;
-  if (origin?.protocol === "responses") return origin.value;
+  if (origin?.protocol === "responses") {
+    const place = {
+      ...(startIndex !== undefined && { start_index: startIndex }),
+      ...(endIndex !== undefined && { end_index: endIndex }),
+    };
+    return { ...origin.value, ...place }; // in a joined answer it may stand elsewhere
+  }
   if (url === undefined) return undefined;
   return {
     type: "url_citation",

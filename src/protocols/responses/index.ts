@@ -36,7 +36,7 @@ export const responsesBackend: BackendProtocol = {
   name: "responses",
   encodeRequest,
   decodeResponse,
-  streamDecoder: () => new ResponsesStreamDecoder(),
+  streamDecoder: (keeps) => new ResponsesStreamDecoder(keeps),
   decodeError,
   carriesSearch: true,
   hasCustomTools: () => true,

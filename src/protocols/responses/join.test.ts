@@ -3,19 +3,21 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import OpenAI from "openai";
+import { readSent, restOf, restReader } from "../../../test/support/second-stream.ts";
 import type { ContentPart } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
 import { explode } from "../../generation/explode.ts";
 import type { FinishReason } from "../../generation/result.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import type { JoinMode } from "../seam.ts";
 import { readEvents } from "../sse.ts";
-import type { JoinMode, SentAnswer } from "../stream-join.ts";
+import type { SentAnswer } from "../stream-join.ts";
 import { responsesJoin } from "./join.ts";
 import { readResponsesRequest } from "./read-request.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { ResponsesStreamEncoder } from "./stream-encoder.ts";
 
-const { readSent, splitAtError, askForRest } = responsesJoin;
+const { splitAtError, askForRest } = responsesJoin;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -74,7 +76,7 @@ const call = (args = '{"a":1}'): ContentPart => ({ type: "tool-call", id: "call_
 const event = (type: string, fields: JsonObject = {}) =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
 
-const sentOf = (events: readonly string[]) => readSent(events.map(bytes));
+const sentOf = (events: readonly string[]) => readSent("responses", ...events);
 
 function needSent(events: readonly string[]): SentAnswer {
   const sent = sentOf(events);
@@ -84,8 +86,7 @@ function needSent(events: readonly string[]): SentAnswer {
 
 /** What comes out of a joiner, one push per piece. */
 function further(sent: readonly string[], mode: JoinMode, pieces: readonly string[]): string {
-  const push = needSent(sent).joiner(mode);
-  return pieces.map((piece) => decoder.decode(push(bytes(piece)))).join("");
+  return restOf("responses", needSent(sent), mode, pieces);
 }
 
 function join(sent: readonly string[], mode: JoinMode, second: readonly string[]): string {
@@ -441,10 +442,11 @@ describe("a second stream", () => {
       event("response.output_item.added", { output_index: 0, item: { ...item("in_progress"), content: [] } }),
       event("response.output_text.delta", { output_index: 0, item_id: "msg_1", content_index: 0, delta: "def" }),
     ]);
+    const id = `msg_${SECOND}00`;
     expect(wireEvents(output)).toMatchObject([
-      { type: "response.output_item.added", output_index: 1, item: { id: "msg_1_1" } },
-      { type: "response.content_part.added", output_index: 1, item_id: "msg_1_1", content_index: 0 },
-      { type: "response.output_text.delta", output_index: 1, item_id: "msg_1_1", content_index: 0, delta: "def" },
+      { type: "response.output_item.added", output_index: 1, item: { id } },
+      { type: "response.content_part.added", output_index: 1, item_id: id, content_index: 0 },
+      { type: "response.output_text.delta", output_index: 1, item_id: id, content_index: 0, delta: "def" },
     ]);
   });
 
@@ -600,7 +602,9 @@ describe("a second stream", () => {
       content_index: 0,
       text: "abdXghi",
     });
-    const events = wireEvents(further(sent, "restarted", [delta("ab"), delta("dX"), delta("ghi"), done]));
+    const end = event("response.output_item.done", { output_index: 0, item: { id: "m", type: "message" } });
+    const all = wireEvents(further(sent, "restarted", [delta("ab"), delta("dX"), delta("ghi"), done, end]));
+    const events = all.filter(({ type }) => type.startsWith("response.output_text."));
     expect(events.map((wire) => [wire.delta ?? wire.text, wire.logprobs])).toEqual([
       ["\n\nabdX", []],
       ["ghi", logprobs],
@@ -642,13 +646,12 @@ describe("a second stream", () => {
     }
   });
 
-  test("failures and errors pass with the first one's id and the next number", () => {
-    const failed = event("response.failed", {
-      sequence_number: 1,
-      response: { id: "x", status: "failed", error: { code: "c" }, output: [] },
-    });
-    const error = event("error", { sequence_number: 0, message: "m" });
-    expect(wireEvents(further(sent, "restarted", [error, failed]))).toEqual([
+  test("a failure is told with the first one's id and the next numbers", () => {
+    const reader = restReader("responses", needSent(sent), "restarted");
+    expect(reader?.push(bytes(event("error", { sequence_number: 0, message: "m", code: "c" })))).toBeUndefined();
+    expect(reader?.failure).toMatchObject({ message: "m", code: "c" });
+    const told = decoder.decode(reader?.fail({ message: "m", status: 502, code: "c" }));
+    expect(wireEvents(told)).toMatchObject([
       { type: "error", sequence_number: 5, message: "m" },
       {
         type: "response.failed",
@@ -658,14 +661,14 @@ describe("a second stream", () => {
           created_at: 1000,
           model: "one",
           status: "failed",
-          error: { code: "c" },
+          error: { message: "m" },
           output: [],
         },
       },
     ]);
   });
 
-  test("events that nobody knows pass with places, ids and numbers put right, where they have them", () => {
+  test("events that nobody knows pass with ids and numbers put right, but for those of items", () => {
     const message = answer([text("abcdef")], { nonce: SECOND }).slice(2, 4);
     const own = { output_index: 0, item_id: `msg_${SECOND}00` };
     const output = further(sent, "restarted", [
@@ -680,13 +683,6 @@ describe("a second stream", () => {
       event("keepalive", { sequence_number: 5 }),
       event("response.future"),
       event("response.future", { response: { id: `resp_${FIRST}`, created_at: 1000, model: "one" } }),
-      event("response.output_text.future", {
-        output_index: 0,
-        item_id: `msg_${FIRST}00`,
-        content_index: 0,
-        sequence_number: 6,
-      }),
-      "data: [DONE]\n\n",
     ]);
   });
 
@@ -694,7 +690,7 @@ describe("a second stream", () => {
     const crlf = second.map((part) => part.replaceAll("\n", "\r\n"));
     expect(further(sent, "restarted", crlf)).toBe(further(sent, "restarted", second));
     expect(further(sent, "restarted", [second.join("")])).toBe(further(sent, "restarted", second));
-    expect(needSent(sent).joiner("restarted")(bytes(second.slice(0, 4).join("")))).toBeUndefined();
+    expect(further(sent, "restarted", [second.slice(0, 4).join("")])).toBe("");
   });
 
   test("items that the first backend never closed are closed, but for the message that goes on", () => {
@@ -729,7 +725,7 @@ describe("a second stream", () => {
     ];
     const { output } = finalOf(join(sent, "restarted", events));
     expect(messagesOf(output)).toEqual([["abcdef"]]);
-    expect(output[1]).toEqual(tool);
+    expect(output[1]).toEqual({ ...tool, status: "completed" });
   });
 
   test("a part that the first backend never closed is in the item", () => {
@@ -746,35 +742,37 @@ describe("a second stream", () => {
       event("response.completed", { response: { output: [item] } }),
     ];
     const stream = join(sent, "restarted", events);
-    expect(finalOf(stream).output.slice(1)).toEqual([item]);
+    expect(finalOf(stream).output.slice(1)).toEqual([{ ...item, id: expect.any(String), status: "completed" }]);
     const own = wireEvents(stream).filter(({ output_index }) => output_index === 1);
     expect(own.map(({ type }) => type)).toEqual([
+      "response.output_item.added",
       "response.function_call_arguments.delta",
+      "response.function_call_arguments.done",
       "response.output_item.done",
     ]);
   });
 
-  test("a part that is as the second backend tells it keeps all that is told of it", () => {
+  test("a part has the annotations that the second backend tells only with its end", () => {
     const annotation = { type: "file_citation", file_id: "f" };
     const place = { output_index: 0, item_id: "m", content_index: 0 };
     const done = (value: string) =>
       event("response.content_part.done", {
         ...place,
-        part: { type: "output_text", text: value, annotations: [annotation], future: 1 },
+        part: { type: "output_text", text: value, annotations: [annotation] },
       });
     const part = (mode: JoinMode, value: string) => wireEvents(further(sent, mode, [done(value)])).at(-1)?.part;
     expect(part("restarted", "abcdef")).toEqual({
       type: "output_text",
       text: "abcdef",
       annotations: [annotation],
-      future: 1,
+      logprobs: [],
     });
-    expect(part("continued", "def")).toMatchObject({ text: "abcdef", annotations: [annotation], future: 1 });
+    expect(part("continued", "def")).toMatchObject({ text: "abcdef", annotations: [annotation] });
   });
 
   test("each joiner begins anew", () => {
     const seen = needSent(sent);
-    const outputs = [1, 2].map(() => decoder.decode(seen.joiner("restarted")(bytes(second.join("")))));
+    const outputs = [1, 2].map(() => restOf("responses", seen, "restarted", second));
     expect(outputs[0]).toBe(outputs[1] as string);
   });
 });
@@ -794,14 +792,16 @@ describe("whatever the answer and wherever it broke off", () => {
     return events.map((_event, index) => events.slice(0, index));
   }
 
+  // Thoughts between two messages are not shown again, so that they become one message: what counts are its parts.
+  const partsOf = (stream: string) => messagesOf(collect(stream).output).flat();
+
   test("the same answer again: once, part by part", () => {
     fc.assert(
       fc.property(parts, sizes, sizes, nonce, (list, cut, again, id) => {
         const whole = answer(list, { sizes: cut });
-        const expected = messagesOf(collect(whole.join("")).output);
+        const expected = partsOf(whole.join(""));
         for (const sent of cuts(whole)) {
-          const { output } = collect(join(sent, "restarted", answer(list, { sizes: again, nonce: id })));
-          expect(messagesOf(output)).toEqual(expected);
+          expect(partsOf(join(sent, "restarted", answer(list, { sizes: again, nonce: id })))).toEqual(expected);
         }
       }),
       { numRuns: 60 },
@@ -815,8 +815,7 @@ describe("whatever the answer and wherever it broke off", () => {
         const sent = whole.slice(0, one % whole.length);
         const more = eventsOf(further(sent, "restarted", answer(list, { sizes: again, nonce: SECOND })));
         const all = [...sent, ...more.slice(0, two % more.length)];
-        const { output } = collect(join(all, "restarted", answer(list, { nonce: SECOND })));
-        expect(messagesOf(output)).toEqual(messagesOf(collect(whole.join("")).output));
+        expect(partsOf(join(all, "restarted", answer(list, { nonce: SECOND })))).toEqual(partsOf(whole.join("")));
       }),
     );
   });
@@ -912,7 +911,7 @@ describe("whatever the answer and wherever it broke off", () => {
       fc.property(events, events, (first, second) => {
         splitAtError(bytes(first.join("")));
         const sent = sentOf(first);
-        for (const [mode] of MODES) sent?.joiner(mode)(bytes(second.join("")));
+        for (const [mode] of MODES) if (sent !== undefined) restOf("responses", sent, mode, [second.join("")]);
       }),
       { numRuns: 500 },
     );

@@ -3,34 +3,33 @@
 
 import { type JsonObject, parseObject } from "../../lib/json.ts";
 import { hasMarker, markersOf } from "../markers.ts";
-import { readEvents } from "../sse.ts";
-import { limitsLeft, prefillOf, type SentAnswer, type SplitStream, type StreamJoin, splitAt } from "../stream-join.ts";
-import { newAnswer, note, type SeenAnswer, typeOf } from "./join-state.ts";
-import { Joiner } from "./joiner.ts";
+import { prefillOf } from "../seam.ts";
+import type { SseEvent } from "../sse.ts";
+import { limitsLeft, type SentAnswer, type SplitStream, type StreamJoin, splitAt } from "../stream-join.ts";
+import { openPart, readSentOutput, type SentOutput } from "./sent-output.ts";
+import { ResponsesStreamEncoder } from "./stream-encoder.ts";
 import { objectOf, textOf } from "./wire.ts";
-
-const decoder = new TextDecoder();
 
 export const responsesJoin: StreamJoin = { readSent, splitAtError, askForRest };
 
-/**
- * Undefined when nothing can be joined: an item other than a message or reasoning was begun, a refusal or annotations
- * were sent (a second answer would tell the sources anew), or the answer was finished.
- */
-function readSent(events: readonly Uint8Array[]): SentAnswer | undefined {
-  const answer = newAnswer();
-  for (const { name, data } of readEvents(events.map((piece) => decoder.decode(piece)).join(""))) {
-    const event = parseObject(data);
-    if (event !== undefined) note(answer, typeOf(event, name), event);
-    if (!answer.isJoinable) return undefined;
-  }
+function readSent(events: readonly SseEvent[]): SentAnswer | undefined {
+  const sent = readSentOutput(events);
+  if (sent === undefined) return undefined;
+  const { items, pieces, nextIndex, nextSequence, identity } = sent;
+  const messages = items.filter(({ type }) => type === "message");
+  const parts = messages.flatMap(({ content }) => [...content.values()]);
+  const last = messages.findLast(({ isDone }) => !isDone);
+  const open = last && openPart(last.content);
+  const hasBegun = nextIndex > 0 || nextSequence > 0 || Object.keys(identity).length > 0;
+  const text = parts.map((part) => part.text).join("");
   return {
-    text: answer.text,
-    askToGoOn: (request) => askToGoOn(request, answer),
-    joiner(mode) {
-      const joiner = new Joiner(structuredClone(answer), mode);
-      return (further) => joiner.push(further);
-    },
+    text,
+    pieces,
+    openText: open?.isTextDone === false ? open.text.length : 0,
+    // An item without contents counts: reasoning would stand behind it.
+    hidesThoughts: nextIndex > 0,
+    askToGoOn: (request) => askToGoOn(request, sent, text),
+    encoder: hasBegun ? (context) => new ResponsesStreamEncoder(context, sent) : undefined,
   };
 }
 
@@ -57,8 +56,8 @@ function errorOf(event: JsonObject | undefined): unknown {
 }
 
 /** An item of the assistant's at the end of the input is its own: what follows is a turn's second message. */
-function askToGoOn(request: JsonObject, { text, finished, pieces }: SeenAnswer): JsonObject {
-  const thoughts = [...finished.values()].filter(({ type }) => type === "reasoning");
+function askToGoOn(request: JsonObject, { items, pieces }: SentOutput, text: string): JsonObject {
+  const thoughts = items.filter(({ type, isDone }) => type === "reasoning" && isDone).map(({ wire }) => wire);
   const turn = [...thoughts, messageOf("assistant", "output_text", prefillOf(text))];
   return { input: [...itemsOf(request), ...turn], ...limitsLeft(request, ["max_output_tokens"], pieces) };
 }

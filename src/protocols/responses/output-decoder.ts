@@ -3,6 +3,7 @@
 import type { ContentPart, ReasoningPart, SearchResultPart, ToolCallPart } from "../../generation/content.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { decodeCitation } from "./citations.ts";
+import { flatName } from "./namespaces.ts";
 import { objectOf, objectsOf, optionalText, textOf } from "./wire.ts";
 
 export function decodeItem(item: JsonObject): ContentPart[] {
@@ -91,7 +92,7 @@ export function decodeCall(item: JsonObject): ToolCallPart {
   return {
     type: "tool-call",
     id: optionalText(item.call_id) ?? id ?? "",
-    name: textOf(item.name),
+    name: flatName(item),
     ...(isCustom && { custom: true }),
     ...(id !== undefined && { itemId: id }),
     arguments: isCustom ? textOf(item.input) : argumentsOf(item.arguments),

@@ -33,6 +33,8 @@ export interface OutputRules {
   /** What the joined names of tools in namespaces stand for. */
   namespaces: ReadonlyMap<string, NamespacedName> | undefined;
   usedIds: Set<string>;
+  /** Whether calls keep the ids of their backend: it speaks this format, and goes on for another that does. */
+  keepsIds: boolean;
 }
 
 /** `keepsAll`: for the gateway's own memory instead of the client's eyes. */
@@ -47,6 +49,7 @@ export function outputRules(context: AnswerContext, keepsAll = false): OutputRul
     customTools: new Set(tools.filter((tool) => tool.kind === "custom").map((tool) => tool.name)),
     namespaces: origin.protocol === "responses" ? namespacesIn(origin.body) : undefined,
     usedIds: new Set(),
+    keepsIds: false,
   };
 }
 
@@ -129,7 +132,7 @@ export function refusalContent(refusal: string): JsonObject {
   return { type: "refusal", refusal };
 }
 
-export function messageItem(id: string, content: readonly JsonObject[], status: ItemStatus): JsonObject {
+export function messageItem(id: string | undefined, content: readonly JsonObject[], status: ItemStatus): JsonObject {
   return { id, type: "message", role: "assistant", status, content };
 }
 
@@ -138,6 +141,13 @@ export function reasoningId(given: string | undefined, index: number, { context,
   const id = given === undefined || usedIds.has(given) ? itemId("rs", context, index) : given;
   usedIds.add(id);
   return id;
+}
+
+/** The id of a call's item. */
+export function callItemId(prefix: "fc" | "ctc", given: string | undefined, part: number, rules: OutputRules): string {
+  return rules.keepsIds && given !== undefined && !rules.usedIds.has(given)
+    ? given
+    : itemId(prefix, rules.context, part);
 }
 
 export function thoughtsToken(part: ReasoningPart, { sealsThoughts, showsThoughts }: OutputRules): string | undefined {

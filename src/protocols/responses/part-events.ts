@@ -2,6 +2,7 @@
 
 import type { Citation, ProtocolName } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
+import type { JsonObject } from "../../lib/json.ts";
 
 export class PartEvents {
   #events: GenerationEvent[] = [];
@@ -42,8 +43,9 @@ export class PartEvents {
     return index !== undefined && (index === this.#current || this.#calls.has(index));
   }
 
-  delta(index: number, text: string): void {
-    if (text !== "" && this.isOpen(index)) this.#events.push({ type: "delta", index, text });
+  delta(index: number, text: string, own?: JsonObject): void {
+    if (text === "" || !this.isOpen(index)) return;
+    this.#events.push(own === undefined ? { type: "delta", index, text } : { type: "delta", index, text, own });
   }
 
   cite(index: number, citation: Citation): void {

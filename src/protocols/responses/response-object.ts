@@ -1,11 +1,12 @@
 // The response object: the answer with an echo of its request. Strictly typed clients need every field.
 
 import type { Usage } from "../../generation/usage.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
+import { recounted } from "../stream-join.ts";
 import { responseId } from "./sequence.ts";
 import { encodeUsage } from "./usage.ts";
-import { isGiven, objectOf, objectsOf } from "./wire.ts";
+import { isGiven, objectOf, objectsOf, textOf } from "./wire.ts";
 
 export interface Identity {
   id: string;
@@ -40,6 +41,16 @@ export function createFrame(identity: Identity, context: AnswerContext): Respons
   };
 }
 
+/** The same for an answer that another backend has begun. */
+export function frameOf(
+  sent: { id?: string; created_at?: number; model?: string },
+  context: AnswerContext,
+): ResponseFrame {
+  const frame = createFrame({ id: "", createdAt: 0 }, context);
+  const { model, ...head } = sent;
+  return { ...frame, head: { ...frame.head, ...head }, echo: { ...frame.echo, ...(model !== undefined && { model }) } };
+}
+
 export function responseObject({ head, echo, now }: ResponseFrame, state: ResponseState): JsonObject {
   const { status, error, incomplete_details, output, usage } = state;
   return {
@@ -53,6 +64,26 @@ export function responseObject({ head, echo, now }: ResponseFrame, state: Respon
     output,
     usage: usage === undefined ? null : encodeUsage(usage.counts),
   };
+}
+
+/** The final response of an answer that a backend of this format has finished for another one, with all that it says of it. */
+export function withOwnMembers(response: JsonObject, own: JsonObject): JsonObject {
+  const { id, created_at, model, output, usage } = response;
+  return {
+    ...response,
+    ...own,
+    ...{ id, created_at, model, output },
+    ...(isObject(own.usage) && { usage: recounted(own.usage, objectOf(usage), ["input_tokens", "output_tokens"]) }),
+    // Some engines repeat the text here, as the official SDK adds it.
+    ...(typeof own.output_text === "string" && { output_text: objectsOf(output).map(textOfItem).join("") }),
+  };
+}
+
+function textOfItem({ type, content }: JsonObject): string {
+  if (type !== "message") return "";
+  return objectsOf(content)
+    .map(({ text }) => textOf(text))
+    .join("");
 }
 
 /** As the public service shows them; a null in the request counts as left out. */

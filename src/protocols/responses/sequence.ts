@@ -26,7 +26,12 @@ export function isOwnItemId(id: string): boolean {
 
 /** The text of events with consecutive sequence numbers. */
 export class EventSequence {
-  #next = 0;
+  #next: number;
+
+  /** @param next - the number of the first of them */
+  constructor(next = 0) {
+    this.#next = next;
+  }
 
   event(type: string, fields: object): string {
     return `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: this.#next++, ...fields })}\n\n`;

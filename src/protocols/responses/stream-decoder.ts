@@ -6,7 +6,7 @@ import { MAX_CITATIONS } from "../../generation/answer-losses.ts";
 import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
-import { DecodeError, type StreamDecoder } from "../protocol.ts";
+import { DecodeError, type KeptMembers, type StreamDecoder } from "../protocol.ts";
 import { decodeCitation } from "./citations.ts";
 import { decodeError } from "./errors.ts";
 import { decodeFinish } from "./finish.ts";
@@ -21,7 +21,7 @@ import {
 } from "./output-decoder.ts";
 import { PartEvents } from "./part-events.ts";
 import { decodeUsage } from "./usage.ts";
-import { countOf, objectOf, objectsOf, optionalText, textOf } from "./wire.ts";
+import { countOf, isGiven, objectOf, objectsOf, optionalText, textOf } from "./wire.ts";
 
 /** What has come of a content of a message. */
 interface SeenContent {
@@ -58,6 +58,11 @@ export class ResponsesStreamDecoder implements StreamDecoder {
   #isOver = false;
   #hasClientCall = false;
   #webSearches = 0;
+  readonly #keepsOwn: boolean;
+
+  constructor(keeps?: KeptMembers) {
+    this.#keepsOwn = keeps !== undefined;
+  }
 
   push(data: string, name?: string): readonly GenerationEvent[] {
     if (this.#isOver || data === "[DONE]") return [];
@@ -144,6 +149,9 @@ export class ResponsesStreamDecoder implements StreamDecoder {
       default:
         // A chat engine's way of telling of an error; anything else unknown is left out.
         if (isObject(event.error)) this.#fail(event);
+        else if (this.#keepsOwn && type !== "" && !isPlaced(event)) {
+          this.#out.push({ type: "unknown", value: { ...event, type } });
+        }
     }
   }
 
@@ -195,14 +203,15 @@ export class ResponsesStreamDecoder implements StreamDecoder {
     const item = this.#find(event, "message");
     const content = contentAt(item, countOf(event.content_index) ?? 0);
     if (text === "" || item.isDone || (isWhole && content.hasText)) return;
-    this.#write(content, isRefusal, text);
+    const own = this.#keepsOwn && objectsOf(event.logprobs).length > 0 ? { logprobs: event.logprobs } : undefined;
+    this.#write(content, isRefusal, text, isWhole ? undefined : own);
   }
 
-  #write(content: SeenContent, isRefusal: boolean, text: string): void {
+  #write(content: SeenContent, isRefusal: boolean, text: string, own?: JsonObject): void {
     if (!this.#out.isOpen(content.part)) content.part = this.#out.start({ type: isRefusal ? "refusal" : "text" });
     content.hasText = true;
     for (const citation of content.held.splice(0)) this.#out.cite(content.part, citation);
-    this.#out.delta(content.part, text);
+    this.#out.delta(content.part, text, own);
   }
 
   #annotate(event: JsonObject): void {
@@ -315,7 +324,8 @@ export class ResponsesStreamDecoder implements StreamDecoder {
     this.#out.endAll();
     const usage = decodeUsage(response.usage, this.#webSearches);
     if (usage !== undefined) this.#out.push({ type: "usage", usage });
-    this.#out.push({ type: "finish", finish: decodeFinish(response, this.#hasClientCall) });
+    const own = this.#keepsOwn && { own: response };
+    this.#out.push({ type: "finish", finish: decodeFinish(response, this.#hasClientCall), ...own });
   }
 
   /**
@@ -351,6 +361,11 @@ function newItem(type: string, id: string | undefined): SeenItem {
     heldArguments: "",
     hasArguments: false,
   };
+}
+
+/** Whether an event speaks of an item. */
+function isPlaced({ output_index, item_id, item }: JsonObject): boolean {
+  return isGiven(output_index) || isGiven(item_id) || isGiven(item);
 }
 
 function contentAt(item: SeenItem, index: number): SeenContent {

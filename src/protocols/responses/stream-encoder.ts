@@ -4,14 +4,30 @@ import type { Citation, ReasoningPart, SearchResultPart } from "../../generation
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import type { Failure, Finish } from "../../generation/result.ts";
 import type { Usage } from "../../generation/usage.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
 import type { AnswerContext, StreamEncoder } from "../protocol.ts";
 import { failureCode } from "./errors.ts";
 import { encodeFinish } from "./finish.ts";
 import { imageItem, type OutputRules, opaqueItem, outputRules, reasoningId, thoughtsToken } from "./output-items.ts";
-import { createFrame, type ResponseFrame, type ResponseState, responseObject } from "./response-object.ts";
+import {
+  createFrame,
+  frameOf,
+  type ResponseFrame,
+  type ResponseState,
+  responseObject,
+  withOwnMembers,
+} from "./response-object.ts";
+import type { SentOutput } from "./sent-output.ts";
 import { EventSequence, itemId } from "./sequence.ts";
-import { CallWriter, MessageWriter, type OpenItem, OutputList, ReasoningWriter, SearchWriter } from "./stream-items.ts";
+import {
+  CallWriter,
+  closeThoughts,
+  MessageWriter,
+  type OpenItem,
+  OutputList,
+  ReasoningWriter,
+  SearchWriter,
+} from "./stream-items.ts";
 
 /** The part that is open besides tool calls. Its item is added with its first character, so that none stays empty. */
 type Current =
@@ -19,12 +35,22 @@ type Current =
   | { type: "text" | "refusal"; index: number; isShown: boolean; citations: Citation[] }
   | { type: "reasoning"; index: number; part: ReasoningPart; writer: ReasoningWriter | undefined };
 
+const BEGUN: ResponseState = {
+  status: "in_progress",
+  error: null,
+  incomplete_details: null,
+  output: [],
+  usage: undefined,
+};
+
 export class ResponsesStreamEncoder implements StreamEncoder {
   readonly #context: AnswerContext;
   readonly #rules: OutputRules;
-  readonly #sequence = new EventSequence();
-  readonly #list = new OutputList(this.#sequence);
+  readonly #sequence: EventSequence;
+  readonly #list: OutputList;
   #frame: ResponseFrame | undefined;
+  /** What an earlier backend left, until something follows it. */
+  #sent: SentOutput | undefined;
   /** Items that are not closed yet, in the order of the output. */
   #open: OpenItem[] = [];
   #current: Current | undefined;
@@ -34,20 +60,26 @@ export class ResponsesStreamEncoder implements StreamEncoder {
   readonly #searches = new Map<string, SearchWriter>();
   #usage: Usage | undefined;
   #finish: Finish | undefined;
+  /** The final response as a backend of this format tells it. */
+  #ownEnd: JsonObject | undefined;
 
-  constructor(context: AnswerContext) {
+  /** @param sent - what an earlier backend has said of this answer: this one goes on behind it */
+  constructor(context: AnswerContext, sent?: SentOutput) {
     this.#context = context;
-    this.#rules = outputRules(context);
+    this.#rules = { ...outputRules(context), keepsIds: sent !== undefined };
+    this.#sequence = new EventSequence(sent?.nextSequence);
+    this.#list = new OutputList(this.#sequence, sent && finishedItems(sent));
+    if (sent !== undefined) this.#goOn(sent);
   }
 
   push(event: GenerationEvent): string {
     switch (event.type) {
       case "delta":
-        return this.#delta(event.index, event.text);
+        return this.#delta(event);
       case "start":
         return this.#begin(event.id, event.createdAt);
       case "part-start":
-        return this.#begin("", 0) + this.#startPart(event.index, event.part);
+        return this.#begin("", 0) + this.#closeSent(event.part) + this.#startPart(event.index, event.part);
       case "part-end":
         return this.#endPart(event.index);
       case "seal":
@@ -60,46 +92,84 @@ export class ResponsesStreamEncoder implements StreamEncoder {
         return "";
       case "finish":
         this.#finish = event.finish;
-        return this.#begin("", 0) + this.#closeAll(event.finish);
+        this.#ownEnd = event.own;
+        return this.#begin("", 0) + this.#closeSent() + this.#closeAll(event.finish);
       case "failure":
         return this.#begin("", 0) + this.#fail(event.failure);
+      case "unknown":
+        return this.#pass(event.value);
     }
   }
 
   end(): string {
     if (this.#finish === undefined) return "";
     const ending = encodeFinish(this.#finish);
-    return this.#snapshot(`response.${ending.status}`, {
-      ...ending,
-      error: null,
-      output: this.#list.items,
-      usage: { counts: this.#usage },
-    });
+    const state = { ...ending, error: null, output: this.#list.items, usage: { counts: this.#usage } };
+    return this.#snapshot(`response.${ending.status}`, state, this.#ownEnd);
   }
 
   #begin(id: string, createdAt: number): string {
     if (this.#frame !== undefined) return "";
     this.#frame = createFrame({ id, createdAt }, this.#context);
-    const state = {
-      status: "in_progress",
-      error: null,
-      incomplete_details: null,
-      output: [],
-      usage: undefined,
-    } as const;
-    return this.#snapshot("response.created", state) + this.#snapshot("response.in_progress", state);
+    return this.#snapshot("response.created", BEGUN) + this.#snapshot("response.in_progress", BEGUN);
   }
 
-  #snapshot(type: string, state: ResponseState): string {
+  #goOn(sent: SentOutput): void {
+    this.#sent = sent;
+    this.#frame = frameOf(sent.identity, this.#context);
+    for (const { id } of sent.items) if (id !== undefined) this.#rules.usedIds.add(id);
+    const message = sent.items.findLast(({ type, isDone }) => type === "message" && !isDone);
+    if (message === undefined) return;
+    this.#message = new MessageWriter(this.#list, message.id, message);
+    this.#open.push(this.#message);
+  }
+
+  /** Whatever an earlier backend left open is closed before something follows, but for the message: text goes on in it. */
+  #closeSent(next?: PartStart): string {
+    const sent = this.#sent;
+    if (sent === undefined) return "";
+    this.#sent = undefined;
+    const isBegun = sent.isInProgress || sent.nextIndex > 0;
+    let events = isBegun ? "" : this.#snapshot("response.in_progress", BEGUN);
+    for (const item of sent.items) {
+      if (item.isDone || item.index === this.#message?.index) continue;
+      if (item.type === "reasoning") events += closeThoughts(item, this.#list);
+      else {
+        const message = new MessageWriter(this.#list, item.id, item);
+        events += message.end() + message.close("completed");
+      }
+    }
+    if (next !== undefined && next.type !== "text") events += this.#message?.end() ?? "";
+    return events;
+  }
+
+  /** An event that nobody knows, with this answer's number and identity where it has one. */
+  #pass({ sequence_number: number, ...value }: JsonObject): string {
+    const type = String(value.type);
+    if (isObject(value.response) && this.#frame !== undefined) {
+      const { head, echo } = this.#frame;
+      value.response = { ...value.response, id: head.id, created_at: head.created_at, model: echo.model };
+    }
+    if (number !== undefined) return this.#sequence.event(type, value);
+    return `event: ${type}\ndata: ${JSON.stringify(value)}\n\n`;
+  }
+
+  #snapshot(type: string, state: ResponseState, own?: JsonObject): string {
     if (this.#frame === undefined) return "";
-    return this.#sequence.event(type, { response: responseObject(this.#frame, state) });
+    const response = responseObject(this.#frame, state);
+    return this.#sequence.event(type, { response: own === undefined ? response : withOwnMembers(response, own) });
   }
 
   #startPart(index: number, part: PartStart): string {
     switch (part.type) {
       case "text":
       case "refusal":
-        this.#current = { type: part.type, index, isShown: false, citations: [] };
+        this.#current = {
+          type: part.type,
+          index,
+          isShown: part.type === "text" && this.#message?.goOn() === true,
+          citations: [],
+        };
         return "";
       case "reasoning":
         this.#current = { type: "reasoning", index, part: { ...part, text: "" }, writer: undefined };
@@ -129,19 +199,19 @@ export class ResponsesStreamEncoder implements StreamEncoder {
     }
   }
 
-  #delta(index: number, text: string): string {
+  #delta({ index, text, own }: Extract<GenerationEvent, { type: "delta" }>): string {
     const current = this.#current;
     if (current === undefined || current.index !== index) return this.#calls.get(index)?.delta(text) ?? "";
     if (current.type === "reasoning") {
       current.part.text += text;
       return this.#rules.showsThoughts ? this.#showThoughts(current, text) : "";
     }
-    if (current.isShown && this.#message !== undefined) return this.#message.delta(text);
+    if (current.isShown && this.#message !== undefined) return this.#message.delta(text, own);
     current.isShown = true;
     const [message, opened] = this.#openMessage(index);
     const events = opened + message.openContent(current.type);
     for (const citation of current.citations) message.cite(citation);
-    return events + message.delta(text);
+    return events + message.delta(text, own);
   }
 
   #cite(index: number, citation: Citation): void {
@@ -257,4 +327,11 @@ export class ResponsesStreamEncoder implements StreamEncoder {
       this.#snapshot("response.failed", { ...state, error, usage: this.#usage && { counts: this.#usage } })
     );
   }
+}
+
+/** By their places; undefined where one is open. */
+function finishedItems({ items, nextIndex }: SentOutput): (JsonObject | undefined)[] {
+  const finished: (JsonObject | undefined)[] = Array.from({ length: nextIndex });
+  for (const { index, isDone, wire } of items) if (isDone) finished[index] = wire;
+  return finished;
 }

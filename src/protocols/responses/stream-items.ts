@@ -8,6 +8,7 @@ import { encodeCitation } from "./citations.ts";
 import {
   type ClientCall,
   calledAs,
+  callItemId,
   customCallItem,
   customInput,
   functionCallItem,
@@ -21,15 +22,18 @@ import {
   summaryPart,
   textContent,
 } from "./output-items.ts";
+import { openPart, type SentItem } from "./sent-output.ts";
 import { type EventSequence, eventHead, itemId } from "./sequence.ts";
 
 /** Where items go: their events into the stream, themselves into the output of the final response. */
 export class OutputList {
-  readonly #items: (JsonObject | undefined)[] = [];
+  readonly #items: (JsonObject | undefined)[];
   readonly sequence: EventSequence;
 
-  constructor(sequence: EventSequence) {
+  /** @param items - those that were sent; undefined where one is open */
+  constructor(sequence: EventSequence, items: (JsonObject | undefined)[] = []) {
     this.sequence = sequence;
+    this.#items = items;
   }
 
   /** The index of the next item. */
@@ -62,17 +66,53 @@ export interface OpenItem {
   close(status: ItemStatus): string;
 }
 
+interface MessageContent {
+  isRefusal: boolean;
+  text: string;
+  head: string;
+  citations: Citation[];
+  logprobs: unknown[];
+  /** Of a content of an earlier backend's that nobody goes on with yet: whether its text is told as a whole. */
+  sent?: { isTextDone: boolean } | undefined;
+}
+
 export class MessageWriter implements OpenItem {
   readonly index: number;
   readonly #list: OutputList;
-  readonly #id: string;
+  readonly #id: string | undefined;
   readonly #contents: JsonObject[] = [];
-  #content: { isRefusal: boolean; text: string; head: string; citations: Citation[] } | undefined;
+  #content: MessageContent | undefined;
+  readonly #wire: JsonObject;
 
-  constructor(list: OutputList, id: string) {
+  /** @param sent - the item where it is one that an earlier backend has begun */
+  constructor(list: OutputList, id: string | undefined, sent?: SentItem) {
     this.#list = list;
     this.#id = id;
-    this.index = list.nextIndex;
+    this.index = sent?.index ?? list.nextIndex;
+    this.#wire = sent?.wire ?? {};
+    if (sent === undefined) return;
+    const open = openPart(sent.content);
+    for (const part of sent.content.values()) {
+      if (part !== open)
+        this.#contents.push(part.isDone ? part.wire : { ...textContent(part), ...part.wire, text: part.text });
+    }
+    if (open === undefined) return;
+    const { text, logprobs, isTextDone } = open;
+    this.#content = {
+      isRefusal: false,
+      text,
+      head: this.#textHead(),
+      citations: [],
+      logprobs: [...logprobs],
+      sent: { isTextDone },
+    };
+  }
+
+  /** Goes on with the text that an earlier backend has begun; false where there is none that can be gone on with. */
+  goOn(): boolean {
+    if (this.#content?.sent?.isTextDone !== false) return false;
+    this.#content.sent = undefined;
+    return true;
   }
 
   get isOpen(): boolean {
@@ -84,20 +124,25 @@ export class MessageWriter implements OpenItem {
   }
 
   openContent(type: "text" | "refusal"): string {
+    const events = this.end();
     const isRefusal = type === "refusal";
-    const name = isRefusal ? "response.refusal.delta" : "response.output_text.delta";
-    const fields = isRefusal ? this.#place() : { ...this.#place(), logprobs: [] };
-    this.#content = { isRefusal, text: "", head: eventHead(name, fields, "delta"), citations: [] };
-    return this.#list.sequence.event("response.content_part.added", {
-      ...this.#place(),
-      part: isRefusal ? refusalContent("") : textContent({ text: "" }),
-    });
+    const head = isRefusal ? eventHead("response.refusal.delta", this.#place(), "delta") : this.#textHead();
+    this.#content = { isRefusal, text: "", head, citations: [], logprobs: [] };
+    const part = isRefusal ? refusalContent("") : textContent({ text: "" });
+    return events + this.#list.sequence.event("response.content_part.added", { ...this.#place(), part });
   }
 
-  delta(text: string): string {
+  #textHead(): string {
+    return eventHead("response.output_text.delta", { ...this.#place(), logprobs: [] }, "delta");
+  }
+
+  delta(text: string, own?: JsonObject): string {
     if (this.#content === undefined) return "";
     this.#content.text += text;
-    return this.#list.sequence.finishEvent(this.#content.head, JSON.stringify(text));
+    const { sequence } = this.#list;
+    if (own === undefined) return sequence.finishEvent(this.#content.head, JSON.stringify(text));
+    if (Array.isArray(own.logprobs)) for (const entry of own.logprobs as unknown[]) this.#content.logprobs.push(entry);
+    return sequence.event("response.output_text.delta", { ...this.#place(), delta: text, ...own });
   }
 
   /** Shown when the text is whole: a citation without offsets speaks of all of it. */
@@ -107,21 +152,23 @@ export class MessageWriter implements OpenItem {
 
   end(): string {
     if (this.#content === undefined) return "";
-    const { isRefusal, text, citations } = this.#content;
+    const { isRefusal, text, citations, logprobs, sent } = this.#content;
     const { sequence } = this.#list;
     const place = this.#place();
-    const part = isRefusal ? refusalContent(text) : textContent({ text, citations });
+    const part = isRefusal ? refusalContent(text) : { ...textContent({ text, citations }), logprobs };
     this.#content = undefined;
     this.#contents.push(part);
-    const events = isRefusal
-      ? sequence.event("response.refusal.done", { ...place, refusal: text })
-      : this.#annotations(citations, text.length, place) +
-        sequence.event("response.output_text.done", { ...place, text, logprobs: [] });
+    let events = "";
+    if (isRefusal) events = sequence.event("response.refusal.done", { ...place, refusal: text });
+    else if (sent?.isTextDone !== true) {
+      events = this.#annotations(citations, text.length, place);
+      events += sequence.event("response.output_text.done", { ...place, text, logprobs });
+    }
     return events + sequence.event("response.content_part.done", { ...place, part });
   }
 
   close(status: ItemStatus): string {
-    return this.#list.done(this.index, messageItem(this.#id, this.#contents, status));
+    return this.#list.done(this.index, { ...this.#wire, ...messageItem(this.#id, this.#contents, status) });
   }
 
   #annotations(citations: readonly Citation[], textLength: number, place: object): string {
@@ -197,7 +244,7 @@ export class ReasoningWriter implements OpenItem {
   }
 }
 
-type Call = Pick<ToolCallPart, "id" | "name" | "custom">;
+type Call = Pick<ToolCallPart, "id" | "name" | "custom" | "itemId">;
 
 export class CallWriter implements OpenItem {
   readonly index: number;
@@ -217,7 +264,7 @@ export class CallWriter implements OpenItem {
     this.index = list.nextIndex;
     this.#isCustom = isCustomCall(call, rules);
     this.#isWrapped = this.#isCustom && call.custom !== true;
-    this.#id = itemId(this.#isCustom ? "ctc" : "fc", rules.context, part);
+    this.#id = callItemId(this.#isCustom ? "ctc" : "fc", call.itemId, part, rules);
     this.#head = eventHead(`${this.#eventName()}.delta`, this.#place(), "delta");
   }
 
@@ -269,6 +316,41 @@ export class CallWriter implements OpenItem {
   #place(): object {
     return { item_id: this.#id, output_index: this.index };
   }
+}
+
+/** The events that close a reasoning item of an earlier backend: thoughts that were cut off, which nothing proves. */
+export function closeThoughts({ index, id, wire, summary, content }: SentItem, list: OutputList): string {
+  let events = "";
+  const lists = [
+    {
+      parts: summary,
+      at: "summary_index",
+      text: "reasoning_summary_text",
+      part: "reasoning_summary_part",
+      type: "summary_text",
+    },
+    { parts: content, at: "content_index", text: "reasoning_text", part: "content_part", type: "reasoning_text" },
+  ];
+  const told: JsonObject[][] = [];
+  for (const { parts, at, text: textName, part: partName, type } of lists) {
+    for (const [number, { text, isAdded, isTextDone, isDone }] of parts) {
+      const place = { item_id: id, output_index: index, [at]: number };
+      if (!isTextDone) events += list.sequence.event(`response.${textName}.done`, { ...place, text });
+      const part = { type, text };
+      if (isAdded && !isDone) events += list.sequence.event(`response.${partName}.done`, { ...place, part });
+    }
+    told.push([...parts.values()].map(({ text }) => ({ type, text })));
+  }
+  const { encrypted_content: _cutOff, ...item } = wire;
+  return (
+    events +
+    list.done(index, {
+      ...item,
+      ...(item.status !== undefined && { status: "incomplete" }),
+      summary: told[0],
+      ...(content.size > 0 && { content: told[1] }),
+    })
+  );
 }
 
 /** A web search that the backend or the gateway makes; it ends with its results. */

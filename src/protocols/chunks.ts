@@ -1,0 +1,96 @@
+// What the chunks of chat and of text completions share, where an answer goes on that another backend has begun: what was
+// sent is read, and what only these formats know passes through the neutral model.
+
+import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
+import type { SseEvent } from "./sse.ts";
+
+/** What a client has of an answer in chunks that broke off. */
+export interface SentChunks {
+  /** The first id, time and model that were given. */
+  identity: JsonObject;
+  text: string;
+  thought: string;
+  /** How many pieces of text and thought there were. */
+  pieces: number;
+}
+
+const IDENTITY = ["id", "created", "model"] as const;
+
+/**
+ * Reads whole events of one choice. Undefined when nothing can go on behind them: several choices run, the answer was
+ * finished, or `read` finds something in the choice of a chunk that cannot be gone on with.
+ */
+export function readChunks(
+  events: readonly SseEvent[],
+  read: (choice: JsonObject) => { text: unknown; thought?: string } | undefined,
+): SentChunks | undefined {
+  const sent: SentChunks = { identity: {}, text: "", thought: "", pieces: 0 };
+  for (const { data } of events) {
+    const chunk = parseObject(data);
+    if (chunk === undefined) continue;
+    // Some backends send a first chunk without an id (Azure, with its content filter results).
+    for (const name of IDENTITY) if (isSet(chunk[name])) sent.identity[name] ??= chunk[name];
+    for (const choice of Array.isArray(chunk.choices) ? chunk.choices.filter(isObject) : []) {
+      const { index, finish_reason } = choice;
+      const said = (index === undefined || index === 0) && !isSet(finish_reason) ? read(choice) : undefined;
+      if (said === undefined) return undefined;
+      const { text, thought = "" } = said;
+      if (typeof text === "string") sent.text += text;
+      sent.thought += thought;
+      if (isSet(text) || thought !== "") sent.pieces++;
+    }
+  }
+  return sent;
+}
+
+export function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
+}
+
+const CHUNK: ReadonlySet<string> = new Set(["id", "object", "created", "model", "choices", "usage"]);
+const CHOICE: ReadonlySet<string> = new Set(["index", "delta", "text", "finish_reason", "logprobs"]);
+
+/**
+ * What of a chunk only its own format knows: members of the chunk, of its choice and of its delta, and the probabilities
+ * of its tokens. Undefined where there is nothing of that kind.
+ * @param known - members of the delta that the neutral model has
+ */
+export function ownMembers(chunk: JsonObject, choice: JsonObject, known: ReadonlySet<string>): JsonObject | undefined {
+  const own: JsonObject = {};
+  const add = (name: string, members: JsonObject | undefined) => {
+    if (members !== undefined) own[name] = members;
+  };
+  add("chunk", rest(chunk, CHUNK));
+  add("choice", rest(choice, CHOICE));
+  if (isObject(choice.delta)) add("delta", rest(choice.delta, known));
+  if (isObject(choice.logprobs)) own.logprobs = choice.logprobs;
+  return Object.keys(own).length > 0 ? own : undefined;
+}
+
+function rest(value: JsonObject, known: ReadonlySet<string>): JsonObject | undefined {
+  const entries = Object.entries(value).filter(
+    ([name, member]) => !known.has(name) && member !== null && member !== "",
+  );
+  return entries.length > 0 ? Object.fromEntries(entries) : undefined;
+}
+
+/** The event of a chunk with one choice, with these members. */
+export function withOwn(event: string, own: JsonObject | undefined): string {
+  if (own === undefined || event === "") return event;
+  const { choices, ...chunk } = JSON.parse(event.slice("data: ".length)) as { choices: JsonObject[] };
+  const [choice] = choices as [JsonObject];
+  const { logprobs } = own;
+  const whole = {
+    ...chunk,
+    ...(own.chunk as object),
+    choices: [
+      {
+        ...choice,
+        ...(own.choice as object),
+        ...(isObject(choice.delta) && { delta: { ...choice.delta, ...(own.delta as object) } }),
+        ...(logprobs !== undefined && { logprobs }),
+      },
+    ],
+  };
+  return `data: ${JSON.stringify(whole)}\n\n`;
+}
