@@ -1,12 +1,12 @@
 // The table of what answers lose, held against what the codecs write.
 
 import { describe, expect, test } from "bun:test";
+import { explode } from "../../test/support/explode.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { AnswerContext } from "../protocols/protocol.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import { lossOfPart } from "./answer-losses.ts";
 import type { Citation, ContentPart, ProtocolName } from "./content.ts";
-import { explode } from "./explode.ts";
 
 const REQUESTS = {
   chat: { model: "m", messages: [{ role: "user", content: "x" }] },

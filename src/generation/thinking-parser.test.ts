@@ -2,10 +2,10 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { explode } from "../../test/support/explode.ts";
 import { collect } from "./collect.ts";
 import type { ContentPart } from "./content.ts";
 import type { GenerationEvent } from "./events.ts";
-import { explode } from "./explode.ts";
 import type { GenerationResult } from "./result.ts";
 import { hasThinking, splitThinking, type ThinkingFormat, ThinkingSplitter } from "./thinking-parser.ts";
 

@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { explode } from "../../test/support/explode.ts";
 import { collect } from "./collect.ts";
 import type { ContentPart } from "./content.ts";
-import { explode } from "./explode.ts";
 import type { GenerationRequest } from "./request.ts";
 import type { GenerationResult } from "./result.ts";
 import { unwrapCallId, unwrapCallIds, wrapCallId, wrapCallIds } from "./tool-call-ids.ts";

@@ -2,10 +2,10 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { explode } from "../../test/support/explode.ts";
 import { collect } from "../generation/collect.ts";
 import type { ContentPart, Message, SearchHit, TextPart } from "../generation/content.ts";
 import type { GenerationEvent } from "../generation/events.ts";
-import { explode } from "../generation/explode.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { FinishReason } from "../generation/result.ts";
 import type { ToolChoice, WebSearchTool } from "../generation/tools.ts";

@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from "bun:test";
 import OpenAI from "openai";
+import { explode } from "../../../test/support/explode.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
 import type { ContentPart } from "../../generation/content.ts";
-import { explode } from "../../generation/explode.ts";
 import type { FinishReason, GenerationResult } from "../../generation/result.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";

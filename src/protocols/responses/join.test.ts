@@ -3,10 +3,10 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import OpenAI from "openai";
+import { explode } from "../../../test/support/explode.ts";
 import { readSent, restOf, restReader } from "../../../test/support/second-stream.ts";
 import type { ContentPart } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
-import { explode } from "../../generation/explode.ts";
 import type { FinishReason } from "../../generation/result.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { JoinMode } from "../seam.ts";

@@ -1,8 +1,8 @@
 // A whole answer -> the events of a stream that says the same.
 
-import type { ContentPart } from "./content.ts";
-import type { GenerationEvent } from "./events.ts";
-import type { GenerationResult } from "./result.ts";
+import type { ContentPart } from "../../src/generation/content.ts";
+import type { GenerationEvent } from "../../src/generation/events.ts";
+import type { GenerationResult } from "../../src/generation/result.ts";
 
 export function explode(result: GenerationResult): GenerationEvent[] {
   const { id, model, createdAt, parts, usage, finish } = result;
