@@ -15,7 +15,6 @@ const NAMED_IN: ReadonlyMap<string, string> = new Map([
   ["backends/kinds.ts", "the rows: which operations a kind has, and which stand in for others"],
   ["config/sections/backends.ts", "what backends[].protocols may say; the configuration lies below the kinds"],
   ["config/sections/responses.ts", "the name of the section"],
-  ["generation/explode.ts", "signatures that one format alone has"],
   ["media/inline-media.ts", "the member of a body"],
   ["metrics/request-metrics.ts", "the words of the OpenTelemetry conventions"],
   ["models/capabilities.ts", "the words of a model's metadata"],

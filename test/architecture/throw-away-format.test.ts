@@ -28,7 +28,7 @@ const ENDPOINT = [
   },
   {
     file: ROUTES,
-    before: '      example: { model: "splade", inputs: ["Hello!"] },\n    }),',
+    before: '    ...generating(["/v1/embed_sparse", "/embed_sparse"], parts, {',
     insert: `...generating(["/throw/away"], parts, {
       operation: "throw-away", maxBodyBytes: 1000, read: readThrowAwayRequest, id: "throwAway", summary: "Thrown away",
       request: "CompletionRequest", reply: "Completion", example: {} }),`,
