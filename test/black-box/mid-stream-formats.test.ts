@@ -188,6 +188,47 @@ const RESPONSES_START = (
   ] as Event[]
 ).map((event, sequence_number) => named({ ...event, sequence_number }));
 
+/** The same answer once more, to its end. */
+const MESSAGES_WHOLE = [
+  ...MESSAGES_START.map((event) => event.replace("msg_1", "msg_2")),
+  named({ type: "ping" }),
+  named({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "three four" } }),
+  named({ type: "content_block_stop", index: 0 }),
+  named({
+    type: "message_delta",
+    delta: { stop_reason: "end_turn", stop_sequence: null },
+    usage: { output_tokens: 9, service_tier: "own" },
+  }),
+  named({ type: "message_stop" }),
+];
+
+const WHOLE_PART = { type: "output_text", text: WHOLE, annotations: [] };
+const WHOLE_ITEM = { ...ITEM, id: "msg_2", status: "completed", content: [WHOLE_PART] };
+
+const RESPONSES_WHOLE = [
+  ...RESPONSES_START.map((event) => event.replaceAll("msg_1", "msg_2").replaceAll("resp_1", "resp_2")),
+  ...(
+    [
+      { type: "response.keepalive" },
+      { type: "response.output_text.delta", ...PLACE, item_id: "msg_2", delta: "three four", logprobs: [] },
+      { type: "response.output_text.done", ...PLACE, item_id: "msg_2", text: WHOLE, logprobs: [] },
+      { type: "response.content_part.done", ...PLACE, item_id: "msg_2", part: WHOLE_PART },
+      { type: "response.output_item.done", output_index: 0, item: WHOLE_ITEM },
+      {
+        type: "response.completed",
+        response: {
+          ...RESPONSE,
+          id: "resp_2",
+          status: "completed",
+          service_tier: "own",
+          output: [WHOLE_ITEM],
+          usage: { input_tokens: 3, output_tokens: 9, total_tokens: 12 },
+        },
+      },
+    ] as Event[]
+  ).map((event, index) => named({ ...event, sequence_number: RESPONSES_START.length + index })),
+];
+
 const ERRORS_IN_BAND = {
   messages: named({ type: "error", error: { type: "overloaded_error", message: "cuda error" } }),
   responses: named({
@@ -242,6 +283,24 @@ for (const [format, read] of CLIENTS) {
         await continuing.waitUntilIdle();
       });
     }
+
+    test("another answer in the client's own format goes on, with what only that format knows", async () => {
+      ownFormat.reset(eventStream(format === "messages" ? MESSAGES_WHOLE : RESPONSES_WHOLE));
+      ownFormat.queue(eventStream(start));
+      second.reset(failure(500));
+      const reading = await read(restarting, `own-${format}`);
+      expectWhole(reading);
+      expect(reading.ids).toEqual([format === "messages" ? "msg_1" : "resp_1"]);
+      const body =
+        format === "messages"
+          ? { model: "own-messages", max_tokens: 9, stream: true, messages: [{ role: "user", content: "hi" }] }
+          : { model: "own-responses", input: "hi", stream: true };
+      ownFormat.queue(eventStream(start));
+      const response = await restarting.post(`/v1/${format}`, JSON.stringify(body));
+      const { events } = splitSse(await within("the stream ends", response.text(), 10_000));
+      expect(events.map(({ event }) => event)).toContain(format === "messages" ? "ping" : "response.keepalive");
+      expect(events.map(({ data }) => data).join("")).toContain('"service_tier":"own"');
+    });
 
     test("a tool call of the next backend behind the repeated text", async () => {
       first.reset(eventStream(chatEvents(TEXTS, UNFINISHED)));

@@ -1,5 +1,5 @@
 // The text completions format, translated for backends that know only conversations. There is no backend half: a request
-// reaches backends that speak the format as it came.
+// reaches backends that speak the format as it came, and a stream that takes over an answer is read as chat (registry.ts).
 
 import { lossOfCall } from "../../generation/answer-losses.ts";
 import type { Format } from "../format.ts";
