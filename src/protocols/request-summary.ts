@@ -1,6 +1,6 @@
 // What routing needs to know of a request whose bytes are forwarded as they came.
 
-import type { JsonObject } from "../lib/json.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 
 export interface RequestSummary {
   model: string;
@@ -9,6 +9,20 @@ export interface RequestSummary {
   choices: number;
   /** What tells this conversation from others; asked for only by strategies that keep it on one backend. */
   affinity(body: JsonObject): string | undefined;
+}
+
+/** How much of a turn tells it from others. */
+export const MAX_TURN_LENGTH = 4096;
+
+/**
+ * The turns up to the first of the user: they stay the same as a conversation grows, and engines cache just this prefix.
+ * Undefined for a conversation without a user.
+ */
+export function conversationStart(turns: readonly unknown[], instructions: readonly string[] = []): string | undefined {
+  const first = turns.findIndex((turn) => isObject(turn) && turn.role === "user");
+  if (first < 0) return undefined;
+  const shown = turns.slice(0, first + 1).map((turn) => JSON.stringify(turn));
+  return [...instructions, ...shown].map((text) => text.slice(0, MAX_TURN_LENGTH)).join("\n");
 }
 
 /** The fields that clients set for this purpose: prompt_cache_key, else user. */

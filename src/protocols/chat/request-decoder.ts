@@ -2,6 +2,7 @@
 
 import type { Effort, GenerationRequest, ReasoningWish, ResponseFormat, Sampling } from "../../generation/request.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
+import { decodeSampling, extensionsOf } from "../decode-request.ts";
 import { describe, invalidField, missingField } from "../fields.ts";
 import { decodeMessages } from "./message-decoder.ts";
 import { readChatRequest } from "./request.ts";
@@ -26,11 +27,11 @@ export function decodeRequest(body: JsonObject): GenerationRequest {
     system,
     messages,
     tools: decodeTools(body),
-    sampling: decodeSampling(body),
+    sampling: sampling(body),
     reasoning: decodeReasoningWish(body),
     stream,
     origin: { protocol: "chat", body },
-    extensions: extensionsOf(body),
+    extensions: extensionsOf(body, KNOWN),
   };
   const toolChoice = decodeToolChoice(body);
   if (toolChoice !== undefined) request.toolChoice = toolChoice;
@@ -50,48 +51,15 @@ export function decodeRequest(body: JsonObject): GenerationRequest {
   return request;
 }
 
-function extensionsOf(body: JsonObject): JsonObject {
-  const extensions: JsonObject = {};
-  for (const key in body) {
-    if (!KNOWN.has(key) && body[key] !== undefined && body[key] !== null) extensions[key] = body[key];
-  }
-  return extensions;
-}
-
 /** An answer in audio is not an answer in text: nothing but a chat backend can give it. */
 function checkModalities(modalities: unknown): void {
   if (!Array.isArray(modalities) || modalities.every((modality) => modality === "text")) return;
   throw unsupported("modalities", "only backends that speak chat completions can answer in anything but text.");
 }
 
-// ---- Sampling
-
-const SAMPLING_FIELDS: readonly (readonly [
-  field: string,
-  name: "temperature" | "topP" | "topK" | "frequencyPenalty" | "presencePenalty" | "seed" | "choices" | "topLogprobs",
-])[] = [
-  ["temperature", "temperature"],
-  ["top_p", "topP"],
-  ["top_k", "topK"],
-  ["frequency_penalty", "frequencyPenalty"],
-  ["presence_penalty", "presencePenalty"],
-  ["seed", "seed"],
-  ["n", "choices"],
-  ["top_logprobs", "topLogprobs"],
-];
-
-function decodeSampling(body: JsonObject): Sampling {
-  const sampling: Sampling = {};
-  for (const [field, name] of SAMPLING_FIELDS) {
-    const value = finiteNumber(body[field]);
-    if (value !== undefined) sampling[name] = value;
-  }
-  const { stop } = body;
-  if (typeof stop === "string") sampling.stop = [stop];
-  else if (Array.isArray(stop) && stop.length > 0) sampling.stop = stop as string[]; // checked by readChatRequest
-  if (body.logprobs === true) sampling.logprobs = true;
-  if (isObject(body.logit_bias)) sampling.logitBias = body.logit_bias;
-  return sampling;
+function sampling(body: JsonObject): Sampling {
+  const decoded = decodeSampling(body, body.top_logprobs);
+  return body.logprobs === true ? { ...decoded, logprobs: true } : decoded;
 }
 
 // ---- Reasoning

@@ -17,7 +17,7 @@ import {
   requireModel,
   SAMPLING_NUMBERS,
 } from "../fields.ts";
-import { affinityOf, type RequestSummary } from "../request-summary.ts";
+import { affinityOf, conversationStart, type RequestSummary } from "../request-summary.ts";
 
 const NUMBERS: readonly NumberRule[] = [
   ...SAMPLING_NUMBERS,
@@ -90,19 +90,5 @@ function checkReasoning(body: JsonObject): void {
 }
 
 function conversationOf(body: JsonObject): string | undefined {
-  return affinityOf(body) ?? conversationStart(body.messages as JsonObject[]);
-}
-
-/** How much of a message tells it from others. */
-const MAX_MESSAGE_LENGTH = 4096;
-
-/**
- * The messages up to the first of the user: they stay the same in every turn, and engines cache just this prefix.
- * Undefined for a conversation without a user.
- */
-function conversationStart(messages: readonly JsonObject[]): string | undefined {
-  const first = messages.findIndex((message) => message.role === "user");
-  if (first < 0) return undefined;
-  const start = messages.slice(0, first + 1);
-  return start.map((message) => JSON.stringify(message).slice(0, MAX_MESSAGE_LENGTH)).join("\n");
+  return affinityOf(body) ?? conversationStart(body.messages as unknown[]);
 }

@@ -4,7 +4,8 @@
 import { ERRORS } from "../../errors/catalog.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
 import type { GenerationRequest, Sampling } from "../../generation/request.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { decodeSampling, extensionsOf } from "../decode-request.ts";
 import { invalidField } from "../fields.ts";
 import { readCompletionRequest } from "./request.ts";
 
@@ -25,11 +26,11 @@ export function decodeRequest(body: JsonObject): GenerationRequest {
     system: [],
     messages: [{ role: "user", parts: [{ type: "text", text }] }],
     tools: [],
-    sampling: decodeSampling(body),
+    sampling: sampling(body),
     reasoning: {},
     stream,
     origin: { protocol: "completions", body },
-    extensions: extensionsOf(body),
+    extensions: extensionsOf(body, KNOWN),
   };
   if (typeof body.max_tokens === "number") request.maxOutputTokens = body.max_tokens;
   if (typeof body.user === "string" && body.user !== "") request.user = body.user;
@@ -50,38 +51,8 @@ function onlyNative(field: string, subject = "works"): GatewayError {
   );
 }
 
-const NUMBERS: readonly (readonly [
-  field: string,
-  name: "temperature" | "topP" | "topK" | "frequencyPenalty" | "presencePenalty" | "seed" | "choices" | "topLogprobs",
-])[] = [
-  ["temperature", "temperature"],
-  ["top_p", "topP"],
-  ["top_k", "topK"],
-  ["frequency_penalty", "frequencyPenalty"],
-  ["presence_penalty", "presencePenalty"],
-  ["seed", "seed"],
-  ["n", "choices"],
-  ["logprobs", "topLogprobs"],
-];
-
-function decodeSampling(body: JsonObject): Sampling {
-  const sampling: Sampling = {};
-  for (const [field, name] of NUMBERS) {
-    const value = body[field];
-    if (typeof value === "number") sampling[name] = value;
-  }
-  const { stop } = body;
-  if (typeof stop === "string") sampling.stop = [stop];
-  else if (Array.isArray(stop) && stop.length > 0) sampling.stop = stop as string[]; // checked by readCompletionRequest
-  if (sampling.topLogprobs !== undefined) sampling.logprobs = true;
-  if (isObject(body.logit_bias)) sampling.logitBias = body.logit_bias;
-  return sampling;
-}
-
-function extensionsOf(body: JsonObject): JsonObject {
-  const extensions: JsonObject = {};
-  for (const key in body) {
-    if (!KNOWN.has(key) && body[key] !== undefined && body[key] !== null) extensions[key] = body[key];
-  }
-  return extensions;
+/** The number of logprobs asks for them, too. */
+function sampling(body: JsonObject): Sampling {
+  const decoded = decodeSampling(body, body.logprobs);
+  return decoded.topLogprobs === undefined ? decoded : { ...decoded, logprobs: true };
 }

@@ -14,7 +14,7 @@ import {
   type NumberRule,
   requireModel,
 } from "../fields.ts";
-import type { RequestSummary } from "../request-summary.ts";
+import { conversationStart, type RequestSummary } from "../request-summary.ts";
 import { arrayOf } from "./wire.ts";
 
 const NUMBERS: readonly NumberRule[] = [
@@ -132,23 +132,12 @@ function checkStopSequences(body: JsonObject): void {
 }
 
 function conversationOf(body: JsonObject): string | undefined {
-  return userId(body) ?? conversationStart(body);
+  const instructions = body.system === undefined ? [] : [JSON.stringify(body.system)];
+  return userId(body) ?? conversationStart(arrayOf(body.messages), instructions);
 }
 
 /** Claude Code names its session here, other clients their user. */
 function userId({ metadata }: JsonObject): string | undefined {
   const id = isObject(metadata) ? metadata.user_id : undefined;
   return typeof id === "string" && id !== "" ? id : undefined;
-}
-
-/** How much of each piece tells it from others. */
-const MAX_PIECE_LENGTH = 4096;
-
-/** The instructions and the messages up to the first of the user: the same in every turn of a conversation. */
-function conversationStart(body: JsonObject): string | undefined {
-  const messages = arrayOf(body.messages);
-  const first = messages.findIndex((message) => isObject(message) && message.role === "user");
-  if (first < 0) return undefined;
-  const pieces = [...(body.system === undefined ? [] : [body.system]), ...messages.slice(0, first + 1)];
-  return pieces.map((piece) => JSON.stringify(piece).slice(0, MAX_PIECE_LENGTH)).join("\n");
 }

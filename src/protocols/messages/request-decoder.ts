@@ -6,6 +6,7 @@ import type { Message } from "../../generation/content.ts";
 import type { GenerationRequest, ResponseFormat, Sampling } from "../../generation/request.ts";
 import type { HostedTool } from "../../generation/tools.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
+import { extensionsOf } from "../decode-request.ts";
 import { decodeContent } from "./content-decoder.ts";
 import { readMessagesRequest } from "./read-request.ts";
 import { decodeReasoning } from "./thinking-config.ts";
@@ -49,7 +50,7 @@ export function decodeRequest(body: JsonObject): GenerationRequest {
     reasoning: decodeReasoning(body.thinking, body.output_config),
     stream,
     origin: { protocol: "messages", body },
-    extensions: extensionsOf(body),
+    extensions: decodeExtensions(body),
   };
   const responseFormat = decodeFormat(body);
   if (responseFormat !== undefined) request.responseFormat = responseFormat;
@@ -110,12 +111,8 @@ function decodeMetadata(metadata: unknown, request: GenerationRequest): void {
   if (Object.keys(rest).length > 0) request.metadata = rest;
 }
 
-function extensionsOf(body: JsonObject): JsonObject {
-  const extensions: JsonObject = {};
-  for (const [member, value] of Object.entries(body)) {
-    if (KNOWN_MEMBERS.has(member) || value === null) continue;
-    extensions[member] = value;
-  }
+function decodeExtensions(body: JsonObject): JsonObject {
+  const extensions = extensionsOf(body, KNOWN_MEMBERS);
   if (isObject(body.output_config)) {
     const { effort: _effort, format: _format, ...rest } = body.output_config;
     if (Object.keys(rest).length > 0) extensions.output_config = rest;

@@ -15,7 +15,7 @@ import {
   type NumberRule,
   requireModel,
 } from "../fields.ts";
-import { affinityOf, type RequestSummary } from "../request-summary.ts";
+import { affinityOf, conversationStart, MAX_TURN_LENGTH, type RequestSummary } from "../request-summary.ts";
 import { checkInput } from "./check-input.ts";
 
 const NUMBERS: readonly NumberRule[] = [
@@ -144,26 +144,13 @@ function checkToolChoice(choice: unknown): void {
   }
 }
 
+/** A reference to an earlier answer tells the conversation best, where the answers are kept by the backend. */
 function conversationOf(body: JsonObject): string | undefined {
-  return affinityOf(body) ?? conversationStart(body);
-}
-
-/** How much of an item tells it from others. */
-const MAX_ITEM_LENGTH = 4096;
-
-/**
- * What stays the same in every turn, and what engines cache: the instructions and the items up to the user's first.
- * A reference to an earlier answer tells the conversation better, where the answers are kept by the backend.
- */
-function conversationStart(body: JsonObject): string | undefined {
   const { conversation, input, instructions, previous_response_id: previous } = body;
-  if (typeof previous === "string") return previous;
+  const named = affinityOf(body) ?? (typeof previous === "string" ? previous : undefined);
+  if (named !== undefined) return named;
   if (isObject(conversation) || typeof conversation === "string") return JSON.stringify(conversation);
-  const start = typeof instructions === "string" ? [instructions.slice(0, MAX_ITEM_LENGTH)] : [];
-  if (typeof input === "string") return [...start, input.slice(0, MAX_ITEM_LENGTH)].join("\n");
-  const items = input as JsonObject[];
-  const first = items.findIndex((item) => item.role === "user");
-  if (first < 0) return undefined;
-  const shown = items.slice(0, first + 1).map((item) => JSON.stringify(item).slice(0, MAX_ITEM_LENGTH));
-  return [...start, ...shown].join("\n");
+  const start = typeof instructions === "string" ? [instructions] : [];
+  if (Array.isArray(input)) return conversationStart(input, start);
+  return [...start, input as string].map((text) => text.slice(0, MAX_TURN_LENGTH)).join("\n");
 }
