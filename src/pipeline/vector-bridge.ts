@@ -15,7 +15,6 @@ import { decodeRerank } from "../protocols/rerank/response.ts";
 import type { Translation } from "../protocols/translate.ts";
 import type { ForwardRequest, Prepared } from "./forward-request.ts";
 
-/** Text-embeddings-inference answers some operations with a bare list (wire/local-engines.md, sections 6 and 7). */
 export interface VectorBridge {
   /** Undefined when the client's bytes can go as they are. */
   prepare(request: ForwardRequest, backend: Backend, operation: Operation): Prepared | undefined;

@@ -46,7 +46,7 @@ export interface OutgoingRequest {
   hidesUsage?: boolean | undefined;
   /** What is changed in an answer that passes. */
   edits?: AnswerEdits | undefined;
-  /** The answer may be a list, which only a translation understands. */
+  /** The answer may be a list, as text-embeddings-inference's is (wire/local-engines.md, sections 6 and 7). */
   mayBeList?: boolean | undefined;
   clientHeaders: Headers;
   trace: TraceContext;
