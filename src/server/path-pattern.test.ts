@@ -13,13 +13,14 @@ describe("ambiguity is refused", () => {
     [["/a/{x}/b", "/a/b/{x}"]],
     [["/{x...}/b", "/a/{x...}"]],
     [["/{x}/b/c", "/a/{y...}/c"]],
+    [["/a/b/{x...}", "/{y...}/c/d"]],
   ])("%j", (paths) => {
     expect(() => arrangePaths(paths)).toThrow(`a target may name ${paths[0]} as well as ${paths[1]}`);
     expect(() => arrangePaths(paths.toReversed())).toThrow("a target may name");
   });
 
   test("and so is a path that is there twice", () => {
-    expect(() => arrangePaths(["/a", "/b", "/a"])).toThrow("/a is there twice");
+    expect(() => arrangePaths(["/a", "/b", "/a"])).toThrow("a path is there twice");
   });
 
   test.each([

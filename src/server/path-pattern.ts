@@ -7,8 +7,12 @@ type Segment = string | { readonly name: string };
 /** A path with as many segments as a target has. */
 export type Shape = readonly Segment[];
 
-/** A path by the number of segments, as many as it may have. */
-export type PathPattern = ReadonlyMap<number, Shape>;
+export interface PathPattern {
+  readonly path: string;
+  readonly segments: Shape;
+  /** Which of them may stand for several; -1: none. */
+  readonly rest: number;
+}
 
 /** The names of the parameters of a path. */
 export type ParameterOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
@@ -19,40 +23,41 @@ export type ParameterOf<Path extends string> = Path extends `${string}{${infer N
 const MOST_SEGMENTS = 16;
 
 const PARAMETER = /^\{(\w+)(?:\.\.\.)?\}$/;
-const REST = /\.\.\.\}$/;
-/** What has one spelling only, and no meaning of its own to the runtime. */
-const PLAIN = /^[\w.~-]*$/;
+/** Without parameters: what has one spelling only, and no meaning of its own to the runtime. */
+const PLAIN = /^(?:\/[\w.~-]*)*$/;
 
 /** Throws for what is no path. */
 export function readPath(path: string): PathPattern {
-  const segments = path.slice(1).split("/");
-  const shape = segments.map(readSegment);
-  const names = segments.filter((segment) => PARAMETER.test(segment));
-  const rests = segments.filter((segment) => REST.test(segment));
-  const isPlain = shape.every((segment) => typeof segment !== "string" || PLAIN.test(segment));
-  if (!path.startsWith("/") || !isPlain || new Set(names).size < names.length || rests.length > 1) {
+  const texts = path.slice(1).split("/");
+  const segments = texts.map(readSegment);
+  const names = segments.flatMap((segment) => (isText(segment) ? [] : [segment.name]));
+  const rest = texts.findIndex(isSeveral);
+  const isOdd = !path.startsWith("/") || !PLAIN.test(`/${segments.filter(isText).join("/")}`);
+  if (isOdd || new Set(names).size < names.length || texts.findLastIndex(isSeveral) !== rest) {
     throw new Error(`${path} is no path of an endpoint`);
   }
-  const rest = segments.findIndex((segment) => REST.test(segment));
-  if (rest < 0) return new Map([[shape.length, shape]]);
-  const behind = shape.slice(rest + 1);
-  return new Map(
-    Array.from({ length: MOST_SEGMENTS - behind.length }, (_, more) => {
-      const several = Array<Segment>(more + 1).fill(shape[rest] as Segment);
-      return [shape.length + more, [...shape.slice(0, rest), ...several, ...behind]];
-    }),
-  );
+  return { path, segments, rest };
 }
 
-function readSegment(segment: string): Segment {
-  const name = PARAMETER.exec(segment)?.[1];
-  return name === undefined ? segment : { name };
+function readSegment(text: string): Segment {
+  const name = PARAMETER.exec(text)?.[1];
+  return name === undefined ? text : { name };
+}
+
+const isSeveral = (text: string): boolean => text.endsWith("...}");
+
+/** Undefined where the path cannot have so many segments. */
+function shapeOf({ segments, rest }: PathPattern, count: number): Shape | undefined {
+  const more = count - segments.length;
+  if (more === 0) return segments;
+  if (rest < 0 || more < 0 || more + segments.length - rest > MOST_SEGMENTS) return undefined;
+  return [...segments.slice(0, rest), ...Array<Segment>(more).fill(segments[rest] as Segment), ...segments.slice(rest)];
 }
 
 /** Whether a target that is just this text names the path. */
 export function fits(pattern: PathPattern, text: string): boolean {
   const segments = text.slice(1).split("/");
-  const shape = pattern.get(segments.length);
+  const shape = shapeOf(pattern, segments.length);
   if (shape === undefined) return false;
   return shape.every((segment, index) => (isText(segment) ? segment === segments[index] : segments[index] !== ""));
 }
@@ -60,26 +65,21 @@ export function fits(pattern: PathPattern, text: string): boolean {
 /** What the runtime is to match, and which of the paths it then is. */
 export type Arrangement = ReadonlyMap<string, { readonly path: string; readonly shape: Shape }>;
 
-/**
- * Of two paths that a target fits, the more specific one gets it; throws where neither is. The runtime itself prefers plain
- * text to a parameter, from the left.
- */
+/** Of two paths that a target fits, the more specific one gets it; throws where neither is. */
 export function arrangePaths(paths: readonly string[]): Arrangement {
-  /** Those with parameters: a path without one is more specific than any other. */
-  const wide = new Map<string, PathPattern>();
-  const arranged = new Map<string, { path: string; shape: Shape; pattern: PathPattern }>();
-  for (const path of paths) {
-    const pattern = readPath(path);
-    for (const [rival, other] of path.includes("{") ? wide : []) {
-      if (!overlap(pattern, other) || isWithin(pattern, other) !== isWithin(other, pattern)) continue;
-      throw new Error(`a target may name ${rival} as well as ${path}`);
-    }
-    if (path.includes("{")) wide.set(path, pattern);
-    for (const shape of pattern.values()) {
+  const wide = readWidePaths(paths);
+  const arranged = new Map<string, { path: string; shape: Shape; pattern?: PathPattern }>();
+  for (const path of paths) if (!isWide(path)) arranged.set(path, { path, shape: [path] });
+  for (const pattern of wide) {
+    const { path, segments } = pattern;
+    for (let count = segments.length; ; count++) {
+      const shape = shapeOf(pattern, count);
+      if (shape === undefined) break;
+      // Between different routes the runtime itself prefers plain text to a parameter, from the left.
       const native = `/${shape.map((segment, index) => (isText(segment) ? segment : `:${segmentName(index)}`)).join("/")}`;
       const known = arranged.get(native);
-      if (known?.path === path) throw new Error(`${path} is there twice`);
-      if (known === undefined || isWithin(pattern, known.pattern)) arranged.set(native, { path, shape, pattern });
+      if (known?.pattern === undefined || isWithin(pattern, known.pattern))
+        arranged.set(native, { path, shape, pattern });
     }
   }
   return arranged;
@@ -90,23 +90,50 @@ export function segmentName(index: number): string {
   return `segment${index}`;
 }
 
-function overlap(one: PathPattern, other: PathPattern): boolean {
-  return one.entries().some(([count, shape]) =>
-    other.get(count)?.every((segment, index) => {
-      const own = shape[index] as Segment;
-      return segment === own || !isText(segment) || !isText(own);
-    }),
-  );
+const isWide = (path: string): boolean => path.includes("{");
+
+/**
+ * Those with parameters; the others are more specific than any of them. Throws where a target may name two of them, and
+ * neither is more specific than the other.
+ */
+export function readWidePaths(paths: readonly string[]): PathPattern[] {
+  if (new Set(paths).size < paths.length) throw new Error("a path is there twice");
+  const plain = paths.filter((path) => !isWide(path)).join("");
+  if (!PLAIN.test(plain)) throw new Error(`no paths of endpoints: ${plain}`);
+  const wide = paths.filter(isWide).map(readPath);
+  for (const [index, one] of wide.entries()) {
+    for (const other of wide.slice(0, index)) {
+      if (!overlap(one, other) || isWithin(one, other) !== isWithin(other, one)) continue;
+      throw new Error(`a target may name ${other.path} as well as ${one.path}`);
+    }
+  }
+  return wide;
 }
 
-/** Whether every target that fits the one fits the other, but for very long ones, where a {name...} may end. */
-function isWithin(one: PathPattern, other: PathPattern): boolean {
-  return one.entries().every(([count, shape]) => {
-    const wider = other.get(count);
-    return count > MOST_SEGMENTS || wider?.every((segment, index) => segment === shape[index] || !isText(segment));
+/** The shapes of the one, each with the other's for as many segments; longer ones differ in nothing that these do not. */
+function pairs(one: PathPattern, other: PathPattern): [Shape, Shape | undefined][] {
+  const counts = Array.from({ length: other.segments.length + 1 }, (_, more) => one.segments.length + more);
+  return counts.flatMap((count): [Shape, Shape | undefined][] => {
+    const shape = shapeOf(one, count);
+    return shape === undefined ? [] : [[shape, shapeOf(other, count)]];
   });
 }
 
-function isText(segment: Segment): segment is string {
+function overlap(one: PathPattern, other: PathPattern): boolean {
+  const apart = one.segments.findIndex((segment, index) => segment !== other.segments[index]);
+  if (isText(one.segments[apart]) && isText(other.segments[apart])) return false;
+  return pairs(one, other).some(([shape, rival]) =>
+    rival?.every((segment, index) => segment === shape[index] || !(isText(segment) && isText(shape[index]))),
+  );
+}
+
+/** Whether every target that fits the one fits the other. */
+function isWithin(one: PathPattern, other: PathPattern): boolean {
+  return pairs(one, other).every(([shape, wider]) =>
+    wider?.every((segment, index) => segment === shape[index] || !isText(segment)),
+  );
+}
+
+function isText(segment: Segment | undefined): segment is string {
   return typeof segment === "string";
 }

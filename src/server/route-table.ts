@@ -4,7 +4,7 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { nearest } from "../lib/nearest.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { arrangePaths } from "./path-pattern.ts";
+import { readWidePaths } from "./path-pattern.ts";
 import type { RequestTarget } from "./request-target.ts";
 
 export interface RouteTable<Entry> {
@@ -39,7 +39,7 @@ export function createRouteTable<Entry extends Pick<Endpoint, "method" | "path">
   }
   const nothing: ReadonlyMap<string, Entry> = new Map();
   const paths = [...byPath.keys()];
-  arrangePaths(paths);
+  readWidePaths(paths);
   const exact = [...paths, ...elsewhere].filter((path) => !path.includes("{"));
 
   function notFound(path: string): GatewayError {
