@@ -3,7 +3,7 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { Candidate, RequestLog, RequestStory, StoryStep } from "../stats/request-log.ts";
+import type { Candidate, Stories, Story, StoryStep } from "../stats/stories.ts";
 import { badParameter, readNumber, readTime } from "./query.ts";
 
 const DEFAULT_LIMIT = 50;
@@ -13,11 +13,11 @@ const MAX_OTHERS = 20;
 const CLIENT_CLOSED_REQUEST = 499;
 
 /** The answer of GET /admin/requests, the newest first; throws 400 for a parameter that makes no sense. */
-export function listRequests(log: RequestLog, query: URLSearchParams): object {
+export function listRequests(log: Stories, query: URLSearchParams): object {
   const matches = readFilter(log, query);
   const limit = Math.min(readNumber(query, "limit", 1) ?? DEFAULT_LIMIT, MAX_LIMIT);
   const cursor = query.get("cursor");
-  const page: RequestStory[] = [];
+  const page: Story[] = [];
   let total = 0;
   let isBehindCursor = cursor === null;
   let hasMore = false;
@@ -36,9 +36,9 @@ export function listRequests(log: RequestLog, query: URLSearchParams): object {
   };
 }
 
-type Filter = (story: RequestStory) => boolean;
+type Filter = (story: Story) => boolean;
 
-function readFilter(log: RequestLog, query: URLSearchParams): Filter {
+function readFilter(log: Stories, query: URLSearchParams): Filter {
   const filters: Filter[] = [];
   const model = query.get("model");
   if (model !== null) filters.push(({ start, end }) => start.model === model || end?.answeredBy === model);
@@ -72,7 +72,7 @@ function isAttemptAt(backend: string): (step: StoryStep) => boolean {
 }
 
 /** The answer of GET /admin/requests/{id}; throws 404. */
-export function explainRequest(log: RequestLog, id: string): object {
+export function explainRequest(log: Stories, id: string): object {
   const story = log.find(id);
   if (story === undefined) {
     throw new GatewayError(
@@ -99,7 +99,7 @@ export function explainRequest(log: RequestLog, id: string): object {
 }
 
 /** Further requests with the same id of a client, by their own. */
-function othersOf(log: RequestLog, { start }: RequestStory): string[] {
+function othersOf(log: Stories, { start }: Story): string[] {
   const others: string[] = [];
   for (const { start: other } of log.newestFirst()) {
     if (other.requestId === start.requestId && other.id !== start.id) others.push(other.id);
@@ -109,7 +109,7 @@ function othersOf(log: RequestLog, { start }: RequestStory): string[] {
 }
 
 /** What the list and an explanation have in common. */
-function requestRow(log: RequestLog, story: RequestStory): object {
+function requestRow(log: Stories, story: Story): object {
   const { start, end, steps } = story;
   return {
     id: start.id,
@@ -135,14 +135,14 @@ function requestRow(log: RequestLog, story: RequestStory): object {
 
 export const OUTCOMES = ["running", "succeeded", "failed", "stream_broken", "client_left"] as const;
 
-function outcomeOf({ end }: RequestStory): (typeof OUTCOMES)[number] {
+function outcomeOf({ end }: Story): (typeof OUTCOMES)[number] {
   if (end === undefined) return "running";
   if (end.status === CLIENT_CLOSED_REQUEST) return "client_left";
   if (end.streamBroke === true) return "stream_broken";
   return end.failure === undefined && end.status < 400 ? "succeeded" : "failed";
 }
 
-function durationOf(story: RequestStory): number {
+function durationOf(story: Story): number {
   return story.end?.durationMs ?? story.sinceStartMs;
 }
 

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { AdminClient } from "../../test/support/admin-client.ts";
 import { type ServedRoutes, serveRoutes } from "../../test/support/serve-routes.ts";
 import { systemClock } from "../lib/clock.ts";
-import { RequestLog } from "../stats/request-log.ts";
+import { Stories } from "../stats/stories.ts";
 import { requestRoutes } from "./requests.ts";
 
-const requests = new RequestLog({ clock: systemClock });
+const requests = new Stories({ clock: systemClock });
 let served: ServedRoutes;
 let admin: AdminClient;
 beforeAll(async () => {

@@ -16,13 +16,13 @@ import {
   time,
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, pathParameter, queryParameter } from "../openapi/operation.ts";
-import type { RequestLog } from "../stats/request-log.ts";
+import type { Stories } from "../stats/stories.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import { queryOf } from "./request.ts";
 import { explainRequest, listRequests, OUTCOMES } from "./request-view.ts";
 
 export interface RequestParts {
-  requests: RequestLog;
+  requests: Stories;
 }
 
 export const requestId = pathParameter(

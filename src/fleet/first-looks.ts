@@ -1,6 +1,6 @@
 // First looks at backends that came together: whoever asks meanwhile waits for what they answer, though not for long.
 
-import { timerMs } from "../backends/exchange.ts";
+import { timerMs } from "../backends/control-request.ts";
 
 export interface FirstLooks {
   /** Resolves when every look that has begun is over, or late; never rejects. */

@@ -2,7 +2,7 @@
 
 import type { Backend } from "../backends/backend.ts";
 import type { HealthState } from "../backends/board.ts";
-import { createGate, timerMs } from "../backends/exchange.ts";
+import { createPacer, timerMs } from "../backends/control-request.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -75,7 +75,7 @@ export function createHealthChecker(options: HealthCheckerOptions): HealthChecke
   const { clock, log } = options;
   let { settings } = options;
   let isStopped = false;
-  const gate = createGate(STARTS_AT_ONCE, START_SPACING_MS);
+  const pacer = createPacer(STARTS_AT_ONCE, START_SPACING_MS);
   const watches = new Map<string, Watch>();
 
   function schedule(watch: Watch, delayMs: number): void {
@@ -96,7 +96,7 @@ export function createHealthChecker(options: HealthCheckerOptions): HealthChecke
 
   async function checkOnce(watch: Watch): Promise<void> {
     const { signal } = watch.stopping;
-    await gate.enter();
+    await pacer.enter();
     if (signal.aborted) return;
     const backend = options.backend(watch.name);
     const tools = { transport: options.transport, clock, stop: signal };
@@ -167,7 +167,7 @@ export function createHealthChecker(options: HealthCheckerOptions): HealthChecke
     async stop() {
       isStopped = true;
       for (const watch of watches.values()) end(watch);
-      gate.close();
+      pacer.close();
       await Promise.all([...watches.values()].map((watch) => watch.running));
     },
   };

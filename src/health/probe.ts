@@ -2,7 +2,7 @@
 
 import type { Backend } from "../backends/backend.ts";
 import { versionQuery } from "../backends/backend.ts";
-import { controlHeaders, exchangeDeadline, failureText, statusText } from "../backends/exchange.ts";
+import { controlHeaders, failureText, requestDeadline, statusText } from "../backends/control-request.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -75,7 +75,7 @@ function bodyText(body: string | Record<string, unknown> | undefined): string | 
 /** Never rejects. The deadline covers all paths together. */
 export async function probeBackend(backend: Backend, plan: ProbePlan, tools: ProbeTools): Promise<ProbeOutcome> {
   const { clock } = tools;
-  const deadline = exchangeDeadline(plan.timeoutMs, tools.stop);
+  const deadline = requestDeadline(plan.timeoutMs, tools.stop);
   let startedMs = clock.now();
   const outcome = (verdict: ProbeVerdict, reason: string | undefined): ProbeOutcome => ({
     verdict,

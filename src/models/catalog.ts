@@ -1,7 +1,7 @@
 // The model list of each backend: asked, kept for a while, and renewed with one request at a time.
 
 import type { Backend } from "../backends/backend.ts";
-import { controlHeaders, createGate, exchangeDeadline, failureText, statusText } from "../backends/exchange.ts";
+import { controlHeaders, createPacer, failureText, requestDeadline, statusText } from "../backends/control-request.ts";
 import type { ModelList } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
@@ -84,7 +84,7 @@ interface Slot {
 export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
   const { clock, log } = options;
   let { settings } = options;
-  const gate = createGate(STARTS_AT_ONCE, START_SPACING_MS);
+  const pacer = createPacer(STARTS_AT_ONCE, START_SPACING_MS);
   const slots = new Map<string, Slot>();
   let revision = 0;
 
@@ -108,7 +108,7 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
 
   async function ask(name: string, slot: Slot): Promise<void> {
     const { signal } = slot.stopping;
-    await gate.enter();
+    await pacer.enter();
     if (signal.aborted) return;
     const backend = options.backend(name);
     const timeoutMs = backend.settings.health_check.timeout ?? settings.health_checks.timeout;
@@ -200,7 +200,7 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
     },
     async stop() {
       for (const { stopping } of slots.values()) stopping.abort();
-      gate.close();
+      pacer.close();
       await Promise.all([...slots.values()].map((slot) => slot.running));
     },
   };
@@ -215,7 +215,7 @@ async function askBackend(
 ): Promise<Answer> {
   const list = backend.kind.modelList;
   if (list === undefined) return { models: [] };
-  const deadline = exchangeDeadline(timeoutMs, stop);
+  const deadline = requestDeadline(timeoutMs, stop);
   try {
     const models = new Map<string, ModelRecord>();
     let path: string | undefined = firstPage(list);

@@ -4,7 +4,7 @@ import type { Caller } from "../access/api-keys.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import type { Usage } from "../generation/usage.ts";
-import type { RequestStory } from "../stats/request-log.ts";
+import type { Story } from "../stats/stories.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 
 export interface RequestContext {
@@ -57,7 +57,7 @@ export interface RequestRecord {
   /** What the client was told. */
   error?: { type: string; code: string | number | null; message: string };
   /** NO_STORY until it is known what is asked. */
-  story: RequestStory;
+  story: Story;
   /** Tokens of the answer, where they are known. */
   usage?: Usage;
   /** What the translation to the last backend could not carry. */

@@ -7,7 +7,7 @@ import { type ConfigDocument, documentSchema } from "../config/sections/registry
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { RequestBody } from "../lib/request-body.ts";
-import { NO_STORY } from "../stats/request-log.ts";
+import { NO_STORY } from "../stats/stories.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { ForwardResult } from "./attempt.ts";
 import type { RequestContext } from "./context.ts";

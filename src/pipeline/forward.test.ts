@@ -14,7 +14,7 @@ import { createCircuits } from "../routing/circuits.ts";
 import { consistentHash } from "../routing/strategies/consistent-hash.ts";
 import { roundRobin } from "../routing/strategies/round-robin.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
-import { NO_STORY } from "../stats/request-log.ts";
+import { NO_STORY } from "../stats/stories.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { AttemptOutcome, OutgoingRequest } from "../upstream/send.ts";
 import type { ForwardResult } from "./attempt.ts";

@@ -1,6 +1,6 @@
 // One model's request on its way: attempt, retry, hand the answer on.
 
-import { statusText } from "../backends/exchange.ts";
+import { statusText } from "../backends/control-request.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { abortableDelay } from "../lib/abortable-delay.ts";
 import type { Logger } from "../logging/logger.ts";

@@ -12,7 +12,7 @@ import { PassReader } from "../protocols/pass-reader.ts";
 import { EventFramer } from "../protocols/sse.ts";
 import { createMemoryCache } from "../response-cache/memory.ts";
 import { createRecorder } from "../response-cache/recorder.ts";
-import { NO_STORY } from "../stats/request-log.ts";
+import { NO_STORY } from "../stats/stories.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";

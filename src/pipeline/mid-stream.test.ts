@@ -12,7 +12,7 @@ import { RequestBody } from "../lib/request-body.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { PassReader } from "../protocols/pass-reader.ts";
 import type { ClientProtocol } from "../protocols/protocol.ts";
-import { NO_STORY } from "../stats/request-log.ts";
+import { NO_STORY } from "../stats/stories.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
 import type { ForwardResult } from "./attempt.ts";

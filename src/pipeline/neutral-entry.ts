@@ -13,7 +13,7 @@ import { RequestBody } from "../lib/request-body.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
-import { NO_STORY } from "../stats/request-log.ts";
+import { NO_STORY } from "../stats/stories.ts";
 import { resolveTrace } from "../tracing/trace-context.ts";
 import type { RequestContext, RequestRecord } from "./context.ts";
 import type { FallbackChains } from "./fallback.ts";

@@ -6,13 +6,13 @@ import { explainRequest } from "../admin/request-view.ts";
 import { systemClock } from "../lib/clock.ts";
 import { ErrorRecorder } from "../stats/error-recorder.ts";
 import type { FinishedRequest } from "../stats/finished-request.ts";
-import { NO_STORY, RequestLog } from "../stats/request-log.ts";
+import { NO_STORY, Stories } from "../stats/stories.ts";
 import type { RequestContext } from "./context.ts";
 import { createReporter } from "./observe.ts";
 
 function reporting() {
   const finished: FinishedRequest[] = [];
-  const requests = new RequestLog({ clock: systemClock });
+  const requests = new Stories({ clock: systemClock });
   const errors = new ErrorRecorder({ clock: systemClock });
   const reporter = createReporter({
     observer: { attempted() {}, finished: (request) => void finished.push(request) },

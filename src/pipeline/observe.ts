@@ -4,7 +4,7 @@
 import { ERRORS } from "../errors/catalog.ts";
 import type { Observer } from "../metrics/observer.ts";
 import type { ErrorRecorder, FailedAttempt } from "../stats/error-recorder.ts";
-import type { AttemptStep, RequestLog, StoryStep } from "../stats/request-log.ts";
+import type { AttemptStep, Stories, StoryStep } from "../stats/stories.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import { isBackendsFault } from "../upstream/send.ts";
 import type { RequestContext } from "./context.ts";
@@ -25,7 +25,7 @@ export interface RequestReporter {
 
 export interface ReporterParts {
   observer: Observer;
-  requests: RequestLog;
+  requests: Stories;
   errors: ErrorRecorder;
 }
 

@@ -2,7 +2,7 @@
 
 import type { BackendEntry } from "../backends/board.ts";
 import { type Operation, servedBy } from "../backends/kinds.ts";
-import type { Candidate } from "../stats/request-log.ts";
+import type { Candidate } from "../stats/stories.ts";
 import { Choice } from "./choice.ts";
 import type { Circuits, Permit } from "./circuits.ts";
 import type { SelectionQuery, SelectionStrategy } from "./strategy.ts";

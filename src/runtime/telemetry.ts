@@ -17,8 +17,8 @@ import type { ModelMetadataSource } from "../models/metadata.ts";
 import { createReporter, type RequestReporter } from "../pipeline/observe.ts";
 import { StatsCollector } from "../stats/collector.ts";
 import { ErrorRecorder } from "../stats/error-recorder.ts";
-import { RequestLog } from "../stats/request-log.ts";
 import { SnapshotFile } from "../stats/snapshot-file.ts";
+import { Stories } from "../stats/stories.ts";
 import { addGauges, type GaugeSources } from "./gauges.ts";
 
 export type Telemetry = ReturnType<typeof createTelemetry>;
@@ -63,7 +63,7 @@ export function createTelemetry({ snapshot, home, clock, log, ...first }: Teleme
   let openStreams = 0;
   const events = countGatewayEvents(registry);
   const errors = new ErrorRecorder({ clock });
-  const requests = new RequestLog({ clock });
+  const requests = new Stories({ clock });
   const { begun, attempted, finished } = createReporter({
     observer: createObserver(collector, requestMetrics),
     requests,

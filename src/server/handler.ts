@@ -11,7 +11,7 @@ import type { RequestContext } from "../pipeline/context.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
-import { NO_STORY } from "../stats/request-log.ts";
+import { NO_STORY } from "../stats/stories.ts";
 import { resolveTrace, type TraceContext, writeIds } from "../tracing/trace-context.ts";
 import { type AccessLog, createAccessLog } from "./access-log.ts";
 import { openToPages, preflightEndpoint } from "./cors.ts";

@@ -1,6 +1,6 @@
 // How an attempt at a backend can fail, and which failures may be retried (specification, Errors, "Retry behaviour").
 
-import { CERTIFICATE_CODE } from "../backends/exchange.ts";
+import { CERTIFICATE_CODE } from "../backends/control-request.ts";
 import type { Failure } from "../generation/result.ts";
 
 export type UpstreamFailure =

@@ -2,7 +2,7 @@
 
 import { type BackendCounters, operationPath } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
-import { statusText } from "../backends/exchange.ts";
+import { statusText } from "../backends/control-request.ts";
 import { formatOf, type Operation } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";

@@ -16,7 +16,7 @@ import { createLimiter, type Limiter } from "../../src/rate-limit/limiter.ts";
 import { type Circuits, createCircuits } from "../../src/routing/circuits.ts";
 import { createStrategy } from "../../src/routing/strategies/registry.ts";
 import type { SelectionStrategy } from "../../src/routing/strategy.ts";
-import { NO_STORY } from "../../src/stats/request-log.ts";
+import { NO_STORY } from "../../src/stats/stories.ts";
 import type { UpstreamFailure } from "../../src/upstream/failure.ts";
 import { relayInto } from "../../src/upstream/relay.ts";
 import type { Sender } from "../../src/upstream/send.ts";

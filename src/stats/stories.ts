@@ -93,8 +93,8 @@ const STORY_BYTES = 500;
 const STEP_BYTES = 200;
 const CANDIDATE_BYTES = 100;
 
-/** The story of one request while it runs; kept in the log from its start, so that a request that hangs can be seen. */
-export class RequestStory {
+/** The story of one request while it runs; kept from its start, so that a request that hangs can be seen. */
+export class Story {
   readonly start: StoryStart;
   /** Whether anybody can read it. */
   readonly isKept: boolean;
@@ -105,7 +105,7 @@ export class RequestStory {
   cache: "HIT" | "MISS" | "BYPASS" | undefined;
   cacheReason: string | undefined;
   end: StoryEnd | undefined;
-  /** What the log has counted for it. */
+  /** What was counted for it among all that are kept. */
   weighedBytes = 0;
 
   constructor(start: StoryStart, now: () => number, isKept = true) {
@@ -170,10 +170,10 @@ export class RequestStory {
 
 /** Of requests that ask no model, and of those that were refused before it was known which one: nothing is kept. */
 export const NO_STORY = Object.freeze(
-  new RequestStory({ id: "", requestId: "", operation: "", model: "", stream: false, startedAtMs: 0 }, () => 0, false),
-) as RequestStory;
+  new Story({ id: "", requestId: "", operation: "", model: "", stream: false, startedAtMs: 0 }, () => 0, false),
+) as Story;
 
-export interface RequestLogOptions {
+interface StoriesOptions {
   clock: Clock;
   /** Most stories that are kept. */
   maxEntries?: number;
@@ -184,17 +184,17 @@ export interface RequestLogOptions {
 const DEFAULT_MAX_ENTRIES = 2_000;
 const DEFAULT_MAX_BYTES = 4 * 1024 * 1024;
 
-export class RequestLog {
+export class Stories {
   readonly #wallOffsetMs: number;
   readonly #now: () => number;
   readonly #maxBytes: number;
   /** Around the end; searched only when somebody asks, so that a request pays for no index. */
-  readonly #ring: (RequestStory | undefined)[];
+  readonly #ring: (Story | undefined)[];
   #oldest = 0;
   #count = 0;
   #bytes = 0;
 
-  constructor({ clock, maxEntries = DEFAULT_MAX_ENTRIES, maxBytes = DEFAULT_MAX_BYTES }: RequestLogOptions) {
+  constructor({ clock, maxEntries = DEFAULT_MAX_ENTRIES, maxBytes = DEFAULT_MAX_BYTES }: StoriesOptions) {
     this.#now = () => clock.now();
     this.#wallOffsetMs = clock.wallTime() - clock.now();
     this.#maxBytes = maxBytes;
@@ -209,9 +209,9 @@ export class RequestLog {
     return this.#bytes;
   }
 
-  begin(start: StoryStart): RequestStory {
+  begin(start: StoryStart): Story {
     if (start.model.length > MAX_NAME_LENGTH) start.model = start.model.slice(0, MAX_NAME_LENGTH);
-    const story = new RequestStory(start, this.#now);
+    const story = new Story(start, this.#now);
     if (this.#count === this.#ring.length) this.#forgetOldest();
     this.#ring[(this.#oldest + this.#count) % this.#ring.length] = story;
     this.#count++;
@@ -219,14 +219,14 @@ export class RequestLog {
     return story;
   }
 
-  finish(story: RequestStory, end: StoryEnd): void {
+  finish(story: Story, end: StoryEnd): void {
     story.end = end;
     if (story.weighedBytes > 0) this.#weigh(story); // else it was forgotten while the request ran
   }
 
   /** By either id. The gateway's own goes first: a client may have chosen it for another request. */
-  find(id: string): RequestStory | undefined {
-    let newest: RequestStory | undefined;
+  find(id: string): Story | undefined {
+    let newest: Story | undefined;
     for (const story of this.newestFirst()) {
       if (story.start.id === id) return story;
       if (story.start.requestId === id) newest ??= story;
@@ -234,18 +234,18 @@ export class RequestLog {
     return newest;
   }
 
-  *newestFirst(): Generator<RequestStory> {
+  *newestFirst(): Generator<Story> {
     for (let index = this.#count - 1; index >= 0; index--) {
-      yield this.#ring[(this.#oldest + index) % this.#ring.length] as RequestStory;
+      yield this.#ring[(this.#oldest + index) % this.#ring.length] as Story;
     }
   }
 
   /** When the request came, in milliseconds since 1970. */
-  startedAt(story: RequestStory): number {
+  startedAt(story: Story): number {
     return story.start.startedAtMs + this.#wallOffsetMs;
   }
 
-  #weigh(story: RequestStory): void {
+  #weigh(story: Story): void {
     const { bytes } = story;
     this.#bytes += bytes - story.weighedBytes;
     story.weighedBytes = bytes;

@@ -15,15 +15,8 @@ export function controlHeaders(backend: Backend, hasBody: boolean): Record<strin
   return headers;
 }
 
-export interface ExchangeDeadline {
-  signal: AbortSignal;
-  readonly expired: boolean;
-  /** Must be called when the exchange is over: it stops the timer. */
-  close(): void;
-}
-
-/** Ends an exchange after a time, or as soon as the whole control plane stops. */
-export function exchangeDeadline(timeoutMs: number, stop: AbortSignal): ExchangeDeadline {
+/** Ends a request after a time, or as soon as the whole control plane stops. */
+export function requestDeadline(timeoutMs: number, stop: AbortSignal) {
   const controller = new AbortController();
   const abort = () => controller.abort();
   let expired = false;
@@ -35,10 +28,11 @@ export function exchangeDeadline(timeoutMs: number, stop: AbortSignal): Exchange
   else stop.addEventListener("abort", abort, { once: true });
   return {
     signal: controller.signal,
-    get expired() {
+    get expired(): boolean {
       return expired;
     },
-    close() {
+    /** Must be called when the request is over: it stops the timer. */
+    close(): void {
       clearTimeout(timer);
       stop.removeEventListener("abort", abort);
     },
@@ -86,35 +80,26 @@ export function statusText(backend: Backend, status: number): string {
   return status >= 300 && status < 400 ? `HTTP ${status} (redirects are not followed)` : `HTTP ${status}`;
 }
 
-export interface Gate {
-  /** Resolves when the work may begin. */
-  enter(): Promise<void>;
-  /** Lets everyone in, now and from now on: what stops does not want to wait. */
-  close(): void;
-}
-
 /**
  * Lets `limit` pieces of work begin per `spacingMs`. It limits beginnings, not running work: backends that hang until
  * their deadline must not hold up the checks of all others.
  */
-export function createGate(limit: number, spacingMs: number): Gate {
+export function createPacer(limit: number, spacingMs: number) {
   const waiting: (() => void)[] = [];
   let started = 0;
   let timer: Timer | undefined;
   let closed = false;
 
   function open(): void {
-    timer = undefined;
-    started = 0;
-    for (const begin of waiting.splice(0, limit)) {
-      started++;
-      begin();
-    }
-    if (started > 0) timer = setTimeout(open, spacingMs);
+    const begun = waiting.splice(0, limit);
+    for (const begin of begun) begin();
+    started = begun.length;
+    timer = started > 0 ? setTimeout(open, spacingMs) : undefined;
   }
 
   return {
-    enter() {
+    /** Resolves when the work may begin. */
+    enter(): Promise<void> {
       if (closed) return Promise.resolve();
       if (started < limit) {
         started++;
@@ -125,7 +110,8 @@ export function createGate(limit: number, spacingMs: number): Gate {
         waiting.push(resolve);
       });
     },
-    close() {
+    /** Lets everyone in, now and from now on: what stops does not want to wait. */
+    close(): void {
       closed = true;
       clearTimeout(timer);
       for (const begin of waiting.splice(0)) begin();

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { createGate, failureText, timerMs } from "./exchange.ts";
+import { createPacer, failureText, timerMs } from "./control-request.ts";
 
-describe("the gate", () => {
+describe("the pacer", () => {
   test("lets a number begin at once and the next ones later, in order", async () => {
-    const gate = createGate(2, 20);
+    const pacer = createPacer(2, 20);
     const begun: number[] = [];
-    const all = Promise.all([0, 1, 2, 3, 4].map((index) => gate.enter().then(() => begun.push(index))));
+    const all = Promise.all([0, 1, 2, 3, 4].map((index) => pacer.enter().then(() => begun.push(index))));
     await Promise.resolve();
     await Promise.resolve();
     expect(begun).toEqual([0, 1]);
@@ -14,10 +14,10 @@ describe("the gate", () => {
   });
 
   test("closed, it holds nobody back", async () => {
-    const gate = createGate(1, 3_600_000);
-    const waiting = [gate.enter(), gate.enter(), gate.enter()];
-    gate.close();
-    await Promise.all([...waiting, gate.enter()]);
+    const pacer = createPacer(1, 3_600_000);
+    const waiting = [pacer.enter(), pacer.enter(), pacer.enter()];
+    pacer.close();
+    await Promise.all([...waiting, pacer.enter()]);
   });
 });
 

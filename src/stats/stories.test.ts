@@ -1,26 +1,34 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { explainRequest, listRequests } from "../admin/request-view.ts";
-import { RequestLog } from "./request-log.ts";
+import { Stories } from "./stories.ts";
 
 const START = Date.UTC(2026, 4, 1, 12);
 
 function setUp(maxEntries?: number, maxBytes?: number) {
   const time = { ms: 1000 };
-  const log = new RequestLog({
+  const stories = new Stories({
     clock: { now: () => time.ms, wallTime: () => START + time.ms },
     ...(maxEntries !== undefined && { maxEntries }),
     ...(maxBytes !== undefined && { maxBytes }),
   });
   let count = 0;
   const begin = (requestId: string, model = "m", keyId?: string) =>
-    log.begin({ id: `own-${++count}`, requestId, operation: "chat", model, stream: true, startedAtMs: time.ms, keyId });
-  return { time, log, begin };
+    stories.begin({
+      id: `own-${++count}`,
+      requestId,
+      operation: "chat",
+      model,
+      stream: true,
+      startedAtMs: time.ms,
+      keyId,
+    });
+  return { time, stories, begin };
 }
 
 describe("explain one request", () => {
   test("tells every step with its time", () => {
-    const { time, log, begin } = setUp();
+    const { time, stories, begin } = setUp();
     const story = begin("r1", "m", "k");
     story.cache = "MISS";
     time.ms += 1;
@@ -35,15 +43,15 @@ describe("explain one request", () => {
     time.ms += 50;
     story.add({ kind: "fallback", atMs: story.sinceStartMs, from: "m", to: "m2", reason: "error_code_503" });
     const second = story.attempt("b", "m2");
-    expect(explainRequest(log, "r1")).toMatchObject({ finished: false, status: null, timings: { total_ms: 71 } });
+    expect(explainRequest(stories, "r1")).toMatchObject({ finished: false, status: null, timings: { total_ms: 71 } });
     time.ms += 30;
     second.firstByteMs = 30;
     time.ms += 100;
     Object.assign(second, { durationMs: 130, status: 200 });
     const end = { status: 200, durationMs: 201, backend: "b", answeredBy: "m2", firstByteMs: 102, backendMs: 150 };
-    log.finish(story, end);
+    stories.finish(story, end);
     time.ms += 5000;
-    expect(explainRequest(log, "r1")).toEqual({
+    expect(explainRequest(stories, "r1")).toEqual({
       id: "own-1",
       request_id: "r1",
       started_at: new Date(START + 1000).toISOString(),
@@ -112,17 +120,17 @@ describe("explain one request", () => {
   });
 
   test("an unknown request is 404", () => {
-    const { log } = setUp();
-    expect(() => explainRequest(log, "r1")).toThrow("X-Request-ID");
+    const { stories } = setUp();
+    expect(() => explainRequest(stories, "r1")).toThrow("X-Request-ID");
   });
 
   test("of several with one id of a client the newest is told, and the others are named", () => {
-    const { log, begin } = setUp();
+    const { stories, begin } = setUp();
     begin("r1", "old");
     begin("r1", "new");
     begin("own-1", "whoever takes the gateway's id of another request"); // must not stand before it
-    expect(explainRequest(log, "r1")).toMatchObject({ id: "own-2", model: "new", others: ["own-1"] });
-    expect(explainRequest(log, "own-1")).toMatchObject({ model: "old", others: ["own-2"] });
+    expect(explainRequest(stories, "r1")).toMatchObject({ id: "own-2", model: "new", others: ["own-1"] });
+    expect(explainRequest(stories, "own-1")).toMatchObject({ model: "old", others: ["own-2"] });
   });
 
   test("never holds more than it may, in whatever order requests end", () => {
@@ -132,65 +140,65 @@ describe("explain one request", () => {
         fc.integer({ min: 1, max: 30 }),
         fc.integer({ min: 1000, max: 50_000 }),
         (requests, maxEntries, maxBytes) => {
-          const { log, begin } = setUp(maxEntries, maxBytes);
+          const { stories, begin } = setUp(maxEntries, maxBytes);
           const running: (() => void)[][] = [];
           requests.forEach(({ steps, endsAfter }, index) => {
             const story = begin(`r${index}`);
             const end = () => {
               for (let step = 0; step < steps; step++) story.attempt("a", "m", "random", [{ backend: "a" }]);
-              log.finish(story, { status: 200, durationMs: 1 });
+              stories.finish(story, { status: 200, durationMs: 1 });
             };
             const sameTime = running[index + endsAfter] ?? [];
             running[index + endsAfter] = [...sameTime, end];
             for (const finish of running[index] ?? []) finish();
-            expect(log.size).toBeLessThanOrEqual(maxEntries);
-            expect(log.size === 1 || log.bytes <= maxBytes).toBe(true);
+            expect(stories.size).toBeLessThanOrEqual(maxEntries);
+            expect(stories.size === 1 || stories.bytes <= maxBytes).toBe(true);
           });
           for (const ends of running.slice(requests.length)) for (const finish of ends ?? []) finish();
-          expect(log.size === 1 || log.bytes <= maxBytes).toBe(true);
-          expect(log.bytes).toBeGreaterThanOrEqual(0);
-          const kept = requests.map((_, index) => log.find(`r${index}`)).filter((story) => story !== undefined);
-          expect(kept.length).toBe(log.size);
-          expect(kept.reduce((sum, { weighedBytes }) => sum + weighedBytes, 0)).toBe(log.bytes);
+          expect(stories.size === 1 || stories.bytes <= maxBytes).toBe(true);
+          expect(stories.bytes).toBeGreaterThanOrEqual(0);
+          const kept = requests.map((_, index) => stories.find(`r${index}`)).filter((story) => story !== undefined);
+          expect(kept.length).toBe(stories.size);
+          expect(kept.reduce((sum, { weighedBytes }) => sum + weighedBytes, 0)).toBe(stories.bytes);
         },
       ),
     );
   });
 
   test("a request with endless steps is cut, and says so", () => {
-    const { log, begin } = setUp();
+    const { stories, begin } = setUp();
     const story = begin("r1");
     for (let step = 0; step < 100; step++) story.add({ kind: "refused", atMs: 0, reason: "x" });
-    expect(explainRequest(log, "r1")).toMatchObject({ steps: { length: 64 }, steps_dropped: 36 });
+    expect(explainRequest(stories, "r1")).toMatchObject({ steps: { length: 64 }, steps_dropped: 36 });
   });
 });
 
 describe("the list of requests", () => {
-  const list = (log: RequestLog, query = "") =>
-    listRequests(log, new URLSearchParams(query)) as {
+  const list = (stories: Stories, query = "") =>
+    listRequests(stories, new URLSearchParams(query)) as {
       requests: { id: string; outcome: string }[];
       total: number;
       next_cursor: string | null;
     };
-  const idsOf = (log: RequestLog, query = "") => list(log, query).requests.map(({ id }) => id);
+  const idsOf = (stories: Stories, query = "") => list(stories, query).requests.map(({ id }) => id);
 
   function three() {
-    const { time, log, begin } = setUp();
+    const { time, stories, begin } = setUp();
     const first = begin("client-1", "m1", "team");
     first.attempt("gpu-1", "m1");
     first.attempt("gpu-2", "m1");
-    log.finish(first, { status: 200, durationMs: 20, backend: "gpu-2", promptTokens: 3, completionTokens: 2 });
+    stories.finish(first, { status: 200, durationMs: 20, backend: "gpu-2", promptTokens: 3, completionTokens: 2 });
     time.ms += 1000;
     const second = begin("client-2", "m2");
-    log.finish(second, { status: 502, durationMs: 500, failure: "reset", streamBroke: true, answeredBy: "m1" });
+    stories.finish(second, { status: 502, durationMs: 500, failure: "reset", streamBroke: true, answeredBy: "m1" });
     time.ms += 1000;
     begin("client-3", "m3");
-    return { time, log, begin };
+    return { time, stories, begin };
   }
 
   test("has the newest first, with what became of each", () => {
-    const { log } = three();
-    const { requests, total, next_cursor } = list(log);
+    const { stories } = three();
+    const { requests, total, next_cursor } = list(stories);
     expect([total, next_cursor]).toEqual([3, null]);
     expect(requests).toMatchObject([
       { id: "own-3", outcome: "running", status: null },
@@ -215,30 +223,30 @@ describe("the list of requests", () => {
     ["model=m1&status=200", ["own-1"]],
     ["model=nobody", []],
   ])("%s", (query, ids) => {
-    expect(idsOf(three().log, query)).toEqual(ids);
+    expect(idsOf(three().stories, query)).toEqual(ids);
   });
 
   test("comes in pages, to which new requests change nothing", () => {
-    const { log, begin } = setUp();
+    const { stories, begin } = setUp();
     for (let index = 0; index < 7; index++) begin(`r${index}`);
     const pages: string[][] = [];
     let cursor: string | null = "";
     while (cursor !== null) {
-      const page = list(log, `limit=3${cursor && `&cursor=${cursor}`}`);
+      const page = list(stories, `limit=3${cursor && `&cursor=${cursor}`}`);
       pages.push(page.requests.map(({ id }) => id));
       begin("later", "other");
       expect(page.total).toBeGreaterThanOrEqual(7);
       cursor = page.next_cursor;
     }
     expect(pages).toEqual([["own-7", "own-6", "own-5"], ["own-4", "own-3", "own-2"], ["own-1"]]);
-    expect(idsOf(log, "cursor=forgotten")).toEqual([]);
+    expect(idsOf(stories, "cursor=forgotten")).toEqual([]);
   });
 
   test.each(["status=600", "status=ok", "min_duration_ms=-1", "since=yesterday", "until=", "limit=0", "limit=x"])(
     "%s is refused with its name",
     (query) => {
-      const { log } = setUp();
-      expect(() => list(log, query)).toThrow(`'${query.split("=")[0]}' must be`);
+      const { stories } = setUp();
+      expect(() => list(stories, query)).toThrow(`'${query.split("=")[0]}' must be`);
     },
   );
 });
