@@ -3,8 +3,14 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { DAY_MS } from "../metrics/history/settings.ts";
-import { HistoryError, type HistoryStore, type RangeQuery, type StoredSample } from "../metrics/history/store.ts";
+
+import {
+  DAY_MS,
+  HistoryError,
+  type HistoryStore,
+  type RangeQuery,
+  type StoredSample,
+} from "../metrics/history/store.ts";
 import { badParameter, readTime } from "./query.ts";
 
 const DEFAULT_LIMIT = 10_000;

@@ -7,9 +7,8 @@ import { queryHistory } from "../../admin/history-view.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
 import { silentLogger } from "../../logging/logger.ts";
 import type { MetricSample } from "../registry.ts";
-import { HistorySampler } from "./sampler.ts";
-import { DAY_MS, type HistorySettings } from "./settings.ts";
-import { HistoryError, HistoryStore } from "./store.ts";
+import { HistorySampler, type HistorySettings } from "./sampler.ts";
+import { DAY_MS, HistoryError, HistoryStore } from "./store.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "history-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

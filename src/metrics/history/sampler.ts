@@ -1,14 +1,17 @@
-// Writes all metrics to the history now and then. Whatever is wrong with the storage is told once in the log and tried
-// again; nothing here throws, waits for a lock, or holds the event loop for longer than a few hundred rows.
+// Writes all metrics to the history now and then, forgets samples that are too old, and gives their space back. Whatever
+// is wrong with the storage is told once in the log and tried again; nothing here throws, waits for a lock, or holds the
+// event loop for longer than a few hundred rows.
 
+import type { Settings } from "../../config/sections/registry.ts";
 import type { Logger } from "../../logging/logger.ts";
 import type { MetricSample } from "../registry.ts";
-import { compact, forgetOld } from "./compaction.ts";
-import { parseDailyTime, untilDailyTime } from "./schedule.ts";
-import type { HistorySettings } from "./settings.ts";
-import { HistoryError, type HistoryStore } from "./store.ts";
+import { untilDaily } from "./schedule.ts";
+import { DAY_MS, HistoryError, type HistoryStore } from "./store.ts";
 
-export interface SamplerParts {
+/** `path` is absolute. */
+export type HistorySettings = Omit<Settings["metrics"]["persistence"], "backend">;
+
+interface SamplerParts {
   settings: HistorySettings;
   store: HistoryStore;
   /** All metrics as they are now, one by one. */
@@ -27,6 +30,9 @@ const MAX_RETRIES = 5;
 const RETRY_MS = 5_000;
 const FORGET_EVERY_MS = 3_600_000;
 
+/** Lets everything run that is waiting. */
+const otherWork = () => new Promise<void>((resolve) => setImmediate(resolve));
+
 export class HistorySampler {
   readonly #parts: SamplerParts;
   #settings: HistorySettings;
@@ -36,7 +42,7 @@ export class HistorySampler {
   #forgottenMs = 0;
   #trouble: string | undefined;
   /** One piece of work at a time. */
-  #work: Promise<void> = Promise.resolve();
+  #work: Promise<unknown> = Promise.resolve();
 
   constructor(parts: SamplerParts) {
     this.#parts = parts;
@@ -75,8 +81,11 @@ export class HistorySampler {
 
   async compact(): Promise<void> {
     await this.#queue(async () => {
-      const { store, wallTime } = this.#parts;
-      await compact(store, this.#settings, wallTime(), this.#stopped.signal);
+      const { store } = this.#parts;
+      const beforeMs = await this.#forget();
+      if (this.#stopped.signal.aborted) return;
+      store.forgetSeries(beforeMs);
+      await this.#stepByStep(() => store.shrinkStep());
     });
   }
 
@@ -110,9 +119,8 @@ export class HistorySampler {
   #planCompaction(): void {
     this.#cancelCompaction();
     const { enabled, schedule } = this.#settings.compaction;
-    const time = enabled ? parseDailyTime(schedule) : undefined;
-    if (time === undefined) return;
-    this.#cancelCompaction = this.#after(untilDailyTime(time, this.#parts.wallTime()), () => {
+    if (!enabled) return;
+    this.#cancelCompaction = this.#after(untilDaily(schedule, this.#parts.wallTime()), () => {
       this.#planCompaction();
       void this.compact();
     });
@@ -130,7 +138,7 @@ export class HistorySampler {
         if (rows.length < ROWS_PER_STEP) continue;
         store.write(ts, rows);
         rows = [];
-        await new Promise<void>((resolve) => setImmediate(resolve));
+        await otherWork();
       }
       store.write(ts, rows);
       if (this.#trouble !== undefined) log.info("the metrics history is written again");
@@ -144,14 +152,25 @@ export class HistorySampler {
     }
   }
 
-  async #forget(): Promise<void> {
+  /**
+   * Retention holds whether or not compaction is switched on: nothing here grows for ever. Returns the moment before
+   * which there are no samples any more.
+   */
+  async #forget(): Promise<number> {
     const { store, wallTime } = this.#parts;
     this.#forgottenMs = wallTime();
-    await forgetOld(store, this.#settings, this.#forgottenMs, this.#stopped.signal);
+    const beforeMs = this.#forgottenMs - this.#settings.retention_days * DAY_MS;
+    await this.#stepByStep(() => store.forgetStep(beforeMs));
+    return beforeMs;
+  }
+
+  /** While there is more to do; requests get their turn in between. */
+  async #stepByStep(step: () => boolean): Promise<void> {
+    while (!this.#stopped.signal.aborted && step()) await otherWork();
   }
 
   /** Never rejects. */
-  #queue(work: () => Promise<void>): Promise<void> {
+  #queue(work: () => Promise<unknown>): Promise<unknown> {
     this.#work = this.#work.then(work).catch((error: unknown) => this.#tell(error));
     return this.#work;
   }

@@ -1,14 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { parseDailyTime, untilDailyTime } from "./schedule.ts";
+import { metricsSection } from "../../config/sections/metrics.ts";
+import { untilDaily } from "./schedule.ts";
 
 describe("time of day", () => {
   test("only minute and hour are honoured", () => {
-    expect(parseDailyTime("0 3 * * *")).toEqual({ hour: 3, minute: 0 });
-    expect(parseDailyTime(" 59  23 * *  * ")).toEqual({ hour: 23, minute: 59 });
-    for (const other of ["60 3 * * *", "0 24 * * *", "*/5 * * * *", "0 3 1 * *", "0 3 * *", "", "@daily"]) {
-      expect(parseDailyTime(other)).toBeUndefined();
-    }
+    const isAllowed = (schedule: string) =>
+      metricsSection.schema.safeParse({ persistence: { compaction: { schedule } } }).success;
+    expect(["0 3 * * *", "59 23 * * *"].filter(isAllowed)).toHaveLength(2);
+    const others = ["60 3 * * *", "0 24 * * *", "*/5 * * * *", "0 3 1 * *", "0 3 * *", "", "@daily"];
+    expect(others.filter(isAllowed)).toEqual([]);
   });
 
   test("the next one is within a day and an hour, and has the hour and minute", () => {
@@ -18,7 +19,7 @@ describe("time of day", () => {
         fc.integer({ min: 0, max: 59 }),
         fc.integer({ min: Date.UTC(2020, 0), max: Date.UTC(2040, 0) }),
         (hour, minute, nowMs) => {
-          const waitMs = untilDailyTime({ hour, minute }, nowMs);
+          const waitMs = untilDaily(`${minute} ${hour} * * *`, nowMs);
           expect(waitMs).toBeGreaterThan(0);
           expect(waitMs).toBeLessThanOrEqual(25 * 3_600_000);
           expect(new Date(nowMs + waitMs).getMinutes()).toBe(minute);

@@ -3,12 +3,14 @@
 
 import { Database, type SQLQueryBindings, type Statement } from "bun:sqlite";
 import { renameSync, rmSync, statSync } from "node:fs";
+import { getOrMake } from "../../lib/get-or-make.ts";
 import { createPrivateFile, makePrivate } from "../../lib/private-file.ts";
 import type { Logger } from "../../logging/logger.ts";
 import type { MetricSample } from "../registry.ts";
-import { DAY_MS } from "./settings.ts";
 
-export interface HistoryStoreParts {
+export const DAY_MS = 86_400_000;
+
+interface HistoryStoreParts {
   /** Absolute. */
   path: string;
   log: Logger;
@@ -69,6 +71,10 @@ CREATE VIEW IF NOT EXISTS samples AS
 PRAGMA user_version = 1;
 `;
 
+interface Id {
+  id: number;
+}
+
 interface Connection {
   database: Database;
   /** Tells the file that was opened from another one under its name. */
@@ -102,7 +108,7 @@ export class HistoryStore {
 
   read({ metric, fromMs, toMs, limit, after }: RangeQuery): StoredSample[] {
     return this.#run(({ database }) => {
-      const family = statement<{ id: number }>(database, "SELECT id FROM families WHERE metric = ?").get(metric);
+      const family = statement<Id>(database, "SELECT id FROM families WHERE metric = ?").get(metric);
       if (family === null) return [];
       const { ts, series } = after ?? { ts: fromMs, series: 0 };
       return statement<StoredSample>(
@@ -118,7 +124,7 @@ export class HistoryStore {
   /** Removes the oldest snapshots before a moment, some thousand samples at a time. True: there are more. */
   forgetStep(beforeMs: number): boolean {
     return this.#run(({ database }) => {
-      const families = statement<{ id: number }>(database, "SELECT id FROM families").all();
+      const families = statement<Id>(database, "SELECT id FROM families").all();
       let removed = 0;
       while (removed < STEP_ROWS) {
         const oldest = oldestOf(database, families);
@@ -237,51 +243,36 @@ function insert(connection: Connection, ts: number, samples: readonly MetricSamp
     series.clear();
     connection.notedMs = ts;
   }
-  const addFamily = statement<{ id: number }>(
+  const addFamily = statement<Id>(
     database,
     "INSERT INTO families (metric) VALUES (?) ON CONFLICT DO UPDATE SET metric = excluded.metric RETURNING id",
   );
-  const addSeries = statement<{ id: number }>(
+  const addSeries = statement<Id>(
     database,
     `INSERT INTO series (family, labels, kind, last_ts) VALUES (?1, ?2, ?3, ?4)
      ON CONFLICT DO UPDATE SET last_ts = max(last_ts, excluded.last_ts) RETURNING id`,
   );
   const addPoint = statement(database, "INSERT OR REPLACE INTO points (family, ts, series, value) VALUES (?, ?, ?, ?)");
-  // Ids that were given in a transaction that fails must not be remembered.
-  const newFamilies: [string, number][] = [];
-  const newSeries: [string, number][] = [];
-  const idOf = (
-    known: Map<string, number>,
-    added: [string, number][],
-    key: string,
-    add: Statement<{ id: number }, SQLQueryBindings[]>,
-    ...values: SQLQueryBindings[]
-  ): number => {
-    const id = known.get(key);
-    if (id !== undefined) return id;
-    const row = add.get(...values) as { id: number };
-    added.push([key, row.id]);
-    known.set(key, row.id);
-    return row.id;
-  };
   try {
     database
       .transaction(() => {
         for (const { metric, labels, kind, value } of samples) {
-          const family = idOf(families, newFamilies, metric, addFamily, metric);
+          const family = getOrMake(families, metric, () => (addFamily.get(metric) as Id).id);
           const key = `${kind} ${family} ${labels}`;
-          addPoint.run(family, ts, idOf(series, newSeries, key, addSeries, family, labels, kind, ts), value);
+          const one = getOrMake(series, key, () => (addSeries.get(family, labels, kind, ts) as Id).id);
+          addPoint.run(family, ts, one, value);
         }
       })
       .immediate();
   } catch (error) {
-    for (const [key] of newFamilies) families.delete(key);
-    for (const [key] of newSeries) series.delete(key);
+    // Ids that were given in a transaction that fails must not be remembered.
+    families.clear();
+    series.clear();
     throw error;
   }
 }
 
-function oldestOf(database: Database, families: readonly { id: number }[]): number | undefined {
+function oldestOf(database: Database, families: readonly Id[]): number | undefined {
   const query = statement<{ ts: number | null }>(database, "SELECT MIN(ts) AS ts FROM points WHERE family = ?");
   let oldest: number | undefined;
   for (const { id } of families) {
