@@ -3,13 +3,7 @@
 const INTERVAL_MS = 500;
 const MEASUREMENTS = 20;
 
-export interface EventLoopLag {
-  /** Seconds. */
-  read(): number;
-  stop(): void;
-}
-
-export function watchEventLoopLag(now: () => number): EventLoopLag {
+export function watchEventLoopLag(now: () => number) {
   const delaysMs = new Float64Array(MEASUREMENTS);
   let next = 0;
   let dueMs = now() + INTERVAL_MS;
@@ -21,7 +15,7 @@ export function watchEventLoopLag(now: () => number): EventLoopLag {
   }, INTERVAL_MS);
   timer.unref();
   return {
-    // What has been blocking until this very moment is not measured yet.
+    /** Seconds. What has been blocking until this very moment is not measured yet, and counted too. */
     read: () => Math.max(now() - dueMs, ...delaysMs) / 1000,
     stop: () => clearInterval(timer),
   };

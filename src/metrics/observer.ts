@@ -1,8 +1,9 @@
 // The one place where finished requests and their attempts are counted, in statistics and metrics together.
 
+import { getOrMake } from "../lib/get-or-make.ts";
 import type { AttemptOutcome, BackendRow, StatsCollector, StatsHandle } from "../stats/collector.ts";
 import { type FinishedRequest, OTHER } from "../stats/finished-request.ts";
-import type { AttemptSeries, MetricsHandle, RequestMetrics } from "./request-metrics.ts";
+import type { AttemptSeries, ModelSeries, RequestMetrics } from "./request-metrics.ts";
 
 export interface Observer {
   /** Once per attempt at a backend, when it is over. `firstTokenMs` is known of streams, `failure` where it failed. */
@@ -19,7 +20,7 @@ export interface Observer {
 
 interface Handle {
   stats: StatsHandle;
-  metrics: MetricsHandle | undefined;
+  series: ModelSeries | undefined;
 }
 
 interface AttemptHandle {
@@ -45,35 +46,22 @@ export function createObserver(collector: StatsCollector, metrics: RequestMetric
     attempts.clear();
   }
 
-  function attemptHandle(wanted: string): AttemptHandle {
-    const name = collector.backendName(wanted);
-    let handle = attempts.get(name);
-    if (handle === undefined) {
-      handle = { row: collector.backendRow(name), series: metrics?.attempts(name) };
-      attempts.set(name, handle);
-    }
-    return handle;
+  function attemptHandle(backend: string): AttemptHandle {
+    return getOrMake(attempts, collector.backendName(backend), (name) => {
+      return { row: collector.backendRow(name), series: metrics?.attempts(name) };
+    });
   }
 
-  function handleOf(model: string, backend: string | undefined, wasServed: boolean): Handle {
-    return models.get(model)?.get(backend ?? NO_BACKEND) ?? newHandle(model, backend, wasServed);
-  }
-
-  function newHandle(wantedModel: string, wantedBackend: string | undefined, wasServed: boolean): Handle {
+  function handleOf(wantedModel: string, wantedBackend: string | undefined, wasServed: boolean): Handle {
+    const known = models.get(wantedModel)?.get(wantedBackend ?? NO_BACKEND);
+    if (known !== undefined) return known;
     // Nothing is kept under a name that clients invent.
     const model = collector.isCountedByName(wantedModel, wasServed) ? wantedModel : OTHER;
     const backend = wantedBackend === undefined ? undefined : collector.backendName(wantedBackend);
-    let backends = models.get(model);
-    if (backends === undefined) {
-      backends = new Map();
-      models.set(model, backends);
-    }
-    let handle = backends.get(backend ?? NO_BACKEND);
-    if (handle === undefined) {
-      handle = { stats: collector.handle(model, backend), metrics: metrics?.handle(model, backend) };
-      backends.set(backend ?? NO_BACKEND, handle);
-    }
-    return handle;
+    const backends = getOrMake(models, model, () => new Map<string, Handle>());
+    return getOrMake(backends, backend ?? NO_BACKEND, () => {
+      return { stats: collector.handle(model, backend), series: metrics?.model(model, backend) };
+    });
   }
 
   return {
@@ -91,7 +79,7 @@ export function createObserver(collector: StatsCollector, metrics: RequestMetric
       const isStandIn = answeredBy !== undefined && answeredBy !== model;
       const answering = isStandIn ? handleOf(answeredBy, backend, wasServed) : handle;
       const cost = collector.finished(handle.stats, answering.stats, request);
-      if (handle.metrics !== undefined) metrics?.finished(handle.metrics, request, cost);
+      if (handle.series !== undefined) metrics?.finished(handle.series, request, cost);
     },
   };
 }

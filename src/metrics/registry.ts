@@ -2,6 +2,7 @@
 // Own code, because a request touches about ten series: a held series costs one addition here, and a hash of its labels
 // in prom-client (docs/decisions/0019).
 
+import { getOrMake } from "../lib/get-or-make.ts";
 import { OTHER } from "../stats/finished-request.ts";
 import { INSTRUMENTS, type Instrument } from "./instruments.ts";
 
@@ -30,11 +31,9 @@ const SERIES_PER_STEP = 200;
 
 export const EXPOSITION_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** A number that grows; add to `value` directly. */
-export class Counter {
-  value = 0;
-  readonly text: string;
+class Series {
   readonly pairs: LabelPairs;
+  readonly text: string;
 
   constructor(instrument: Instrument, values: readonly string[]) {
     this.pairs = pairsOf(instrument, values);
@@ -42,18 +41,20 @@ export class Counter {
   }
 }
 
-export class Histogram {
+/** A number that grows; add to `value` directly. */
+export class Counter extends Series {
+  value = 0;
+}
+
+export class Histogram extends Series {
   readonly counts: Float64Array;
   sum = 0;
-  readonly text: string;
-  readonly pairs: LabelPairs;
   readonly #bounds: readonly number[];
 
   constructor(instrument: Instrument, values: readonly string[]) {
+    super(instrument, values);
     this.#bounds = instrument.buckets ?? [];
     this.counts = new Float64Array(this.#bounds.length + 1);
-    this.pairs = pairsOf(instrument, values);
-    this.text = labelText(this.pairs);
   }
 
   observe(value: number): void {
@@ -67,15 +68,12 @@ export class Histogram {
 
 type LabelPairs = readonly (readonly [name: string, value: string])[];
 
-interface Family<Series> {
-  instrument: Instrument;
-  /** By their label values. */
-  series: Map<string, Series>;
-}
+/** The series of each metric, by their label values. */
+type Families<Kind> = Map<Instrument, Map<string, Kind>>;
 
 export class MetricsRegistry {
-  readonly #counters = new Map<Instrument, Family<Counter>>();
-  readonly #histograms = new Map<Instrument, Family<Histogram>>();
+  readonly #counters: Families<Counter> = new Map();
+  readonly #histograms: Families<Histogram> = new Map();
   readonly #readers = new Map<Instrument, () => Iterable<Reading>>();
   #overflow = 0;
 
@@ -93,31 +91,19 @@ export class MetricsRegistry {
     this.#readers.set(instrument, reader);
   }
 
-  #series<Series>(
-    families: Map<Instrument, Family<Series>>,
+  #series<Kind>(
+    families: Families<Kind>,
     instrument: Instrument,
     values: readonly string[],
-    Series: new (instrument: Instrument, values: readonly string[]) => Series,
-  ): Series {
-    let family = families.get(instrument);
-    if (family === undefined) {
-      family = { instrument, series: new Map() };
-      families.set(instrument, family);
-    }
-    let key = values.join("\u0000");
-    let series = family.series.get(key);
-    if (series !== undefined) return series;
-    let shown = values;
-    if (family.series.size >= MAX_SERIES) {
-      this.#overflow++;
-      shown = values.map(() => OTHER);
-      key = shown.join("\u0000");
-      series = family.series.get(key);
-      if (series !== undefined) return series;
-    }
-    series = new Series(instrument, shown);
-    family.series.set(key, series);
-    return series;
+    Kind: new (instrument: Instrument, values: readonly string[]) => Kind,
+  ): Kind {
+    const family = getOrMake(families, instrument, () => new Map<string, Kind>());
+    const known = family.get(values.join("\u0000"));
+    if (known !== undefined) return known;
+    const isTooMany = family.size >= MAX_SERIES;
+    if (isTooMany) this.#overflow++;
+    const shown = isTooMany ? values.map(() => OTHER) : values;
+    return getOrMake(family, shown.join("\u0000"), () => new Kind(instrument, shown));
   }
 
   /** Prometheus text format. Pauses between series, because many would hold the event loop for too long in one go. */
@@ -143,7 +129,7 @@ export class MetricsRegistry {
   *#lines(instrument: Instrument): Generator<string> {
     const { name } = instrument;
     for (const { text, value } of this.#values(instrument)) yield `${name}${braced(text)} ${numberText(value)}\n`;
-    for (const { text, counts, sum } of this.#histograms.get(instrument)?.series.values() ?? []) {
+    for (const { text, counts, sum } of this.#histograms.get(instrument)?.values() ?? []) {
       const comma = text === "" ? "" : ",";
       let lines = "";
       let cumulative = 0;
@@ -163,7 +149,7 @@ export class MetricsRegistry {
       for (const { pairs, value } of this.#values(instrument)) {
         if (Number.isFinite(value)) yield { metric, labels: canonical(pairs), value, kind };
       }
-      for (const { pairs, counts, sum } of this.#histograms.get(instrument)?.series.values() ?? []) {
+      for (const { pairs, counts, sum } of this.#histograms.get(instrument)?.values() ?? []) {
         let cumulative = 0;
         for (const [bucket, count] of counts.entries()) {
           cumulative += count;
@@ -179,7 +165,7 @@ export class MetricsRegistry {
 
   *#values(instrument: Instrument): Generator<{ text: string; pairs: LabelPairs; value: number }> {
     if (instrument === INSTRUMENTS.seriesDropped) yield { text: "", pairs: [], value: this.#overflow };
-    yield* this.#counters.get(instrument)?.series.values() ?? [];
+    yield* this.#counters.get(instrument)?.values() ?? [];
     const reader = this.#readers.get(instrument);
     if (reader === undefined) return;
     for (const { labels, value } of readSafely(reader)) {
