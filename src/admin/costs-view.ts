@@ -2,7 +2,8 @@
 // day; of all time or of a window.
 
 import type { StatsCollector } from "../stats/collector.ts";
-import { addSums, type CostNames, type CostSums, noCosts } from "../stats/costs.ts";
+import { addSums, noCosts } from "../stats/costs.ts";
+import type { CostNames, CostSums } from "../stats/written-stats.ts";
 import { badParameter, readTime, readWindow, WINDOW_MS } from "./query.ts";
 
 const DAY_MS = 86_400_000;

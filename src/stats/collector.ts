@@ -1,31 +1,19 @@
 // Counts finished requests: over all, per model, per backend, per key. Bounded, whatever clients send as a model's name.
 
+import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
+import { getOrMake } from "../lib/get-or-make.ts";
 import { isSlotOf, RingClock, slotsWithin, type WindowSlot } from "../lib/time-rings.ts";
-import {
-  addCost,
-  CostLedger,
-  type CostRow,
-  costOf,
-  type EarlierCostRow,
-  hourOf,
-  type ModelPrices,
-  NONE,
-  type WrittenCosts,
-} from "./costs.ts";
+import { addCost, CostLedger, costOf, hourOf, type ModelPrices, NONE } from "./costs.ts";
 import { countedUsage, type FinishedRequest, hasFailed, OTHER } from "./finished-request.ts";
-import { COARSE, FINE, WindowedLatencies, type WrittenLatencies } from "./percentiles.ts";
-import { type Sums, WindowedSums, type WrittenSums } from "./windows.ts";
+import { COARSE, FINE, WindowedLatencies } from "./percentiles.ts";
+import type { SlotCheck } from "./windowed-numbers.ts";
+import { type Sums, WindowedSums } from "./windows.ts";
+import type { CostRow, WrittenBackendRow, WrittenCosts, WrittenRow, WrittenStats } from "./written-stats.ts";
 
-/** Section admin.stats; durations in milliseconds. */
-export interface StatsSettings {
-  enabled: boolean;
-  /** Windows look back no further than this. */
-  retention_window: number;
-  token_tracking: boolean;
-}
+type StatsSettings = Omit<Settings["admin"]["stats"], "persistence">;
 
-export interface CollectorParts {
+interface CollectorParts {
   settings: StatsSettings;
   clock: Clock;
   /** The price of a model on a backend; asked once per pair until `pricesChanged`. */
@@ -64,26 +52,6 @@ export interface StatsHandle {
   /** Where its tokens are counted in this hour, by the key. */
   costHourMs: number;
   readonly costRows: Map<string, CostRow>;
-}
-
-/** What the snapshot file keeps. */
-export interface WrittenStats {
-  overall: WrittenSums[];
-  latencies: WrittenLatencies[];
-  models: WrittenRow[];
-  backends: WrittenRow[];
-  /** Of earlier versions; empty since. */
-  costs: EarlierCostRow[];
-  cost_history?: WrittenCosts[] | undefined;
-}
-
-export interface WrittenRow {
-  name: string;
-  last_used: number;
-  sums: WrittenSums[];
-  /** Of backends. */
-  latencies?: WrittenLatencies[] | undefined;
-  first_tokens?: WrittenLatencies[] | undefined;
 }
 
 /** As the rows are told. */
@@ -152,7 +120,7 @@ export class StatsCollector {
   /** Both names as they are counted. */
   handle(model: string, backend: string | undefined): StatsHandle {
     return {
-      model: rowOf(this.#models, model, newRow),
+      model: getOrMake(this.#models, model, newRow),
       backend: backend === undefined ? undefined : this.backendRow(backend),
       prices: this.#parts.priceOf?.(model, backend),
       costHourMs: 0,
@@ -161,7 +129,7 @@ export class StatsCollector {
   }
 
   backendRow(name: string): BackendRow {
-    return rowOf(this.#backends, name, newBackendRow);
+    return getOrMake(this.#backends, name, newBackendRow);
   }
 
   /** An attempt at a backend is over; `firstTokenMs` is known of streams. */
@@ -311,7 +279,7 @@ export class StatsCollector {
     return this.#costs.write();
   }
 
-  *writeBackends(): Generator<WrittenRow> {
+  *writeBackends(): Generator<WrittenBackendRow> {
     for (const row of this.#backends.values()) {
       yield { ...writtenRow(row), latencies: row.latencies.write(), first_tokens: row.firstTokens?.write() };
     }
@@ -321,12 +289,13 @@ export class StatsCollector {
   restore(written: WrittenStats): void {
     this.reset();
     const timeMs = this.#clock.tick();
-    const isSlot = (slot: number, bucket: number) => isSlotOf(slot, bucket, timeMs);
+    const isSlot: SlotCheck = (slot, bucket) => isSlotOf(slot, bucket, timeMs);
     this.#overall.restore(written.overall, isSlot);
     this.#latencies.restore(written.latencies, isSlot);
     const { maxModels = DEFAULT_MAX_MODELS, maxBackends = DEFAULT_MAX_BACKENDS } = this.#parts;
-    for (const row of written.models.slice(0, maxModels))
-      restoreRow(rowOf(this.#models, row.name, newRow), row, isSlot);
+    for (const row of written.models.slice(0, maxModels)) {
+      restoreRow(getOrMake(this.#models, row.name, newRow), row, isSlot);
+    }
     for (const row of written.backends.slice(0, maxBackends)) {
       const backend = this.backendRow(row.name);
       restoreRow(backend, row, isSlot);
@@ -342,15 +311,6 @@ export class StatsCollector {
     if (windowMs === undefined) return undefined;
     return slotsWithin(Math.min(windowMs, this.#settings.retention_window), this.#clock.tick());
   }
-}
-
-function rowOf<SomeRow>(rows: Map<string, SomeRow>, name: string, make: (name: string) => SomeRow): SomeRow {
-  let row = rows.get(name);
-  if (row === undefined) {
-    row = make(name);
-    rows.set(name, row);
-  }
-  return row;
 }
 
 function newRow(name: string): Row {
@@ -386,7 +346,7 @@ function writtenRow({ name, lastUsedMs, sums }: Row): WrittenRow {
   return { name, last_used: lastUsedMs, sums: sums.write() };
 }
 
-function restoreRow(row: Row, written: WrittenRow, isSlot: (slot: number, bucket: number) => boolean): void {
+function restoreRow(row: Row, written: WrittenRow, isSlot: SlotCheck): void {
   row.lastUsedMs = written.last_used;
   row.sums.restore(written.sums, isSlot);
 }

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { addCost, CostLedger, type CostNames, costOf, NONE } from "./costs.ts";
+import { addCost, CostLedger, costOf, NONE } from "./costs.ts";
 import { OTHER } from "./finished-request.ts";
+import type { CostNames } from "./written-stats.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

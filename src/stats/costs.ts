@@ -2,7 +2,16 @@
 // for what is older than a week by the day. Bounded, and kept over restarts.
 
 import { freshInput, type Usage } from "../generation/usage.ts";
+import { getOrMake } from "../lib/get-or-make.ts";
 import { OTHER } from "./finished-request.ts";
+import {
+  type CostNames,
+  type CostRow,
+  type CostSums,
+  costSums,
+  type EarlierCostRow,
+  type WrittenCosts,
+} from "./written-stats.ts";
 
 /** Per 1,000 tokens, in the currency of the metadata. */
 export interface ModelPrices {
@@ -11,37 +20,6 @@ export interface ModelPrices {
   /** Undefined: what other input costs. */
   cacheReadTokens?: number | undefined;
   cacheWriteTokens?: number | undefined;
-}
-
-/** Whose tokens these are. */
-export interface CostNames {
-  key_id: string;
-  user_id: string;
-  organization_id: string;
-  model_id: string;
-  backend_name: string;
-}
-
-export interface CostSums {
-  requests: number;
-  prompt_tokens: number;
-  completion_tokens: number;
-  /** Of the prompt tokens, those that were read from a cache. */
-  cached_tokens: number;
-  cost: number;
-}
-
-export type CostRow = CostNames & CostSums;
-
-/** A row of files of earlier versions, which knew no times. */
-export type EarlierCostRow = Pick<CostRow, "key_id" | "model_id"> & Omit<CostSums, "cached_tokens">;
-
-/** What was counted in one stretch of time. */
-export interface WrittenCosts {
-  /** Milliseconds since 1970. */
-  from: number;
-  to: number;
-  rows: CostRow[];
 }
 
 /** Requests without a known key, user, organization or backend. */
@@ -55,6 +33,8 @@ const DAYS_KEPT_MS = 400 * DAY_MS;
 /** Rows of one stretch of time, and of all. */
 const MAX_ROWS = 1_000;
 const MAX_ALL_ROWS = 20_000;
+
+const SUMS = costSums.keyof().options;
 
 export function costOf(usage: Usage, prices: ModelPrices | undefined): number {
   if (prices === undefined) return 0;
@@ -95,14 +75,7 @@ class Stretch {
     const found = this.#rows.get(keyOf(wanted));
     if (found !== undefined) return found;
     const names = this.#rows.size < MAX_ROWS ? wanted : ALL_OTHERS;
-    const key = keyOf(names);
-    let row = this.#rows.get(key);
-    if (row === undefined) {
-      const { key_id, user_id, organization_id, model_id, backend_name } = names;
-      row = { key_id, user_id, organization_id, model_id, backend_name, ...noCosts() };
-      this.#rows.set(key, row);
-    }
-    return row;
+    return getOrMake(this.#rows, keyOf(names), () => ({ ...names, ...noCosts() }));
   }
 
   take(rows: Iterable<CostRow>): void {
@@ -126,15 +99,8 @@ export function noCosts(): CostSums {
   return { requests: 0, prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, cost: 0 };
 }
 
-export function addSums(
-  to: CostSums,
-  { requests, prompt_tokens, completion_tokens, cached_tokens, cost }: CostSums,
-): void {
-  to.requests += requests;
-  to.prompt_tokens += prompt_tokens;
-  to.completion_tokens += completion_tokens;
-  to.cached_tokens += cached_tokens;
-  to.cost += cost;
+export function addSums(to: CostSums, from: CostSums): void {
+  for (const sum of SUMS) to[sum] += from[sum];
 }
 
 export class CostLedger {

@@ -1,7 +1,10 @@
 // The errors that clients were answered with lately, and how many there were: bounded, and without secrets.
 
 import type { Clock } from "../lib/clock.ts";
-import { RingClock, type RingPosition, SLOT_COUNT, slotsWithin, type WindowSlot } from "../lib/time-rings.ts";
+import { getOrMake } from "../lib/get-or-make.ts";
+import { RingClock, type RingPosition, slotsWithin, type WindowSlot } from "../lib/time-rings.ts";
+import { OTHER } from "./finished-request.ts";
+import { WindowedNumbers } from "./windowed-numbers.ts";
 
 /** One attempt at a backend that failed. */
 export interface FailedAttempt {
@@ -40,31 +43,25 @@ export interface ErrorCounts {
   backends: Record<string, number>;
 }
 
-export interface RecorderOptions {
-  clock: Clock;
-  /** Most errors that are kept. */
-  capacity?: number;
-}
-
+/** Most errors that are kept. */
 const DEFAULT_CAPACITY = 1_000;
 const MAX_ATTEMPTS = 20;
 const MAX_MESSAGE_LENGTH = 1_000;
 const MAX_NAME_LENGTH = 256;
 /** Most types, statuses and backends that are counted by name. */
 const MAX_NAMES = 100;
-const OTHER = "(other)";
 
 export class ErrorRecorder {
   readonly #clock: RingClock;
   readonly #capacity: number;
   /** By the gateway's own id; the newest stands at the end. */
   readonly #byId = new Map<string, ErrorRecord>();
-  readonly #total = new WindowedCount();
+  readonly #total = newCount();
   readonly #types = new Tally();
   readonly #statuses = new Tally();
   readonly #backends = new Tally();
 
-  constructor({ clock, capacity = DEFAULT_CAPACITY }: RecorderOptions) {
+  constructor({ clock, capacity = DEFAULT_CAPACITY }: { clock: Clock; capacity?: number }) {
     this.#clock = new RingClock(clock);
     this.#capacity = capacity;
   }
@@ -89,7 +86,7 @@ export class ErrorRecorder {
       if (oldest !== undefined) this.#byId.delete(oldest);
     }
     const { position } = this.#clock;
-    this.#total.add(position);
+    this.#total.count(position, 0);
     this.#types.add(record.type, position);
     this.#statuses.add(String(record.status), position);
     for (const backend of failedBackends(record)) this.#backends.add(backend, position);
@@ -113,7 +110,7 @@ export class ErrorRecorder {
   counts(windowMs?: number): ErrorCounts {
     const slots = windowMs === undefined ? undefined : slotsWithin(windowMs, this.#clock.tick());
     return {
-      total: this.#total.sum(slots),
+      total: sumOf(this.#total, slots),
       types: this.#types.sums(slots),
       statuses: this.#statuses.sums(slots),
       backends: this.#backends.sums(slots),
@@ -145,48 +142,25 @@ function withoutSecrets(message: string): string {
     .replaceAll(/\/\/[^/@\s]+@/g, "//***@");
 }
 
-/** A count over all time and over windows. */
-class WindowedCount {
-  #allTime = 0;
-  readonly #counts = new Uint32Array(SLOT_COUNT);
-  readonly #buckets = new Int32Array(SLOT_COUNT);
-
-  add({ slots, buckets }: RingPosition): void {
-    this.#allTime++;
-    for (const [ring, slot] of slots.entries()) {
-      if (this.#buckets[slot] !== buckets[ring]) {
-        this.#buckets[slot] = buckets[ring] as number;
-        this.#counts[slot] = 0;
-      }
-      this.#counts[slot] = (this.#counts[slot] as number) + 1;
-    }
-  }
-
-  sum(window: readonly WindowSlot[] | undefined): number {
-    if (window === undefined) return this.#allTime;
-    return window.reduce(
-      (sum, { slot, bucket }) => sum + (this.#buckets[slot] === bucket ? (this.#counts[slot] as number) : 0),
-      0,
-    );
-  }
-}
-
-/** Counts by name. */
+/** Counts by name, one number for each. */
 class Tally {
-  readonly #counts = new Map<string, WindowedCount>();
+  readonly #counts = new Map<string, WindowedNumbers>();
 
   add(wanted: string, position: RingPosition): void {
     const name = this.#counts.has(wanted) || this.#counts.size < MAX_NAMES ? wanted : OTHER;
-    let count = this.#counts.get(name);
-    if (count === undefined) {
-      count = new WindowedCount();
-      this.#counts.set(name, count);
-    }
-    count.add(position);
+    getOrMake(this.#counts, name, newCount).count(position, 0);
   }
 
   sums(window: readonly WindowSlot[] | undefined): Record<string, number> {
-    const sums = [...this.#counts].map(([name, count]) => [name, count.sum(window)] as const);
+    const sums = [...this.#counts].map(([name, count]) => [name, sumOf(count, window)] as const);
     return Object.fromEntries(sums.filter(([, sum]) => sum > 0).sort(([, a], [, b]) => b - a));
   }
+}
+
+function newCount(): WindowedNumbers {
+  return new WindowedNumbers(1, Uint32Array);
+}
+
+function sumOf(count: WindowedNumbers, window: readonly WindowSlot[] | undefined): number {
+  return count.sums(window)[0] as number;
 }

@@ -4,23 +4,15 @@
 import { mkdir, readFile, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
+import type { Settings } from "../config/sections/registry.ts";
 import { replaceFile } from "../lib/replace-file.ts";
 import type { Logger } from "../logging/logger.ts";
-import type { StatsCollector, WrittenRow, WrittenStats } from "./collector.ts";
-import type { WrittenCosts } from "./costs.ts";
+import type { StatsCollector } from "./collector.ts";
+import { type WrittenCosts, type WrittenRow, writtenStats } from "./written-stats.ts";
 
-/** Section admin.stats.persistence; durations in milliseconds. */
-export interface SnapshotSettings {
-  enabled: boolean;
-  /** Absolute. */
-  path: string;
-  snapshot_interval: number;
-  /** A file older than this is not taken up; 0 = any age will do. */
-  max_age: number;
-}
-
-export interface SnapshotParts {
-  settings: SnapshotSettings;
+interface SnapshotParts {
+  /** The path is absolute. */
+  settings: Settings["admin"]["stats"]["persistence"];
   collector: StatsCollector;
   log: Logger;
   wallTime(): number;
@@ -30,57 +22,10 @@ const FORMAT = 1;
 const ROWS_PER_STEP = 8;
 const MAX_FILE_BYTES = 128 * 1024 * 1024;
 
-const count = z.number().min(-1);
-const sums = z.array(z.array(count).max(9)).max(1_000);
-const latencies = z.array(z.array(count).max(10_000)).max(1_000);
-const row = z.strictObject({ name: z.string().min(1).max(256), last_used: count, sums });
-const backendRow = row.extend({ latencies: latencies.optional(), first_tokens: latencies.optional() });
-
-const costRow = z.strictObject({
-  key_id: z.string(),
-  user_id: z.string(),
-  organization_id: z.string(),
-  model_id: z.string(),
-  backend_name: z.string(),
-  requests: count,
-  prompt_tokens: count,
-  completion_tokens: count,
-  cached_tokens: count,
-  cost: count,
-});
-
-const snapshotSchema = z.object({
-  format: z.literal(FORMAT),
-  saved_at: z.number(),
-  stats: z.strictObject({
-    overall: sums,
-    latencies,
-    models: z.array(row).max(10_000),
-    backends: z.array(backendRow).max(10_000),
-    costs: z
-      .array(
-        z.strictObject({
-          key_id: z.string(),
-          model_id: z.string(),
-          requests: count,
-          prompt_tokens: count,
-          completion_tokens: count,
-          cost: count,
-        }),
-      )
-      .max(10_000),
-    cost_history: z
-      .array(z.strictObject({ from: count, to: count, rows: z.array(costRow).max(2_000) }))
-      .max(1_000)
-      .optional(),
-  }),
-});
-
-export type RestoreResult = "restored" | "missing" | "corrupt" | "stale" | "disabled";
+const snapshotSchema = z.object({ format: z.literal(FORMAT), saved_at: z.number(), stats: writtenStats });
 
 export class SnapshotFile {
   readonly #parts: SnapshotParts;
-  #settings: SnapshotSettings;
   #timer: ReturnType<typeof setInterval> | undefined;
   /** Writes happen one after the other. */
   #writing: Promise<void> = Promise.resolve();
@@ -88,18 +33,17 @@ export class SnapshotFile {
 
   constructor(parts: SnapshotParts) {
     this.#parts = parts;
-    this.#settings = parts.settings;
   }
 
   /** Why the last snapshot could not be written; undefined when it was. */
   get problem(): string | undefined {
-    return this.#trouble === undefined ? undefined : `${this.#settings.path} cannot be written: ${this.#trouble}`;
+    return this.#trouble === undefined ? undefined : `${this.#parts.settings.path} cannot be written: ${this.#trouble}`;
   }
 
   /** Reads the file, before the first request is counted. A file that is no good is told of in the log, and left. */
-  async restore(): Promise<RestoreResult> {
-    const { collector, log, wallTime } = this.#parts;
-    const { enabled, path, max_age } = this.#settings;
+  async restore(): Promise<"restored" | "missing" | "corrupt" | "stale" | "disabled"> {
+    const { collector, log, wallTime, settings } = this.#parts;
+    const { enabled, path, max_age } = settings;
     if (!enabled) return "disabled";
     try {
       const { size } = await stat(path);
@@ -110,7 +54,7 @@ export class SnapshotFile {
         log.info({ path }, "the saved statistics are older than admin.stats.persistence.max_age: counting anew");
         return "stale";
       }
-      collector.restore(stats satisfies WrittenStats);
+      collector.restore(stats);
       return "restored";
     } catch (error) {
       if (codeOf(error) === "ENOENT") return "missing";
@@ -120,24 +64,17 @@ export class SnapshotFile {
   }
 
   start(): void {
-    clearInterval(this.#timer);
-    if (!this.#settings.enabled) return;
-    this.#timer = setInterval(() => void this.save(), this.#settings.snapshot_interval);
+    const { enabled, snapshot_interval } = this.#parts.settings;
+    if (!enabled) return;
+    this.#timer = setInterval(() => void this.save(), snapshot_interval);
     this.#timer.unref();
-  }
-
-  apply(settings: SnapshotSettings): void {
-    const isNewTimer =
-      settings.enabled !== this.#settings.enabled || settings.snapshot_interval !== this.#settings.snapshot_interval;
-    this.#settings = settings;
-    if (isNewTimer) this.start();
   }
 
   /** Never throws. False: not written, and the log says why. */
   async save(): Promise<boolean> {
-    if (!this.#settings.enabled) return false;
+    const { enabled, path } = this.#parts.settings;
+    if (!enabled) return false;
     let isSaved = false;
-    const { path } = this.#settings;
     this.#writing = this.#writing.then(async () => {
       isSaved = await this.#write(path);
     });

@@ -1,12 +1,11 @@
-// Sums over all time and over windows, in one block of numbers that never grows.
+// The sums of requests, over all time and over windows.
 
-import { RING_COUNT, type RingPosition, SLOT_COUNT, type WindowSlot } from "../lib/time-rings.ts";
+import { RING_COUNT, type RingPosition, type WindowSlot } from "../lib/time-rings.ts";
+import { type SlotCheck, WindowedNumbers } from "./windowed-numbers.ts";
 
 const FIELDS = 7;
 /** Files of earlier versions: without `succeeded`, and with the latency of failures in the sum. */
 const EARLIER_FIELDS = 6;
-/** Behind the slots of the rings stands what was counted over all time. */
-const ALL_TIME = SLOT_COUNT;
 
 export interface Sums {
   requests: number;
@@ -25,16 +24,13 @@ export function averageLatency({ latencyMs, succeeded }: Sums): number {
   return succeeded === 0 ? 0 : Math.round((latencyMs / succeeded) * 100) / 100;
 }
 
-/** Slot, bucket, and the sums in their order on the block; bucket -1: all time. */
-export type WrittenSums = number[];
-
-export class WindowedSums {
-  readonly #values = new Float64Array((SLOT_COUNT + 1) * FIELDS);
-  /** The bucket that a slot holds; an older one is forgotten when the slot is written again. */
-  readonly #buckets = new Int32Array(SLOT_COUNT);
+export class WindowedSums extends WindowedNumbers<Float64Array> {
+  constructor() {
+    super(FIELDS, Float64Array);
+  }
 
   add(
-    { slots, buckets }: RingPosition,
+    position: RingPosition,
     requests: number,
     failed: number,
     succeeded: number,
@@ -43,63 +39,40 @@ export class WindowedSums {
     completionTokens: number,
     generatingMs: number,
   ): void {
-    const values = this.#values;
+    this.forgetOld(position);
     for (let ring = 0; ring <= RING_COUNT; ring++) {
-      const slot = ring === RING_COUNT ? ALL_TIME : (slots[ring] as number);
-      const base = slot * FIELDS;
-      if (ring < RING_COUNT && this.#buckets[slot] !== buckets[ring]) {
-        this.#buckets[slot] = buckets[ring] as number;
-        values.fill(0, base, base + FIELDS);
-      }
-      values[base] = (values[base] as number) + requests;
-      values[base + 1] = (values[base + 1] as number) + failed;
-      values[base + 2] = (values[base + 2] as number) + latencyMs;
-      values[base + 3] = (values[base + 3] as number) + promptTokens;
-      values[base + 4] = (values[base + 4] as number) + completionTokens;
-      values[base + 5] = (values[base + 5] as number) + generatingMs;
-      values[base + 6] = (values[base + 6] as number) + succeeded;
+      const values = ring === RING_COUNT ? this.allTime : this.values;
+      const base = ring === RING_COUNT ? 0 : position.slots[ring]! * FIELDS;
+      values[base]! += requests;
+      values[base + 1]! += failed;
+      values[base + 2]! += latencyMs;
+      values[base + 3]! += promptTokens;
+      values[base + 4]! += completionTokens;
+      values[base + 5]! += generatingMs;
+      values[base + 6]! += succeeded;
     }
   }
 
   /** Undefined: all time. */
   sum(window: readonly WindowSlot[] | undefined): Sums {
-    const total = new Array<number>(FIELDS).fill(0);
-    const addSlot = (slot: number) => {
-      for (let field = 0; field < FIELDS; field++) {
-        total[field] = (total[field] as number) + (this.#values[slot * FIELDS + field] as number);
-      }
-    };
-    if (window === undefined) addSlot(ALL_TIME);
-    else for (const { slot, bucket } of window) if (this.#buckets[slot] === bucket) addSlot(slot);
-    const [requests, failed, latencyMs, promptTokens, completionTokens, generatingMs, succeeded] = total as Seven;
+    const [requests, failed, latencyMs, promptTokens, completionTokens, generatingMs, succeeded] = this.sums(
+      window,
+    ) as unknown as [number, number, number, number, number, number, number];
     return { requests, failed, succeeded, latencyMs, promptTokens, completionTokens, generatingMs };
   }
 
-  write(): WrittenSums[] {
-    const written: WrittenSums[] = [];
-    for (let slot = 0; slot <= ALL_TIME; slot++) {
-      const numbers = this.#values.subarray(slot * FIELDS, (slot + 1) * FIELDS);
-      if (numbers.every((number) => number === 0)) continue;
-      written.push([slot === ALL_TIME ? -1 : slot, this.#buckets[slot] ?? -1, ...numbers.map(rounded)]);
-    }
-    return written;
+  /** The sums in their order in a block. */
+  write(): number[][] {
+    return this.writeBlocks((block) => Array.from(block, rounded));
   }
 
-  /** `isSlot` says whether a slot still means what it meant when it was written. */
-  restore(written: readonly WrittenSums[], isSlot: (slot: number, bucket: number) => boolean): void {
-    for (const [slot, bucket, ...numbers] of written) {
+  restore(written: readonly (readonly number[])[], isSlot: SlotCheck): void {
+    this.restoreBlocks(written, isSlot, (numbers, block) => {
       if (numbers.length === EARLIER_FIELDS) addSucceeded(numbers);
-      if (slot === undefined || bucket === undefined || numbers.length !== FIELDS) continue;
-      if (slot === -1) this.#values.set(numbers, ALL_TIME * FIELDS);
-      else if (isSlot(slot, bucket)) {
-        this.#buckets[slot] = bucket;
-        this.#values.set(numbers, slot * FIELDS);
-      }
-    }
+      if (numbers.length === FIELDS) block.set(numbers);
+    });
   }
 }
-
-type Seven = [number, number, number, number, number, number, number];
 
 /** The average stays what it was. */
 function addSucceeded(numbers: number[]): void {
