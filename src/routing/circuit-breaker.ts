@@ -23,6 +23,8 @@ export const INCIDENT_MS = 1_000;
 
 const BUCKETS = 12;
 const BUCKET_MS = WINDOW_MS / BUCKETS;
+/** Numbers of one bucket. */
+const COUNTS = 3;
 
 export function classifyOutcome(
   failure: UpstreamFailure | undefined,
@@ -160,7 +162,7 @@ export class CircuitBreaker {
   }
 
   #exceedsRate(): boolean {
-    const { requests, failures, incidents } = this.#window;
+    const { requests, failures, incidents } = this.#window.totals();
     if (incidents < 2 || requests < this.policy.minimum_requests) return false;
     return failures / requests >= this.policy.failure_rate_threshold;
   }
@@ -184,57 +186,45 @@ export class CircuitBreaker {
 
 /** Counts of the last minute in a fixed number of buckets; a whole bucket leaves at a time. */
 class OutcomeWindow {
-  requests = 0;
-  failures = 0;
-  incidents = 0;
-  readonly #requests = new Uint32Array(BUCKETS);
-  readonly #failures = new Uint32Array(BUCKETS);
-  readonly #incidents = new Uint32Array(BUCKETS);
+  /** Requests, failures and incidents of each bucket. */
+  readonly #counts = new Uint32Array(BUCKETS * COUNTS);
   /** Number of the newest bucket since time zero. */
   #newest = Number.NEGATIVE_INFINITY;
 
   add(nowMs: number, isFailure: boolean, isIncident: boolean): void {
     this.#advance(Math.floor(nowMs / BUCKET_MS));
-    const slot = slotOf(this.#newest);
-    this.#requests[slot]!++;
-    this.requests++;
-    if (isFailure) {
-      this.#failures[slot]!++;
-      this.failures++;
+    const base = baseOf(this.#newest);
+    this.#counts[base]!++;
+    if (isFailure) this.#counts[base + 1]!++;
+    if (isIncident) this.#counts[base + 2]!++;
+  }
+
+  totals(): { requests: number; failures: number; incidents: number } {
+    const totals = { requests: 0, failures: 0, incidents: 0 };
+    for (let base = 0; base < this.#counts.length; base += COUNTS) {
+      totals.requests += this.#counts[base]!;
+      totals.failures += this.#counts[base + 1]!;
+      totals.incidents += this.#counts[base + 2]!;
     }
-    if (isIncident) {
-      this.#incidents[slot]!++;
-      this.incidents++;
-    }
+    return totals;
   }
 
   clear(): void {
     this.#newest = Number.NEGATIVE_INFINITY;
-    this.requests = 0;
-    this.failures = 0;
-    this.incidents = 0;
-    this.#requests.fill(0);
-    this.#failures.fill(0);
-    this.#incidents.fill(0);
+    this.#counts.fill(0);
   }
 
   #advance(bucket: number): void {
     if (bucket - this.#newest >= BUCKETS) this.clear();
     if (this.#newest === Number.NEGATIVE_INFINITY) this.#newest = bucket;
-    while (this.#newest < bucket) this.#drop(slotOf(++this.#newest));
-  }
-
-  #drop(slot: number): void {
-    this.requests -= this.#requests[slot]!;
-    this.failures -= this.#failures[slot]!;
-    this.incidents -= this.#incidents[slot]!;
-    this.#requests[slot] = 0;
-    this.#failures[slot] = 0;
-    this.#incidents[slot] = 0;
+    while (this.#newest < bucket) {
+      const base = baseOf(++this.#newest);
+      this.#counts.fill(0, base, base + COUNTS);
+    }
   }
 }
 
 /** Clocks may start below zero. */
-function slotOf(bucket: number): number {
-  return ((bucket % BUCKETS) + BUCKETS) % BUCKETS;
+function baseOf(bucket: number): number {
+  return (((bucket % BUCKETS) + BUCKETS) % BUCKETS) * COUNTS;
 }

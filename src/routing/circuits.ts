@@ -1,6 +1,7 @@
 // The circuits of all backends: who may be asked, and what became of those that were.
 
 import { type CircuitBreakerSettings, circuitPolicyFor } from "../config/sections/circuit-breaker.ts";
+import { getOrMake } from "../lib/get-or-make.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import { CircuitBreaker, type CircuitOutcome, type CircuitState, classifyOutcome } from "./circuit-breaker.ts";
 
@@ -18,30 +19,7 @@ export interface CircuitChange {
   to: CircuitState;
 }
 
-export interface Circuits {
-  /** Whether acquire would give a permit now. Changes nothing, so that it can be asked of every candidate. */
-  allows(backendName: string): boolean;
-  /** Undefined: the circuit is open, or enough requests are trying the backend already. */
-  acquire(backendName: string): Permit | undefined;
-  /**
-   * Resolves when a request that tries the backend has ended, or sooner; undefined unless the circuit is half open and
-   * all places for such requests are taken.
-   */
-  trialEnd(backendName: string): Promise<void> | undefined;
-  /** What the end of an attempt means for the circuit of this backend; undefined = it succeeded. */
-  outcomeOf(backendName: string, failure: UpstreamFailure | undefined): CircuitOutcome;
-  state(backendName: string): CircuitState;
-  /** Milliseconds until an open circuit lets requests through; 0 unless it is open. */
-  retryAfterMs(backendName: string): number;
-  /** Health checks saw the backend come back: an open circuit tries it without waiting any longer. */
-  recovered(backendName: string): void;
-  /** Forgets every backend but these. */
-  retain(backendNames: Iterable<string>): void;
-  /** New settings; a circuit whose own settings stay the same keeps its state. */
-  apply(settings: CircuitBreakerSettings): void;
-}
-
-export interface CircuitsParts {
+interface CircuitsParts {
   settings: CircuitBreakerSettings;
   /** Clock milliseconds. */
   now(): number;
@@ -49,63 +27,60 @@ export interface CircuitsParts {
   changed?(change: CircuitChange): void;
 }
 
+export type Circuits = ReturnType<typeof createCircuits>;
+
 const FREE_PERMIT: Permit = Object.freeze({ isProbe: false, settle() {} });
 
-export function createCircuits(parts: CircuitsParts): Circuits {
-  const { now } = parts;
-  let { settings } = parts;
+export function createCircuits({ settings: first, now, changed }: CircuitsParts) {
+  let settings = first;
   let isOff = isOffEverywhere(settings);
   const circuits = new Map<string, Circuit>();
 
-  function report(circuit: Circuit, from: CircuitState, to: CircuitState): void {
-    // Requests of a circuit that was forgotten may still be under way; what it does now concerns nobody.
-    if (circuits.get(circuit.name) === circuit) parts.changed?.({ backend: circuit.name, from, to });
-  }
-
-  /** The circuit of a backend, made when it is first asked for. */
-  function circuitOf(name: string): Circuit {
-    let circuit = circuits.get(name);
-    if (circuit === undefined) {
-      circuit = new Circuit(name, new CircuitBreaker(circuitPolicyFor(name, settings)), now, report);
-      circuits.set(name, circuit);
-    }
+  function newCircuit(name: string): Circuit {
+    const circuit = new Circuit(new CircuitBreaker(circuitPolicyFor(name, settings)), now, (from, to) => {
+      // Requests of a circuit that was forgotten may still be under way; what it does now concerns nobody.
+      if (circuits.get(name) === circuit) changed?.({ backend: name, from, to });
+    });
     return circuit;
   }
 
   return {
-    allows(name) {
+    /** Whether acquire would give a permit now. Changes nothing, so that it can be asked of every candidate. */
+    allows(name: string): boolean {
       if (isOff) return true;
       const breaker = circuits.get(name)?.breaker;
       return breaker === undefined || breaker.isClosed || breaker.allows(now());
     },
-    acquire(name) {
-      return isOff ? FREE_PERMIT : circuitOf(name).acquire();
+    /** Undefined: the circuit is open, or enough requests are trying the backend already. */
+    acquire(name: string): Permit | undefined {
+      return isOff ? FREE_PERMIT : getOrMake(circuits, name, newCircuit).acquire();
     },
-    trialEnd(name) {
-      return circuits.get(name)?.trialEnd();
-    },
-    outcomeOf(name, failure) {
+    /**
+     * Resolves when a request that tries the backend has ended, or sooner; undefined unless the circuit is half open and
+     * all places for such requests are taken.
+     */
+    trialEnd: (name: string) => circuits.get(name)?.trialEnd(),
+    /** What the end of an attempt means for the circuit of this backend; undefined = it succeeded. */
+    outcomeOf(name: string, failure: UpstreamFailure | undefined): CircuitOutcome {
       // Without a failure there is nothing to look up.
       return failure === undefined
         ? "success"
         : classifyOutcome(failure, circuits.get(name)?.breaker.policy ?? settings);
     },
-    state(name) {
-      return circuits.get(name)?.breaker.state(now()) ?? "closed";
-    },
-    retryAfterMs(name) {
-      return circuits.get(name)?.breaker.opensInMs(now()) ?? 0;
-    },
-    recovered(name) {
-      circuits.get(name)?.breaker.endTimeout(now());
-    },
-    retain(names) {
+    state: (name: string): CircuitState => circuits.get(name)?.breaker.state(now()) ?? "closed",
+    /** Milliseconds until an open circuit lets requests through; 0 unless it is open. */
+    retryAfterMs: (name: string) => circuits.get(name)?.breaker.opensInMs(now()) ?? 0,
+    /** Health checks saw the backend come back: an open circuit tries it without waiting any longer. */
+    recovered: (name: string) => circuits.get(name)?.breaker.endTimeout(now()),
+    /** Forgets every backend but these. */
+    retain(names: Iterable<string>): void {
       const known = new Set(names);
       for (const name of circuits.keys()) {
         if (!known.has(name)) circuits.delete(name);
       }
     },
-    apply(next) {
+    /** New settings; a circuit whose own settings stay the same keeps its state. */
+    apply(next: CircuitBreakerSettings): void {
       settings = next;
       isOff = isOffEverywhere(next);
       for (const [name, { breaker }] of circuits) {
@@ -119,18 +94,14 @@ function isOffEverywhere({ enabled, backends }: CircuitBreakerSettings): boolean
   return !enabled && !Object.values(backends).some((own) => own.enabled === true);
 }
 
-type ChangeListener = (circuit: Circuit, from: CircuitState, to: CircuitState) => void;
-
 class Circuit {
-  readonly name: string;
   readonly breaker: CircuitBreaker;
   readonly #now: () => number;
-  readonly #changed: ChangeListener;
+  readonly #changed: (from: CircuitState, to: CircuitState) => void;
   /** Set while somebody waits for it. */
   #trialEnd: PromiseWithResolvers<void> | undefined;
 
-  constructor(name: string, breaker: CircuitBreaker, now: () => number, changed: ChangeListener) {
-    this.name = name;
+  constructor(breaker: CircuitBreaker, now: () => number, changed: (from: CircuitState, to: CircuitState) => void) {
     this.breaker = breaker;
     this.#now = now;
     this.#changed = changed;
@@ -167,7 +138,7 @@ class Circuit {
 
   #reportChange(from: CircuitState): void {
     const to = this.breaker.entered;
-    if (to !== from) this.#changed(this, from, to);
+    if (to !== from) this.#changed(from, to);
   }
 }
 

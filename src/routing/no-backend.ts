@@ -33,9 +33,8 @@ export function noBackendError(request: RefusedRequest): GatewayError {
   if (enabled.length === 0) return new GatewayError(ERRORS.noBackends, "No backends available");
   if (!enabled.some((entry) => entry.available)) {
     const { reasons, headers } = awayOf(enabled, request);
-    return new GatewayError(ERRORS.allBackendsUnhealthy, `No backend is healthy at the moment (${reasons}).`, {
-      headers,
-    });
+    const message = `No backend is healthy at the moment (${reasons}).`;
+    return new GatewayError(ERRORS.allBackendsUnhealthy, message, { headers });
   }
   const available = board.candidates(model);
   const offering = available.filter((entry) => hasOperation(entry, operation));
@@ -85,11 +84,9 @@ function awayOf(
 ): { reasons: string; headers: Record<string, string> } {
   const absences = entries.map(({ backend }) => ({ name: backend.name, ...absenceOf(backend.name) }));
   const looks = absences.map(({ nextLookMs }) => nextLookMs).filter((lookMs) => lookMs !== undefined);
+  const reasons = absences.map(({ name, why }) => `${name}: ${why}`);
   return {
-    reasons: listed(
-      absences.map(({ name, why }) => `${name}: ${why}`),
-      "; ",
-    ),
+    reasons: listed(reasons, "; "),
     headers: looks.length === 0 ? { "x-should-retry": "false" } : worthRetryingAfter(Math.min(...looks)),
   };
 }
@@ -100,10 +97,8 @@ function worthRetryingAfter(waitMs: number): Record<string, string> {
 }
 
 function listNames(entries: readonly BackendEntry[]): string {
-  return listed(
-    entries.map(({ backend }) => backend.name),
-    ", ",
-  );
+  const names = entries.map(({ backend }) => backend.name);
+  return listed(names, ", ");
 }
 
 const MAX_LISTED = 5;

@@ -28,25 +28,7 @@ export interface Admitted {
   scoreMeans?: string | undefined;
 }
 
-export interface Router {
-  /**
-   * Chooses a backend and has it admitted: one that was not tried yet, or, when all were, one that was. Backends of
-   * weight 0 stand by: they are chosen only when no other is left. One that is not admitted is no candidate any more by
-   * that, and gives way to the next. Undefined when there is nobody. Only a choice that is admitted moves a turn.
-   */
-  choose(
-    candidates: readonly BackendEntry[],
-    request: RoutedRequest,
-    tried: ReadonlySet<string>,
-    query: SelectionQuery,
-    admit: (backendName: string) => Permit | undefined,
-    isTold: boolean,
-  ): Admitted | undefined;
-  /** Whether a backend may be asked now. */
-  mayAsk(entry: BackendEntry, operation: Operation): boolean;
-}
-
-export interface RouterParts {
+interface RouterParts {
   strategy: SelectionStrategy;
   circuits: Pick<Circuits, "allows">;
   limits: { backendHasRoom(backendName: string): boolean };
@@ -59,7 +41,7 @@ type Exclusion = Refusal | "avoided" | "tried" | "standby";
 /** How many candidates a story names. */
 const MAX_TOLD = 32;
 
-export function createRouter({ strategy, circuits, limits }: RouterParts): Router {
+export function createRouter({ strategy, circuits, limits }: RouterParts) {
   const choice = new Choice();
 
   function refusalOf(entry: BackendEntry, operation: Operation): Refusal | undefined {
@@ -121,8 +103,21 @@ export function createRouter({ strategy, circuits, limits }: RouterParts): Route
   }
 
   return {
-    mayAsk: (entry, operation) => refusalOf(entry, operation) === undefined,
-    choose(candidates, request, tried, query, admit, isTold) {
+    /** Whether a backend may be asked now. */
+    mayAsk: (entry: BackendEntry, operation: Operation) => refusalOf(entry, operation) === undefined,
+    /**
+     * Chooses a backend and has it admitted: one that was not tried yet, or, when all were, one that was. Backends of
+     * weight 0 stand by: they are chosen only when no other is left. One that is not admitted is no candidate any more by
+     * that, and gives way to the next. Undefined when there is nobody. Only a choice that is admitted moves a turn.
+     */
+    choose(
+      candidates: readonly BackendEntry[],
+      request: RoutedRequest,
+      tried: ReadonlySet<string>,
+      query: SelectionQuery,
+      admit: (backendName: string) => Permit | undefined,
+      isTold: boolean,
+    ): Admitted | undefined {
       const { operation, refusedBy } = request;
       let preferred = preferredOf(candidates, request, tried);
       const lastReserve = tried.size === 0 ? 1 : 3;

@@ -3,18 +3,14 @@
 import type { BackendEntry } from "../../backends/board.ts";
 import type { SelectionQuery } from "../strategy.ts";
 
-export type TurnsOf<State> = (candidates: readonly BackendEntry[], query: SelectionQuery) => State;
-
 /**
  * A retry that took the next one's turn would leave the failing backend with the first choice of every request: of two
  * backends, the other one would have had its turn each time.
  */
-export function createTurns<State>(
-  begin: (candidates: readonly BackendEntry[], query: SelectionQuery) => State,
-): TurnsOf<State> {
+export function createTurns<State>(begin: (candidates: readonly BackendEntry[], query: SelectionQuery) => State) {
   const ofFirstChoices = new WeakMap<readonly BackendEntry[], State>();
   const ofRetries = new WeakMap<readonly BackendEntry[], State>();
-  return (candidates, query) => {
+  return (candidates: readonly BackendEntry[], query: SelectionQuery): State => {
     const states = query.isRetry ? ofRetries : ofFirstChoices;
     let state = states.get(candidates);
     if (state === undefined) {
