@@ -25,7 +25,3 @@ export interface BackendBoard {
   /** The ids of the models that available backends serve; one may come twice. */
   models(): Iterable<string>;
 }
-
-export interface BoardSource {
-  readonly current: BackendBoard;
-}

@@ -6,40 +6,31 @@ import { BACKEND_KINDS, type BackendKind } from "./kinds.ts";
 
 /** Each answer is a problem at that path of the configuration. */
 export function backendProblems(backends: Settings["backends"]): { path: (string | number)[]; message: string }[] {
-  const problems: { path: (string | number)[]; message: string }[] = [];
   const seen = new Map<string, number>();
-  backends.forEach((backend, index) => {
+  return backends.flatMap((backend, index) => {
+    const problems: { path: (string | number)[]; message: string }[] = [];
+    const tell = (key: keyof typeof backend, message: string) =>
+      problems.push({ path: ["backends", index, key], message });
+
     const first = seen.get(backend.name);
     if (first === undefined) seen.set(backend.name, index);
-    else
-      problems.push({
-        path: ["backends", index, "name"],
-        message: `"${backend.name}" is already the name of backends[${first}]`,
-      });
+    else tell("name", `"${backend.name}" is already the name of backends[${first}]`);
 
     const kind = BACKEND_KINDS[backend.type];
     if (backend.url === undefined && kind.defaultUrl === undefined) {
-      problems.push({ path: ["backends", index, "url"], message: `is required for a backend of type ${kind.name}` });
+      tell("url", `is required for a backend of type ${kind.name}`);
     }
     if (kind.modelList === undefined && configuredModels(backend) === undefined) {
-      problems.push({
-        path: ["backends", index, "models"],
-        message: `is required for ${kind.name}: the names of its deployments`,
-      });
+      tell("models", `is required for ${kind.name}: the names of its deployments`);
     }
     if (backend.forward_headers.length > 0 && !kind.takesOrganisation) {
-      problems.push({
-        path: ["backends", index, "forward_headers"],
-        message: belongsTo("takesOrganisation", kind),
-      });
+      tell("forward_headers", belongsTo("takesOrganisation", kind));
     }
     for (const key of ["api_version", "deployments"] as const) {
-      if (backend[key] !== undefined && kind.deployments === undefined) {
-        problems.push({ path: ["backends", index, key], message: belongsTo("deployments", kind) });
-      }
+      if (backend[key] !== undefined && kind.deployments === undefined) tell(key, belongsTo("deployments", kind));
     }
+    return problems;
   });
-  return problems;
 }
 
 function belongsTo(trait: "deployments" | "takesOrganisation", { name }: BackendKind): string {

@@ -13,18 +13,7 @@ export interface Drain {
   remainingMs: number;
 }
 
-export interface Drains {
-  /** No new requests from now on. For a backend that drains already, the time runs on. */
-  begin(backend: Backend, counters: BackendCounters): void;
-  /** The backend is enabled again: what runs there need not hurry. */
-  end(counters: BackendCounters): void;
-  /** Those that have requests still, the oldest first. */
-  list(): Drain[];
-  /** Leaves everything running to the end of the process. */
-  stop(): void;
-}
-
-export interface DrainsParts {
+interface DrainsParts {
   deadlines: Deadlines;
   /** Milliseconds of the clock of the deadlines. */
   now(): number;
@@ -32,7 +21,9 @@ export interface DrainsParts {
   finished?(backend: Backend, cut: number): void;
 }
 
-export function createDrains({ deadlines, now, finished }: DrainsParts): Drains {
+export type Drains = ReturnType<typeof createDrains>;
+
+export function createDrains({ deadlines, now, finished }: DrainsParts) {
   const drains = new Map<BackendCounters, Deadline & { backend: Backend }>();
 
   function forget(counters: BackendCounters): boolean {
@@ -42,7 +33,8 @@ export function createDrains({ deadlines, now, finished }: DrainsParts): Drains 
   }
 
   return {
-    begin(backend, counters) {
+    /** No new requests from now on. For a backend that drains already, the time runs on. */
+    begin(backend: Backend, counters: BackendCounters): void {
       if (counters.onIdle !== undefined) return;
       counters.onIdle = () => {
         if (forget(counters)) finished?.(backend, 0);
@@ -61,17 +53,20 @@ export function createDrains({ deadlines, now, finished }: DrainsParts): Drains 
       drains.set(counters, drain);
       deadlines.add(drain);
     },
-    end(counters) {
+    /** The backend is enabled again: what runs there need not hurry. */
+    end(counters: BackendCounters): void {
       counters.onIdle = undefined;
       forget(counters);
     },
-    list() {
+    /** Those that have requests still, the oldest first. */
+    list(): Drain[] {
       const nowMs = now();
       return [...drains].map(([counters, { backend, deadlineMs }]) => {
         return { backend, counters, remainingMs: Math.max(0, deadlineMs - nowMs) };
       });
     },
-    stop() {
+    /** Leaves everything running to the end of the process. */
+    stop(): void {
       for (const drain of drains.values()) deadlines.remove(drain);
     },
   };

@@ -2,25 +2,11 @@
 
 import type { Backend, BackendCounters } from "./backend.ts";
 import { newCounters, ofKind } from "./backend.ts";
-import type { BackendBoard, BackendEntry, BoardSource, HealthState } from "./board.ts";
+import type { BackendBoard, BackendEntry, HealthState } from "./board.ts";
 import type { Drains } from "./drains.ts";
 import type { BackendKind } from "./kinds.ts";
 
-export interface BackendRegistry extends BoardSource {
-  /**
-   * A whole new list. Backends are told apart by name, and by the server that they point at: one that stays keeps what
-   * is known of it, and its counters. One that is gone, disabled or at another server drains. Models are set anew by
-   * whoever keeps the lists.
-   */
-  replace(backends: readonly Backend[], checksEnabled: boolean): BackendChanges;
-  /** The backend with the kind known now; throws for a name that is not configured. */
-  backend(name: string): Backend;
-  setHealth(name: string, health: HealthState): void;
-  setModels(name: string, ids: readonly string[]): void;
-  setKind(name: string, kind: BackendKind): void;
-  /** A held backend gets no requests whatever its health. */
-  setHeld(name: string, held: boolean): void;
-}
+export type BackendRegistry = ReturnType<typeof createRegistry>;
 
 /** What a new list means for those who keep something per name. */
 export interface BackendChanges {
@@ -30,12 +16,6 @@ export interface BackendChanges {
   added: string[];
   /** Backends that stay, with other facts. */
   changed: { before: Backend; after: Backend }[];
-}
-
-export interface RegistryOptions {
-  /** false: every enabled backend is available. */
-  checksEnabled: boolean;
-  drains: Drains;
 }
 
 interface Slot {
@@ -52,9 +32,10 @@ interface Slot {
 
 const NO_ENTRIES: readonly BackendEntry[] = Object.freeze([]);
 
-export function createRegistry(backends: readonly Backend[], options: RegistryOptions): BackendRegistry {
-  const { drains } = options;
-  let { checksEnabled } = options;
+/** `checksEnabled` is false: every enabled backend is available. */
+export function createRegistry(backends: readonly Backend[], first: { checksEnabled: boolean; drains: Drains }) {
+  const { drains } = first;
+  let { checksEnabled } = first;
   let slots = new Map(backends.map((backend) => [backend.name, newSlot(backend)]));
   let board = toBoard(1, [...slots.values()]);
   let changed = false;
@@ -87,7 +68,12 @@ export function createRegistry(backends: readonly Backend[], options: RegistryOp
   }
 
   return {
-    replace(list, isChecked) {
+    /**
+     * A whole new list. Backends are told apart by name, and by the server that they point at: one that stays keeps what
+     * is known of it, and its counters. One that is gone, disabled or at another server drains. Models are set anew by
+     * whoever keeps the lists.
+     */
+    replace(list: readonly Backend[], isChecked: boolean): BackendChanges {
       const changes: BackendChanges = { removed: [], added: [], changed: [] };
       const next = new Map<string, Slot>();
       for (const backend of list) {
@@ -117,29 +103,31 @@ export function createRegistry(backends: readonly Backend[], options: RegistryOp
       return changes;
     },
     // Built when it is read: a thousand backends that answer at the same time cost one board, not a thousand.
-    get current() {
+    get current(): BackendBoard {
       if (changed) {
         board = toBoard(board.version + 1, [...slots.values()]);
         changed = false;
       }
       return board;
     },
-    backend: (name) => slotOf(name).backend,
-    setHealth(name, health) {
+    /** The backend with the kind known now; throws for a name that is not configured. */
+    backend: (name: string) => slotOf(name).backend,
+    setHealth(name: string, health: HealthState): void {
       const slot = slotOf(name);
       if (slot.health !== health) change(slot, { health });
     },
-    setModels(name, models) {
+    setModels(name: string, models: readonly string[]): void {
       const slot = slotOf(name);
       if (!sameItems(slot.models, models)) change(slot, { models, names: requestNames(slot.backend, models) });
     },
-    setKind(name, kind) {
+    setKind(name: string, kind: BackendKind): void {
       const slot = slotOf(name);
       if (slot.backend.kind === kind) return;
       const backend = ofKind(slot.backend, kind);
       change(slot, { backend, names: requestNames(backend, slot.models) });
     },
-    setHeld(name, held) {
+    /** A held backend gets no requests whatever its health. */
+    setHeld(name: string, held: boolean): void {
       const slot = slotOf(name);
       if (slot.held !== held) change(slot, { held });
     },

@@ -2,21 +2,12 @@
 
 import { timerMs } from "../backends/control-request.ts";
 
-export interface FirstLooks {
-  /** Resolves when every look that has begun is over, or late; never rejects. */
-  readonly done: Promise<void>;
-  /** Another round of looks, given up after the time. */
-  begin(looks: readonly Promise<void>[], timeoutMs: number): void;
-  /** Resolves when a look is worth no more waiting. */
-  answers(): Promise<void>;
-  /** Keeps nobody waiting any longer. */
-  stop(): void;
-}
+export type FirstLooks = ReturnType<typeof createFirstLooks>;
 
 /** Once a backend is available, nobody waits longer than this for the first answers of the others. */
 const COLD_WAIT_MS = 2_000;
 
-export function createFirstLooks(now: () => number, hasAvailable: () => boolean): FirstLooks {
+export function createFirstLooks(now: () => number, hasAvailable: () => boolean) {
   const stopped = Promise.withResolvers<void>();
   let round = { done: Promise.resolve(), startedMs: now(), isOver: true };
 
@@ -27,10 +18,12 @@ export function createFirstLooks(now: () => number, hasAvailable: () => boolean)
   }
 
   return {
-    get done() {
+    /** Resolves when every look that has begun is over, or late; never rejects. */
+    get done(): Promise<void> {
       return round.done;
     },
-    begin(looks, timeoutMs) {
+    /** Another round of looks, given up after the time. */
+    begin(looks: readonly Promise<void>[], timeoutMs: number): void {
       const { done: before } = round;
       const begun = { done: before, startedMs: now(), isOver: false };
       begun.done = untilLate(Promise.all(looks), timeoutMs)
@@ -40,7 +33,8 @@ export function createFirstLooks(now: () => number, hasAvailable: () => boolean)
         });
       round = begun;
     },
-    async answers() {
+    /** Resolves when a look is worth no more waiting. */
+    async answers(): Promise<void> {
       const { isOver, startedMs, done } = round;
       if (isOver) return;
       const restMs = startedMs + COLD_WAIT_MS - now();
@@ -48,6 +42,7 @@ export function createFirstLooks(now: () => number, hasAvailable: () => boolean)
       await untilLate(done, restMs);
       if (!hasAvailable()) await done;
     },
-    stop: stopped.resolve,
+    /** Keeps nobody waiting any longer. */
+    stop: () => stopped.resolve(),
   };
 }

@@ -8,15 +8,7 @@ import type { ModelCatalog } from "../models/catalog.ts";
 import { aggregateModels, type FoundModel, findRecord, type ModelListEntry, ownerOf } from "../models/list.ts";
 import type { FirstLooks } from "./first-looks.ts";
 
-export interface ModelDirectory {
-  /** What the enabled backends serve; undefined while one of them has never said it. */
-  served(): ServedModels | undefined;
-  /** A model was not found: lists that may be cold or old are renewed; resolves when done, never rejects. */
-  refresh(): Promise<void>;
-  /** The list of GET /v1/models. */
-  list(): Promise<readonly ModelListEntry[]>;
-  find(id: string): Promise<FoundModel | undefined>;
-}
+export type ModelDirectory = ReturnType<typeof createModelDirectory>;
 
 /** The models that enabled backends serve, healthy or not. */
 export interface ServedModels {
@@ -32,7 +24,7 @@ export function createModelDirectory(
   catalog: ModelCatalog,
   firstLooks: FirstLooks,
   clock: Clock,
-): ModelDirectory {
+) {
   const sweep = singleflight<void>();
   let isSweeping = false;
   let sweptMs = Number.NEGATIVE_INFINITY;
@@ -42,6 +34,7 @@ export function createModelDirectory(
   const availableNames = () => available().map(({ backend }) => backend.name);
   const renew = (names: readonly string[]) => Promise.all(names.map((name) => catalog.renew(name)));
 
+  /** A model was not found: lists that may be cold or old are renewed; resolves when done, never rejects. */
   async function refresh(): Promise<void> {
     if (!isSweeping && clock.now() - sweptMs < SWEEP_SPACING_MS) {
       // A backend that came up since then has been asked already; its first answer is worth waiting for.
@@ -58,7 +51,8 @@ export function createModelDirectory(
   }
 
   return {
-    served() {
+    /** What the enabled backends serve; undefined while one of them has never said it. */
+    served(): ServedModels | undefined {
       const { entries, serving } = registry.current;
       const enabled = entries.filter(({ backend }) => backend.enabled);
       const lists = enabled.map(({ backend }) => catalog.list(backend.name).map(({ id }) => id));
@@ -69,7 +63,8 @@ export function createModelDirectory(
       };
     },
     refresh,
-    async list() {
+    /** The list of GET /v1/models. */
+    async list(): Promise<readonly ModelListEntry[]> {
       await firstLooks.answers();
       const expired: string[] = [];
       for (const name of availableNames()) {
@@ -85,7 +80,7 @@ export function createModelDirectory(
       }
       return aggregated.models;
     },
-    async find(id) {
+    async find(id: string): Promise<FoundModel | undefined> {
       if (!registry.current.candidates(id).length) await firstLooks.answers();
       if (!registry.current.serving(id).length) await refresh();
       const serving = registry.current.serving(id);
