@@ -6,24 +6,21 @@ import type { PromptFiles } from "./prompt-files.ts";
 
 export type PromptSettings = Settings["global_prompts"];
 
-export interface PromptSource {
-  /** Undefined: nothing is added. An empty prompt of a model or backend keeps the default from it. */
-  promptFor(model: string, backendName: string): string | undefined;
-  /** How it is added. */
-  merge: PromptMerge;
-}
+export type PromptSource = ReturnType<typeof createPrompts>;
 
 /** `files` holds every file that the settings name (prompt-files.ts). */
-export function createPrompts(settings: PromptSettings, files: PromptFiles): PromptSource {
+export function createPrompts(settings: PromptSettings, files: PromptFiles) {
   const models = resolved(settings.models, files);
   const backends = resolved(settings.backends, files);
   const fallback = textOf(settings.default, settings.default_file, files);
   return {
-    promptFor(model, backendName) {
+    /** Undefined: nothing is added. An empty prompt of a model or backend keeps the default from it. */
+    promptFor(model: string, backendName: string): string | undefined {
       const prompt = models.get(model) ?? backends.get(backendName) ?? fallback;
       return prompt === "" ? undefined : prompt;
     },
-    merge: { strategy: settings.merge_strategy, separator: settings.separator },
+    /** How it is added. */
+    merge: { strategy: settings.merge_strategy, separator: settings.separator } satisfies PromptMerge,
   };
 }
 

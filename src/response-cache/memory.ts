@@ -3,20 +3,12 @@
 import { type Linked, RecencyList } from "../lib/recency-list.ts";
 import type { AnswerForm, CachedAnswer, CacheStatistics, ModelStatistics, RequestKey, ResponseCache } from "./cache.ts";
 
-export interface MemoryCacheOptions {
+interface MemoryCacheOptions {
   capacity: number;
   /** Bound of all entries together, their questions and an estimate of the upkeep included. */
   maxBytes: number;
   /** Clock milliseconds. */
   now(): number;
-}
-
-/** Every answer comes at once. */
-export interface MemoryCache extends ResponseCache {
-  get(key: RequestKey, model: string): CachedAnswer | undefined;
-  put(key: RequestKey, answer: CachedAnswer, ttlMs: number): void;
-  clear(model?: string): number;
-  stats(): CacheStatistics;
 }
 
 /** Models with counters of their own: clients choose model names, so their number needs a bound. */
@@ -39,7 +31,8 @@ export function entryBytes({ question }: RequestKey, { model, contentType, body 
   return ENTRY_OVERHEAD_BYTES + body.length + 2 * (question.length + model.length + contentType.length);
 }
 
-export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOptions): MemoryCache {
+/** Every answer comes at once. */
+export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOptions) {
   // The whole question is the key. The runtime hashes a text once, whichever of these maps it meets, and compares what
   // it finds with the text itself, so that two questions with one hash stay two.
   const byForm: Record<AnswerForm, Map<string, Entry>> = {
@@ -79,7 +72,7 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOption
   }
 
   return {
-    get({ question, form, otherForm }, model) {
+    get({ question, form, otherForm }: RequestKey, model: string): CachedAnswer | undefined {
       const nowMs = now();
       const entry = fresh(question, form, nowMs) ?? fresh(question, otherForm, nowMs);
       if (entry === undefined) {
@@ -93,7 +86,7 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOption
       return entry.answer;
     },
 
-    put(key, answer, ttlMs) {
+    put(key: RequestKey, answer: CachedAnswer, ttlMs: number): void {
       const { question, form } = key;
       const previous = byForm[form].get(question);
       if (previous !== undefined) remove(previous);
@@ -126,7 +119,7 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOption
       counters.bytes += bytes;
     },
 
-    clear(model) {
+    clear(model?: string): number {
       let cleared = 0;
       for (const entry of entries) {
         if (model !== undefined && entry.answer.model !== model) continue;
@@ -136,7 +129,7 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOption
       return cleared;
     },
 
-    stats: () => ({
+    stats: (): CacheStatistics => ({
       backend: "memory",
       capacity,
       max_bytes: maxBytes,
@@ -144,5 +137,5 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOption
       ...total,
       models: [...models.values()].map((counters) => ({ ...counters })),
     }),
-  };
+  } satisfies ResponseCache;
 }

@@ -1,7 +1,7 @@
 // What may be cached: which requests, and which of their answers (specification, Limits, "Response cache").
 
 import type { Operation } from "../backends/kinds.ts";
-import { type JsonObject, parseObject } from "../lib/json.ts";
+import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
 import { eventData } from "../protocols/sse.ts";
 
 /** Value of the header X-Cache. */
@@ -60,7 +60,7 @@ function tellsOfError(data: string): boolean {
 }
 
 function isFinishedWell(choice: unknown): boolean {
-  const reason = typeof choice === "object" && choice !== null ? (choice as JsonObject).finish_reason : undefined;
+  const reason = isObject(choice) ? choice.finish_reason : undefined;
   return typeof reason === "string" && reason !== "error";
 }
 

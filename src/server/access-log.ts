@@ -4,7 +4,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import { type LineLevel, type Logger, lineWriter } from "../logging/logger.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 
-export interface AccessFacts {
+interface AccessFacts {
   status: number;
   durationMs: number;
   /** Why the request failed; told of the gateway's and the backends' failures. */
@@ -12,20 +12,17 @@ export interface AccessFacts {
   client: string | undefined;
 }
 
-export interface AccessLog {
-  /** Whether lines of a level are put together at all. */
-  takes(level: LineLevel): boolean;
-  /** @param bug - an exception that nobody foresaw; told whatever the level is */
-  write(level: LineLevel, context: RequestContext, facts: AccessFacts, bug: unknown): void;
-}
+export type AccessLog = ReturnType<typeof createAccessLog>;
 
 const MAX_LOGGED_PATH_LENGTH = 200;
 
-export function createAccessLog({ access_log }: Settings["logging"], log: Logger): AccessLog {
+export function createAccessLog({ access_log }: Settings["logging"], log: Logger) {
   const logLine = lineWriter(log, "request");
   return {
-    takes: (level) => (access_log || level === "warn") && log.isLevelEnabled(level),
-    write(level, context, facts, bug) {
+    /** Whether lines of a level are put together at all. */
+    takes: (level: LineLevel) => (access_log || level === "warn") && log.isLevelEnabled(level),
+    /** @param bug - an exception that nobody foresaw; told whatever the level is */
+    write(level: LineLevel, context: RequestContext, facts: AccessFacts, bug: unknown): void {
       const fields = fieldsOf(context, facts);
       if (bug === undefined) logLine(level, fields);
       else log.error({ ...fields, err: bug }, "unexpected error");

@@ -3,16 +3,13 @@
 
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
 
-export interface BodyDrain {
-  /** The refusal; to a client that may still be sending, one that ends when its body does, or has become too much. */
-  behind(request: Request, refusal: Response): Response;
-}
-
-export interface BodyDrainParts {
+interface BodyDrainParts {
   deadlines: Deadlines;
   now(): number;
   maxBytes?: number;
 }
+
+export type BodyDrain = ReturnType<typeof createBodyDrain>;
 
 /** The largest body that any endpoint takes. */
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -23,7 +20,7 @@ const MAX_QUIET_MS = 2_000;
 /** What remains of a small body is dropped by the runtime, and the connection can be used again. */
 const LEFT_TO_RUNTIME_BYTES = 64 * 1024;
 
-export function createBodyDrain({ deadlines, now, maxBytes = MAX_BYTES }: BodyDrainParts): BodyDrain {
+export function createBodyDrain({ deadlines, now, maxBytes = MAX_BYTES }: BodyDrainParts) {
   async function drain(body: ReadableStream<Uint8Array>): Promise<void> {
     const reader = body.getReader();
     const overMs = now() + MAX_MS;
@@ -44,7 +41,8 @@ export function createBodyDrain({ deadlines, now, maxBytes = MAX_BYTES }: BodyDr
   }
 
   return {
-    behind(request, refusal) {
+    /** The refusal; to a client that may still be sending, one that ends when its body does, or has become too much. */
+    behind(request: Request, refusal: Response): Response {
       const { body } = request;
       if (body === null || !isUnread(request)) return refusal;
       const { status, headers } = refusal;

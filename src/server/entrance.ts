@@ -30,19 +30,10 @@ interface Visitor {
   administrator: Administrator | undefined;
 }
 
-export interface Entrance {
-  /**
-   * Throws 401, 403 or 429.
-   * @param pageRefusal - why a web page that asks may not
-   */
-  admit(endpoint: Answering, visitor: Visitor, pageRefusal: string | undefined): void;
-  /** Wrong credentials cost the client a token; the 429 when it has none left. */
-  guessed(visitor: Pick<Visitor, "request" | "server">): RateLimitError | undefined;
-  /** The client behind trusted proxies. */
-  clientAddress(server: Server, request: Request): string | undefined;
-}
+export type Entrance = ReturnType<typeof createEntrance>;
 
-export function createEntrance({ access, adminDoor, limiter, clientAddresses, settings }: EntranceParts): Entrance {
+export function createEntrance({ access, adminDoor, limiter, clientAddresses, settings }: EntranceParts) {
+  /** The client behind trusted proxies. */
   function clientAddress(server: Server, request: Request): string | undefined {
     return clientAddresses.read(server.requestIP(request)?.address, request.headers.get("x-forwarded-for"));
   }
@@ -77,7 +68,11 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
 
   return {
     clientAddress,
-    admit(endpoint, visitor, pageRefusal) {
+    /**
+     * Throws 401, 403 or 429.
+     * @param pageRefusal - why a web page that asks may not
+     */
+    admit(endpoint: Answering, visitor: Visitor, pageRefusal: string | undefined): void {
       if (endpoint.access === "admin") visitor.administrator = admitAdministrator(visitor);
       else if (endpoint.access !== "open") {
         if (pageRefusal !== undefined) throw new GatewayError(ERRORS.forbidden, pageRefusal);
@@ -85,7 +80,8 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
         if (limiter.limitsRequests) checkLimits(visitor);
       } else if (endpoint.credentials?.areWanted()) checkCredentials(endpoint.credentials, visitor);
     },
-    guessed(visitor) {
+    /** Wrong credentials cost the client a token; the 429 when it has none left. */
+    guessed(visitor: Pick<Visitor, "request" | "server">): RateLimitError | undefined {
       if (!limiter.limitsRequests) return undefined;
       const refusal = limiter.takeForGuess(limitQuery(visitor, undefined));
       return refusal && new RateLimitError(refusal);

@@ -9,13 +9,8 @@ import { encodeErrorBody } from "../protocols/standard-error.ts";
 /** What the client is told: a GatewayError as it is, anything else as an unexpected error without its text. */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
-  return new GatewayError(
-    ERRORS.internal,
-    "An unexpected error happened inside the gateway; its log has the details.",
-    {
-      cause: thrown,
-    },
-  );
+  const message = "An unexpected error happened inside the gateway; its log has the details.";
+  return new GatewayError(ERRORS.internal, message, { cause: thrown });
 }
 
 export function errorBody(error: GatewayError, requestId: string, format: ErrorFormat = encodeErrorBody): string {

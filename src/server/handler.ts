@@ -1,23 +1,19 @@
 // The frame around every request: trace id, route, authorization, error answer, access log.
 
-import type { AccessControl } from "../access/api-keys.ts";
-import type { ClientAddressReader } from "../access/client-address.ts";
 import type { WebPageRules } from "../access/web-pages.ts";
-import type { Settings } from "../config/sections/registry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { LineLevel, Logger } from "../logging/logger.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
-import type { Limiter } from "../rate-limit/limiter.ts";
 import { NO_STORY } from "../stats/stories.ts";
 import { resolveTrace, type TraceContext, writeIds } from "../tracing/trace-context.ts";
 import { type AccessLog, createAccessLog } from "./access-log.ts";
 import { openToPages, preflightEndpoint } from "./cors.ts";
 import type { BodyDrain } from "./drain-body.ts";
-import type { AdminDoor, Administrator, Answering, BrokenStream, Call, Endpoint } from "./endpoint.ts";
-import { createEntrance, type Entrance } from "./entrance.ts";
+import type { Administrator, Answering, BrokenStream, Call, Endpoint } from "./endpoint.ts";
+import { createEntrance, type Entrance, type EntranceParts } from "./entrance.ts";
 import { errorResponse, toGatewayError } from "./error-response.ts";
 import { IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
 import { type BodyReader, bodyLimits } from "./read-body.ts";
@@ -28,18 +24,12 @@ import { SERVER_TIMING, serverTiming } from "./server-timing.ts";
 /** Where an answer tells the id under which the gateway keeps what became of the request. */
 export const OWN_ID_HEADER = "X-Signalbox-Request-ID";
 
-export interface HandlerParts {
+export interface HandlerParts extends EntranceParts {
   routes: RouteTable<Endpoint>;
-  access: AccessControl;
   webPages: WebPageRules;
-  /** Without one, nobody gets to endpoints with the access "admin". */
-  adminDoor: AdminDoor | undefined;
-  limiter: Limiter;
-  clientAddresses: ClientAddressReader;
   /** Whose memory a request takes until it is over. */
   bodies: Pick<BodyReader, "readBytes" | "release">;
   drain: BodyDrain;
-  settings: Settings;
   clock: Clock;
   log: Logger;
   newId(): string;

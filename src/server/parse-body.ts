@@ -26,7 +26,7 @@ const PART_BYTES = 64;
 
 const strictDecoder = new TextDecoder("utf-8", { fatal: true });
 
-export interface ParseParts {
+interface ParseParts {
   /** Takes so much of the memory for bodies, or throws. */
   take(byteCount: number): void;
   signal: AbortSignal;
@@ -34,63 +34,52 @@ export interface ParseParts {
   encoding: string | null;
 }
 
-export interface BodyParser {
-  parse(bytes: Uint8Array, parts: ParseParts): JsonObject | Promise<JsonObject>;
-}
-
-export function createBodyParser(): BodyParser {
+/** What parses the bodies of all requests. */
+export function createBodyParser() {
   /** The end of the large body that is parsed last. */
   let lastTurn: Promise<unknown> = Promise.resolve();
 
   async function parseLarge(bytes: Uint8Array, { take, signal, encoding }: ParseParts): Promise<JsonObject> {
+    /** Lets the requests go on that have something to do. */
+    async function pause(): Promise<void> {
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      signal.throwIfAborted();
+    }
     const shape = new JsonShape(bytes);
     while (!shape.isComplete) {
       shape.advance(PIECE_BYTES);
       checkSize(shape);
       await pause();
-      signal.throwIfAborted();
     }
     take(shape.parts * PART_BYTES);
-    async function pauseUnlessAborted(): Promise<void> {
-      await pause();
-      signal.throwIfAborted();
-    }
     try {
-      return checked(await parseInPieces(bytes, { pieceBytes: PIECE_BYTES, pause: pauseUnlessAborted }), shape, bytes);
+      return checked(await parseInPieces(bytes, { pieceBytes: PIECE_BYTES, pause }), shape, bytes);
     } catch (error) {
       throw refusalOf(error, encoding);
     }
   }
 
-  return {
-    parse(bytes, parts) {
-      if (bytes.length === 0)
-        throw new GatewayError(ERRORS.invalidJson, "The request body is empty; a JSON object is expected.");
-      if (bytes.length > MAX_AT_ONCE_BYTES) {
-        const turn = lastTurn.then(() => parseLarge(bytes, parts));
-        lastTurn = turn.catch(() => {});
-        return turn;
-      }
-      const shape = new JsonShape(bytes);
-      shape.advance(bytes.length);
-      checkSize(shape);
-      parts.take(shape.parts * PART_BYTES);
-      let value: unknown;
-      try {
-        value = JSON.parse(strictDecoder.decode(bytes));
-      } catch (error) {
-        throw refusalOf(error, parts.encoding);
-      }
-      return checked(value, shape, bytes);
-    },
+  return (bytes: Uint8Array, parts: ParseParts): JsonObject | Promise<JsonObject> => {
+    if (bytes.length === 0) {
+      throw new GatewayError(ERRORS.invalidJson, "The request body is empty; a JSON object is expected.");
+    }
+    if (bytes.length > MAX_AT_ONCE_BYTES) {
+      const turn = lastTurn.then(() => parseLarge(bytes, parts));
+      lastTurn = turn.catch(() => {});
+      return turn;
+    }
+    const shape = new JsonShape(bytes);
+    shape.advance(bytes.length);
+    checkSize(shape);
+    parts.take(shape.parts * PART_BYTES);
+    let value: unknown;
+    try {
+      value = JSON.parse(strictDecoder.decode(bytes));
+    } catch (error) {
+      throw refusalOf(error, parts.encoding);
+    }
+    return checked(value, shape, bytes);
   };
-}
-
-/** Lets the requests go on that have something to do. */
-function pause(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }
 
 function checkSize({ deepest, parts }: JsonShape): void {

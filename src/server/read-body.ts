@@ -9,7 +9,7 @@ import { RequestBody } from "../lib/request-body.ts";
 import { BodyBudget, type BodyHolder } from "./body-budget.ts";
 import { createBodyParser } from "./parse-body.ts";
 
-export interface BodyLimits {
+interface BodyLimits {
   maxBytes: number;
   /** How long the client may take to send its body. */
   timeoutMs: number;
@@ -21,24 +21,18 @@ export function bodyLimits({ timeouts, server }: Settings, maxBytes: number): Bo
   return { maxBytes, timeoutMs: timeouts.request_body, budgetBytes: server.max_buffered_bodies };
 }
 
-export interface BodyReader {
-  /** The body as it came; throws 413, 408 and 503. */
-  readBytes(request: Request, holder: BodyHolder, limits: BodyLimits): Promise<Uint8Array>;
-  /** Throws also 400. */
-  readJson(request: Request, holder: BodyHolder, limits: BodyLimits): Promise<RequestBody>;
-  /** What the request holds of the budget is free again: all of it, or all but the bytes that it still needs. */
-  release(holder: BodyHolder, neededBytes?: number): void;
-}
-
-export interface BodyReaderParts {
+interface BodyReaderParts {
   deadlines: Deadlines;
   now(): number;
   budget?: BodyBudget;
 }
 
-export function createBodyReader({ deadlines, now, budget = new BodyBudget() }: BodyReaderParts): BodyReader {
-  const parser = createBodyParser();
+export type BodyReader = ReturnType<typeof createBodyReader>;
 
+export function createBodyReader({ deadlines, now, budget = new BodyBudget() }: BodyReaderParts) {
+  const parseBody = createBodyParser();
+
+  /** The body as it came; throws 413, 408 and 503. */
   function readBytes(request: Request, holder: BodyHolder, limits: BodyLimits): Promise<Uint8Array> {
     const { maxBytes, timeoutMs, budgetBytes } = limits;
     const declared = request.headers.get("content-length");
@@ -70,17 +64,19 @@ export function createBodyReader({ deadlines, now, budget = new BodyBudget() }: 
 
   return {
     readBytes,
-    async readJson(request, holder, limits) {
+    /** Throws also 400. */
+    async readJson(request: Request, holder: BodyHolder, limits: BodyLimits): Promise<RequestBody> {
       const bytes = await readBytes(request, holder, limits);
       const { signal, headers } = request;
-      const parsing = parser.parse(bytes, {
+      const parsing = parseBody(bytes, {
         take: (byteCount) => budget.take(holder, byteCount, limits.budgetBytes),
         signal,
         encoding: headers.get("content-encoding"),
       });
       return new RequestBody(bytes, parsing instanceof Promise ? await parsing : parsing);
     },
-    release: (holder, neededBytes) => budget.release(holder, neededBytes),
+    /** What the request holds of the budget is free again: all of it, or all but the bytes that it still needs. */
+    release: (holder: BodyHolder, neededBytes?: number) => budget.release(holder, neededBytes),
   };
 }
 
