@@ -9,9 +9,6 @@ import { answerChat } from "./chat.ts";
 import { answerCompletion } from "./completions.ts";
 import { answerEmbeddings } from "./embeddings.ts";
 
-export const DEMO_MODEL = "demo";
-export const DEMO_EMBEDDING_MODEL = "demo-embedding";
-
 export interface DemoOptions {
   clock?: Clock;
   /** Only ids depend on it; the content of an answer depends on nothing but the request. */
@@ -22,7 +19,7 @@ export interface DemoOptions {
 
 const DEFAULT_WORD_DELAY_MS = 15;
 
-const MODELS = [DEMO_MODEL, DEMO_EMBEDDING_MODEL].map((id) => ({
+const MODELS = ["demo", "demo-embedding"].map((id) => ({
   id,
   object: "model",
   created: 1_735_689_600, // the first second of 2025: a fixed time keeps the list the same in every process

@@ -1,60 +1,34 @@
 // POST /v1/chat/completions of the demo backend, plain and streamed.
 
-import { createdNow, type DemoContext, newId, streamResponse, tokenSteps, toUsage, type Usage } from "./answer.ts";
-import { type LimitedText, limitText } from "./limit-text.ts";
-import { DONE_EVENT, dataEvent } from "./paced-stream.ts";
+import { type AnswerForm, type Choice, type DemoContext, newId, respond } from "./answer.ts";
+import { limitText } from "./limit-text.ts";
 import { chatReply, messageText, numbered } from "./reply.ts";
-import { type ChatRequest, chatRequestSchema, readRequest, stopSequences } from "./requests.ts";
+import { type ChatRequest, chatRequestSchema, readRequest } from "./requests.ts";
 import { schemaExample } from "./schema-example.ts";
 import { countTokens } from "./tokens.ts";
 import { chooseToolCall, type ToolCall } from "./tool-choice.ts";
 
-interface Choice {
-  /** Of the text, or of the call's input. */
-  tokens: readonly string[];
-  finishReason: "stop" | "length" | "tool_calls";
-  call: (ToolCall & { id: string }) | undefined;
-}
-
-interface ChatAnswer {
-  id: string;
-  created: number;
-  model: string;
-  choices: readonly Choice[];
-  usage: Usage;
+interface ChatChoice extends Choice {
+  /** Its input is what is written, in place of a text. */
+  call?: ToolCall & { id: string };
 }
 
 export async function answerChat(request: Request, context: DemoContext): Promise<Response> {
   const body = await readRequest(request, chatRequestSchema);
-  const answer = createAnswer(body, context);
-  if (!body.stream) return Response.json(toCompletion(answer));
-  const withUsage = body.stream_options?.include_usage ?? false;
-  return streamResponse(chunkSteps(answer, withUsage), request.signal, context);
+  const choices = createChoices(body, context);
+  return respond(FORM, body, { promptTokens: promptTokens(body), choices }, request, context);
 }
 
-function createAnswer(body: ChatRequest, context: DemoContext): ChatAnswer {
+function createChoices(body: ChatRequest, { random }: DemoContext): ChatChoice[] {
   const call = chooseToolCall(body);
   const total = body.n ?? 1;
-  const choices = Array.from({ length: total }, (_, index): Choice => {
-    const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? undefined;
-    if (!call) {
-      return { ...limitText(textOf(body, index, total), { maxTokens, stop: stopSequences(body) }), call: undefined };
-    }
-    const input: LimitedText = limitText(call.input, { maxTokens, stop: [] });
-    return {
-      tokens: input.tokens,
-      finishReason: input.finishReason === "length" ? "length" : "tool_calls",
-      call: { ...call, id: newId("call_", context.random) },
-    };
+  const maxTokens = body.max_completion_tokens ?? body.max_tokens;
+  return Array.from({ length: total }, (_, index) => {
+    if (!call) return limitText(textOf(body, index, total), { maxTokens, stop: body.stop });
+    const input = limitText(call.input, { maxTokens });
+    const finishReason = input.finishReason === "stop" ? "tool_calls" : input.finishReason;
+    return { ...input, finishReason, call: { ...call, id: newId("call_", random) } };
   });
-  const completionTokens = choices.reduce((sum, choice) => sum + choice.tokens.length, 0);
-  return {
-    id: newId("chatcmpl-", context.random),
-    created: createdNow(context),
-    model: body.model,
-    choices,
-    usage: toUsage(promptTokens(body), completionTokens),
-  };
 }
 
 function textOf(body: ChatRequest, index: number, total: number): string {
@@ -82,61 +56,34 @@ function promptTokens(body: ChatRequest): number {
   return total;
 }
 
-function toCompletion({ id, created, model, choices, usage }: ChatAnswer): object {
-  return {
-    id,
-    object: "chat.completion",
-    created,
-    model,
-    choices: choices.map(({ tokens, finishReason, call }, index) => ({
-      index,
-      message: {
-        role: "assistant",
-        content: call ? null : tokens.join(""),
-        refusal: null,
-        ...(call && { tool_calls: [{ id: call.id, ...callBody(call, tokens.join("")) }] }),
-      },
-      logprobs: null,
-      finish_reason: finishReason,
-    })),
-    usage,
-  };
-}
+const FORM: AnswerForm<ChatChoice> = {
+  idPrefix: "chatcmpl-",
+  object: "chat.completion",
+  chunkObject: "chat.completion.chunk",
+  choice: (index, content, finishReason) => ({ index, ...content, logprobs: null, finish_reason: finishReason }),
+  whole: ({ call }, text) => ({
+    message: {
+      role: "assistant",
+      content: call ? null : text,
+      refusal: null,
+      ...(call && { tool_calls: [{ id: call.id, ...callBody(call, text) }] }),
+    },
+  }),
+  opening({ call }) {
+    const role = { delta: { role: "assistant", content: call ? null : "", refusal: null } };
+    return call ? [role, { delta: { tool_calls: [{ index: 0, id: call.id, ...callBody(call, "") }] } }] : [role];
+  },
+  /** Later fragments of a call carry no id, type or name: some clients would overwrite the first ones. */
+  piece({ call }, text) {
+    if (!call) return { delta: { content: text } };
+    const fragment = call.type === "function" ? { function: { arguments: text } } : { custom: { input: text } };
+    return { delta: { tool_calls: [{ index: 0, ...fragment }] } };
+  },
+  end: { delta: {} },
+};
 
 function callBody(call: ToolCall, input: string): object {
   return call.type === "function"
     ? { type: "function", function: { name: call.name, arguments: input } }
     : { type: "custom", custom: { name: call.name, input } };
-}
-
-/** Role first, then the text or the call, then the finish reason, then usage if asked, then the end mark. */
-function* chunkSteps(answer: ChatAnswer, withUsage: boolean): Generator<string, void> {
-  const { id, created, model, choices, usage } = answer;
-  const envelope = { id, object: "chat.completion.chunk", created, model };
-  const chunk = (index: number, delta: object, finishReason: string | null = null) =>
-    dataEvent({
-      ...envelope,
-      choices: [{ index, delta, logprobs: null, finish_reason: finishReason }],
-      ...(withUsage && { usage: null }),
-    });
-
-  yield choices
-    .map(({ call }, index) => {
-      const role = chunk(index, { role: "assistant", content: call ? null : "", refusal: null });
-      return call ? role + chunk(index, { tool_calls: [{ index: 0, id: call.id, ...callBody(call, "") }] }) : role;
-    })
-    .join("");
-
-  yield* tokenSteps(choices, (index, token) => chunk(index, tokenDelta(choices[index]?.call, token)));
-
-  const finish = choices.map(({ finishReason }, index) => chunk(index, {}, finishReason)).join("");
-  const usageChunk = withUsage ? dataEvent({ ...envelope, choices: [], usage }) : "";
-  yield finish + usageChunk + DONE_EVENT;
-}
-
-/** Later fragments of a call carry no id, type or name: some clients would overwrite the first ones. */
-function tokenDelta(call: ToolCall | undefined, token: string): object {
-  if (!call) return { content: token };
-  const fragment = call.type === "function" ? { function: { arguments: token } } : { custom: { input: token } };
-  return { tool_calls: [{ index: 0, ...fragment }] };
 }

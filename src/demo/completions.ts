@@ -1,50 +1,30 @@
 // POST /v1/completions (the older text form) of the demo backend, plain and streamed.
 
-import { createdNow, type DemoContext, newId, streamResponse, tokenSteps, toUsage, type Usage } from "./answer.ts";
-import { type LimitedText, limitText } from "./limit-text.ts";
-import { DONE_EVENT, dataEvent } from "./paced-stream.ts";
+import { type AnswerForm, type Choice, type DemoContext, respond } from "./answer.ts";
+import { limitText } from "./limit-text.ts";
 import { completionReply, numbered } from "./reply.ts";
-import {
-  type CompletionRequest,
-  completionRequestSchema,
-  invalidField,
-  readRequest,
-  stopSequences,
-} from "./requests.ts";
+import { type CompletionRequest, completionRequestSchema, invalidField, readRequest } from "./requests.ts";
 import { countTokens, splitTokens } from "./tokens.ts";
 
 /** Of one request: prompts times n. */
 const MAX_CHOICES = 128;
 
-interface Choice extends LimitedText {
-  /** The prompt in front of the answer, when the request asks for it. */
-  echo: string;
-}
+const FORM: AnswerForm<Choice> = {
+  idPrefix: "cmpl-",
+  object: "text_completion",
+  chunkObject: "text_completion",
+  choice: (index, content, finishReason) => ({ ...content, index, logprobs: null, finish_reason: finishReason }),
+  whole: (_, text) => ({ text }),
+  opening: () => [],
+  piece: (_, text) => ({ text }),
+  end: { text: "" },
+};
 
 export async function answerCompletion(request: Request, context: DemoContext): Promise<Response> {
   const body = await readRequest(request, completionRequestSchema);
   const prompts = toPrompts(body.prompt);
-  const choices = createChoices(body, prompts);
   const promptTokens = prompts.reduce((sum, prompt) => sum + prompt.tokens, 0);
-  const completionTokens = choices.reduce((sum, choice) => sum + choice.tokens.length, 0);
-  const usage = toUsage(promptTokens, completionTokens);
-  const envelope = {
-    id: newId("cmpl-", context.random),
-    object: "text_completion",
-    created: createdNow(context),
-    model: body.model,
-  };
-  if (body.stream) {
-    const asked = body.stream_options?.include_usage ? usage : undefined;
-    return streamResponse(chunkSteps(envelope, choices, asked), request.signal, context);
-  }
-  return Response.json({
-    ...envelope,
-    choices: choices.map(({ echo, tokens, finishReason }, index) =>
-      toChoice(index, echo + tokens.join(""), finishReason),
-    ),
-    usage,
-  });
+  return respond(FORM, body, { promptTokens, choices: createChoices(body, prompts) }, request, context);
 }
 
 interface Prompt {
@@ -67,25 +47,12 @@ function createChoices(body: CompletionRequest, prompts: readonly Prompt[]): Cho
   if (prompts.length * samples > MAX_CHOICES) {
     throw invalidField("n", `prompts times n must be at most ${MAX_CHOICES}`);
   }
-  const limits = { maxTokens: body.max_tokens ?? undefined, stop: stopSequences(body) };
-  return prompts.flatMap(({ text }) =>
-    Array.from({ length: samples }, (_, sample) => ({
-      echo: body.echo ? (text ?? "") : "",
-      ...limitText(numbered(completionReply(text), sample, samples), limits),
-    })),
-  );
-}
-
-function toChoice(index: number, text: string, finishReason: string | null): object {
-  return { text, index, logprobs: null, finish_reason: finishReason };
-}
-
-function* chunkSteps(envelope: object, choices: readonly Choice[], usage: Usage | undefined): Generator<string, void> {
-  const chunk = (index: number, text: string, finishReason: string | null = null) =>
-    dataEvent({ ...envelope, choices: [toChoice(index, text, finishReason)], ...(usage && { usage: null }) });
-
-  const echoed = choices.map(({ echo, tokens }) => ({ tokens: [...splitTokens(echo), ...tokens] }));
-  yield* tokenSteps(echoed, chunk);
-  const finish = choices.map(({ finishReason }, index) => chunk(index, "", finishReason)).join("");
-  yield finish + (usage ? dataEvent({ ...envelope, choices: [], usage }) : "") + DONE_EVENT;
+  const limits = { maxTokens: body.max_tokens, stop: body.stop };
+  return prompts.flatMap(({ text = "" }) => {
+    const echo = body.echo ? splitTokens(text) : [];
+    return Array.from({ length: samples }, (_, sample) => {
+      const made = limitText(numbered(completionReply(text), sample, samples), limits);
+      return { ...made, tokens: [...echo, ...made.tokens], echoed: echo.length };
+    });
+  });
 }

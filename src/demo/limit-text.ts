@@ -2,9 +2,10 @@
 
 import { splitTokens } from "./tokens.ts";
 
+/** As a request says them. */
 export interface Limits {
-  maxTokens: number | undefined;
-  stop: readonly string[];
+  maxTokens?: number | null | undefined;
+  stop?: string | string[] | null | undefined;
 }
 
 export interface LimitedText {
@@ -13,15 +14,16 @@ export interface LimitedText {
 }
 
 /** The text ends before the first stop sequence; a sequence that the token limit cuts through was never written. */
-export function limitText(text: string, limits: Limits): LimitedText {
+export function limitText(text: string, { maxTokens, stop }: Limits): LimitedText {
   const allTokens = splitTokens(text);
-  const tokens = allTokens.slice(0, limits.maxTokens ?? allTokens.length);
+  const tokens = allTokens.slice(0, maxTokens ?? allTokens.length);
   const written = tokens.join("");
-  const stopAt = firstOccurrence(written, limits.stop);
+  const stopAt = firstOccurrence(written, [stop ?? []].flat());
   if (stopAt !== undefined) return { tokens: splitTokens(written.slice(0, stopAt)), finishReason: "stop" };
   return { tokens, finishReason: tokens.length < allTokens.length ? "length" : "stop" };
 }
 
+/** Of those that are not empty. */
 function firstOccurrence(text: string, sequences: readonly string[]): number | undefined {
   const places = sequences.filter((sequence) => sequence !== "").map((sequence) => text.indexOf(sequence));
   const found = places.filter((place) => place >= 0);

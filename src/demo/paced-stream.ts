@@ -1,5 +1,7 @@
 // A Server-Sent Events body whose steps come at a steady pace and that stops at once when nobody wants it any more.
 
+import { abortableDelay } from "../lib/abortable-delay.ts";
+
 export interface PacedStreamOptions {
   /** Wait before every step except the first; 0 = none. */
   delayMs: number;
@@ -10,55 +12,22 @@ export interface PacedStreamOptions {
 export function pacedEventStream(steps: Iterator<string>, options: PacedStreamOptions): ReadableStream<Uint8Array> {
   const { delayMs, signal } = options;
   const encoder = new TextEncoder();
+  const cancelled = new AbortController();
+  const over = AbortSignal.any([signal, cancelled.signal]);
   // One step ahead, so that the stream closes together with its last step.
   let upcoming = steps.next();
   let isFirst = true;
-  let isOver = false;
-  let timer: Timer | undefined;
-  let wakeUp: (() => void) | undefined;
-  let onAbort: (() => void) | undefined;
-
-  /** Leaves no timer and no listener behind; a pull() that waits returns and finds that the stream is over. */
-  function end(): void {
-    isOver = true;
-    clearTimeout(timer);
-    wakeUp?.();
-    if (onAbort) signal.removeEventListener("abort", onAbort);
-  }
-
-  function pause(): Promise<void> {
-    return new Promise((resolve) => {
-      wakeUp = resolve;
-      timer = setTimeout(resolve, delayMs);
-    });
-  }
 
   return new ReadableStream<Uint8Array>({
-    start(controller) {
-      onAbort = () => {
-        end();
-        controller.error(signal.reason);
-      };
-      if (signal.aborted) onAbort();
-      else signal.addEventListener("abort", onAbort, { once: true });
-    },
     async pull(controller) {
-      if (!isFirst && delayMs > 0) await pause();
-      if (isOver) return;
+      if (!isFirst && delayMs > 0) await abortableDelay(delayMs, over);
+      signal.throwIfAborted();
+      if (over.aborted) return;
       isFirst = false;
       if (!upcoming.done) controller.enqueue(encoder.encode(upcoming.value));
       upcoming = steps.next();
-      if (!upcoming.done) return;
-      end();
-      controller.close();
+      if (upcoming.done) controller.close();
     },
-    cancel: end,
+    cancel: () => cancelled.abort(),
   });
 }
-
-/** One event that carries a JSON object. */
-export function dataEvent(payload: object): string {
-  return `data: ${JSON.stringify(payload)}\n\n`;
-}
-
-export const DONE_EVENT = "data: [DONE]\n\n";

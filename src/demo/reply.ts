@@ -22,8 +22,8 @@ export function chatReply(messages: readonly ChatMessage[]): string {
   return reply(question, "You asked");
 }
 
-export function completionReply(prompt: string | undefined): string {
-  return reply(prompt ?? "", "You wrote");
+export function completionReply(prompt: string): string {
+  return reply(prompt, "You wrote");
 }
 
 function reply(question: string, verb: string): string {
@@ -38,18 +38,18 @@ export function numbered(text: string, index: number, total: number): string {
 
 /** The text of a message; parts of other kinds have none. */
 export function messageText(message: ChatMessage | undefined): string {
-  const content = message?.content ?? "";
-  if (typeof content === "string") return content;
-  const texts = content.map((part) => part.text).filter((text) => typeof text === "string");
-  return texts.join("\n");
+  return textsOf(message).join("\n");
 }
 
 /** The last part of it that is text: agents put what is their own in front of the user's words. */
 export function lastTextOf(message: ChatMessage | undefined): string {
+  return textsOf(message).at(-1) ?? "";
+}
+
+function textsOf(message: ChatMessage | undefined): string[] {
   const content = message?.content ?? "";
-  if (typeof content === "string") return content;
-  const part = content.findLast(({ text }) => typeof text === "string");
-  return typeof part?.text === "string" ? part.text : "";
+  if (typeof content === "string") return [content];
+  return content.map((part) => part.text).filter((text) => typeof text === "string");
 }
 
 function quote(text: string): string {

@@ -128,8 +128,3 @@ function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {
 export function invalidField(param: string, problem: string): GatewayError {
   return new GatewayError(ERRORS.invalidRequest, `Invalid value for '${param}': ${problem}`, { param });
 }
-
-/** Stop sequences as a list; neither null nor "" is one. */
-export function stopSequences(request: { stop?: string | string[] | null | undefined }): string[] {
-  return [request.stop ?? []].flat().filter((sequence) => sequence !== "");
-}

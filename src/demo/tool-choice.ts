@@ -44,19 +44,7 @@ function chooseTool(request: ChatRequest): ChatTool | undefined {
 }
 
 /** Words of a name that say little of what it is about. */
-const VERBS: ReadonlySet<string> = new Set([
-  "get",
-  "fetch",
-  "find",
-  "list",
-  "look",
-  "lookup",
-  "make",
-  "run",
-  "search",
-  "set",
-  "show",
-]);
+const VERBS: ReadonlySet<string> = new Set("get fetch find list look lookup make run search set show".split(" "));
 
 /**
  * The first tool that the user's last words name: the name itself as it is written, or, of a name of several words, all
