@@ -3,14 +3,13 @@
 
 import { isObject } from "../lib/json.ts";
 import { withSiteOperators } from "./domains.ts";
-import { countryCode, type SearchService, toHit, type UserLocation } from "./service.ts";
+import { countryCode, type SearchService, type UserLocation } from "./service.ts";
 
 const MAX_CHARACTERS = 400;
 const MAX_WORDS = 50;
 const MAX_COUNT = 20;
 
 export const brave: SearchService = {
-  name: "brave",
   defaultUrl: "https://api.search.brave.com",
   limits: { characters: MAX_CHARACTERS, words: MAX_WORDS },
   request(query, wish, apiKey) {
@@ -21,20 +20,16 @@ export const brave: SearchService = {
       text_decorations: "false",
     });
     return {
-      method: "GET",
       path: `/res/v1/web/search?${parameters}`,
       headers: { "x-subscription-token": apiKey, ...locationHeaders(wish.location) },
     };
   },
-  read(answer) {
+  results({ type, web }) {
     // A query that finds nothing is answered without `web`.
-    if (answer.web === undefined || answer.web === null) return answer.type === "search" ? [] : undefined;
-    if (!isObject(answer.web) || !Array.isArray(answer.web.results)) return undefined;
-    return answer.web.results
-      .filter(isObject)
-      .map(({ url, title, description, age, page_age }) => toHit(url, title, description, age ?? page_age))
-      .filter((hit) => hit !== undefined);
+    if (web === undefined || web === null) return type === "search" ? [] : undefined;
+    return isObject(web) ? web.results : undefined;
   },
+  fields: ({ url, title, description, age, page_age }) => ({ url, title, snippet: description, age: age ?? page_age }),
 };
 
 /** The place goes into headers: the parameter `country` refuses countries that Brave has no index of. */

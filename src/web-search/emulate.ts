@@ -2,7 +2,7 @@
 // the client sees one answer with the searches in it, as a vendor with a search of its own would send it.
 
 import type { ContentPart, Message, SearchHit, SearchResultPart, ToolCallPart } from "../generation/content.ts";
-import type { GenerationEvent } from "../generation/events.ts";
+import type { GenerationEvent, PartStart } from "../generation/events.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { Usage } from "../generation/usage.ts";
 import { isObject } from "../lib/json.ts";
@@ -49,11 +49,13 @@ export async function* emulateSearch(options: EmulationOptions): AsyncGenerator<
   const { request, callModel, limits, nonce, signal, cites } = options;
   const plan = planSearch(request) as SearchPlan;
   const messages = withReplayedSearches(request.messages, plan.functionName);
-  const searcher = createSearcher(options, plan);
+  const search = createSearch(options, plan);
   const found: SearchHit[] = [];
   let usage: Usage | undefined;
   let parts = 0;
   let calls = 0;
+  /** Searches that brought results, or found nothing. */
+  let made = 0;
 
   const nextIndex = () => parts++;
 
@@ -63,12 +65,12 @@ export async function* emulateSearch(options: EmulationOptions): AsyncGenerator<
     const round = new Round({ functionName: plan.functionName, nextIndex, isFirst, cited: cites ? found : [] });
     for await (const event of callModel(roundRequest(request, plan, messages, { maySearch, isFirst }))) {
       yield* round.push(event);
-      if (round.failure !== undefined || round.size > MAX_TURN_LENGTH) break;
+      if (round.said.failure !== undefined || round.said.size > MAX_TURN_LENGTH) break;
     }
     if (signal.aborted) return;
     usage = sum(usage, round.usage);
     const { finish, searches, hasClientCalls } = round;
-    const failure = round.failure ?? (finish === undefined ? BROKEN : undefined);
+    const { failure, parts: said } = round.said;
     if (failure !== undefined || finish === undefined) {
       yield { type: "failure", failure: failure ?? BROKEN };
       return;
@@ -77,71 +79,60 @@ export async function* emulateSearch(options: EmulationOptions): AsyncGenerator<
     const isCut = finish.reason === "length" || finish.reason === "content-filter";
     const results: SearchResultPart[] = [];
     const asked = new Map<ContentPart, ToolCallPart>();
-    for (const search of isCut ? [] : searches) {
-      const input = readInput(search.arguments);
+    for (const call of isCut ? [] : searches) {
+      const input = readInput(call.arguments);
       const id = `srvtoolu_${nonce.slice(0, ID_DIGITS)}${calls++}`;
-      yield* wholeCall(nextIndex(), id, plan.tool.name, input.text);
+      const { name } = plan.tool;
+      yield* wholePart(nextIndex(), { type: "tool-call", id, name, serverSide: true }, input.text);
       const refusal = !maySearch || results.length >= MAX_SEARCHES_PER_ROUND;
-      const result = await searcher.search(id, refusal ? undefined : input.query, refusal);
+      const result = await search(id, input.query, refusal);
       if (signal.aborted) return;
+      if (result.errorCode === undefined) made++;
       yield* wholePart(nextIndex(), result);
       found.push(...result.results);
-      results.push({ ...result, callId: search.id });
-      asked.set(search, { ...search, arguments: input.text });
+      results.push({ ...result, callId: call.id });
+      asked.set(call, { ...call, arguments: input.text });
     }
     yield* round.release();
     const isOver = results.length === 0 || hasClientCalls || !maySearch;
     if (isOver) {
-      const total = withSearches(usage, searcher.made);
+      const total = withSearches(usage, made);
       if (total !== undefined) yield { type: "usage", usage: total };
       if (results.length === 0) yield { type: "finish", finish };
       else yield { type: "finish", finish: { reason: hasClientCalls ? "tool-calls" : "stop" } };
       return;
     }
-    messages.push(...turnOf(round.parts, asked, results));
+    messages.push(...turnOf(said, asked, results));
   }
 }
 
 const BROKEN = { message: "The backend ended the stream before its answer was complete.", status: 502 };
 
-interface Searcher {
-  /** `query` undefined: the model has not named one, or must not search any more. Never rejects. */
-  search(callId: string, query: string | undefined, isRefused: boolean): Promise<SearchResultPart>;
-  /** Searches that brought results, or found nothing. */
-  readonly made: number;
-}
+/** `query` undefined: the model has not named one. Never rejects. */
+type Search = (callId: string, query: string | undefined, isRefused: boolean) => Promise<SearchResultPart>;
 
-function createSearcher({ provider, limits, signal, searchFailed }: EmulationOptions, { tool }: SearchPlan): Searcher {
+function createSearch({ provider, limits, signal, searchFailed }: EmulationOptions, { tool }: SearchPlan): Search {
   const wish: SearchWish = { count: limits.maxResults };
   if (tool.allowedDomains !== undefined) wish.allowedDomains = tool.allowedDomains;
   if (tool.blockedDomains !== undefined) wish.blockedDomains = tool.blockedDomains;
   if (tool.userLocation !== undefined) wish.location = readLocation(tool.userLocation);
   let uses = 0;
-  let made = 0;
 
-  return {
-    get made() {
-      return made;
-    },
-    async search(callId, query, isRefused) {
-      const failed = (errorCode: SearchErrorCode): SearchResultPart => ({
-        type: "search-result",
-        callId,
-        results: [],
-        errorCode,
-      });
-      if (isRefused) return failed("max_uses_exceeded");
-      if (query === undefined) return failed("invalid_tool_input");
-      if (tool.maxUses !== undefined && uses >= tool.maxUses) return failed("max_uses_exceeded");
-      uses++;
-      const outcome = await provider.search(query, { ...wish, signal });
-      if (!outcome.ok) {
-        searchFailed?.(outcome.errorCode, outcome.reason);
-        return failed(outcome.errorCode);
-      }
-      made++;
-      return { type: "search-result", callId, results: outcome.hits };
-    },
+  return async (callId, query, isRefused) => {
+    const failed = (errorCode: SearchErrorCode): SearchResultPart => ({
+      type: "search-result",
+      callId,
+      results: [],
+      errorCode,
+    });
+    if (isRefused) return failed("max_uses_exceeded");
+    if (query === undefined) return failed("invalid_tool_input");
+    if (tool.maxUses !== undefined && uses >= tool.maxUses) return failed("max_uses_exceeded");
+    uses++;
+    const outcome = await provider.search(query, { ...wish, signal });
+    if (outcome.ok) return { type: "search-result", callId, results: outcome.hits };
+    searchFailed?.(outcome.errorCode, outcome.reason);
+    return failed(outcome.errorCode);
   };
 }
 
@@ -169,19 +160,9 @@ function readInput(text: string): { query: string | undefined; text: string } {
   return { query: undefined, text: "{}" };
 }
 
-function wholeCall(index: number, id: string, name: string, input: string): GenerationEvent[] {
-  return [
-    { type: "part-start", index, part: { type: "tool-call", id, name, serverSide: true } },
-    { type: "delta", index, text: input },
-    { type: "part-end", index },
-  ];
-}
-
-function wholePart(index: number, part: SearchResultPart): GenerationEvent[] {
-  return [
-    { type: "part-start", index, part },
-    { type: "part-end", index },
-  ];
+function wholePart(index: number, part: PartStart, text?: string): GenerationEvent[] {
+  const delta: GenerationEvent[] = text === undefined ? [] : [{ type: "delta", index, text }];
+  return [{ type: "part-start", index, part }, ...delta, { type: "part-end", index }];
 }
 
 /** The turn of the model and what it is answered. */
@@ -202,9 +183,9 @@ function sum(one: Usage | undefined, other: Usage | undefined): Usage | undefine
   return {
     input: added(one.input, other.input),
     output: added(one.output, other.output),
-    ...(one.webSearches === undefined && other.webSearches === undefined
-      ? {}
-      : { webSearches: (one.webSearches ?? 0) + (other.webSearches ?? 0) }),
+    ...((one.webSearches ?? other.webSearches) !== undefined && {
+      webSearches: (one.webSearches ?? 0) + (other.webSearches ?? 0),
+    }),
   };
 }
 
@@ -215,8 +196,6 @@ function added<Counts extends { total: number }>(one: Counts, other: Counts): Co
   return result as unknown as Counts;
 }
 
-function withSearches(usage: Usage | undefined, searches: number): Usage | undefined {
-  if (searches === 0) return usage;
-  const counted = usage ?? { input: { total: 0 }, output: { total: 0 } };
-  return { ...counted, webSearches: (counted.webSearches ?? 0) + searches };
+function withSearches(usage: Usage | undefined, webSearches: number): Usage | undefined {
+  return webSearches === 0 ? usage : sum(usage, { input: { total: 0 }, output: { total: 0 }, webSearches });
 }

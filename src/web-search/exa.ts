@@ -1,7 +1,6 @@
 // Exa: POST https://api.exa.ai/search, key in x-api-key (Exa documentation, "Search"; exa-labs/exa-js).
 
-import { isObject } from "../lib/json.ts";
-import { countryCode, type SearchService, toHit } from "./service.ts";
+import { countryCode, type SearchService } from "./service.ts";
 
 /** Exa names no limit; nobody searches for more than this. */
 const MAX_CHARACTERS = 2_048;
@@ -9,16 +8,14 @@ const MAX_CHARACTERS = 2_048;
 const EXCERPT_CHARACTERS = 1_500;
 
 export const exa: SearchService = {
-  name: "exa",
   defaultUrl: "https://api.exa.ai",
   limits: { characters: MAX_CHARACTERS },
   request(query, { count, allowedDomains, blockedDomains, location }, apiKey) {
     const country = countryCode(location);
     return {
-      method: "POST",
       path: "/search",
       headers: { "x-api-key": apiKey },
-      body: JSON.stringify({
+      body: {
         query,
         type: "auto",
         numResults: count,
@@ -26,16 +23,11 @@ export const exa: SearchService = {
         ...(blockedDomains === undefined || blockedDomains.length === 0 ? {} : { excludeDomains: blockedDomains }),
         ...(country === undefined ? {} : { userLocation: country }),
         contents: { text: { maxCharacters: EXCERPT_CHARACTERS } },
-      }),
+      },
     };
   },
-  read({ results }) {
-    if (!Array.isArray(results)) return undefined;
-    return results
-      .filter(isObject)
-      .map(({ url, title, text, publishedDate }) => toHit(url, title, text, longDate(publishedDate)))
-      .filter((hit) => hit !== undefined);
-  },
+  results: ({ results }) => results,
+  fields: ({ url, title, text, publishedDate }) => ({ url, title, snippet: text, age: longDate(publishedDate) }),
 };
 
 /** "April 30, 2026" for an ISO date, the form in which clients know ages of pages. */

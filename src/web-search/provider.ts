@@ -4,13 +4,13 @@
 import type { Settings } from "../config/sections/registry.ts";
 import type { SearchHit } from "../generation/content.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
-import { type JsonObject, parseObject } from "../lib/json.ts";
+import { parseObject } from "../lib/json.ts";
 import { readBounded } from "../lib/read-bounded.ts";
 import { brave } from "./brave.ts";
 import { siteFilter, wordCount } from "./domains.ts";
 import { exa } from "./exa.ts";
 import { serper } from "./serper.ts";
-import type { SearchErrorCode, SearchService, SearchWish } from "./service.ts";
+import { readHits, type SearchErrorCode, type SearchService, type SearchWish } from "./service.ts";
 
 export interface SearchOptions extends SearchWish {
   signal: AbortSignal;
@@ -51,16 +51,15 @@ export function createSearchProvider(
   const apiKey = settings.api_key ?? "";
 
   async function ask(query: string, wish: SearchWish, signal: AbortSignal): Promise<SearchOutcome> {
-    const { method, path, headers, body } = service.request(query, wish, apiKey);
+    const { path, headers, body } = service.request(query, wish, apiKey);
     const response = await fetch(baseUrl + path, {
-      method,
       headers: {
         accept: "application/json",
         "accept-encoding": "identity",
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...(body && { "content-type": "application/json" }),
         ...headers,
       },
-      ...(body === undefined ? {} : { body }),
+      ...(body && { method: "POST", body: JSON.stringify(body) }),
       // The key would follow a redirect.
       redirect: "manual",
       timeout: false,
@@ -72,14 +71,14 @@ export function createSearchProvider(
     }
     const bytes = await readBounded(response.body, MAX_ANSWER_BYTES);
     if (bytes === undefined) return failed("unavailable", "the answer is too large");
-    const answer = parse(bytes);
-    const hits = answer === undefined ? undefined : service.read(answer);
+    const answer = parseObject(new TextDecoder().decode(bytes)); // it may be HTML of a proxy, or half an answer
+    const hits = answer && readHits(service, answer);
     if (hits === undefined) return failed("unavailable", "the answer could not be read");
     return { ok: true, hits: select(hits, wish) };
   }
 
   return {
-    name: service.name,
+    name: settings.provider,
     async search(query, { signal, ...wish }) {
       const text = query.trim();
       if (text === "") return failed("invalid_tool_input", "the query is empty");
@@ -120,10 +119,6 @@ function errorCodeOf(status: number): SearchErrorCode {
 function codeOf(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === "string" ? `the request failed (${code})` : "the request failed";
-}
-
-function parse(bytes: Uint8Array): JsonObject | undefined {
-  return parseObject(new TextDecoder().decode(bytes)); // it may be HTML of a proxy, or half an answer
 }
 
 /** Services treat filters and counts as wishes. */

@@ -2,9 +2,9 @@
 // what is kept for the conversation.
 
 import { Collector } from "../generation/collect.ts";
-import type { ContentPart, SearchHit, ToolCallPart } from "../generation/content.ts";
+import type { SearchHit, ToolCallPart } from "../generation/content.ts";
 import type { GenerationEvent } from "../generation/events.ts";
-import type { Failure, Finish } from "../generation/result.ts";
+import type { Finish } from "../generation/result.ts";
 import type { Usage } from "../generation/usage.ts";
 import { citedResults } from "./citations.ts";
 
@@ -22,71 +22,44 @@ export interface RoundOptions {
 }
 
 export class Round {
+  /** What the model has said so far. */
+  readonly said = new Collector();
+  finish: Finish | undefined;
+  usage: Usage | undefined;
+  /** Whether the model has called tools that the client runs. */
+  hasClientCalls = false;
   readonly #options: RoundOptions;
-  readonly #collector = new Collector();
   /** Index in this turn -> index in the answer. */
   readonly #indexes = new Map<number, number>();
   /** Calls of the search, by their index in this turn. */
   readonly #searches = new Set<number>();
-  readonly #texts = new Map<number, string>();
   /** What came behind a call of the search is sent behind its result. */
   #held: PartEvent[] = [];
-  #finish: Finish | undefined;
-  #failure: Failure | undefined;
-  #usage: Usage | undefined;
-  #hasClientCalls = false;
 
   constructor(options: RoundOptions) {
     this.#options = options;
   }
 
-  get finish(): Finish | undefined {
-    return this.#finish;
-  }
-
-  get failure(): Failure | undefined {
-    return this.#failure;
-  }
-
-  get usage(): Usage | undefined {
-    return this.#usage;
-  }
-
-  /** Whether the model has called tools that the client runs. */
-  get hasClientCalls(): boolean {
-    return this.#hasClientCalls;
-  }
-
-  /** Characters so far. */
-  get size(): number {
-    return this.#collector.size;
-  }
-
-  get parts(): ContentPart[] {
-    return this.#collector.parts;
-  }
-
   /** The calls of the search, in the order in which they began. */
   get searches(): ToolCallPart[] {
     // Parts stand in the order of their indexes, which have no gaps.
-    const { parts } = this.#collector;
+    const { parts } = this.said;
     return [...this.#searches].map((index) => parts[index]).filter((part) => part?.type === "tool-call");
   }
 
   /** What the client gets now. */
   push(event: GenerationEvent): readonly GenerationEvent[] {
-    this.#collector.push(event);
+    this.said.push(event);
     switch (event.type) {
       case "start":
         return this.#options.isFirst ? [event] : [];
       case "usage":
-        this.#usage = event.usage;
+        this.usage = event.usage;
         return [];
       case "finish":
-        this.#finish = event.finish;
+        this.finish = event.finish;
         return [];
       case "failure":
-        this.#failure = event.failure;
         return [];
       case "unknown":
         return [];
@@ -97,7 +70,7 @@ export class Round {
             this.#searches.add(index);
             return [];
           }
-          this.#hasClientCalls = true;
+          this.hasClientCalls = true;
         }
         return this.#hand(event);
       }
@@ -126,23 +99,14 @@ export class Round {
     if (event.type === "part-start") this.#indexes.set(event.index, this.#options.nextIndex());
     const index = this.#indexes.get(event.index);
     if (index === undefined) return []; // belongs to no part
-    if (this.#options.cited.length > 0) {
-      if (event.type === "part-start" && event.part.type === "text") this.#texts.set(event.index, "");
-      else if (event.type === "delta") this.#append(event.index, event.text);
-      else if (event.type === "part-end") return [...this.#citations(event.index, index), { ...event, index }];
-    }
-    return index === event.index ? [event] : [{ ...event, index }];
-  }
-
-  #append(index: number, text: string): void {
-    const before = this.#texts.get(index);
-    if (before !== undefined) this.#texts.set(index, before + text);
+    const own = index === event.index ? event : { ...event, index };
+    return event.type === "part-end" ? [...this.#citations(event.index, index), own] : [own];
   }
 
   #citations(own: number, index: number): GenerationEvent[] {
-    const text = this.#texts.get(own);
-    if (text === undefined) return [];
-    this.#texts.delete(own);
-    return citedResults(text, this.#options.cited).map((citation) => ({ type: "citation", index, citation }));
+    const { cited } = this.#options;
+    const part = cited.length > 0 ? this.said.parts[own] : undefined;
+    if (part?.type !== "text") return [];
+    return citedResults(part.text, cited).map((citation) => ({ type: "citation", index, citation }));
   }
 }

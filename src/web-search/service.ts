@@ -1,7 +1,7 @@
 // What every search service has to say about itself: how it is asked, and how its answer is read.
 
 import type { SearchHit } from "../generation/content.ts";
-import type { JsonObject } from "../lib/json.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 
 /** The error codes of the Messages format; other formats have none of their own. */
 export type SearchErrorCode =
@@ -29,21 +29,22 @@ export interface SearchWish {
 }
 
 export interface ServiceRequest {
-  method: "GET" | "POST";
   /** Below the base URL, with its query. */
   path: string;
   headers: Record<string, string>;
-  body?: string;
+  /** To be sent as JSON with POST; without one the request is a GET. */
+  body?: JsonObject;
 }
 
 export interface SearchService {
-  name: string;
   defaultUrl: string;
   /** Longest query that the service takes. */
   limits: { characters: number; words?: number };
   request(query: string, wish: SearchWish, apiKey: string): ServiceRequest;
-  /** Undefined when it is no answer of the service. */
-  read(answer: JsonObject): SearchHit[] | undefined;
+  /** The list of results; anything else when it is no answer of the service. */
+  results(answer: JsonObject): unknown;
+  /** What one of them says, unchecked. */
+  fields(result: JsonObject): Record<"url" | "title" | "snippet" | "age", unknown>;
 }
 
 /** Long enough for an excerpt, short enough that ten of them leave room in a small model's context. */
@@ -75,8 +76,17 @@ function plainText(value: unknown, maxLength: number): string {
     .toWellFormed();
 }
 
-/** One result, bounded; undefined without an address that a browser could open. */
-export function toHit(url: unknown, title: unknown, snippet: unknown, age: unknown): SearchHit | undefined {
+/** The results, bounded, without those that have no address which a browser could open. */
+export function readHits(service: SearchService, answer: JsonObject): SearchHit[] | undefined {
+  const results = service.results(answer);
+  if (!Array.isArray(results)) return undefined;
+  return results
+    .filter(isObject)
+    .map((result) => toHit(service.fields(result)))
+    .filter((hit) => hit !== undefined);
+}
+
+function toHit({ url, title, snippet, age }: ReturnType<SearchService["fields"]>): SearchHit | undefined {
   if (typeof url !== "string" || url.length > MAX_URL_LENGTH || !/^https?:\/\//i.test(url)) return undefined;
   if (!URL.canParse(url)) return undefined;
   const hit: SearchHit = { url, title: plainText(title, MAX_TITLE_LENGTH) || url };
