@@ -1,13 +1,13 @@
 // Reads a stream whole, within a bound.
 
 /**
- * All bytes, or undefined (and the stream given up) when there are more than the limit. `onChunk` is told of each piece
- * as it arrives.
+ * All bytes, or undefined (and the stream given up) when there are more than the limit. `onChunk` is told of
+ * each piece within it as it arrives; what it throws ends the reading.
  */
 export async function readBounded(
   body: ReadableStream<Uint8Array> | null,
   maxBytes: number,
-  onChunk?: () => void,
+  onChunk?: (bytes: number) => void,
 ): Promise<Uint8Array | undefined> {
   if (body === null) return new Uint8Array(0);
   const reader = body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
@@ -16,12 +16,12 @@ export async function readBounded(
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, totalBytes);
-    onChunk?.();
     totalBytes += value.length;
     if (totalBytes > maxBytes) {
       await reader.cancel();
       return undefined;
     }
+    onChunk?.(value.length);
     chunks.push(value);
   }
 }

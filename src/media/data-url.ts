@@ -1,7 +1,6 @@
 // Data URLs with base64 (RFC 2397): what they hold, checked without decoding or copying the payload.
 
-import { ERRORS } from "../errors/catalog.ts";
-import { GatewayError } from "../errors/gateway-error.ts";
+import { refused } from "./media-types.ts";
 
 export interface DataUrl {
   /** Lower case, without parameters; "" when the URL names none. */
@@ -52,6 +51,5 @@ export function normalizeBase64(text: string): { base64: string; decodedBytes: n
 export function readDataUrl(text: string, param: string): DataUrl {
   const parsed = parseDataUrl(text);
   if (parsed !== undefined) return parsed;
-  const expected = "expected a data URL with base64, such as data:application/pdf;base64,JVBERi0…";
-  throw new GatewayError(ERRORS.invalidRequest, `${param}: ${expected}`, { param });
+  throw refused(param, "expected a data URL with base64, such as data:application/pdf;base64,JVBERi0…");
 }

@@ -2,9 +2,9 @@
 // address is checked, and the address that was checked is the one that is connected to.
 
 import { lookup } from "node:dns/promises";
-import { ERRORS } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
+import { readBounded } from "../lib/read-bounded.ts";
 import {
   type AcceptedMedia,
   acceptedTypes,
@@ -14,6 +14,7 @@ import {
   largestSize,
   mediaTypeRule,
   normalizeMediaType,
+  refused,
   sniffMediaType,
   tooLarge,
 } from "./media-types.ts";
@@ -69,24 +70,21 @@ const REDIRECT_STATUS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const FIRST_UNPRIVILEGED_PORT = 1024;
 const LOCAL_OR_PRIVATE = "leads to a local, private or reserved address, which is not fetched.";
 
-/** One fetch under way. */
-interface Fetching {
-  request: ExternalFetchRequest;
-  accepted: AcceptedMedia;
-  signal: AbortSignal;
-}
+/** One fetch under way; the signal also ends it when its time is over. */
+type Fetching = ExternalFetchRequest & { signal: AbortSignal };
 
 export function createExternalFetch(options: ExternalFetchOptions): FetchExternal & ExternalCheck {
   const { deadlines, timeoutMs = DEFAULT_TIMEOUT_MS, resolve = systemResolver, allowAddress } = options;
   const now = options.now ?? (() => performance.now());
 
   async function fetchFile(fetching: Fetching): Promise<ExternalFile> {
-    let url = parseUrl(fetching.request.url, fetching.request.param);
+    let url = parseUrl(fetching.url, fetching.param);
     for (let redirects = 0; ; redirects++) {
       const response = await openHop(url, fetching);
       if (!REDIRECT_STATUS.has(response.status)) return readFile(response, url, fetching);
       await response.body?.cancel().catch(() => undefined);
-      if (redirects === MAX_REDIRECTS) throw refused(fetching, `more than ${MAX_REDIRECTS} redirects were answered.`);
+      if (redirects === MAX_REDIRECTS)
+        throw refused(fetching.param, `more than ${MAX_REDIRECTS} redirects were answered.`);
       url = redirectTarget(response, url, fetching);
     }
   }
@@ -98,16 +96,16 @@ export function createExternalFetch(options: ExternalFetchOptions): FetchExterna
       try {
         return await connect(url, address, fetching.signal, options.ca);
       } catch {
-        if (fetching.signal.aborted) throw new Error("aborted");
+        // The next address may answer.
       }
     }
-    throw refused(fetching, `${url.host} could not be reached.`);
+    throw refused(fetching.param, `${url.host} could not be reached.`);
   }
 
   async function checkedAddresses(url: URL, fetching: Fetching): Promise<readonly string[]> {
     const literal = canonicalAddress(url.hostname.replace(/^\[|\]$/g, ""));
     const isLocal = literal === undefined && isLocalName(url.hostname);
-    const refusal = () => refused(fetching, `${url.host} ${LOCAL_OR_PRIVATE}`);
+    const refusal = () => refused(fetching.param, `${url.host} ${LOCAL_OR_PRIVATE}`);
     // An address in brackets that has no canonical form is one of the forms that hide another address.
     if (url.hostname.startsWith("[") && literal === undefined) throw refusal();
     if (isLocal && allowAddress === undefined) throw refusal();
@@ -120,14 +118,10 @@ export function createExternalFetch(options: ExternalFetchOptions): FetchExterna
     return addresses;
   }
 
-  async function lookUp(url: URL, fetching: Fetching): Promise<readonly string[]> {
-    try {
-      const addresses = await unlessAborted(resolve(url.hostname), fetching.signal);
-      if (addresses.length > 0) return addresses;
-    } catch {
-      if (fetching.signal.aborted) throw new Error("aborted");
-    }
-    throw refused(fetching, `the host ${url.hostname} was not found.`);
+  async function lookUp({ hostname }: URL, { param }: Fetching): Promise<readonly string[]> {
+    const addresses = await resolve(hostname).catch(() => []);
+    if (addresses.length > 0) return addresses;
+    throw refused(param, `the host ${hostname} was not found.`);
   }
 
   /** Within the time limit, and only as long as the client is there. */
@@ -137,18 +131,19 @@ export function createExternalFetch(options: ExternalFetchOptions): FetchExterna
   ): Promise<Value> {
     if (request.signal?.aborted) throw clientLeft();
     const abort = new AbortController();
-    const deadline: Deadline = { deadlineMs: now() + timeoutMs, expire: () => abort.abort() };
     const leave = () => abort.abort();
+    const deadline: Deadline = { deadlineMs: now() + timeoutMs, expire: leave };
     request.signal?.addEventListener("abort", leave, { once: true });
+    // Neither a resolver nor a server need be waited for any longer.
+    const ended = new Promise<never>((_, reject) => abort.signal.addEventListener("abort", reject));
     deadlines.add(deadline);
-    const fetching: Fetching = { request, accepted: request.accepted ?? {}, signal: abort.signal };
     try {
-      return await work(fetching);
+      return await Promise.race([work({ ...request, signal: abort.signal }), ended]);
     } catch (error) {
       if (request.signal?.aborted) throw clientLeft();
-      if (abort.signal.aborted) throw refused(fetching, "the file could not be fetched in time.");
+      if (abort.signal.aborted) throw refused(request.param, "the file could not be fetched in time.");
       if (error instanceof GatewayError) throw error;
-      throw refused(fetching, "the file could not be fetched.");
+      throw refused(request.param, "the file could not be fetched.");
     } finally {
       deadlines.remove(deadline);
       request.signal?.removeEventListener("abort", leave);
@@ -160,36 +155,35 @@ export function createExternalFetch(options: ExternalFetchOptions): FetchExterna
   return Object.assign((request: ExternalFetchRequest) => within(request, fetchFile), {
     check: (request: ExternalFetchRequest) =>
       within(request, async (fetching) => {
-        await checkedAddresses(parseUrl(request.url, request.param), fetching);
+        await checkedAddresses(parseUrl(fetching.url, fetching.param), fetching);
       }),
   });
 }
 
 function parseUrl(text: string, param: string): URL {
   const url = text.length > MAX_URL_LENGTH ? null : URL.parse(text);
-  if (url === null) throw invalid(param, "expected an http or https URL.");
+  if (url === null) throw refused(param, "expected an http or https URL.");
   checkUrl(url, param);
   return url;
 }
 
 function checkUrl(url: URL, param: string): void {
   if (url.protocol !== "https:" && url.protocol !== "http:") {
-    throw invalid(param, `expected an http or https URL, got ${JSON.stringify(url.protocol.slice(0, 20))}.`);
+    throw refused(param, `expected an http or https URL, got ${JSON.stringify(url.protocol.slice(0, 20))}.`);
   }
-  if (url.username !== "" || url.password !== "") throw invalid(param, "credentials in a URL are not accepted.");
+  if (url.username !== "" || url.password !== "") throw refused(param, "credentials in a URL are not accepted.");
   if (url.port !== "" && Number(url.port) < FIRST_UNPRIVILEGED_PORT && url.port !== "80" && url.port !== "443") {
-    throw invalid(param, `the port ${url.port} is not accepted.`);
+    throw refused(param, `the port ${url.port} is not accepted.`);
   }
 }
 
-function redirectTarget(response: Response, from: URL, fetching: Fetching): URL {
-  const { param } = fetching.request;
+function redirectTarget(response: Response, from: URL, { param }: Fetching): URL {
   const location = response.headers.get("location");
   const url = location === null || location.length > MAX_URL_LENGTH ? null : URL.parse(location, from.href);
-  if (url === null) throw refused(fetching, `${from.host} answered a redirect without a target.`);
+  if (url === null) throw refused(param, `${from.host} answered a redirect without a target.`);
   checkUrl(url, param);
   if (from.protocol === "https:" && url.protocol === "http:") {
-    throw refused(fetching, `${from.host} redirects from https to http, which is not followed.`);
+    throw refused(param, `${from.host} redirects from https to http, which is not followed.`);
   }
   return url;
 }
@@ -224,61 +218,26 @@ function connect(url: URL, address: string, signal: AbortSignal, ca: string | un
 }
 
 async function readFile(response: Response, url: URL, fetching: Fetching): Promise<ExternalFile> {
-  const { request, accepted } = fetching;
-  if (response.status !== 200) throw refused(fetching, `${url.host} answered with HTTP ${response.status}.`);
+  const { param, accepted, onBytes } = fetching;
+  if (response.status !== 200) throw refused(param, `${url.host} answered with HTTP ${response.status}.`);
   const encoding = response.headers.get("content-encoding") ?? "identity";
-  if (encoding.toLowerCase() !== "identity") throw refused(fetching, `${url.host} answered in compressed form.`);
+  if (encoding.toLowerCase() !== "identity") throw refused(param, `${url.host} answered in compressed form.`);
   const declared = normalizeMediaType(response.headers.get("content-type") ?? "");
   const rule = mediaTypeRule(declared, accepted);
   if (rule === undefined && !isUnknownType(declared)) {
     const types = acceptedTypes(accepted).join(", ");
-    throw refused(fetching, `${url.host} answered with the media type ${JSON.stringify(declared)}; expected ${types}.`);
+    throw refused(param, `${url.host} answered with the media type ${JSON.stringify(declared)}; expected ${types}.`);
   }
   const limit = rule?.maxBytes ?? largestSize(accepted);
-  const bytes = await readUpTo(response, limit, fetching);
-  if (bytes === undefined) throw refused(fetching, tooLarge(declared || "unknown", limit));
+  const announced = Number(response.headers.get("content-length") ?? 0);
+  const bytes = announced > limit ? undefined : await readBounded(response.body, limit, onBytes);
+  if (bytes === undefined) throw refused(param, tooLarge(declared || "unknown", limit));
   const sniffed = sniffMediaType(bytes);
   const facts = { declared, sniffed, sizeBytes: bytes.length, isText: () => isPlainText(bytes) };
-  return { mediaType: checkMedia(facts, request.param, accepted), bytes };
-}
-
-/** All bytes; undefined when there are more, or more are announced. */
-async function readUpTo(response: Response, limit: number, fetching: Fetching): Promise<Uint8Array | undefined> {
-  const announced = Number(response.headers.get("content-length") ?? 0);
-  if (announced > limit) return undefined;
-  if (response.body === null) return new Uint8Array(0);
-  const reader = response.body.getReader();
-  const chunks: Uint8Array[] = [];
-  let totalBytes = 0;
-  for (;;) {
-    const { done, value } = await unlessAborted(reader.read(), fetching.signal);
-    if (done) return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, totalBytes);
-    totalBytes += value.length;
-    if (totalBytes > limit) return undefined;
-    fetching.request.onBytes?.(value.length);
-    chunks.push(value);
-  }
-}
-
-/** Rejects when the signal says so, whatever the promise does later. */
-function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  return new Promise((fulfil, reject) => {
-    const abort = () => reject(new Error("aborted"));
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort, { once: true });
-    promise.then(fulfil, reject).finally(() => signal.removeEventListener("abort", abort));
-  });
+  return { mediaType: checkMedia(facts, param, accepted), bytes };
 }
 
 async function systemResolver(hostname: string): Promise<readonly string[]> {
   const found = await lookup(hostname, { all: true });
   return found.map(({ address }) => address);
-}
-
-function refused(fetching: Fetching, message: string): GatewayError {
-  return invalid(fetching.request.param, message);
-}
-
-function invalid(param: string, message: string): GatewayError {
-  return new GatewayError(ERRORS.invalidRequest, `${param}: ${message}`, { param });
 }

@@ -7,7 +7,7 @@ import type { GenerationRequest } from "../generation/request.ts";
 import { pathTo } from "../lib/json-path.ts";
 import { isDataUrl, readDataUrl } from "./data-url.ts";
 import type { FetchExternal } from "./fetch-external.ts";
-import { type AcceptedMedia, checkBase64Media } from "./media-types.ts";
+import { type AcceptedMedia, checkBase64Media, refused } from "./media-types.ts";
 
 export interface InlineOptions {
   /** The parts that the target cannot hold as URLs; both when left out. */
@@ -106,10 +106,7 @@ async function load(
   const accepted: AcceptedMedia = part.type === "image" ? { kinds: ["image"] } : { plainText: true };
   const spend = (bytes: number) => {
     budget.bytesLeft -= bytes;
-    if (budget.bytesLeft >= 0) return;
-    throw new GatewayError(ERRORS.invalidRequest, `${param}: the files of the request are too large together.`, {
-      param,
-    });
+    if (budget.bytesLeft < 0) throw refused(param, "the files of the request are too large together.");
   };
   if (isDataUrl(url)) {
     const data = readDataUrl(url, param);

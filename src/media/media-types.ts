@@ -150,6 +150,7 @@ function quoted(mediaType: string): string {
   return JSON.stringify(mediaType.slice(0, 80));
 }
 
-function refused(param: string, message: string): GatewayError {
+/** The 400 for a file that is not taken; it names the field. */
+export function refused(param: string, message: string): GatewayError {
   return new GatewayError(ERRORS.invalidRequest, `${param}: ${message}`, { param });
 }

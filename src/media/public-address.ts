@@ -1,11 +1,11 @@
 // Which hosts lie on the public internet: the rules against requests that are tricked into the operator's own network.
 
 import ipaddr from "ipaddr.js";
+import { parseAddressRange } from "../config/values/address-range.ts";
 
 /** The address in one spelling, IPv4-mapped IPv6 as IPv4; undefined when the text is no address (zones included). */
 export function canonicalAddress(text: string): string | undefined {
-  const parsed = parse(text);
-  return parsed?.toString();
+  return parse(text)?.toString();
 }
 
 /** Whether the address can be reached by everybody; what is not known to be public is not. */
@@ -53,14 +53,7 @@ const LOCAL_SUFFIXES = [
 ];
 
 function parse(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
-  if (!text.includes(":")) {
-    return ipaddr.IPv4.isValidFourPartDecimal(text) ? ipaddr.IPv4.parse(text) : undefined;
-  }
-  if (text.includes("%") || !ipaddr.IPv6.isValid(text)) return undefined;
-  // ipaddr.js takes the old form ::192.0.2.7 for an IPv4-mapped address.
-  if (/^::\d+\./.test(text)) return undefined;
-  const address = ipaddr.IPv6.parse(text);
-  return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
+  return text.includes("/") ? undefined : parseAddressRange(text)?.address;
 }
 
 /** The well-known prefix 64:ff9b::/96 (RFC 6052) leads to the IPv4 address in its last 32 bits. */
