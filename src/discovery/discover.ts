@@ -62,10 +62,8 @@ function hostedCandidate(
   const baseUrl = environment?.url === undefined ? undefined : env[environment.url]?.trim();
   // People who use the gateway point their SDKs at it with this very variable.
   const url = baseUrl && !leadsTo(baseUrl, ownAddresses) ? baseUrl : undefined;
-  return {
-    backend: { name, type: name, ...(url && { url }), api_key: `\${${keyVariable}}` },
-    found: { name, kind: name, url: withoutCredentials(url ?? defaultUrl ?? ""), how: keyVariable },
-  };
+  const settings = { ...(url && { url }), api_key: `\${${keyVariable}}` };
+  return candidate(name, withoutCredentials(url ?? defaultUrl ?? ""), keyVariable, settings);
 }
 
 async function localCandidates(
@@ -79,7 +77,8 @@ async function localCandidates(
     return await Promise.all(
       kinds.map(async ({ name, defaultUrl: url, localSigns: signs }) => {
         if (url === undefined || signs === undefined) return undefined;
-        return (await answersAs(signs, url, probe, controller.signal)) ? localCandidate(name, url) : undefined;
+        if (!(await answersAs(signs, url, probe, controller.signal))) return undefined;
+        return candidate(name, url, `answers on ${new URL(url).host}`, { url });
       }),
     );
   } finally {
@@ -87,19 +86,13 @@ async function localCandidates(
   }
 }
 
-function localCandidate(name: BackendKindName, url: string): Candidate {
-  return {
-    backend: { name, type: name, url },
-    found: { name, kind: name, url, how: `answers on ${new URL(url).host}` },
-  };
-}
-
 function embeddedCandidates(): Candidate[] {
   const embedded = Object.values(BACKEND_KINDS).filter((kind) => kind.isEmbedded);
-  return embedded.map(({ name, defaultUrl }) => ({
-    backend: { name, type: name },
-    found: { name, kind: name, url: defaultUrl ?? "", how: "built in" },
-  }));
+  return embedded.map(({ name, defaultUrl = "" }) => candidate(name, defaultUrl, "built in", {}));
+}
+
+function candidate(name: BackendKindName, url: string, how: string, settings: Partial<BackendDocument>): Candidate {
+  return { backend: { name, type: name, ...settings }, found: { name, kind: name, url, how } };
 }
 
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "0.0.0.0", "[::1]", "[::]"]);

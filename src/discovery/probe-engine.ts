@@ -1,7 +1,9 @@
 // Asks one address whether a certain engine answers there; every trouble means no.
 
 import type { EngineSign } from "../backends/kinds.ts";
+import { orAborted } from "../lib/abortable-delay.ts";
 import { isObject } from "../lib/json.ts";
+import { readBounded } from "../lib/read-bounded.ts";
 
 export type Probe = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -15,14 +17,18 @@ export async function answersAs(
   probe: Probe,
   signal: AbortSignal,
 ): Promise<boolean> {
+  let isThere = false;
   const answers = signs.map(async (sign) => {
     const body = await readJson(probe, url + sign.path, signal);
     // Promise.any wants a rejection for "no".
     if (!shows(body, sign)) throw new Error(`${url} does not show this sign`);
-    return true;
+    isThere = true;
   });
-  const asked = Promise.any(answers).catch(() => false);
-  return Promise.race([asked, aborted(signal).then(() => false)]);
+  await orAborted(
+    Promise.any(answers).catch(() => undefined),
+    signal,
+  );
+  return isThere;
 }
 
 function shows(body: unknown, { list, member, text }: EngineSign): boolean {
@@ -34,23 +40,11 @@ function shows(body: unknown, { list, member, text }: EngineSign): boolean {
   });
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
-}
-
 async function readJson(probe: Probe, url: string, signal: AbortSignal): Promise<unknown> {
   // A probe's connection is not worth keeping; a redirect is no sign of an engine.
   const response = await probe(url, { signal, redirect: "manual", keepalive: false });
-  if (!response.ok || !response.body) throw new Error(`${url} answered ${response.status}`);
-  const chunks: Uint8Array[] = [];
-  let sizeBytes = 0;
-  for await (const chunk of response.body) {
-    sizeBytes += chunk.byteLength;
-    if (sizeBytes > MAX_ANSWER_BYTES) throw new Error(`${url} sent more than ${MAX_ANSWER_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return JSON.parse(Buffer.concat(chunks).toString("utf8"));
+  if (!response.ok) throw new Error(`${url} answered ${response.status}`);
+  const body = await readBounded(response.body, MAX_ANSWER_BYTES);
+  if (body === undefined) throw new Error(`${url} sent more than ${MAX_ANSWER_BYTES} bytes`);
+  return JSON.parse(new TextDecoder().decode(body));
 }
