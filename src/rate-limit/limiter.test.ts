@@ -30,16 +30,18 @@ function query(clientAddress: string | undefined, more: Partial<LimitQuery> = {}
 }
 
 describe("limiter", () => {
-  test("disabled, it is one object that does nothing", () => {
-    const { limiter } = limiterWith({});
-    expect(limiter).toBe(limiterWith({ limits: { global: rate(1, 1) } }).limiter);
-    expect(limiter).toMatchObject({ limitsRequests: false, limitsBackends: false, size: 0 });
-    for (let count = 0; count < 100; count++) {
-      expect(limiter.take(query("192.0.2.1"))).toBeUndefined();
-      expect(limiter.takeBackend("a") && limiter.backendHasRoom("a")).toBe(true);
-    }
-    expect(limiter.backendRefusal(["a"])).toBeUndefined();
-  });
+  test.each([{}, { limits: { global: rate(1, 1) }, bypass_keys: ["12345678"] }])(
+    "disabled, it does nothing",
+    (settings) => {
+      const { limiter } = limiterWith(settings);
+      expect(limiter).toMatchObject({ limitsRequests: false, hasBypassKeys: false, limitsBackends: false, size: 0 });
+      for (let count = 0; count < 100; count++) {
+        expect(limiter.take(query("192.0.2.1"))).toBeUndefined();
+        expect(limiter.takeBackend("a") && limiter.backendHasRoom("a")).toBe(true);
+      }
+      expect(limiter.backendRefusal(["a"])).toBeUndefined();
+    },
+  );
 
   test("each client has its own bucket, IPv6 clients one for their /64", () => {
     const { limiter, clock } = limiterWith({ enabled: true, limits: { per_client: rate(1, 2) } });

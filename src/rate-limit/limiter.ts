@@ -71,29 +71,14 @@ export interface LimiterOptions {
 const MAX_ENTRIES = 50_000;
 const MINUTE_MS = 60_000;
 
-const UNLIMITED: Limiter = {
-  limitsRequests: false,
-  hasBypassKeys: false,
-  limitsBackends: false,
-  take: () => undefined,
-  takeForGuess: () => undefined,
-  guessRefusal: () => undefined,
-  putBack: () => {},
-  backendHasRoom: () => true,
-  takeBackend: () => true,
-  backendRefusal: () => undefined,
-  size: 0,
-};
-
 export function createLimiter(options: LimiterOptions): Limiter {
   const { settings, keyLimits, now, wallTime, maxEntries = MAX_ENTRIES, seed = 0 } = options;
   const { enabled, limits } = settings;
-  if (!enabled && keyLimits.size === 0) return UNLIMITED;
-
+  const limitsRequests = enabled || keyLimits.size > 0;
   const perSecond = ({ requests_per_second, burst_capacity }: typeof limits.global) =>
     bucketPolicy(requests_per_second, 1000, burst_capacity);
   const whitelist = createAddressList(settings.whitelist);
-  const bypassKeys = new Set(settings.bypass_keys);
+  const bypassKeys = new Set(limitsRequests ? settings.bypass_keys : []);
   const clients = enabled ? createBuckets(perSecond(limits.per_client), maxEntries, seed) : undefined;
   const keys = enabled ? createBuckets(perSecond(limits.per_api_key), maxEntries, seed) : undefined;
   const backends = enabled ? createBuckets(perSecond(limits.per_backend), maxEntries, seed) : undefined;
@@ -127,7 +112,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
   }
 
   return {
-    limitsRequests: true,
+    limitsRequests,
     hasBypassKeys: bypassKeys.size > 0,
     limitsBackends: enabled,
 
