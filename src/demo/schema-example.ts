@@ -1,6 +1,6 @@
 // Makes a small value that fits a JSON Schema: the arguments of a demo tool call, the content of a structured answer.
 
-type Schema = Record<string, unknown>;
+import { isObject, type JsonObject as Schema } from "../lib/json.ts";
 
 /** A schema comes from a client: references can form a circle, and two per level would double the work each time. */
 const MAX_DEPTH = 12;
@@ -38,7 +38,7 @@ interface Walk {
 }
 
 function exampleOf(schema: unknown, walk: Walk): unknown {
-  if (!isSchema(schema) || walk.depth >= MAX_DEPTH || walk.budget.values <= 0) return null;
+  if (!isObject(schema) || walk.depth >= MAX_DEPTH || walk.budget.values <= 0) return null;
   walk.budget.values--;
   const inner = { ...walk, depth: walk.depth + 1 };
 
@@ -72,12 +72,12 @@ function exampleOf(schema: unknown, walk: Walk): unknown {
 function typeOf(schema: Schema): unknown {
   if (Array.isArray(schema.type)) return schema.type.find((type) => type !== "null") ?? "null";
   if (schema.type !== undefined) return schema.type;
-  if (isSchema(schema.properties) || Array.isArray(schema.required)) return "object";
+  if (isObject(schema.properties) || Array.isArray(schema.required)) return "object";
   return "items" in schema ? "array" : "string";
 }
 
 function exampleObject(schema: Schema, walk: Walk): Schema {
-  const properties = new Map(isSchema(schema.properties) ? Object.entries(schema.properties) : []);
+  const properties = new Map(isObject(schema.properties) ? Object.entries(schema.properties) : []);
   const names = Array.isArray(schema.required) ? schema.required.filter((name) => typeof name === "string") : [];
   // From entries, so that a property called __proto__ is an ordinary one.
   return Object.fromEntries(names.map((name) => [name, exampleOf(properties.get(name) ?? {}, walk)]));
@@ -127,24 +127,20 @@ function resolveReference(reference: string, root: unknown): unknown {
 function mergeAll(schema: Schema, root: unknown): Schema {
   const { allOf, ...own } = schema;
   const parts = [...(allOf as unknown[]), own].map((part) =>
-    isSchema(part) && typeof part.$ref === "string" ? resolveReference(part.$ref, root) : part,
+    isObject(part) && typeof part.$ref === "string" ? resolveReference(part.$ref, root) : part,
   );
   let merged: Schema = {};
   const properties: [string, unknown][] = [];
   const required: unknown[] = [];
-  for (const part of parts.filter(isSchema)) {
+  for (const part of parts.filter(isObject)) {
     merged = { ...merged, ...part };
-    if (isSchema(part.properties)) properties.push(...Object.entries(part.properties));
+    if (isObject(part.properties)) properties.push(...Object.entries(part.properties));
     if (Array.isArray(part.required)) required.push(...part.required);
   }
   delete merged.$ref;
   if (properties.length > 0) merged.properties = Object.fromEntries(properties);
   if (required.length > 0) merged.required = [...new Set(required)];
   return merged;
-}
-
-function isSchema(value: unknown): value is Schema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function numberOr(value: unknown, otherwise: number): number {
