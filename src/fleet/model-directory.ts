@@ -3,7 +3,6 @@
 import type { BackendBoard } from "../backends/board.ts";
 import type { BackendRegistry } from "../backends/registry.ts";
 import type { Clock } from "../lib/clock.ts";
-import { singleflight } from "../lib/singleflight.ts";
 import type { ModelCatalog } from "../models/catalog.ts";
 import { aggregateModels, type FoundModel, findRecord, type ModelListEntry, ownerOf } from "../models/list.ts";
 import type { FirstLooks } from "./first-looks.ts";
@@ -25,8 +24,7 @@ export function createModelDirectory(
   firstLooks: FirstLooks,
   clock: Clock,
 ) {
-  const sweep = singleflight<void>();
-  let isSweeping = false;
+  let sweeping: Promise<void> | undefined;
   let sweptMs = Number.NEGATIVE_INFINITY;
   let aggregated: { board: BackendBoard; revision: number; models: readonly ModelListEntry[] } | undefined;
 
@@ -36,18 +34,21 @@ export function createModelDirectory(
 
   /** A model was not found: lists that may be cold or old are renewed; resolves when done, never rejects. */
   async function refresh(): Promise<void> {
-    if (!isSweeping && clock.now() - sweptMs < SWEEP_SPACING_MS) {
+    if (sweeping === undefined && clock.now() - sweptMs < SWEEP_SPACING_MS) {
       // A backend that came up since then has been asked already; its first answer is worth waiting for.
       await renew(availableNames().filter((name) => catalog.isCold(name)));
       return;
     }
-    await sweep.run(async () => {
-      isSweeping = true;
-      await firstLooks.answers();
-      await renew(availableNames().filter((name) => catalog.isOlderThan(name, SWEEP_SPACING_MS)));
-      sweptMs = clock.now();
-      isSweeping = false;
+    sweeping ??= sweep().finally(() => {
+      sweeping = undefined;
     });
+    await sweeping;
+  }
+
+  async function sweep(): Promise<void> {
+    await firstLooks.answers();
+    await renew(availableNames().filter((name) => catalog.isOlderThan(name, SWEEP_SPACING_MS)));
+    sweptMs = clock.now();
   }
 
   return {

@@ -26,11 +26,11 @@ test.each([
   ["Qwen/Qwen3-Embedding-0.6B", "Qwen3 Embedding"],
   ["gpt-oss:20b", "gpt-oss"],
 ])("%s is %s", (model, name) => {
-  expect(lookup.lookup(model)?.display_name).toBe(name);
+  expect(lookup(model)?.display_name).toBe(name);
 });
 
 test.each(["example-model", "m", "llama3.2", "demo", "gpt-4o-audio-preview"])("nothing is said of %s", (model) => {
-  expect(lookup.lookup(model)).toBeUndefined();
+  expect(lookup(model)).toBeUndefined();
 });
 
 test("every entry has a capability that is known, and no entry a thinking pattern", () => {
@@ -50,7 +50,7 @@ test.each([
   ["gpt-5-pro", undefined], // not those of gpt-5
   ["gpt-oss:20b", undefined],
 ])("the prices of %s", (model, pricing) => {
-  expect(lookup.lookup(model)?.pricing).toEqual(pricing);
+  expect(lookup(model)?.pricing).toEqual(pricing);
 });
 
 test("prices are in an order that a mistake of a thousand would break", () => {

@@ -9,7 +9,6 @@ import type { Clock } from "../lib/clock.ts";
 import { formatDuration } from "../lib/duration.ts";
 import { isObject } from "../lib/json.ts";
 import { readBounded } from "../lib/read-bounded.ts";
-import { type Singleflight, singleflight } from "../lib/singleflight.ts";
 import type { Logger } from "../logging/logger.ts";
 import { type ListedModel, type ModelRecord, readModelList } from "./list.ts";
 
@@ -76,7 +75,6 @@ interface Slot {
   emptyAnswers: number;
   failures: number;
   failure: string | undefined;
-  flight: Singleflight<void>;
   running: Promise<void> | undefined;
   stopping: AbortController;
 }
@@ -143,13 +141,7 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
       // The time that was said first stays: some engines say the time of the question.
       return { id, created: known.get(id) ?? created ?? nowSeconds, ownedBy };
     });
-    const isSame =
-      models.length === slot.models.length &&
-      models.every((model, index) => {
-        const old = slot.models[index];
-        return old?.id === model.id && old.created === model.created && old.ownedBy === model.ownedBy;
-      });
-    if (isSame && slot.answeredMs !== undefined) return;
+    if (slot.answeredMs !== undefined && Bun.deepEquals(models, slot.models, true)) return;
     slot.models = models;
     revision++;
     log.info({ backend: name, models: models.length }, `backend ${name} lists ${models.length} models`);
@@ -166,7 +158,6 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
         emptyAnswers: 0,
         failures: 0,
         failure: undefined,
-        flight: singleflight(),
         running: undefined,
         stopping: new AbortController(),
       });
@@ -192,7 +183,9 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
     async renew(name) {
       const slot = slots.get(name);
       if (slot === undefined || slot.stopping.signal.aborted) return;
-      slot.running = slot.flight.run(() => ask(name, slot));
+      slot.running ??= ask(name, slot).finally(() => {
+        slot.running = undefined;
+      });
       await slot.running;
     },
     get revision() {

@@ -1,6 +1,7 @@
 // Model lists as data: reading the shapes that backends answer with, and joining them into one list.
 
 import type { Backend } from "../backends/backend.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 
 /** One entry of GET /v1/models (specification, "Model (list entry)"). */
 export interface ModelListEntry {
@@ -45,8 +46,8 @@ export interface ListedModel extends ModelRecord {
  */
 export function readModelList(answer: unknown): ModelRecord[] | undefined {
   if (Array.isArray(answer)) return readItems(answer);
-  if (typeof answer !== "object" || answer === null) return undefined;
-  const { data, models } = answer as { data?: unknown; models?: unknown };
+  if (!isObject(answer)) return undefined;
+  const { data, models } = answer;
   const records = Array.isArray(data) ? readItems(data) : [];
   if (records.length === 0 && Array.isArray(models)) return readItems(models);
   // An engine without models may write null in place of the empty list.
@@ -67,18 +68,14 @@ function readItems(items: readonly unknown[]): ModelRecord[] {
 
 function readItem(item: unknown): ModelRecord | undefined {
   if (typeof item === "string") return item === "" ? undefined : { id: item, created: undefined, ownedBy: undefined };
-  if (typeof item !== "object" || item === null) return undefined;
-  const fields = item as Record<string, unknown>;
-  const id = readId(fields);
+  const id = isObject(item) ? readId(item) : undefined;
   if (id === undefined) return undefined;
-  return {
-    id,
-    created: readTime(fields.created ?? fields.created_at),
-    ownedBy: typeof fields.owned_by === "string" && fields.owned_by !== "" ? fields.owned_by : undefined,
-  };
+  const { created, created_at, owned_by } = item as JsonObject;
+  const ownedBy = typeof owned_by === "string" && owned_by !== "" ? owned_by : undefined;
+  return { id, created: readTime(created ?? created_at), ownedBy };
 }
 
-function readId({ id, key, name }: Record<string, unknown>): string | undefined {
+function readId({ id, key, name }: JsonObject): string | undefined {
   for (const text of [id, key]) if (typeof text === "string" && text !== "") return text;
   // Only a resource name has the prefix; as an id, "models/x.gguf" is the path of a file.
   return typeof name === "string" && name !== "" ? name.replace(/^models\/(?=.)/, "") : undefined;

@@ -4,9 +4,7 @@ import type { MetadataEntry, ModelMetadata } from "../config/sections/metadata-e
 import { compileGlob, type GlobMatcher, isGlob } from "../lib/glob.ts";
 import { features, supportedMethods } from "./capabilities.ts";
 
-export interface MetadataLookup {
-  lookup(modelId: string): ModelMetadata | undefined;
-}
+export type MetadataLookup = (modelId: string) => ModelMetadata | undefined;
 
 /** Results kept; more than the models of a large installation. */
 const CACHE_ENTRIES = 1_000;
@@ -30,18 +28,16 @@ export function createMetadataLookup(sources: readonly (readonly MetadataEntry[]
     return known;
   }
 
-  return {
-    lookup(modelId) {
-      if (modelId.length > LONGEST_CACHED_ID) return resolve(modelId);
-      const known = cache.get(modelId);
-      if (known !== undefined) return known;
-      if (cache.has(modelId)) return undefined;
-      // The oldest goes, used or not: to put an entry back with every request costs more than to find one again.
-      if (cache.size >= CACHE_ENTRIES) cache.delete(cache.keys().next().value as string);
-      const metadata = resolve(modelId);
-      cache.set(modelId, metadata);
-      return metadata;
-    },
+  return (modelId) => {
+    if (modelId.length > LONGEST_CACHED_ID) return resolve(modelId);
+    const known = cache.get(modelId);
+    if (known !== undefined) return known;
+    if (cache.has(modelId)) return undefined;
+    // The oldest goes, used or not: to put an entry back with every request costs more than to find one again.
+    if (cache.size >= CACHE_ENTRIES) cache.delete(cache.keys().next().value as string);
+    const metadata = resolve(modelId);
+    cache.set(modelId, metadata);
+    return metadata;
   };
 }
 

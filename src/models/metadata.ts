@@ -2,6 +2,7 @@
 // each field from the first that has it.
 
 import type { MetadataEntry, ModelMetadata } from "../config/sections/metadata-entry.ts";
+import { lazily } from "../lib/lazily.ts";
 import { builtinMetadata } from "./builtin-metadata.ts";
 import type { ModelListEntry } from "./list.ts";
 import {
@@ -26,12 +27,8 @@ export interface MetadataSources {
 }
 
 export function createModelMetadata({ backends, external }: MetadataSources): ModelMetadataSource {
-  let made: MetadataLookup | undefined;
   // The built-in facts are read when the first model is looked up, not while the gateway starts.
-  const shared = (): MetadataLookup => {
-    made ??= createMetadataLookup([external, builtinMetadata()]);
-    return made;
-  };
+  const shared = lazily(() => createMetadataLookup([external, builtinMetadata()]));
   const own = new Map<string, MetadataLookup>();
   for (const { name, model_configs } of backends) {
     if (model_configs.length > 0) own.set(name, createMetadataLookup([model_configs]));
@@ -41,7 +38,7 @@ export function createModelMetadata({ backends, external }: MetadataSources): Mo
   const joined = new WeakMap<ModelMetadata, WeakMap<ModelMetadata, ModelMetadata>>();
 
   function withShared(facts: ModelMetadata | undefined, modelId: string): ModelMetadata | undefined {
-    const further = shared().lookup(modelId);
+    const further = shared()(modelId);
     if (facts === undefined || further === undefined) return facts ?? further;
     const known = joined.get(facts)?.get(further);
     if (known !== undefined) return known;
@@ -52,10 +49,10 @@ export function createModelMetadata({ backends, external }: MetadataSources): Mo
   }
 
   return {
-    of: (modelId, backendName) => withShared(own.get(backendName)?.lookup(modelId), modelId),
+    of: (modelId, backendName) => withShared(own.get(backendName)?.(modelId), modelId),
     ofAny(modelId, backendNames) {
       let facts: ModelMetadata | undefined;
-      for (const name of own.size === 0 ? [] : backendNames) facts ??= own.get(name)?.lookup(modelId);
+      for (const name of own.size === 0 ? [] : backendNames) facts ??= own.get(name)?.(modelId);
       return withShared(facts, modelId);
     },
   };

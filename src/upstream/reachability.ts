@@ -1,7 +1,6 @@
 // Whether a connection to a backend can be made at all: asked only when an answer is late.
 
 import type { Backend } from "../backends/backend.ts";
-import { type Singleflight, singleflight } from "../lib/singleflight.ts";
 
 export interface Reachability {
   /**
@@ -14,16 +13,16 @@ export interface Reachability {
 export function createReachability(env: Record<string, string | undefined>): Reachability {
   // Behind a forward proxy the backend is not connected to directly, and the proxy gives its own errors.
   const proxied = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].some((name) => env[name]);
-  const running = new WeakMap<Backend, Singleflight<boolean>>();
+  const running = new WeakMap<Backend, Promise<boolean>>();
   return {
     check(backend, timeoutMs) {
       if (proxied || backend.kind.isEmbedded || backend.socketPath !== undefined) return Promise.resolve(true);
-      let flight = running.get(backend);
-      if (flight === undefined) {
-        flight = singleflight();
-        running.set(backend, flight);
+      let attempt = running.get(backend);
+      if (attempt === undefined) {
+        attempt = connects(new URL(backend.rootUrl), timeoutMs).finally(() => running.delete(backend));
+        running.set(backend, attempt);
       }
-      return flight.run(() => connects(new URL(backend.rootUrl), timeoutMs));
+      return attempt;
     },
   };
 }
