@@ -9,7 +9,6 @@ import {
   type Bucket,
   type BucketPolicy,
   type BucketReading,
-  type BucketState,
   bucketPolicy,
   earn,
   fullBucket,
@@ -82,15 +81,11 @@ export function createLimiter(options: LimiterOptions): Limiter {
   const clients = enabled ? createBuckets(perSecond(limits.per_client), maxEntries, seed) : undefined;
   const keys = enabled ? createBuckets(perSecond(limits.per_api_key), maxEntries, seed) : undefined;
   const backends = enabled ? createBuckets(perSecond(limits.per_backend), maxEntries, seed) : undefined;
-  const globalPolicy = perSecond(limits.global);
-  const everyone: Bucket | undefined = enabled
-    ? { policy: globalPolicy, state: fullBucket(globalPolicy, now()) }
-    : undefined;
+  const everyone = enabled ? fullBucket(perSecond(limits.global), now()) : undefined;
   // As many as the configuration has keys. N at once, then one each 60 s / N.
   const ownKeyBuckets = new Map<string, Bucket>();
   for (const [keyId, perMinute] of keyLimits) {
-    const policy = bucketPolicy(perMinute, MINUTE_MS, perMinute);
-    ownKeyBuckets.set(keyId, { policy, state: fullBucket(policy, now()) });
+    ownKeyBuckets.set(keyId, fullBucket(bucketPolicy(perMinute, MINUTE_MS, perMinute), now()));
   }
 
   // whitelist and bypass_keys lift the limits of keys too, whether the section is enabled or not.
@@ -154,7 +149,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
       if (clients === undefined || isExempt(query)) return undefined;
       const nowMs = now();
       const bucket = clients.find(nameOfClient(query), nowMs);
-      const reading = take(bucket.state, bucket.policy, nowMs);
+      const reading = take(bucket, nowMs);
       if (!reading.allowed) return decide(reading, "client", bucket.policy, nowMs);
       clients.keep(bucket, nowMs);
       return undefined;
@@ -163,9 +158,8 @@ export function createLimiter(options: LimiterOptions): Limiter {
     guessRefusal(query) {
       if (clients === undefined || isExempt(query)) return undefined;
       const nowMs = now();
-      const { state, policy } = clients.find(nameOfClient(query), nowMs);
-      const reading = look(state, policy, nowMs);
-      return reading.allowed ? undefined : decide(reading, "client", policy, nowMs);
+      const reading = look(clients.find(nameOfClient(query), nowMs), nowMs);
+      return reading.allowed ? undefined : decide(reading, "client", clients.policy, nowMs);
     },
 
     putBack(query) {
@@ -176,7 +170,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
       const keyBucket = ownBucket ?? (keyId === undefined ? undefined : keys?.peek(keyId));
       // A bucket that was forgotten meanwhile was full, or left its debt behind, which stays as it is.
       for (const bucket of [clients?.peek(nameOfClient(query)), keyBucket, everyone]) {
-        if (bucket !== undefined) putBack(bucket.state, bucket.policy, nowMs);
+        if (bucket !== undefined) putBack(bucket, nowMs);
       }
     },
 
@@ -184,15 +178,14 @@ export function createLimiter(options: LimiterOptions): Limiter {
       const bucket = backends?.peek(name);
       if (bucket === undefined && backends?.hasDebts !== true) return true;
       const nowMs = now();
-      const { state, policy } = bucket ?? (backends as Buckets).find(name, nowMs);
-      return look(state, policy, nowMs).allowed;
+      return look(bucket ?? (backends as Buckets).find(name, nowMs), nowMs).allowed;
     },
 
     takeBackend(name) {
       if (backends === undefined) return true;
       const nowMs = now();
       const bucket = backends.find(name, nowMs);
-      const { allowed } = take(bucket.state, bucket.policy, nowMs);
+      const { allowed } = take(bucket, nowMs);
       if (allowed) backends.keep(bucket, nowMs);
       return allowed;
     },
@@ -202,8 +195,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
       const nowMs = now();
       let soonest: BucketReading | undefined;
       for (const name of names) {
-        const { state, policy } = backends.find(name, nowMs);
-        const found = look(state, policy, nowMs);
+        const found = look(backends.find(name, nowMs), nowMs);
         if (found.allowed) return undefined;
         if (soonest === undefined || found.retryAfterMs < soonest.retryAfterMs) soonest = found;
       }
@@ -251,7 +243,7 @@ const SLOTS = 16_384;
 function createBuckets(policy: BucketPolicy, maxEntries: number, seed: number): Buckets {
   const buckets = new Map<string, NamedBucket>();
   const uses = new RecencyList<NamedBucket>();
-  let debts: (BucketState | undefined)[] | undefined;
+  let debts: (Bucket | undefined)[] | undefined;
 
   function slotOf(name: string): number {
     return Bun.hash.xxHash32(name, seed) % SLOTS;
@@ -269,24 +261,24 @@ function createBuckets(policy: BucketPolicy, maxEntries: number, seed: number): 
       // A little is tidied with every new bucket, so that the memory follows the number of active clients.
       if (looked >= (buckets.size < maxEntries ? 2 : LOOKED_AT)) break;
       looked++;
-      if (isFull(bucket.state, policy, nowMs)) forget(bucket);
+      if (isFull(bucket, nowMs)) forget(bucket);
     }
     const { oldest } = uses;
     if (oldest === undefined || buckets.size < maxEntries) return;
     forget(oldest);
-    const { name, state } = oldest;
+    const { name, parts, atUs } = oldest;
     debts ??= new Array(SLOTS).fill(undefined);
     const slot = slotOf(name);
     const debt = debts[slot];
-    if (debt !== undefined) earn(debt, policy, nowMs);
-    if (debt === undefined || state.parts < debt.parts) debts[slot] = state;
+    if (debt !== undefined) earn(debt, nowMs);
+    if (debt === undefined || parts < debt.parts) debts[slot] = { policy, parts, atUs };
   }
 
   function newBucket(name: string, nowMs: number): NamedBucket {
     const debt = debts?.[slotOf(name)];
-    if (debt !== undefined) earn(debt, policy, nowMs);
-    const state = debt === undefined ? fullBucket(policy, nowMs) : { ...debt };
-    return { name, policy, state, isKept: false, older: undefined, newer: undefined };
+    if (debt !== undefined) earn(debt, nowMs);
+    const { parts, atUs } = debt ?? fullBucket(policy, nowMs);
+    return { name, policy, parts, atUs, isKept: false, older: undefined, newer: undefined };
   }
 
   return {

@@ -7,45 +7,45 @@ import { bucketPolicy, fullBucket, isFull, look, putBack, take, takeAll } from "
 describe("token bucket", () => {
   test("the burst at once, then one each time it was earned", () => {
     const policy = bucketPolicy(10, 1000, 3);
-    const state = fullBucket(policy, 0);
-    expect([0, 0, 0].map((at) => take(state, policy, at).remaining)).toEqual([2, 1, 0]);
-    expect(take(state, policy, 0)).toEqual({ allowed: false, remaining: 0, retryAfterMs: 100, resetAtMs: 300 });
-    expect(take(state, policy, 99.999).allowed).toBe(false);
-    expect(take(state, policy, 100)).toMatchObject({ allowed: true, remaining: 0, resetAtMs: 400 });
-    expect(take(state, policy, 10_000)).toMatchObject({ allowed: true, remaining: 2 });
+    const bucket = fullBucket(policy, 0);
+    expect([0, 0, 0].map((at) => take(bucket, at).remaining)).toEqual([2, 1, 0]);
+    expect(take(bucket, 0)).toEqual({ allowed: false, remaining: 0, retryAfterMs: 100, resetAtMs: 300 });
+    expect(take(bucket, 99.999).allowed).toBe(false);
+    expect(take(bucket, 100)).toMatchObject({ allowed: true, remaining: 0, resetAtMs: 400 });
+    expect(take(bucket, 10_000)).toMatchObject({ allowed: true, remaining: 2 });
   });
 
   test("a clock that goes back earns nothing and loses nothing", () => {
     const policy = bucketPolicy(1, 1000, 1);
-    const state = fullBucket(policy, 5000);
-    expect(take(state, policy, 5000).allowed).toBe(true);
-    expect(take(state, policy, 1000).allowed).toBe(false);
-    expect(take(state, policy, 5999).allowed).toBe(false);
-    expect(take(state, policy, 6000).allowed).toBe(true);
+    const bucket = fullBucket(policy, 5000);
+    expect(take(bucket, 5000).allowed).toBe(true);
+    expect(take(bucket, 1000).allowed).toBe(false);
+    expect(take(bucket, 5999).allowed).toBe(false);
+    expect(take(bucket, 6000).allowed).toBe(true);
   });
 
   test("no drift: thirds of a second over 100,000 tokens", () => {
     const policy = bucketPolicy(3, 1000, 1);
-    const state = fullBucket(policy, 0.1);
+    const bucket = fullBucket(policy, 0.1);
     let admitted = 0;
-    for (let step = 0; step <= 333_333; step++) if (take(state, policy, 0.1 + step * 100).allowed) admitted++;
+    for (let step = 0; step <= 333_333; step++) if (take(bucket, 0.1 + step * 100).allowed) admitted++;
     // A token each 400 ms, as the steps are 100 ms apart and credit above one token is lost, is what is possible.
     expect(admitted).toBe(Math.floor(333_333 / 4) + 1);
     const exact = fullBucket(bucketPolicy(3, 1000, 2), 0);
     let count = 0;
-    for (let step = 0; step <= 300_000; step++) if (take(exact, bucketPolicy(3, 1000, 2), step * 100).allowed) count++;
+    for (let step = 0; step <= 300_000; step++) if (take(exact, step * 100).allowed) count++;
     expect(count).toBe(90_000 + 2);
   });
 
   test("a token that is put back never lifts a bucket above its capacity", () => {
     const policy = bucketPolicy(1, 1000, 2);
-    const state = fullBucket(policy, 0);
-    putBack(state, policy, 0);
-    expect(look(state, policy, 0).remaining).toBe(2);
-    take(state, policy, 0);
-    expect(isFull(state, policy, 0)).toBe(false);
-    putBack(state, policy, 0);
-    expect(isFull(state, policy, 0)).toBe(true);
+    const bucket = fullBucket(policy, 0);
+    putBack(bucket, 0);
+    expect(look(bucket, 0).remaining).toBe(2);
+    take(bucket, 0);
+    expect(isFull(bucket, 0)).toBe(false);
+    putBack(bucket, 0);
+    expect(isFull(bucket, 0)).toBe(true);
   });
 
   const policies = fc
@@ -61,7 +61,7 @@ describe("token bucket", () => {
   test("property: admits exactly what a model in fractions admits, and says truly when to come back", () => {
     fc.assert(
       fc.property(policies, steps, ({ tokens, windowMs, policy }, gaps) => {
-        const state = fullBucket(policy, 0);
+        const bucket = fullBucket(policy, 0);
         let nowMs = 0;
         // Credit in 1/windowMs of a token, in arbitrary precision.
         let credit = BigInt(policy.capacity) * BigInt(windowMs);
@@ -72,14 +72,14 @@ describe("token bucket", () => {
           if (credit > full) credit = full;
           const expected = credit >= BigInt(windowMs);
           if (expected) credit -= BigInt(windowMs);
-          const result = take(state, policy, nowMs);
+          const result = take(bucket, nowMs);
           expect(result.allowed).toBe(expected);
           expect(result.remaining).toBe(Number(credit / BigInt(windowMs)));
           if (!result.allowed) {
-            expect(look({ ...state }, policy, nowMs + result.retryAfterMs).allowed).toBe(true);
-            expect(look({ ...state }, policy, nowMs + result.retryAfterMs - 0.002).allowed).toBe(false);
+            expect(look({ ...bucket }, nowMs + result.retryAfterMs).allowed).toBe(true);
+            expect(look({ ...bucket }, nowMs + result.retryAfterMs - 0.002).allowed).toBe(false);
           }
-          expect(isFull({ ...state }, policy, result.resetAtMs)).toBe(true);
+          expect(isFull({ ...bucket }, result.resetAtMs)).toBe(true);
         }
       }),
     );
@@ -88,12 +88,12 @@ describe("token bucket", () => {
   test("property: in every stretch of time, admitted is at most limit x time + burst", () => {
     fc.assert(
       fc.property(policies, steps, ({ tokens, windowMs, policy }, gaps) => {
-        const state = fullBucket(policy, 0);
+        const bucket = fullBucket(policy, 0);
         let nowMs = 0;
         const admittedAt: number[] = [];
         for (const gapMs of gaps) {
           nowMs += gapMs;
-          if (take(state, policy, nowMs).allowed) admittedAt.push(nowMs);
+          if (take(bucket, nowMs).allowed) admittedAt.push(nowMs);
         }
         for (let from = 0; from < admittedAt.length; from++) {
           for (let to = from; to < admittedAt.length; to++) {
@@ -109,13 +109,13 @@ describe("token bucket", () => {
   test("property: of several buckets, all give a token or none does, and a refusal names the longest wait", () => {
     fc.assert(
       fc.property(fc.array(policies, { minLength: 1, maxLength: 4 }), steps, (specs, gaps) => {
-        const buckets = specs.map(({ policy }) => ({ policy, state: fullBucket(policy, 0) }));
+        const buckets = specs.map(({ policy }) => fullBucket(policy, 0));
         let nowMs = 0;
         for (const gapMs of gaps) {
           nowMs += gapMs;
-          const before = buckets.map(({ state, policy }) => look(state, policy, nowMs));
+          const before = buckets.map((bucket) => look(bucket, nowMs));
           const result = takeAll(buckets, nowMs);
-          const after = buckets.map(({ state, policy }) => look(state, policy, nowMs));
+          const after = buckets.map((bucket) => look(bucket, nowMs));
           expect(result.allowed).toBe(before.every(({ allowed }) => allowed));
           const taken = result.allowed ? 1 : 0;
           expect(after.map(({ remaining }) => remaining)).toEqual(before.map(({ remaining }) => remaining - taken));

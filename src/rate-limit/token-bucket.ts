@@ -18,15 +18,11 @@ export interface BucketPolicy {
 }
 
 /** Changed in place by `take` and `putBack`. */
-export interface BucketState {
+export interface Bucket {
+  readonly policy: BucketPolicy;
   parts: number;
   /** The time, in whole microseconds, that `parts` is the credit of. */
   atUs: number;
-}
-
-export interface Bucket {
-  readonly state: BucketState;
-  readonly policy: BucketPolicy;
 }
 
 export interface BucketReading {
@@ -46,22 +42,23 @@ export function bucketPolicy(tokens: number, windowMs: number, capacity: number)
   return { capacity, earnedPerUs: tokens, partsPerToken, fullParts, fillUs: Math.ceil(fullParts / tokens) };
 }
 
-export function fullBucket(policy: BucketPolicy, nowMs: number): BucketState {
-  return { parts: policy.fullParts, atUs: toUs(nowMs) };
+export function fullBucket(policy: BucketPolicy, nowMs: number): Bucket {
+  return { policy, parts: policy.fullParts, atUs: toUs(nowMs) };
 }
 
 /** Takes one token if there is one; a refusal takes nothing. */
-export function take(state: BucketState, policy: BucketPolicy, nowMs: number): BucketReading {
-  earn(state, policy, nowMs);
-  const allowed = state.parts >= policy.partsPerToken;
-  if (allowed) state.parts -= policy.partsPerToken;
-  return reading(state, policy, nowMs, allowed);
+export function take(bucket: Bucket, nowMs: number): BucketReading {
+  earn(bucket, nowMs);
+  const { partsPerToken } = bucket.policy;
+  const allowed = bucket.parts >= partsPerToken;
+  if (allowed) bucket.parts -= partsPerToken;
+  return reading(bucket, nowMs, allowed);
 }
 
 /** What `take` would find, without taking. */
-export function look(state: BucketState, policy: BucketPolicy, nowMs: number): BucketReading {
-  earn(state, policy, nowMs);
-  return reading(state, policy, nowMs, state.parts >= policy.partsPerToken);
+export function look(bucket: Bucket, nowMs: number): BucketReading {
+  earn(bucket, nowMs);
+  return reading(bucket, nowMs, bucket.parts >= bucket.policy.partsPerToken);
 }
 
 export interface JointReading extends BucketReading {
@@ -74,9 +71,9 @@ export function takeAll(buckets: readonly Bucket[], nowMs: number): JointReading
   let refusing = -1;
   let longestWaitUs = 0;
   for (let index = 0; index < buckets.length; index++) {
-    const { state, policy } = buckets[index] as Bucket;
-    earn(state, policy, nowMs);
-    const waitUs = waitForToken(state, policy);
+    const bucket = buckets[index] as Bucket;
+    earn(bucket, nowMs);
+    const waitUs = waitForToken(bucket);
     if (waitUs > longestWaitUs) {
       longestWaitUs = waitUs;
       refusing = index;
@@ -87,9 +84,10 @@ export function takeAll(buckets: readonly Bucket[], nowMs: number): JointReading
   let tightest = 0;
   let fewest = Number.POSITIVE_INFINITY;
   for (let index = 0; index < buckets.length; index++) {
-    const { state, policy } = buckets[index] as Bucket;
-    state.parts -= policy.partsPerToken;
-    const left = state.parts / policy.partsPerToken;
+    const bucket = buckets[index] as Bucket;
+    const { partsPerToken } = bucket.policy;
+    bucket.parts -= partsPerToken;
+    const left = bucket.parts / partsPerToken;
     if (left < fewest) {
       fewest = left;
       tightest = index;
@@ -99,47 +97,46 @@ export function takeAll(buckets: readonly Bucket[], nowMs: number): JointReading
 }
 
 /** Gives a taken token back; never more than the bucket holds. */
-export function putBack(state: BucketState, policy: BucketPolicy, nowMs: number): void {
-  earn(state, policy, nowMs);
-  state.parts = Math.min(policy.fullParts, state.parts + policy.partsPerToken);
+export function putBack(bucket: Bucket, nowMs: number): void {
+  earn(bucket, nowMs);
+  const { fullParts, partsPerToken } = bucket.policy;
+  bucket.parts = Math.min(fullParts, bucket.parts + partsPerToken);
 }
 
 /** A full bucket says nothing that a new one would not say: it can be forgotten. */
-export function isFull(state: BucketState, policy: BucketPolicy, nowMs: number): boolean {
-  earn(state, policy, nowMs);
-  return state.parts === policy.fullParts;
+export function isFull(bucket: Bucket, nowMs: number): boolean {
+  earn(bucket, nowMs);
+  return bucket.parts === bucket.policy.fullParts;
 }
 
 /** Brings the credit up to now. A clock that goes back earns nothing and loses nothing. */
-export function earn(state: BucketState, policy: BucketPolicy, nowMs: number): void {
+export function earn(bucket: Bucket, nowMs: number): void {
+  const { fullParts, fillUs, earnedPerUs } = bucket.policy;
   const nowUs = toUs(nowMs);
-  const elapsedUs = nowUs - state.atUs;
+  const elapsedUs = nowUs - bucket.atUs;
   if (elapsedUs <= 0) return;
   // Cut first: after a long pause the product would leave the exact whole numbers.
-  state.parts =
-    elapsedUs >= policy.fillUs
-      ? policy.fullParts
-      : Math.min(policy.fullParts, state.parts + elapsedUs * policy.earnedPerUs);
-  state.atUs = nowUs;
+  bucket.parts = elapsedUs >= fillUs ? fullParts : Math.min(fullParts, bucket.parts + elapsedUs * earnedPerUs);
+  bucket.atUs = nowUs;
 }
 
-function waitForToken(state: BucketState, policy: BucketPolicy): number {
-  return state.parts >= policy.partsPerToken ? 0 : Math.ceil((policy.partsPerToken - state.parts) / policy.earnedPerUs);
+function waitForToken({ parts, policy }: Bucket): number {
+  return parts >= policy.partsPerToken ? 0 : Math.ceil((policy.partsPerToken - parts) / policy.earnedPerUs);
 }
 
 function readingOf(buckets: readonly Bucket[], index: number, nowMs: number, allowed: boolean): JointReading {
-  const { state, policy } = buckets[index] as Bucket;
-  const joint = reading(state, policy, nowMs, allowed) as JointReading;
+  const joint = reading(buckets[index] as Bucket, nowMs, allowed) as JointReading;
   joint.index = index;
   return joint;
 }
 
-function reading(state: BucketState, policy: BucketPolicy, nowMs: number, allowed: boolean): BucketReading {
+function reading(bucket: Bucket, nowMs: number, allowed: boolean): BucketReading {
+  const { parts, policy } = bucket;
   return {
     allowed,
-    remaining: Math.floor(state.parts / policy.partsPerToken),
-    retryAfterMs: waitForToken(state, policy) / 1000,
-    resetAtMs: nowMs + Math.ceil((policy.fullParts - state.parts) / policy.earnedPerUs) / 1000,
+    remaining: Math.floor(parts / policy.partsPerToken),
+    retryAfterMs: waitForToken(bucket) / 1000,
+    resetAtMs: nowMs + Math.ceil((policy.fullParts - parts) / policy.earnedPerUs) / 1000,
   };
 }
 
