@@ -23,18 +23,11 @@ export function orAborted(work: Promise<unknown>, signal: AbortSignal): Promise<
 }
 
 /** Resolves after the time, or at once when the signal aborts. Leaves no timer and no listener behind. */
-export function abortableDelay(durationMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) {
-      resolve();
-      return;
-    }
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, durationMs);
-    signal.addEventListener("abort", end);
+export async function abortableDelay(durationMs: number, signal: AbortSignal): Promise<void> {
+  let timer: Timer | undefined;
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, durationMs);
   });
+  await orAborted(over, signal);
+  clearTimeout(timer);
 }

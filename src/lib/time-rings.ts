@@ -20,8 +20,6 @@ const RINGS: readonly Ring[] = [
 export const RING_COUNT = RINGS.length;
 /** All slots of all rings, numbered through. */
 export const SLOT_COUNT = RINGS.reduce((sum, { slots }) => sum + slots, 0);
-/** The longest window that the rings can answer. */
-export const MAX_WINDOW_MS = 7 * 24 * 60 * MINUTE_MS;
 
 const FIRST_SLOT = RINGS.map((_, ring) => RINGS.slice(0, ring).reduce((sum, { slots }) => sum + slots, 0));
 
