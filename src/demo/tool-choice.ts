@@ -30,17 +30,14 @@ function chooseTool(request: ChatRequest): ChatTool | undefined {
   if (tools.length === 0) throw invalidField("tool_choice", "needs at least one entry in 'tools'");
   if (choice === "required") return tools.find((tool) => tool.type === "function") ?? tools[0];
   if (choice.type !== "allowed_tools") return findTool(tools, nameOf(choice));
-  const allowed = choice.allowed_tools.tools;
+  const names = new Set(choice.allowed_tools.tools.map(nameOf));
   if (choice.allowed_tools.mode === "auto") {
-    const names = new Set(allowed.map(nameOf));
-    return toolAskedFor(
-      tools.filter((tool) => names.has(nameOf(tool))),
-      request.messages,
-    );
+    const allowed = tools.filter((tool) => names.has(nameOf(tool)));
+    return toolAskedFor(allowed, request.messages);
   }
-  const [first] = allowed;
-  if (!first) throw invalidField("tool_choice", "allowed_tools must name at least one tool");
-  return findTool(tools, nameOf(first));
+  const [first] = names;
+  if (first === undefined) throw invalidField("tool_choice", "allowed_tools must name at least one tool");
+  return findTool(tools, first);
 }
 
 /** Words of a name that say little of what it is about. */

@@ -106,7 +106,8 @@ export function checkMedia(facts: MediaFacts, param: string, accepted: AcceptedM
     isUnknownType(declared) || (isImage(declared) && isImage(sniffed)) ? (sniffed ?? declared) : declared;
   const rule = mediaTypeRule(mediaType, accepted);
   if (rule === undefined) {
-    const named = mediaType === "" ? "a file of unknown type" : `the media type ${quoted(mediaType)}`;
+    const named =
+      mediaType === "" ? "a file of unknown type" : `the media type ${JSON.stringify(mediaType.slice(0, 80))}`;
     throw refused(param, `${named} is not accepted here; use one of ${acceptedTypes(accepted).join(", ")}.`);
   }
   if (facts.sizeBytes === 0) throw refused(param, "the file is empty.");
@@ -144,10 +145,6 @@ export function isPlainText(bytes: Uint8Array): boolean {
 
 export function tooLarge(mediaType: string, maxBytes: number): string {
   return `a file of type ${mediaType} may have at most ${Math.floor(maxBytes / MEBIBYTE)} MB.`;
-}
-
-function quoted(mediaType: string): string {
-  return JSON.stringify(mediaType.slice(0, 80));
 }
 
 /** The 400 for a file that is not taken; it names the field. */

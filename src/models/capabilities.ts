@@ -1,41 +1,28 @@
 // What a model's capabilities mean for clients: API methods and features (specification, "supported_methods mapping").
 
-interface CapabilityMeaning {
-  /** The API method that a model with this capability answers. */
-  method: string;
-  /** Its name in `features`; undefined: the capability's own name. */
-  feature?: string;
-}
-
 const CHAT = "chat.completions";
 
-const CAPABILITY_MEANINGS: Readonly<Record<string, CapabilityMeaning>> = {
-  chat: { method: CHAT },
-  vision: { method: CHAT },
-  code: { method: CHAT },
-  reasoning: { method: CHAT },
-  audio: { method: CHAT },
-  video: { method: CHAT },
-  function_calling: { method: CHAT },
-  tool: { method: CHAT, feature: "function_calling" },
-  embedding: { method: "embeddings" },
-  image_generation: { method: "images.generations" },
-  image_edit: { method: "images.edits" },
-  image_variation: { method: "images.variations" },
-  moderation: { method: "moderations" },
-  rerank: { method: "rerank" },
-  sparse_embedding: { method: "embed_sparse" },
-};
-
-const MEANINGS: ReadonlyMap<string, CapabilityMeaning> = new Map(Object.entries(CAPABILITY_MEANINGS));
+/** The API method that a model with this capability answers. */
+const METHODS: ReadonlyMap<string, string> = new Map([
+  ...["chat", "vision", "code", "reasoning", "audio", "video", "function_calling", "tool"].map(
+    (capability) => [capability, CHAT] as const,
+  ),
+  ["embedding", "embeddings"],
+  ["image_generation", "images.generations"],
+  ["image_edit", "images.edits"],
+  ["image_variation", "images.variations"],
+  ["moderation", "moderations"],
+  ["rerank", "rerank"],
+  ["sparse_embedding", "embed_sparse"],
+]);
 
 /** Each method once, in the order of the capabilities; a capability that is not in the table adds none. */
 export function supportedMethods(capabilities: readonly string[]): string[] {
-  const methods = capabilities.map((capability) => MEANINGS.get(capability)?.method);
+  const methods = capabilities.map((capability) => METHODS.get(capability));
   return [...new Set(methods.filter((method) => method !== undefined))];
 }
 
-/** Each feature once, in the order of the capabilities; a capability that is not in the table is shown as it is. */
+/** Each feature once, in the order of the capabilities, by their own names. */
 export function features(capabilities: readonly string[]): string[] {
-  return [...new Set(capabilities.map((capability) => MEANINGS.get(capability)?.feature ?? capability))];
+  return [...new Set(capabilities.map((capability) => (capability === "tool" ? "function_calling" : capability)))];
 }

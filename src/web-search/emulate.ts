@@ -5,7 +5,7 @@ import type { ContentPart, Message, SearchHit, SearchResultPart, ToolCallPart } 
 import type { GenerationEvent, PartStart } from "../generation/events.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { Usage } from "../generation/usage.ts";
-import { isObject } from "../lib/json.ts";
+import { parseObject } from "../lib/json.ts";
 import { planSearch, roundRequest, type SearchPlan, toolResult, withReplayedSearches } from "./conversation.ts";
 import type { SearchProvider } from "./provider.ts";
 import { Round } from "./round.ts";
@@ -147,17 +147,10 @@ function readLocation(value: Record<string, unknown>): UserLocation {
 
 /** What the model asks for, and its arguments in a form that every reader takes. */
 function readInput(text: string): { query: string | undefined; text: string } {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (isObject(value)) {
-      const { query } = value;
-      if (typeof query === "string" && query.trim() !== "") return { query, text: JSON.stringify({ query }) };
-      return { query: undefined, text: JSON.stringify(value) };
-    }
-  } catch {
-    // Not JSON: the model is told what is wanted.
-  }
-  return { query: undefined, text: "{}" };
+  const input = parseObject(text) ?? {}; // of no JSON the model is told what is wanted
+  const { query } = input;
+  if (typeof query === "string" && query.trim() !== "") return { query, text: JSON.stringify({ query }) };
+  return { query: undefined, text: JSON.stringify(input) };
 }
 
 function wholePart(index: number, part: PartStart, text?: string): GenerationEvent[] {
