@@ -74,10 +74,4 @@ export class BoundedMap<Value> {
     this.#entries.delete(entry.key);
     this.#uses.remove(entry);
   }
-
-  clear(): void {
-    this.#entries.clear();
-    this.#uses.clear();
-    this.#bytes = 0;
-  }
 }

@@ -38,7 +38,7 @@ describe("property: as a plain list of names says", () => {
           expect(list.size).toBe(model.length);
           expect(list.oldest?.name).toBe(model[0] as number);
         }
-        list.clear();
+        for (const each of list) list.remove(each);
         expect([[...list], list.size, list.oldest]).toEqual([[], 0, undefined]);
       }),
     );

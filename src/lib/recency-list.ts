@@ -52,12 +52,6 @@ export class RecencyList<Node extends Linked<Node>> {
     this.#size--;
   }
 
-  clear(): void {
-    this.#oldest = undefined;
-    this.#newest = undefined;
-    this.#size = 0;
-  }
-
   /** From the oldest to the newest; the node at hand may be removed. */
   *[Symbol.iterator](): Generator<Node, undefined> {
     let node = this.#oldest;
