@@ -1,6 +1,7 @@
 // What a backend is: the configured facts, resolved once, and the numbers that change while it serves.
 
 import type { BackendSettings } from "../config/sections/registry.ts";
+import { withoutCredentials } from "../lib/without-credentials.ts";
 import { BACKEND_KINDS, type BackendKind, type Operation, type OperationPaths, pathsIn } from "./kinds.ts";
 
 export interface Backend {
@@ -91,10 +92,10 @@ function ownHeadersOf({ headers }: BackendSettings): Backend["ownHeaders"] {
   return own.length === 0 ? undefined : Object.fromEntries(own);
 }
 
-/** Credentials in an address (http://user:pass@host) are cut, so that the result can be logged and shown. */
+/** Can be logged and shown. */
 export function displayUrl(backend: Backend): string {
   if (backend.socketPath !== undefined) return `unix:${backend.socketPath}`;
-  return backend.rootUrl.replace(/\/\/[^/@]*@/, "//");
+  return withoutCredentials(backend.rootUrl);
 }
 
 /** "http://host/v1/" and "http://host" are the same backend: the paths of the kinds table carry the version. */

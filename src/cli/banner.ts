@@ -1,21 +1,16 @@
 // The few lines that the server prints on start: where it listens, what is behind it, and a first command to paste.
 
 import { BACKEND_KINDS } from "../backends/kinds.ts";
-import type { BackendKindName } from "../names.ts";
+import type { FoundBackend } from "../discovery/discover.ts";
 
-export interface BannerBackend {
-  name: string;
-  kind: BackendKindName;
-  /** Shown as it is, so it must carry no credentials. */
-  url: string;
-  /** How it was found, e.g. "OPENAI_API_KEY"; left out for configured ones. */
-  how?: string;
-}
+/** Configured ones were not found: nothing is said of how. */
+type BannerBackend = Omit<FoundBackend, "how"> & Partial<Pick<FoundBackend, "how">>;
 
 export interface BannerOptions {
   version: string;
   /** "host:port", "[v6]:port" or "unix:/path", with the ports that were really taken. */
   addresses: readonly string[];
+  /** Their URLs are shown as they are. */
   backends: readonly BannerBackend[];
   /** Left out when there is no configuration file. */
   configPath?: string;
@@ -29,7 +24,10 @@ export interface BannerOptions {
 const MAX_BACKENDS = 8;
 
 export function renderBanner(options: BannerOptions): string {
-  const { bold, dim } = options.colour ? COLOURED : PLAIN;
+  const paint = (on: number, off: number) => (text: string) =>
+    options.colour ? `\u001b[${on}m${text}\u001b[${off}m` : text;
+  const bold = paint(1, 22);
+  const dim = paint(2, 22);
   const [firstAddress = "127.0.0.1:8080"] = options.addresses;
   const lines = [
     `${bold(`Signalbox ${options.version}`)} listens on ${options.addresses.map((address) => printable(displayAddress(address))).join(" and ")}`,
@@ -44,15 +42,7 @@ export function renderBanner(options: BannerOptions): string {
   return `${lines.join("\n")}\n`;
 }
 
-type Paint = (text: string) => string;
-
-const PLAIN: { bold: Paint; dim: Paint } = { bold: (text) => text, dim: (text) => text };
-const COLOURED: { bold: Paint; dim: Paint } = {
-  bold: (text) => `\u001b[1m${text}\u001b[22m`,
-  dim: (text) => `\u001b[2m${text}\u001b[22m`,
-};
-
-function backendLines(backends: readonly BannerBackend[], dim: Paint): string[] {
+function backendLines(backends: readonly BannerBackend[], dim: (text: string) => string): string[] {
   if (backends.length === 0) return ["No backends yet: requests are answered with 503."];
   const shown = backends.slice(0, MAX_BACKENDS);
   const width = Math.max(...shown.map((backend) => backend.name.length));

@@ -2,16 +2,12 @@
 
 import { resolve } from "node:path";
 import type { Settings } from "../config/sections/registry.ts";
-
-export interface HealthCheckResult {
-  healthy: boolean;
-  message: string;
-}
+import { withoutCredentials } from "../lib/without-credentials.ts";
 
 const HEALTH_PATH = "/health";
 
 /** `url` is an http or https URL, or `unix:/path/to.sock`, which is asked for /health. */
-export async function runHealthCheck(url: string, timeoutMs = 5000): Promise<HealthCheckResult> {
+export async function runHealthCheck(url: string, timeoutMs = 5000) {
   const socket = url.startsWith("unix:") ? url.slice("unix:".length) : undefined;
   const options: BunFetchRequestInit = { redirect: "manual", signal: AbortSignal.timeout(timeoutMs) };
   if (socket !== undefined) options.unix = socket;
@@ -19,10 +15,10 @@ export async function runHealthCheck(url: string, timeoutMs = 5000): Promise<Hea
     const target = socket === undefined ? url : `http://localhost${HEALTH_PATH}`;
     const response = await fetch(target, options);
     await response.body?.cancel();
-    const message = `${displayUrl(url)} answered ${response.status}`;
+    const message = `${withoutCredentials(url)} answered ${response.status}`;
     return { healthy: response.status === 200, message };
   } catch (error) {
-    return { healthy: false, message: `${displayUrl(url)} ${reasonOf(error, timeoutMs)}` };
+    return { healthy: false, message: `${withoutCredentials(url)} ${reasonOf(error, timeoutMs)}` };
   }
 }
 
@@ -49,9 +45,4 @@ function reasonOf(error: unknown, timeoutMs: number): string {
   if (error instanceof Error && error.name === "TimeoutError") return `did not answer within ${timeoutMs} ms`;
   const code = (error as { code?: unknown }).code;
   return `could not be reached${typeof code === "string" ? ` (${code})` : ""}`;
-}
-
-/** Without credentials, so that the message can be logged. */
-function displayUrl(url: string): string {
-  return url.replace(/\/\/[^/@]*@/, "//");
 }

@@ -2,6 +2,7 @@
 
 import { BACKEND_KINDS, type BackendKind } from "../backends/kinds.ts";
 import type { ConfigDocument } from "../config/sections/registry.ts";
+import { withoutCredentials } from "../lib/without-credentials.ts";
 import type { BackendKindName } from "../names.ts";
 import { answersAs, type Probe } from "./probe-engine.ts";
 
@@ -108,8 +109,4 @@ function leadsTo(baseUrl: string, addresses: readonly string[]): boolean {
     const isSameHost = host === target.hostname || (LOOPBACK_NAMES.has(host) && LOOPBACK_NAMES.has(target.hostname));
     return isSameHost && address.slice(colon + 1) === port;
   });
-}
-
-function withoutCredentials(url: string): string {
-  return url.replace(/\/\/[^/@]*@/, "//");
 }
