@@ -1,6 +1,7 @@
 // By which name a key is known in logs, limits and to what it owns: its id, else a keyed digest of its secret.
 
 import { createHmac } from "node:crypto";
+import { lazily } from "../lib/lazily.ts";
 
 export interface NamedKey {
   key: string;
@@ -14,10 +15,9 @@ const DIGEST_LENGTH = 10;
 
 /** `salt` is asked for once, when the first key without an id is met. */
 export function createKeyIdentity(salt: () => string): KeyIdentity {
-  let known: string | undefined;
+  const once = lazily(salt);
   return ({ key, id }) => {
     if (id !== undefined) return id;
-    known ??= salt();
-    return `key-${createHmac("sha256", known).update(key).digest("hex").slice(0, DIGEST_LENGTH)}`;
+    return `key-${createHmac("sha256", once()).update(key).digest("hex").slice(0, DIGEST_LENGTH)}`;
   };
 }

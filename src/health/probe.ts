@@ -22,15 +22,7 @@ export function withoutPaths(reason: string): string {
   return reason.replace(/ for \/.*$/s, "");
 }
 
-export interface ProbePlan {
-  method: "GET" | "POST" | "HEAD";
-  /** The first path, then those tried when the one before answered 404. */
-  paths: readonly string[];
-  body: string | undefined;
-  acceptStatus: readonly number[];
-  warmupStatus: readonly number[];
-  timeoutMs: number;
-}
+export type ProbePlan = ReturnType<typeof probePlan>;
 
 export interface ProbeTools {
   transport: Transport;
@@ -45,7 +37,7 @@ const DRAIN_LIMIT_BYTES = 256 * 1024;
 const DRAIN_LIMIT_MS = 500;
 
 /** Priorities: the backend's health_check, then health_checks.endpoint, then the probe of the kind. */
-export function probePlan(backend: Backend, settings: Settings["health_checks"]): ProbePlan {
+export function probePlan(backend: Backend, settings: Settings["health_checks"]) {
   const override = backend.settings.health_check;
   const usual = backend.kind.probe;
   const path = override.endpoint ?? settings.endpoint ?? usual.path;
@@ -56,6 +48,7 @@ export function probePlan(backend: Backend, settings: Settings["health_checks"])
   const suffix = versionQuery(backend);
   return {
     method,
+    /** The first path, then those tried when the one before answered 404. */
     paths: [...new Set([path, ...fallbacks])].map((each) => withQuery(each, suffix)),
     body: method === "POST" ? (bodyText(override.body) ?? (isUsual ? usual.body : undefined)) : undefined,
     acceptStatus: override.accept_status ?? (isUsual ? usual.acceptStatus : [200]),

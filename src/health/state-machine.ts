@@ -23,11 +23,6 @@ export interface HealthRecord {
   lastVerdict: ProbeVerdict | undefined;
 }
 
-export interface HealthTransition {
-  record: HealthRecord;
-  nextCheckInMs: number;
-}
-
 /** An unhealthy backend that answered once is asked again this soon, so that it need not wait for its traffic. */
 const CONFIRM_AFTER_MS = 250;
 
@@ -42,12 +37,7 @@ export function initialHealth(nowMs: number): HealthRecord {
   };
 }
 
-export function applyVerdict(
-  previous: HealthRecord,
-  verdict: ProbeVerdict,
-  policy: HealthPolicy,
-  nowMs: number,
-): HealthTransition {
+export function applyVerdict(previous: HealthRecord, verdict: ProbeVerdict, policy: HealthPolicy, nowMs: number) {
   const consecutiveFailures = verdict === "failed" ? previous.consecutiveFailures + 1 : 0;
   const consecutiveSuccesses = verdict === "healthy" ? previous.consecutiveSuccesses + 1 : 0;
   const state = nextState(previous, verdict, consecutiveFailures, consecutiveSuccesses, policy, nowMs);

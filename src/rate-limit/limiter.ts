@@ -217,17 +217,7 @@ interface NamedBucket extends Bucket, Linked<NamedBucket> {
   isKept: boolean;
 }
 
-interface Buckets {
-  readonly policy: BucketPolicy;
-  readonly size: number;
-  /** Whether a bucket that was not full has been forgotten. */
-  readonly hasDebts: boolean;
-  /** The bucket of a name, which becomes the most recently used; a new one is kept only when `keep` is called. */
-  find(name: string, nowMs: number): NamedBucket;
-  /** The bucket that was found last under its name. */
-  keep(bucket: NamedBucket, nowMs: number): void;
-  peek(name: string): Bucket | undefined;
-}
+type Buckets = ReturnType<typeof createBuckets>;
 
 /** How many of the least recently used buckets are looked at for full ones before one that is not full must go. */
 const LOOKED_AT = 16;
@@ -240,7 +230,7 @@ const SLOTS = 16_384;
  * attacker who sends from ever new addresses wins no fresh allowance for an old one. The price is paid only during
  * such an attack: a stranger may start with an emptier bucket, which fills at the usual rate.
  */
-function createBuckets(policy: BucketPolicy, maxEntries: number, seed: number): Buckets {
+function createBuckets(policy: BucketPolicy, maxEntries: number, seed: number) {
   const buckets = new Map<string, NamedBucket>();
   const uses = new RecencyList<NamedBucket>();
   let debts: (Bucket | undefined)[] | undefined;
@@ -283,20 +273,23 @@ function createBuckets(policy: BucketPolicy, maxEntries: number, seed: number): 
 
   return {
     policy,
-    get size() {
+    get size(): number {
       return buckets.size;
     },
-    get hasDebts() {
+    /** Whether a bucket that was not full has been forgotten. */
+    get hasDebts(): boolean {
       return debts !== undefined;
     },
-    peek: (name) => buckets.get(name),
-    find(name, nowMs) {
+    peek: (name: string): Bucket | undefined => buckets.get(name),
+    /** The bucket of a name, which becomes the most recently used; a new one is kept only when `keep` is called. */
+    find(name: string, nowMs: number): NamedBucket {
       const known = buckets.get(name);
       if (known === undefined) return newBucket(name, nowMs);
       uses.use(known);
       return known;
     },
-    keep(bucket, nowMs) {
+    /** The bucket that was found last under its name. */
+    keep(bucket: NamedBucket, nowMs: number): void {
       if (bucket.isKept) return;
       makeRoom(nowMs);
       bucket.isKept = true;
