@@ -10,7 +10,7 @@ export interface Linked<Node> {
  * The nodes carry the order themselves. A Map or Set whose entries are taken out and put back with every use costs far
  * more, in its own upkeep and in garbage collection.
  */
-export class RecencyList<Node extends Linked<Node>> {
+export class RecencyList<Node extends Partial<Linked<Node>>> {
   #oldest: Node | undefined;
   #newest: Node | undefined;
   #size = 0;
@@ -21,6 +21,11 @@ export class RecencyList<Node extends Linked<Node>> {
 
   get oldest(): Node | undefined {
     return this.#oldest;
+  }
+
+  /** Whether a node that is in no other list is in this one. */
+  has(node: Node): boolean {
+    return node.older !== undefined || node.newer !== undefined || node === this.#oldest;
   }
 
   /** A node that is in no list becomes the one that was used last. */

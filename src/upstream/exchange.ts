@@ -28,8 +28,8 @@ export class Exchange implements Deadline, Running {
   readonly startedAtMs: number;
   deadlineMs: number;
   place = 0;
-  previousDeadline: Deadline | undefined = undefined;
-  nextDeadline: Deadline | undefined = undefined;
+  older: Deadline | undefined = undefined;
+  newer: Deadline | undefined = undefined;
   readonly #timeouts: ExchangeTimeouts;
   readonly #environment: ExchangeEnvironment;
   readonly #controller = new AbortController();
