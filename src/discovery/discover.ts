@@ -72,19 +72,13 @@ async function localCandidates(
   probe: Probe,
   timeoutMs: number,
 ): Promise<(Candidate | undefined)[]> {
-  const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(), timeoutMs);
-  try {
-    return await Promise.all(
-      kinds.map(async ({ name, defaultUrl: url, localSigns: signs }) => {
-        if (url === undefined || signs === undefined) return undefined;
-        if (!(await answersAs(signs, url, probe, controller.signal))) return undefined;
-        return candidate(name, url, `answers on ${new URL(url).host}`, { url });
-      }),
-    );
-  } finally {
-    clearTimeout(timer);
-  }
+  const signal = AbortSignal.timeout(timeoutMs);
+  return Promise.all(
+    kinds.map(async ({ name, defaultUrl: url, localSigns: signs }) => {
+      if (url === undefined || signs === undefined || !(await answersAs(signs, url, probe, signal))) return undefined;
+      return candidate(name, url, `answers on ${new URL(url).host}`, { url });
+    }),
+  );
 }
 
 function embeddedCandidates(): Candidate[] {

@@ -5,19 +5,14 @@ import { z } from "zod";
 import { readText } from "../config/files/read-text.ts";
 import { knownKeysObject, type MetadataEntry, metadataEntrySchema } from "../config/sections/metadata-entry.ts";
 
-export type { MetadataEntry, ModelMetadata } from "../config/sections/metadata-entry.ts";
-
 const fileSchema = knownKeysObject({ models: z.array(metadataEntrySchema) });
 
 export type MetadataFileResult = { ok: true; entries: MetadataEntry[] } | { ok: false; problems: string[] };
 
-/** With the hash of what was read. */
-export type MetadataFile = { ok: true; entries: MetadataEntry[]; hash: string } | { ok: false; problems: string[] };
-
-/** Every problem is one line that starts with its place: "models[2].metadata.limits.max_output: must be at least 1". */
-export async function loadModelMetadata(path: string): Promise<MetadataFile> {
+/** With the hash of what was read. Every problem is one line that starts with its place: "models[2].metadata.limits.max_output: must be at least 1". */
+export async function loadModelMetadata(path: string) {
   const read = await readText(path);
-  if ("message" in read) return { ok: false, problems: [`${path} ${read.message}`] };
+  if ("message" in read) return { ok: false, problems: [`${path} ${read.message}`] } as const;
   const parsed = parseModelMetadata(read.text);
   return parsed.ok ? { ...parsed, hash: read.hash } : parsed;
 }
