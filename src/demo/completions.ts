@@ -3,8 +3,8 @@
 import { type AnswerForm, type Choice, type DemoContext, respond } from "./answer.ts";
 import { limitText } from "./limit-text.ts";
 import { completionReply, numbered } from "./reply.ts";
-import { type CompletionRequest, completionRequestSchema, invalidField, readRequest } from "./requests.ts";
-import { countTokens, splitTokens } from "./tokens.ts";
+import { type CompletionRequest, completionRequestSchema, invalidField, listOf, readRequest } from "./requests.ts";
+import { countInput, splitTokens } from "./tokens.ts";
 
 /** Of one request: prompts times n. */
 const MAX_CHOICES = 128;
@@ -22,33 +22,20 @@ const FORM: AnswerForm<Choice> = {
 
 export async function answerCompletion(request: Request, context: DemoContext): Promise<Response> {
   const body = await readRequest(request, completionRequestSchema);
-  const prompts = toPrompts(body.prompt);
-  const promptTokens = prompts.reduce((sum, prompt) => sum + prompt.tokens, 0);
+  const prompts = listOf(body.prompt ?? "");
+  const promptTokens = prompts.reduce((sum, prompt) => sum + countInput(prompt), 0);
   return respond(FORM, body, { promptTokens, choices: createChoices(body, prompts) }, request, context);
 }
 
-interface Prompt {
-  /** undefined for token ids, which mean nothing to this model. */
-  text: string | undefined;
-  tokens: number;
-}
-
-function toPrompts(prompt: CompletionRequest["prompt"]): Prompt[] {
-  const list = Array.isArray(prompt) && typeof prompt[0] !== "number" ? (prompt as (string | number[])[]) : [prompt];
-  return list.map((entry) => {
-    const text = typeof entry === "string" ? entry : undefined;
-    return { text, tokens: Array.isArray(entry) ? entry.length : countTokens(text ?? "") };
-  });
-}
-
 /** Without max_tokens the whole answer is given; the 16 tokens of the public API would cut every example. */
-function createChoices(body: CompletionRequest, prompts: readonly Prompt[]): Choice[] {
+function createChoices(body: CompletionRequest, prompts: readonly (string | number[])[]): Choice[] {
   const samples = body.n ?? 1;
   if (prompts.length * samples > MAX_CHOICES) {
     throw invalidField("n", `prompts times n must be at most ${MAX_CHOICES}`);
   }
   const limits = { maxTokens: body.max_tokens, stop: body.stop };
-  return prompts.flatMap(({ text = "" }) => {
+  return prompts.flatMap((prompt) => {
+    const text = typeof prompt === "string" ? prompt : ""; // token ids mean nothing to this model
     const echo = body.echo ? splitTokens(text) : [];
     return Array.from({ length: samples }, (_, sample) => {
       const made = limitText(numbered(completionReply(text), sample, samples), limits);

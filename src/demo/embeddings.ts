@@ -1,7 +1,7 @@
 // POST /v1/embeddings of the demo backend: vectors made by hashing words, so that texts with common words are near.
 
-import { type EmbeddingRequest, embeddingRequestSchema, invalidField, readRequest } from "./requests.ts";
-import { countTokens } from "./tokens.ts";
+import { embeddingRequestSchema, invalidField, listOf, readRequest } from "./requests.ts";
+import { countInput } from "./tokens.ts";
 
 const DEFAULT_DIMENSIONS = 256;
 /** Components that one word adds to. */
@@ -11,7 +11,7 @@ const MAX_TOKENS = 300_000;
 
 export async function answerEmbeddings(request: Request): Promise<Response> {
   const body = await readRequest(request, embeddingRequestSchema);
-  const inputs = toInputs(body.input);
+  const inputs = listOf(body.input);
   const tokens = countInputs(inputs);
   return Response.json({
     object: "list",
@@ -27,16 +27,10 @@ export async function answerEmbeddings(request: Request): Promise<Response> {
 
 type Input = string | number[];
 
-/** A flat list of numbers is one input in token ids. */
-function toInputs(input: EmbeddingRequest["input"]): Input[] {
-  if (typeof input === "string") return [input];
-  return typeof input[0] === "number" ? [input as number[]] : (input as Input[]);
-}
-
 function countInputs(inputs: readonly Input[]): number {
   let total = 0;
   inputs.forEach((input, index) => {
-    const tokens = typeof input === "string" ? countTokens(input) : input.length;
+    const tokens = countInput(input);
     if (tokens > MAX_TOKENS_PER_INPUT) {
       throw invalidField(`input[${index}]`, `${tokens} tokens; at most ${MAX_TOKENS_PER_INPUT} are allowed`);
     }

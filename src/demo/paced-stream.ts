@@ -2,15 +2,14 @@
 
 import { abortableDelay } from "../lib/abortable-delay.ts";
 
-export interface PacedStreamOptions {
-  /** Wait before every step except the first; 0 = none. */
-  delayMs: number;
-  signal: AbortSignal;
-}
-
-/** Each step is one or more whole events. A step is sent only when the reader has room for it. */
-export function pacedEventStream(steps: Iterator<string>, options: PacedStreamOptions): ReadableStream<Uint8Array> {
-  const { delayMs, signal } = options;
+/**
+ * Each step is one or more whole events. A step is sent only when the reader has room for it, and after a wait of
+ * `delayMs` (0 = none) unless it is the first.
+ */
+export function pacedEventStream(
+  steps: Iterator<string>,
+  { delayMs, signal }: { delayMs: number; signal: AbortSignal },
+): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const cancelled = new AbortController();
   const over = AbortSignal.any([signal, cancelled.signal]);

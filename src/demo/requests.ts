@@ -100,6 +100,12 @@ export type ChatTool = z.output<typeof tool>;
 export type CompletionRequest = z.output<typeof completionRequestSchema>;
 export type EmbeddingRequest = z.output<typeof embeddingRequestSchema>;
 
+/** Texts and lists of token ids: one alone, or a list of them. */
+export function listOf(input: EmbeddingRequest["input"]): (string | number[])[] {
+  if (typeof input === "string") return [input];
+  return typeof input[0] === "number" ? [input as number[]] : (input as (string | number[])[]);
+}
+
 /** The checked body, or a 400 that names the first field at fault. */
 export async function readRequest<Schema extends z.ZodType>(
   request: Request,

@@ -17,3 +17,8 @@ export function countTokens(text: string): number {
   for (const _ of text.matchAll(TOKEN)) count++;
   return count;
 }
+
+/** Of a text, or of what is written in token ids. */
+export function countInput(input: string | number[]): number {
+  return typeof input === "string" ? countTokens(input) : input.length;
+}
