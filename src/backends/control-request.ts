@@ -84,7 +84,7 @@ export function statusText(backend: Backend, status: number): string {
  * Lets `limit` pieces of work begin per `spacingMs`. It limits beginnings, not running work: backends that hang until
  * their deadline must not hold up the checks of all others.
  */
-export function createPacer(limit: number, spacingMs: number) {
+export function createPacer(limit = 64, spacingMs = 50) {
   const waiting: (() => void)[] = [];
   let started = 0;
   let timer: Timer | undefined;

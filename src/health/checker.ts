@@ -56,8 +56,6 @@ export interface HealthCheckerOptions {
   onCheck: (report: CheckReport) => void;
 }
 
-const STARTS_AT_ONCE = 64;
-const START_SPACING_MS = 50;
 /** However many requests fail, suspicion alone checks a backend no more often than this. */
 const SUSPECT_SPACING_MS = 250;
 /** Part of the interval over which steady checks are spread, so that they drift apart. */
@@ -75,7 +73,7 @@ export function createHealthChecker(options: HealthCheckerOptions): HealthChecke
   const { clock, log } = options;
   let { settings } = options;
   let isStopped = false;
-  const pacer = createPacer(STARTS_AT_ONCE, START_SPACING_MS);
+  const pacer = createPacer();
   const watches = new Map<string, Watch>();
 
   function schedule(watch: Watch, delayMs: number): void {

@@ -62,8 +62,6 @@ type Answer = { models: ModelRecord[] } | { failure: string };
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
 const MAX_MODELS = 10_000;
 const MAX_PAGES = 50;
-const STARTS_AT_ONCE = 64;
-const START_SPACING_MS = 50;
 /** However often a backend failed to answer, a caller that misses a model may have it asked again after this time. */
 const FAILURE_RETRY_MS = 5_000;
 
@@ -82,7 +80,7 @@ interface Slot {
 export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
   const { clock, log } = options;
   let { settings } = options;
-  const pacer = createPacer(STARTS_AT_ONCE, START_SPACING_MS);
+  const pacer = createPacer();
   const slots = new Map<string, Slot>();
   let revision = 0;
 

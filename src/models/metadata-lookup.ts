@@ -42,7 +42,7 @@ export function createMetadataLookup(sources: readonly (readonly MetadataEntry[]
 }
 
 /** Field by field. Prices stay together: half of them may be in another currency. */
-export function withFurther(known: ModelMetadata, further: ModelMetadata): ModelMetadata {
+function withFurther(known: ModelMetadata, further: ModelMetadata): ModelMetadata {
   const limits = { ...further.limits, ...known.limits };
   return { ...further, ...known, ...(Object.keys(limits).length > 0 && { limits }) };
 }

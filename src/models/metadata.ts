@@ -5,13 +5,7 @@ import type { MetadataEntry, ModelMetadata } from "../config/sections/metadata-e
 import { lazily } from "../lib/lazily.ts";
 import { builtinMetadata } from "./builtin-metadata.ts";
 import type { ModelListEntry } from "./list.ts";
-import {
-  createMetadataLookup,
-  type MetadataLookup,
-  type PublicMetadata,
-  toPublicMetadata,
-  withFurther,
-} from "./metadata-lookup.ts";
+import { createMetadataLookup, type MetadataLookup, type PublicMetadata, toPublicMetadata } from "./metadata-lookup.ts";
 
 export interface ModelMetadataSource {
   /** As one backend has it. */
@@ -28,32 +22,26 @@ export interface MetadataSources {
 
 export function createModelMetadata({ backends, external }: MetadataSources): ModelMetadataSource {
   // The built-in facts are read when the first model is looked up, not while the gateway starts.
-  const shared = lazily(() => createMetadataLookup([external, builtinMetadata()]));
-  const own = new Map<string, MetadataLookup>();
-  for (const { name, model_configs } of backends) {
-    if (model_configs.length > 0) own.set(name, createMetadataLookup([model_configs]));
+  const lookupBehind = (own: readonly MetadataEntry[]) =>
+    lazily(() => createMetadataLookup([own, external, builtinMetadata()]));
+  const shared = lookupBehind([]);
+  const own = new Map<string, { says: MetadataLookup; lookup(): MetadataLookup }>();
+  for (const { name, model_configs: entries } of backends) {
+    if (entries.length > 0) own.set(name, { says: createMetadataLookup([entries]), lookup: lookupBehind(entries) });
   }
 
-  /** Made once for each pair of facts. */
-  const joined = new WeakMap<ModelMetadata, WeakMap<ModelMetadata, ModelMetadata>>();
-
-  function withShared(facts: ModelMetadata | undefined, modelId: string): ModelMetadata | undefined {
-    const further = shared()(modelId);
-    if (facts === undefined || further === undefined) return facts ?? further;
-    const known = joined.get(facts)?.get(further);
-    if (known !== undefined) return known;
-    const metadata = withFurther(facts, further);
-    if (!joined.has(facts)) joined.set(facts, new WeakMap());
-    joined.get(facts)?.set(further, metadata);
-    return metadata;
+  function of(modelId: string, backendName: string): ModelMetadata | undefined {
+    const lookup = own.get(backendName)?.lookup() ?? shared();
+    return lookup(modelId);
   }
 
   return {
-    of: (modelId, backendName) => withShared(own.get(backendName)?.(modelId), modelId),
+    of,
     ofAny(modelId, backendNames) {
-      let facts: ModelMetadata | undefined;
-      for (const name of own.size === 0 ? [] : backendNames) facts ??= own.get(name)?.(modelId);
-      return withShared(facts, modelId);
+      for (const name of own.size === 0 ? [] : backendNames) {
+        if (own.get(name)?.says(modelId) !== undefined) return of(modelId, name);
+      }
+      return shared()(modelId);
     },
   };
 }
