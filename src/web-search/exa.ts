@@ -11,7 +11,6 @@ export const exa: SearchService = {
   defaultUrl: "https://api.exa.ai",
   limits: { characters: MAX_CHARACTERS },
   request(query, { count, allowedDomains, blockedDomains, location }, apiKey) {
-    const country = countryCode(location);
     return {
       path: "/search",
       headers: { "x-api-key": apiKey },
@@ -21,7 +20,7 @@ export const exa: SearchService = {
         numResults: count,
         ...(allowedDomains === undefined || allowedDomains.length === 0 ? {} : { includeDomains: allowedDomains }),
         ...(blockedDomains === undefined || blockedDomains.length === 0 ? {} : { excludeDomains: blockedDomains }),
-        ...(country === undefined ? {} : { userLocation: country }),
+        userLocation: countryCode(location),
         contents: { text: { maxCharacters: EXCERPT_CHARACTERS } },
       },
     };

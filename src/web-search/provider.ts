@@ -26,11 +26,6 @@ export interface SearchProvider {
   search(query: string, options: SearchOptions): Promise<SearchOutcome>;
 }
 
-export interface ProviderParts {
-  deadlines: Deadlines;
-  now(): number;
-}
-
 const SERVICES: Readonly<Record<NonNullable<Settings["web_search"]["provider"]>, SearchService>> = {
   serper,
   brave,
@@ -43,7 +38,7 @@ const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 /** Undefined while no provider is configured. */
 export function createSearchProvider(
   settings: Settings["web_search"],
-  { deadlines, now }: ProviderParts,
+  { deadlines, now }: { deadlines: Deadlines; now(): number },
 ): SearchProvider | undefined {
   if (settings.provider === undefined) return undefined;
   const service = SERVICES[settings.provider];

@@ -12,14 +12,13 @@ export const serper: SearchService = {
   defaultUrl: "https://google.serper.dev",
   limits: { characters: MAX_CHARACTERS },
   request(query, wish, apiKey) {
-    const country = countryCode(wish.location);
     return {
       path: "/search",
       headers: { "x-api-key": apiKey },
       body: {
         q: withSiteOperators(query, wish, MAX_CHARACTERS, MAX_WORDS),
         num: wish.count,
-        ...(country === undefined ? {} : { gl: country.toLowerCase() }),
+        gl: countryCode(wish.location)?.toLowerCase(),
       },
     };
   },

@@ -32,7 +32,7 @@ export interface ServiceRequest {
   /** Below the base URL, with its query. */
   path: string;
   headers: Record<string, string>;
-  /** To be sent as JSON with POST; without one the request is a GET. */
+  /** To be sent as JSON with POST, without what is undefined; where there is none, the request is a GET. */
   body?: JsonObject;
 }
 
