@@ -1,5 +1,6 @@
 // Events -> the whole answer. Incremental, so that a caller can look at what has come so far and stop at a limit.
 
+import { compact } from "../lib/json.ts";
 import type { Citation, ContentPart, ReasoningPart, TextPart, ToolCallPart } from "./content.ts";
 import type { GenerationEvent, PartStart } from "./events.ts";
 import type { Failure, Finish, GenerationResult } from "./result.ts";
@@ -12,9 +13,7 @@ type Seal = Extract<GenerationEvent, { type: "seal" }>;
 export class Collector {
   /** In the order of part-start, which is the order of the indexes. */
   readonly #parts = new Map<number, ContentPart>();
-  #id = "";
-  #model = "";
-  #createdAt = 0;
+  #head = { id: "", model: "", createdAt: 0 };
   #usage: Usage | undefined;
   #finish: Finish | undefined;
   #failure: Failure | undefined;
@@ -22,11 +21,11 @@ export class Collector {
 
   push(event: GenerationEvent): void {
     switch (event.type) {
-      case "start":
-        this.#id = event.id;
-        this.#model = event.model;
-        this.#createdAt = event.createdAt;
+      case "start": {
+        const { id, model, createdAt } = event;
+        this.#head = { id, model, createdAt };
         return;
+      }
       case "part-start":
         this.#parts.set(event.index, firstState(event.part));
         return;
@@ -71,14 +70,7 @@ export class Collector {
   /** The answer; undefined while it is not complete. */
   result(): GenerationResult | undefined {
     if (this.#finish === undefined || this.#failure !== undefined) return undefined;
-    return {
-      id: this.#id,
-      model: this.#model,
-      createdAt: this.#createdAt,
-      parts: this.parts,
-      finish: this.#finish,
-      ...(this.#usage !== undefined && { usage: this.#usage }),
-    };
+    return { ...this.#head, parts: this.parts, finish: this.#finish, ...compact({ usage: this.#usage }) };
   }
 
   #append({ index, text }: Delta): void {
@@ -92,13 +84,8 @@ export class Collector {
 
   #seal({ index, origin, signature, sealed }: Seal): void {
     const part = this.#parts.get(index);
-    if (part?.type === "text") {
-      if (signature !== undefined) part.signature = signature;
-    } else if (part?.type === "reasoning") {
-      part.origin = origin;
-      if (signature !== undefined) part.signature = signature;
-      if (sealed !== undefined) part.sealed = sealed;
-    }
+    if (part?.type === "text") Object.assign(part, compact({ signature }));
+    else if (part?.type === "reasoning") Object.assign(part, { origin, ...compact({ signature, sealed }) });
   }
 
   #cite(index: number, citation: Citation): void {

@@ -9,7 +9,7 @@
 // because the client speaks that format too (protocols/seam.ts); of another format they mean nothing.
 
 import type { JsonObject } from "../lib/json.ts";
-import type { Citation, ContentPart, ProtocolName, SearchResultPart } from "./content.ts";
+import type { Citation, ContentPart, ProtocolName, ReasoningPart, SearchResultPart, ToolCallPart } from "./content.ts";
 import type { Failure, Finish } from "./result.ts";
 import type { Usage } from "./usage.ts";
 
@@ -17,16 +17,8 @@ import type { Usage } from "./usage.ts";
 export type PartStart =
   | { type: "text" }
   | { type: "refusal" }
-  | { type: "reasoning"; itemId?: string }
-  | {
-      type: "tool-call";
-      id: string;
-      name: string;
-      custom?: boolean;
-      serverSide?: boolean;
-      signature?: string;
-      itemId?: string;
-    }
+  | Pick<ReasoningPart, "type" | "itemId">
+  | Omit<ToolCallPart, "arguments" | "cache">
   | SearchResultPart
   | Extract<ContentPart, { type: "opaque" | "image" | "audio" }>;
 

@@ -4,7 +4,7 @@
 import type { ContentPart, Message, ToolResultPart } from "./content.ts";
 import type { DropList } from "./dropped.ts";
 
-const LOST_RESULT = "No result: the call was not carried out.";
+export const LOST_RESULT = "No result: the call was not carried out.";
 
 /** The messages with a result for every call, and a call for every result. */
 export function pairedResults(messages: readonly Message[], dropped: DropList): readonly Message[] {

@@ -2,7 +2,7 @@
 // values per backend kind", and decisions.md, section 5).
 
 import { isObject, type JsonObject } from "../lib/json.ts";
-import type { Effort } from "./request.ts";
+import { EFFORTS, type Effort } from "./request.ts";
 
 /** What a kind of backend knows of efforts. */
 export interface EffortHabits {
@@ -28,19 +28,8 @@ export interface NormalisedEffort {
   reason?: string;
 }
 
-const EFFORTS: ReadonlySet<unknown> = new Set<Effort>([
-  "none",
-  "minimal",
-  "auto",
-  "low",
-  "medium",
-  "high",
-  "xhigh",
-  "max",
-]);
-
 export function isEffort(value: unknown): value is Effort {
-  return EFFORTS.has(value);
+  return (EFFORTS as readonly unknown[]).includes(value);
 }
 
 /** What a family of models makes of an effort; an effort that is not named stays as it is. */

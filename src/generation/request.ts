@@ -5,7 +5,9 @@ import type { Message, ProtocolName, TextPart } from "./content.ts";
 import type { Tool, ToolChoice } from "./tools.ts";
 
 /** Every effort that any wire format names; what a backend accepts is settled in reasoning-effort.ts. */
-export type Effort = "none" | "minimal" | "auto" | "low" | "medium" | "high" | "xhigh" | "max";
+export const EFFORTS = ["none", "minimal", "auto", "low", "medium", "high", "xhigh", "max"] as const;
+
+export type Effort = (typeof EFFORTS)[number];
 
 export interface ReasoningWish {
   effort?: Effort;

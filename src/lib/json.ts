@@ -1,4 +1,4 @@
-// A JSON object that nobody has looked into yet: its type, how to tell it from other values, and how to read one.
+// A JSON object that nobody has looked into yet: its type, how to tell it from other values, and how to read and make one.
 
 export type JsonObject = Record<string, unknown>;
 
@@ -19,4 +19,17 @@ export function parseObject(text: string): JsonObject | undefined {
 /** Both, of which either may be missing; of a member in both, the second one's value counts. */
 export function joined(one: JsonObject | undefined, other: JsonObject | undefined): JsonObject | undefined {
   return one === undefined ? other : other === undefined ? one : { ...one, ...other };
+}
+
+type Compact<Members> = {
+  [Key in keyof Members as undefined extends Members[Key] ? never : Key]: Members[Key];
+} & {
+  [Key in keyof Members as undefined extends Members[Key] ? Key : never]?: Exclude<Members[Key], undefined>;
+};
+
+/** The members that are not undefined: in the neutral model and in bodies, what is not said is left out. */
+export function compact<Members extends object>(members: Members): Compact<Members> {
+  const given: JsonObject = {};
+  for (const key in members) if (members[key] !== undefined) given[key] = members[key];
+  return given as Compact<Members>;
 }

@@ -1,6 +1,13 @@
 // A chat client's request -> the neutral request.
 
-import type { Effort, GenerationRequest, ReasoningWish, ResponseFormat, Sampling } from "../../generation/request.ts";
+import {
+  EFFORTS,
+  type Effort,
+  type GenerationRequest,
+  type ReasoningWish,
+  type ResponseFormat,
+  type Sampling,
+} from "../../generation/request.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { decodeSampling, extensionsOf } from "../decode-request.ts";
 import { describe, invalidField, missingField } from "../fields.ts";
@@ -63,8 +70,6 @@ function sampling(body: JsonObject): Sampling {
 }
 
 // ---- Reasoning
-
-const EFFORTS: readonly Effort[] = ["none", "minimal", "auto", "low", "medium", "high", "xhigh", "max"];
 
 function decodeReasoningWish(body: JsonObject): ReasoningWish {
   const nested = isObject(body.reasoning) ? body.reasoning : {};

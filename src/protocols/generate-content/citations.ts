@@ -2,8 +2,9 @@
 // count in bytes of UTF-8; a citation counts in UTF-16 code units of its part.
 
 import type { Citation } from "../../generation/content.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
-import { arrayOf, nonEmptyText, objectOf, objectsOf, optionalCount, textOf } from "./wire.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { arrayOf, nonEmptyText, objectOf, objectsOf } from "../reading.ts";
+import { optionalCount } from "./wire.ts";
 
 interface Claim {
   url: string | undefined;
@@ -126,13 +127,5 @@ function rangeOfBytes(text: string, startByte: number, endByte: number): Range |
 }
 
 function citationOf({ url, title, text }: Claim, range: Range | undefined): Citation {
-  const citation: Citation = {};
-  if (url !== undefined) citation.url = url;
-  if (title !== undefined) citation.title = title;
-  if (textOf(text) !== "") citation.citedText = textOf(text);
-  if (range !== undefined) {
-    citation.startIndex = range.start;
-    citation.endIndex = range.end;
-  }
-  return citation;
+  return compact({ url, title, citedText: text, startIndex: range?.start, endIndex: range?.end });
 }

@@ -3,25 +3,19 @@
 // All instructions go to systemInstruction, those in the middle of the conversation too: no other place makes the model
 // obey them. Neighbours of one role are joined, calls get their results in the turn behind them, and the user begins.
 
-import type {
-  ContentPart,
-  Message,
-  ReasoningPart,
-  SearchResultPart,
-  TextPart,
-  ToolCallPart,
-} from "../../generation/content.ts";
+import type { ContentPart, Message, ReasoningPart, TextPart, ToolCallPart } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
 import type { BackendTarget } from "../protocol.ts";
+import { isBlank } from "../reading.ts";
+import { CONVERSATION_START, searchText } from "../request-words.ts";
+import { inputOf } from "../tool-input.ts";
 import { FunctionNames, historicName } from "./function-names.ts";
 import { encodeMedia } from "./media.ts";
 import type { ModelRules } from "./model-rules.ts";
 import { signatureOfCall } from "./thought-signature.ts";
 import { orphanText, pairResults, type ResultContext } from "./tool-results.ts";
-import { FREE_FORM_MEMBER } from "./tools.ts";
-import { type Content, isBlank, type Part } from "./wire.ts";
+import type { Content, Part } from "./wire.ts";
 
 export interface EncodingContext extends ResultContext {
   rules: ModelRules;
@@ -33,11 +27,6 @@ export interface Conversation {
   /** Parts of systemInstruction; the caller may add to them. */
   system: Part[];
 }
-
-const START = "(The conversation begins with the assistant.)";
-
-/** Where arguments go that are no JSON object. */
-const INVALID_JSON_MEMBER = "INVALID_JSON";
 
 export function encodeConversation(
   request: GenerationRequest,
@@ -103,7 +92,7 @@ function addContent(contents: Content[], role: Content["role"], parts: Part[]): 
 function withStart(contents: Content[], dropped: DropList): Content[] {
   if (contents[0]?.role !== "model") return contents;
   dropped.add("messages[0]", "a conversation begins with the user here; a line was added");
-  return [{ role: "user", parts: [{ text: START }] }, ...contents];
+  return [{ role: "user", parts: [{ text: CONVERSATION_START }] }, ...contents];
 }
 
 function isOwnCall(part: ContentPart): part is ToolCallPart {
@@ -207,29 +196,9 @@ function encodeThought({ text, signature, origin }: ReasoningPart, { rules, drop
 
 function encodeCall(call: ToolCallPart, isFirst: boolean, { rules, target, callIds, dropped }: EncodingContext): Part {
   if (call.cache !== undefined) dropped.add("cache_control");
-  const args = call.custom === true ? { [FREE_FORM_MEMBER]: call.arguments } : parseArguments(call.arguments);
-  const part: Part = { functionCall: { ...(callIds && { id: call.id }), name: historicName(call.name), args } };
+  const part: Part = {
+    functionCall: { ...(callIds && { id: call.id }), name: historicName(call.name), args: inputOf(call) },
+  };
   const thoughtSignature = signatureOfCall(call, isFirst, rules, target);
   return thoughtSignature === undefined ? part : { ...part, thoughtSignature };
-}
-
-/** An object, whatever a model wrote: history must not fail because of an old mistake. */
-function parseArguments(text: string): JsonObject {
-  if (isBlank(text)) return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    if (isObject(value)) return value;
-  } catch {
-    // Cut off or not JSON at all; kept as text below.
-  }
-  return { [INVALID_JSON_MEMBER]: text };
-}
-
-function searchText({ results, errorCode }: SearchResultPart): string {
-  if (errorCode !== undefined) return `The web search failed: ${errorCode}.`;
-  if (results.length === 0) return "The web search found nothing.";
-  const lines = results.map(
-    ({ title, url, snippet }) => `- ${title} (${url})${snippet === undefined ? "" : `: ${snippet}`}`,
-  );
-  return `Results of a web search:\n${lines.join("\n")}`;
 }

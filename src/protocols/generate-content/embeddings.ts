@@ -11,9 +11,10 @@ import { isObject, type JsonObject } from "../../lib/json.ts";
 import { parseDataUrl } from "../../media/data-url.ts";
 import { describe, invalidField, missingField } from "../fields.ts";
 import { DecodeError } from "../protocol.ts";
+import { nonEmptyText, objectsOf } from "../reading.ts";
 import { typeOfUrl } from "./media.ts";
 import { baseName } from "./model-rules.ts";
-import { nonEmptyText, objectsOf, optionalCount, type Part } from "./wire.ts";
+import { optionalCount, type Part } from "./wire.ts";
 
 export interface EmbeddingTarget {
   /** The model as the backend knows it. */

@@ -1,8 +1,8 @@
 // Errors of Google's APIs: {error: {code, message, status, details[]}}, alone or in a list.
 
 import type { Failure } from "../../generation/result.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
-import { nonEmptyText, objectsOf, textOf } from "./wire.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { nonEmptyText, objectsOf, textOf } from "../reading.ts";
 
 interface StatusRule {
   http: number;
@@ -48,15 +48,16 @@ export function decodeError(status: number, body: unknown): Failure {
   const details = objectsOf(error.details);
   const rule = ruleOf(name, details);
   const message = nonEmptyText(error.message) ?? `The backend told of an error (HTTP ${status}) without saying which.`;
-  const failure: Failure = { message, status: httpStatus(status, error, rule) };
-  if (rule !== undefined) failure.type = rule.type;
-  const code = CONTEXT_EXCEEDED.test(message) ? "context_length_exceeded" : (rule?.code ?? nonEmptyText(name));
-  if (code !== undefined) failure.code = code;
-  const param = fieldAtFault(details);
-  if (param !== undefined) failure.param = param;
-  const retryAfterMs = retryDelay(details);
-  if (retryAfterMs !== undefined) failure.retryAfterMs = retryAfterMs;
-  return failure;
+  return {
+    message,
+    status: httpStatus(status, error, rule),
+    ...compact({
+      type: rule?.type,
+      code: CONTEXT_EXCEEDED.test(message) ? "context_length_exceeded" : (rule?.code ?? nonEmptyText(name)),
+      param: fieldAtFault(details),
+      retryAfterMs: retryDelay(details),
+    }),
+  };
 }
 
 /** Whether a body or a chunk holds an error instead of an answer. */
@@ -85,13 +86,8 @@ function httpStatus(status: number, { code }: JsonObject, rule: StatusRule | und
 
 /** google.rpc.BadRequest */
 function fieldAtFault(details: readonly JsonObject[]): string | undefined {
-  for (const { fieldViolations } of details) {
-    for (const { field } of objectsOf(fieldViolations)) {
-      const name = nonEmptyText(field);
-      if (name !== undefined) return name;
-    }
-  }
-  return undefined;
+  const violations = details.flatMap(({ fieldViolations }) => objectsOf(fieldViolations));
+  return violations.map(({ field }) => nonEmptyText(field)).find((name) => name !== undefined);
 }
 
 /** google.rpc.RetryInfo, a duration such as "12s" or "0.5s". */

@@ -1,8 +1,7 @@
 // Images, documents, audio and video -> inlineData or fileData.
 
-import type { GatewayError } from "../../errors/gateway-error.ts";
 import type { AudioPart, DocumentPart, ImagePart, MediaSource, VideoPart } from "../../generation/content.ts";
-import { invalidField } from "../fields.ts";
+import { heldElsewhere, refusedPart } from "../request-words.ts";
 import type { Part } from "./wire.ts";
 
 type MediaPart = ImagePart | DocumentPart | AudioPart | VideoPart;
@@ -45,7 +44,7 @@ export function encodeMedia({ type, source }: MediaPart): Part {
     case "url":
       return { fileData: fileData(type, source) };
     case "file":
-      throw refusal("file_id", "the file is held by another vendor; send its content instead.");
+      throw heldElsewhere();
   }
 }
 
@@ -53,15 +52,10 @@ function fileData(type: MediaPart["type"], { url, mediaType }: Extract<MediaSour
   const mimeType = mediaType ?? typeOfUrl(url);
   if (mimeType !== undefined) return { mimeType, fileUri: url };
   if (TYPELESS_URL.test(url)) return { fileUri: url };
-  throw refusal(type, "the media type of the URL is not known; send the content as a data: URL instead.");
+  throw refusedPart(type, "the media type of the URL is not known; send the content as a data: URL instead.");
 }
 
 export function typeOfUrl(url: string): string | undefined {
   const [path = ""] = url.split(/[?#]/, 1);
   return TYPE_OF_EXTENSION.get(path.slice(path.lastIndexOf(".") + 1).toLowerCase());
-}
-
-/** The place of a part in the client's body is not known here, its feature is. */
-function refusal(feature: string, message: string): GatewayError {
-  return invalidField("messages", `${feature}: ${message}`);
 }

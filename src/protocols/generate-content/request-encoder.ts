@@ -2,9 +2,10 @@
 
 import { DropList } from "../../generation/dropped.ts";
 import type { GenerationRequest, ResponseFormat, Sampling } from "../../generation/request.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
 import type { BackendTarget, EncodedRequest } from "../protocol.ts";
+import { askForJson, listUnsupported, refuseChoices } from "../request-words.ts";
 import { type Conversation, encodeConversation } from "./contents.ts";
 import { type ModelRules, rulesOf } from "./model-rules.ts";
 import { cleanSchema } from "./schema-subset.ts";
@@ -39,22 +40,15 @@ export function encodeRequest(
     ...encodeSampling(request.sampling, dropped),
     ...encodeLimit(request.maxOutputTokens, target, dropped),
     ...format,
-    ...(thinkingConfig !== undefined && { thinkingConfig }),
+    ...compact({ thinkingConfig }),
   };
-  listUnsupported(request, dropped);
+  listLosses(request, dropped);
   const body: JsonObject = {
     ...placeInstructions(conversation, rules),
-    ...(tools !== undefined && { tools }),
-    ...(toolConfig !== undefined && { toolConfig }),
+    ...compact({ tools, toolConfig }),
     ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
   };
   return { body, dropped: dropped.entries };
-}
-
-function refuseChoices({ choices }: Sampling): void {
-  if (choices !== undefined && choices > 1) {
-    throw invalidField("n", "this model's backend gives one choice per request.");
-  }
 }
 
 /** Instructions alone are no conversation, and some models have no place for instructions: the user says them then. */
@@ -79,17 +73,11 @@ function encodeFormat(
   if (format === undefined || format.type === "text") return {};
   const schema = format.type === "json-schema" && Object.keys(format.schema).length > 0 ? format.schema : undefined;
   if (rules.jsonFormat && (rules.mixesTools || !hasTools)) {
-    return {
-      responseMimeType: "application/json",
-      ...(schema !== undefined && { responseJsonSchema: cleanSchema(schema) }),
-    };
+    const responseJsonSchema = schema && cleanSchema(schema);
+    return { responseMimeType: "application/json", ...compact({ responseJsonSchema }) };
   }
   dropped.add("response_format", "the model is asked for it in words");
-  const form =
-    schema === undefined
-      ? "It is one JSON object."
-      : `It is valid against this JSON Schema:\n${JSON.stringify(schema)}`;
-  system.push({ text: `Answer with JSON only: no words before or after it, and no code fence. ${form}` });
+  system.push({ text: askForJson(schema) });
   return {};
 }
 
@@ -101,10 +89,7 @@ function encodeSampling({ temperature, topP, topK, seed, stop }: Sampling, dropp
   const isSeed = seed !== undefined && Number.isInteger(seed) && Math.abs(seed) <= MAX_SEED;
   if (seed !== undefined && !isSeed) dropped.add("seed", "only whole numbers of 32 bits are taken");
   return {
-    ...(temperature !== undefined && { temperature }),
-    ...(topP !== undefined && { topP }),
-    ...(topK !== undefined && { topK }),
-    ...(isSeed && { seed }),
+    ...compact({ temperature, topP, topK, seed: isSeed ? seed : undefined }),
     ...(stops.length > 0 && { stopSequences: stops }),
   };
 }
@@ -119,15 +104,9 @@ function encodeLimit(wished: number | undefined, target: BackendTarget, dropped:
 }
 
 /** Penalties and logprobs exist here, too, but most models refuse them. */
-function listUnsupported(request: GenerationRequest, dropped: DropList): void {
-  const { sampling } = request;
-  if (sampling.frequencyPenalty !== undefined) dropped.add("frequency_penalty");
-  if (sampling.presencePenalty !== undefined) dropped.add("presence_penalty");
-  if (sampling.logprobs === true || sampling.topLogprobs !== undefined) dropped.add("logprobs");
-  if (sampling.logitBias !== undefined) dropped.add("logit_bias");
-  if (request.verbosity !== undefined) dropped.add("verbosity");
-  if (request.user !== undefined) dropped.add("user");
-  if (request.metadata !== undefined) dropped.add("metadata");
-  if (request.promptCacheKey !== undefined) dropped.add("prompt_cache_key");
-  for (const member of Object.keys(request.extensions)) dropped.add(member);
+function listLosses(request: GenerationRequest, dropped: DropList): void {
+  const { sampling, extensions } = request;
+  listUnsupported(sampling, ["frequencyPenalty", "presencePenalty", "logprobs", "topLogprobs", "logitBias"], dropped);
+  listUnsupported(request, ["verbosity", "user", "metadata", "promptCacheKey"], dropped);
+  for (const member of Object.keys(extensions)) dropped.add(member);
 }

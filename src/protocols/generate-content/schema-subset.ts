@@ -2,7 +2,7 @@
 // it is written in words it knows, or told in the description; the client validates against its own schema anyway.
 
 import { isObject, type JsonObject } from "../../lib/json.ts";
-import { objectsOf, textOf } from "./wire.ts";
+import { objectsOf, textOf } from "../reading.ts";
 
 const COPIED = ["$id", "$anchor", "title", "minItems", "maxItems", "minimum", "maximum", "propertyOrdering"] as const;
 

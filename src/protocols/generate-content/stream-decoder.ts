@@ -5,11 +5,11 @@ import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import type { Failure, Finish } from "../../generation/result.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { DecodeError, type StreamDecoder } from "../protocol.ts";
+import { arrayOf, nonEmptyText, objectsOf, textOf } from "../reading.ts";
 import { CitationList } from "./citations.ts";
 import { decodeError, hasError } from "./errors.ts";
 import { blockedFinish, decodeFinish, failureOf } from "./finish-reason.ts";
 import { decodeUsage } from "./usage.ts";
-import { arrayOf, nonEmptyText, objectsOf, textOf } from "./wire.ts";
 
 export function createStreamDecoder(): StreamDecoder {
   const answer = new AnswerDecoder();

@@ -2,7 +2,8 @@
 
 import type { DocumentPart, ImagePart, ToolCallPart, ToolResultPart } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { LOST_RESULT } from "../../generation/lost-results.ts";
+import { type JsonObject, parseObject } from "../../lib/json.ts";
 import { type FunctionNames, historicName } from "./function-names.ts";
 import { encodeMedia } from "./media.ts";
 import type { Part } from "./wire.ts";
@@ -14,8 +15,6 @@ export interface ResultContext {
   mediaInResults: boolean;
   dropped: DropList;
 }
-
-const LOST_RESULT = "No result: the call was not carried out.";
 
 /** More digits than a number can hold: parsed and written again it would be another one. */
 const LONG_NUMBER = /\d{16}/;
@@ -62,7 +61,7 @@ function addResult(paired: PairedResults, base: JsonObject, result: ToolResultPa
 function encodeResponse({ parts, isError }: ToolResultPart): JsonObject {
   const text = textOfResult(parts);
   if (isError === true) return { error: text };
-  return parseObject(text) ?? { output: text };
+  return objectIn(text) ?? { output: text };
 }
 
 function textOfResult(parts: ToolResultPart["parts"]): string {
@@ -70,14 +69,8 @@ function textOfResult(parts: ToolResultPart["parts"]): string {
 }
 
 /** Undefined for any other text, and for an object that would not survive. */
-function parseObject(text: string): JsonObject | undefined {
-  if (!text.trimStart().startsWith("{") || LONG_NUMBER.test(text)) return undefined;
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined; // It only begins like an object; the model reads it as text.
-  }
+function objectIn(text: string): JsonObject | undefined {
+  return text.trimStart().startsWith("{") && !LONG_NUMBER.test(text) ? parseObject(text) : undefined;
 }
 
 /** A result without its call would be refused, for instance after the client has cut off its history. */

@@ -3,14 +3,12 @@
 import type { DropList } from "../../generation/dropped.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import type { CustomTool, FunctionTool, Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
+import { FREE_FORM_SCHEMA, freeFormDescription } from "../tool-input.ts";
 import { isFunctionName } from "./function-names.ts";
 import type { ModelRules } from "./model-rules.ts";
 import { cleanParameters } from "./schema-subset.ts";
-
-/** The one member of a free-form tool's input: a function takes only objects. Encoders for clients undo it by name. */
-export const FREE_FORM_MEMBER = "input";
 
 export interface EncodedTools {
   tools?: JsonObject[];
@@ -95,28 +93,13 @@ function encodeDeclaration(tool: Declared, index: number, dropped: DropList): Js
       "expected at most 128 letters, digits, underscores, dots, colons or dashes, the first a letter or an underscore.",
     );
   }
-  if (tool.kind === "custom") return encodeCustom(tool);
+  const { name } = tool;
+  if (tool.kind === "custom") {
+    return { name, description: freeFormDescription(tool), parametersJsonSchema: FREE_FORM_SCHEMA };
+  }
   if (tool.cache !== undefined) dropped.add("cache_control on tools");
   const parameters = cleanParameters(tool.parameters);
-  return {
-    name: tool.name,
-    description: tool.description ?? "",
-    ...(parameters !== undefined && { parametersJsonSchema: parameters }),
-  };
-}
-
-/** A free-form tool becomes one with a single string; its grammar is told in words. */
-function encodeCustom({ name, description, format }: CustomTool): JsonObject {
-  const grammar = format === undefined || format.type === "text" ? [] : [`Format: ${JSON.stringify(format)}`];
-  return {
-    name,
-    description: [description ?? "", ...grammar].filter((line) => line !== "").join("\n\n"),
-    parametersJsonSchema: {
-      type: "object",
-      properties: { [FREE_FORM_MEMBER]: { type: "string", description: "The whole input of the tool." } },
-      required: [FREE_FORM_MEMBER],
-    },
-  };
+  return { name, description: tool.description ?? "", ...compact({ parametersJsonSchema: parameters }) };
 }
 
 /** Without functions a choice among them is refused. */

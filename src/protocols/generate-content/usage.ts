@@ -2,7 +2,7 @@
 // neutral totals have them all.
 
 import type { Usage } from "../../generation/usage.ts";
-import { isObject } from "../../lib/json.ts";
+import { compact, isObject } from "../../lib/json.ts";
 import { optionalCount } from "./wire.ts";
 
 /** Undefined when nothing was counted. Counts that are left out are 0. */
@@ -11,12 +11,9 @@ export function decodeUsage(value: unknown, webSearches = 0): Usage | undefined 
   const count = (member: string): number => optionalCount(value[member]) ?? 0;
   const cacheRead = optionalCount(value.cachedContentTokenCount);
   const reasoning = optionalCount(value.thoughtsTokenCount);
-  const usage: Usage = {
-    input: { total: count("promptTokenCount") + count("toolUsePromptTokenCount") },
-    output: { total: count("candidatesTokenCount") + (reasoning ?? 0) },
+  return {
+    input: { total: count("promptTokenCount") + count("toolUsePromptTokenCount"), ...compact({ cacheRead }) },
+    output: { total: count("candidatesTokenCount") + (reasoning ?? 0), ...compact({ reasoning }) },
+    ...(webSearches > 0 && { webSearches }),
   };
-  if (cacheRead !== undefined) usage.input.cacheRead = cacheRead;
-  if (reasoning !== undefined) usage.output.reasoning = reasoning;
-  if (webSearches > 0) usage.webSearches = webSearches;
-  return usage;
 }

@@ -4,13 +4,14 @@
 
 import { DropList } from "../../generation/dropped.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
+import { arrayOf } from "../reading.ts";
+import { searchText } from "../request-words.ts";
 import { decodeSearchResult } from "./content-decoder.ts";
-import { searchText } from "./content-encoder.ts";
 import { isForeignMark } from "./foreign-seal.ts";
 import { rulesOf } from "./model-rules.ts";
 import { adaptThinking } from "./thinking-config.ts";
 import { lacksThinking, type Turn } from "./tool-results.ts";
-import { arrayOf, type Block, isBlock } from "./wire.ts";
+import { type Block, isBlock } from "./wire.ts";
 
 /**
  * The top-level members to set, undefined ones to remove; no result when the body can pass as it is. The model is the
@@ -80,7 +81,7 @@ function nativeContent(content: readonly unknown[]): unknown[] {
     if (block.type === "server_tool_use" && calls.has(block.id)) return [];
     if (!isForeign(block)) return [block];
     if (block.type === "thinking") return [];
-    if (block.type === "web_search_tool_result") return [searchText(decodeSearchResult(block))];
+    if (block.type === "web_search_tool_result") return [{ type: "text", text: searchText(decodeSearchResult(block)) }];
     const { citations, ...text } = block;
     const own = arrayOf(citations).filter((citation) => !isForeignCitation(citation));
     return [own.length === 0 ? text : { ...text, citations: own }];

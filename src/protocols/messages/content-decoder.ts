@@ -15,10 +15,11 @@ import type {
   ToolCallPart,
   ToolResultPart,
 } from "../../generation/content.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { arrayOf, nonEmptyText, objectOf, objectsOf, optionalBoolean, optionalText, textOf } from "../reading.ts";
 import { cacheMember } from "./cache-control.ts";
 import { isForeignMark, unwrapSeal, unwrapSnippet } from "./foreign-seal.ts";
-import { arrayOf, type Block, isBlock, optionalText, textOf, utf8ToBase64 } from "./wire.ts";
+import { type Block, isBlock, utf8ToBase64 } from "./wire.ts";
 
 /** A string or a list of blocks; a document whose content is given in blocks becomes several parts. */
 export function decodeContent(content: unknown): ContentPart[] {
@@ -28,17 +29,6 @@ export function decodeContent(content: unknown): ContentPart[] {
 
 export function decodeBlock(block: Block): ContentPart[] {
   switch (block.type) {
-    case "text":
-      return [decodeText(block)];
-    case "thinking":
-      return [decodeThinking(block)];
-    case "redacted_thinking":
-      return [{ type: "reasoning", text: "", sealed: textOf(block.data), origin: "messages" }];
-    case "tool_use":
-    case "server_tool_use":
-      return [decodeToolUse(block)];
-    case "web_search_tool_result":
-      return [decodeSearchResult(block)];
     case "tool_result":
       return [decodeToolResult(block)];
     case "image":
@@ -48,30 +38,26 @@ export function decodeBlock(block: Block): ContentPart[] {
     case "search_result":
       return [decodeSearchText(block)];
     default:
-      return [opaque(block)];
+      return [decodeAnswerBlock(block)];
   }
 }
 
 /** Blocks that answers consist of; whatever else stands in one is kept as it was written. */
-const ANSWER_BLOCKS: ReadonlySet<string> = new Set([
-  "text",
-  "thinking",
-  "redacted_thinking",
-  "tool_use",
-  "server_tool_use",
-  "web_search_tool_result",
-]);
-
-export type AnswerPart = TextPart | ReasoningPart | ToolCallPart | SearchResultPart | OpaquePart;
-
-export function decodeAnswerBlock(block: Block): AnswerPart {
-  const [part] = ANSWER_BLOCKS.has(block.type) ? decodeBlock(block) : [];
-  switch (part?.type) {
+export function decodeAnswerBlock(
+  block: Block,
+): TextPart | ReasoningPart | ToolCallPart | SearchResultPart | OpaquePart {
+  switch (block.type) {
     case "text":
-    case "reasoning":
-    case "tool-call":
-    case "search-result":
-      return part;
+      return decodeText(block);
+    case "thinking":
+      return { type: "reasoning", text: textOf(block.thinking), ...sealOf(block.signature) };
+    case "redacted_thinking":
+      return { type: "reasoning", text: "", sealed: textOf(block.data), origin: "messages" };
+    case "tool_use":
+    case "server_tool_use":
+      return decodeToolUse(block);
+    case "web_search_tool_result":
+      return decodeSearchResult(block);
     default:
       return opaque(block);
   }
@@ -81,37 +67,33 @@ function opaque(value: JsonObject): OpaquePart {
   return { type: "opaque", protocol: "messages", value };
 }
 
-export function decodeText(block: JsonObject): TextPart {
-  const part: TextPart = { type: "text", text: textOf(block.text), ...cacheMember(block.cache_control) };
+function decodeText(block: JsonObject): TextPart {
   const citations = decodeCitations(block.citations);
-  if (citations.length > 0) part.citations = citations;
-  return part;
+  return {
+    type: "text",
+    text: textOf(block.text),
+    ...cacheMember(block.cache_control),
+    ...(citations.length > 0 && { citations }),
+  };
 }
 
 export function decodeCitations(value: unknown): Citation[] {
-  return arrayOf(value).filter(isObject).map(decodeCitation);
+  return objectsOf(value).map(decodeCitation);
 }
 
 export function decodeCitation(value: JsonObject): Citation {
-  const citation: Citation = {};
-  const url = optionalText(value.url) ?? urlIn(value.source);
-  const title = optionalText(value.title) ?? optionalText(value.document_title);
-  const citedText = optionalText(value.cited_text);
-  if (url !== undefined) citation.url = url;
-  if (title !== undefined) citation.title = title;
-  if (citedText !== undefined) citation.citedText = citedText;
-  // A citation that the gateway wrote must not pass for one of a Messages backend.
-  if (!isForeignMark(value.encrypted_index)) citation.origin = { protocol: "messages", value };
-  return citation;
+  return compact({
+    url: optionalText(value.url) ?? urlIn(value.source),
+    title: optionalText(value.title) ?? optionalText(value.document_title),
+    citedText: optionalText(value.cited_text),
+    // A citation that the gateway wrote must not pass for one of a Messages backend.
+    origin: isForeignMark(value.encrypted_index) ? undefined : { protocol: "messages", value },
+  });
 }
 
 /** The source of a search result is free text, often an address. */
 function urlIn(source: unknown): string | undefined {
   return typeof source === "string" && /^https?:\/\//.test(source) ? source : undefined;
-}
-
-function decodeThinking(block: JsonObject): ReasoningPart {
-  return { type: "reasoning", text: textOf(block.thinking), ...sealOf(block.signature) };
 }
 
 /** What a signature proves: a Messages backend's own, or what the gateway wrapped for another. */
@@ -121,15 +103,14 @@ export function sealOf(signature: unknown): Omit<ReasoningPart, "type" | "text">
 }
 
 function decodeToolUse(block: Block): ToolCallPart {
-  const part: ToolCallPart = {
+  return {
     type: "tool-call",
     id: textOf(block.id),
     name: textOf(block.name),
     arguments: argumentsOf(block.input),
+    ...(block.type === "server_tool_use" && { serverSide: true }),
     ...cacheMember(block.cache_control),
   };
-  if (block.type === "server_tool_use") part.serverSide = true;
-  return part;
 }
 
 /** JSON text of a tool's input, "{}" when there is none. */
@@ -137,38 +118,34 @@ export function argumentsOf(input: unknown): string {
   return JSON.stringify(input ?? {});
 }
 
-export function decodeSearchResult(block: JsonObject): SearchResultPart {
-  const part: SearchResultPart = {
+export function decodeSearchResult({ tool_use_id: id, content }: JsonObject): SearchResultPart {
+  return {
     type: "search-result",
-    callId: textOf(block.tool_use_id),
-    results: arrayOf(block.content).filter(isObject).map(decodeHit),
+    callId: textOf(id),
+    results: objectsOf(content).map(decodeHit),
+    ...(isObject(content) && { errorCode: optionalText(content.error_code) ?? "unavailable" }),
   };
-  if (isObject(block.content)) part.errorCode = optionalText(block.content.error_code) ?? "unavailable";
-  return part;
 }
 
-function decodeHit(result: JsonObject): SearchHit {
-  const hit: SearchHit = { url: textOf(result.url), title: textOf(result.title) };
-  const { encrypted_content: content, page_age: pageAge } = result;
-  if (isForeignMark(content)) {
-    const snippet = unwrapSnippet(content);
-    if (snippet !== undefined) hit.snippet = snippet;
-  } else if (typeof content === "string" && content !== "") {
-    hit.encryptedContent = content;
-  }
-  if (typeof pageAge === "string" || pageAge === null) hit.pageAge = pageAge;
-  return hit;
+function decodeHit({ url, title, encrypted_content: content, page_age: pageAge }: JsonObject): SearchHit {
+  return {
+    url: textOf(url),
+    title: textOf(title),
+    ...(isForeignMark(content)
+      ? compact({ snippet: unwrapSnippet(content) })
+      : compact({ encryptedContent: nonEmptyText(content) })),
+    ...((typeof pageAge === "string" || pageAge === null) && { pageAge }),
+  };
 }
 
 function decodeToolResult(block: JsonObject): ToolResultPart {
-  const part: ToolResultPart = {
+  return {
     type: "tool-result",
     callId: textOf(block.tool_use_id),
     parts: decodeResultContent(block.content),
+    ...compact({ isError: optionalBoolean(block.is_error) }),
     ...cacheMember(block.cache_control),
   };
-  if (typeof block.is_error === "boolean") part.isError = block.is_error;
-  return part;
 }
 
 function decodeResultContent(content: unknown): ToolResultPart["parts"] {
@@ -192,19 +169,25 @@ function decodeDocument(block: Block): ContentPart[] {
     return [media === undefined ? opaque(block) : documentOf(block, media)];
   }
   const parts = decodeContent(source.content);
-  const text = parts.map((part) => (part.type === "text" ? part.text : "")).join("\n\n");
+  const text = textsIn(parts).join("\n\n");
   const media: MediaSource = { kind: "base64", mediaType: "text/plain", data: utf8ToBase64(text.trim()) };
   return [documentOf(block, media), ...parts.filter((part) => part.type === "image")];
 }
 
-function documentOf(block: JsonObject, source: MediaSource): DocumentPart {
-  const part: DocumentPart = { type: "document", source, ...cacheMember(block.cache_control) };
-  if (typeof block.title === "string") part.title = block.title;
-  if (typeof block.context === "string") part.context = block.context;
-  if (isObject(block.citations) && typeof block.citations.enabled === "boolean") {
-    part.citations = block.citations.enabled;
-  }
-  return part;
+function documentOf(
+  { title, context, citations, cache_control: cache }: JsonObject,
+  source: MediaSource,
+): DocumentPart {
+  return {
+    type: "document",
+    source,
+    ...cacheMember(cache),
+    ...compact({
+      title: optionalText(title),
+      context: optionalText(context),
+      citations: optionalBoolean(objectOf(citations).enabled),
+    }),
+  };
 }
 
 function decodeSource(source: unknown): MediaSource | undefined {
@@ -223,7 +206,10 @@ function decodeSource(source: unknown): MediaSource | undefined {
 
 /** A search result that the client brings along: to other models it is text with its source. */
 function decodeSearchText(block: JsonObject): TextPart {
-  const texts = decodeContent(block.content).map((part) => (part.type === "text" ? part.text : ""));
-  const lines = [textOf(block.title), textOf(block.source), "", ...texts];
+  const lines = [textOf(block.title), textOf(block.source), "", ...textsIn(decodeContent(block.content))];
   return { type: "text", text: lines.join("\n").trim(), ...cacheMember(block.cache_control) };
+}
+
+function textsIn(parts: readonly ContentPart[]): string[] {
+  return parts.map((part) => (part.type === "text" ? part.text : ""));
 }

@@ -1,7 +1,6 @@
 // Neutral parts -> content blocks of a request. What the format cannot hold is refused or listed, by the rules of
 // dropped.ts.
 
-import type { GatewayError } from "../../errors/gateway-error.ts";
 import type {
   Citation,
   ContentPart,
@@ -9,24 +8,24 @@ import type {
   ImagePart,
   MediaSource,
   Message,
+  OpaquePart,
   SearchResultPart,
   TextPart,
   ToolCallPart,
   ToolResultPart,
 } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
-import { invalidField } from "../fields.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
+import { isBlank } from "../reading.ts";
+import { heldElsewhere, refusedPart, searchText } from "../request-words.ts";
+import { inputOf } from "../tool-input.ts";
 import { cacheControlMember } from "./cache-control.ts";
-import { FREE_FORM_MEMBER } from "./tools.ts";
-import { type Block, base64ToUtf8, isBlank } from "./wire.ts";
+import { wrapSnippet } from "./foreign-seal.ts";
+import { type Block, base64ToUtf8 } from "./wire.ts";
 
 const IMAGE_TYPES: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "image/gif", "image/webp"]);
 const PDF = "application/pdf";
 const SERVER_TOOL_ID = /^srvtoolu_[A-Za-z0-9_]+$/;
-
-/** Where the API's own documentation puts arguments that are no JSON object. */
-const INVALID_JSON_MEMBER = "INVALID_JSON";
 
 export interface EncodingContext {
   /** The client speaks this format, so ids of files are the backend's own. */
@@ -65,9 +64,9 @@ export function encodeUserPart(part: ContentPart, context: EncodingContext): Blo
     case "tool-result":
       return encodeToolResult(part, context);
     case "audio":
-      throw refusal("input_audio", "audio is not supported by this model's backend.");
+      throw refusedPart("input_audio", "audio is not supported by this model's backend.");
     case "video":
-      throw refusal("video", "video is not supported by this model's backend.");
+      throw refusedPart("video", "video is not supported by this model's backend.");
     case "opaque":
       return encodeOpaque(part, context.dropped);
     default:
@@ -94,7 +93,9 @@ export function encodeAssistantPart(part: ContentPart, context: EncodingContext)
     case "tool-call":
       return part.serverSide === true ? encodeServerCall(part, context) : encodeToolCall(part);
     case "search-result":
-      return context.foreignCalls.has(part.callId) ? searchText(part) : encodeSearchResult(part);
+      return context.foreignCalls.has(part.callId)
+        ? { type: "text", text: searchText(part) }
+        : encodeSearchResult(part);
     case "opaque":
       return encodeOpaque(part, context.dropped);
     default:
@@ -120,21 +121,8 @@ function ownCitation({ origin }: Citation): JsonObject | undefined {
 }
 
 function encodeToolCall(part: ToolCallPart): Block {
-  const input = part.custom === true ? { [FREE_FORM_MEMBER]: part.arguments } : parseArguments(part.arguments);
   const name = part.name.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 128) || "unknown";
-  return { type: "tool_use", id: toolId(part.id), name, input, ...cacheControlMember(part.cache) };
-}
-
-/** An object, whatever a model wrote: history must not fail because of an old mistake. */
-export function parseArguments(text: string): JsonObject {
-  if (isBlank(text)) return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    if (isObject(value)) return value;
-  } catch {
-    // Cut off or not JSON at all; kept as text below.
-  }
-  return { [INVALID_JSON_MEMBER]: text };
+  return { type: "tool_use", id: toolId(part.id), name, input: inputOf(part), ...cacheControlMember(part.cache) };
 }
 
 /** The same id for a call and its result, made of the letters that the format allows. */
@@ -159,40 +147,26 @@ function encodeServerCall(part: ToolCallPart, { foreignCalls, dropped }: Encodin
     type: "server_tool_use",
     id: part.id,
     name: part.name,
-    input: parseArguments(part.arguments),
+    input: inputOf(part),
     ...cacheControlMember(part.cache),
   };
 }
 
-function encodeSearchResult(part: SearchResultPart): Block {
-  const { callId, results, errorCode } = part;
-  const block: Block = { type: "web_search_tool_result", tool_use_id: callId };
-  if (errorCode !== undefined) {
-    return { ...block, content: { type: "web_search_tool_result_error", error_code: errorCode } };
-  }
-  const content = results.map((hit) => ({
-    type: "web_search_result",
-    url: hit.url,
-    title: hit.title,
-    encrypted_content: hit.encryptedContent ?? "",
-    page_age: hit.pageAge ?? null,
-  }));
-  return { ...block, content };
+export function encodeSearchResult({ callId: id, results, errorCode }: SearchResultPart): Block {
+  const content =
+    errorCode === undefined
+      ? results.map((hit) => ({
+          type: "web_search_result",
+          url: hit.url,
+          title: hit.title,
+          encrypted_content: hit.encryptedContent ?? wrapSnippet(hit.snippet),
+          page_age: hit.pageAge ?? null,
+        }))
+      : { type: "web_search_tool_result_error", error_code: errorCode };
+  return { type: "web_search_tool_result", tool_use_id: id, content };
 }
 
-export function searchText({ results, errorCode }: SearchResultPart): Block {
-  if (errorCode !== undefined) return { type: "text", text: `The web search failed: ${errorCode}.` };
-  const lines = results.map(
-    ({ title, url, snippet }) => `- ${title} (${url})${snippet === undefined ? "" : `: ${snippet}`}`,
-  );
-  const text = lines.length === 0 ? "The web search found nothing." : `Results of a web search:\n${lines.join("\n")}`;
-  return { type: "text", text };
-}
-
-function encodeOpaque(
-  { protocol, value }: { protocol: string; value: JsonObject },
-  dropped: DropList,
-): Block | undefined {
+function encodeOpaque({ protocol, value }: OpaquePart, dropped: DropList): Block | undefined {
   const type = typeof value.type === "string" ? value.type : "part";
   if (protocol === "messages") return { ...value, type };
   dropped.add(type);
@@ -207,33 +181,39 @@ function encodeToolResult(part: ToolResultPart, context: EncodingContext): Block
     const block = encodeUserPart(bare, context);
     if (block !== undefined) content.push(block);
   }
-  const block: Block = { type: "tool_result", tool_use_id: toolId(part.callId) };
-  if (content.length > 0) block.content = content;
-  if (part.isError === true) block.is_error = true;
-  return { ...block, ...cacheControlMember(part.cache) };
+  return {
+    type: "tool_result",
+    tool_use_id: toolId(part.callId),
+    ...(content.length > 0 && { content }),
+    ...(part.isError === true && { is_error: true }),
+    ...cacheControlMember(part.cache),
+  };
 }
 
 function encodeImage({ source, detail, cache }: ImagePart, context: EncodingContext): Block {
   if (detail !== undefined && detail !== "auto") context.dropped.add("image_url.detail");
   if (source.kind === "base64" && !IMAGE_TYPES.has(source.mediaType)) {
-    throw refusal("image", `images of type ${source.mediaType} are not supported; use JPEG, PNG, GIF or WebP.`);
+    throw refusedPart("image", `images of type ${source.mediaType} are not supported; use JPEG, PNG, GIF or WebP.`);
   }
   return { type: "image", source: encodeSource(source, context), ...cacheControlMember(cache) };
 }
 
 function encodeDocument(part: DocumentPart, context: EncodingContext): Block {
-  const block: Block = { type: "document", source: documentSource(part.source, context) };
-  if (part.title !== undefined) block.title = part.title;
-  if (part.context !== undefined) block.context = part.context;
-  if (part.citations !== undefined) block.citations = { enabled: part.citations };
-  if (part.cache !== undefined) context.dropped.add("cache_control on documents");
-  return block;
+  const { title, context: about, citations, cache } = part;
+  const source = documentSource(part.source, context);
+  if (cache !== undefined) context.dropped.add("cache_control on documents");
+  return {
+    type: "document",
+    source,
+    ...compact({ title, context: about }),
+    ...(citations !== undefined && { citations: { enabled: citations } }),
+  };
 }
 
 function documentSource(source: MediaSource, context: EncodingContext): JsonObject {
   if (source.kind !== "base64" || source.mediaType === PDF) return encodeSource(source, context);
   if (!isTextType(source.mediaType)) {
-    throw refusal("file", `files of type ${source.mediaType} are not supported; use PDF or plain text.`);
+    throw refusedPart("file", `files of type ${source.mediaType} are not supported; use PDF or plain text.`);
   }
   return { type: "text", media_type: "text/plain", data: base64ToUtf8(source.data) };
 }
@@ -250,11 +230,6 @@ function encodeSource(source: MediaSource, { isOwn }: EncodingContext): JsonObje
       return { type: "url", url: source.url };
     case "file":
       if (isOwn) return { type: "file", file_id: source.fileId };
-      throw refusal("file_id", "the file is held by another vendor; send its content instead.");
+      throw heldElsewhere();
   }
-}
-
-/** The place of a part in the client's body is not known here, its feature is. */
-function refusal(feature: string, message: string): GatewayError {
-  return invalidField("messages", `${feature}: ${message}`);
 }

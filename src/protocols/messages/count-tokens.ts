@@ -5,7 +5,7 @@
 // Every turn and tool has a small overhead. The result is meant to be slightly high rather than low.
 
 import { isObject, type JsonObject } from "../../lib/json.ts";
-import { arrayOf, textOf } from "./wire.ts";
+import { arrayOf, textOf } from "../reading.ts";
 
 const CHARACTERS_PER_TOKEN = 4;
 /** What each byte beyond the first of a character adds, in characters. */

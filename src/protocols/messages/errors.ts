@@ -1,9 +1,9 @@
 // Errors of the Messages format: a fixed set of types, each with its HTTP status.
 
 import type { Failure } from "../../generation/result.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import type { ClientError } from "../protocol.ts";
-import { optionalText } from "./wire.ts";
+import { nonEmptyText, objectOf, optionalText } from "../reading.ts";
 
 const STATUS_OF_TYPE: ReadonlyMap<string, number> = new Map([
   ["invalid_request_error", 400],
@@ -20,17 +20,9 @@ const STATUS_OF_TYPE: ReadonlyMap<string, number> = new Map([
 ]);
 
 const TYPE_OF_STATUS: ReadonlyMap<number, string> = new Map([
-  [401, "authentication_error"],
-  [402, "billing_error"],
-  [403, "permission_error"],
-  [404, "not_found_error"],
   [408, "timeout_error"],
-  [409, "conflict_error"],
-  [413, "request_too_large"],
-  [429, "rate_limit_error"],
   [503, "overloaded_error"],
-  [504, "timeout_error"],
-  [529, "overloaded_error"],
+  ...[...STATUS_OF_TYPE].map(([type, status]) => [status, type] as const),
 ]);
 
 /** What a spent account is called; its status is 429 elsewhere, which would invite retries. */
@@ -43,8 +35,7 @@ function errorType(status: number, type: string | undefined, code: unknown): str
 }
 
 export function errorBody({ status, message, type, code, details, requestId }: ClientError): JsonObject {
-  const error: JsonObject = { type: errorType(status, type, code), message };
-  if (details !== undefined) error.details = details;
+  const error = { type: errorType(status, type, code), message, ...compact({ details }) };
   return { type: "error", error, request_id: requestId };
 }
 
@@ -63,19 +54,12 @@ function eventText(body: JsonObject): string {
 
 /** Reads {type: "error", error: {type, message}} and what stands in for it: proxies answer with text or HTML. */
 export function decodeError(status: number, body: unknown): Failure {
-  const error = isObject(body) ? (body.error ?? body) : undefined;
-  const type = isObject(error) ? optionalText(error.type) : undefined;
-  const failure: Failure = {
-    message: messageOf(error) ?? `The backend answered with status ${status}.`,
+  const told = isObject(body) ? (body.error ?? body) : undefined;
+  const error = objectOf(told);
+  const type = optionalText(error.type);
+  return {
+    message: nonEmptyText(isObject(told) ? told.message : told) ?? `The backend answered with status ${status}.`,
     status: status >= 400 ? status : (STATUS_OF_TYPE.get(type ?? "") ?? 502),
+    ...compact({ type, code: optionalText(objectOf(error.details).error_code) }),
   };
-  if (type !== undefined) failure.type = type;
-  const code = isObject(error) && isObject(error.details) ? optionalText(error.details.error_code) : undefined;
-  if (code !== undefined) failure.code = code;
-  return failure;
-}
-
-function messageOf(error: unknown): string | undefined {
-  const message = isObject(error) ? error.message : error;
-  return typeof message === "string" && message !== "" ? message : undefined;
 }

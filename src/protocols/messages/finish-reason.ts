@@ -1,7 +1,8 @@
 // Stop reasons of the Messages format and what they mean in the neutral model.
 
 import type { Finish, FinishReason } from "../../generation/result.ts";
-import { optionalText } from "./wire.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
+import { optionalText } from "../reading.ts";
 
 const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["end_turn", "stop"],
@@ -26,13 +27,11 @@ const STOP_REASONS: Record<FinishReason, string> = {
 /** Without a stop reason the parts decide. */
 export function decodeFinish(stopReason: unknown, stopSequence: unknown, hasToolCalls: boolean): Finish {
   if (typeof stopReason !== "string") return { reason: hasToolCalls ? "tool-calls" : "stop" };
-  const finish: Finish = {
+  return {
     reason: REASONS.get(stopReason) ?? "stop",
     raw: { protocol: "messages", value: stopReason },
+    ...compact({ stopSequence: optionalText(stopSequence) }),
   };
-  const sequence = optionalText(stopSequence);
-  if (sequence !== undefined) finish.stopSequence = sequence;
-  return finish;
 }
 
 export interface AnswerShape {
@@ -40,13 +39,7 @@ export interface AnswerShape {
   hasRefusal: boolean;
 }
 
-export interface StopMembers {
-  stop_reason: string;
-  stop_sequence: string | null;
-  stop_details: { type: "refusal"; category: null; explanation: null } | null;
-}
-
-export function encodeFinish(finish: Finish, shape: AnswerShape): StopMembers {
+export function encodeFinish(finish: Finish, shape: AnswerShape): JsonObject {
   const reason = stopReasonOf(finish, shape);
   return {
     stop_reason: reason,
@@ -62,8 +55,7 @@ function stopReasonOf({ reason, raw, stopSequence }: Finish, { hasToolCalls, has
   if (reason === "stop" || reason === "stop-sequence") {
     if (hasToolCalls) return "tool_use";
     if (hasRefusal) return "refusal";
-    if (stopSequence === undefined) return "end_turn";
-    return "stop_sequence";
+    return stopSequence === undefined ? "end_turn" : "stop_sequence";
   }
   return STOP_REASONS[reason];
 }

@@ -6,7 +6,7 @@
 
 import type { ProtocolName, ReasoningPart } from "../../generation/content.ts";
 import { isObject } from "../../lib/json.ts";
-import { optionalText } from "./wire.ts";
+import { optionalText } from "../reading.ts";
 
 const MARK = "sbx1_";
 

@@ -3,6 +3,7 @@
 import { freshInput } from "../../generation/usage.ts";
 import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
 import { hasMarker, markersOf } from "../markers.ts";
+import { arrayOf, textOf } from "../reading.ts";
 import { prefillOf } from "../seam.ts";
 import type { SseEvent } from "../sse.ts";
 import {
@@ -16,7 +17,7 @@ import {
 } from "../stream-join.ts";
 import { wrapSeal } from "./foreign-seal.ts";
 import { createStreamEncoder, type SentBlock } from "./stream-encoder.ts";
-import { arrayOf, type Block, isBlock, textOf } from "./wire.ts";
+import { type Block, isBlock } from "./wire.ts";
 
 export const messagesJoin: StreamJoin = { readSent, splitAtError, askForRest: askInTurns };
 

@@ -14,8 +14,8 @@ import {
   type NumberRule,
   requireModel,
 } from "../fields.ts";
+import { arrayOf } from "../reading.ts";
 import { conversationStart, type RequestSummary } from "../request-summary.ts";
-import { arrayOf } from "./wire.ts";
 
 const NUMBERS: readonly NumberRule[] = [
   { field: "max_tokens", minimum: 0, maximum: NO_MAXIMUM, integer: true },

@@ -5,13 +5,13 @@ import { GatewayError } from "../../errors/gateway-error.ts";
 import type { Message } from "../../generation/content.ts";
 import type { GenerationRequest, ResponseFormat, Sampling } from "../../generation/request.ts";
 import type { HostedTool } from "../../generation/tools.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { extensionsOf } from "../decode-request.ts";
+import { arrayOf, objectOf, objectsOf, optionalNumber, optionalText, textsOf } from "../reading.ts";
 import { decodeContent } from "./content-decoder.ts";
 import { readMessagesRequest } from "./read-request.ts";
 import { decodeReasoning } from "./thinking-config.ts";
 import { decodeToolChoice, decodeTools } from "./tools.ts";
-import { arrayOf } from "./wire.ts";
 
 /** Members with a place in the neutral request; all others are extensions. */
 const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
@@ -38,24 +38,26 @@ const SCHEMA_NAME = "output";
 
 export function decodeRequest(body: JsonObject): GenerationRequest {
   const { model, stream } = readMessagesRequest(body);
-  if (isContinued(body.thread)) throw threadNotFound();
-  const request: GenerationRequest = {
+  if (objectOf(body.thread).type === "continue") throw threadNotFound();
+  const { user_id: userId, ...metadata } = objectOf(body.metadata);
+  return {
     model,
     system: decodeContent(body.system).filter((part) => part.type === "text"),
-    messages: arrayOf(body.messages).filter(isObject).map(decodeMessage),
+    messages: objectsOf(body.messages).map(decodeMessage),
     tools: [...decodeTools(body.tools), ...toolsBeside(body)],
     ...decodeToolChoice(body.tool_choice),
     sampling: decodeSampling(body),
     maxOutputTokens: body.max_tokens as number,
     reasoning: decodeReasoning(body.thinking, body.output_config),
+    ...compact({
+      responseFormat: decodeFormat(body),
+      user: optionalText(userId),
+      metadata: Object.keys(metadata).length > 0 ? metadata : undefined,
+    }),
     stream,
     origin: { protocol: "messages", body },
     extensions: decodeExtensions(body),
   };
-  const responseFormat = decodeFormat(body);
-  if (responseFormat !== undefined) request.responseFormat = responseFormat;
-  decodeMetadata(body.metadata, request);
-  return request;
 }
 
 function decodeMessage({ role, content }: JsonObject): Message {
@@ -83,39 +85,24 @@ function threadNotFound(): GatewayError {
   );
 }
 
-function isContinued(thread: unknown): boolean {
-  return isObject(thread) && thread.type === "continue";
-}
-
 function decodeSampling(body: JsonObject): Sampling {
-  const sampling: Sampling = {};
-  if (typeof body.temperature === "number") sampling.temperature = body.temperature;
-  if (typeof body.top_p === "number") sampling.topP = body.top_p;
-  if (typeof body.top_k === "number") sampling.topK = body.top_k;
-  if (Array.isArray(body.stop_sequences)) {
-    sampling.stop = body.stop_sequences.filter((sequence) => typeof sequence === "string");
-  }
-  return sampling;
+  return compact({
+    temperature: optionalNumber(body.temperature),
+    topP: optionalNumber(body.top_p),
+    topK: optionalNumber(body.top_k),
+    stop: Array.isArray(body.stop_sequences) ? textsOf(body.stop_sequences) : undefined,
+  });
 }
 
 function decodeFormat(body: JsonObject): ResponseFormat | undefined {
-  const format = (isObject(body.output_config) ? body.output_config.format : undefined) ?? body.output_format;
-  if (!isObject(format) || format.type !== "json_schema" || !isObject(format.schema)) return undefined;
+  const format = objectOf(objectOf(body.output_config).format ?? body.output_format);
+  if (format.type !== "json_schema" || !isObject(format.schema)) return undefined;
   return { type: "json-schema", name: SCHEMA_NAME, schema: format.schema };
-}
-
-function decodeMetadata(metadata: unknown, request: GenerationRequest): void {
-  if (!isObject(metadata)) return;
-  const { user_id: userId, ...rest } = metadata;
-  if (typeof userId === "string") request.user = userId;
-  if (Object.keys(rest).length > 0) request.metadata = rest;
 }
 
 function decodeExtensions(body: JsonObject): JsonObject {
   const extensions = extensionsOf(body, KNOWN_MEMBERS);
-  if (isObject(body.output_config)) {
-    const { effort: _effort, format: _format, ...rest } = body.output_config;
-    if (Object.keys(rest).length > 0) extensions.output_config = rest;
-  }
+  const { effort: _effort, format: _format, ...rest } = objectOf(body.output_config);
+  if (Object.keys(rest).length > 0) extensions.output_config = rest;
   return extensions;
 }

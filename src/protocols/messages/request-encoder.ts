@@ -1,11 +1,12 @@
 // Neutral request -> body of a Messages request of version 2023-06-01, by the rules of the model.
 
-import type { Message, TextPart } from "../../generation/content.ts";
+import type { ContentPart, Message } from "../../generation/content.ts";
 import { DropList } from "../../generation/dropped.ts";
 import type { GenerationRequest, Sampling } from "../../generation/request.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
-import { invalidField } from "../fields.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import type { BackendTarget, EncodedRequest } from "../protocol.ts";
+import { isBlank, objectOf, textOf } from "../reading.ts";
+import { askForJson, CONVERSATION_START, listUnsupported, refuseChoices } from "../request-words.ts";
 import { limitBreakpoints } from "./cache-control.ts";
 import {
   type EncodingContext,
@@ -26,115 +27,88 @@ import {
   withDistinctIds,
 } from "./tool-results.ts";
 import { encodeTools } from "./tools.ts";
-import { type Block, isBlank, textOf } from "./wire.ts";
+import type { Block } from "./wire.ts";
 
 /** Lets version 2023-06-01 take messages with the role system. */
 const SYSTEM_TURNS_BETA = "mid-conversation-system-2026-04-07";
 
-const START = "(The conversation begins with the assistant.)";
 const NOTHING_SAID = "(There is no message. Follow the instructions.)";
 const GO_ON = "Go on exactly where your last message ends. Do not repeat any of it.";
+
+interface Encoding extends EncodingContext {
+  request: GenerationRequest;
+  target: BackendTarget;
+  rules: ModelRules;
+}
 
 export function encodeRequest(request: GenerationRequest, target: BackendTarget): EncodedRequest {
   refuseChoices(request.sampling);
   const dropped = new DropList();
-  const rules = rulesOf(target.model);
+  const { model } = target;
+  const rules = rulesOf(model);
   const isOwn = request.origin.protocol === "messages";
-  const { system, turns } = encodeConversation(request, rules, isOwn, dropped);
+  const encoding = { request, target, rules, isOwn, foreignCalls: foreignServerCalls(request.messages), dropped };
+  const { system, turns } = encodeConversation(encoding);
   const limit = target.maxOutputTokens ?? rules.maxOutputTokens;
-  const plan = planThinking(request.reasoning, {
-    model: target.model,
-    rules,
-    isOwn,
-    maxTokens: allowedTokens(request.maxOutputTokens, limit, rules, target, dropped),
-    limit,
-    lacksThinking: lacksThinking(turns),
-    dropped,
-  });
+  const maxTokens = allowedTokens(encoding, limit);
+  const thinkingContext = { model, rules, isOwn, maxTokens, limit, lacksThinking: lacksThinking(turns), dropped };
+  const plan = planThinking(request.reasoning, thinkingContext);
   const isThinking = plan.thinking !== undefined && plan.thinking.type !== "disabled";
-  const { tools, toolChoice, beside } = encodeTools(request, rules, isThinking, dropped);
-
-  const body: JsonObject = { model: target.model, max_tokens: plan.maxTokens, ...beside };
-  const format = encodeFormat(request, rules, system, dropped);
-  if (system.length > 0) body.system = system;
-  body.messages = turns;
-  if (tools.length > 0) body.tools = tools;
-  if (toolChoice !== undefined) body.tool_choice = toolChoice;
-  if (plan.thinking !== undefined) body.thinking = plan.thinking;
-  if (plan.effort !== undefined || format !== undefined) {
-    body.output_config = {
-      ...(plan.effort !== undefined && { effort: plan.effort }),
-      ...(format !== undefined && { format }),
-    };
-  }
-  encodeSampling(body, request.sampling, rules, isThinking, dropped);
-  encodeUser(body, request, isOwn, dropped);
-  if (request.stream) body.stream = true;
-  encodeExtensions(body, request, isOwn, dropped);
+  const { tools, toolChoice, beside } = encodeTools(request, { rules, isThinking, dropped });
+  const outputConfig = compact({ effort: plan.effort, format: encodeFormat(encoding, system) });
+  const body: JsonObject = {
+    model,
+    max_tokens: plan.maxTokens,
+    ...beside,
+    ...(system.length > 0 && { system }),
+    messages: turns,
+    ...(tools.length > 0 && { tools }),
+    ...compact({ tool_choice: toolChoice, thinking: plan.thinking }),
+    ...(Object.keys(outputConfig).length > 0 && { output_config: outputConfig }),
+    ...encodeSampling(encoding, isThinking),
+    ...encodeUser(encoding),
+    ...(request.stream && { stream: true }),
+  };
+  encodeExtensions(body, encoding);
   limitBreakpoints([...tools, ...system, ...turns.flatMap(({ content }) => content)], dropped);
   const headers = turns.some(({ role }) => role === "system") ? { "anthropic-beta": SYSTEM_TURNS_BETA } : undefined;
-  return { body, dropped: dropped.entries, ...(headers !== undefined && { headers }) };
+  return { body, dropped: dropped.entries, ...compact({ headers }) };
 }
 
-function refuseChoices({ choices }: Sampling): void {
-  if (choices !== undefined && choices > 1) {
-    throw invalidField("n", "this model's backend gives one choice per request.");
-  }
-}
-
-function allowedTokens(
-  wished: number | undefined,
-  limit: number,
-  rules: ModelRules,
-  target: BackendTarget,
-  dropped: DropList,
-): number | undefined {
+function allowedTokens({ request, rules, target, dropped }: Encoding, limit: number): number | undefined {
+  const { maxOutputTokens: wished } = request;
   const isSure = rules.isKnown || target.maxOutputTokens !== undefined;
   if (wished === undefined || wished <= limit || !isSure) return wished;
   dropped.add("max_tokens", `the model's limit is ${limit}`);
   return limit;
 }
 
-interface Conversation {
-  system: Block[];
-  turns: Turn[];
-}
-
-function encodeConversation(
-  request: GenerationRequest,
-  rules: ModelRules,
-  isOwn: boolean,
-  dropped: DropList,
-): Conversation {
-  const context: EncodingContext = { isOwn, foreignCalls: foreignServerCalls(request.messages), dropped };
+function encodeConversation(encoding: Encoding): { system: Block[]; turns: Turn[] } {
+  const { request, rules, dropped } = encoding;
   const system = encodeInstructions(request.system);
   const turns: Turn[] = [];
   for (const message of request.messages) {
     if (message.name !== undefined) dropped.add("messages[].name");
-    if (message.role !== "system") turns.push(encodeTurn(message, context));
-    else if (rules.systemTurns && turns.length > 0) turns.push(encodeSystemTurn(message));
-    else {
+    if (message.role !== "system") turns.push(encodeTurn(message, encoding));
+    else if (rules.systemTurns && turns.length > 0) {
+      turns.push({ role: "system", content: encodeInstructions(message.parts) });
+    } else {
       if (turns.length > 0) dropped.add("system message", "the model takes instructions at the beginning only");
-      system.push(...encodeInstructions(message.parts.filter((part) => part.type === "text")));
+      system.push(...encodeInstructions(message.parts));
     }
   }
   const paired = pairResults(withDistinctIds(mergeTurns(moveInstructions(mergeTurns(turns)))), dropped);
   return { system, turns: withEnds(paired, rules, dropped) };
 }
 
-function encodeInstructions(parts: readonly TextPart[]): Block[] {
-  return parts.map(encodePlainText).filter((block) => block !== undefined);
-}
-
-function encodeSystemTurn({ parts }: Message): Turn {
-  return { role: "system", content: encodeInstructions(parts.filter((part) => part.type === "text")) };
+function encodeInstructions(parts: readonly ContentPart[]): Block[] {
+  return parts.flatMap((part) => (part.type === "text" ? (encodePlainText(part) ?? []) : []));
 }
 
 function encodeTurn(message: Message, context: EncodingContext): Turn {
   const role = message.role === "assistant" ? "assistant" : "user";
   const encode = role === "assistant" ? encodeAssistantPart : encodeUserPart;
-  const content = message.parts.map((part) => encode(part, context)).filter((block) => block !== undefined);
-  return { role, content };
+  return { role, content: message.parts.flatMap((part) => encode(part, context) ?? []) };
 }
 
 /** A conversation begins with the user; whether it may end with the assistant depends on the model. */
@@ -145,7 +119,7 @@ function withEnds(turns: readonly Turn[], rules: ModelRules, dropped: DropList):
     dropped.add("messages", "a conversation needs a message here; a line was added");
   }
   if (whole[0] !== undefined && whole[0].role !== "user") {
-    whole.unshift({ role: "user", content: [{ type: "text", text: START }] });
+    whole.unshift({ role: "user", content: [{ type: "text", text: CONVERSATION_START }] });
     dropped.add("messages[0]", "a conversation begins with the user here; a line was added");
   }
   const last = whole.at(-1);
@@ -172,34 +146,21 @@ function trimEnd({ content }: Turn): void {
   last.text = textOf(last.text).trimEnd();
 }
 
-function encodeFormat(
-  { responseFormat }: GenerationRequest,
-  rules: ModelRules,
-  system: Block[],
-  dropped: DropList,
-): JsonObject | undefined {
-  if (responseFormat === undefined || responseFormat.type === "text") return undefined;
-  if (responseFormat.type === "json-schema" && rules.structuredOutput) {
-    const schema = cleanSchema(responseFormat.schema);
+/** Undefined where the model is asked for it in words. */
+function encodeFormat({ request, rules, dropped }: Encoding, system: Block[]): JsonObject | undefined {
+  const { responseFormat: format } = request;
+  if (format === undefined || format.type === "text") return undefined;
+  if (format.type === "json-schema" && rules.structuredOutput) {
+    const schema = cleanSchema(format.schema);
     if (schema !== undefined) return { type: "json_schema", schema };
   }
   dropped.add("response_format", "the model is asked for it in words");
-  const schema =
-    responseFormat.type === "json"
-      ? "It is one JSON object."
-      : `It is valid against this JSON Schema:\n${JSON.stringify(responseFormat.schema)}`;
-  const text = `Answer with JSON only: no words before or after it, and no code fence. ${schema}`;
-  system.push({ type: "text", text });
+  system.push({ type: "text", text: askForJson(format.type === "json" ? undefined : format.schema) });
   return undefined;
 }
 
-function encodeSampling(
-  body: JsonObject,
-  sampling: Sampling,
-  rules: ModelRules,
-  isThinking: boolean,
-  dropped: DropList,
-): void {
+function encodeSampling({ request: { sampling }, rules, dropped }: Encoding, isThinking: boolean): JsonObject {
+  const body: JsonObject = {};
   const { temperature, topP, topK, stop } = sampling;
   if (!rules.sampling || isThinking) dropSampling(sampling, isThinking && rules.sampling, dropped);
   else {
@@ -215,11 +176,12 @@ function encodeSampling(
   const stops = stop?.filter((sequence) => !isBlank(sequence)) ?? [];
   if (stop !== undefined && stops.length < stop.length) dropped.add("stop", "blank sequences are not allowed");
   if (stops.length > 0) body.stop_sequences = stops;
-  if (sampling.frequencyPenalty !== undefined) dropped.add("frequency_penalty");
-  if (sampling.presencePenalty !== undefined) dropped.add("presence_penalty");
-  if (sampling.seed !== undefined) dropped.add("seed");
-  if (sampling.logprobs === true || sampling.topLogprobs !== undefined) dropped.add("logprobs");
-  if (sampling.logitBias !== undefined) dropped.add("logit_bias");
+  listUnsupported(
+    sampling,
+    ["frequencyPenalty", "presencePenalty", "seed", "logprobs", "topLogprobs", "logitBias"],
+    dropped,
+  );
+  return body;
 }
 
 function dropSampling({ temperature, topP, topK }: Sampling, isThinking: boolean, dropped: DropList): void {
@@ -230,27 +192,20 @@ function dropSampling({ temperature, topP, topK }: Sampling, isThinking: boolean
   if (topK !== undefined) dropped.add("top_k", reason);
 }
 
-function encodeUser(body: JsonObject, request: GenerationRequest, isOwn: boolean, dropped: DropList): void {
-  if (request.user !== undefined) body.metadata = { user_id: request.user };
-  if (request.metadata !== undefined) {
-    if (isOwn) body.metadata = { ...request.metadata, ...(body.metadata as JsonObject | undefined) };
-    else dropped.add("metadata");
-  }
-  if (request.verbosity !== undefined) dropped.add("verbosity");
-  if (request.promptCacheKey !== undefined) dropped.add("prompt_cache_key");
+function encodeUser({ request, isOwn, dropped }: Encoding): JsonObject {
+  const { user, metadata } = request;
+  if (!isOwn && metadata !== undefined) dropped.add("metadata");
+  listUnsupported(request, ["verbosity", "promptCacheKey"], dropped);
+  const own = isOwn ? metadata : undefined;
+  return user === undefined && own === undefined ? {} : { metadata: { ...own, ...compact({ user_id: user }) } };
 }
 
 /** Members that only this format knows come back as they were; those of another are listed. */
-function encodeExtensions(
-  body: JsonObject,
-  { extensions }: GenerationRequest,
-  isOwn: boolean,
-  dropped: DropList,
-): void {
-  for (const [member, value] of Object.entries(extensions)) {
+function encodeExtensions(body: JsonObject, { request, isOwn, dropped }: Encoding): void {
+  for (const [member, value] of Object.entries(request.extensions)) {
     if (!isOwn) dropped.add(member);
     else if (member === "output_config" && isObject(value)) {
-      body.output_config = { ...value, ...(isObject(body.output_config) ? body.output_config : {}) };
+      body.output_config = { ...value, ...objectOf(body.output_config) };
     } else if (!Object.hasOwn(body, member)) body[member] = value;
   }
 }

@@ -2,12 +2,13 @@
 
 import type { ContentPart } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { DecodeError } from "../protocol.ts";
+import { nonEmptyText, textOf } from "../reading.ts";
 import { decodeAnswerBlock } from "./content-decoder.ts";
 import { decodeFinish } from "./finish-reason.ts";
 import { decodeUsage } from "./usage.ts";
-import { isBlock, optionalText, textOf } from "./wire.ts";
+import { isBlock } from "./wire.ts";
 
 export function decodeResponse(body: JsonObject): GenerationResult {
   if (!Array.isArray(body.content)) throw new DecodeError("is no message: it has no list named content");
@@ -15,16 +16,14 @@ export function decodeResponse(body: JsonObject): GenerationResult {
   const explanation = refusalText(body.stop_details);
   if (explanation !== undefined) parts.push({ type: "refusal", text: explanation });
   const hasToolCalls = parts.some((part) => part.type === "tool-call" && part.serverSide !== true);
-  const result: GenerationResult = {
+  return {
     id: textOf(body.id),
     model: textOf(body.model),
     createdAt: 0,
     parts,
     finish: decodeFinish(body.stop_reason, body.stop_sequence, hasToolCalls),
+    ...compact({ usage: decodeUsage(body.usage) }),
   };
-  const usage = decodeUsage(body.usage);
-  if (usage !== undefined) result.usage = usage;
-  return result;
 }
 
 /** Streams have no event for an empty text either. */
@@ -35,6 +34,5 @@ function saysSomething(part: ContentPart): boolean {
 /** Why the model refused, in words for the user. */
 export function refusalText(stopDetails: unknown): string | undefined {
   if (!isObject(stopDetails) || stopDetails.type !== "refusal") return undefined;
-  const explanation = optionalText(stopDetails.explanation);
-  return explanation === "" ? undefined : explanation;
+  return nonEmptyText(stopDetails.explanation);
 }

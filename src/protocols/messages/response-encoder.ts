@@ -1,19 +1,18 @@
 // Neutral result -> body of a Messages answer; and the blocks and citations that the stream encoder writes as well.
 
-import type { Citation, ContentPart, ReasoningPart, SearchResultPart } from "../../generation/content.ts";
+import type { Citation, ContentPart, ReasoningPart } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
-import { parseArguments } from "./content-encoder.ts";
+import { inputOf } from "../tool-input.ts";
+import { encodeSearchResult } from "./content-encoder.ts";
 import { encodeFinish } from "./finish-reason.ts";
-import { wrapSeal, wrapSnippet } from "./foreign-seal.ts";
-import { FREE_FORM_MEMBER } from "./tools.ts";
+import { wrapSeal } from "./foreign-seal.ts";
 import { encodeUsage } from "./usage.ts";
 import type { Block } from "./wire.ts";
 
 export function encodeResponse(result: GenerationResult, context: AnswerContext): JsonObject {
-  const content: Block[] = [];
-  for (const [index, part] of result.parts.entries()) content.push(...encodePart(part, index, context.nonce));
+  const content = result.parts.flatMap((part, index) => encodePart(part, index, context.nonce));
   const shape = {
     hasToolCalls: result.parts.some((part) => part.type === "tool-call" && part.serverSide !== true),
     hasRefusal: result.parts.some((part) => part.type === "refusal"),
@@ -48,9 +47,8 @@ function encodePart(part: ContentPart, index: number, nonce: string): Block[] {
       return encodeReasoning(part);
     case "tool-call": {
       const isServerSide = part.serverSide === true;
-      const input = part.custom === true ? { [FREE_FORM_MEMBER]: part.arguments } : parseArguments(part.arguments);
       const type = isServerSide ? "server_tool_use" : "tool_use";
-      return [{ type, id: callId(part.id, isServerSide, index, nonce), name: part.name, input }];
+      return [{ type, id: callId(part.id, isServerSide, index, nonce), name: part.name, input: inputOf(part) }];
     }
     case "search-result":
       return [encodeSearchResult(part)];
@@ -85,20 +83,6 @@ function encodeReasoning(part: ReasoningPart): Block[] {
 export function foreignSignature(part: Omit<ReasoningPart, "type" | "text">): string | undefined {
   if (part.origin === undefined || part.origin === "messages") return undefined;
   return part.signature === undefined && part.sealed === undefined ? undefined : wrapSeal(part);
-}
-
-export function encodeSearchResult({ callId: id, results, errorCode }: SearchResultPart): Block {
-  const content =
-    errorCode === undefined
-      ? results.map((hit) => ({
-          type: "web_search_result",
-          url: hit.url,
-          title: hit.title,
-          encrypted_content: hit.encryptedContent ?? wrapSnippet(hit.snippet),
-          page_age: hit.pageAge ?? null,
-        }))
-      : { type: "web_search_tool_result_error", error_code: errorCode };
-  return { type: "web_search_tool_result", tool_use_id: id, content };
 }
 
 /** Undefined for a citation without an address, which this format knows of documents only. */

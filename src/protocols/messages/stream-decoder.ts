@@ -3,23 +3,27 @@
 
 import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject, parseObject } from "../../lib/json.ts";
 import { DecodeError, type KeptMembers, type StreamDecoder } from "../protocol.ts";
+import { arrayOf, objectOf, optionalText, textOf } from "../reading.ts";
 import { argumentsOf, decodeAnswerBlock, decodeCitation, decodeCitations, sealOf } from "./content-decoder.ts";
 import { decodeError } from "./errors.ts";
 import { decodeFinish } from "./finish-reason.ts";
 import { refusalText } from "./response-decoder.ts";
 import { decodeUsage, mergeUsage } from "./usage.ts";
-import { arrayOf, type Block, isBlock, textOf } from "./wire.ts";
+import { type Block, isBlock } from "./wire.ts";
+
+interface SpokenBlock {
+  kind: "text" | "reasoning";
+  part: number;
+  signature: string;
+}
 
 type OpenBlock =
-  | { kind: "text"; part: number }
-  | { kind: "reasoning"; part: number; signature: string }
+  | SpokenBlock
   | { kind: "tool"; part: number; input: unknown; hasArguments: boolean }
   /** A block that is passed on whole once it is complete. */
   | { kind: "opaque"; value: Block; json: string };
-
-type BlockOfKind<Kind extends OpenBlock["kind"]> = Extract<OpenBlock, { kind: Kind }>;
 
 export function createStreamDecoder(keeps?: KeptMembers): StreamDecoder {
   return new MessagesStreamDecoder(keeps !== undefined);
@@ -46,8 +50,9 @@ class MessagesStreamDecoder implements StreamDecoder {
 
   push(data: string, name?: string): readonly GenerationEvent[] {
     if (this.#isOver || data === "" || data === "[DONE]") return [];
-    const event = parseEvent(data);
-    this.#read(event, typeof event.type === "string" ? event.type : (name ?? ""));
+    const event = parseObject(data);
+    if (event === undefined) throw new DecodeError("is no JSON object");
+    this.#read(event, optionalText(event.type) ?? name ?? "");
     return this.#take();
   }
 
@@ -97,7 +102,7 @@ class MessagesStreamDecoder implements StreamDecoder {
   }
 
   #startMessage(message: unknown): void {
-    const value = isObject(message) ? message : {};
+    const value = objectOf(message);
     const id = textOf(value.id);
     if (!this.#hasStarted) this.#start(id, textOf(value.model));
     // A proxy asked again and sent both answers as one: what came of the first was never finished.
@@ -107,7 +112,8 @@ class MessagesStreamDecoder implements StreamDecoder {
     for (const block of arrayOf(value.content).filter(isBlock)) this.#wholeBlock(block);
   }
 
-  #start(id: string, model: string): void {
+  #start(id = "", model = ""): void {
+    if (this.#hasStarted) return;
     this.#hasStarted = true;
     this.#id = id;
     this.#events.push({ type: "start", id, model, createdAt: 0 });
@@ -117,14 +123,10 @@ class MessagesStreamDecoder implements StreamDecoder {
     const merged = mergeUsage(this.#usage, value);
     if (merged === this.#usage) return;
     this.#usage = merged;
-    this.#ensureStart();
+    this.#start();
     const usage = decodeUsage(merged);
     if (usage === undefined) return;
     this.#events.push({ type: "usage", usage, ...(this.#keepsOwn && { own: merged as JsonObject }) });
-  }
-
-  #ensureStart(): void {
-    if (!this.#hasStarted) this.#start("", "");
   }
 
   #startBlock(index: number, block: Block): void {
@@ -153,12 +155,12 @@ class MessagesStreamDecoder implements StreamDecoder {
   #startText(index: number, block: Block): void {
     const text = textOf(block.text);
     const citations = decodeCitations(block.citations);
-    if (text !== "") this.#emitText(this.#ensureText(index).part, text);
+    if (text !== "") this.#emitText(this.#ensure("text", index).part, text);
     for (const citation of citations) this.#cite(index, citation);
   }
 
   #startThinking(index: number, block: Block): void {
-    const open = this.#ensureReasoning(index);
+    const open = this.#ensure("reasoning", index);
     open.signature = textOf(block.signature);
     this.#emitText(open.part, textOf(block.thinking));
   }
@@ -179,14 +181,14 @@ class MessagesStreamDecoder implements StreamDecoder {
         if (this.#open.get(index)?.kind === "opaque") this.#extendOpaque(index, "text", delta.text);
         else if (textOf(delta.text) !== "") {
           const own = this.#keepsOwn ? ownMembers(event, delta) : undefined;
-          this.#emitText(this.#ensureText(index).part, textOf(delta.text), own);
+          this.#emitText(this.#ensure("text", index).part, textOf(delta.text), own);
         }
         break;
       case "input_json_delta":
         this.#argue(index, textOf(delta.partial_json));
         break;
       case "thinking_delta":
-        this.#emitText(this.#ensureReasoning(index).part, textOf(delta.thinking));
+        this.#emitText(this.#ensure("reasoning", index).part, textOf(delta.thinking));
         break;
       case "signature_delta":
         this.#sign(index, textOf(delta.signature));
@@ -207,7 +209,7 @@ class MessagesStreamDecoder implements StreamDecoder {
   }
 
   #cite(index: number, citation: Citation): void {
-    this.#events.push({ type: "citation", index: this.#ensureText(index).part, citation });
+    this.#events.push({ type: "citation", index: this.#ensure("text", index).part, citation });
   }
 
   #argue(index: number, fragment: string): void {
@@ -224,7 +226,7 @@ class MessagesStreamDecoder implements StreamDecoder {
   #sign(index: number, signature: string): void {
     const open = this.#open.get(index);
     if (open?.kind === "opaque") open.value.signature = signature;
-    else this.#ensureReasoning(index).signature = signature;
+    else this.#ensure("reasoning", index).signature = signature;
   }
 
   #extendOpaque(index: number, member: string, text: unknown): void {
@@ -232,27 +234,17 @@ class MessagesStreamDecoder implements StreamDecoder {
     if (open?.kind === "opaque") open.value[member] = textOf(open.value[member]) + textOf(text);
   }
 
-  #ensureText(index: number): BlockOfKind<"text"> {
+  #ensure(kind: SpokenBlock["kind"], index: number): SpokenBlock {
     const open = this.#open.get(index);
-    if (open?.kind === "text") return open;
+    if (open?.kind === kind) return open as SpokenBlock;
     this.#closeAll();
-    const started: BlockOfKind<"text"> = { kind: "text", part: this.#startPart({ type: "text" }) };
-    this.#open.set(index, started);
-    return started;
-  }
-
-  #ensureReasoning(index: number): BlockOfKind<"reasoning"> {
-    const open = this.#open.get(index);
-    if (open?.kind === "reasoning") return open;
-    this.#closeAll();
-    const part = this.#startPart({ type: "reasoning" });
-    const started: BlockOfKind<"reasoning"> = { kind: "reasoning", part, signature: "" };
+    const started = { kind, part: this.#startPart({ type: kind }), signature: "" };
     this.#open.set(index, started);
     return started;
   }
 
   #startPart(part: PartStart): number {
-    this.#ensureStart();
+    this.#start();
     const index = this.#nextPart++;
     this.#events.push({ type: "part-start", index, part });
     return index;
@@ -278,10 +270,7 @@ class MessagesStreamDecoder implements StreamDecoder {
 
   #seal(index: number, { origin, signature, sealed }: ReturnType<typeof sealOf>): void {
     if (origin === undefined) return;
-    const event: GenerationEvent = { type: "seal", index, origin };
-    if (signature !== undefined) event.signature = signature;
-    if (sealed !== undefined) event.sealed = sealed;
-    this.#events.push(event);
+    this.#events.push({ type: "seal", index, origin, ...compact({ signature, sealed }) });
   }
 
   #close(index: number): void {
@@ -310,7 +299,7 @@ class MessagesStreamDecoder implements StreamDecoder {
   }
 
   #finish(): void {
-    this.#ensureStart();
+    this.#start();
     this.#closeAll();
     this.#isOver = true;
     const { stop_reason: reason, stop_sequence: sequence, stop_details: details } = this.#stop;
@@ -332,12 +321,6 @@ function ownMembers(event: JsonObject, delta: JsonObject): JsonObject | undefine
   const { type: _kind, text: _text, ...ownDelta } = delta;
   if (Object.keys(ownDelta).length > 0) own.delta = ownDelta;
   return Object.keys(own).length > 0 ? own : undefined;
-}
-
-function parseEvent(data: string): JsonObject {
-  const value = parseOr(data, undefined);
-  if (!isObject(value)) throw new DecodeError("is no JSON object");
-  return value;
 }
 
 function parseOr(text: string, otherwise: unknown): unknown {

@@ -5,28 +5,24 @@ import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import type { Finish } from "../../generation/result.ts";
 import type { Usage } from "../../generation/usage.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import type { AnswerContext, StreamEncoder } from "../protocol.ts";
 import { recounted } from "../stream-join.ts";
+import { FREE_FORM_MEMBER } from "../tool-input.ts";
+import { encodeSearchResult } from "./content-encoder.ts";
 import { failureEvent } from "./errors.ts";
 import { encodeFinish } from "./finish-reason.ts";
 import { wrapSeal } from "./foreign-seal.ts";
-import { callId, encodeCitation, encodeSearchResult, foreignSignature, messageId } from "./response-encoder.ts";
-import { FREE_FORM_MEMBER } from "./tools.ts";
+import { callId, encodeCitation, foreignSignature, messageId } from "./response-encoder.ts";
 import { encodeUsage } from "./usage.ts";
 import type { Block } from "./wire.ts";
 
 type ToolStart = Extract<PartStart, { type: "tool-call" }>;
 type SealEvent = Extract<GenerationEvent, { type: "seal" }>;
 
-interface TextPartState {
-  kind: "text";
+interface SpokenPartState {
+  kind: "text" | "reasoning";
   /** What every delta begins with; undefined until the block is open. */
-  prefix: string | undefined;
-}
-
-interface ReasoningPartState {
-  kind: "reasoning";
   prefix: string | undefined;
   itemId: string | undefined;
   seal: SealEvent | undefined;
@@ -42,7 +38,16 @@ interface ToolPartState {
   hasEnded: boolean;
 }
 
-type PartState = TextPartState | ReasoningPartState | ToolPartState;
+type PartState = SpokenPartState | ToolPartState;
+
+const SPOKEN = {
+  text: { block: { type: "text", text: "" }, delta: "text_delta", member: "text" },
+  reasoning: {
+    block: { type: "thinking", thinking: "", signature: "" },
+    delta: "thinking_delta",
+    member: "thinking",
+  },
+} as const;
 
 const DELTA_SUFFIX = "}}\n\n";
 
@@ -165,17 +170,14 @@ class MessagesStreamEncoder implements StreamEncoder {
     switch (part.type) {
       case "refusal":
         this.#hasRefusal = true;
-        this.#parts.set(index, { kind: "text", prefix: undefined });
-        return "";
+        return this.#expect(index, { kind: "text" });
       case "text": {
         const goesOn = this.#left?.type === "text";
         if (goesOn) this.#left = undefined;
-        this.#parts.set(index, { kind: "text", prefix: goesOn ? this.#textPrefix : undefined });
-        return "";
+        return this.#expect(index, { kind: "text", prefix: goesOn ? this.#spokenPrefix("text") : undefined });
       }
       case "reasoning":
-        this.#parts.set(index, { kind: "reasoning", prefix: undefined, itemId: part.itemId, seal: undefined });
-        return "";
+        return this.#expect(index, { kind: "reasoning", itemId: part.itemId });
       case "tool-call":
         return this.#startCall(index, part);
       case "search-result":
@@ -189,6 +191,12 @@ class MessagesStreamEncoder implements StreamEncoder {
       default:
         return ""; // Pictures and sound have no place in an answer of this format.
     }
+  }
+
+  /** The block begins with its first text, so that an empty part leaves no trace. */
+  #expect(index: number, part: Pick<SpokenPartState, "kind"> & Partial<SpokenPartState>): string {
+    this.#parts.set(index, { prefix: undefined, itemId: undefined, seal: undefined, ...part });
+    return "";
   }
 
   #startCall(part: number, start: ToolStart): string {
@@ -215,8 +223,7 @@ class MessagesStreamEncoder implements StreamEncoder {
     const part = this.#parts.get(index);
     if (part === undefined) return "";
     if (part.kind === "tool") return this.#argue(part, text);
-    let opened = "";
-    if (part.prefix === undefined) opened = part.kind === "text" ? this.#openText(part) : this.#openThinking(part);
+    const opened = part.prefix === undefined ? this.#openSpoken(part) : "";
     if (own === undefined) return `${opened}${part.prefix}${JSON.stringify(text)}${DELTA_SUFFIX}`;
     const { delta, ...event } = own;
     const place = { type: "content_block_delta", index: this.#blocks };
@@ -231,27 +238,22 @@ class MessagesStreamEncoder implements StreamEncoder {
     return "";
   }
 
-  #openText(part: TextPartState): string {
-    const text = this.#openBlock({ type: "text", text: "" });
-    part.prefix = this.#textPrefix;
+  #openSpoken(part: SpokenPartState): string {
+    const text = this.#openBlock(SPOKEN[part.kind].block);
+    part.prefix = this.#spokenPrefix(part.kind);
     return text;
   }
 
-  get #textPrefix(): string {
-    return this.#deltaPrefix("text_delta", "text");
-  }
-
-  #openThinking(part: ReasoningPartState): string {
-    const text = this.#openBlock({ type: "thinking", thinking: "", signature: "" });
-    part.prefix = this.#deltaPrefix("thinking_delta", "thinking");
-    return text;
+  #spokenPrefix(kind: SpokenPartState["kind"]): string {
+    const { delta, member } = SPOKEN[kind];
+    return this.#deltaPrefix(delta, member);
   }
 
   #cite(index: number, citation: Citation): string {
     const part = this.#parts.get(index);
     const encoded = encodeCitation(citation);
     if (part?.kind !== "text" || encoded === undefined) return "";
-    const opened = part.prefix === undefined ? this.#openText(part) : "";
+    const opened = part.prefix === undefined ? this.#openSpoken(part) : "";
     return `${opened}${this.#deltaPrefix("citations_delta", "citation")}${JSON.stringify(encoded)}${DELTA_SUFFIX}`;
   }
 
@@ -270,16 +272,16 @@ class MessagesStreamEncoder implements StreamEncoder {
     }
   }
 
-  #endReasoning(part: ReasoningPartState): string {
+  #endReasoning(part: SpokenPartState): string {
     const { seal, itemId } = part;
     const isOwn = seal?.origin === "messages";
     const signature =
       isOwn && seal.signature !== undefined
         ? seal.signature
-        : seal && foreignSignature({ ...seal, ...(itemId !== undefined && { itemId }) });
+        : seal && foreignSignature({ ...seal, ...compact({ itemId }) });
     let text = "";
     if (part.prefix !== undefined || signature !== undefined) {
-      if (part.prefix === undefined) text += this.#openThinking(part);
+      if (part.prefix === undefined) text += this.#openSpoken(part);
       const signed = JSON.stringify(signature ?? wrapSeal({}));
       text += this.#deltaPrefix("signature_delta", "signature") + signed + DELTA_SUFFIX + this.#closeBlock();
     }

@@ -2,8 +2,10 @@
 // by the rules of the model (specification, "reasoning_effort values per backend kind").
 
 import type { DropList } from "../../generation/dropped.ts";
+import { isEffort } from "../../generation/reasoning-effort.ts";
 import type { Effort, ReasoningWish } from "../../generation/request.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { objectOf, optionalNumber } from "../reading.ts";
 import { isTopTier, type ModelRules } from "./model-rules.ts";
 
 /** Tokens to think with, for models that are given a budget: 1K to 32K. */
@@ -24,22 +26,27 @@ const MIN_BUDGET = 1_024;
 const LOW_BUDGET = 4_096;
 const MEDIUM_BUDGET = 16_384;
 
-export function decodeReasoning(thinking: unknown, outputConfig: unknown): ReasoningWish {
-  const wish: ReasoningWish = {};
-  const effort = isObject(outputConfig) ? outputConfig.effort : undefined;
-  if (typeof effort === "string" && isEffort(effort)) wish.effort = effort;
-  if (!isObject(thinking)) return wish;
-  if (thinking.type === "disabled" || thinking.type === "between_tools") wish.enabled = false;
-  if (thinking.type === "adaptive" || thinking.type === "enabled") wish.enabled = true;
-  if (thinking.type === "adaptive") wish.effort ??= "auto";
-  if (typeof thinking.budget_tokens === "number") wish.budgetTokens = thinking.budget_tokens;
-  if (thinking.display === "summarized") wish.visible = true;
-  if (thinking.display === "omitted") wish.visible = false;
-  return wish;
-}
+const IS_ENABLED: ReadonlyMap<unknown, boolean> = new Map([
+  ["disabled", false],
+  ["between_tools", false],
+  ["adaptive", true],
+  ["enabled", true],
+]);
 
-function isEffort(value: string): value is Effort {
-  return value === "none" || Object.hasOwn(BUDGETS, value);
+const IS_VISIBLE: ReadonlyMap<unknown, boolean> = new Map([
+  ["summarized", true],
+  ["omitted", false],
+]);
+
+export function decodeReasoning(thinking: unknown, outputConfig: unknown): ReasoningWish {
+  const { effort } = objectOf(outputConfig);
+  const { type, budget_tokens: budget, display } = objectOf(thinking);
+  return compact({
+    effort: isEffort(effort) ? effort : type === "adaptive" ? "auto" : undefined,
+    enabled: IS_ENABLED.get(type),
+    budgetTokens: optionalNumber(budget),
+    visible: IS_VISIBLE.get(display),
+  });
 }
 
 export interface ThinkingContext {
@@ -74,12 +81,17 @@ export function planThinking(wish: ReasoningWish, context: ThinkingContext): Thi
   return { maxTokens };
 }
 
-function planWithout(wish: ReasoningWish, { rules, isOwn, dropped }: ThinkingContext): Omit<ThinkingPlan, "maxTokens"> {
-  const own = isOwn && wish.effort !== undefined && rules.efforts.includes(wish.effort) ? wish.effort : undefined;
+/** An effort that a client of this format names, where the model has it. */
+function ownEffort({ effort }: ReasoningWish, { rules, isOwn }: ThinkingContext): Effort | undefined {
+  return isOwn && effort !== undefined && rules.efforts.includes(effort) ? effort : undefined;
+}
+
+function planWithout(wish: ReasoningWish, context: ThinkingContext): Omit<ThinkingPlan, "maxTokens"> {
+  const { rules, dropped } = context;
+  const own = ownEffort(wish, context);
   // Without thinking the highest efforts are refused.
   const isTooHigh = rules.disabled !== "always" && (own === "xhigh" || own === "max");
-  const effort = isTooHigh ? "high" : own;
-  const plan = effort === undefined ? {} : { effort };
+  const plan = compact({ effort: isTooHigh ? "high" : own });
   if (rules.betweenTools) return { thinking: { type: "between_tools" }, ...plan };
   if (rules.disabled !== "never") {
     return rules.budget || rules.adaptive ? { thinking: { type: "disabled" }, ...plan } : plan;
@@ -89,13 +101,10 @@ function planWithout(wish: ReasoningWish, { rules, isOwn, dropped }: ThinkingCon
 }
 
 function planAdaptive(wish: ReasoningWish, { model, rules, isOwn }: ThinkingContext): Omit<ThinkingPlan, "maxTokens"> {
-  const plan: Omit<ThinkingPlan, "maxTokens"> = {};
   const effort = effortFor(wish.effort ?? effortOfBudget(wish.budgetTokens), model, rules, isOwn);
-  if (effort !== undefined) plan.effort = effort;
   // An effort of this format's own client says nothing about thinking.
-  if (isOwn && wish.enabled === undefined) return plan;
-  plan.thinking = { type: "adaptive", ...displayMember(wish.visible, isOwn) };
-  return plan;
+  if (isOwn && wish.enabled === undefined) return compact({ effort });
+  return { ...compact({ effort }), thinking: { type: "adaptive", ...displayMember(wish.visible, isOwn) } };
 }
 
 /** Newer models leave the thoughts out unless they are asked for. */
@@ -118,10 +127,9 @@ function effortFor(wish: Effort | undefined, model: string, rules: ModelRules, i
 }
 
 function planBudget(wish: ReasoningWish, context: ThinkingContext): ThinkingPlan {
-  const { rules, isOwn, limit, dropped } = context;
+  const { isOwn, limit, dropped } = context;
   const maxTokens = context.maxTokens ?? limit;
-  const effort = isOwn && wish.effort !== undefined && rules.efforts.includes(wish.effort) ? wish.effort : undefined;
-  const plan: ThinkingPlan = effort === undefined ? { maxTokens } : { maxTokens, effort };
+  const plan = { maxTokens, ...compact({ effort: ownEffort(wish, context) }) };
   // Its own clients set a budget or nothing; an effort alone is no wish to think.
   if (isOwn && wish.enabled === undefined && wish.budgetTokens === undefined) return plan;
   if (context.lacksThinking) {

@@ -2,14 +2,14 @@
 // beginning of the next user turn, none missing and none too many.
 
 import type { DropList } from "../../generation/dropped.ts";
-import { arrayOf, type Block, isBlock, textOf } from "./wire.ts";
+import { LOST_RESULT } from "../../generation/lost-results.ts";
+import { arrayOf, textOf } from "../reading.ts";
+import { type Block, isBlock } from "./wire.ts";
 
 export interface Turn {
   role: "user" | "assistant" | "system";
   content: Block[];
 }
-
-const LOST_RESULT = "No result: the call was not carried out.";
 
 /** Joins neighbours of one role and leaves out empty turns. The turns given are not changed. */
 export function mergeTurns(turns: readonly Turn[]): Turn[] {

@@ -3,12 +3,13 @@
 import type { DropList } from "../../generation/dropped.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import type { CustomTool, FunctionTool, HostedTool, Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
+import { objectOf, objectsOf, optionalBoolean, optionalNumber, optionalText, textOf, textsOf } from "../reading.ts";
+import { FREE_FORM_SCHEMA, freeFormDescription } from "../tool-input.ts";
 import { cacheControlMember, cacheMember } from "./cache-control.ts";
 import type { ModelRules } from "./model-rules.ts";
 import { cleanSchema } from "./schema-cleaning.ts";
-import { arrayOf, optionalText, textOf } from "./wire.ts";
 
 /** Every version of the vendor's own web search; the date behind it changes. */
 const WEB_SEARCH_PREFIX = "web_search_";
@@ -16,57 +17,53 @@ const WEB_SEARCH_TYPE = "web_search_20250305";
 
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,128}$/;
 
-/** The one member of a free-form tool's input: this format knows only objects. */
-export const FREE_FORM_MEMBER = "input";
-
 export function decodeTools(value: unknown): Tool[] {
-  return arrayOf(value).filter(isObject).map(decodeTool);
+  return objectsOf(value).map(decodeTool);
 }
 
 function decodeTool(tool: JsonObject): Tool {
   const type = optionalText(tool.type);
   if (type === undefined || type === "custom") return decodeFunction(tool);
-  const origin = { protocol: "messages" as const, value: tool };
+  const origin = { protocol: "messages", value: tool };
   if (!type.startsWith(WEB_SEARCH_PREFIX)) return { kind: "hosted", name: type, origin };
-  const search: WebSearchTool = {
+  const { type: _approximate, ...location } = objectOf(tool.user_location);
+  return {
     kind: "web-search",
     name: optionalText(tool.name) ?? "web_search",
     origin,
     ...cacheMember(tool.cache_control),
+    ...compact({
+      maxUses: optionalNumber(tool.max_uses),
+      allowedDomains: Array.isArray(tool.allowed_domains) ? textsOf(tool.allowed_domains) : undefined,
+      blockedDomains: Array.isArray(tool.blocked_domains) ? textsOf(tool.blocked_domains) : undefined,
+      userLocation: isObject(tool.user_location) ? location : undefined,
+    }),
   };
-  if (typeof tool.max_uses === "number") search.maxUses = tool.max_uses;
-  if (Array.isArray(tool.allowed_domains)) search.allowedDomains = stringsIn(tool.allowed_domains);
-  if (Array.isArray(tool.blocked_domains)) search.blockedDomains = stringsIn(tool.blocked_domains);
-  if (isObject(tool.user_location)) {
-    const { type: _approximate, ...location } = tool.user_location;
-    search.userLocation = location;
-  }
-  return search;
 }
 
 function decodeFunction(tool: JsonObject): FunctionTool {
-  const decoded: FunctionTool = { kind: "function", name: textOf(tool.name), ...cacheMember(tool.cache_control) };
-  if (typeof tool.description === "string") decoded.description = tool.description;
-  if (isObject(tool.input_schema)) decoded.parameters = tool.input_schema;
-  if (typeof tool.strict === "boolean") decoded.strict = tool.strict;
-  return decoded;
-}
-
-function stringsIn(values: readonly unknown[]): string[] {
-  return values.filter((value) => typeof value === "string");
+  return {
+    kind: "function",
+    name: textOf(tool.name),
+    ...cacheMember(tool.cache_control),
+    ...compact({
+      description: optionalText(tool.description),
+      parameters: isObject(tool.input_schema) ? tool.input_schema : undefined,
+      strict: optionalBoolean(tool.strict),
+    }),
+  };
 }
 
 export function decodeToolChoice(value: unknown): Pick<GenerationRequest, "toolChoice" | "parallelToolCalls"> {
   if (!isObject(value)) return {};
-  const decoded: Pick<GenerationRequest, "toolChoice" | "parallelToolCalls"> = {};
-  if (value.type === "auto") decoded.toolChoice = { type: "auto" };
-  else if (value.type === "any") decoded.toolChoice = { type: "required" };
-  else if (value.type === "none") decoded.toolChoice = { type: "none" };
-  else if (value.type === "tool") decoded.toolChoice = { type: "tool", name: textOf(value.name) };
-  if (typeof value.disable_parallel_tool_use === "boolean") {
-    decoded.parallelToolCalls = !value.disable_parallel_tool_use;
-  }
-  return decoded;
+  const isOne = optionalBoolean(value.disable_parallel_tool_use);
+  return compact({ toolChoice: choiceOf(value), parallelToolCalls: isOne === undefined ? undefined : !isOne });
+}
+
+function choiceOf({ type, name }: JsonObject): ToolChoice | undefined {
+  if (type === "auto" || type === "none") return { type };
+  if (type === "any") return { type: "required" };
+  return type === "tool" ? { type, name: textOf(name) } : undefined;
 }
 
 export interface EncodedTools {
@@ -76,61 +73,47 @@ export interface EncodedTools {
   beside: JsonObject;
 }
 
-export function encodeTools(
-  request: GenerationRequest,
-  rules: ModelRules,
-  isThinking: boolean,
-  dropped: DropList,
-): EncodedTools {
-  const choice = allowedChoice(request.toolChoice, rules, isThinking, dropped);
+export interface ToolContext {
+  rules: ModelRules;
+  isThinking: boolean;
+  dropped: DropList;
+}
+
+export function encodeTools(request: GenerationRequest, context: ToolContext): EncodedTools {
+  const { choice, names } = allowedChoice(request.toolChoice, context);
   const encoded: EncodedTools = { tools: [], beside: {} };
   for (const [index, tool] of request.tools.entries()) {
     if (tool.kind === "hosted" && isBesideTools(tool)) Object.assign(encoded.beside, tool.origin.value);
     else if (tool.kind === "hosted" && tool.optional === true && tool.origin.protocol !== "messages") {
-      dropped.add(`hosted tool ${tool.name}`);
-    } else if (isOffered(tool, choice.names)) encoded.tools.push(encodeTool(tool, index, rules, dropped));
+      context.dropped.add(`hosted tool ${tool.name}`);
+    } else if (names?.has(tool.name) !== false) encoded.tools.push(encodeTool(tool, index, context));
   }
   if (encoded.tools.length === 0 && encoded.beside.mcp_servers === undefined) return encoded;
-  const toolChoice = withParallel(choice.value, request.parallelToolCalls);
-  if (toolChoice !== undefined) encoded.toolChoice = toolChoice;
-  return encoded;
+  return { ...encoded, ...compact({ toolChoice: withParallel(choice, request.parallelToolCalls) }) };
 }
 
 interface AllowedChoice {
-  value: JsonObject | undefined;
+  choice: JsonObject | undefined;
   /** Only these tools are offered; undefined: all. */
-  names?: ReadonlySet<string>;
+  names?: ReadonlySet<string> | undefined;
 }
 
 /** The choice that the model takes: some never accept a forced one, and none does while it thinks. */
-function allowedChoice(
-  choice: ToolChoice | undefined,
-  rules: ModelRules,
-  isThinking: boolean,
-  dropped: DropList,
-): AllowedChoice {
-  if (choice === undefined) return { value: undefined };
-  if (choice.type === "auto" || choice.type === "none") return { value: { type: choice.type } };
-  if (choice.type === "allowed" && choice.mode === "auto") {
-    return { value: { type: "auto" }, names: new Set(choice.names) };
-  }
-  const names = choice.type === "allowed" ? new Set(choice.names) : undefined;
+function allowedChoice(asked: ToolChoice | undefined, { rules, isThinking, dropped }: ToolContext): AllowedChoice {
+  if (asked === undefined) return { choice: undefined };
+  if (asked.type === "auto" || asked.type === "none") return { choice: { type: asked.type } };
+  const names = asked.type === "allowed" ? new Set(asked.names) : undefined;
+  if (asked.type === "allowed" && asked.mode === "auto") return { choice: { type: "auto" }, names };
   if (rules.forcedToolChoice && !isThinking) {
-    const value = choice.type === "tool" ? { type: "tool", name: choice.name } : { type: "any" };
-    return names === undefined ? { value } : { value, names };
+    return { choice: asked.type === "tool" ? { type: "tool", name: asked.name } : { type: "any" }, names };
   }
   dropped.add("tool_choice", rules.forcedToolChoice ? "cannot be forced while thinking" : "cannot be forced");
-  const only = choice.type === "tool" ? new Set([choice.name]) : names;
-  return only === undefined ? { value: { type: "auto" } } : { value: { type: "auto" }, names: only };
+  return { choice: { type: "auto" }, names: asked.type === "tool" ? new Set([asked.name]) : names };
 }
 
 function withParallel(choice: JsonObject | undefined, parallel: boolean | undefined): JsonObject | undefined {
   if (parallel !== false || choice?.type === "none") return choice;
   return { ...(choice ?? { type: "auto" }), disable_parallel_tool_use: true };
-}
-
-function isOffered(tool: Tool, names: ReadonlySet<string> | undefined): boolean {
-  return names === undefined || names.has(tool.name);
 }
 
 /** Members of the body that the request decoder passed as a tool, so that other protocols refuse them by name. */
@@ -140,11 +123,11 @@ function isBesideTools({ name, origin }: HostedTool): boolean {
   return origin.protocol === "messages" && BESIDE_TOOLS.some((member) => member === name);
 }
 
-function encodeTool(tool: Tool, index: number, rules: ModelRules, dropped: DropList): JsonObject {
+function encodeTool(tool: Tool, index: number, context: ToolContext): JsonObject {
   switch (tool.kind) {
     case "function":
       checkName(tool.name, index);
-      return encodeFunction(tool, rules, dropped);
+      return encodeFunction(tool, context);
     case "custom":
       checkName(tool.name, index);
       return encodeCustom(tool);
@@ -161,49 +144,40 @@ function checkName(name: string, index: number): void {
   throw invalidField(`tools[${index}].name`, "expected 1 to 128 letters, digits, underscores or dashes.");
 }
 
-function encodeFunction(tool: FunctionTool, rules: ModelRules, dropped: DropList): JsonObject {
-  const encoded: JsonObject = { name: tool.name };
-  if (tool.description !== undefined) encoded.description = tool.description;
-  let schema: JsonObject = { type: "object", properties: {}, ...tool.parameters };
-  if (tool.parameters !== undefined && tool.parameters.properties === undefined) {
-    schema = { type: "object", ...tool.parameters };
-  }
-  if (tool.strict === true) {
-    const cleaned = rules.structuredOutput ? cleanSchema(schema) : undefined;
-    if (cleaned === undefined) dropped.add("strict", "the model or the schema does not allow it");
-    else {
-      schema = cleaned;
-      encoded.strict = true;
-    }
-  }
-  encoded.input_schema = schema;
-  return { ...encoded, ...cacheControlMember(tool.cache) };
+function encodeFunction(tool: FunctionTool, { rules, dropped }: ToolContext): JsonObject {
+  const { name, description, parameters, strict, cache } = tool;
+  const lacksProperties = parameters !== undefined && parameters.properties === undefined;
+  const schema: JsonObject = { type: "object", ...(lacksProperties ? {} : { properties: {} }), ...parameters };
+  const cleaned = strict === true && rules.structuredOutput ? cleanSchema(schema) : undefined;
+  if (strict === true && cleaned === undefined) dropped.add("strict", "the model or the schema does not allow it");
+  return {
+    name,
+    ...compact({ description, strict: cleaned && true }),
+    input_schema: cleaned ?? schema,
+    ...cacheControlMember(cache),
+  };
 }
 
-/** A free-form tool becomes one with a single string; its grammar is told in words. */
-function encodeCustom({ name, description, format }: CustomTool): JsonObject {
-  const grammar = format === undefined || format.type === "text" ? [] : [`Format: ${JSON.stringify(format)}`];
-  const encoded: JsonObject = { name };
-  const text = [description ?? "", ...grammar].filter((line) => line !== "").join("\n\n");
-  if (text !== "") encoded.description = text;
-  encoded.input_schema = {
-    type: "object",
-    properties: { [FREE_FORM_MEMBER]: { type: "string", description: "The whole input of the tool." } },
-    required: [FREE_FORM_MEMBER],
-    additionalProperties: false,
+function encodeCustom(tool: CustomTool): JsonObject {
+  const description = freeFormDescription(tool);
+  return {
+    name: tool.name,
+    ...(description !== "" && { description }),
+    input_schema: { ...FREE_FORM_SCHEMA, additionalProperties: false },
   };
-  return encoded;
 }
 
 function encodeWebSearch(tool: WebSearchTool): JsonObject {
-  const encoded: JsonObject = { type: WEB_SEARCH_TYPE, name: "web_search" };
-  if (tool.maxUses !== undefined) encoded.max_uses = tool.maxUses;
+  const { maxUses, allowedDomains = [], blockedDomains = [], userLocation, cache } = tool;
   // Only one of the two lists is accepted; the list of allowed domains is the stricter one.
-  if (tool.allowedDomains !== undefined && tool.allowedDomains.length > 0) {
-    encoded.allowed_domains = tool.allowedDomains;
-  } else if (tool.blockedDomains !== undefined && tool.blockedDomains.length > 0) {
-    encoded.blocked_domains = tool.blockedDomains;
-  }
-  if (tool.userLocation !== undefined) encoded.user_location = { ...tool.userLocation, type: "approximate" };
-  return { ...encoded, ...cacheControlMember(tool.cache) };
+  const isAllowed = allowedDomains.length > 0;
+  return {
+    type: WEB_SEARCH_TYPE,
+    name: "web_search",
+    ...compact({ max_uses: maxUses }),
+    ...(isAllowed && { allowed_domains: allowedDomains }),
+    ...(!isAllowed && blockedDomains.length > 0 && { blocked_domains: blockedDomains }),
+    ...(userLocation !== undefined && { user_location: { ...userLocation, type: "approximate" } }),
+    ...cacheControlMember(cache),
+  };
 }

@@ -1,5 +1,5 @@
-// Reading of untrusted JSON and the few shapes that the halves of the Messages format share (docs: the Messages API
-// reference). Blocks stay loose on purpose: new block types appear faster than types can follow.
+// The few shapes that the halves of the Messages format share (docs: the Messages API reference). Blocks stay loose on
+// purpose: new block types appear faster than types can follow.
 
 import { isObject, type JsonObject } from "../../lib/json.ts";
 
@@ -10,15 +10,6 @@ export function isBlock(value: unknown): value is Block {
   return isObject(value) && typeof value.type === "string";
 }
 
-/** The text, or "" for anything else. */
-export function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
-}
-
-export function optionalText(value: unknown): string | undefined {
-  return typeof value === "string" ? value : undefined;
-}
-
 /** A count: never negative, 0 for anything that is none. */
 export function countOf(value: unknown): number {
   return optionalCount(value) ?? 0;
@@ -26,14 +17,6 @@ export function countOf(value: unknown): number {
 
 export function optionalCount(value: unknown): number | undefined {
   return typeof value === "number" && Number.isFinite(value) ? Math.max(0, Math.trunc(value)) : undefined;
-}
-
-export function arrayOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
-}
-
-export function isBlank(text: string): boolean {
-  return text.trim() === "";
 }
 
 /** The text of plain text documents in their neutral form. */

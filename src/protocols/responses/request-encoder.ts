@@ -6,6 +6,7 @@ import type { GenerationRequest, ReasoningWish, ResponseFormat } from "../../gen
 import type { JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
 import type { BackendTarget, EncodedRequest } from "../protocol.ts";
+import { listUnsupported } from "../request-words.ts";
 import { encodeMessages } from "./history-items.ts";
 import { SEALED_REASONING } from "./request-decoder.ts";
 import { encodeToolChoice, encodeTools } from "./tools.ts";
@@ -13,7 +14,7 @@ import { encodeToolChoice, encodeTools } from "./tools.ts";
 export function encodeRequest(request: GenerationRequest, target: BackendTarget): EncodedRequest {
   const dropped = new DropList();
   if ((request.sampling.choices ?? 1) > 1) throw invalidField("n", "the backend of this model gives one choice only.");
-  listUnsupported(request, dropped);
+  listLosses(request, dropped);
   const isOwn = request.origin.protocol === "responses";
   const body: JsonObject = {
     ...(isOwn && request.extensions),
@@ -33,22 +34,10 @@ export function encodeRequest(request: GenerationRequest, target: BackendTarget)
   return { body, dropped: dropped.entries };
 }
 
-/** Sampling members that this format has no word for, in the client's spelling where all formats agree on one. */
-const UNSUPPORTED_SAMPLING = [
-  ["topK", "top_k"],
-  ["frequencyPenalty", "frequency_penalty"],
-  ["presencePenalty", "presence_penalty"],
-  ["seed", "seed"],
-  ["stop", "stop"],
-  ["logprobs", "logprobs"],
-  ["logitBias", "logit_bias"],
-] as const;
+const UNSUPPORTED = ["topK", "frequencyPenalty", "presencePenalty", "seed", "stop", "logprobs", "logitBias"] as const;
 
-function listUnsupported({ sampling, reasoning, origin, extensions }: GenerationRequest, dropped: DropList): void {
-  for (const [field, feature] of UNSUPPORTED_SAMPLING) {
-    const value = sampling[field];
-    if (value !== undefined && value !== false) dropped.add(feature);
-  }
+function listLosses({ sampling, reasoning, origin, extensions }: GenerationRequest, dropped: DropList): void {
+  listUnsupported(sampling, UNSUPPORTED, dropped);
   if (reasoning.budgetTokens !== undefined) dropped.add("thinking budget", "only efforts can be asked for");
   if (origin.protocol !== "responses") for (const name of Object.keys(extensions)) dropped.add(name);
 }
