@@ -13,6 +13,16 @@ export function missingField(param: string, hint: string): GatewayError {
   return new GatewayError(ERRORS.missingParameter, `${param} is required: ${hint}`, { param });
 }
 
+/** @param expected - "a string", "an array of strings", ... */
+export function wrongType(param: string, expected: string, value: unknown): GatewayError {
+  return invalidField(param, `expected ${expected}, got ${describe(value)}.`);
+}
+
+/** Whether a member was not left out. */
+export function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
 /** What a value is, in the words of JSON. */
 export function describe(value: unknown): string {
   if (value === null) return "null";
@@ -22,8 +32,8 @@ export function describe(value: unknown): string {
 
 export function requireModel(body: JsonObject): string {
   const { model } = body;
-  if (model === undefined || model === null) throw missingField("model", "the id of a model, see GET /v1/models.");
-  if (typeof model !== "string") throw invalidField("model", `expected a string, got ${describe(model)}.`);
+  if (!isGiven(model)) throw missingField("model", "the id of a model, see GET /v1/models.");
+  if (typeof model !== "string") throw wrongType("model", "a string", model);
   if (model === "") throw invalidField("model", "must not be empty; GET /v1/models lists the models.");
   return model;
 }
@@ -50,9 +60,9 @@ export const SAMPLING_NUMBERS: readonly NumberRule[] = [
 export function checkNumbers(body: JsonObject, rules: readonly NumberRule[]): void {
   for (const { field, minimum, maximum, integer } of rules) {
     const value = body[field];
-    if (value === undefined || value === null) continue;
+    if (!isGiven(value)) continue;
     const kind = integer ? "an integer" : "a number";
-    if (typeof value !== "number") throw invalidField(field, `expected ${kind}, got ${describe(value)}.`);
+    if (typeof value !== "number") throw wrongType(field, kind, value);
     if ((integer && !Number.isInteger(value)) || value < minimum || value > maximum) {
       const range = maximum === NO_MAXIMUM ? `of at least ${minimum}` : `from ${minimum} to ${maximum}`;
       throw invalidField(field, `expected ${kind} ${range}, got ${value}.`);
@@ -60,32 +70,21 @@ export function checkNumbers(body: JsonObject, rules: readonly NumberRule[]): vo
   }
 }
 
+function checkOf(expected: string, isRight: (value: unknown) => boolean) {
+  return (body: JsonObject, field: string): void => {
+    const value = body[field];
+    if (isGiven(value) && !isRight(value)) throw wrongType(field, expected, value);
+  };
+}
+
+export const checkString = checkOf("a string", (value) => typeof value === "string");
+export const checkObject = checkOf("an object", isObject);
+export const checkArray = checkOf("an array", Array.isArray);
+const checkTrueOrFalse = checkOf("true or false", (value) => typeof value === "boolean");
+
 export function checkBoolean(body: JsonObject, field: string): boolean {
-  const value = body[field];
-  if (value === undefined || value === null) return false;
-  if (typeof value !== "boolean") throw invalidField(field, `expected true or false, got ${describe(value)}.`);
-  return value;
-}
-
-export function checkString(body: JsonObject, field: string): void {
-  const value = body[field];
-  if (value !== undefined && value !== null && typeof value !== "string") {
-    throw invalidField(field, `expected a string, got ${describe(value)}.`);
-  }
-}
-
-export function checkObject(body: JsonObject, field: string): void {
-  const value = body[field];
-  if (value !== undefined && value !== null && !isObject(value)) {
-    throw invalidField(field, `expected an object, got ${describe(value)}.`);
-  }
-}
-
-export function checkArray(body: JsonObject, field: string): void {
-  const value = body[field];
-  if (value !== undefined && value !== null && !Array.isArray(value)) {
-    throw invalidField(field, `expected an array, got ${describe(value)}.`);
-  }
+  checkTrueOrFalse(body, field);
+  return body[field] === true;
 }
 
 /** Deeper than any real schema or tool argument. */
@@ -111,11 +110,9 @@ function isDeeperThan(value: unknown, levels: number): boolean {
 }
 
 /** The field stop: one string or a list of strings. */
-export function checkStop(body: JsonObject): void {
-  const { stop } = body;
-  if (stop === undefined || stop === null || typeof stop === "string") return;
-  if (!Array.isArray(stop))
-    throw invalidField("stop", `expected a string or an array of strings, got ${describe(stop)}.`);
+export function checkStop({ stop }: JsonObject): void {
+  if (!isGiven(stop) || typeof stop === "string") return;
+  if (!Array.isArray(stop)) throw wrongType("stop", "a string or an array of strings", stop);
   const index = stop.findIndex((entry) => typeof entry !== "string");
-  if (index >= 0) throw invalidField(`stop[${index}]`, `expected a string, got ${describe(stop[index])}.`);
+  if (index >= 0) throw wrongType(`stop[${index}]`, "a string", stop[index]);
 }

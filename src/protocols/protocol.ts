@@ -10,7 +10,7 @@ import type { EffortHabits } from "../generation/reasoning-effort.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
 import type { Usage } from "../generation/usage.ts";
-import type { JsonObject } from "../lib/json.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import type { Verdict } from "./answer-reader.ts";
 import type { ChatQuirks } from "./chat/quirks.ts";
 import type { PromptMerge } from "./inject-prompt.ts";
@@ -238,6 +238,15 @@ export class AnswerFailed extends Error {
     this.name = "AnswerFailed";
     this.failure = failure;
   }
+}
+
+/** For the `error` member of an answer in no format of its own. */
+export function answerFailed(error: unknown): AnswerFailed {
+  const message = isObject(error) ? error.message : error;
+  return new AnswerFailed({
+    message: typeof message === "string" ? message : "the backend reported an error",
+    status: 502,
+  });
 }
 
 /** A backend sent something that its format does not allow. */

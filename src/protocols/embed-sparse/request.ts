@@ -1,7 +1,7 @@
 // Sparse embeddings in the form of text-embeddings-inference, with a model for routing (decisions.md, section 4).
 
 import type { JsonObject } from "../../lib/json.ts";
-import { checkBoolean, checkString, describe, invalidField, missingField, requireModel } from "../fields.ts";
+import { checkBoolean, checkString, invalidField, isGiven, missingField, requireModel, wrongType } from "../fields.ts";
 import { affinityOf, type RequestSummary } from "../request-summary.ts";
 
 export interface SparseEmbeddingRequest extends RequestSummary {
@@ -13,9 +13,9 @@ export interface SparseEmbeddingRequest extends RequestSummary {
 /** Reads `inputs`, or `input` as the other embedding endpoint calls it. */
 export function readSparseEmbeddingRequest(body: JsonObject): SparseEmbeddingRequest {
   const model = requireModel(body);
-  const field = body.inputs === undefined || body.inputs === null ? "input" : "inputs";
+  const field = isGiven(body.inputs) ? "inputs" : "input";
   const inputs = body[field];
-  if (inputs === undefined || inputs === null) throw missingField("inputs", "a string or an array of strings.");
+  if (!isGiven(inputs)) throw missingField("inputs", "a string or an array of strings.");
   checkInputs(inputs, field);
   checkBoolean(body, "truncate");
   checkString(body, "truncation_direction");
@@ -24,17 +24,13 @@ export function readSparseEmbeddingRequest(body: JsonObject): SparseEmbeddingReq
 }
 
 function checkInputs(inputs: unknown, field: string): asserts inputs is string | string[] {
-  if (typeof inputs === "string") {
-    if (inputs === "") throw invalidField(field, "must not be empty.");
-    return;
-  }
-  if (!Array.isArray(inputs)) {
-    throw invalidField(field, `expected a string or an array of strings, got ${describe(inputs)}.`);
+  if (typeof inputs !== "string" && !Array.isArray(inputs)) {
+    throw wrongType(field, "a string or an array of strings", inputs);
   }
   if (inputs.length === 0) throw invalidField(field, "must not be empty.");
+  if (typeof inputs === "string") return;
   for (const [index, input] of inputs.entries()) {
-    if (typeof input !== "string")
-      throw invalidField(`${field}[${index}]`, `expected a string, got ${describe(input)}.`);
+    if (typeof input !== "string") throw wrongType(`${field}[${index}]`, "a string", input);
     if (input === "") throw invalidField(`${field}[${index}]`, "must not be empty.");
   }
 }

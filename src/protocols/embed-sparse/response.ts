@@ -1,19 +1,13 @@
 // Checks an answer of sparse vectors, which then passes unchanged: one list of {index, value} for each input.
 
 import { isObject } from "../../lib/json.ts";
-import { AnswerFailed, DecodeError } from "../protocol.ts";
+import { isGiven } from "../fields.ts";
+import { answerFailed, DecodeError } from "../protocol.ts";
 import type { SparseEmbeddingRequest } from "./request.ts";
 
 /** The answer itself. Throws DecodeError for what is no such answer, AnswerFailed for an error under status 200. */
 export function decodeSparseEmbedding(answer: unknown, request: SparseEmbeddingRequest): unknown[] {
-  if (isObject(answer) && answer.error !== undefined && answer.error !== null) {
-    const { error } = answer;
-    const message = isObject(error) ? error.message : error;
-    throw new AnswerFailed({
-      message: typeof message === "string" ? message : "the backend reported an error",
-      status: 502,
-    });
-  }
+  if (isObject(answer) && isGiven(answer.error)) throw answerFailed(answer.error);
   if (!Array.isArray(answer)) throw new DecodeError("a sparse embedding answer is no array");
   const expected = typeof request.inputs === "string" ? 1 : request.inputs.length;
   if (answer.length !== expected) throw new DecodeError("a sparse embedding answer has not one vector for each input");

@@ -10,7 +10,6 @@ import {
   decodeEmbeddings,
   type EmbeddingContext,
   encodeEmbeddings,
-  hasMultimodalInput,
   isMultimodal,
   readMultimodalInput,
 } from "./embeddings.ts";
@@ -115,7 +114,6 @@ describe("encodeEmbeddings", () => {
   ];
   test.each(parts)("%s", (_name, entry, expected) => {
     expect(partsOf(["first", entry])).toEqual([[{ text: "first" }], expected]);
-    expect(hasMultimodalInput({ input: ["first", entry] })).toBe(true);
     const isText = expected.every((part) => part.text !== undefined);
     if (isText) expect(partsOf([entry], TEXT_MODEL)).toEqual([expected]);
     else {
@@ -179,9 +177,6 @@ describe("encodeEmbeddings", () => {
       ["gemini-embedding-10", true],
     ];
     for (const [model, expected] of known) expect(isMultimodal(model)).toBe(expected);
-    expect(hasMultimodalInput({ input: ["a"] })).toBe(false);
-    expect(hasMultimodalInput({ input: [[1, 2]] })).toBe(false);
-    expect(hasMultimodalInput({ input: "a" })).toBe(false);
   });
 });
 

@@ -7,19 +7,14 @@
 // URLs or addresses of files that Google's own file storage holds; others are not fetched.
 
 import { DropList, type Dropped } from "../../generation/dropped.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { parseDataUrl } from "../../media/data-url.ts";
-import { describe, invalidField, missingField } from "../fields.ts";
-import { DecodeError } from "../protocol.ts";
-import { nonEmptyText, objectsOf } from "../reading.ts";
+import { invalidField, isGiven, missingField, wrongType } from "../fields.ts";
+import { type BackendTarget, DecodeError } from "../protocol.ts";
+import { nonEmptyText, objectOf, objectsOf, optionalNumber, optionalText } from "../reading.ts";
 import { typeOfUrl } from "./media.ts";
 import { baseName } from "./model-rules.ts";
 import { optionalCount, type Part } from "./wire.ts";
-
-export interface EmbeddingTarget {
-  /** The model as the backend knows it. */
-  model: string;
-}
 
 /** What the answer needs to know of its request. */
 export interface EmbeddingContext {
@@ -69,17 +64,8 @@ export function isMultimodal(model: string): boolean {
   return MULTIMODAL.test(baseName(model));
 }
 
-/** Whether the input has anything but plain texts, so that only some models can take it. */
-export function hasMultimodalInput({ input }: JsonObject): boolean {
-  return Array.isArray(input) && input.some((entry) => isObject(entry) || holdsParts(entry));
-}
-
-function holdsParts(entry: unknown): boolean {
-  return Array.isArray(entry) && entry.some((part) => typeof part !== "number");
-}
-
 /** @param body - a request as readEmbeddingRequest has checked it */
-export function encodeEmbeddings(body: JsonObject, target: EmbeddingTarget): EncodedEmbeddings {
+export function encodeEmbeddings(body: JsonObject, target: Pick<BackendTarget, "model">): EncodedEmbeddings {
   const items = readMultimodalInput(body.input, target.model);
   const dropped = new DropList();
   const settings = encodeSettings(body);
@@ -107,14 +93,14 @@ export function encodeEmbeddings(body: JsonObject, target: EmbeddingTarget): Enc
 }
 
 function encodeSettings({ dimensions, task_type: taskType, title }: JsonObject): JsonObject {
-  if (taskType !== undefined && taskType !== null && !TASK_TYPES.has(taskType)) {
+  if (isGiven(taskType) && !TASK_TYPES.has(taskType)) {
     throw invalidField("task_type", `expected one of ${[...TASK_TYPES].join(", ")}.`);
   }
-  return {
-    ...(typeof taskType === "string" && { taskType }),
-    ...(nonEmptyText(title) !== undefined && { title }),
-    ...(typeof dimensions === "number" && { outputDimensionality: dimensions }),
-  };
+  return compact({
+    taskType: optionalText(taskType),
+    title: nonEmptyText(title),
+    outputDimensionality: optionalNumber(dimensions),
+  });
 }
 
 export interface EmbeddingItem {
@@ -131,9 +117,7 @@ const TOKENS_PER_FILE = 258;
 export function readMultimodalInput(input: unknown, model: string): EmbeddingItem[] {
   const reading: Reading = { model, images: 0 };
   if (typeof input === "string") return [readText(input, "input")];
-  if (!Array.isArray(input)) {
-    throw invalidField("input", `expected a string or an array, got ${describe(input)}.`);
-  }
+  if (!Array.isArray(input)) throw wrongType("input", "a string or an array", input);
   if (input.length === 0) throw invalidField("input", "must not be empty.");
   return input.map((entry, index) => readEntry(entry, `input[${index}]`, reading));
 }
@@ -152,7 +136,7 @@ function readEntry(entry: unknown, path: string, reading: Reading): EmbeddingIte
     if (Array.isArray(content) && entry.type === undefined) return readParts(content, `${path}.content`, reading);
     return readPart(entry, path, reading);
   }
-  if (!Array.isArray(entry)) throw invalidField(path, `expected a text or content parts, got ${describe(entry)}.`);
+  if (!Array.isArray(entry)) throw wrongType(path, "a text or content parts", entry);
   if (entry.length > 0 && entry.every((token) => typeof token === "number")) throw tokenIds(path);
   return readParts(entry, path, reading);
 }
@@ -169,7 +153,7 @@ function readParts(parts: readonly unknown[], path: string, reading: Reading): E
 
 function readEntryPart(part: unknown, path: string, reading: Reading): EmbeddingItem {
   if (typeof part === "string") return readText(part, path);
-  if (!isObject(part)) throw invalidField(path, `expected a content part, got ${describe(part)}.`);
+  if (!isObject(part)) throw wrongType(path, "a content part", part);
   return readPart(part, path, reading);
 }
 
@@ -224,7 +208,7 @@ function readMedia(part: JsonObject, path: string): Media | undefined {
     case "input_audio":
       return readAudio(part.input_audio, `${path}.input_audio`);
     case "file":
-      return readFile(isObject(part.file) ? part.file : {}, `${path}.file`);
+      return readFile(objectOf(part.file), `${path}.file`);
     case "input_file":
       return readFile(part, path);
     default:
@@ -242,8 +226,9 @@ function urlIn(part: JsonObject, field: string, path: string): Pick<Media, "url"
 const AUDIO_TYPES: ReadonlyMap<string, string> = new Map([["mp3", "audio/mpeg"]]);
 
 function readAudio(audio: unknown, path: string): Media {
-  const data = isObject(audio) ? nonEmptyText(audio.data) : undefined;
-  const format = isObject(audio) ? nonEmptyText(audio.format) : undefined;
+  const { data: given, format: named } = objectOf(audio);
+  const data = nonEmptyText(given);
+  const format = nonEmptyText(named);
   if (data === undefined) throw missingField(`${path}.data`, "the audio in base64.");
   if (format === undefined) throw missingField(`${path}.format`, '"wav" or "mp3".');
   const url = data.startsWith("data:") ? data : `data:${AUDIO_TYPES.get(format) ?? `audio/${format}`};base64,${data}`;
@@ -307,8 +292,8 @@ function vectorsOf(answer: unknown): number[][] {
 }
 
 function tokensOf(answer: unknown): number | undefined {
-  const usage = isObject(answer) ? answer.usageMetadata : undefined;
-  return isObject(usage) ? (optionalCount(usage.promptTokenCount) ?? optionalCount(usage.totalTokenCount)) : undefined;
+  const usage = objectOf(objectOf(answer).usageMetadata);
+  return optionalCount(usage.promptTokenCount) ?? optionalCount(usage.totalTokenCount);
 }
 
 const ENOUGH = 1e-6;

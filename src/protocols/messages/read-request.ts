@@ -9,12 +9,14 @@ import {
   checkObject,
   describe,
   invalidField,
+  isGiven,
   missingField,
   NO_MAXIMUM,
   type NumberRule,
   requireModel,
+  wrongType,
 } from "../fields.ts";
-import { arrayOf } from "../reading.ts";
+import { arrayOf, nonEmptyText, objectOf } from "../reading.ts";
 import { conversationStart, type RequestSummary } from "../request-summary.ts";
 
 const NUMBERS: readonly NumberRule[] = [
@@ -30,9 +32,7 @@ const ROLES: ReadonlySet<unknown> = new Set(["user", "assistant", "system"]);
 
 export function readMessagesRequest(body: JsonObject): RequestSummary {
   const model = requireModel(body);
-  if (body.max_tokens === undefined || body.max_tokens === null) {
-    throw missingField("max_tokens", "the most tokens that the answer may have.");
-  }
+  if (!isGiven(body.max_tokens)) throw missingField("max_tokens", "the most tokens that the answer may have.");
   checkNumbers(body, NUMBERS);
   const stream = checkBoolean(body, "stream");
   checkConversation(body);
@@ -47,8 +47,7 @@ export function readCountTokensRequest(body: JsonObject): { model: string } {
 }
 
 function checkConversation(body: JsonObject): void {
-  const { system } = body;
-  if (system !== undefined && system !== null) checkContent(system, "system");
+  if (isGiven(body.system)) checkContent(body.system, "system");
   // A thread of the vendor's may go on without a new message.
   if (!isObject(body.thread) || !Array.isArray(body.messages) || body.messages.length > 0) checkMessages(body.messages);
   checkTools(body);
@@ -56,40 +55,35 @@ function checkConversation(body: JsonObject): void {
   for (const field of OBJECTS) checkObject(body, field);
   const { tool_choice: choice } = body;
   if (isObject(choice) && typeof choice.type !== "string") {
-    throw invalidField("tool_choice.type", `expected auto, any, tool or none, got ${describe(choice.type)}.`);
+    throw wrongType("tool_choice.type", "auto, any, tool or none", choice.type);
   }
 }
 
 function checkMessages(messages: unknown): void {
-  if (messages === undefined || messages === null)
-    throw missingField("messages", "an array of {role, content} objects.");
-  if (!Array.isArray(messages)) throw invalidField("messages", `expected an array, got ${describe(messages)}.`);
+  if (!isGiven(messages)) throw missingField("messages", "an array of {role, content} objects.");
+  if (!Array.isArray(messages)) throw wrongType("messages", "an array", messages);
   if (messages.length === 0) throw invalidField("messages", "must hold at least one message.");
   for (let index = 0; index < messages.length; index++) checkMessage(messages[index], `messages[${index}]`);
 }
 
 function checkMessage(message: unknown, path: string): void {
-  if (!isObject(message)) throw invalidField(path, `expected an object, got ${describe(message)}.`);
+  if (!isObject(message)) throw wrongType(path, "an object", message);
   const { role, content } = message;
   if (role === undefined) throw missingField(`${path}.role`, "user, assistant or system.");
   if (!ROLES.has(role)) {
     const got = typeof role === "string" ? `"${role.slice(0, 32)}"` : describe(role);
     throw invalidField(`${path}.role`, `expected user, assistant or system, got ${got}.`);
   }
-  if (content === undefined || content === null) {
-    throw missingField(`${path}.content`, "a string or an array of content blocks.");
-  }
+  if (!isGiven(content)) throw missingField(`${path}.content`, "a string or an array of content blocks.");
   checkContent(content, `${path}.content`);
 }
 
 function checkContent(content: unknown, path: string): void {
   if (typeof content === "string") return;
-  if (!Array.isArray(content)) {
-    throw invalidField(path, `expected a string or an array of content blocks, got ${describe(content)}.`);
-  }
+  if (!Array.isArray(content)) throw wrongType(path, "a string or an array of content blocks", content);
   for (let index = 0; index < content.length; index++) {
     const block: unknown = content[index];
-    if (!isObject(block)) throw invalidField(`${path}[${index}]`, `expected an object, got ${describe(block)}.`);
+    if (!isObject(block)) throw wrongType(`${path}[${index}]`, "an object", block);
     checkBlock(block, `${path}[${index}]`);
   }
 }
@@ -105,17 +99,15 @@ function checkBlock(block: JsonObject, path: string): void {
   if (typeof block.type !== "string") throw invalidField(`${path}.type`, 'expected a block type such as "text".');
   const required = Object.hasOwn(REQUIRED_TEXTS, block.type) ? REQUIRED_TEXTS[block.type] : undefined;
   for (const field of required ?? []) {
-    if (typeof block[field] !== "string") {
-      throw invalidField(`${path}.${field}`, `expected a string, got ${describe(block[field] ?? null)}.`);
-    }
+    if (typeof block[field] !== "string") throw wrongType(`${path}.${field}`, "a string", block[field] ?? null);
   }
 }
 
 function checkTools(body: JsonObject): void {
   checkArray(body, "tools");
   for (const [index, tool] of arrayOf(body.tools).entries()) {
-    if (!isObject(tool)) throw invalidField(`tools[${index}]`, `expected an object, got ${describe(tool)}.`);
-    const isCustom = tool.type === undefined || tool.type === null || tool.type === "custom";
+    if (!isObject(tool)) throw wrongType(`tools[${index}]`, "an object", tool);
+    const isCustom = !isGiven(tool.type) || tool.type === "custom";
     if (isCustom && (typeof tool.name !== "string" || tool.name === "")) {
       throw missingField(`tools[${index}].name`, "the name of the tool.");
     }
@@ -132,12 +124,8 @@ function checkStopSequences(body: JsonObject): void {
 }
 
 function conversationOf(body: JsonObject): string | undefined {
-  const instructions = body.system === undefined ? [] : [JSON.stringify(body.system)];
-  return userId(body) ?? conversationStart(arrayOf(body.messages), instructions);
-}
-
-/** Claude Code names its session here, other clients their user. */
-function userId({ metadata }: JsonObject): string | undefined {
-  const id = isObject(metadata) ? metadata.user_id : undefined;
-  return typeof id === "string" && id !== "" ? id : undefined;
+  const { system, messages, metadata } = body;
+  // Claude Code names its session here, other clients their user.
+  const id = nonEmptyText(objectOf(metadata).user_id);
+  return id ?? conversationStart(arrayOf(messages), system === undefined ? [] : [JSON.stringify(system)]);
 }

@@ -6,11 +6,12 @@ import {
   checkBoolean,
   checkNumbers,
   checkString,
-  describe,
   invalidField,
+  isGiven,
   missingField,
   NO_MAXIMUM,
   requireModel,
+  wrongType,
 } from "../fields.ts";
 import type { BackendTarget, Dialect } from "../protocol.ts";
 import { affinityOf, type RequestSummary } from "../request-summary.ts";
@@ -64,28 +65,23 @@ export function readRerankRequest(body: JsonObject): RerankRequest {
 }
 
 function readQuery({ query }: JsonObject): string {
-  if (query === undefined || query === null)
-    throw missingField("query", "the text that the documents are compared with.");
-  if (typeof query !== "string") throw invalidField("query", `expected a string, got ${describe(query)}.`);
+  if (!isGiven(query)) throw missingField("query", "the text that the documents are compared with.");
+  if (typeof query !== "string") throw wrongType("query", "a string", query);
   if (query.trim() === "") throw invalidField("query", "must not be empty.");
   return query;
 }
 
 function readDocuments({ documents }: JsonObject): readonly RerankDocument[] {
-  if (documents === undefined || documents === null) {
-    throw missingField("documents", "an array of strings, or of objects with the member text.");
-  }
-  if (!Array.isArray(documents)) throw invalidField("documents", `expected an array, got ${describe(documents)}.`);
+  if (!isGiven(documents)) throw missingField("documents", "an array of strings, or of objects with the member text.");
+  if (!Array.isArray(documents)) throw wrongType("documents", "an array", documents);
   if (documents.length === 0) throw invalidField("documents", "must not be empty.");
   for (const [index, document] of documents.entries()) {
     const field = `documents[${index}]`;
     const text: unknown = isObject(document) ? document.text : document;
-    if (typeof document !== "string" && !isObject(document)) {
-      throw invalidField(field, `expected a string or an object, got ${describe(document)}.`);
-    }
+    if (typeof document !== "string" && !isObject(document)) throw wrongType(field, "a string or an object", document);
     if (isObject(document) && Object.keys(document).length === 0) throw invalidField(field, "must not be empty.");
     if (text === undefined) continue; // an image, for a model that can see
-    if (typeof text !== "string") throw invalidField(`${field}.text`, `expected a string, got ${describe(text)}.`);
+    if (typeof text !== "string") throw wrongType(`${field}.text`, "a string", text);
     if (text.trim() === "") throw invalidField(field, "must not be empty.");
   }
   return documents;

@@ -1,7 +1,9 @@
 // The answers of rerank services, in any of their forms -> the gateway's own.
 
-import { isObject, type JsonObject } from "../../lib/json.ts";
-import { AnswerFailed, DecodeError } from "../protocol.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { isGiven } from "../fields.ts";
+import { answerFailed, DecodeError } from "../protocol.ts";
+import { countOf, nonEmptyText, objectOf } from "../reading.ts";
 import type { RerankRequest } from "./request.ts";
 
 export interface RerankContext {
@@ -21,7 +23,7 @@ interface Ranked {
  * gave, raw logits included.
  */
 export function decodeRerank(answer: unknown, request: RerankRequest, context: RerankContext): JsonObject {
-  const envelope = isObject(answer) ? answer : {};
+  const envelope = objectOf(answer);
   const ranked = readResults(resultsOf(answer), request.documents.length);
   // Equal scores keep the order in which the service ranked them.
   ranked.sort((first, second) => second.score - first.score);
@@ -31,12 +33,11 @@ export function decodeRerank(answer: unknown, request: RerankRequest, context: R
   });
   const usage = usageOf(envelope, context.tokens);
   return {
-    id: typeof envelope.id === "string" && envelope.id !== "" ? envelope.id : `rerank-${context.nonce}`,
+    id: nonEmptyText(envelope.id) ?? `rerank-${context.nonce}`,
     object: "list",
     model: request.model,
     results,
-    ...(usage !== undefined && { usage }),
-    ...(isObject(envelope.meta) && { meta: envelope.meta }),
+    ...compact({ usage, meta: isObject(envelope.meta) ? envelope.meta : undefined }),
   };
 }
 
@@ -46,7 +47,7 @@ function resultsOf(answer: unknown): unknown[] {
   if (!isObject(answer)) throw new DecodeError("a rerank answer is neither an object nor an array");
   const { error, results, data } = answer;
   if (Array.isArray(results)) return results;
-  if (error !== undefined && error !== null) throw new AnswerFailed({ message: errorText(error), status: 502 });
+  if (isGiven(error)) throw answerFailed(error);
   if (Array.isArray(data)) return data;
   throw new DecodeError("a rerank answer has no results");
 }
@@ -73,17 +74,8 @@ function shown({ documents }: RerankRequest, index: number): unknown {
 }
 
 function usageOf({ usage }: JsonObject, tokens: number | undefined): JsonObject | undefined {
-  const counts = isObject(usage) ? usage : {};
+  const counts = objectOf(usage);
   const total = countOf(counts.total_tokens) ?? countOf(counts.prompt_tokens) ?? tokens;
   if (total === undefined) return undefined;
   return { prompt_tokens: countOf(counts.prompt_tokens) ?? total, total_tokens: total };
-}
-
-function countOf(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : undefined;
-}
-
-function errorText(error: unknown): string {
-  if (typeof error === "string") return error;
-  return isObject(error) && typeof error.message === "string" ? error.message : "the backend reported an error";
 }
