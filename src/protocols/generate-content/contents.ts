@@ -5,22 +5,15 @@
 
 import type { ContentPart, Message, ReasoningPart, TextPart, ToolCallPart } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
-import type { BackendTarget } from "../protocol.ts";
 import { isBlank } from "../reading.ts";
 import { CONVERSATION_START, searchText } from "../request-words.ts";
 import { inputOf } from "../tool-input.ts";
-import { FunctionNames, historicName } from "./function-names.ts";
+import type { Encoding } from "./encoding.ts";
+import { historicName } from "./function-names.ts";
 import { encodeMedia } from "./media.ts";
-import type { ModelRules } from "./model-rules.ts";
 import { signatureOfCall } from "./thought-signature.ts";
-import { orphanText, pairResults, type ResultContext } from "./tool-results.ts";
+import { orphanText, pairResults } from "./tool-results.ts";
 import type { Content, Part } from "./wire.ts";
-
-export interface EncodingContext extends ResultContext {
-  rules: ModelRules;
-  target: BackendTarget;
-}
 
 export interface Conversation {
   contents: Content[];
@@ -28,18 +21,11 @@ export interface Conversation {
   system: Part[];
 }
 
-export function encodeConversation(
-  request: GenerationRequest,
-  target: BackendTarget,
-  options: { rules: ModelRules; callIds: boolean; dropped: DropList },
-): Conversation {
-  const { rules, callIds, dropped } = options;
-  const { mediaInResults } = rules;
-  const names = new FunctionNames(request.messages);
-  const context: EncodingContext = { rules, target, callIds, dropped, names, mediaInResults };
-  const system = request.system.flatMap((part) => encodeText(part, context));
-  const turns = mergeTurns(request.messages, system, context);
-  return { contents: withStart(encodeTurns(turns, context), dropped), system };
+export function encodeConversation(encoding: Encoding): Conversation {
+  const { request, dropped } = encoding;
+  const system = request.system.flatMap((part) => encodeText(part, encoding));
+  const turns = mergeTurns(request.messages, system, encoding);
+  return { contents: withStart(encodeTurns(turns, encoding), dropped), system };
 }
 
 interface Turn {
@@ -47,7 +33,7 @@ interface Turn {
   parts: ContentPart[];
 }
 
-function mergeTurns(messages: readonly Message[], system: Part[], context: EncodingContext): Turn[] {
+function mergeTurns(messages: readonly Message[], system: Part[], context: Encoding): Turn[] {
   const turns: Turn[] = [];
   for (const { role, parts, name } of messages) {
     if (name !== undefined) context.dropped.add("messages[].name");
@@ -64,7 +50,7 @@ function mergeTurns(messages: readonly Message[], system: Part[], context: Encod
   return turns;
 }
 
-function encodeTurns(turns: readonly Turn[], context: EncodingContext): Content[] {
+function encodeTurns(turns: readonly Turn[], context: Encoding): Content[] {
   const contents: Content[] = [];
   let calls: ToolCallPart[] = [];
   for (const turn of turns) {
@@ -99,11 +85,7 @@ function isOwnCall(part: ContentPart): part is ToolCallPart {
   return part.type === "tool-call" && part.serverSide !== true;
 }
 
-function encodeUserParts(
-  parts: readonly ContentPart[],
-  calls: readonly ToolCallPart[],
-  context: EncodingContext,
-): Part[] {
+function encodeUserParts(parts: readonly ContentPart[], calls: readonly ToolCallPart[], context: Encoding): Part[] {
   const results = parts.filter((part) => part.type === "tool-result");
   const { responses, media, orphans } = pairResults(calls, results, context);
   const encoded = [...responses, ...media];
@@ -114,7 +96,7 @@ function encodeUserParts(
   return encoded;
 }
 
-function encodeUserPart(part: ContentPart, context: EncodingContext): Part[] {
+function encodeUserPart(part: ContentPart, context: Encoding): Part[] {
   switch (part.type) {
     case "reasoning":
     case "tool-call":
@@ -125,7 +107,7 @@ function encodeUserPart(part: ContentPart, context: EncodingContext): Part[] {
   }
 }
 
-function encodeModelParts(parts: readonly ContentPart[], context: EncodingContext): Part[] {
+function encodeModelParts(parts: readonly ContentPart[], context: Encoding): Part[] {
   let hasCall = false;
   const encoded: Part[] = [];
   for (const part of parts) {
@@ -142,7 +124,7 @@ function encodeModelParts(parts: readonly ContentPart[], context: EncodingContex
 }
 
 /** Parts that either side may say. */
-function encodePart(part: ContentPart, context: EncodingContext): Part[] {
+function encodePart(part: ContentPart, context: Encoding): Part[] {
   switch (part.type) {
     case "text":
       return encodeText(part, context);
@@ -178,7 +160,7 @@ function listMediaHints(part: ContentPart, dropped: DropList): void {
 }
 
 /** An empty text is refused, unless a signature stands on it. */
-function encodeText({ text, signature, citations, cache }: TextPart, { rules, dropped }: EncodingContext): Part[] {
+function encodeText({ text, signature, citations, cache }: TextPart, { rules, dropped }: Encoding): Part[] {
   if (cache !== undefined) dropped.add("cache_control");
   if (citations !== undefined && citations.length > 0) dropped.add("citations of earlier answers");
   const sign = signature !== undefined && rules.signatures !== "none" ? { thoughtSignature: signature } : undefined;
@@ -186,7 +168,7 @@ function encodeText({ text, signature, citations, cache }: TextPart, { rules, dr
 }
 
 /** Thoughts go back only with their proof. */
-function encodeThought({ text, signature, origin }: ReasoningPart, { rules, dropped }: EncodingContext): Part[] {
+function encodeThought({ text, signature, origin }: ReasoningPart, { rules, dropped }: Encoding): Part[] {
   if (origin === "generate-content" && signature !== undefined && rules.signatures !== "none") {
     return [{ text, thought: true, thoughtSignature: signature }];
   }
@@ -194,10 +176,10 @@ function encodeThought({ text, signature, origin }: ReasoningPart, { rules, drop
   return [];
 }
 
-function encodeCall(call: ToolCallPart, isFirst: boolean, { rules, target, callIds, dropped }: EncodingContext): Part {
+function encodeCall(call: ToolCallPart, isFirst: boolean, { rules, target, dropped }: Encoding): Part {
   if (call.cache !== undefined) dropped.add("cache_control");
   const part: Part = {
-    functionCall: { ...(callIds && { id: call.id }), name: historicName(call.name), args: inputOf(call) },
+    functionCall: { id: call.id, name: historicName(call.name), args: inputOf(call) },
   };
   const thoughtSignature = signatureOfCall(call, isFirst, rules, target);
   return thoughtSignature === undefined ? part : { ...part, thoughtSignature };

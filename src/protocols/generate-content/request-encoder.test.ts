@@ -17,7 +17,7 @@ import type { ContentPart, Message, ToolCallPart, ToolResultPart } from "../../g
 import type { GenerationRequest } from "../../generation/request.ts";
 import type { Tool as NeutralTool, ToolChoice } from "../../generation/tools.ts";
 import type { BackendTarget } from "../protocol.ts";
-import { createGenerateContentBackend, generateContentBackend } from "./index.ts";
+import { generateContentBackend } from "./index.ts";
 import { decodeResponse } from "./response-decoder.ts";
 import { SKIP_VALIDATION } from "./thought-signature.ts";
 
@@ -355,17 +355,6 @@ describe("calls and results", () => {
       { text: "Files that f returned:" },
       inline,
     ]);
-  });
-
-  test("ids can be switched off", () => {
-    const backend = createGenerateContentBackend({ callIds: false });
-    const messages = [user(text("a")), model(call("c", "f")), user(result("c", "x"))];
-    const { body } = backend.encodeRequest(requestOf({ reasoning: {}, messages }), {
-      model: "gemini-2.0-flash",
-      kind: BACKEND_KINDS.gemini,
-    });
-    expect(JSON.stringify(body)).not.toContain('"id"');
-    expect(JSON.stringify(body)).toContain('"functionResponse":{"name":"f"');
   });
 
   test("arguments that are no object and names that are no names do not stop a conversation", () => {

@@ -1,22 +1,19 @@
 // Neutral request -> body of a generateContent request. The model and whether it streams stand in the URL.
 
 import { DropList } from "../../generation/dropped.ts";
-import type { GenerationRequest, ResponseFormat, Sampling } from "../../generation/request.ts";
+import type { GenerationRequest, Sampling } from "../../generation/request.ts";
 import { compact, type JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
 import type { BackendTarget, EncodedRequest } from "../protocol.ts";
 import { askForJson, listUnsupported, refuseChoices } from "../request-words.ts";
 import { type Conversation, encodeConversation } from "./contents.ts";
+import type { Encoding } from "./encoding.ts";
+import { functionNames } from "./function-names.ts";
 import { type ModelRules, rulesOf } from "./model-rules.ts";
 import { cleanSchema } from "./schema-subset.ts";
 import { encodeThinking } from "./thinking.ts";
 import { encodeTools } from "./tools.ts";
 import type { Part } from "./wire.ts";
-
-export interface EncodingOptions {
-  /** false: calls and results are sent without their ids, which the Vertex variant refuses. */
-  callIds?: boolean;
-}
 
 const MAX_STOP_SEQUENCES = 5;
 const MAX_SEED = 2 ** 31 - 1;
@@ -24,21 +21,18 @@ const MAX_SEED = 2 ** 31 - 1;
 /** What stands for a conversation without a word. */
 const NOTHING = "(The conversation is empty.)";
 
-export function encodeRequest(
-  request: GenerationRequest,
-  target: BackendTarget,
-  { callIds = true }: EncodingOptions = {},
-): EncodedRequest {
+export function encodeRequest(request: GenerationRequest, target: BackendTarget): EncodedRequest {
   refuseChoices(request.sampling);
   const dropped = new DropList();
   const rules = rulesOf(target.model);
-  const conversation = encodeConversation(request, target, { rules, callIds, dropped });
-  const { tools, toolConfig } = encodeTools(request, rules, dropped);
-  const format = encodeFormat(request.responseFormat, tools !== undefined, rules, conversation.system, dropped);
+  const encoding = { request, target, rules, names: functionNames(request.messages), dropped };
+  const conversation = encodeConversation(encoding);
+  const { tools, toolConfig } = encodeTools(encoding);
+  const format = encodeFormat(encoding, tools !== undefined, conversation.system);
   const thinkingConfig = encodeThinking(request.reasoning, target.model, dropped);
   const generationConfig: JsonObject = {
     ...encodeSampling(request.sampling, dropped),
-    ...encodeLimit(request.maxOutputTokens, target, dropped),
+    ...encodeLimit(encoding),
     ...format,
     ...compact({ thinkingConfig }),
   };
@@ -63,13 +57,8 @@ function placeInstructions({ contents, system }: Conversation, { systemInstructi
 }
 
 /** Older models do not take a form of the answer beside tools, Gemma takes none: they are asked for it in words. */
-function encodeFormat(
-  format: ResponseFormat | undefined,
-  hasTools: boolean,
-  rules: ModelRules,
-  system: Part[],
-  dropped: DropList,
-): JsonObject {
+function encodeFormat({ request, rules, dropped }: Encoding, hasTools: boolean, system: Part[]): JsonObject {
+  const { responseFormat: format } = request;
   if (format === undefined || format.type === "text") return {};
   const schema = format.type === "json-schema" && Object.keys(format.schema).length > 0 ? format.schema : undefined;
   if (rules.jsonFormat && (rules.mixesTools || !hasTools)) {
@@ -95,7 +84,8 @@ function encodeSampling({ temperature, topP, topK, seed, stop }: Sampling, dropp
 }
 
 /** Thoughts count towards the limit, as in the other formats. */
-function encodeLimit(wished: number | undefined, target: BackendTarget, dropped: DropList): JsonObject {
+function encodeLimit({ request, target, dropped }: Encoding): JsonObject {
+  const { maxOutputTokens: wished } = request;
   if (wished === undefined) return {};
   const { maxOutputTokens: limit } = target;
   if (limit === undefined || wished <= limit) return { maxOutputTokens: wished };

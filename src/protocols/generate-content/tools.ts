@@ -1,11 +1,11 @@
 // Tools and the choice among them -> tools and toolConfig.
 
 import type { DropList } from "../../generation/dropped.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
 import type { CustomTool, FunctionTool, Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
 import { compact, type JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
 import { FREE_FORM_SCHEMA, freeFormDescription } from "../tool-input.ts";
+import type { Encoding } from "./encoding.ts";
 import { isFunctionName } from "./function-names.ts";
 import type { ModelRules } from "./model-rules.ts";
 import { cleanParameters } from "./schema-subset.ts";
@@ -17,7 +17,8 @@ export interface EncodedTools {
 
 type Declared = FunctionTool | CustomTool;
 
-export function encodeTools(request: GenerationRequest, rules: ModelRules, dropped: DropList): EncodedTools {
+export function encodeTools(encoding: Encoding): EncodedTools {
+  const { request, rules, dropped } = encoding;
   const { tools, toolChoice } = request;
   const names = offeredNames(toolChoice, tools);
   const offered = tools.map((tool, index) => ({ tool, index })).filter(({ tool }) => names?.has(tool.name) !== false);
@@ -45,13 +46,13 @@ export function encodeTools(request: GenerationRequest, rules: ModelRules, dropp
   if (declarations.length > 0) encoded.push({ functionDeclarations: declarations });
   if (search !== undefined) encoded.push({ googleSearch: {} });
   const config = {
-    ...callingConfig(toolChoice, functions, rules, dropped),
+    ...callingConfig(encoding, functions),
     ...(encoded.length > 1 && { includeServerSideToolInvocations: true }),
   };
-  return {
-    ...(encoded.length > 0 && { tools: encoded }),
-    ...(Object.keys(config).length > 0 && { toolConfig: config }),
-  };
+  return compact({
+    tools: encoded.length > 0 ? encoded : undefined,
+    toolConfig: Object.keys(config).length > 0 ? config : undefined,
+  });
 }
 
 /** What the client can do without, and what this backend does not have, or not beside functions. */
@@ -103,12 +104,8 @@ function encodeDeclaration(tool: Declared, index: number, dropped: DropList): Js
 }
 
 /** Without functions a choice among them is refused. */
-function callingConfig(
-  choice: ToolChoice | undefined,
-  functions: readonly Declared[],
-  rules: ModelRules,
-  dropped: DropList,
-): JsonObject {
+function callingConfig({ request, rules, dropped }: Encoding, functions: readonly Declared[]): JsonObject {
+  const { toolChoice: choice } = request;
   const isForced = choice?.type === "required" || choice?.type === "tool" || choice?.type === "allowed";
   if (functions.length === 0) {
     if (isForced) dropped.add("tool_choice", "there is no function that could be called");
