@@ -1,7 +1,7 @@
 // Events -> the whole answer. Incremental, so that a caller can look at what has come so far and stop at a limit.
 
 import { compact } from "../lib/json.ts";
-import type { Citation, ContentPart, ReasoningPart, TextPart, ToolCallPart } from "./content.ts";
+import type { Citation, ContentPart } from "./content.ts";
 import type { GenerationEvent, PartStart } from "./events.ts";
 import type { Failure, Finish, GenerationResult } from "./result.ts";
 import type { Usage } from "./usage.ts";
@@ -107,13 +107,11 @@ export function collect(events: Iterable<GenerationEvent>): GenerationResult | u
 function firstState(part: PartStart): ContentPart {
   switch (part.type) {
     case "text":
-      return { type: "text", text: "" } satisfies TextPart;
     case "refusal":
-      return { type: "refusal", text: "" };
     case "reasoning":
-      return { ...part, text: "" } satisfies ReasoningPart;
+      return { ...part, text: "" };
     case "tool-call":
-      return { ...part, arguments: "" } satisfies ToolCallPart;
+      return { ...part, arguments: "" };
     default:
       return part;
   }

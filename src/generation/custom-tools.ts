@@ -1,6 +1,7 @@
 // Free-form tools (OpenAI's type "custom") for backends that know functions only: the tool becomes a function with one
 // string member, `input`, and its calls come back free-form.
 
+import { parseObject } from "../lib/json.ts";
 import type { ContentPart } from "./content.ts";
 import type { GenerationEvent } from "./events.ts";
 import type { GenerationRequest } from "./request.ts";
@@ -48,13 +49,8 @@ function grammarHint(format: Record<string, unknown>): string | undefined {
 
 /** Text that the model wrote in place of an object with `input` is taken as it is. */
 function inputOf(text: string): string {
-  try {
-    const value: unknown = JSON.parse(text);
-    const input = typeof value === "object" && value !== null ? (value as { input?: unknown }).input : undefined;
-    return typeof input === "string" ? input : text;
-  } catch {
-    return text;
-  }
+  const input = parseObject(text)?.input;
+  return typeof input === "string" ? input : text;
 }
 
 /** Turns calls of the named functions back into free-form calls. */

@@ -32,6 +32,16 @@ export function isEffort(value: unknown): value is Effort {
   return (EFFORTS as readonly unknown[]).includes(value);
 }
 
+/** Up to which budget an effort is meant. */
+const LOW_BUDGET = 4_096;
+const MEDIUM_BUDGET = 16_384;
+
+/** For models that have efforts only. */
+export function effortOfBudget(budget: number): "low" | "medium" | "high" {
+  if (budget <= LOW_BUDGET) return "low";
+  return budget <= MEDIUM_BUDGET ? "medium" : "high";
+}
+
 /** What a family of models makes of an effort; an effort that is not named stays as it is. */
 interface EffortRules {
   /** The family cannot think on demand: no effort is sent at all. */

@@ -4,7 +4,7 @@
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { ProtocolName } from "../generation/content.ts";
 import type { GenerationRequest } from "../generation/request.ts";
-import { isObject } from "../lib/json.ts";
+import { compact, isObject } from "../lib/json.ts";
 import { pathTo } from "../lib/json-path.ts";
 
 /** By the neutral field: what it is called where it has another name. The first one that the client wrote counts. */
@@ -29,8 +29,7 @@ export function inClientsWords(refusal: GatewayError, request: GenerationRequest
   return new GatewayError(refusal, words, {
     param: field,
     cause: refusal,
-    ...(details !== undefined && { details }),
-    ...(headers !== undefined && { headers }),
+    ...compact({ details, headers }),
   });
 }
 

@@ -231,11 +231,11 @@ export interface StreamWatch {
 
 /** A backend's whole answer says that it failed, though its status is 200 (Gemini's MALFORMED_FUNCTION_CALL). */
 export class AnswerFailed extends Error {
+  override readonly name = "AnswerFailed";
   readonly failure: Failure;
 
   constructor(failure: Failure) {
     super(failure.message);
-    this.name = "AnswerFailed";
     this.failure = failure;
   }
 }
@@ -251,8 +251,5 @@ export function answerFailed(error: unknown): AnswerFailed {
 
 /** A backend sent something that its format does not allow. */
 export class DecodeError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "DecodeError";
-  }
+  override readonly name = "DecodeError";
 }

@@ -1,7 +1,7 @@
 // The standard error shape (specification, Errors), which clients of chat and text completions read, too.
 
 import type { Failure } from "../generation/result.ts";
-import type { JsonObject } from "../lib/json.ts";
+import { compact, type JsonObject } from "../lib/json.ts";
 import type { ClientError } from "./protocol.ts";
 
 export function encodeErrorBody(error: ClientError): JsonObject {
@@ -11,8 +11,7 @@ export function encodeErrorBody(error: ClientError): JsonObject {
       message,
       type,
       code,
-      ...(param === undefined ? {} : { param }),
-      ...(details === undefined ? {} : { details }),
+      ...compact({ param, details }),
       request_id: requestId,
     },
   };
@@ -25,5 +24,5 @@ export function encodeErrorEvent(error: ClientError): string {
 /** A backend's failure inside a stream: no finish and no end marker follow it. */
 export function encodeFailure(failure: Failure): string {
   const { message, type = "backend_error", code = failure.status, param } = failure;
-  return `data: ${JSON.stringify({ error: { message, type, code, ...(param === undefined ? {} : { param }) } })}\n\n`;
+  return `data: ${JSON.stringify({ error: { message, type, code, ...compact({ param }) } })}\n\n`;
 }

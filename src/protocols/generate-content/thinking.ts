@@ -2,6 +2,7 @@
 // of tokens or a level, never both.
 
 import type { DropList } from "../../generation/dropped.ts";
+import { effortOfBudget } from "../../generation/reasoning-effort.ts";
 import type { Effort, ReasoningWish } from "../../generation/request.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { baseName } from "./model-rules.ts";
@@ -72,10 +73,6 @@ const LEVELS: Record<Amount, Level> = {
 
 const ORDER: readonly Level[] = ["MINIMAL", "LOW", "MEDIUM", "HIGH"];
 
-/** Up to which budget a level is meant. */
-const LOW_BUDGET = 4_096;
-const MEDIUM_BUDGET = 16_384;
-
 /** The model decides by itself. */
 const DYNAMIC = -1;
 
@@ -121,14 +118,10 @@ function budgetFor(
 
 /** Without an effort or a budget the model's own level holds. */
 function levelFor({ effort, budgetTokens }: ReasoningWish, levels: readonly Level[]): JsonObject | undefined {
-  const wished = effort === undefined || effort === "none" ? levelOfBudget(budgetTokens) : LEVELS[effort];
-  if (wished === undefined) return undefined;
+  const hasBudget = budgetTokens !== undefined && budgetTokens >= 0;
+  const amount = effort === undefined || effort === "none" ? hasBudget && effortOfBudget(budgetTokens) : effort;
+  if (amount === false) return undefined;
+  const wished = LEVELS[amount];
   const atLeast = levels.find((level) => ORDER.indexOf(level) >= ORDER.indexOf(wished));
   return { thinkingLevel: atLeast ?? levels.at(-1) };
-}
-
-function levelOfBudget(budget: number | undefined): Level | undefined {
-  if (budget === undefined || budget < 0) return undefined;
-  if (budget <= LOW_BUDGET) return "LOW";
-  return budget <= MEDIUM_BUDGET ? "MEDIUM" : "HIGH";
 }

@@ -104,14 +104,15 @@ function encodeDeclaration(tool: Declared, index: number, dropped: DropList): Js
 }
 
 /** Without functions a choice among them is refused. */
-function callingConfig({ request, rules, dropped }: Encoding, functions: readonly Declared[]): JsonObject {
+function callingConfig(encoding: Encoding, functions: readonly Declared[]): JsonObject {
+  const { request, rules, dropped } = encoding;
   const { toolChoice: choice } = request;
   const isForced = choice?.type === "required" || choice?.type === "tool" || choice?.type === "allowed";
   if (functions.length === 0) {
     if (isForced) dropped.add("tool_choice", "there is no function that could be called");
     return {};
   }
-  const config = chosenMode(choice, functions, dropped);
+  const config = chosenMode(encoding, functions);
   const isFree = config === undefined || config.mode === "AUTO";
   const isStrict = functions.some((tool) => tool.kind === "function" && tool.strict === true);
   if (isFree && isStrict) {
@@ -121,11 +122,8 @@ function callingConfig({ request, rules, dropped }: Encoding, functions: readonl
   return config === undefined ? {} : { functionCallingConfig: config };
 }
 
-function chosenMode(
-  choice: ToolChoice | undefined,
-  functions: readonly Declared[],
-  dropped: DropList,
-): JsonObject | undefined {
+function chosenMode({ request, dropped }: Encoding, functions: readonly Declared[]): JsonObject | undefined {
+  const { toolChoice: choice } = request;
   if (choice === undefined) return undefined;
   if (choice.type !== "tool" && choice.type !== "allowed") return { mode: MODES[choice.type] };
   if (choice.type === "allowed" && choice.mode === "auto") return { mode: MODES.auto };

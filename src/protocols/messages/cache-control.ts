@@ -5,23 +5,18 @@ import type { CacheHint } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 
-export const MAX_BREAKPOINTS = 4;
-
-export function decodeCacheControl(value: unknown): CacheHint | undefined {
-  if (!isObject(value)) return undefined;
-  return value.ttl === "5m" || value.ttl === "1h" ? { ttl: value.ttl } : {};
-}
+const MAX_BREAKPOINTS = 4;
 
 /** The hint as an optional member of a neutral part. */
 export function cacheMember(value: unknown): { cache?: CacheHint } {
-  const cache = decodeCacheControl(value);
-  return cache === undefined ? {} : { cache };
+  if (!isObject(value)) return {};
+  const { ttl } = value;
+  return { cache: ttl === "5m" || ttl === "1h" ? { ttl } : {} };
 }
 
 /** The hint as an optional member of a block. */
 export function cacheControlMember(hint: CacheHint | undefined): JsonObject {
-  if (hint === undefined) return {};
-  return { cache_control: hint.ttl === undefined ? { type: "ephemeral" } : { type: "ephemeral", ttl: hint.ttl } };
+  return hint === undefined ? {} : { cache_control: { type: "ephemeral", ...hint } };
 }
 
 /**

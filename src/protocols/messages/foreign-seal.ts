@@ -5,7 +5,7 @@
 // Form: MARK, then base64url of a JSON object with short keys, or nothing. The whole is base64url.
 
 import type { ProtocolName, ReasoningPart } from "../../generation/content.ts";
-import { isObject } from "../../lib/json.ts";
+import { compact, type JsonObject, parseObject } from "../../lib/json.ts";
 import { optionalText } from "../reading.ts";
 
 const MARK = "sbx1_";
@@ -33,14 +33,11 @@ export function wrapSeal(seal: Seal): string {
 
 /** What wrapSeal was given; empty for a mark without payload and for one that was tampered with. */
 export function unwrapSeal(signature: string): Seal {
-  const payload = payloadOf(signature);
-  const origin = optionalText(payload?.o);
-  if (payload === undefined || origin === undefined || !ORIGINS.has(origin)) return {};
-  const seal: Seal = { origin: origin as ProtocolName };
-  if (typeof payload.s === "string") seal.signature = payload.s;
-  if (typeof payload.d === "string") seal.sealed = payload.d;
-  if (typeof payload.i === "string") seal.itemId = payload.i;
-  return seal.signature === undefined && seal.sealed === undefined ? {} : seal;
+  const { o, s, d, i } = payloadOf(signature) ?? {};
+  const proof = compact({ signature: optionalText(s), sealed: optionalText(d) });
+  const origin = optionalText(o);
+  if (origin === undefined || !ORIGINS.has(origin) || Object.keys(proof).length === 0) return {};
+  return { origin, ...proof, ...compact({ itemId: optionalText(i) }) };
 }
 
 /** The encrypted_content of a search hit that the gateway found itself. */
@@ -57,12 +54,8 @@ function mark(payload: Record<string, string | undefined>): string {
   return encoded.length > MAX_PAYLOAD_LENGTH ? MARK : MARK + encoded;
 }
 
-function payloadOf(marked: string): Record<string, unknown> | undefined {
+/** Undefined for the mark alone, and for a payload that somebody changed. */
+function payloadOf(marked: string): JsonObject | undefined {
   if (!isForeignMark(marked) || marked.length > MARK.length + MAX_PAYLOAD_LENGTH) return undefined;
-  try {
-    const value: unknown = JSON.parse(Buffer.from(marked.slice(MARK.length), "base64url").toString("utf8"));
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined; // The mark alone, or a payload that somebody changed.
-  }
+  return parseObject(Buffer.from(marked.slice(MARK.length), "base64url").toString("utf8"));
 }

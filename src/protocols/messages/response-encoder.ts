@@ -7,9 +7,9 @@ import type { AnswerContext } from "../protocol.ts";
 import { inputOf } from "../tool-input.ts";
 import { encodeSearchResult } from "./content-encoder.ts";
 import { encodeFinish } from "./finish-reason.ts";
-import { wrapSeal } from "./foreign-seal.ts";
+import { type Seal, wrapSeal } from "./foreign-seal.ts";
 import { encodeUsage } from "./usage.ts";
-import type { Block } from "./wire.ts";
+import { type Block, isBlock } from "./wire.ts";
 
 export function encodeResponse(result: GenerationResult, context: AnswerContext): JsonObject {
   const content = result.parts.flatMap((part, index) => encodePart(part, index, context.nonce));
@@ -53,9 +53,7 @@ function encodePart(part: ContentPart, index: number, nonce: string): Block[] {
     case "search-result":
       return [encodeSearchResult(part)];
     case "opaque":
-      return part.protocol === "messages" && typeof part.value.type === "string"
-        ? [{ ...part.value, type: part.value.type }]
-        : [];
+      return part.protocol === "messages" && isBlock(part.value) ? [part.value] : [];
     default:
       return []; // Pictures and sound have no place in an answer of this format.
   }
@@ -69,20 +67,21 @@ function encodeText(text: string, citations: readonly Citation[]): Block[] {
 }
 
 function encodeReasoning(part: ReasoningPart): Block[] {
-  const { text, origin, signature, sealed } = part;
-  const isOwn = origin === "messages";
-  const redacted: Block[] = isOwn && sealed !== undefined ? [{ type: "redacted_thinking", data: sealed }] : [];
-  const thinkingSignature = isOwn && signature !== undefined ? signature : foreignSignature(part);
-  const isEmpty = text === "" && thinkingSignature === undefined;
-  return isEmpty
-    ? redacted
-    : [{ type: "thinking", thinking: text, signature: thinkingSignature ?? wrapSeal({}) }, ...redacted];
+  const { text, origin, sealed } = part;
+  const signature = signatureOf(part);
+  const blocks: Block[] = [];
+  if (text !== "" || signature !== undefined) {
+    blocks.push({ type: "thinking", thinking: text, signature: signature ?? wrapSeal({}) });
+  }
+  if (origin === "messages" && sealed !== undefined) blocks.push({ type: "redacted_thinking", data: sealed });
+  return blocks;
 }
 
-/** The signature that brings a foreign seal back; undefined when there is nothing to bring back. */
-export function foreignSignature(part: Omit<ReasoningPart, "type" | "text">): string | undefined {
-  if (part.origin === undefined || part.origin === "messages") return undefined;
-  return part.signature === undefined && part.sealed === undefined ? undefined : wrapSeal(part);
+/** A backend's own, or one that brings a foreign seal back; undefined when there is nothing to bring back. */
+export function signatureOf(seal: Seal): string | undefined {
+  const { origin, signature, sealed } = seal;
+  if (origin === "messages") return signature;
+  return origin === undefined || (signature === undefined && sealed === undefined) ? undefined : wrapSeal(seal);
 }
 
 /** Undefined for a citation without an address, which this format knows of documents only. */

@@ -13,9 +13,9 @@ import { encodeSearchResult } from "./content-encoder.ts";
 import { failureEvent } from "./errors.ts";
 import { encodeFinish } from "./finish-reason.ts";
 import { wrapSeal } from "./foreign-seal.ts";
-import { callId, encodeCitation, foreignSignature, messageId } from "./response-encoder.ts";
+import { callId, encodeCitation, messageId, signatureOf } from "./response-encoder.ts";
 import { encodeUsage } from "./usage.ts";
-import type { Block } from "./wire.ts";
+import { type Block, isBlock } from "./wire.ts";
 
 type ToolStart = Extract<PartStart, { type: "tool-call" }>;
 type SealEvent = Extract<GenerationEvent, { type: "seal" }>;
@@ -182,12 +182,8 @@ class MessagesStreamEncoder implements StreamEncoder {
         return this.#startCall(index, part);
       case "search-result":
         return this.#wholeBlock(encodeSearchResult(part));
-      case "opaque": {
-        const { type } = part.value;
-        return part.protocol === "messages" && typeof type === "string"
-          ? this.#wholeBlock({ ...part.value, type })
-          : "";
-      }
+      case "opaque":
+        return part.protocol === "messages" && isBlock(part.value) ? this.#wholeBlock(part.value) : "";
       default:
         return ""; // Pictures and sound have no place in an answer of this format.
     }
@@ -274,18 +270,14 @@ class MessagesStreamEncoder implements StreamEncoder {
 
   #endReasoning(part: SpokenPartState): string {
     const { seal, itemId } = part;
-    const isOwn = seal?.origin === "messages";
-    const signature =
-      isOwn && seal.signature !== undefined
-        ? seal.signature
-        : seal && foreignSignature({ ...seal, ...compact({ itemId }) });
+    const signature = seal && signatureOf({ ...seal, ...compact({ itemId }) });
     let text = "";
     if (part.prefix !== undefined || signature !== undefined) {
       if (part.prefix === undefined) text += this.#openSpoken(part);
       const signed = JSON.stringify(signature ?? wrapSeal({}));
       text += this.#deltaPrefix("signature_delta", "signature") + signed + DELTA_SUFFIX + this.#closeBlock();
     }
-    if (isOwn && seal.sealed !== undefined) {
+    if (seal?.origin === "messages" && seal.sealed !== undefined) {
       text += this.#wholeBlock({ type: "redacted_thinking", data: seal.sealed });
     }
     return text;

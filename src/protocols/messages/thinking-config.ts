@@ -2,7 +2,7 @@
 // by the rules of the model (specification, "reasoning_effort values per backend kind").
 
 import type { DropList } from "../../generation/dropped.ts";
-import { isEffort } from "../../generation/reasoning-effort.ts";
+import { effortOfBudget, isEffort } from "../../generation/reasoning-effort.ts";
 import type { Effort, ReasoningWish } from "../../generation/request.ts";
 import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { objectOf, optionalNumber } from "../reading.ts";
@@ -21,10 +21,6 @@ const BUDGETS: Record<Exclude<Effort, "none">, number> = {
 
 /** The least that the API takes. */
 const MIN_BUDGET = 1_024;
-
-/** Up to which budget an effort is meant, for models that have efforts only. */
-const LOW_BUDGET = 4_096;
-const MEDIUM_BUDGET = 16_384;
 
 const IS_ENABLED: ReadonlyMap<unknown, boolean> = new Map([
   ["disabled", false],
@@ -101,7 +97,9 @@ function planWithout(wish: ReasoningWish, context: ThinkingContext): Omit<Thinki
 }
 
 function planAdaptive(wish: ReasoningWish, { model, rules, isOwn }: ThinkingContext): Omit<ThinkingPlan, "maxTokens"> {
-  const effort = effortFor(wish.effort ?? effortOfBudget(wish.budgetTokens), model, rules, isOwn);
+  const { budgetTokens } = wish;
+  const asked = wish.effort ?? (budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens));
+  const effort = effortFor(asked, model, rules, isOwn);
   // An effort of this format's own client says nothing about thinking.
   if (isOwn && wish.enabled === undefined) return compact({ effort });
   return { ...compact({ effort }), thinking: { type: "adaptive", ...displayMember(wish.visible, isOwn) } };
@@ -111,12 +109,6 @@ function planAdaptive(wish: ReasoningWish, { model, rules, isOwn }: ThinkingCont
 function displayMember(visible: boolean | undefined, isOwn: boolean): JsonObject {
   if (visible === false) return { display: "omitted" };
   return visible === true || !isOwn ? { display: "summarized" } : {};
-}
-
-function effortOfBudget(budget: number | undefined): Effort | undefined {
-  if (budget === undefined) return undefined;
-  if (budget <= LOW_BUDGET) return "low";
-  return budget <= MEDIUM_BUDGET ? "medium" : "high";
 }
 
 function effortFor(wish: Effort | undefined, model: string, rules: ModelRules, isOwn: boolean): Effort | undefined {
