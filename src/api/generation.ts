@@ -6,7 +6,8 @@ import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { writeFallbackHeaders } from "../pipeline/fallback.ts";
-import type { Generated, GenerateRequest, Generator } from "../pipeline/generate.ts";
+import type { Generated, Generator } from "../pipeline/generate.ts";
+import type { ModelRequest } from "../pipeline/model-request.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import type { ClientProtocol } from "../protocols/protocol.ts";
 import { clientProtocol } from "../protocols/registry.ts";
@@ -31,11 +32,11 @@ export interface GenerationEndpoint {
   /** Validates the body; throws 400 with the field. */
   read(body: JsonObject): RequestSummary;
   /** What is done with a request before a backend is looked for; most endpoints have nothing to do. */
-  arrange?(call: Call, asked: GenerateRequest): GenerateRequest | Promise<GenerateRequest>;
+  arrange?(call: Call, asked: ModelRequest): ModelRequest | Promise<ModelRequest>;
   /** Answers in the gateway's own words where no backend is needed; undefined: a backend is asked. */
-  answerHere?(call: Call, asked: GenerateRequest): Response | Promise<Response> | undefined;
+  answerHere?(call: Call, asked: ModelRequest): Response | Promise<Response> | undefined;
   /** Sees what was generated before it is answered; `ended` resolves when a stream is over. */
-  noted?(call: Call, asked: GenerateRequest, generated: Generated, ended: Promise<unknown>): void;
+  noted?(call: Call, asked: ModelRequest, generated: Generated, ended: Promise<unknown>): void;
 }
 
 const NONE_AVOIDED: ReadonlySet<string> = new Set();
@@ -60,7 +61,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       record.operation = operation;
       record.model = summary.model;
       record.stream = summary.stream;
-      let asked: GenerateRequest = {
+      let asked: ModelRequest = {
         ...summary,
         askedModel: summary.model,
         operation,
@@ -102,7 +103,7 @@ function brokenBy(failure: UpstreamFailure): BrokenStream {
   return { failure: failureLabel(failure), status: told, error: { type, code, message } };
 }
 
-function answer(call: Call, asked: GenerateRequest, client: ClientProtocol, generated: Generated): Response {
+function answer(call: Call, asked: ModelRequest, client: ClientProtocol, generated: Generated): Response {
   const { headers } = call;
   if (generated.cache !== undefined) headers["X-Cache"] = generated.cache;
   if (generated.kind === "replayed") {

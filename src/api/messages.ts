@@ -5,7 +5,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { ModelListEntry } from "../models/list.ts";
 import type { PublicMetadata } from "../models/metadata-lookup.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
-import type { GenerateRequest } from "../pipeline/generate.ts";
+import type { ModelRequest } from "../pipeline/model-request.ts";
 import { estimateInputTokens } from "../protocols/messages/count-tokens.ts";
 import { messagesClient } from "../protocols/messages/index.ts";
 import type { Call } from "../server/endpoint.ts";
@@ -24,7 +24,7 @@ export const ESTIMATE_HEADER = "X-Signalbox-Estimate";
 
 export async function estimatedCount(
   { headers, context }: Call,
-  { model, body }: Pick<GenerateRequest, "model" | "body">,
+  { model, body }: Pick<ModelRequest, "model" | "body">,
   models: ModelDirectory,
 ): Promise<Response> {
   if ((await models.findModel(model)) === undefined) throw await unknownModel(models, model, context.caller);

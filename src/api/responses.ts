@@ -6,7 +6,8 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { RequestBody } from "../lib/request-body.ts";
 import type { ExternalCheck } from "../media/fetch-external.ts";
-import type { Generated, GenerateRequest } from "../pipeline/generate.ts";
+import type { Generated } from "../pipeline/generate.ts";
+import type { ModelRequest } from "../pipeline/model-request.ts";
 import type { ResponseStore } from "../pipeline/response-store.ts";
 import { checkDepth } from "../protocols/fields.ts";
 import {
@@ -31,9 +32,9 @@ export interface ResponsesParts {
 /** Replaces references to earlier answers by what they stand for, and sees to it that this one is kept. */
 export async function arrangeResponse(
   call: Call,
-  asked: GenerateRequest,
+  asked: ModelRequest,
   { store, hasNative, isShared, fetchExternal }: ResponsesParts,
-): Promise<GenerateRequest> {
+): Promise<ModelRequest> {
   for (const { url, param } of fileUrls(asked.body.value)) {
     await fetchExternal.check({ url, param, signal: call.context.signal });
   }
@@ -95,7 +96,7 @@ export async function arrangeResponse(
 /** Remembers which backend keeps an answer that passed untouched, and whose it is; `ended`: all of it has passed. */
 export function noteResponse(
   call: Call,
-  asked: GenerateRequest,
+  asked: ModelRequest,
   generated: Generated,
   ended: Promise<unknown>,
   store: ResponseStore,

@@ -4,7 +4,7 @@ import { SERVICE_NAME } from "../names.ts";
 import { GENERATION_HEADERS } from "../openapi/headers.ts";
 import { ref, text } from "../openapi/json-schema.ts";
 import { type Answer, at, type DescribedEndpoint, jsonAnswer, type Parameter } from "../openapi/operation.ts";
-import type { GenerateRequest } from "../pipeline/generate.ts";
+import type { ModelRequest } from "../pipeline/model-request.ts";
 import { readChatRequest } from "../protocols/chat/request.ts";
 import { readCompletionRequest } from "../protocols/completions/request.ts";
 import { readSparseEmbeddingRequest } from "../protocols/embed-sparse/request.ts";
@@ -60,7 +60,7 @@ export const NOT_BUILT: readonly string[] = [
 export interface PublicApiParts extends GenerationParts {
   models: ModelDirectory;
   /** The request under the model that its alias leads to. */
-  aliases(asked: GenerateRequest): GenerateRequest;
+  aliases(asked: ModelRequest): ModelRequest;
   responses: ResponsesParts;
   /** Whether a backend of the model counts tokens itself. */
   hasCounter(model: string): boolean;

@@ -8,7 +8,7 @@ import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
 import { countFailure, type Sender } from "../upstream/send.ts";
 import type { BackendWatch, RequestContext } from "./context.ts";
-import type { Bridge, ForwardRequest } from "./forward-request.ts";
+import type { Bridge, ModelRequest } from "./model-request.ts";
 import type { RequestReporter } from "./observe.ts";
 
 /** `entry` is the backend of the last attempt. */
@@ -39,7 +39,7 @@ export interface AttemptParts {
 export async function attempt(
   parts: AttemptParts,
   context: RequestContext,
-  request: ForwardRequest,
+  request: ModelRequest,
   { entry, permit, told, scoreMeans }: Admitted,
   timeouts: ExchangeTimeouts,
 ): Promise<ForwardResult> {

@@ -40,7 +40,7 @@ import { requestInOwnFormat } from "../protocols/stream-join.ts";
 import { type AnswerTransform, createTranslation } from "../protocols/translate.ts";
 import type { RequestContext } from "./context.ts";
 import { prefillMembers } from "./exact-continuation.ts";
-import type { Bridge, ForwardRequest, Prepared } from "./forward-request.ts";
+import type { Bridge, ModelRequest, Prepared } from "./model-request.ts";
 import { createVectorBridge } from "./vector-bridge.ts";
 
 export interface BridgeParts {
@@ -88,7 +88,7 @@ export function createBridge(parts: BridgeParts): Bridge {
   /** @param counting - what has to be asked for so that a stream is counted */
   function nativeBody(
     context: RequestContext,
-    { operation, model, askedModel, body, goesOn }: ForwardRequest,
+    { operation, model, askedModel, body, goesOn }: ModelRequest,
     backend: Backend,
     passing: PassThrough,
     counting: JsonObject | undefined,
@@ -112,7 +112,7 @@ export function createBridge(parts: BridgeParts): Bridge {
 
   function translate(
     context: RequestContext,
-    forward: ForwardRequest,
+    forward: ModelRequest,
     backend: Backend,
     operation: Operation,
     client: ClientProtocol,
@@ -170,7 +170,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     return inlineMedia(request, { kinds, fetchExternal, signal: context.signal }).then(encode);
   }
 
-  function answerContext({ askedModel }: ForwardRequest, request: GenerationRequest): AnswerContext {
+  function answerContext({ askedModel }: ModelRequest, request: GenerationRequest): AnswerContext {
     const nonce = crypto.randomUUID().replaceAll("-", "");
     return { model: askedModel, createdAt: unixTime(), now: unixTime, nonce, request };
   }
@@ -178,7 +178,7 @@ export function createBridge(parts: BridgeParts): Bridge {
   /** The same with the answer as the rest of one that another backend has begun in the same format. */
   function restOf(
     context: RequestContext,
-    forward: ForwardRequest,
+    forward: ModelRequest,
     backend: Backend,
     client: ClientProtocol,
     { hidesUsage = false, edits, ...prepared }: Prepared,
@@ -214,7 +214,7 @@ export function createBridge(parts: BridgeParts): Bridge {
   /** What the gateway remembers of an answer on its way, and what of it the client does not get. */
   function observers(
     context: RequestContext,
-    forward: ForwardRequest,
+    forward: ModelRequest,
     answer: AnswerContext,
     lost: AnswerLosses,
     noteLost: (dropped: readonly Dropped[]) => void,
@@ -291,7 +291,7 @@ const encoder = new TextEncoder();
 const UNCHANGED: { members?: JsonObject; lost?: readonly string[] } = {};
 
 /** The operation by which a backend is asked; the router saw that there is one. */
-function askedBy(backend: Backend, { operation, body, neutral }: ForwardRequest): Operation {
+function askedBy(backend: Backend, { operation, body, neutral }: ModelRequest): Operation {
   const served = servedBy(backend.paths, operation) as Operation;
   const format = formatOf(served);
   if (served === operation || neutral !== undefined || format === undefined) return served;

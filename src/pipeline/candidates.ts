@@ -11,7 +11,7 @@ import { type Admitted, createRouter, hasOperation } from "../routing/router.ts"
 import type { SelectionQuery, SelectionStrategy } from "../routing/strategy.ts";
 import type { BackendWatch, RequestContext } from "./context.ts";
 import { goesOnExactly } from "./exact-continuation.ts";
-import type { ForwardRequest } from "./forward-request.ts";
+import type { ModelRequest } from "./model-request.ts";
 
 export interface CandidatesParts {
   watch: BackendWatch;
@@ -26,7 +26,7 @@ export interface CandidatesParts {
 }
 
 /** What a backend is asked for, as far as it decides who may be. */
-export type Asked = Pick<ForwardRequest, "model" | "operation" | "goesOn">;
+export type Asked = Pick<ModelRequest, "model" | "operation" | "goesOn">;
 
 /** How long a request waits for requests that try its backend after failures, and how many may wait in all. */
 const MAX_TRIAL_WAIT_MS = 5_000;
@@ -57,7 +57,7 @@ export function createCandidates(parts: CandidatesParts) {
     return undefined;
   }
 
-  function choose(context: RequestContext, request: ForwardRequest, tried: ReadonlySet<string>): Admitted | undefined {
+  function choose(context: RequestContext, request: ModelRequest, tried: ReadonlySet<string>): Admitted | undefined {
     const query: SelectionQuery = {
       sessionKey: () => sessionKey(context, request),
       random,
@@ -68,7 +68,7 @@ export function createCandidates(parts: CandidatesParts) {
   }
 
   /** None when a circuit would let the request through: then a rate limit refuses it, and says until when. */
-  function trialEnds(request: ForwardRequest): Promise<void>[] {
+  function trialEnds(request: ModelRequest): Promise<void>[] {
     const names = withOperation(request).map(({ backend }) => backend.name);
     if (names.some((name) => circuits.allows(name))) return [];
     return names.map((name) => circuits.trialEnd(name)).filter((end) => end !== undefined);
@@ -79,7 +79,7 @@ export function createCandidates(parts: CandidatesParts) {
     choose,
 
     /** Those that could be asked, tried or not. */
-    askable(request: Asked & Pick<ForwardRequest, "refusedBy">): BackendEntry[] {
+    askable(request: Asked & Pick<ModelRequest, "refusedBy">): BackendEntry[] {
       const { operation, refusedBy } = request;
       return candidatesFor(request).filter(
         (entry) => !refusedBy?.has(entry.backend.name) && router.mayAsk(entry, operation),
@@ -87,7 +87,7 @@ export function createCandidates(parts: CandidatesParts) {
     },
 
     /** A model without a candidate: waits for the first checks, and asks for a model that seems unknown. */
-    async chooseCold(context: RequestContext, request: ForwardRequest): Promise<Admitted | undefined> {
+    async chooseCold(context: RequestContext, request: ModelRequest): Promise<Admitted | undefined> {
       const { signal } = context;
       if (watch.board.candidates(request.model).length > 0) return undefined;
       await orLeft(watch.firstChecks, signal);
@@ -103,7 +103,7 @@ export function createCandidates(parts: CandidatesParts) {
      */
     async chooseAfterTrial(
       context: RequestContext,
-      request: ForwardRequest,
+      request: ModelRequest,
       tried: ReadonlySet<string>,
       deadlineMs: number,
     ): Promise<Admitted | undefined> {
@@ -128,7 +128,7 @@ export function createCandidates(parts: CandidatesParts) {
       }
     },
 
-    refusal({ caller }: RequestContext, request: ForwardRequest): Error {
+    refusal({ caller }: RequestContext, request: ModelRequest): Error {
       const willing = withOperation(request).filter(({ backend }) => circuits.allows(backend.name));
       const full = limits.backendRefusal(willing.map(({ backend }) => backend.name));
       if (willing.length > 0 && full !== undefined) return new RateLimitError(full);
@@ -147,7 +147,7 @@ async function orLeft(work: Promise<unknown>, signal: AbortSignal): Promise<void
 }
 
 /** What keeps a conversation on one backend: the configured header, the client's own fields, else who the client is. */
-function sessionKey(context: RequestContext, request: ForwardRequest): string {
+function sessionKey(context: RequestContext, request: ModelRequest): string {
   const { header } = context.settings.routing.session_affinity;
   return (
     context.clientHeaders.get(header) ??

@@ -3,7 +3,8 @@
 import type { JsonObject } from "../lib/json.ts";
 import { RequestBody } from "../lib/request-body.ts";
 import type { RequestContext } from "./context.ts";
-import type { Generated, GenerateRequest, Generator, StreamFrame } from "./generate.ts";
+import type { Generated, Generator, StreamFrame } from "./generate.ts";
+import type { ModelRequest } from "./model-request.ts";
 
 /** Gemini's batchEmbedContents takes so many (wire/gemini-generatecontent.md, section 8). */
 const MAX_INPUTS = 100;
@@ -15,7 +16,7 @@ const decoder = new TextDecoder();
 export function withEmbeddingBatches(generator: Generator, takesAll: (model: string) => boolean): Generator {
   async function generateSlices(
     context: RequestContext,
-    request: GenerateRequest,
+    request: ModelRequest,
     frame: StreamFrame,
     input: readonly unknown[],
   ): Promise<Generated> {
@@ -49,6 +50,6 @@ export function withEmbeddingBatches(generator: Generator, takesAll: (model: str
   };
 }
 
-function slice(request: GenerateRequest, input: readonly unknown[]): GenerateRequest {
+function slice(request: ModelRequest, input: readonly unknown[]): ModelRequest {
   return { ...request, body: RequestBody.written({ ...request.body.value, input }) };
 }

@@ -12,7 +12,7 @@ import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { ForwardResult } from "./attempt.ts";
 import type { RequestContext } from "./context.ts";
 import { createFallbackChains, type FallbackResult, writeFallbackHeaders } from "./fallback.ts";
-import type { ForwardRequest } from "./forward-request.ts";
+import type { ModelRequest } from "./model-request.ts";
 
 type Policy = NonNullable<NonNullable<ConfigDocument["fallback"]>["fallback_policy"]>;
 
@@ -43,7 +43,7 @@ function bench({ outcomes = {}, policy = {}, enabled = true, chains = { m: ["n",
   const settings = documentSchema.parse({
     fallback: { enabled, fallback_chains: chains, fallback_policy: policy },
   });
-  const requests: ForwardRequest[] = [];
+  const requests: ModelRequest[] = [];
   const hurries: boolean[] = [];
   const fallback = createFallbackChains({
     hasOther: () => true,
@@ -78,7 +78,7 @@ function bench({ outcomes = {}, policy = {}, enabled = true, chains = { m: ["n",
       story: NO_STORY,
     },
   };
-  const request: ForwardRequest = {
+  const request: ModelRequest = {
     operation: "chat",
     model: "m",
     stream: false,

@@ -7,7 +7,7 @@ import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { ForwardResult } from "./attempt.ts";
 import type { RequestContext } from "./context.ts";
 import type { Forwarder } from "./forward.ts";
-import type { ForwardRequest } from "./forward-request.ts";
+import type { ModelRequest } from "./model-request.ts";
 
 export interface FailureReason {
   model: string;
@@ -29,7 +29,7 @@ export interface FallbackChains {
    * The first answer along the chain. A client's own error is answered at once. Throws all_fallbacks_exhausted when a
    * chain exists and none of its models could answer.
    */
-  forward(context: RequestContext, request: ForwardRequest): Promise<FallbackResult>;
+  forward(context: RequestContext, request: ModelRequest): Promise<FallbackResult>;
 }
 
 const NO_MODELS: readonly string[] = [];

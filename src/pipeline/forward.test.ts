@@ -21,7 +21,7 @@ import type { ForwardResult } from "./attempt.ts";
 import { MAX_TRIAL_WAITERS } from "./candidates.ts";
 import type { BackendWatch, RequestContext } from "./context.ts";
 import { createForwarder } from "./forward.ts";
-import type { ForwardRequest } from "./forward-request.ts";
+import type { ModelRequest } from "./model-request.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
 
@@ -136,7 +136,7 @@ function bench(options: BenchOptions) {
       story: NO_STORY,
     },
   };
-  const request: ForwardRequest = {
+  const request: ModelRequest = {
     operation: "chat",
     model: "m",
     stream: false,
@@ -160,7 +160,7 @@ function bench(options: BenchOptions) {
       entries = change(entries);
       board = boardOf(entries);
     },
-    forward: (more: Partial<ForwardRequest> = {}, inHurry?: boolean): Promise<ForwardResult> =>
+    forward: (more: Partial<ModelRequest> = {}, inHurry?: boolean): Promise<ForwardResult> =>
       within("the request is answered", forwarder.forward(context, { ...request, ...more }, inHurry), 8_000),
   };
 }

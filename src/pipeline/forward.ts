@@ -9,7 +9,7 @@ import { failureLabel, isCredentialRefusal, type UpstreamFailure } from "../upst
 import { type AttemptParts, attempt, type ForwardResult } from "./attempt.ts";
 import { type Asked, type CandidatesParts, createCandidates } from "./candidates.ts";
 import type { RequestContext } from "./context.ts";
-import type { ForwardRequest } from "./forward-request.ts";
+import type { ModelRequest } from "./model-request.ts";
 import { decideRetry, retrySettingsFor } from "./retry.ts";
 
 export interface Forwarder {
@@ -21,7 +21,7 @@ export interface Forwarder {
    * Throws GatewayError when no backend can take the request at all. In a hurry, because another model can answer, it
    * does not wait for the outcome of a half-open circuit's trials.
    */
-  forward(context: RequestContext, request: ForwardRequest, inHurry?: boolean): Promise<ForwardResult>;
+  forward(context: RequestContext, request: ModelRequest, inHurry?: boolean): Promise<ForwardResult>;
 }
 
 export type ForwarderParts = CandidatesParts & AttemptParts & { log: Logger };
@@ -31,7 +31,7 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
   const candidates = createCandidates(parts);
 
   /** What is learnt of a backend that failed: the request as it goes on. */
-  function learn(context: RequestContext, request: ForwardRequest, { entry, failure }: FailedAttempt): ForwardRequest {
+  function learn(context: RequestContext, request: ModelRequest, { entry, failure }: FailedAttempt): ModelRequest {
     const { name } = entry.backend;
     context.record.failure = failureLabel(failure);
     if (isUnreachable(failure) || failure.kind === "reset") watch.suspect(name);
@@ -110,7 +110,7 @@ function isUnreachable(failure: UpstreamFailure): boolean {
 
 function exchangeTimeouts(
   { timeouts }: Settings,
-  { model, patience }: ForwardRequest,
+  { model, patience }: ModelRequest,
   startedAtMs: number,
 ): ExchangeTimeouts {
   const own = Object.hasOwn(timeouts.models, model) ? timeouts.models[model] : undefined;

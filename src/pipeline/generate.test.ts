@@ -18,7 +18,8 @@ import type { LiveStream } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
 import { createDeduplicator } from "./deduplicate.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
-import { createGenerator, type Generated, type GenerateRequest, type SharedCall } from "./generate.ts";
+import { createGenerator, type Generated, type SharedCall } from "./generate.ts";
+import type { ModelRequest } from "./model-request.ts";
 
 const encoder = new TextEncoder();
 const EVENTS = chatEvents(["Grüße", " 🚂"]);
@@ -162,7 +163,7 @@ function bench({
         story: NO_STORY,
       },
     };
-    const request: GenerateRequest = {
+    const request: ModelRequest = {
       operation: "chat",
       model: "m",
       stream,

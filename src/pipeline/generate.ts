@@ -20,10 +20,8 @@ import { type ByteSink, MAX_TRANSCRIPTS_BYTES, type RelayOptions, relayInto, rel
 import type { RequestContext, RequestRecord } from "./context.ts";
 import { type Deduplicator, flightKey, isSharable } from "./deduplicate.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
-import type { ForwardRequest } from "./forward-request.ts";
 import { type MidStreamParts, takeoverFor } from "./mid-stream.ts";
-
-export type GenerateRequest = ForwardRequest;
+import type { ModelRequest } from "./model-request.ts";
 
 /** What the front door adds to a stream, in its protocol. */
 export interface StreamFrame {
@@ -43,7 +41,7 @@ export type Generated = { cache: CacheDecision | undefined } & (
 
 export interface Generator {
   /** Throws GatewayError, or rejects with it, when no backend can take the request at all. */
-  generate(context: RequestContext, request: GenerateRequest, frame: StreamFrame): Promise<Generated>;
+  generate(context: RequestContext, request: ModelRequest, frame: StreamFrame): Promise<Generated>;
 }
 
 export interface CacheParts {
@@ -74,7 +72,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
   const transcripts = new ByteAllowance(MAX_TRANSCRIPTS_BYTES);
 
   /** A stored answer in the form that was asked for. */
-  function replayFor({ stream, body }: GenerateRequest, answer: CachedAnswer): Replay | undefined {
+  function replayFor({ stream, body }: ModelRequest, answer: CachedAnswer): Replay | undefined {
     const options = body.value.stream_options as { include_usage?: unknown } | null | undefined;
     return replayAnswer(answer, { stream, includeUsage: options?.include_usage === true });
   }
@@ -82,7 +80,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
   /** Keeps the plain answer of an upstream call, if it may be kept: once, however many clients share it. */
   function keep(
     { settings }: RequestContext,
-    { model }: GenerateRequest,
+    { model }: ModelRequest,
     storeUnder: RequestKey | undefined,
     result: FallbackResult,
   ): CallResult {
@@ -100,7 +98,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
   /** How the stream of a result is relayed: who may take over, and what is kept of it. */
   function relayOptions(
     context: RequestContext,
-    request: GenerateRequest,
+    request: ModelRequest,
     result: FallbackResult,
     storeUnder: RequestKey | undefined,
     ended: (failure: UpstreamFailure | undefined) => void,
@@ -130,7 +128,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
 
   async function generateAlone(
     context: RequestContext,
-    request: GenerateRequest,
+    request: ModelRequest,
     frame: StreamFrame,
     cacheDecision: CacheDecision | undefined,
     storeUnder: RequestKey | undefined,
@@ -143,7 +141,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
 
   async function generateShared(
     context: RequestContext,
-    request: GenerateRequest,
+    request: ModelRequest,
     frame: StreamFrame,
     cacheDecision: CacheDecision | undefined,
     storeUnder: RequestKey | undefined,

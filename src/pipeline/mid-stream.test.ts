@@ -19,8 +19,8 @@ import type { ForwardResult } from "./attempt.ts";
 import type { RequestContext } from "./context.ts";
 import { createFallbackChains, type FallbackResult } from "./fallback.ts";
 import type { Forwarder } from "./forward.ts";
-import type { ForwardRequest } from "./forward-request.ts";
 import { takeoverFor } from "./mid-stream.ts";
+import type { ModelRequest } from "./model-request.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -37,7 +37,7 @@ interface BenchOptions {
   chains?: Record<string, string[]>;
   fallback?: ConfigDocument["fallback"];
   goOn?: boolean;
-  request?: Partial<ForwardRequest>;
+  request?: Partial<ModelRequest>;
   /** The backends of each model, in order of choice; null = it answers with an error. */
   backends?: Record<string, string[]>;
   failing?: readonly string[];
@@ -52,13 +52,13 @@ interface BenchOptions {
 
 function bench(options: BenchOptions = {}) {
   const { backends = { m: ["a", "b"], n: ["c"] }, failing = [], exact = [], first = "m" } = options;
-  const serving = ({ model, goesOn }: Pick<ForwardRequest, "model" | "goesOn">) =>
+  const serving = ({ model, goesOn }: Pick<ModelRequest, "model" | "goesOn">) =>
     (backends[model] ?? []).filter((name) => goesOn !== true || exact.includes(name));
   const settings = documentSchema.parse({
     fallback: { fallback_chains: options.chains ?? { m: ["n"] }, ...options.fallback },
     streaming: { mid_stream_fallback: { enabled: options.goOn ?? false, continuation_prompt: "go on" } },
   });
-  const requests: ForwardRequest[] = [];
+  const requests: ModelRequest[] = [];
   const asked: string[] = [];
   const events: string[] = [];
   const controller = new AbortController();
@@ -106,7 +106,7 @@ function bench(options: BenchOptions = {}) {
       story: NO_STORY,
     },
   };
-  const request: ForwardRequest = {
+  const request: ModelRequest = {
     operation: "chat",
     model: "m",
     stream: true,
@@ -257,7 +257,7 @@ describe("the order", () => {
 });
 
 describe("the request of a successor", () => {
-  const bodyOf = (request: ForwardRequest | undefined) => decoder.decode(request?.body.bytes());
+  const bodyOf = (request: ModelRequest | undefined) => decoder.decode(request?.body.bytes());
 
   test("starts anew with its own model and longer timeouts", async () => {
     const b = bench({ backends: { m: ["a"], n: ["c"] } });

@@ -14,7 +14,7 @@ import type { RequestContext } from "./context.ts";
 import { canBeContinued } from "./exact-continuation.ts";
 import { type FallbackChains, type FallbackResult, triggerOf } from "./fallback.ts";
 import type { Forwarder } from "./forward.ts";
-import type { ForwardRequest } from "./forward-request.ts";
+import type { ModelRequest } from "./model-request.ts";
 
 export interface MidStreamParts {
   forwarder: Forwarder;
@@ -40,7 +40,7 @@ interface Way {
 export function takeoverFor(
   { forwarder, chains, log }: MidStreamParts,
   context: RequestContext,
-  request: ForwardRequest,
+  request: ModelRequest,
   first: FallbackResult,
 ): Takeover | undefined {
   const { fallback_policy } = context.settings.fallback;
@@ -108,7 +108,7 @@ export function takeoverFor(
   /** The first stream that another backend begins. */
   async function openNext(format: StreamJoin, sent: SentAnswer): Promise<LiveStream | undefined> {
     for (const { model, changes, mode, goesOn } of waysOn(format, sent)) {
-      const attempt: ForwardRequest = {
+      const attempt: ModelRequest = {
         ...request,
         model,
         goesOn,

@@ -17,7 +17,7 @@ import { NO_STORY } from "../stats/stories.ts";
 import { resolveTrace } from "../tracing/trace-context.ts";
 import type { RequestContext, RequestRecord } from "./context.ts";
 import type { FallbackChains } from "./fallback.ts";
-import type { ForwardRequest } from "./forward-request.ts";
+import type { ModelRequest } from "./model-request.ts";
 import { openTurn } from "./neutral-turn.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "./observe.ts";
 
@@ -42,7 +42,7 @@ export interface NeutralEntryParts {
   reporter: Pick<RequestReporter, "begun" | "finished">;
   /** A limit has refused a request. */
   limited?: ((scope: string) => void) | undefined;
-  aliases(asked: ForwardRequest): ForwardRequest;
+  aliases(asked: ModelRequest): ModelRequest;
   settings: Settings;
   clock: Clock;
   newOwnId(): string;
@@ -53,7 +53,7 @@ const NONE_AVOIDED: ReadonlySet<string> = new Set();
 export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
   const { chains, limiter, reporter, limited, aliases, settings, clock, newOwnId } = parts;
 
-  function newContext({ caller }: NeutralCall, signal: AbortSignal, { operation, model }: ForwardRequest) {
+  function newContext({ caller }: NeutralCall, signal: AbortSignal, { operation, model }: ModelRequest) {
     const clientHeaders = new Headers();
     const trace = resolveTrace(clientHeaders, settings.tracing, () => crypto.randomUUID());
     const nothingYet = {
@@ -78,7 +78,7 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
   }
 
   /** What is done with it before a backend is looked for. Throws 403 and 429. */
-  function admit({ caller }: RequestContext, asked: ForwardRequest): void {
+  function admit({ caller }: RequestContext, asked: ModelRequest): void {
     requireModel(caller, asked.model);
     const decision = caller && limiter.take({ clientAddress: undefined, keyId: caller.keyId, key: undefined });
     if (decision === undefined || decision.allowed) return;
@@ -90,7 +90,7 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
     async *generate(neutral, call) {
       const stop = new AbortController();
       const signal = AbortSignal.any([call.signal, stop.signal]);
-      const asked = aliases(forwardRequest(neutral));
+      const asked = aliases(modelRequest(neutral));
       const context: RequestContext = newContext(call, signal, asked);
       const { record, startedAtMs } = context;
       let status = CLIENT_CLOSED_REQUEST;
@@ -116,7 +116,7 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
   };
 }
 
-function forwardRequest(neutral: GenerationRequest): ForwardRequest {
+function modelRequest(neutral: GenerationRequest): ModelRequest {
   const { model, origin, promptCacheKey, user } = neutral;
   return {
     model,

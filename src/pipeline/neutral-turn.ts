@@ -7,7 +7,7 @@ import type { ClientProtocol } from "../protocols/protocol.ts";
 import { type ByteSink, clientFailure, type LiveStream, relayInto } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
-import type { ForwardRequest } from "./forward-request.ts";
+import type { ModelRequest } from "./model-request.ts";
 
 export interface NeutralTurn {
   /** Who answers, or has failed to. */
@@ -23,7 +23,7 @@ export interface NeutralTurn {
 export async function openTurn(
   chains: FallbackChains,
   context: RequestContext,
-  request: ForwardRequest & { neutral: GenerationRequest },
+  request: ModelRequest & { neutral: GenerationRequest },
   client: ClientProtocol,
 ): Promise<NeutralTurn> {
   const queue = new EventQueue();

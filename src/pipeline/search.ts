@@ -19,7 +19,8 @@ import { emulateSearch, type SearchLimits } from "../web-search/emulate.ts";
 import type { SearchProvider } from "../web-search/provider.ts";
 import type { RequestContext } from "./context.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
-import type { Generated, GenerateRequest, Generator, StreamFrame } from "./generate.ts";
+import type { Generated, Generator, StreamFrame } from "./generate.ts";
+import type { ModelRequest } from "./model-request.ts";
 import { type NeutralTurn, openTurn } from "./neutral-turn.ts";
 
 export interface SearchParts {
@@ -55,7 +56,7 @@ export function withWebSearch(generator: Generator, parts: SearchParts): Generat
 
 async function answerWithSearches(
   context: RequestContext,
-  request: GenerateRequest,
+  request: ModelRequest,
   frame: StreamFrame,
   { provider, limits, chains, clock, log }: SearchParts,
   client: ClientProtocol,
@@ -120,7 +121,7 @@ async function answerWithSearches(
 function createTurns(
   chains: FallbackChains,
   context: RequestContext,
-  request: GenerateRequest,
+  request: ModelRequest,
   client: ClientProtocol,
   unexpected: (error: unknown) => Failure,
 ) {

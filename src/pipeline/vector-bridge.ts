@@ -13,11 +13,11 @@ import { DecodeError } from "../protocols/protocol.ts";
 import { encodeRerank, readRerankRequest, wantsTeiForm } from "../protocols/rerank/request.ts";
 import { decodeRerank } from "../protocols/rerank/response.ts";
 import type { Translation } from "../protocols/translate.ts";
-import type { ForwardRequest, Prepared } from "./forward-request.ts";
+import type { ModelRequest, Prepared } from "./model-request.ts";
 
 export interface VectorBridge {
   /** Undefined when the client's bytes can go as they are. */
-  prepare(request: ForwardRequest, backend: Backend, operation: Operation): Prepared | undefined;
+  prepare(request: ModelRequest, backend: Backend, operation: Operation): Prepared | undefined;
 }
 
 const MAX_BACKENDS = 1_000;
@@ -35,11 +35,7 @@ export function createVectorBridge(now: () => number): VectorBridge {
     now,
   });
 
-  function rerank(
-    { body: asked, model, askedModel }: ForwardRequest,
-    backend: Backend,
-    operation: Operation,
-  ): Prepared {
+  function rerank({ body: asked, model, askedModel }: ModelRequest, backend: Backend, operation: Operation): Prepared {
     const name = `${backend.name} ${backend.rootUrl}`;
     const form = teiBackends.get(name) === true ? "tei" : "jina";
     const request = readRerankRequest(asked.value);
@@ -63,7 +59,7 @@ export function createVectorBridge(now: () => number): VectorBridge {
     };
   }
 
-  function sparse({ body, model }: ForwardRequest, operation: Operation): Prepared {
+  function sparse({ body, model }: ModelRequest, operation: Operation): Prepared {
     const request = readSparseEmbeddingRequest(body.value);
     return {
       operation,
@@ -73,7 +69,7 @@ export function createVectorBridge(now: () => number): VectorBridge {
     };
   }
 
-  function embedContent({ body: asked, model, askedModel }: ForwardRequest, operation: Operation): Prepared {
+  function embedContent({ body: asked, model, askedModel }: ModelRequest, operation: Operation): Prepared {
     const { bodies, context } = encodeEmbeddings(asked.value, { model });
     const [body] = bodies; // longer inputs were cut into slices before
     return {

@@ -19,7 +19,8 @@ import { type BridgeParts, createBridge } from "../pipeline/bridge.ts";
 import { withEmbeddingBatches } from "../pipeline/embedding-batches.ts";
 import { createFallbackChains } from "../pipeline/fallback.ts";
 import { createForwarder } from "../pipeline/forward.ts";
-import { createGenerator, type GenerateRequest, type Generator } from "../pipeline/generate.ts";
+import { createGenerator, type Generator } from "../pipeline/generate.ts";
+import type { ModelRequest } from "../pipeline/model-request.ts";
 import { createNeutralEntry, type NeutralEntry } from "../pipeline/neutral-entry.ts";
 import type { RequestReporter } from "../pipeline/observe.ts";
 import { withWebSearch } from "../pipeline/search.ts";
@@ -121,7 +122,7 @@ function publicApiParts(parts: DataPlaneParts, { settings, metadata }: Configure
     now: clock.now,
     begun: reporter.begun,
     isReady,
-    aliases: (asked: GenerateRequest) => withAlias(asked, settings.model_aliases, isServed),
+    aliases: (asked: ModelRequest) => withAlias(asked, settings.model_aliases, isServed),
     responses: {
       store: lasting.responses,
       hasNative: (model) => hasNative(fleet, model, "responses"),
@@ -170,10 +171,10 @@ function hasNative({ board }: Fleet, model: string, operation: Operation): boole
 
 /** The request under the model that an alias leads to; its body says so too. */
 function withAlias(
-  asked: GenerateRequest,
+  asked: ModelRequest,
   aliases: Settings["model_aliases"],
   isKnown: (model: string) => boolean,
-): GenerateRequest {
+): ModelRequest {
   const model = resolveAlias(aliases, asked.model, isKnown(asked.model));
   if (model === asked.model) return asked;
   return { ...asked, model, body: asked.body.with({ model }) };

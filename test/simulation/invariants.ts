@@ -24,7 +24,7 @@ import type { BackendRegistry } from "../../src/backends/registry.ts";
 import { GatewayError } from "../../src/errors/gateway-error.ts";
 import type { RequestContext } from "../../src/pipeline/context.ts";
 import type { Forwarder } from "../../src/pipeline/forward.ts";
-import type { ForwardRequest } from "../../src/pipeline/forward-request.ts";
+import type { ModelRequest } from "../../src/pipeline/model-request.ts";
 import type { Limiter, LimitQuery } from "../../src/rate-limit/limiter.ts";
 import type { Circuits, Permit } from "../../src/routing/circuits.ts";
 import { isRetryable, type UpstreamFailure } from "../../src/upstream/failure.ts";
@@ -38,7 +38,7 @@ export class Violation extends Error {}
 /** One request on one model. */
 interface Walk {
   context: RequestContext;
-  request: ForwardRequest;
+  request: ModelRequest;
   deadlineMs: number;
   tried: Set<string>;
   counted: number;

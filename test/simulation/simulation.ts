@@ -10,8 +10,8 @@ import { silentLogger } from "../../src/logging/logger.ts";
 import type { RequestContext } from "../../src/pipeline/context.ts";
 import { createFallbackChains, type FallbackChains } from "../../src/pipeline/fallback.ts";
 import { createForwarder, type Forwarder } from "../../src/pipeline/forward.ts";
-import type { ForwardRequest } from "../../src/pipeline/forward-request.ts";
 import { takeoverFor } from "../../src/pipeline/mid-stream.ts";
+import type { ModelRequest } from "../../src/pipeline/model-request.ts";
 import { createLimiter, type Limiter } from "../../src/rate-limit/limiter.ts";
 import { type Circuits, createCircuits } from "../../src/routing/circuits.ts";
 import { createStrategy } from "../../src/routing/strategies/registry.ts";
@@ -224,7 +224,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
       },
     };
     const session = `session ${load.between(0, scenario.clients)}`;
-    const forwardRequest: ForwardRequest = {
+    const modelRequest: ModelRequest = {
       operation: "chat",
       model,
       stream,
@@ -246,7 +246,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
         invariants.fail(`${id} failed (${reason}) although ${steadfast} would have answered`);
     }
 
-    const result = await chains.forward(context, forwardRequest).catch((error: unknown) => {
+    const result = await chains.forward(context, modelRequest).catch((error: unknown) => {
       const reason = error instanceof GatewayError ? error.type : `${error}`;
       if (!(error instanceof GatewayError)) invariants.fail(`${id} ended with ${reason}`);
       judge(reason, [model, ...chain]);
@@ -264,7 +264,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
     }
     if (result.kind === "plain") return settled(undefined);
 
-    const takeover = takeoverFor({ forwarder, chains, log }, context, forwardRequest, result);
+    const takeover = takeoverFor({ forwarder, chains, log }, context, modelRequest, result);
     const sent: string[] = [];
     let ending: UpstreamFailure | undefined;
     let finishes = 0;

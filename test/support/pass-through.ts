@@ -1,7 +1,7 @@
 // A bridge for tests of what lies around it: every request goes on in its own bytes, and so does its answer unless it is the
 // rest of another one.
 
-import type { Bridge } from "../../src/pipeline/forward-request.ts";
+import type { Bridge } from "../../src/pipeline/model-request.ts";
 import { translationBy } from "./second-stream.ts";
 
 export const passThrough: Bridge = {

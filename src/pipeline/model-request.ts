@@ -10,7 +10,7 @@ import type { RequestSummary } from "../protocols/request-summary.ts";
 import type { OutgoingRequest } from "../upstream/send.ts";
 import type { RequestContext } from "./context.ts";
 
-export interface ForwardRequest extends RequestSummary {
+export interface ModelRequest extends RequestSummary {
   /** What the client asked for, in the format it speaks. */
   operation: Operation;
   /** In the client's format. */
@@ -49,5 +49,5 @@ export type Prepared = Pick<
 /** Puts a request into the format of a backend. */
 export interface Bridge {
   /** Throws GatewayError 400 for what the backend's format cannot say. */
-  prepare(context: RequestContext, request: ForwardRequest, backend: Backend): Prepared | Promise<Prepared>;
+  prepare(context: RequestContext, request: ModelRequest, backend: Backend): Prepared | Promise<Prepared>;
 }
