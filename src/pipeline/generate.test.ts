@@ -6,12 +6,12 @@ import { waitFor, within } from "../../test/support/wait-for.ts";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
+import { ByteAllowance } from "../lib/byte-allowance.ts";
 import { RequestBody } from "../lib/request-body.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { PassReader } from "../protocols/pass-reader.ts";
 import { EventFramer } from "../protocols/sse.ts";
 import { createMemoryCache } from "../response-cache/memory.ts";
-import { createRecorder } from "../response-cache/recorder.ts";
 import { NO_STORY } from "../stats/stories.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
@@ -119,7 +119,13 @@ function bench({
   };
   const deduplicator = createDeduplicator<SharedCall>({ now: () => 0 });
   const store = createMemoryCache({ capacity: 10, maxBytes: 1_000_000, now: () => 0 });
-  const recorder = createRecorder({ maxBytes: 100_000, maxTotalBytes: 1_000_000 });
+  const streams = new ByteAllowance(1_000_000);
+  /** Whether no stream is kept for the cache now. */
+  function keepsNone(): boolean {
+    const isFree = streams.take(1_000_000);
+    if (isFree) streams.giveBack(1_000_000);
+    return isFree;
+  }
   const forwarder = {
     hasOther: () => false,
     hasPool: () => false,
@@ -130,7 +136,7 @@ function bench({
     chains,
     log: silentLogger(),
     deduplicator,
-    cache: cache ? { store, recorder } : undefined,
+    cache: cache ? { store, streams } : undefined,
   });
 
   function ask(
@@ -180,7 +186,7 @@ function bench({
     });
     return { generated, ends, context, leave: () => controller.abort() };
   }
-  return { ask, calls, deduplicator, store, recorder };
+  return { ask, calls, deduplicator, store, keepsNone };
 }
 
 async function textOf(generated: Promise<Generated>): Promise<string> {
@@ -213,7 +219,7 @@ describe("the cache", () => {
     const second = b.ask(true).generated;
     expect(await second).toMatchObject({ kind: "replayed", cache: "HIT" });
     expect(await textOf(second)).toBe(EVENTS.join(""));
-    expect({ calls: b.calls.length, held: b.recorder.heldBytes }).toEqual({ calls: 1, held: 0 });
+    expect({ calls: b.calls.length, keepsNone: b.keepsNone() }).toEqual({ calls: 1, keepsNone: true });
   });
 
   test("stream: a broken one is not kept", async () => {
@@ -227,7 +233,7 @@ describe("the cache", () => {
     expect(await within("the stream ends", reading)).toBe(`${EVENTS[0]}${EVENTS[1]}data: <reset>\n\n`);
     expect(ends.map((failure) => failure?.kind)).toEqual(["reset"]);
     expect(await b.ask(false).generated).toMatchObject({ cache: "MISS" });
-    expect(b.recorder.heldBytes).toBe(0);
+    expect(b.keepsNone()).toBe(true);
   });
 
   test("one that was left is not kept", async () => {
@@ -241,7 +247,7 @@ describe("the cache", () => {
     await reader.cancel();
     await waitFor("the end", () => ends.length > 0);
     expect(ends).toEqual([{ kind: "aborted" }]);
-    expect({ released: b.calls[0]?.released, held: b.recorder.heldBytes }).toEqual({ released: 1, held: 0 });
+    expect({ released: b.calls[0]?.released, keepsNone: b.keepsNone() }).toEqual({ released: 1, keepsNone: true });
     expect(await b.store.stats()).toMatchObject({ stores: 0 });
   });
 

@@ -13,10 +13,10 @@ import {
   isCacheableRequest,
   isCacheableStream,
 } from "../response-cache/policy.ts";
-import type { Recorder } from "../response-cache/recorder.ts";
 import { type Replay, replayAnswer } from "../response-cache/replay.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import { type ByteSink, MAX_TRANSCRIPTS_BYTES, type RelayOptions, relayInto, relayStream } from "../upstream/relay.ts";
+import { Transcript } from "../upstream/transcript.ts";
 import type { RequestContext, RequestRecord } from "./context.ts";
 import { type Deduplicator, flightKey, isSharable } from "./deduplicate.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
@@ -46,7 +46,8 @@ export interface Generator {
 
 export interface CacheParts {
   store: ResponseCache;
-  recorder: Recorder;
+  /** The memory for streams that may be stored when they are complete. */
+  streams: ByteAllowance;
 }
 
 /** What an upstream call came to, and whether its plain answer was stored. */
@@ -107,16 +108,16 @@ export function createGenerator(parts: GeneratorParts): Generator {
     if (storeUnder === undefined || cache === undefined || result.reasons.length > 0) {
       return { takeover, transcripts, tap: undefined, finished: ended };
     }
-    const { store, recorder } = cache;
+    const { store, streams } = cache;
     const { response_cache } = context.settings;
-    const recording = recorder.start();
+    const recording = new Transcript(response_cache.max_stream_buffer_size, streams);
     return {
       takeover,
       transcripts,
-      tap: recording.add,
+      tap: recording,
       finished(failure) {
-        const body = failure === undefined && takeover?.hasHappened !== true ? recording.finish() : undefined;
-        recording.drop();
+        const body = failure === undefined && takeover?.hasHappened !== true ? recording.joined() : undefined;
+        recording.forget();
         if (body !== undefined && isCacheableStream(body, response_cache)) {
           const contentType = "text/event-stream; charset=utf-8";
           void store.put(storeUnder, { form: "stream", model: request.model, contentType, body }, response_cache.ttl);

@@ -3,11 +3,11 @@
 import { acceptedSecrets } from "../access/api-keys.ts";
 import type { KeyIdentity } from "../access/key-identity.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import { ByteAllowance } from "../lib/byte-allowance.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { CacheParts } from "../pipeline/generate.ts";
 import { createLimiter } from "../rate-limit/limiter.ts";
 import { createMemoryCache } from "../response-cache/memory.ts";
-import { createRecorder } from "../response-cache/recorder.ts";
 import { createStrategy } from "../routing/strategies/registry.ts";
 
 export type Kept = ReturnType<ReturnType<typeof createKeeper>>;
@@ -69,6 +69,6 @@ function createCache(settings: Settings["response_cache"], now: () => number): C
   const maxBytes = settings.max_total_size;
   return {
     store: createMemoryCache({ capacity: settings.capacity, maxBytes, now }),
-    recorder: createRecorder({ maxBytes: settings.max_stream_buffer_size, maxTotalBytes: maxBytes }),
+    streams: new ByteAllowance(maxBytes),
   };
 }

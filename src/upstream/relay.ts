@@ -10,6 +10,7 @@ import { standardError } from "./error-body.ts";
 import type { Exchange } from "./exchange.ts";
 import { toldFailure, type UpstreamFailure } from "./failure.ts";
 import type { OpenStream } from "./read-answer.ts";
+import { Transcript } from "./transcript.ts";
 
 const encoder = new TextEncoder();
 
@@ -45,7 +46,7 @@ export interface RelayOptions {
   /** Shared by all streams that keep what was sent for a takeover; undefined: each is bounded by itself alone. */
   transcripts?: ByteAllowance;
   /** Sees every byte that is sent, e.g. to keep an answer for the cache. */
-  tap: ((events: Uint8Array) => void) | undefined;
+  tap: Pick<Transcript, "add"> | undefined;
   /** Called exactly once, when the whole answer is over for whatever reason; undefined = it was complete. */
   finished(failure: UpstreamFailure | undefined): void;
 }
@@ -79,11 +80,11 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
   }
 
   const { takeover, tap } = options;
-  const sent = takeover === undefined ? undefined : new SentEvents(options.transcripts);
+  const sent = takeover === undefined ? undefined : new Transcript(MAX_TRANSCRIPT_BYTES, options.transcripts);
 
   /** Hands client events on; a promise when the client has fallen behind. */
   function give(events: Uint8Array): number | Promise<unknown> {
-    tap?.(events);
+    tap?.add(events);
     sent?.add(events);
     return sink.write(events);
   }
@@ -266,38 +267,6 @@ export function clientFailure(failure: UpstreamFailure): Failure {
   }
   const { message, type, code } = standardError(failure.status, failure.body);
   return { message, status: failure.status, type, code: String(code) };
-}
-
-/** The events that were sent, as long as they are few enough to be kept. */
-class SentEvents {
-  readonly #memory: ByteAllowance | undefined;
-  pieces: Uint8Array[] = [];
-  #bytes = 0;
-  /** Whether the pieces are all that was sent. */
-  isWhole = true;
-
-  constructor(memory: ByteAllowance | undefined) {
-    this.#memory = memory;
-  }
-
-  add(events: Uint8Array): void {
-    if (!this.isWhole) return;
-    const hasRoom = this.#bytes + events.length <= MAX_TRANSCRIPT_BYTES && this.#memory?.take(events.length) !== false;
-    if (!hasRoom) {
-      this.forget();
-      return;
-    }
-    this.#bytes += events.length;
-    this.pieces.push(events);
-  }
-
-  /** No takeover will ask for them any more. */
-  forget(): void {
-    this.#memory?.giveBack(this.#bytes);
-    this.#bytes = 0;
-    this.pieces = [];
-    this.isWhole = false;
-  }
 }
 
 function streamFailure(error: unknown, exchange: Exchange): UpstreamFailure {
