@@ -6,7 +6,7 @@ import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { writeFallbackHeaders } from "../pipeline/fallback.ts";
-import type { Generated, Generator } from "../pipeline/generate.ts";
+import type { Generate, Generated } from "../pipeline/generate.ts";
 import type { ModelRequest } from "../pipeline/model-request.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import type { ClientProtocol } from "../protocols/protocol.ts";
@@ -20,7 +20,7 @@ import { forwardableErrorBody, hasStandardError, standardError } from "../upstre
 import { failureLabel, type StatusFailure, type UpstreamFailure } from "../upstream/failure.ts";
 
 export interface GenerationParts {
-  generator: Generator;
+  generate: Generate;
   bodies: BodyReader;
   now(): number;
   begun: RequestReporter["begun"];
@@ -48,7 +48,7 @@ export function errorsOf({ ownErrors, errorBody }: ClientProtocol): Pick<Answeri
 
 export function generationEndpoint(endpoint: GenerationEndpoint, parts: GenerationParts): Answering {
   const { operation, maxBodyBytes, read, arrange, answerHere, noted } = endpoint;
-  const { generator, bodies, now, begun } = parts;
+  const { generate, bodies, now, begun } = parts;
   const client = clientProtocol(conventionsOf(operation));
   return {
     access: "write",
@@ -78,7 +78,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       const own = answerHere?.(call, asked);
       if (own !== undefined) return own;
       const ended = Promise.withResolvers<BrokenStream | undefined>();
-      const generated = await generator.generate(context, asked, {
+      const generated = await generate(context, asked, {
         errorEvent: (failure, sent) => client.errorEvent(clientError(toError(failure), context.id), sent),
         ended: (failure) => ended.resolve(failure && brokenBy(failure)),
       });

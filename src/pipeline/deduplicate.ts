@@ -43,33 +43,14 @@ export interface Joining<Head> {
   finished(failure: UpstreamFailure | undefined): void;
 }
 
-export type Joined<Head> =
-  | { kind: "answered"; head: Head; isLeader: boolean; body: ReadableStream<Uint8Array> | undefined }
-  /** The client left before there was an answer. */
-  | { kind: "left" };
-
-export interface Deduplicator<Head> {
-  /** Rejects with whatever `start` rejects with, for all clients. */
-  join(joining: Joining<Head>): Promise<Joined<Head>>;
-  /** Calls that can be joined now. */
-  readonly size: number;
-  /** Bytes of streams held back for clients, now. */
-  readonly heldBytes: number;
-}
-
-export interface DeduplicatorOptions {
-  /** Clock milliseconds. */
-  now(): number;
-  /** How far a client may fall behind the others; half of it is kept for clients that join late. */
-  maxBufferBytes?: number;
-  /** Bound of all calls together; beyond it nobody joins late, and clients may hardly fall behind. */
-  maxTotalBytes?: number;
+export interface Joined<Head> {
+  head: Head;
+  isLeader: boolean;
+  body: ReadableStream<Uint8Array> | undefined;
 }
 
 /** What the fastest client may have left to take before the upstream call waits. */
 export const HIGH_WATER_BYTES = 64 * 1024;
-const DEFAULT_BUFFER_BYTES = 4 * 1024 * 1024;
-const DEFAULT_TOTAL_BYTES = 256 * 1024 * 1024;
 
 /** Whether a request may share a call at all. */
 export function isSharable(mode: DeduplicationMode, body: JsonObject, idempotencyKey: string | null): boolean {
@@ -95,40 +76,38 @@ interface Piece {
   next: Piece | undefined;
 }
 
-/** What all calls share: the table of those that can be joined, and the memory. */
-interface Shared<Head> {
-  flights: Map<string, Flight<Head>>;
-  heldBytes: number;
-  maxBufferBytes: number;
-  maxTotalBytes: number;
-  now(): number;
-}
+/** The calls in flight, and the memory that they share. */
+export class Deduplicator<Head> {
+  /** Those that can be joined now. */
+  readonly flights = new Map<string, Flight<Head>>();
+  /** Bytes of streams held back for clients, now. */
+  heldBytes = 0;
+  /** How far a client may fall behind the others; half of it is kept for clients that join late. */
+  readonly maxBufferBytes: number;
+  /** Bound of all calls together; beyond it nobody joins late, and clients may hardly fall behind. */
+  readonly maxTotalBytes: number;
+  /** Clock milliseconds. */
+  readonly now: () => number;
 
-export function createDeduplicator<Head>(options: DeduplicatorOptions): Deduplicator<Head> {
-  const shared: Shared<Head> = {
-    flights: new Map(),
-    heldBytes: 0,
-    maxBufferBytes: options.maxBufferBytes ?? DEFAULT_BUFFER_BYTES,
-    maxTotalBytes: options.maxTotalBytes ?? DEFAULT_TOTAL_BYTES,
-    now: () => options.now(),
-  };
-  return {
-    join(joining) {
-      if (joining.signal.aborted) return Promise.resolve({ kind: "left" });
-      const running = shared.flights.get(joining.key);
-      if (running?.canBeJoined()) return new Client(running, joining).answer(false);
-      const flight = new Flight(shared, joining.key, joining.ttlMs);
-      const client = new Client(flight, joining);
-      flight.begin(joining.start);
-      return client.answer(true);
-    },
-    get size() {
-      return shared.flights.size;
-    },
-    get heldBytes() {
-      return shared.heldBytes;
-    },
-  };
+  constructor(now: () => number, maxBufferBytes = 4 * 1024 * 1024, maxTotalBytes = 256 * 1024 * 1024) {
+    this.now = now;
+    this.maxBufferBytes = maxBufferBytes;
+    this.maxTotalBytes = maxTotalBytes;
+  }
+
+  /**
+   * Undefined when the client left before there was an answer. Rejects with whatever `start` rejects with, for all
+   * clients.
+   */
+  join(joining: Joining<Head>): Promise<Joined<Head> | undefined> {
+    if (joining.signal.aborted) return Promise.resolve(undefined);
+    const running = this.flights.get(joining.key);
+    if (running?.canBeJoined()) return new Client(running, joining).answer(false);
+    const flight = new Flight(this, joining.key, joining.ttlMs);
+    const client = new Client(flight, joining);
+    flight.begin(joining.start);
+    return client.answer(true);
+  }
 }
 
 /** One upstream call with its clients. */
@@ -140,14 +119,14 @@ class Flight<Head> implements ByteSink {
   end: End | undefined;
   answer!: Promise<SharedAnswer<Head>>;
   #last: Piece = this.start as Piece;
-  readonly #shared: Shared<Head>;
+  readonly #shared: Deduplicator<Head>;
   readonly #key: string;
   readonly #joinableUntilMs: number;
   readonly #controller = new AbortController();
   #heldBytes = 0;
   #room: (() => void) | undefined;
 
-  constructor(shared: Shared<Head>, key: string, ttlMs: number) {
+  constructor(shared: Deduplicator<Head>, key: string, ttlMs: number) {
     this.#shared = shared;
     this.#key = key;
     this.#joinableUntilMs = shared.now() + ttlMs;
@@ -155,7 +134,7 @@ class Flight<Head> implements ByteSink {
     shared.flights.set(key, this);
   }
 
-  begin(start: (signal: AbortSignal) => Promise<SharedAnswer<Head>>): void {
+  begin(start: Joining<Head>["start"]): void {
     this.answer = this.#run(start);
   }
 
@@ -226,7 +205,7 @@ class Flight<Head> implements ByteSink {
     this.#endWith({ failure });
   }
 
-  async #run(start: (signal: AbortSignal) => Promise<SharedAnswer<Head>>): Promise<SharedAnswer<Head>> {
+  async #run(start: Joining<Head>["start"]): Promise<SharedAnswer<Head>> {
     try {
       const answer = await start(this.#controller.signal);
       // A stream is fed even when everybody has left: only its feeder can release what it holds.
@@ -288,7 +267,7 @@ class Client<Head> {
     this.finish(LEFT);
   }
 
-  async answer(isLeader: boolean): Promise<Joined<Head>> {
+  async answer(isLeader: boolean): Promise<Joined<Head> | undefined> {
     const left = new Promise<undefined>((resolve) => {
       this.#leave = () => resolve(undefined);
     });
@@ -299,16 +278,16 @@ class Client<Head> {
       this.finish(COMPLETE);
       throw error;
     }
-    if (answer === undefined || this.#end === LEFT) return { kind: "left" };
+    if (answer === undefined || this.#end === LEFT) return undefined;
     const { head, feed } = answer;
     if (feed === undefined) {
       this.finish(COMPLETE);
-      return { kind: "answered", head, isLeader, body: undefined };
+      return { head, isLeader, body: undefined };
     }
     this.#streams = true;
     // It may have fallen behind already, if the stream's first bytes came all at once.
     if (this.#end !== undefined) this.#joining.finished(this.#end.failure);
-    return { kind: "answered", head, isLeader, body: this.#body() };
+    return { head, isLeader, body: this.#body() };
   }
 
   wake(): void {

@@ -3,7 +3,7 @@
 import type { JsonObject } from "../lib/json.ts";
 import { RequestBody } from "../lib/request-body.ts";
 import type { RequestContext } from "./context.ts";
-import type { Generated, Generator, StreamFrame } from "./generate.ts";
+import type { Generate, Generated, StreamFrame } from "./generate.ts";
 import type { ModelRequest } from "./model-request.ts";
 
 /** Gemini's batchEmbedContents takes so many (wire/gemini-generatecontent.md, section 8). */
@@ -13,7 +13,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** `takesAll`: whether some backend of the model takes any number of inputs, as those that speak the format do. */
-export function withEmbeddingBatches(generator: Generator, takesAll: (model: string) => boolean): Generator {
+export function withEmbeddingBatches(generate: Generate, takesAll: (model: string) => boolean): Generate {
   async function generateSlices(
     context: RequestContext,
     request: ModelRequest,
@@ -25,7 +25,7 @@ export function withEmbeddingBatches(generator: Generator, takesAll: (model: str
     let last: Generated | undefined;
     let answer: JsonObject = {};
     for (let start = 0; start < input.length; start += MAX_INPUTS) {
-      last = await generator.generate(context, slice(request, input.slice(start, start + MAX_INPUTS)), frame);
+      last = await generate(context, slice(request, input.slice(start, start + MAX_INPUTS)), frame);
       if (last.kind !== "plain") return last;
       answer = JSON.parse(decoder.decode(last.result.body)) as JsonObject;
       for (const vector of answer.data as JsonObject[]) vectors.push({ ...vector, index: vectors.length });
@@ -38,15 +38,13 @@ export function withEmbeddingBatches(generator: Generator, takesAll: (model: str
     return { ...rest, result: { ...result, body } };
   }
 
-  return {
-    generate(context, request, frame) {
-      const { input } = request.body.value;
-      const isLong = request.operation === "embeddings" && Array.isArray(input) && input.length > MAX_INPUTS;
-      if (!isLong || input.every((entry) => typeof entry === "number") || takesAll(request.model)) {
-        return generator.generate(context, request, frame);
-      }
-      return generateSlices(context, request, frame, input);
-    },
+  return (context, request, frame) => {
+    const { input } = request.body.value;
+    const isLong = request.operation === "embeddings" && Array.isArray(input) && input.length > MAX_INPUTS;
+    if (!isLong || input.every((entry) => typeof entry === "number") || takesAll(request.model)) {
+      return generate(context, request, frame);
+    }
+    return generateSlices(context, request, frame, input);
   };
 }
 

@@ -16,7 +16,7 @@ import { NO_STORY } from "../stats/stories.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
-import { createDeduplicator } from "./deduplicate.ts";
+import { Deduplicator } from "./deduplicate.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
 import { createGenerator, type Generated, type SharedCall } from "./generate.ts";
 import type { ModelRequest } from "./model-request.ts";
@@ -117,7 +117,7 @@ function bench({
       return { ...common, kind: "stream", live: live as unknown as LiveStream };
     },
   };
-  const deduplicator = createDeduplicator<SharedCall>({ now: () => 0 });
+  const deduplicator = new Deduplicator<SharedCall>(() => 0);
   const store = createMemoryCache({ capacity: 10, maxBytes: 1_000_000, now: () => 0 });
   const streams = new ByteAllowance(1_000_000);
   /** Whether no stream is kept for the cache now. */
@@ -131,7 +131,7 @@ function bench({
     hasPool: () => false,
     forward: () => Promise.reject(new Error("not asked here")),
   };
-  const generator = createGenerator({
+  const generate = createGenerator({
     forwarder,
     chains,
     log: silentLogger(),
@@ -180,7 +180,7 @@ function bench({
       patience: 1,
       avoid: new Set(),
     };
-    const generated = generator.generate(context, request, {
+    const generated = generate(context, request, {
       errorEvent: (failure) => `data: <${failure.kind}>\n\n`,
       ended: (failure) => void ends.push(failure),
     });
@@ -349,7 +349,7 @@ describe("shared calls", () => {
     expect(await within("all end", Promise.all(reading))).toEqual(Array(3).fill(EVENTS.join("")));
     expect([first, second, third].map(({ ends }) => ends)).toEqual([[undefined], [undefined], [undefined]]);
     expect({ calls: b.calls.length, ends: b.calls[0]?.ends }).toEqual({ calls: 1, ends: [undefined] });
-    expect(b.deduplicator).toMatchObject({ size: 0, heldBytes: 0 });
+    expect(b.deduplicator).toMatchObject({ flights: new Map(), heldBytes: 0 });
   });
 
   test("stream: when the leader leaves, the others read on; when the last one leaves, the call ends", async () => {

@@ -39,10 +39,8 @@ export type Generated = { cache: CacheDecision | undefined } & (
   | { kind: "stream"; result: Extract<FallbackResult, { kind: "stream" }>; body: ReadableStream }
 );
 
-export interface Generator {
-  /** Throws GatewayError, or rejects with it, when no backend can take the request at all. */
-  generate(context: RequestContext, request: ModelRequest, frame: StreamFrame): Promise<Generated>;
-}
+/** Throws GatewayError, or rejects with it, when no backend can take the request at all. */
+export type Generate = (context: RequestContext, request: ModelRequest, frame: StreamFrame) => Promise<Generated>;
 
 export interface CacheParts {
   store: ResponseCache;
@@ -68,7 +66,7 @@ export interface GeneratorParts extends MidStreamParts {
 
 const encoder = new TextEncoder();
 
-export function createGenerator(parts: GeneratorParts): Generator {
+export function createGenerator(parts: GeneratorParts): Generate {
   const { chains, deduplicator, cache } = parts;
   const transcripts = new ByteAllowance(MAX_TRANSCRIPTS_BYTES);
 
@@ -190,7 +188,7 @@ export function createGenerator(parts: GeneratorParts): Generator {
         frame.ended(failure);
       },
     });
-    if (joined.kind === "left") throw clientLeft();
+    if (joined === undefined) throw clientLeft();
     const { head, body } = joined;
     leader = head.record;
     noteAttempts();
@@ -207,31 +205,29 @@ export function createGenerator(parts: GeneratorParts): Generator {
     return { kind: "stream", cache: cacheDecision, result, body: body as ReadableStream };
   }
 
-  return {
-    // No async function, and none that waits for it, where nothing has to be waited for: most requests pass through.
-    generate(context, request, frame) {
-      const { settings, clientHeaders, caller } = context;
-      const { operation } = request;
-      const { value } = request.body;
-      const idempotencyKey = clientHeaders.get("idempotency-key");
-      const store = cache !== undefined && isCacheableRequest(operation, value) ? cache.store : undefined;
-      const isShared = isSharable(settings.deduplication.mode, value, idempotencyKey);
-      const decision =
-        cache === undefined || !CACHED_OPERATIONS.has(operation) ? undefined : store !== undefined ? "MISS" : "BYPASS";
-      if (store === undefined && !isShared) return generateAlone(context, request, frame, decision, undefined);
+  // No async function, and none that waits for it, where nothing has to be waited for: most requests pass through.
+  return (context, request, frame) => {
+    const { settings, clientHeaders, caller } = context;
+    const { operation } = request;
+    const { value } = request.body;
+    const idempotencyKey = clientHeaders.get("idempotency-key");
+    const store = cache !== undefined && isCacheableRequest(operation, value) ? cache.store : undefined;
+    const isShared = isSharable(settings.deduplication.mode, value, idempotencyKey);
+    const decision =
+      cache === undefined || !CACHED_OPERATIONS.has(operation) ? undefined : store !== undefined ? "MISS" : "BYPASS";
+    if (store === undefined && !isShared) return generateAlone(context, request, frame, decision, undefined);
 
-      const key = requestKey(request, ownerOf(caller), clientHeaders);
-      const storeUnder = store === undefined ? undefined : key;
-      function orElseGenerate(found: CachedAnswer | undefined): Promise<Generated> {
-        const replay = found && replayFor(request, found);
-        if (replay !== undefined) return Promise.resolve({ kind: "replayed", cache: "HIT", replay });
-        if (!isShared) return generateAlone(context, request, frame, decision, storeUnder);
-        const flight = flightKey(key, caller?.keyId, idempotencyKey);
-        return generateShared(context, request, frame, decision, storeUnder, flight);
-      }
-      const found = store?.get(key, request.model);
-      return found instanceof Promise ? found.then(orElseGenerate) : orElseGenerate(found);
-    },
+    const key = requestKey(request, ownerOf(caller), clientHeaders);
+    const storeUnder = store === undefined ? undefined : key;
+    function orElseGenerate(found: CachedAnswer | undefined): Promise<Generated> {
+      const replay = found && replayFor(request, found);
+      if (replay !== undefined) return Promise.resolve({ kind: "replayed", cache: "HIT", replay });
+      if (!isShared) return generateAlone(context, request, frame, decision, storeUnder);
+      const flight = flightKey(key, caller?.keyId, idempotencyKey);
+      return generateShared(context, request, frame, decision, storeUnder, flight);
+    }
+    const found = store?.get(key, request.model);
+    return found instanceof Promise ? found.then(orElseGenerate) : orElseGenerate(found);
   };
 }
 

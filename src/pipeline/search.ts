@@ -19,7 +19,7 @@ import { emulateSearch, type SearchLimits } from "../web-search/emulate.ts";
 import type { SearchProvider } from "../web-search/provider.ts";
 import type { RequestContext } from "./context.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
-import type { Generated, Generator, StreamFrame } from "./generate.ts";
+import type { Generate, Generated, StreamFrame } from "./generate.ts";
 import type { ModelRequest } from "./model-request.ts";
 import { type NeutralTurn, openTurn } from "./neutral-turn.ts";
 
@@ -37,20 +37,18 @@ type FailedResult = Extract<FallbackResult, { kind: "failed" }>;
 type StreamResult = Extract<FallbackResult, { kind: "stream" }>;
 
 /** A generator that makes the searches which the backends of a model cannot make. All else it leaves to the other one. */
-export function withWebSearch(generator: Generator, parts: SearchParts): Generator {
-  return {
-    generate(context, request, frame) {
-      const { operation, model } = request;
-      const { value } = request.body;
-      const format = formatOf(operation);
-      const client = clientProtocol(format);
-      if (format === undefined || !client.offersSearch?.(value) || parts.searchesItself(model, operation)) {
-        return generator.generate(context, request, frame);
-      }
-      const neutral = client.decodeRequest(value);
-      if (planSearch(neutral) === undefined) return generator.generate(context, request, frame);
-      return answerWithSearches(context, request, frame, parts, client, neutral);
-    },
+export function withWebSearch(generate: Generate, parts: SearchParts): Generate {
+  return (context, request, frame) => {
+    const { operation, model } = request;
+    const { value } = request.body;
+    const format = formatOf(operation);
+    const client = clientProtocol(format);
+    if (format === undefined || !client.offersSearch?.(value) || parts.searchesItself(model, operation)) {
+      return generate(context, request, frame);
+    }
+    const neutral = client.decodeRequest(value);
+    if (planSearch(neutral) === undefined) return generate(context, request, frame);
+    return answerWithSearches(context, request, frame, parts, client, neutral);
   };
 }
 

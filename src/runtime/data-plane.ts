@@ -19,7 +19,7 @@ import { type BridgeParts, createBridge } from "../pipeline/bridge.ts";
 import { withEmbeddingBatches } from "../pipeline/embedding-batches.ts";
 import { createFallbackChains } from "../pipeline/fallback.ts";
 import { createForwarder } from "../pipeline/forward.ts";
-import { createGenerator, type Generator } from "../pipeline/generate.ts";
+import { createGenerator, type Generate } from "../pipeline/generate.ts";
 import type { ModelRequest } from "../pipeline/model-request.ts";
 import { createNeutralEntry, type NeutralEntry } from "../pipeline/neutral-entry.ts";
 import type { RequestReporter } from "../pipeline/observe.ts";
@@ -59,8 +59,8 @@ export interface DataPlane extends NeutralEntry {
 
 export function buildDataPlane(parts: DataPlaneParts, kept: Kept, configured: Configured): DataPlane {
   const { adminTable } = parts;
-  const { generator, chains } = buildPipeline(parts, kept, configured);
-  const publicApi = publicApiParts(parts, configured, generator);
+  const { generate, chains } = buildPipeline(parts, kept, configured);
+  const publicApi = publicApiParts(parts, configured, generate);
   const openApi = openApiRoute(() => [...table.endpoints, ...adminTable.endpoints]);
   const table = createRouteTable([...publicRoutes(publicApi), openApi], {
     notBuilt: NOT_BUILT,
@@ -98,8 +98,8 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
   const embedder = withEmbeddingBatches(plain, (model) => hasNative(fleet, model, "embeddings"));
   const { max_results: maxResults, max_rounds: maxRounds } = settings.web_search;
   const provider = createSearchProvider(settings.web_search, { deadlines: lasting.deadlines, now: clock.now });
-  if (provider === undefined) return { chains, generator: embedder };
-  const generator = withWebSearch(embedder, {
+  if (provider === undefined) return { chains, generate: embedder };
+  const generate = withWebSearch(embedder, {
     provider,
     limits: { maxResults, maxRounds },
     chains,
@@ -108,16 +108,16 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
     clock,
     log,
   });
-  return { chains, generator };
+  return { chains, generate };
 }
 
-function publicApiParts(parts: DataPlaneParts, { settings, metadata }: Configured, generator: Generator) {
+function publicApiParts(parts: DataPlaneParts, { settings, metadata }: Configured, generate: Generate) {
   const { lasting, fleet, reporter, identify, clock } = parts;
   const toShownList = createListEnricher(metadata, settings.model_metadata.enrichment);
   const isReady = () => fleet.board.entries.some((entry) => entry.available);
   const isServed = (model: string) => fleet.board.serving(model).length > 0;
   return {
-    generator,
+    generate,
     bodies: lasting.bodies,
     now: clock.now,
     begun: reporter.begun,

@@ -7,7 +7,7 @@ import { createOwnIds } from "../lib/own-ids.ts";
 import type { Logger } from "../logging/logger.ts";
 import { createExternalFetch } from "../media/fetch-external.ts";
 import { createSignatureMemory } from "../pipeline/bridge.ts";
-import { createDeduplicator } from "../pipeline/deduplicate.ts";
+import { Deduplicator } from "../pipeline/deduplicate.ts";
 import type { SharedCall } from "../pipeline/generate.ts";
 import { createResponseStore } from "../pipeline/response-store.ts";
 import { createBodyDrain } from "../server/drain-body.ts";
@@ -35,7 +35,7 @@ export function createLasting(
     fetchExternal: createExternalFetch({ deadlines, now }),
     responses: createResponseStore(now),
     signatures: createSignatureMemory(now),
-    deduplicator: createDeduplicator<SharedCall>({ now }),
+    deduplicator: new Deduplicator<SharedCall>(now),
     untrustedProxy: warnOnce(log),
     newOwnId: createOwnIds(Math.random),
   };
