@@ -6,14 +6,23 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Undefined for text that is no JSON, such as [DONE], and for JSON that is no object. */
-export function parseObject(text: string): JsonObject | undefined {
+/** Undefined for text that is no JSON, such as [DONE]. */
+export function parseJson(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }
+}
+
+/** Undefined for text that is no JSON, and for JSON that is no object. */
+export function parseObject(text: string): JsonObject | undefined {
+  const value = parseJson(text);
+  return isObject(value) ? value : undefined;
+}
+
+export function isPresent(value: unknown): boolean {
+  return value !== undefined && value !== null;
 }
 
 /** Both, of which either may be missing; of a member in both, the second one's value counts. */

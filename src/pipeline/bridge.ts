@@ -70,7 +70,7 @@ export function createSignatureMemory(now: () => number): SignatureMemory {
 
 export function createBridge(parts: BridgeParts): Bridge {
   const { prompts, metadataOf, fetchExternal, signatures, clock, log } = parts;
-  const vectors = createVectorBridge(clock.now);
+  const prepareVectors = createVectorBridge(clock.now);
   const unixTime = () => Math.floor(clock.wallTime() / 1000);
   const decoded = new WeakMap<JsonObject, GenerationRequest>();
 
@@ -262,7 +262,7 @@ export function createBridge(parts: BridgeParts): Bridge {
       const operation = askedBy(backend, request);
       const format = formatOf(request.operation);
       if (format === undefined) {
-        return vectors.prepare(request, backend, operation) ?? { operation, body: request.body.bytes() };
+        return prepareVectors(request, backend, operation) ?? { operation, body: request.body.bytes() };
       }
       const { kind } = backend;
       const { value } = request.body;

@@ -4,6 +4,7 @@ import type { Backend } from "../backends/backend.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Failure } from "../generation/result.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
+import { parseJson } from "../lib/json.ts";
 import { chatBackend } from "../protocols/chat/index.ts";
 import { encodeSparseEmbedding, readSparseEmbeddingRequest } from "../protocols/embed-sparse/request.ts";
 import { decodeSparseEmbedding } from "../protocols/embed-sparse/response.ts";
@@ -15,18 +16,17 @@ import { decodeRerank } from "../protocols/rerank/response.ts";
 import type { Translation } from "../protocols/translate.ts";
 import type { ModelRequest, Prepared } from "./model-request.ts";
 
-export interface VectorBridge {
-  /** Undefined when the client's bytes can go as they are. */
-  prepare(request: ModelRequest, backend: Backend, operation: Operation): Prepared | undefined;
-}
-
 const MAX_BACKENDS = 1_000;
 const FORGET_MS = 60 * 60 * 1000;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-export function createVectorBridge(now: () => number): VectorBridge {
+/**
+ * The result prepares a request, or returns undefined when the client's bytes can go as they are.
+ * Text-embeddings-inference answers some operations with a bare list (wire/local-engines.md, sections 6 and 7).
+ */
+export function createVectorBridge(now: () => number) {
   /** Backends that have shown that they are text-embeddings-inference, by name and address. */
   const teiBackends = new BoundedMap<true>({
     maxEntries: MAX_BACKENDS,
@@ -82,13 +82,11 @@ export function createVectorBridge(now: () => number): VectorBridge {
     };
   }
 
-  return {
-    prepare(request, backend, operation) {
-      if (operation === "embed-content") return embedContent(request, operation);
-      if (request.operation === "rerank") return rerank(request, backend, operation);
-      if (request.operation === "embed-sparse") return sparse(request, operation);
-      return undefined;
-    },
+  return (request: ModelRequest, backend: Backend, operation: Operation): Prepared | undefined => {
+    if (operation === "embed-content") return embedContent(request, operation);
+    if (request.operation === "rerank") return rerank(request, backend, operation);
+    if (request.operation === "embed-sparse") return sparse(request, operation);
+    return undefined;
   };
 }
 
@@ -105,21 +103,13 @@ export function wholeAnswers(
       throw new DecodeError("is a stream, which was not asked for");
     },
     error(status, body) {
-      let told: unknown;
-      try {
-        told = parsed(body);
-      } catch {
-        told = undefined; // no JSON: the status says enough
-      }
-      return error(status, told);
+      return error(status, parseJson(decoder.decode(body))); // no JSON: the status says enough
     },
   };
 }
 
 function parsed(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(decoder.decode(body)) as unknown;
-  } catch {
-    throw new DecodeError("is not valid JSON");
-  }
+  const value = parseJson(decoder.decode(body));
+  if (value === undefined) throw new DecodeError("is not valid JSON");
+  return value;
 }

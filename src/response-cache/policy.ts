@@ -2,6 +2,8 @@
 
 import type { Operation } from "../backends/kinds.ts";
 import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import { isPresent, type JsonObject, parseObject } from "../lib/json.ts";
 import { eventData } from "../protocols/sse.ts";
 
 /** Value of the header X-Cache. */
@@ -13,12 +15,7 @@ export type CacheDecision = "HIT" | "MISS" | "BYPASS";
  */
 export const CACHED_OPERATIONS: ReadonlySet<Operation> = new Set<Operation>(["chat"]);
 
-export interface AnswerLimits {
-  /** Of a plain answer. */
-  max_response_size: number;
-  /** Of a stream, whose framing makes it many times as large as the same plain answer. */
-  max_stream_buffer_size: number;
-}
+type AnswerLimits = Pick<Settings["response_cache"], "max_response_size" | "max_stream_buffer_size">;
 
 const decoder = new TextDecoder();
 
@@ -62,8 +59,4 @@ function tellsOfError(data: string): boolean {
 function isFinishedWell(choice: unknown): boolean {
   const reason = isObject(choice) ? choice.finish_reason : undefined;
   return typeof reason === "string" && reason !== "error";
-}
-
-function isPresent(value: unknown): boolean {
-  return value !== undefined && value !== null;
 }

@@ -1,6 +1,6 @@
 // A cached answer given again: its exact bytes, or, when only the other form was kept, that form made of it.
 
-import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
+import { isObject, isPresent, type JsonObject, parseObject } from "../lib/json.ts";
 import { eventData } from "../protocols/sse.ts";
 import type { CachedAnswer } from "./cache.ts";
 
@@ -202,8 +202,4 @@ function joinCall(calls: Map<unknown, JsonObject>, fragment: unknown): boolean {
     else if (known !== value && value !== "") return false;
   }
   return true;
-}
-
-function isPresent(value: unknown): boolean {
-  return value !== undefined && value !== null;
 }

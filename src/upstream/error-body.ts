@@ -1,7 +1,7 @@
 // A backend's error body, in any of the shapes that backends use -> the standard error body.
 // Shapes: wire/openai-chat.md section 5, wire/local-engines.md (older vLLM, Ollama, LM Studio, FastAPI).
 
-import { isObject } from "../lib/json.ts";
+import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
 
 const decoder = new TextDecoder();
 
@@ -17,7 +17,7 @@ export interface StandardError {
  * standard shape made from what can be read (specification, Errors: the fallback is 'Client error: HTTP <status>').
  */
 export function forwardableErrorBody(status: number, body: Uint8Array): Uint8Array | string {
-  const parsed = parseObject(body);
+  const parsed = objectIn(body);
   if (parsed !== undefined && isStandard(parsed.error)) return body;
   const { code, type, message, param } = standardError(status, body);
   return JSON.stringify({ error: { code, type, message, ...(param === undefined ? {} : { param }) } });
@@ -32,7 +32,7 @@ export function rewordedErrorBody(
   body: Uint8Array,
   words: { message: string; type: string },
 ): Uint8Array {
-  const parsed = parseObject(body);
+  const parsed = objectIn(body);
   const own = parsed === undefined ? undefined : readError(parsed)?.type;
   const { message } = words;
   const type = typeof own === "string" ? own : words.type;
@@ -46,7 +46,7 @@ export function rewordedErrorBody(
 
 /** Whether a body has an error with type and message, as both the chat and the messages format want it. */
 export function hasStandardError(body: Uint8Array): boolean {
-  return isStandard(parseObject(body)?.error);
+  return isStandard(objectIn(body)?.error);
 }
 
 /** What can be read of a backend's error body, and what the standard says where it says nothing. */
@@ -54,7 +54,7 @@ export function standardError(
   status: number,
   body: Uint8Array,
 ): { message: string; type: string; code: string | number; param: string | null | undefined } {
-  const parsed = parseObject(body);
+  const parsed = objectIn(body);
   const error = parsed === undefined ? undefined : readError(parsed);
   const isClientError = status < 500;
   return {
@@ -65,28 +65,18 @@ export function standardError(
   };
 }
 
-/** The message inside a backend error, for logs; cut, because a body may be long. */
-export function errorMessage(body: Uint8Array): string | undefined {
-  const parsed = parseObject(body);
-  const message = parsed === undefined ? undefined : readError(parsed)?.message;
-  return message?.slice(0, 500);
-}
-
-function parseObject(body: Uint8Array): Record<string, unknown> | undefined {
-  try {
-    const parsed: unknown = JSON.parse(decoder.decode(body));
-    const value: unknown = Array.isArray(parsed) ? parsed[0] : parsed; // Gemini may wrap an error in an array
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined; // HTML and plain text are common here; the caller falls back to the status
-  }
+/** Undefined for HTML and plain text, which are common here: the status says enough. */
+function objectIn(body: Uint8Array): JsonObject | undefined {
+  const parsed = parseJson(decoder.decode(body));
+  const value: unknown = Array.isArray(parsed) ? parsed[0] : parsed; // Gemini may wrap an error in an array
+  return isObject(value) ? value : undefined;
 }
 
 function isStandard(error: unknown): boolean {
   return isObject(error) && typeof error.message === "string" && typeof error.type === "string";
 }
 
-function readError(body: Record<string, unknown>): StandardError | undefined {
+function readError(body: JsonObject): StandardError | undefined {
   const { error, detail, message } = body;
   if (isObject(error) && typeof error.message === "string") return error as unknown as StandardError;
   if (typeof error === "string") return { message: error };

@@ -2,7 +2,7 @@
 
 import type { BackendEntry } from "../backends/board.ts";
 import type { ProtocolName } from "../generation/content.ts";
-import { isObject, type JsonObject } from "../lib/json.ts";
+import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
 import { readBounded } from "../lib/read-bounded.ts";
 import { errorToldIn, passThrough } from "../protocols/registry.ts";
 import { EventFramer, readEvents, type SseEvent } from "../protocols/sse.ts";
@@ -24,14 +24,8 @@ const MAX_COMMENT_BYTES = 1024 * 1024;
 
 const decoder = new TextDecoder();
 
-export type Answer<Value> = { ok: true; value: Value } | { ok: false; failure: UpstreamFailure };
-
-function refuse(failure: UpstreamFailure): { ok: false; failure: UpstreamFailure } {
-  return { ok: false, failure };
-}
-
-function invalid(entry: BackendEntry, reason: string): { ok: false; failure: UpstreamFailure } {
-  return refuse({ kind: "invalid-response", message: `Backend '${entry.backend.name}' ${reason}.` });
+function invalid(entry: BackendEntry, reason: string): UpstreamFailure {
+  return { kind: "invalid-response", message: `Backend '${entry.backend.name}' ${reason}.` };
 }
 
 /** The failure behind an answer that is no success: an error status with its body, or a status that makes no sense. */
@@ -41,7 +35,7 @@ export async function readRefusal(response: Response, exchange: Exchange): Promi
   if (status < 400) {
     await response.body?.cancel();
     const reason = status >= 300 ? `answered with a redirect (HTTP ${status})` : `answered HTTP ${status}`;
-    return { kind: "invalid-response", message: `Backend '${entry.backend.name}' ${reason} instead of a result.` };
+    return invalid(entry, `${reason} instead of a result`);
   }
   const headers: Record<string, string> = {};
   forwardedResponseHeaders(entry.backend, response.headers, headers);
@@ -80,31 +74,27 @@ export async function readPlain(
   exchange: Exchange,
   format: AnswerFormat,
   mayBeList = false,
-): Promise<Answer<PlainAnswer>> {
+): Promise<PlainAnswer | UpstreamFailure> {
   const { entry } = exchange;
   let body: Uint8Array | undefined;
   try {
     body = await readWhole(response, exchange, MAX_ANSWER_BYTES);
   } catch (error) {
-    return refuse(exchange.failureOf(error));
+    return exchange.failureOf(error);
   }
   if (body === undefined) return invalid(entry, `sent an answer of more than ${MAX_ANSWER_BYTES} bytes`);
   if (body.length === 0) return invalid(entry, "sent an empty answer");
   if (body.length > MAX_CHECKED_BYTES) {
     const isWhole = mayBeList || looksLikeObject(body);
-    return isWhole ? { ok: true, value: { body, parsed: undefined } } : invalid(entry, notJson(response));
+    return isWhole ? { body, parsed: undefined } : invalid(entry, notJson(response));
   }
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(decoder.decode(body));
-  } catch {
-    return invalid(entry, notJson(response));
-  }
-  if (mayBeList && Array.isArray(parsed)) return { ok: true, value: { body, parsed: undefined } };
+  const parsed = parseJson(decoder.decode(body));
+  if (parsed === undefined) return invalid(entry, notJson(response));
+  if (mayBeList && Array.isArray(parsed)) return { body, parsed: undefined };
   if (!isObject(parsed)) return invalid(entry, "sent JSON that is no object");
   // Some engines answer 200 with an error inside (wire/local-engines.md, section 8).
-  if (tellsError(parsed, format)) return refuse(embeddedError(format, parsed, body));
-  return { ok: true, value: { body, parsed } };
+  if (tellsError(parsed, format)) return embeddedError(format, parsed, body);
+  return { body, parsed };
 }
 
 /** A stream of which the first event is known to be good. */
@@ -120,13 +110,13 @@ export async function openStream(
   response: Response,
   exchange: Exchange,
   format: AnswerFormat,
-): Promise<Answer<OpenStream>> {
+): Promise<OpenStream | UpstreamFailure> {
   const { entry } = exchange;
   const contentType = response.headers.get("content-type") ?? "";
   if (contentType.includes("json") || contentType.includes("html")) {
     // An error told as a plain answer has a message worth forwarding; anything else is no stream.
     const plain = await readPlain(response, exchange, format);
-    if (!plain.ok) return plain;
+    if ("kind" in plain) return plain;
     return invalid(entry, `answered a request for a stream with ${contentType}`);
   }
   if (response.body === null) return invalid(entry, "sent an empty answer");
@@ -153,14 +143,14 @@ export async function openStream(
         return invalid(entry, "sent nothing but comments");
       }
       const failure = firstEventFailure(first, exchange, format);
-      if (failure === undefined) return { ok: true, value: { chunks, framer, firstEvents: events } };
+      if (failure === undefined) return { chunks, framer, firstEvents: events };
       exchange.abort();
-      return refuse(failure);
+      return failure;
     }
   } catch (error) {
     const tooLarge = error instanceof RangeError;
     if (tooLarge) exchange.abort();
-    return tooLarge ? invalid(entry, "sent a first event that is too large") : refuse(exchange.failureOf(error));
+    return tooLarge ? invalid(entry, "sent a first event that is too large") : exchange.failureOf(error);
   }
 }
 
@@ -179,12 +169,8 @@ function firstEventFailure(
 ): UpstreamFailure | undefined {
   if (data.trim() === "[DONE]") return undefined;
   const { entry } = exchange;
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(data);
-  } catch {
-    return invalid(entry, "sent a first event that is not JSON").failure;
-  }
+  const parsed = parseJson(data);
+  if (parsed === undefined) return invalid(entry, "sent a first event that is not JSON");
   const isError = name === "error" || (isObject(parsed) && tellsError(parsed, format));
   return isError ? embeddedError(format, parsed, new TextEncoder().encode(data)) : undefined;
 }

@@ -19,7 +19,6 @@ import { isCredentialRefusal, type StatusFailure, toldFailure, type UpstreamFail
 import { forwardedResponseHeaders, upstreamHeaders } from "./headers.ts";
 import { withoutSecrets } from "./own-secrets.ts";
 import {
-  type Answer,
   type AnswerFormat,
   type OpenStream,
   openStream,
@@ -122,21 +121,21 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
         forwardedResponseHeaders(backend, response.headers, headers);
         if (request.stream) {
           const answer = await openStream(response, exchange, formatOfAnswer(request));
-          if (!answer.ok) return failed(entry, environment.now(), answer.failure, firstByteMs);
+          if ("kind" in answer) return failed(entry, environment.now(), answer, firstByteMs);
           open = true;
           return {
             ok: true,
             kind: "stream",
             firstByteMs: environment.now() - exchange.startedAtMs,
-            stream: answer.value,
+            stream: answer,
             reader: translation?.stream() ?? new PassReader(formatOf(operation), request),
             exchange,
             headers,
           };
         }
         const answer = await readPlain(response, exchange, formatOfAnswer(request), request.mayBeList);
-        if (!answer.ok) return failed(entry, environment.now(), answer.failure, firstByteMs);
-        const { body, parsed } = answer.value;
+        if ("kind" in answer) return failed(entry, environment.now(), answer, firstByteMs);
+        const { body, parsed } = answer;
         if (translation === undefined) {
           const contentType = response.headers.get("content-type") ?? "application/json";
           const plain = { ok: true, kind: "plain", firstByteMs, body, contentType, headers } as const;
@@ -145,10 +144,10 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
           const edited = request.edits?.whole(body, parsed) ?? body;
           return { ...plain, body: edited, usage: passing.usageOf?.(parsed), itemIds: passing.itemIdsOf?.(parsed) };
         }
-        const translated = translatePlain(translation, answer.value, backend.name);
-        if (!translated.ok) return failed(entry, environment.now(), translated.failure, firstByteMs);
+        const translated = translatePlain(translation, answer, backend.name);
+        if ("kind" in translated) return failed(entry, environment.now(), translated, firstByteMs);
         const contentType = "application/json";
-        return { ok: true, kind: "plain", firstByteMs, body: translated.value, contentType, headers };
+        return { ok: true, kind: "plain", firstByteMs, body: translated, contentType, headers };
       } catch (error) {
         return failed(entry, environment.now(), exchange.failureOf(error), firstByteMs);
       } finally {
@@ -178,14 +177,14 @@ function translatePlain(
   translation: Translation,
   { body, parsed }: PlainAnswer,
   backendName: string,
-): Answer<Uint8Array> {
+): Uint8Array | UpstreamFailure {
   try {
-    return { ok: true, value: translation.plain(body, parsed) };
+    return translation.plain(body, parsed);
   } catch (error) {
-    if (error instanceof AnswerFailed) return { ok: false, failure: toldFailure(error.failure) };
+    if (error instanceof AnswerFailed) return toldFailure(error.failure);
     if (!(error instanceof DecodeError)) throw error;
     const message = `Backend '${backendName}' sent an answer that could not be read: ${error.message}.`;
-    return { ok: false, failure: { kind: "invalid-response", message } };
+    return { kind: "invalid-response", message };
   }
 }
 
