@@ -22,21 +22,14 @@ export type FallbackResult = ForwardResult & {
   reasons: readonly FailureReason[];
 };
 
-export interface FallbackChains {
-  /** The models that may stand in for a model, in order; empty without a chain. */
-  chainOf(context: RequestContext, model: string): readonly string[];
-  /**
-   * The first answer along the chain. A client's own error is answered at once. Throws all_fallbacks_exhausted when a
-   * chain exists and none of its models could answer.
-   */
-  forward(context: RequestContext, request: ModelRequest): Promise<FallbackResult>;
-}
+export type FallbackChains = ReturnType<typeof createFallbackChains>;
 
 const NO_MODELS: readonly string[] = [];
 const MAX_RETRY_AFTER_SECONDS = 86_400;
 const NO_REASONS: readonly FailureReason[] = [];
 
-export function createFallbackChains(forwarder: Forwarder): FallbackChains {
+export function createFallbackChains(forwarder: Forwarder) {
+  /** The models that may stand in for a model, in order; empty without a chain. */
   function chainOf({ settings }: RequestContext, model: string): readonly string[] {
     const { enabled, fallback_chains, fallback_policy } = settings.fallback;
     if (!enabled || !Object.hasOwn(fallback_chains, model)) return NO_MODELS;
@@ -45,7 +38,11 @@ export function createFallbackChains(forwarder: Forwarder): FallbackChains {
 
   return {
     chainOf,
-    async forward(context, request) {
+    /**
+     * The first answer along the chain. A client's own error is answered at once. Throws all_fallbacks_exhausted when a
+     * chain exists and none of its models could answer.
+     */
+    async forward(context: RequestContext, request: ModelRequest): Promise<FallbackResult> {
       const chain = chainOf(context, request.model);
       if (chain.length === 0) {
         const result = (await forwarder.forward(context, request)) as FallbackResult;

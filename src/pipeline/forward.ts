@@ -12,21 +12,11 @@ import type { RequestContext } from "./context.ts";
 import type { ModelRequest } from "./model-request.ts";
 import { decideRetry, retrySettingsFor } from "./retry.ts";
 
-export interface Forwarder {
-  /** Whether a backend that is not among the avoided ones could take a request for the model now. */
-  hasOther(request: Asked, avoid: ReadonlySet<string>): boolean;
-  /** Whether several backends serve a model, now or at other times. */
-  hasPool(model: string): boolean;
-  /**
-   * Throws GatewayError when no backend can take the request at all. In a hurry, because another model can answer, it
-   * does not wait for the outcome of a half-open circuit's trials.
-   */
-  forward(context: RequestContext, request: ModelRequest, inHurry?: boolean): Promise<ForwardResult>;
-}
+export type Forwarder = ReturnType<typeof createForwarder>;
 
 export type ForwarderParts = CandidatesParts & AttemptParts & { log: Logger };
 
-export function createForwarder(parts: ForwarderParts): Forwarder {
+export function createForwarder(parts: ForwarderParts) {
   const { watch, log, now, random, delay = abortableDelay } = parts;
   const candidates = createCandidates(parts);
 
@@ -42,9 +32,16 @@ export function createForwarder(parts: ForwarderParts): Forwarder {
   }
 
   return {
-    hasOther: (asked, avoid) => candidates.askable(asked).some(({ backend }) => !avoid.has(backend.name)),
-    hasPool: (model) => watch.board.serving(model).length > 1,
-    async forward(context, asked, inHurry = false) {
+    /** Whether a backend that is not among the avoided ones could take a request for the model now. */
+    hasOther: (asked: Asked, avoid: ReadonlySet<string>) =>
+      candidates.askable(asked).some(({ backend }) => !avoid.has(backend.name)),
+    /** Whether several backends serve a model, now or at other times. */
+    hasPool: (model: string) => watch.board.serving(model).length > 1,
+    /**
+     * Throws GatewayError when no backend can take the request at all. In a hurry, because another model can answer, it
+     * does not wait for the outcome of a half-open circuit's trials.
+     */
+    async forward(context: RequestContext, asked: ModelRequest, inHurry = false): Promise<ForwardResult> {
       const { settings, record } = context;
       const timeouts = exchangeTimeouts(settings, asked, context.startedAtMs);
       const { requestDeadlineMs } = timeouts;

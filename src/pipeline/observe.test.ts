@@ -18,6 +18,7 @@ function reporting() {
     observer: { attempted() {}, finished: (request) => void finished.push(request) },
     requests,
     errors,
+    events: { dropped() {} },
   });
   const context = (more: Partial<RequestContext["record"]>) =>
     ({

@@ -2,6 +2,7 @@
 // look up, and to the story of the request.
 
 import { ERRORS } from "../errors/catalog.ts";
+import type { GatewayEvents } from "../metrics/gateway-events.ts";
 import type { Observer } from "../metrics/observer.ts";
 import type { ErrorRecorder, FailedAttempt } from "../stats/error-recorder.ts";
 import type { AttemptStep, Stories, StoryStep } from "../stats/stories.ts";
@@ -9,41 +10,41 @@ import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import { isBackendsFault } from "../upstream/send.ts";
 import type { RequestContext } from "./context.ts";
 
-export interface RequestReporter {
-  /** The request was read: its story begins. */
-  begun(context: RequestContext): void;
-  /** Called once per attempt at a backend, when it is over. `firstTokenMs` is known of streams. */
-  attempted(
-    backend: string,
-    failure: UpstreamFailure | undefined,
-    durationMs: number,
-    firstTokenMs: number | undefined,
-  ): void;
-  /** Called once per request, when its answer is over; status 499 when the client left. */
-  finished(context: RequestContext, status: number, durationMs: number): void;
-}
+export type RequestReporter = ReturnType<typeof createReporter>;
 
 export interface ReporterParts {
   observer: Observer;
   requests: Stories;
   errors: ErrorRecorder;
+  events: Pick<GatewayEvents, "dropped">;
 }
 
 export const CLIENT_CLOSED_REQUEST = 499;
 
-export function createReporter({ observer, requests, errors }: ReporterParts): RequestReporter {
+export function createReporter({ observer, requests, errors, events }: ReporterParts) {
+  let openStreams = 0;
   return {
-    begun({ id, ownId, caller, record, startedAtMs }) {
+    openStreams: () => openStreams,
+    /** The request was read: its story begins. */
+    begun({ id, ownId, caller, record, startedAtMs }: RequestContext): void {
       const { operation = "", model = "", stream } = record;
       const keyId = caller?.keyId;
       record.story = requests.begin({ id: ownId, requestId: id, operation, model, stream, startedAtMs, keyId });
+      if (stream) openStreams++;
     },
-    attempted(backend, failure, durationMs, firstTokenMs) {
+    /** Called once per attempt at a backend, when it is over. `firstTokenMs` is known of streams. */
+    attempted(
+      backend: string,
+      failure: UpstreamFailure | undefined,
+      durationMs: number,
+      firstTokenMs: number | undefined,
+    ): void {
       const outcome = failure === undefined ? "succeeded" : isBackendsFault(failure) ? "failed" : "neither";
       const label = failure === undefined ? undefined : failureLabel(failure);
       observer.attempted(backend, outcome, label, durationMs, firstTokenMs);
     },
-    finished({ id, ownId, caller, record }, status, durationMs) {
+    /** Called once per request, when its answer is over; status 499 when the client left. */
+    finished({ id, ownId, caller, record }: RequestContext, status: number, durationMs: number): void {
       const { operation, model, story, backend } = record;
       const failure = status >= 400 || record.streamFailure !== undefined ? failureOf(record, status) : undefined;
       if (operation !== undefined && model !== undefined) {
@@ -68,7 +69,9 @@ export function createReporter({ observer, requests, errors }: ReporterParts): R
           organizationId: caller?.organizationId,
         });
       }
+      for (const feature of record.dropped ?? []) events.dropped(feature);
       if (story.isKept) {
+        if (record.stream) openStreams--;
         story.cache = record.cache;
         if (record.attempts === 0 && failure !== undefined) {
           story.add({ kind: "refused", atMs: durationMs, reason: failure });

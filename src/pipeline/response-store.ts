@@ -8,23 +8,13 @@ import type { AnswerContext } from "../protocols/protocol.ts";
 import { responseId } from "../protocols/responses/sequence.ts";
 import { storedItems } from "../protocols/responses/stored-items.ts";
 
-export type Kept =
+type Kept =
   /** Input and output items of the conversation, in order. */
   | { kind: "items"; items: readonly JsonObject[] }
   /** The backend that keeps the response itself. */
   | { kind: "backend"; name: string };
 
-export interface ResponseStore {
-  find(owner: string, responseId: string): Kept | undefined;
-  findItem(owner: string, itemId: string): JsonObject | undefined;
-  keepItems(owner: string, result: GenerationResult, context: AnswerContext): void;
-  /** An answer that a backend keeps itself. */
-  keepBackend(owner: string, responseId: string, backendName: string): void;
-  /** Items that a backend keeps itself. */
-  noteItems(owner: string, itemIds: readonly string[]): void;
-  /** Who got what a backend keeps under the id of a response or an item; undefined where that is not known any more. */
-  ownerOf(id: string): string | undefined;
-}
+export type ResponseStore = ReturnType<typeof createResponseStore>;
 
 /** Vendors keep responses for 30 days; the gateway holds what a working session may come back to. */
 const TTL_MS = 24 * 60 * 60 * 1000;
@@ -34,7 +24,7 @@ const MAX_ITEMS = 50_000;
 const MAX_NOTES = 100_000;
 const BACKEND_ENTRY_BYTES = 64;
 
-export function createResponseStore(now: () => number): ResponseStore {
+export function createResponseStore(now: () => number) {
   const responses = new BoundedMap<Kept>({ maxEntries: MAX_RESPONSES, maxBytes: MAX_BYTES, ttlMs: TTL_MS, now });
   // Values are shared with the responses, so the limits there bound these as well, once more at most.
   const items = new BoundedMap<JsonObject>({ maxEntries: MAX_ITEMS, maxBytes: MAX_BYTES, ttlMs: TTL_MS, now });
@@ -48,9 +38,9 @@ export function createResponseStore(now: () => number): ResponseStore {
   }
 
   return {
-    find: (owner, id) => responses.get(keyOf(owner, id)),
-    findItem: (owner, id) => items.get(keyOf(owner, id)),
-    keepItems(owner, result, context) {
+    find: (owner: string, id: string) => responses.get(keyOf(owner, id)),
+    findItem: (owner: string, id: string) => items.get(keyOf(owner, id)),
+    keepItems(owner: string, result: GenerationResult, context: AnswerContext): void {
       const kept = storedItems(result, context);
       let totalBytes = 0;
       for (const item of kept) {
@@ -60,13 +50,16 @@ export function createResponseStore(now: () => number): ResponseStore {
       }
       responses.set(keyOf(owner, responseId(result.id, context)), { kind: "items", items: kept }, totalBytes);
     },
-    keepBackend(owner, id, name) {
+    /** An answer that a backend keeps itself. */
+    keepBackend(owner: string, id: string, name: string): void {
       if (note(owner, id)) responses.set(keyOf(owner, id), { kind: "backend", name }, BACKEND_ENTRY_BYTES);
     },
-    noteItems(owner, ids) {
+    /** Items that a backend keeps itself. */
+    noteItems(owner: string, ids: readonly string[]): void {
       for (const id of ids) note(owner, id);
     },
-    ownerOf: (id) => owners.get(id),
+    /** Who got what a backend keeps under the id of a response or an item; undefined where that is not known any more. */
+    ownerOf: (id: string) => owners.get(id),
   };
 }
 

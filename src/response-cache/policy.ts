@@ -1,9 +1,8 @@
 // What may be cached: which requests, and which of their answers (specification, Limits, "Response cache").
 
 import type { Operation } from "../backends/kinds.ts";
-import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
 import type { Settings } from "../config/sections/registry.ts";
-import { isPresent, type JsonObject, parseObject } from "../lib/json.ts";
+import { isObject, isPresent, type JsonObject, parseObject } from "../lib/json.ts";
 import { eventData } from "../protocols/sse.ts";
 
 /** Value of the header X-Cache. */

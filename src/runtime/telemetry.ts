@@ -13,7 +13,7 @@ import { createObserver } from "../metrics/observer.ts";
 import { MetricsRegistry } from "../metrics/registry.ts";
 import { createRequestMetrics } from "../metrics/request-metrics.ts";
 import type { ModelMetadataSource } from "../models/metadata.ts";
-import { createReporter, type RequestReporter } from "../pipeline/observe.ts";
+import { createReporter } from "../pipeline/observe.ts";
 import { StatsCollector } from "../stats/collector.ts";
 import { ErrorRecorder } from "../stats/error-recorder.ts";
 import { SnapshotFile } from "../stats/snapshot-file.ts";
@@ -59,15 +59,11 @@ export function createTelemetry({ snapshot, home, clock, log, ...first }: Teleme
   // Switched off, metrics cost a request nothing; switching them needs a restart to be counted from the start anyway.
   const requestMetrics = settings.metrics.enabled ? createRequestMetrics(registry) : undefined;
   const lag = watchEventLoopLag(clock.now);
-  let openStreams = 0;
   const events = countGatewayEvents(registry);
   const errors = new ErrorRecorder({ clock });
   const requests = new Stories({ clock });
-  const { begun, attempted, finished } = createReporter({
-    observer: createObserver(collector, requestMetrics),
-    requests,
-    errors,
-  });
+  const observer = createObserver(collector, requestMetrics);
+  const reporter = createReporter({ observer, requests, errors, events });
 
   const { persistence } = settings.admin.stats;
   const statsFile = new SnapshotFile({
@@ -90,19 +86,6 @@ export function createTelemetry({ snapshot, home, clock, log, ...first }: Teleme
           written: (isOk) => events.historyWritten(isOk),
         });
 
-  const reporter: RequestReporter = {
-    begun(context) {
-      begun(context);
-      if (context.record.stream) openStreams++;
-    },
-    attempted,
-    finished(context, status, durationMs) {
-      if (context.record.stream && context.record.story.isKept) openStreams--;
-      finished(context, status, durationMs);
-      for (const feature of context.record.dropped ?? []) events.dropped(feature);
-    },
-  };
-
   return {
     reporter,
     collector,
@@ -116,7 +99,7 @@ export function createTelemetry({ snapshot, home, clock, log, ...first }: Teleme
     storageProblems: () => [statsFile.problem, sampler?.problem].filter((problem) => problem !== undefined),
     /** Lets the metrics show what others own. */
     show(owners: Pick<GaugeSources, "fleet" | "cache" | "configVersion" | "configReloadOk">): void {
-      addGauges(registry, { ...owners, openStreams: () => openStreams, eventLoopLag: () => lag.read(), wallTime });
+      addGauges(registry, { ...owners, openStreams: reporter.openStreams, eventLoopLag: () => lag.read(), wallTime });
     },
     /** Before the first request. */
     async restore(): Promise<void> {
