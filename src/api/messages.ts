@@ -13,7 +13,8 @@ import { errorsOf } from "./generation.ts";
 import {
   allowedModels,
   findAllowed,
-  type ModelDirectory,
+  type ModelParts,
+  modelFields,
   modelParameter,
   OF_A_READER,
   unknownModel,
@@ -25,9 +26,9 @@ export const ESTIMATE_HEADER = "X-Signalbox-Estimate";
 export async function estimatedCount(
   { headers, context }: Call,
   { model, body }: Pick<ModelRequest, "model" | "body">,
-  models: ModelDirectory,
+  models: ModelParts,
 ): Promise<Response> {
-  if ((await models.findModel(model)) === undefined) throw await unknownModel(models, model, context.caller);
+  if ((await models.fleet.models.find(model)) === undefined) throw await unknownModel(models, model, context.caller);
   return Response.json(
     { input_tokens: estimateInputTokens(body.value) },
     { headers: { ...headers, [ESTIMATE_HEADER]: "1" } },
@@ -37,7 +38,7 @@ export async function estimatedCount(
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 1000;
 
-export function messagesModelRoutes(models: ModelDirectory): DescribedEndpoint[] {
+export function messagesModelRoutes(models: ModelParts): DescribedEndpoint[] {
   return [
     {
       method: "GET",
@@ -81,29 +82,22 @@ export function messagesModelRoutes(models: ModelDirectory): DescribedEndpoint[]
       ...errorsOf(messagesClient),
       async handle({ parameters: { model = "" }, context, headers }) {
         const found = await findAllowed(models, model, context.caller);
-        return Response.json(toMessagesModel(found, models.modelFields(found).metadata), { headers });
+        return Response.json(toMessagesModel(found, modelFields(models, found).metadata), { headers });
       },
     },
   ];
 }
 
-interface MessagesModel {
-  id: string;
-  type: "model";
-  display_name: string;
-  created_at: string;
-  max_input_tokens: number | null;
-  max_tokens: number | null;
-}
+type MessagesModel = ReturnType<typeof toMessagesModel>;
 
 /** Shape: wire/anthropic-messages.md, section 9. What is not known is null. */
 function toMessagesModel(
   { id, created }: Pick<ModelListEntry, "id" | "created">,
   metadata: PublicMetadata | undefined,
-): MessagesModel {
+) {
   return {
     id,
-    type: "model",
+    type: "model" as const,
     display_name: metadata?.display_name ?? id,
     created_at: new Date(created * 1000).toISOString(),
     max_input_tokens: metadata?.limits?.context_window ?? null,
@@ -140,8 +134,6 @@ function pageSize(text: string | null): number {
   throw new GatewayError(
     ERRORS.invalidRequest,
     `limit: expected an integer from 1 to ${MAX_PAGE}, got ${text.slice(0, 40)}.`,
-    {
-      param: "limit",
-    },
+    { param: "limit" },
   );
 }

@@ -3,25 +3,23 @@
 import { type Caller, requireModel } from "../access/api-keys.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { Fleet } from "../fleet/fleet.ts";
 import type { FoundModel } from "../models/list.ts";
-import type { EnrichedEntry, PlainEntry } from "../models/metadata.ts";
-import type { ModelFields } from "../models/metadata-lookup.ts";
+import type { createListEnricher, ModelMetadataSource } from "../models/metadata.ts";
+import { type ModelFields, toModelFields } from "../models/metadata-lookup.ts";
 import { type DescribedEndpoint, jsonAnswer, pathParameter } from "../openapi/operation.ts";
 import { unknownModelError } from "../routing/no-backend.ts";
 
-/** Where the models of all backends are looked up. */
-export interface ModelDirectory {
-  listModels(): Promise<readonly (EnrichedEntry | PlainEntry)[]>;
-  findModel(id: string): Promise<FoundModel | undefined>;
-  /** Every backend is unhealthy, and there is at least one. */
-  allUnhealthy(): boolean;
-  /** Optional fields of a single model, from metadata; what its backends say of it themselves comes first. */
-  modelFields(model: { id: string; backends?: readonly string[] }): ModelFields;
+/** What is known of the models of all backends. */
+export interface ModelParts {
+  fleet: Pick<Fleet, "board" | "models">;
+  metadata: ModelMetadataSource;
+  toShownList: ReturnType<typeof createListEnricher>;
 }
 
 /** Those that the caller's key may use. */
-export async function allowedModels(models: ModelDirectory, caller: Caller | undefined) {
-  const all = await models.listModels();
+export async function allowedModels({ fleet, toShownList }: ModelParts, caller: Caller | undefined) {
+  const all = toShownList(await fleet.models.list());
   const { allowsModel } = caller ?? {};
   return allowsModel === undefined ? all : all.filter(({ id }) => allowsModel(id));
 }
@@ -30,7 +28,7 @@ export async function allowedModels(models: ModelDirectory, caller: Caller | und
 export const OF_A_READER = [401, 403, 429, 500] as const;
 export const modelParameter = pathParameter("model", "Id of a model; it may contain slashes.");
 
-export function modelRoutes(models: ModelDirectory): DescribedEndpoint[] {
+export function modelRoutes(models: ModelParts): DescribedEndpoint[] {
   return [
     {
       method: "GET",
@@ -43,7 +41,8 @@ export function modelRoutes(models: ModelDirectory): DescribedEndpoint[] {
       errors: [...OF_A_READER, 503],
       async handle({ context, headers }) {
         const data = await allowedModels(models, context.caller);
-        if (models.allUnhealthy()) {
+        const { entries } = models.fleet.board;
+        if (entries.some(({ backend }) => backend.enabled) && !entries.some(({ available }) => available)) {
           throw new GatewayError(
             ERRORS.allBackendsUnhealthy,
             "No backend is healthy at the moment. GET /admin/backends shows why.",
@@ -66,7 +65,7 @@ export function modelRoutes(models: ModelDirectory): DescribedEndpoint[] {
         const found = await findAllowed(models, model, context.caller);
         const { id, created, owned_by, available } = found;
         return Response.json(
-          { id, object: "model", created, owned_by, available, ...models.modelFields(found) },
+          { id, object: "model", created, owned_by, available, ...modelFields(models, found) },
           { headers },
         );
       },
@@ -74,21 +73,22 @@ export function modelRoutes(models: ModelDirectory): DescribedEndpoint[] {
   ];
 }
 
+/** Optional fields of a single model, from metadata; what its backends say of it themselves comes first. */
+export function modelFields({ metadata }: ModelParts, { id, backends }: FoundModel): ModelFields {
+  return toModelFields(metadata.ofAny(id, backends) ?? {});
+}
+
 /** Throws 403 for a model that the caller's key may not use, and 404 for one that there is not. */
-export async function findAllowed(
-  models: ModelDirectory,
-  model: string,
-  caller: Caller | undefined,
-): Promise<FoundModel> {
+export async function findAllowed(models: ModelParts, model: string, caller: Caller | undefined): Promise<FoundModel> {
   requireModel(caller, model);
-  const found = await models.findModel(model);
+  const found = await models.fleet.models.find(model);
   if (found === undefined) throw await unknownModel(models, model, caller);
   return found;
 }
 
 /** Names the nearest model that the caller's key may use. */
 export async function unknownModel(
-  models: ModelDirectory,
+  models: ModelParts,
   model: string,
   caller: Caller | undefined,
 ): Promise<GatewayError> {

@@ -16,7 +16,7 @@ import { type GenerationEndpoint, type GenerationParts, generationEndpoint } fro
 import { GENERATION_SCHEMAS } from "./generation-schemas.ts";
 import { estimatedCount, messagesModelRoutes } from "./messages.ts";
 import { MODEL_SCHEMAS } from "./model-schemas.ts";
-import { type ModelDirectory, modelRoutes } from "./models.ts";
+import { type ModelParts, modelRoutes } from "./models.ts";
 import { arrangeResponse, noteResponse, type ResponsesParts } from "./responses.ts";
 import { welcomeRoutes } from "./welcome.ts";
 
@@ -58,7 +58,7 @@ export const NOT_BUILT: readonly string[] = [
 ];
 
 export interface PublicApiParts extends GenerationParts {
-  models: ModelDirectory;
+  models: ModelParts;
   /** The request under the model that its alias leads to. */
   aliases(asked: ModelRequest): ModelRequest;
   responses: ResponsesParts;

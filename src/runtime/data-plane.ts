@@ -12,7 +12,6 @@ import type { Settings } from "../config/sections/registry.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import { resolveAlias } from "../models/aliases.ts";
 import { createListEnricher, type ModelMetadataSource } from "../models/metadata.ts";
-import { toModelFields } from "../models/metadata-lookup.ts";
 import { openApiRoute } from "../openapi/document.ts";
 import type { DescribedEndpoint } from "../openapi/operation.ts";
 import { type BridgeParts, createBridge } from "../pipeline/bridge.ts";
@@ -114,14 +113,13 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
 function publicApiParts(parts: DataPlaneParts, { settings, metadata }: Configured, generate: Generate) {
   const { lasting, fleet, reporter, identify, clock } = parts;
   const toShownList = createListEnricher(metadata, settings.model_metadata.enrichment);
-  const isReady = () => fleet.board.entries.some((entry) => entry.available);
   const isServed = (model: string) => fleet.board.serving(model).length > 0;
   return {
     generate,
     bodies: lasting.bodies,
     now: clock.now,
     begun: reporter.begun,
-    isReady,
+    isReady: () => fleet.board.entries.some((entry) => entry.available),
     aliases: (asked: ModelRequest) => withAlias(asked, settings.model_aliases, isServed),
     responses: {
       store: lasting.responses,
@@ -130,15 +128,7 @@ function publicApiParts(parts: DataPlaneParts, { settings, metadata }: Configure
       fetchExternal: lasting.fetchExternal,
     },
     hasCounter: (model) => hasNative(fleet, model, "count-tokens"),
-    models: {
-      listModels: async () => toShownList(await fleet.models.list()),
-      findModel: (id) => fleet.models.find(id),
-      allUnhealthy: () => fleet.board.entries.some(({ backend }) => backend.enabled) && !isReady(),
-      modelFields({ id, backends = [] }) {
-        const known = metadata.ofAny(id, backends);
-        return known === undefined ? {} : toModelFields(known);
-      },
-    },
+    models: { fleet, metadata, toShownList },
   } satisfies PublicApiParts;
 }
 

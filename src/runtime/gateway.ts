@@ -3,6 +3,7 @@
 
 import { createKeyIdentity } from "../access/key-identity.ts";
 import { createAdminDoor } from "../admin/admin-auth.ts";
+import { adminRoutes } from "../admin/routes.ts";
 import { createTransport } from "../backends/transport.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { followConfigFile } from "../config/store/file-reload.ts";
@@ -14,7 +15,8 @@ import { applyLogSettings, type Logger } from "../logging/logger.ts";
 import { createModelMetadata } from "../models/metadata.ts";
 import type { NeutralEntry } from "../pipeline/neutral-entry.ts";
 import type { Surface } from "../server/request-target.ts";
-import { adminTable } from "./admin-table.ts";
+import { createRouteTable } from "../server/route-table.ts";
+import { averageLatency } from "../stats/windows.ts";
 import { buildDataPlane, type Configured, type DataPlaneParts } from "./data-plane.ts";
 import { followConfiguration } from "./follow-configuration.ts";
 import { createKeeper } from "./kept.ts";
@@ -60,6 +62,32 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayOptio
   const configVersion = () => store.current.version;
   const configReloadOk = () => reloader.status().lastFailure === undefined;
   telemetry.show({ fleet, cache, configVersion, configReloadOk });
+  // Made once, whatever the settings become.
+  const adminTable = createRouteTable(
+    adminRoutes({
+      ...telemetry,
+      store,
+      cache,
+      identify,
+      clock,
+      log,
+      settings: () => store.current.settings,
+      newId: () => crypto.randomUUID(),
+      storageProblems: () => [...(store.storageProblem ? [store.storageProblem] : []), ...telemetry.storageProblems()],
+      promptFiles: {
+        baseDir: snapshot.baseDir,
+        home,
+        current: () => store.current.attachments.promptFiles,
+        use: (promptFiles) => store.attach({ promptFiles }),
+      },
+      backendStatus: () => fleet.status(),
+      backendUsage(name) {
+        const sums = telemetry.collector.backend(name);
+        return sums && { averageLatencyMs: averageLatency(sums), lastUsedMs: sums.lastUsedMs };
+      },
+      reloadStatus: () => reloader.status(),
+    }),
+  );
   const parts: DataPlaneParts = {
     lasting,
     fleet,
@@ -67,7 +95,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayOptio
     limited,
     identify,
     adminDoor: createAdminDoor({ settings: () => store.current.settings, identify, clock, log }),
-    adminTable: adminTable({ store, fleet, telemetry, reloader, cache, identify, home, clock, log }),
+    adminTable,
     clock,
     log,
   };
@@ -86,7 +114,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayOptio
   return {
     api: { paths: running.paths, handle: (request, server, target) => running.handle(request, server, target) },
     admin: {
-      paths: parts.adminTable.paths,
+      paths: adminTable.paths,
       handle: (request, server, target) => running.handleAdmin(request, server, target),
     },
     generate: (request, call) => running.generate(request, call),

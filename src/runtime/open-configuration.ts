@@ -5,24 +5,12 @@ import { renderProblems } from "../cli/problems.ts";
 import { loadConfig } from "../config/compile/load.ts";
 import type { Surroundings } from "../config/compile/prepare.ts";
 import { openConfigStore } from "../config/store/open-store.ts";
-import type { ConfigStore } from "../config/store/store.ts";
-import type { FoundBackend } from "../discovery/discover.ts";
 import { withDiscoveredBackends } from "../fleet/zero-configuration.ts";
 import { systemClock } from "../lib/clock.ts";
-import { applyLogSettings, createLogger, type Logger } from "../logging/logger.ts";
+import { applyLogSettings, createLogger } from "../logging/logger.ts";
 import { SERVICE_NAME } from "../names.ts";
 import { fallbackProblems } from "../pipeline/fallback-checks.ts";
 import { namedFileReaders } from "./named-files.ts";
-
-export interface OpenConfiguration {
-  ok: true;
-  store: ConfigStore;
-  /** Of the file as it was read, so that an edit since then is not missed. */
-  fileHash: string | undefined;
-  log: Logger;
-  /** Undefined where backends were configured, or kept. */
-  found: readonly FoundBackend[] | undefined;
-}
 
 type Env = Record<string, string | undefined>;
 
@@ -35,7 +23,7 @@ export function surroundings(env: Env, metadataOption: string | undefined): Surr
 export async function openConfiguration(
   command: { config: string | undefined; modelMetadata: string | undefined; ignoreSaved: boolean },
   env: Env,
-): Promise<OpenConfiguration | { ok: false; message: string }> {
+) {
   const failed = (message: string) => ({ ok: false as const, message });
   const cwd = process.cwd();
   const common = surroundings(env, command.modelMetadata);
@@ -64,5 +52,6 @@ export async function openConfiguration(
   }
   const { store, resumed } = opened;
   applyLogSettings(log, store.current.settings.logging);
-  return { ok: true, store, fileHash, log, found: resumed ? undefined : found };
+  // Nothing was found where backends are configured, or kept.
+  return { ok: true as const, store, fileHash, log, found: resumed ? undefined : found };
 }
