@@ -55,14 +55,28 @@ const chatMessage: JsonSchema = {
   ...open({ role: filledText }, { content: anyOf(text, someTyped, { type: "null" }) }),
   description: "Only messages of the role assistant may lack content.",
   // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-  ...{ if: { properties: { role: { const: "assistant" } } }, then: true, else: assertion(["content"], { content }) },
+  ...{
+    if: { properties: { role: { const: "assistant" } } },
+    then: true,
+    else: { required: ["content"], properties: { content } },
+  },
 };
 
-function assertion(required: readonly string[], properties: Properties): JsonSchema {
-  return { required: [...required], properties };
-}
-
 const usage = open({ prompt_tokens: count, completion_tokens: count, total_tokens: count });
+
+/** A whole answer or an event: `choice` is what each choice has besides its place, `more` what it may have. */
+function completion(object: string, choice: Properties, more?: Properties): JsonSchema {
+  return open(
+    {
+      id: text,
+      object: { const: object },
+      created: unixTime,
+      model: text,
+      choices: list(open({ index: count, ...choice }, more)),
+    },
+    { usage: orNull(usage) },
+  );
+}
 
 const requests = {
   ChatCompletionRequest: lenientRequest(
@@ -167,62 +181,30 @@ function messagesOptions(more: Properties): Properties {
 
 const answers = {
   ChatMessage: chatMessage,
-  ChatCompletion: open(
+  ChatCompletion: completion("chat.completion", {
+    message: open(
+      { role: text, content: orNull(text) },
+      { reasoning_content: orNull(text), tool_calls: orNull(list(anyObject)), refusal: orNull(text) },
+    ),
+    finish_reason: orNull(text),
+  }),
+  ChatCompletionChunk: completion(
+    "chat.completion.chunk",
     {
-      id: text,
-      object: { const: "chat.completion" },
-      created: unixTime,
-      model: text,
-      choices: list(
-        open({
-          index: count,
-          message: open(
-            { role: text, content: orNull(text) },
-            { reasoning_content: orNull(text), tool_calls: orNull(list(anyObject)), refusal: orNull(text) },
-          ),
-          finish_reason: orNull(text),
-        }),
+      delta: open(
+        {},
+        {
+          role: text,
+          content: orNull(text),
+          reasoning_content: orNull(text),
+          tool_calls: orNull(list(anyObject)),
+        },
       ),
     },
-    { usage: orNull(usage) },
-  ),
-  ChatCompletionChunk: open(
-    {
-      id: text,
-      object: { const: "chat.completion.chunk" },
-      created: unixTime,
-      model: text,
-      choices: list(
-        open(
-          {
-            index: count,
-            delta: open(
-              {},
-              {
-                role: text,
-                content: orNull(text),
-                reasoning_content: orNull(text),
-                tool_calls: orNull(list(anyObject)),
-              },
-            ),
-          },
-          { finish_reason: orNull(text) },
-        ),
-      ),
-    },
-    { usage: orNull(usage) },
+    { finish_reason: orNull(text) },
   ),
   Completion: described(
-    open(
-      {
-        id: text,
-        object: { const: "text_completion" },
-        created: unixTime,
-        model: text,
-        choices: list(open({ index: count, text }, { finish_reason: orNull(text) })),
-      },
-      { usage: orNull(usage) },
-    ),
+    completion("text_completion", { text }, { finish_reason: orNull(text) }),
     "A text completion; the events of its stream have the same shape.",
   ),
   Response: open(
