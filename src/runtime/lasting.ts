@@ -31,7 +31,7 @@ export function createLasting(
     boundTo,
     bodies: createBodyReader({ deadlines, now }),
     drain: createBodyDrain({ deadlines, now }),
-    sender: createSender(transport, { deadlines, reachability: createReachability(env), now }),
+    sender: createSender(transport, { deadlines, isReachable: createReachability(env), now }),
     fetchExternal: createExternalFetch({ deadlines, now }),
     responses: createResponseStore(now),
     signatures: createSignatureMemory(now),

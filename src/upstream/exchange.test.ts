@@ -46,11 +46,9 @@ function bench(more: Partial<ExchangeTimeouts> = {}, options: { reachable?: bool
           return watched.size;
         },
       },
-      reachability: {
-        check: async (_backend, timeoutMs) => {
-          checks.push(timeoutMs);
-          return options.reachable ?? true;
-        },
+      isReachable: async (_backend, timeoutMs) => {
+        checks.push(timeoutMs);
+        return options.reachable ?? true;
       },
     },
   );

@@ -16,7 +16,7 @@ export interface ExchangeTimeouts {
 
 export interface ExchangeEnvironment {
   deadlines: Deadlines;
-  reachability: Reachability;
+  isReachable: Reachability;
   now(): number;
 }
 
@@ -140,8 +140,7 @@ export class Exchange implements Deadline, Running {
       return;
     }
     this.#environment.deadlines.add(this);
-    const { reachability } = this.#environment;
-    void reachability.check(this.entry.backend, this.#timeouts.connectMs / 2).then((reachable) => {
+    void this.#environment.isReachable(this.entry.backend, this.#timeouts.connectMs / 2).then((reachable) => {
       const waiting = !this.#released && !this.#hasHead && this.#endedBy === undefined;
       if (!reachable && waiting) this.#timeOut("connect");
     });

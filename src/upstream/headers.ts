@@ -18,36 +18,30 @@ export interface OutgoingHead {
 
 const FORWARDED = ["idempotency-key", "user-agent"] as const;
 
-const NONE: readonly string[] = [];
-
 export function upstreamHeaders(
   backend: Backend,
   { clientHeaders, trace, operation, translation, headers: formatHeaders }: OutgoingHead,
   settings: Settings,
 ): Record<string, string> {
   const headers: Record<string, string> = { ...backend.baseHeaders };
-  for (const name of FORWARDED) {
-    const value = clientHeaders.get(name);
-    if (value !== null) headers[name] = value;
-  }
-  for (const name of backend.settings.forward_headers) {
-    const value = clientHeaders.get(name);
-    if (value !== null) headers[name] = value;
-  }
+  copyHeaders(FORWARDED, clientHeaders, headers);
+  copyHeaders(backend.settings.forward_headers, clientHeaders, headers);
   propagateTrace(trace, settings.tracing, headers);
   if (formatHeaders !== undefined) Object.assign(headers, formatHeaders);
   // The client's own body goes with the version it was written for.
-  for (const name of (translation === undefined ? passThrough(conventionsOf(operation)).headers : undefined) ?? NONE) {
-    const value = clientHeaders.get(name);
-    if (value !== null) headers[name] = value;
-  }
+  const ofFormat = translation === undefined ? passThrough(conventionsOf(operation)).headers : undefined;
+  if (ofFormat !== undefined) copyHeaders(ofFormat, clientHeaders, headers);
   return backend.ownHeaders === undefined ? headers : Object.assign(headers, backend.ownHeaders);
 }
 
 /** The backend's headers that the client gets besides the gateway's own. */
 export function forwardedResponseHeaders(backend: Backend, answer: Headers, into: Record<string, string>): void {
-  for (const name of backend.kind.responseHeaders) {
-    const value = answer.get(name);
+  copyHeaders(backend.kind.responseHeaders, answer, into);
+}
+
+function copyHeaders(names: readonly string[], from: Headers, into: Record<string, string>): void {
+  for (const name of names) {
+    const value = from.get(name);
     if (value !== null) into[name] = value;
   }
 }

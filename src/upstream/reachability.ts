@@ -2,28 +2,24 @@
 
 import type { Backend } from "../backends/backend.ts";
 
-export interface Reachability {
-  /**
-   * False when a TCP connection is neither made nor refused within the time: nobody is there. A refusal is an answer: a
-   * backend that drains has closed its port and still finishes what it has. Late requests share one try.
-   */
-  check(backend: Backend, timeoutMs: number): Promise<boolean>;
-}
+/**
+ * False when a TCP connection is neither made nor refused within the time: nobody is there. A refusal is an answer: a
+ * backend that drains has closed its port and still finishes what it has. Late requests share one try.
+ */
+export type Reachability = (backend: Backend, timeoutMs: number) => Promise<boolean>;
 
 export function createReachability(env: Record<string, string | undefined>): Reachability {
   // Behind a forward proxy the backend is not connected to directly, and the proxy gives its own errors.
   const proxied = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].some((name) => env[name]);
   const running = new WeakMap<Backend, Promise<boolean>>();
-  return {
-    check(backend, timeoutMs) {
-      if (proxied || backend.kind.isEmbedded || backend.socketPath !== undefined) return Promise.resolve(true);
-      let attempt = running.get(backend);
-      if (attempt === undefined) {
-        attempt = connects(new URL(backend.rootUrl), timeoutMs).finally(() => running.delete(backend));
-        running.set(backend, attempt);
-      }
-      return attempt;
-    },
+  return (backend, timeoutMs) => {
+    if (proxied || backend.kind.isEmbedded || backend.socketPath !== undefined) return Promise.resolve(true);
+    let attempt = running.get(backend);
+    if (attempt === undefined) {
+      attempt = connects(new URL(backend.rootUrl), timeoutMs).finally(() => running.delete(backend));
+      running.set(backend, attempt);
+    }
+    return attempt;
   };
 }
 

@@ -27,7 +27,7 @@ const now = () => performance.now();
 const deadlines = createDeadlines(now);
 const sender = createSender(
   createTransport(async () => new Response("{}")),
-  { deadlines, reachability: createReachability({}), now },
+  { deadlines, isReachable: createReachability({}), now },
 );
 
 let backend: FakeBackend;

@@ -104,13 +104,11 @@ export function createNetwork(names: readonly string[], options: NetworkOptions)
   const environment = {
     deadlines,
     now: time.now,
-    reachability: {
-      check: ({ name }: { name: string }, timeoutMs: number) =>
-        new Promise<boolean>((resolve) => {
-          const isReachable = backends.get(name)?.condition !== "swallowing";
-          time.schedule(isReachable ? 1 : timeoutMs, () => resolve(isReachable));
-        }),
-    },
+    isReachable: ({ name }: { name: string }, timeoutMs: number) =>
+      new Promise<boolean>((resolve) => {
+        const isReachable = backends.get(name)?.condition !== "swallowing";
+        time.schedule(isReachable ? 1 : timeoutMs, () => resolve(isReachable));
+      }),
   };
 
   function refusal(status: number, retryAfterMs: number | undefined): UpstreamFailure {
