@@ -1,14 +1,10 @@
 // Rules about fallback chains that the schema cannot say: no circles; a warning of models that nobody serves now.
 
 import type { Settings } from "../config/sections/registry.ts";
+import type { Problem } from "../config/values/problems.ts";
 import { formatPath } from "../config/values/values.ts";
 import type { ServedModels } from "../fleet/model-directory.ts";
 import { nearest } from "../lib/nearest.ts";
-
-interface Problem {
-  path: (string | number)[];
-  message: string;
-}
 
 /** Each answer is a problem at that path of the configuration. */
 export function fallbackProblems(settings: Settings): Problem[] {
@@ -19,9 +15,9 @@ export function fallbackProblems(settings: Settings): Problem[] {
     chain.forEach((target, index) => {
       const at = [...path, index];
       if (chain.indexOf(target) < index) problems.push({ path: at, message: `"${target}" is in this chain twice` });
-      const circle = circleThrough(model, target, chains);
-      if (circle !== undefined)
-        problems.push({ path: at, message: `the chains run in a circle: ${circle.join(" -> ")}` });
+      const way = wayTo(model, target, chains);
+      if (way !== undefined)
+        problems.push({ path: at, message: `the chains run in a circle: ${[model, ...way].join(" -> ")}` });
     });
   }
   return problems;
@@ -44,23 +40,19 @@ export function chainWarnings({ fallback }: Settings, { ids, serves }: ServedMod
     });
 }
 
-/** A way from the target back to the model along the chains. */
-function circleThrough(
-  model: string,
-  target: string,
+/** A way along the chains from one model to another. */
+function wayTo(
+  goal: string,
+  from: string,
   chains: ReadonlyMap<string, readonly string[]>,
+  visited = new Set<string>(),
 ): string[] | undefined {
-  const visited = new Set<string>();
-  function wayFrom(current: string): string[] | undefined {
-    if (current === model) return [current];
-    if (visited.has(current)) return undefined;
-    visited.add(current);
-    for (const next of chains.get(current) ?? []) {
-      const rest = wayFrom(next);
-      if (rest !== undefined) return [current, ...rest];
-    }
-    return undefined;
+  if (from === goal) return [from];
+  if (visited.has(from)) return undefined;
+  visited.add(from);
+  for (const next of chains.get(from) ?? []) {
+    const rest = wayTo(goal, next, chains, visited);
+    if (rest !== undefined) return [from, ...rest];
   }
-  const way = wayFrom(target);
-  return way === undefined ? undefined : [model, ...way];
+  return undefined;
 }

@@ -10,7 +10,7 @@ import { type AttemptParts, attempt, type ForwardResult } from "./attempt.ts";
 import { type Asked, type CandidatesParts, createCandidates } from "./candidates.ts";
 import type { RequestContext } from "./context.ts";
 import type { ModelRequest } from "./model-request.ts";
-import { decideRetry, retrySettingsFor } from "./retry.ts";
+import { retrySettingsFor, waitBeforeRetry } from "./retry.ts";
 
 export type Forwarder = ReturnType<typeof createForwarder>;
 
@@ -71,11 +71,10 @@ export function createForwarder(parts: ForwarderParts) {
         const costsNothing = isUnreachable(failure) || isCredentialRefusal(failure);
         if (!costsNothing || !untriedLeft) counted++;
         const retry = retrySettingsFor(entry, settings.retry);
-        const decision = decideRetry({ failure, attempts: counted, untriedLeft, retry, random });
-        if (left.length === 0 || !decision.again || now() + decision.waitMs >= requestDeadlineMs) {
+        const waitMs = waitBeforeRetry({ failure, attempts: counted, untriedLeft, retry, random });
+        if (left.length === 0 || waitMs === undefined || now() + waitMs >= requestDeadlineMs) {
           return { ...result, retryAfterMs };
         }
-        const { waitMs } = decision;
         log.debug(
           { request_id: context.id, backend: name, failure: record.failure, wait_ms: waitMs },
           "attempt failed, trying again",

@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import { documentSchema } from "../config/sections/registry.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
-import { decideRetry, type RetryDecision, type RetrySettings, retrySettingsFor } from "./retry.ts";
+import { type RetrySettings, retrySettingsFor, waitBeforeRetry } from "./retry.ts";
 
 const retry: RetrySettings = {
   max_attempts: 3,
@@ -21,9 +21,11 @@ function status(code: number, retryAfterMs?: number): UpstreamFailure {
 
 const reset: UpstreamFailure = { kind: "reset", message: "" };
 
-function decide(options: Partial<Parameters<typeof decideRetry>[0]>): RetryDecision {
-  return decideRetry({ failure: reset, attempts: 1, untriedLeft: false, retry, random: () => 0, ...options });
+function wait(options: Partial<Parameters<typeof waitBeforeRetry>[0]>): number | undefined {
+  return waitBeforeRetry({ failure: reset, attempts: 1, untriedLeft: false, retry, random: () => 0, ...options });
 }
+
+const isRetried = (options: Parameters<typeof wait>[0]) => wait(options) !== undefined;
 
 describe("which failures are worth another attempt", () => {
   const cases: [title: string, failure: UpstreamFailure, again: boolean][] = [
@@ -47,47 +49,42 @@ describe("which failures are worth another attempt", () => {
     ["a client that left", { kind: "aborted" }, false],
   ];
   test.each(cases)("%s", (_title, failure, again) => {
-    expect(decide({ failure }).again).toBe(again);
-    expect(decide({ failure, untriedLeft: true }).again).toBe(again);
+    expect(isRetried({ failure })).toBe(again);
+    expect(isRetried({ failure, untriedLeft: true })).toBe(again);
   });
 });
 
 test("status_codes say which answers are worth another attempt, and nothing else", () => {
   const own = { ...retry, status_codes: [500, 404] };
-  expect([500, 404, 503, 429].map((code) => decide({ failure: status(code), retry: own }).again)).toEqual([
+  expect([500, 404, 503, 429].map((code) => isRetried({ failure: status(code), retry: own }))).toEqual([
     true,
     true,
     false,
     false,
   ]);
-  expect(decide({ retry: { ...retry, status_codes: [] } }).again).toBe(true);
+  expect(isRetried({ retry: { ...retry, status_codes: [] } })).toBe(true);
 });
 
 test("a backend that refuses the gateway's credential is left for another, and not asked again", () => {
   for (const code of [401, 403]) {
-    expect(decide({ failure: status(code), untriedLeft: true })).toEqual({ again: true, waitMs: 0 });
-    expect(decide({ failure: status(code), untriedLeft: false })).toEqual({ again: false });
+    expect(wait({ failure: status(code), untriedLeft: true })).toBe(0);
+    expect(wait({ failure: status(code), untriedLeft: false })).toBeUndefined();
   }
 });
 
 describe("how often", () => {
   test("until the attempts are used up, other backends included", () => {
-    expect(decide({ attempts: 2 }).again).toBe(true);
-    expect(decide({ attempts: 3 }).again).toBe(false);
-    expect(decide({ attempts: 3, untriedLeft: true }).again).toBe(false);
+    expect(isRetried({ attempts: 2 })).toBe(true);
+    expect(isRetried({ attempts: 3 })).toBe(false);
+    expect(isRetried({ attempts: 3, untriedLeft: true })).toBe(false);
   });
 
   test("not at all when one attempt is allowed", () => {
-    expect(decide({ retry: { ...retry, max_attempts: 1 }, untriedLeft: true }).again).toBe(false);
+    expect(isRetried({ retry: { ...retry, max_attempts: 1 }, untriedLeft: true })).toBe(false);
   });
 });
 
 describe("after which wait", () => {
-  const wait = (options: Partial<Parameters<typeof decideRetry>[0]>): number | undefined => {
-    const decision = decide(options);
-    return decision.again ? decision.waitMs : undefined;
-  };
-
   test("another backend is asked at once, whatever this one said", () => {
     expect(wait({ untriedLeft: true, failure: status(429, 5_000) })).toBe(0);
   });

@@ -13,13 +13,12 @@ export function retrySettingsFor(entry: BackendEntry, retry: RetrySettings): Ret
   return retry_override === undefined ? retry : ({ ...retry, ...retry_override } as RetrySettings);
 }
 
-export type RetryDecision = { again: false } | { again: true; waitMs: number };
-
 /**
- * What follows a failed attempt. Who refuses the gateway's credential is not asked again, but others have other credentials. The wait belongs to a backend: one that was not tried yet is asked at once, the same
- * one again only after the backoff or its Retry-After, whichever is longer, max_delay at most.
+ * How long to wait for the next attempt after a failed one; undefined: there is none. Who refuses the gateway's credential
+ * is not asked again, but others have other credentials. The wait belongs to a backend: one that was not tried yet is
+ * asked at once, the same one again only after the backoff or its Retry-After, whichever is longer, max_delay at most.
  */
-export function decideRetry(options: {
+export function waitBeforeRetry(options: {
   failure: UpstreamFailure;
   /** Attempts made so far that count; one that costsNothing counts only when no other backend is left. */
   attempts: number;
@@ -27,11 +26,11 @@ export function decideRetry(options: {
   untriedLeft: boolean;
   retry: RetrySettings;
   random: () => number;
-}): RetryDecision {
+}): number | undefined {
   const { failure, attempts, untriedLeft, retry, random } = options;
   const isRetried = isRetryable(failure, retry.status_codes) || (untriedLeft && isCredentialRefusal(failure));
-  if (!isRetried || attempts >= retry.max_attempts) return { again: false };
-  if (untriedLeft) return { again: true, waitMs: 0 };
+  if (!isRetried || attempts >= retry.max_attempts) return undefined;
+  if (untriedLeft) return 0;
   const backoffMs = backoffDelayMs(
     {
       baseDelayMs: retry.base_delay,
@@ -43,5 +42,5 @@ export function decideRetry(options: {
     random,
   );
   const retryAfterMs = failure.kind === "status" ? (failure.retryAfterMs ?? 0) : 0;
-  return { again: true, waitMs: Math.min(Math.max(backoffMs, retryAfterMs), retry.max_delay) };
+  return Math.min(Math.max(backoffMs, retryAfterMs), retry.max_delay);
 }
