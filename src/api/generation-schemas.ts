@@ -54,9 +54,9 @@ const shared: Properties = {
 const chatMessage: JsonSchema = {
   ...open({ role: filledText }, { content: anyOf(text, someTyped, { type: "null" }) }),
   description: "Only messages of the role assistant may lack content.",
-  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
   ...{
     if: { properties: { role: { const: "assistant" } } },
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
     then: true,
     else: { required: ["content"], properties: { content } },
   },
