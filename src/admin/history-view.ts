@@ -3,7 +3,6 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-
 import {
   DAY_MS,
   HistoryError,

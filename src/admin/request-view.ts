@@ -13,15 +13,15 @@ const MAX_OTHERS = 20;
 const CLIENT_CLOSED_REQUEST = 499;
 
 /** The answer of GET /admin/requests, the newest first; throws 400 for a parameter that makes no sense. */
-export function listRequests(log: Stories, query: URLSearchParams): object {
-  const matches = readFilter(log, query);
+export function listRequests(stories: Stories, query: URLSearchParams): object {
+  const matches = readFilter(stories, query);
   const limit = Math.min(readNumber(query, "limit", 1) ?? DEFAULT_LIMIT, MAX_LIMIT);
   const cursor = query.get("cursor");
   const page: Story[] = [];
   let total = 0;
   let isBehindCursor = cursor === null;
   let hasMore = false;
-  for (const story of log.newestFirst()) {
+  for (const story of stories.newestFirst()) {
     if (matches(story)) {
       total++;
       if (isBehindCursor && page.length === limit) hasMore = true;
@@ -30,7 +30,7 @@ export function listRequests(log: Stories, query: URLSearchParams): object {
     if (story.start.id === cursor) isBehindCursor = true;
   }
   return {
-    requests: page.map((story) => requestRow(log, story)),
+    requests: page.map((story) => requestRow(stories, story)),
     total,
     next_cursor: hasMore ? (page.at(-1)?.start.id ?? null) : null,
   };
@@ -38,7 +38,7 @@ export function listRequests(log: Stories, query: URLSearchParams): object {
 
 type Filter = (story: Story) => boolean;
 
-function readFilter(log: Stories, query: URLSearchParams): Filter {
+function readFilter(stories: Stories, query: URLSearchParams): Filter {
   const filters: Filter[] = [];
   const model = query.get("model");
   if (model !== null) filters.push(({ start, end }) => start.model === model || end?.answeredBy === model);
@@ -53,9 +53,9 @@ function readFilter(log: Stories, query: URLSearchParams): Filter {
   const minDurationMs = readNumber(query, "min_duration_ms", 0);
   if (minDurationMs !== undefined) filters.push((story) => durationOf(story) >= minDurationMs);
   const sinceMs = readTime(query, "since");
-  if (sinceMs !== undefined) filters.push((story) => log.startedAt(story) >= sinceMs);
+  if (sinceMs !== undefined) filters.push((story) => stories.startedAt(story) >= sinceMs);
   const untilMs = readTime(query, "until");
-  if (untilMs !== undefined) filters.push((story) => log.startedAt(story) < untilMs);
+  if (untilMs !== undefined) filters.push((story) => stories.startedAt(story) < untilMs);
   return (story) => filters.every((isMatch) => isMatch(story));
 }
 
@@ -72,17 +72,17 @@ function isAttemptAt(backend: string): (step: StoryStep) => boolean {
 }
 
 /** The answer of GET /admin/requests/{id}; throws 404. */
-export function explainRequest(log: Stories, id: string): object {
-  const story = log.find(id);
+export function explainRequest(stories: Stories, id: string): object {
+  const story = stories.find(id);
   if (story === undefined) {
     throw new GatewayError(
       ERRORS.routeNotFound,
-      `This request is not known, or no longer: the latest ${log.size} are kept. Its id stands in the headers X-Signalbox-Request-ID and X-Request-ID of the answer.`,
+      `This request is not known, or no longer: the latest ${stories.size} are kept. Its id stands in the headers X-Signalbox-Request-ID and X-Request-ID of the answer.`,
     );
   }
   const { end, steps } = story;
   return {
-    ...requestRow(log, story),
+    ...requestRow(stories, story),
     cache: story.cache === undefined ? null : { decision: story.cache, reason: story.cacheReason ?? null },
     timings: {
       total_ms: round(durationOf(story)),
@@ -94,14 +94,14 @@ export function explainRequest(log: Stories, id: string): object {
     },
     steps: steps.map(stepView),
     steps_dropped: story.droppedSteps,
-    others: othersOf(log, story),
+    others: othersOf(stories, story),
   };
 }
 
 /** Further requests with the same id of a client, by their own. */
-function othersOf(log: Stories, { start }: Story): string[] {
+function othersOf(stories: Stories, { start }: Story): string[] {
   const others: string[] = [];
-  for (const { start: other } of log.newestFirst()) {
+  for (const { start: other } of stories.newestFirst()) {
     if (other.requestId === start.requestId && other.id !== start.id) others.push(other.id);
     if (others.length === MAX_OTHERS) break;
   }
@@ -109,12 +109,12 @@ function othersOf(log: Stories, { start }: Story): string[] {
 }
 
 /** What the list and an explanation have in common. */
-function requestRow(log: Stories, story: Story): object {
+function requestRow(stories: Stories, story: Story): object {
   const { start, end, steps } = story;
   return {
     id: start.id,
     request_id: start.requestId,
-    started_at: new Date(log.startedAt(story)).toISOString(),
+    started_at: new Date(stories.startedAt(story)).toISOString(),
     finished: end !== undefined,
     outcome: outcomeOf(story),
     operation: start.operation,

@@ -5,17 +5,17 @@ import { systemClock } from "../lib/clock.ts";
 import { Stories } from "../stats/stories.ts";
 import { requestRoutes } from "./requests.ts";
 
-const requests = new Stories({ clock: systemClock });
+const stories = new Stories({ clock: systemClock });
 let served: ServedRoutes;
 let admin: AdminClient;
 beforeAll(async () => {
-  served = await serveRoutes(requestRoutes({ requests }));
+  served = await serveRoutes(requestRoutes({ stories }));
   admin = new AdminClient(served);
 });
 afterAll(() => served.stop());
 
 test("explains a request while it runs and when it is over", async () => {
-  const story = requests.begin({
+  const story = stories.begin({
     id: "own-1",
     requestId: "a/b c",
     operation: "chat",
@@ -27,7 +27,7 @@ test("explains a request while it runs and when it is over", async () => {
   const path = `/admin/requests/${encodeURIComponent("a/b c")}`;
   expect(await admin.get(path)).toMatchObject({ finished: false, status: null, steps: [{ outcome: "running" }] });
   Object.assign(step, { durationMs: 4, failure: "status_500", status: 500 });
-  requests.finish(story, { status: 502, durationMs: 5, failure: "status_500", backend: "one" });
+  stories.finish(story, { status: 502, durationMs: 5, failure: "status_500", backend: "one" });
   expect(await admin.get(path)).toMatchObject({
     id: "own-1",
     request_id: "a/b c",

@@ -22,7 +22,7 @@ import { queryOf } from "./request.ts";
 import { explainRequest, listRequests, OUTCOMES } from "./request-view.ts";
 
 export interface RequestParts {
-  requests: Stories;
+  stories: Stories;
 }
 
 export const requestId = pathParameter(
@@ -99,7 +99,7 @@ function requestStep(): JsonSchema {
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
-export function requestRoutes({ requests }: RequestParts): DescribedEndpoint[] {
+export function requestRoutes({ stories }: RequestParts): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/requests", {
       id: "listRequests",
@@ -117,14 +117,14 @@ export function requestRoutes({ requests }: RequestParts): DescribedEndpoint[] {
         queryParameter("cursor", "next_cursor of the page before."),
       ],
       answers: [jsonAnswer("Requests", "The requests.")],
-      handle: (call) => answer(call, listRequests(requests, queryOf(call))),
+      handle: (call) => answer(call, listRequests(stories, queryOf(call))),
     }),
     endpoint("GET /admin/requests/{request_id...}", {
       id: "explainRequest",
       summary: "What became of one request, step by step",
       parameters: [requestId],
       answers: [jsonAnswer("RequestStory", "The explanation.")],
-      handle: (call) => answer(call, explainRequest(requests, call.parameters.request_id)),
+      handle: (call) => answer(call, explainRequest(stories, call.parameters.request_id)),
     }),
   ];
 }

@@ -12,11 +12,11 @@ import { createReporter } from "./observe.ts";
 
 function reporting() {
   const finished: FinishedRequest[] = [];
-  const requests = new Stories({ clock: systemClock });
+  const stories = new Stories({ clock: systemClock });
   const errors = new ErrorRecorder({ clock: systemClock });
   const reporter = createReporter({
     observer: { attempted() {}, finished: (request) => void finished.push(request) },
-    requests,
+    stories,
     errors,
     events: { dropped() {} },
   });
@@ -40,7 +40,7 @@ function reporting() {
     }) as unknown as RequestContext;
   const recent = () =>
     recentErrors(errors, new URLSearchParams()) as { errors: { status: number; attempts: unknown[] }[] };
-  const story = () => explainRequest(requests, "r1") as { steps: { kind: string }[]; finished: boolean };
+  const story = () => explainRequest(stories, "r1") as { steps: { kind: string }[]; finished: boolean };
   return { reporter, context, finished, recent, story };
 }
 

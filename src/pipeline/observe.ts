@@ -14,14 +14,14 @@ export type RequestReporter = ReturnType<typeof createReporter>;
 
 export interface ReporterParts {
   observer: Observer;
-  requests: Stories;
+  stories: Stories;
   errors: ErrorRecorder;
   events: Pick<GatewayEvents, "dropped">;
 }
 
 export const CLIENT_CLOSED_REQUEST = 499;
 
-export function createReporter({ observer, requests, errors, events }: ReporterParts) {
+export function createReporter({ observer, stories, errors, events }: ReporterParts) {
   let openStreams = 0;
   return {
     openStreams: () => openStreams,
@@ -29,7 +29,7 @@ export function createReporter({ observer, requests, errors, events }: ReporterP
     begun({ id, ownId, caller, record, startedAtMs }: RequestContext): void {
       const { operation = "", model = "", stream } = record;
       const keyId = caller?.keyId;
-      record.story = requests.begin({ id: ownId, requestId: id, operation, model, stream, startedAtMs, keyId });
+      record.story = stories.begin({ id: ownId, requestId: id, operation, model, stream, startedAtMs, keyId });
       if (stream) openStreams++;
     },
     /** Called once per attempt at a backend, when it is over. `firstTokenMs` is known of streams. */
@@ -77,7 +77,7 @@ export function createReporter({ observer, requests, errors, events }: ReporterP
           story.add({ kind: "refused", atMs: durationMs, reason: failure });
         }
         const { firstByteMs, backendMs, fallbackModel: answeredBy, usage } = record;
-        requests.finish(story, {
+        stories.finish(story, {
           status,
           durationMs,
           failure,

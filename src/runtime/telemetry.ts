@@ -61,9 +61,9 @@ export function createTelemetry({ snapshot, home, clock, log, ...first }: Teleme
   const lag = watchEventLoopLag(clock.now);
   const events = countGatewayEvents(registry);
   const errors = new ErrorRecorder({ clock });
-  const requests = new Stories({ clock });
+  const stories = new Stories({ clock });
   const observer = createObserver(collector, requestMetrics);
-  const reporter = createReporter({ observer, requests, errors, events });
+  const reporter = createReporter({ observer, stories, errors, events });
 
   const { persistence } = settings.admin.stats;
   const statsFile = new SnapshotFile({
@@ -93,7 +93,7 @@ export function createTelemetry({ snapshot, home, clock, log, ...first }: Teleme
     /** Undefined while no history is kept. */
     history,
     errors,
-    requests,
+    stories,
     events,
     /** What could not be written the last time, each with the reason. */
     storageProblems: () => [statsFile.problem, sampler?.problem].filter((problem) => problem !== undefined),
