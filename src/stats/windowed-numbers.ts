@@ -12,12 +12,12 @@ export class WindowedNumbers<Block extends Numbers = Numbers> {
   protected readonly allTime: Float64Array;
   protected readonly values: Block;
   /** How many numbers a block has. */
-  protected readonly width: number;
+  readonly #width: number;
   /** The bucket that a slot holds; an older one is forgotten when the slot is written again. */
   readonly #buckets = new Int32Array(SLOT_COUNT);
 
   constructor(width: number, Block: new (length: number) => Block) {
-    this.width = width;
+    this.#width = width;
     this.allTime = new Float64Array(width);
     this.values = new Block(SLOT_COUNT * width);
   }
@@ -27,7 +27,7 @@ export class WindowedNumbers<Block extends Numbers = Numbers> {
     this.forgetOld(position);
     const { slots } = position;
     this.allTime[index]!++;
-    for (let ring = 0; ring < RING_COUNT; ring++) this.values[slots[ring]! * this.width + index]!++;
+    for (let ring = 0; ring < RING_COUNT; ring++) this.values[slots[ring]! * this.#width + index]!++;
   }
 
   /** Before anything is added to the blocks of a position. */
@@ -43,11 +43,11 @@ export class WindowedNumbers<Block extends Numbers = Numbers> {
   /** Undefined: all time. */
   sums(window: readonly WindowSlot[] | undefined): Float64Array {
     if (window === undefined) return this.allTime;
-    const sums = new Float64Array(this.width);
+    const sums = new Float64Array(this.#width);
     for (const { slot, bucket } of window) {
       if (this.#buckets[slot] !== bucket) continue;
-      const base = slot * this.width;
-      for (let index = 0; index < this.width; index++) sums[index]! += this.values[base + index]!;
+      const base = slot * this.#width;
+      for (let index = 0; index < this.#width; index++) sums[index]! += this.values[base + index]!;
     }
     return sums;
   }
@@ -80,6 +80,6 @@ export class WindowedNumbers<Block extends Numbers = Numbers> {
   }
 
   #blockOf(slot: number): Numbers {
-    return this.values.subarray(slot * this.width, (slot + 1) * this.width);
+    return this.values.subarray(slot * this.#width, (slot + 1) * this.#width);
   }
 }
