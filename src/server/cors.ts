@@ -3,6 +3,7 @@
 import type { PageRequest } from "../access/web-pages.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { Answering } from "./endpoint.ts";
 import { allowedMethods } from "./route-table.ts";
 
 /** Seconds that a browser may keep the answer to a preflight. */
@@ -32,18 +33,12 @@ const EXPOSED = [
   "*",
 ].join(", ");
 
-/** An endpoint, as far as it is needed here. */
-interface Preflight {
-  access: "open";
-  handle(call: { headers: Record<string, string> }): Response;
-}
-
 /** Undefined where the request is no preflight, or where only administrators may ask. */
 export function preflightEndpoint(
   request: Request,
   page: PageRequest,
   methods: ReadonlyMap<string, { access: string }>,
-): Preflight | undefined {
+): Answering | undefined {
   const asked = request.headers;
   if (request.method !== "OPTIONS" || !asked.has("origin") || !asked.has("access-control-request-method")) {
     return undefined;

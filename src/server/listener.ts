@@ -81,20 +81,15 @@ async function removeStaleSocket(path: string): Promise<void> {
   }
 }
 
+const LISTEN_FAILURES: Readonly<Record<string, string>> = {
+  EADDRINUSE: "another process uses it. Stop that one, or set another address.",
+  EACCES: "not permitted for this user (ports below 1024 need privileges).",
+  ENOTTY: "the host name cannot be resolved.", // what the runtime says of a name that does not resolve
+  ENOTFOUND: "the host name cannot be resolved.",
+  EADDRNOTAVAIL: "this machine has no such address.",
+};
+
 function listenFailure(bindAddress: string, error: unknown): string {
-  const code = error instanceof Error ? (error as Error & { code?: string }).code : undefined;
-  const prefix = `server.bind_address: cannot listen on ${bindAddress}`;
-  switch (code) {
-    case "EADDRINUSE":
-      return `${prefix}: another process uses it. Stop that one, or set another address.`;
-    case "EACCES":
-      return `${prefix}: not permitted for this user (ports below 1024 need privileges).`;
-    case "ENOTTY": // what the runtime says of a name that does not resolve
-    case "ENOTFOUND":
-      return `${prefix}: the host name cannot be resolved.`;
-    case "EADDRNOTAVAIL":
-      return `${prefix}: this machine has no such address.`;
-    default:
-      return `${prefix}: ${error instanceof Error ? error.message : String(error)}`;
-  }
+  const { code = "", message = String(error) } = error instanceof Error ? (error as NodeJS.ErrnoException) : {};
+  return `server.bind_address: cannot listen on ${bindAddress}: ${LISTEN_FAILURES[code] ?? message}`;
 }
