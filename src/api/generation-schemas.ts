@@ -54,12 +54,10 @@ const shared: Properties = {
 const chatMessage: JsonSchema = {
   ...open({ role: filledText }, { content: anyOf(text, someTyped, { type: "null" }) }),
   description: "Only messages of the role assistant may lack content.",
-  ...{
-    if: { properties: { role: { const: "assistant" } } },
-    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-    then: true,
-    else: { required: ["content"], properties: { content } },
-  },
+  if: { properties: { role: { const: "assistant" } } },
+  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+  then: true,
+  else: { required: ["content"], properties: { content } },
 };
 
 const usage = open({ prompt_tokens: count, completion_tokens: count, total_tokens: count });

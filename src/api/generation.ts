@@ -7,7 +7,7 @@ import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { writeFallbackHeaders } from "../pipeline/fallback.ts";
 import type { Generate, Generated } from "../pipeline/generate.ts";
-import type { ModelRequest } from "../pipeline/model-request.ts";
+import { firstRequest, type ModelRequest } from "../pipeline/model-request.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import type { ClientProtocol } from "../protocols/protocol.ts";
 import { clientProtocol } from "../protocols/registry.ts";
@@ -39,8 +39,6 @@ export interface GenerationEndpoint {
   noted?(call: Call, asked: ModelRequest, generated: Generated, ended: Promise<unknown>): void;
 }
 
-const NONE_AVOIDED: ReadonlySet<string> = new Set();
-
 /** How endpoints for clients of a format tell of errors, where the format has a way of its own. */
 export function errorsOf({ ownErrors, errorBody }: ClientProtocol): Pick<Answering, "errorFormat" | "idHeader"> {
   return ownErrors === undefined ? {} : { errorFormat: errorBody, idHeader: ownErrors.idHeader };
@@ -61,14 +59,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       record.operation = operation;
       record.model = summary.model;
       record.stream = summary.stream;
-      let asked: ModelRequest = {
-        ...summary,
-        askedModel: summary.model,
-        operation,
-        body,
-        patience: 1,
-        avoid: NONE_AVOIDED,
-      };
+      let asked = firstRequest(summary, operation, body);
       if (arrange !== undefined) {
         asked = await arrange(call, asked);
         record.model = asked.model;

@@ -73,7 +73,7 @@ export function createGenerator(parts: GeneratorParts): Generate {
   /** A stored answer in the form that was asked for. */
   function replayFor({ stream, body }: ModelRequest, answer: CachedAnswer): Replay | undefined {
     const options = body.value.stream_options as { include_usage?: unknown } | null | undefined;
-    return replayAnswer(answer, { stream, includeUsage: options?.include_usage === true });
+    return replayAnswer(answer, stream, options?.include_usage === true);
   }
 
   /** Keeps the plain answer of an upstream call, if it may be kept: once, however many clients share it. */

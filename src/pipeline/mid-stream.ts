@@ -14,15 +14,13 @@ import type { RequestContext } from "./context.ts";
 import { canBeContinued } from "./exact-continuation.ts";
 import { type FallbackChains, type FallbackResult, triggerOf } from "./fallback.ts";
 import type { Forwarder } from "./forward.ts";
-import type { ModelRequest } from "./model-request.ts";
+import { type ModelRequest, NOBODY } from "./model-request.ts";
 
 export interface MidStreamParts {
   forwarder: Forwarder;
   chains: FallbackChains;
   log: Logger;
 }
-
-const NOBODY: ReadonlySet<string> = new Set();
 
 /** A model that may take over, and what it is asked. */
 interface Way {

@@ -40,6 +40,13 @@ export interface ModelRequest extends RequestSummary {
   refusedBy?: ReadonlySet<string>;
 }
 
+/** As it comes in: nobody has been asked yet. */
+export function firstRequest(summary: RequestSummary, operation: Operation, body: RequestBody): ModelRequest {
+  return { ...summary, askedModel: summary.model, operation, body, patience: 1, avoid: NOBODY };
+}
+
+export const NOBODY: ReadonlySet<string> = new Set();
+
 /** A request as one backend gets it: what depends on the backend's format. */
 export type Prepared = Pick<
   OutgoingRequest,

@@ -17,7 +17,7 @@ import { NO_STORY } from "../stats/stories.ts";
 import { resolveTrace } from "../tracing/trace-context.ts";
 import type { RequestContext, RequestRecord } from "./context.ts";
 import type { FallbackChains } from "./fallback.ts";
-import type { ModelRequest } from "./model-request.ts";
+import { firstRequest, type ModelRequest } from "./model-request.ts";
 import { openTurn } from "./neutral-turn.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "./observe.ts";
 
@@ -47,8 +47,6 @@ export interface NeutralEntryParts {
   clock: Clock;
   newOwnId(): string;
 }
-
-const NONE_AVOIDED: ReadonlySet<string> = new Set();
 
 export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
   const { chains, limiter, reporter, limited, aliases, settings, clock, newOwnId } = parts;
@@ -116,19 +114,9 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
   };
 }
 
-function modelRequest(neutral: GenerationRequest): ModelRequest {
-  const { model, origin, promptCacheKey, user } = neutral;
-  return {
-    model,
-    askedModel: model,
-    operation: origin.protocol,
-    body: RequestBody.written({ model }),
-    stream: true,
-    choices: 1,
-    affinity: () => promptCacheKey ?? user,
-    patience: 1,
-    avoid: NONE_AVOIDED,
-  };
+function modelRequest({ model, origin, promptCacheKey, user }: GenerationRequest): ModelRequest {
+  const summary = { model, stream: true, choices: 1, affinity: () => promptCacheKey ?? user };
+  return firstRequest(summary, origin.protocol, RequestBody.written({ model }));
 }
 
 const BUG = { message: "unexpected error", status: 500, type: ERRORS.internal.type };

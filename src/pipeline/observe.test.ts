@@ -14,12 +14,8 @@ function reporting() {
   const finished: FinishedRequest[] = [];
   const stories = new Stories({ clock: systemClock });
   const errors = new ErrorRecorder({ clock: systemClock });
-  const reporter = createReporter({
-    observer: { attempted() {}, finished: (request) => void finished.push(request) },
-    stories,
-    errors,
-    events: { dropped() {} },
-  });
+  const observer = { attempted() {}, finished: (request: FinishedRequest) => void finished.push(request) };
+  const reporter = createReporter(observer, stories, errors, { dropped() {} });
   const context = (more: Partial<RequestContext["record"]>) =>
     ({
       id: "r1",

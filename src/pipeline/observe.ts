@@ -12,16 +12,14 @@ import type { RequestContext } from "./context.ts";
 
 export type RequestReporter = ReturnType<typeof createReporter>;
 
-export interface ReporterParts {
-  observer: Observer;
-  stories: Stories;
-  errors: ErrorRecorder;
-  events: Pick<GatewayEvents, "dropped">;
-}
-
 export const CLIENT_CLOSED_REQUEST = 499;
 
-export function createReporter({ observer, stories, errors, events }: ReporterParts) {
+export function createReporter(
+  observer: Observer,
+  stories: Stories,
+  errors: ErrorRecorder,
+  events: Pick<GatewayEvents, "dropped">,
+) {
   let openStreams = 0;
   return {
     openStreams: () => openStreams,

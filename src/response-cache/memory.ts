@@ -119,7 +119,7 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOption
       counters.bytes += bytes;
     },
 
-    clear(model?: string): number {
+    clear(model?: string) {
       let cleared = 0;
       for (const entry of entries) {
         if (model !== undefined && entry.answer.model !== model) continue;

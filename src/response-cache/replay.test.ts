@@ -13,12 +13,12 @@ function cached(form: CachedAnswer["form"], body: string): CachedAnswer {
 }
 
 function streamed(completion: object, includeUsage = false): string | undefined {
-  const replay = replayAnswer(cached("plain", JSON.stringify(completion)), { stream: true, includeUsage });
+  const replay = replayAnswer(cached("plain", JSON.stringify(completion)), true, includeUsage);
   return replay && decoder.decode(replay.body);
 }
 
 function joined(events: string): unknown {
-  const replay = replayAnswer(cached("stream", events), { stream: false, includeUsage: false });
+  const replay = replayAnswer(cached("stream", events), false, false);
   return replay && JSON.parse(decoder.decode(replay.body));
 }
 
@@ -46,7 +46,7 @@ const CALL = { id: "t1", type: "function", function: { name: "f", arguments: '{"
 test("the same form is the same bytes", () => {
   for (const form of ["plain", "stream"] as const) {
     const answer = cached(form, "anything");
-    const replay = replayAnswer(answer, { stream: form === "stream", includeUsage: false });
+    const replay = replayAnswer(answer, form === "stream", false);
     expect(replay?.body).toBe(answer.body);
     expect(replay?.contentType).toBe("x/y");
   }
@@ -83,7 +83,7 @@ describe("plain as a stream", () => {
     ["no choices", "{}"],
     ["sound", JSON.stringify(completion({ audio: { id: "a" } }))],
   ])("%s cannot be converted", (_name, body) => {
-    expect(replayAnswer(cached("plain", body), { stream: true, includeUsage: false })).toBeUndefined();
+    expect(replayAnswer(cached("plain", body), true, false)).toBeUndefined();
   });
 });
 

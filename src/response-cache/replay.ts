@@ -4,12 +4,6 @@ import { isObject, isPresent, type JsonObject, parseObject } from "../lib/json.t
 import { eventData } from "../protocols/sse.ts";
 import type { CachedAnswer } from "./cache.ts";
 
-export interface WantedForm {
-  stream: boolean;
-  /** stream_options.include_usage */
-  includeUsage: boolean;
-}
-
 export interface Replay {
   contentType: string;
   body: Uint8Array;
@@ -18,12 +12,15 @@ export interface Replay {
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Undefined when an answer in the other form has parts that cannot be carried over; the request then is a miss. */
-export function replayAnswer(answer: CachedAnswer, wanted: WantedForm): Replay | undefined {
-  if ((answer.form === "stream") === wanted.stream) return { contentType: answer.contentType, body: answer.body };
+/**
+ * Undefined when an answer in the other form has parts that cannot be carried over; the request then is a miss.
+ * @param includeUsage - stream_options.include_usage
+ */
+export function replayAnswer(answer: CachedAnswer, stream: boolean, includeUsage: boolean): Replay | undefined {
+  if ((answer.form === "stream") === stream) return { contentType: answer.contentType, body: answer.body };
   const text = decoder.decode(answer.body);
-  if (wanted.stream) {
-    const events = streamOf(text, wanted.includeUsage);
+  if (stream) {
+    const events = streamOf(text, includeUsage);
     if (events === undefined) return undefined;
     return { contentType: "text/event-stream; charset=utf-8", body: encoder.encode(events) };
   }

@@ -20,13 +20,12 @@ import { createFallbackChains } from "../pipeline/fallback.ts";
 import { createForwarder } from "../pipeline/forward.ts";
 import { createGenerator, type Generate } from "../pipeline/generate.ts";
 import type { ModelRequest } from "../pipeline/model-request.ts";
-import { createNeutralEntry, type NeutralEntry } from "../pipeline/neutral-entry.ts";
+import { createNeutralEntry } from "../pipeline/neutral-entry.ts";
 import type { RequestReporter } from "../pipeline/observe.ts";
 import { withWebSearch } from "../pipeline/search.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import { createPrompts } from "../prompts/resolve.ts";
 import { createHandler, type HandlerParts } from "../server/handler.ts";
-import type { TargetHandler } from "../server/request-target.ts";
 import { createRouteTable, type RouteTable } from "../server/route-table.ts";
 import { searchesItself } from "../web-search/native.ts";
 import { createSearchProvider } from "../web-search/provider.ts";
@@ -49,14 +48,7 @@ export interface Configured {
   promptFiles: PromptFiles;
 }
 
-export interface DataPlane extends NeutralEntry {
-  /** Of the public API; no change of the configuration changes them. */
-  readonly paths: readonly string[];
-  readonly handle: TargetHandler;
-  readonly handleAdmin: TargetHandler;
-}
-
-export function buildDataPlane(parts: DataPlaneParts, kept: Kept, configured: Configured): DataPlane {
+export function buildDataPlane(parts: DataPlaneParts, kept: Kept, configured: Configured) {
   const { adminTable } = parts;
   const { generate, chains } = buildPipeline(parts, kept, configured);
   const publicApi = publicApiParts(parts, configured, generate);
@@ -67,6 +59,7 @@ export function buildDataPlane(parts: DataPlaneParts, kept: Kept, configured: Co
   });
   const frame = frameParts(parts, kept, configured);
   return {
+    /** Of the public API; no change of the configuration changes them. */
     paths: table.paths,
     handle: createHandler({ ...frame, routes: table }),
     handleAdmin: createHandler({ ...frame, routes: adminTable }),

@@ -49,7 +49,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayOptio
   const home = env.HOME;
   const identify = createKeyIdentity(() => store.keySalt());
   const configured = configuredBy(snapshot);
-  const telemetry = createTelemetry({ snapshot, metadata: configured.metadata, home, clock, log });
+  const telemetry = createTelemetry(snapshot, configured.metadata, home, clock, log);
   const { circuitChanged, configReloaded: reloaded, rateLimited: limited } = telemetry.events;
   const reloader = followConfigFile({ store, clock, log, fileHash, reloaded });
   const transport = createTransport(createDemoBackend());

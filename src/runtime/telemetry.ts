@@ -20,19 +20,14 @@ import { SnapshotFile } from "../stats/snapshot-file.ts";
 import { Stories } from "../stats/stories.ts";
 import { addGauges, type GaugeSources } from "./gauges.ts";
 
-export type Telemetry = ReturnType<typeof createTelemetry>;
-
-export interface TelemetryOptions {
-  snapshot: ConfigSnapshot;
-  metadata: ModelMetadataSource;
-  home: string | undefined;
-  clock: Clock;
-  log: Logger;
-}
-
-export function createTelemetry({ snapshot, home, clock, log, ...first }: TelemetryOptions) {
-  const { settings, baseDir } = snapshot;
-  let { metadata } = first;
+export function createTelemetry(
+  { settings, baseDir }: ConfigSnapshot,
+  facts: ModelMetadataSource,
+  home: string | undefined,
+  clock: Clock,
+  log: Logger,
+) {
+  let metadata = facts;
   const dataPath = (path: string) => resolveDataPath(path, { dataDir: settings.server.data_dir, baseDir, home });
   const historySettings = ({ metrics }: Settings): HistorySettings => ({
     ...metrics.persistence,
@@ -63,7 +58,7 @@ export function createTelemetry({ snapshot, home, clock, log, ...first }: Teleme
   const errors = new ErrorRecorder({ clock });
   const stories = new Stories({ clock });
   const observer = createObserver(collector, requestMetrics);
-  const reporter = createReporter({ observer, stories, errors, events });
+  const reporter = createReporter(observer, stories, errors, events);
 
   const { persistence } = settings.admin.stats;
   const statsFile = new SnapshotFile({
@@ -107,8 +102,8 @@ export function createTelemetry({ snapshot, home, clock, log, ...first }: Teleme
       statsFile.start();
       sampler?.start();
     },
-    apply(next: Settings, facts: ModelMetadataSource): void {
-      metadata = facts;
+    apply(next: Settings, nextFacts: ModelMetadataSource): void {
+      metadata = nextFacts;
       collector.apply(next.admin.stats);
       collector.pricesChanged();
       sampler?.apply(historySettings(next));
