@@ -2,10 +2,9 @@
 // string member, `input`, and its calls come back free-form.
 
 import { parseObject } from "../lib/json.ts";
+import type { AnswerTransform } from "./answer-transform.ts";
 import type { ContentPart } from "./content.ts";
-import type { GenerationEvent } from "./events.ts";
 import type { GenerationRequest } from "./request.ts";
-import type { GenerationResult } from "./result.ts";
 import type { CustomTool, FunctionTool, Tool } from "./tools.ts";
 
 const PARAMETERS = {
@@ -54,10 +53,7 @@ function inputOf(text: string): string {
 }
 
 /** Turns calls of the named functions back into free-form calls. */
-export function customCalls(names: ReadonlySet<string>): {
-  result(result: GenerationResult): GenerationResult;
-  stream(): { push(event: GenerationEvent): readonly GenerationEvent[]; end(): readonly GenerationEvent[] };
-} {
+export function customCalls(names: ReadonlySet<string>): AnswerTransform {
   const isCustom = (part: { type: string; name?: string; serverSide?: boolean }) =>
     part.type === "tool-call" && part.serverSide !== true && part.name !== undefined && names.has(part.name);
   return {

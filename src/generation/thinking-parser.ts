@@ -1,9 +1,9 @@
 // Finds the thoughts in the text of engines that do not separate them (specification, "thinking block"): text up to the
 // end marker is reasoning, what follows is the answer. A stream and a whole answer are split in the same way.
 
+import type { AnswerTransform, EventTransform } from "./answer-transform.ts";
 import type { Citation, ContentPart, TextPart } from "./content.ts";
 import type { GenerationEvent } from "./events.ts";
-import type { GenerationResult } from "./result.ts";
 
 /** The `thinking` block of a model's metadata, in its own spelling. */
 export interface ThinkingFormat {
@@ -138,10 +138,7 @@ function prefixAtEnd(text: string, marker: string): number {
  * Moves thoughts out of the text of answers. Where the backend gives reasoning itself, its text is left alone. Only the
  * first text can begin with thoughts that have no start marker: behind a tool call the model says where it thinks again.
  */
-export function splitThinking(format: ThinkingFormat): {
-  result(result: GenerationResult): GenerationResult;
-  stream(): { push(event: GenerationEvent): readonly GenerationEvent[]; end(): readonly GenerationEvent[] };
-} {
+export function splitThinking(format: ThinkingFormat): AnswerTransform {
   return {
     result: (result) => ({ ...result, parts: splitParts(result.parts, format) }),
     stream: () => new ThinkingStream(format),
@@ -221,7 +218,7 @@ interface OpenText {
   waiting: GenerationEvent[];
 }
 
-class ThinkingStream {
+class ThinkingStream implements EventTransform {
   readonly #policy: SplitPolicy;
   /** The backend's indexes -> the client's, for parts that pass. */
   readonly #indexes = new Map<number, number>();

@@ -1,10 +1,9 @@
 // Ids of tool calls that stay unique over a whole conversation (specification, "Tool calls"). Some engines count from 0
 // in every answer; their ids reach clients as crt_<answer>x<count>_<id in base64url> and are decoded when they come back.
 
+import type { AnswerTransform } from "./answer-transform.ts";
 import type { ContentPart } from "./content.ts";
-import type { GenerationEvent } from "./events.ts";
 import type { GenerationRequest } from "./request.ts";
-import type { GenerationResult } from "./result.ts";
 
 /** Ids of these forms are random: they pass unchanged. */
 const UNIQUE_PREFIXES: readonly string[] = ["toolu_", "call_", "fc_", "chatcmpl-tool-"];
@@ -41,10 +40,7 @@ export function unwrapCallId(id: string): string {
 }
 
 /** Gives the calls of an answer their unique ids; calls that the backend runs itself keep theirs. */
-export function wrapCallIds(nonce: string): {
-  result(result: GenerationResult): GenerationResult;
-  stream(): { push(event: GenerationEvent): readonly GenerationEvent[]; end(): readonly GenerationEvent[] };
-} {
+export function wrapCallIds(nonce: string): AnswerTransform {
   return {
     result(result) {
       let ordinal = 0;

@@ -6,6 +6,7 @@ import { type BackendKind, formatOf, type Operation, searchOperation, servedBy }
 import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { type AnswerLosses, lossOfPart } from "../generation/answer-losses.ts";
+import type { AnswerTransform } from "../generation/answer-transform.ts";
 import { Collector } from "../generation/collect.ts";
 import type { ProtocolName } from "../generation/content.ts";
 import { customCalls, customToolNames, customToolsAsFunctions } from "../generation/custom-tools.ts";
@@ -37,7 +38,7 @@ import type {
 } from "../protocols/protocol.ts";
 import { backendProtocol, clientProtocol, passThrough } from "../protocols/registry.ts";
 import { requestInOwnFormat } from "../protocols/stream-join.ts";
-import { type AnswerTransform, createTranslation } from "../protocols/translate.ts";
+import { createTranslation } from "../protocols/translate.ts";
 import type { RequestContext } from "./context.ts";
 import { prefillMembers } from "./exact-continuation.ts";
 import type { Bridge, ModelRequest, Prepared } from "./model-request.ts";

@@ -1,6 +1,7 @@
 // Drives a backend's codec and a client's codec together: whole answers and streams, bytes in, bytes out.
 
 import { MAX_CITATIONS } from "../generation/answer-losses.ts";
+import type { AnswerTransform, EventTransform } from "../generation/answer-transform.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
@@ -14,19 +15,6 @@ import {
 } from "./protocol.ts";
 import { readEvents } from "./sse.ts";
 import { lastEvent } from "./stream-ending.ts";
-
-/** Changes answers on their way, e.g. moves thoughts out of the text; stream and whole answer get the same. */
-export interface AnswerTransform {
-  result(result: GenerationResult): GenerationResult;
-  /** One per stream. */
-  stream(): EventTransform;
-}
-
-export interface EventTransform {
-  push(event: GenerationEvent): readonly GenerationEvent[];
-  /** What is held back, when the stream is over. */
-  end(): readonly GenerationEvent[];
-}
 
 export interface TranslationParts {
   client: ClientProtocol;

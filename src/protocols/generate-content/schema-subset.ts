@@ -2,7 +2,7 @@
 // it is written in words it knows, or told in the description; the client validates against its own schema anyway.
 
 import { isObject, type JsonObject } from "../../lib/json.ts";
-import { objectsOf, textOf } from "../reading.ts";
+import { arrayOf, objectOf, objectsOf, textOf, textsOf } from "../reading.ts";
 
 const COPIED = ["$id", "$anchor", "title", "minItems", "maxItems", "minimum", "maximum", "propertyOrdering"] as const;
 
@@ -81,14 +81,12 @@ function cleanType(type: unknown): unknown {
 
 /** Members that hold schemas. */
 function addNested(result: JsonObject, schema: JsonObject, depth: number): void {
-  const nested = (value: unknown): JsonObject => (isObject(value) ? clean(value, depth + 1) : {});
+  const nested = (value: unknown): JsonObject => clean(objectOf(value), depth + 1);
   const alternatives = schema.anyOf ?? schema.oneOf;
   if (Array.isArray(alternatives)) result.anyOf = alternatives.map(nested);
   if (isObject(schema.properties)) result.properties = mapMembers(schema.properties, nested);
-  if (Array.isArray(schema.required)) {
-    const required = schema.required.filter((name) => typeof name === "string");
-    if (required.length > 0) result.required = required;
-  }
+  const required = textsOf(schema.required);
+  if (required.length > 0) result.required = required;
   const { additionalProperties } = schema;
   if (typeof additionalProperties === "boolean") result.additionalProperties = additionalProperties;
   else if (isObject(additionalProperties)) result.additionalProperties = nested(additionalProperties);
@@ -103,7 +101,7 @@ function withDefinitions(result: JsonObject, schema: JsonObject, depth: number):
   for (const key of ["definitions", "$defs"]) {
     const definitions = schema[key];
     if (!isObject(definitions)) continue;
-    const cleaned = mapMembers(definitions, (value) => (isObject(value) ? clean(value, depth + 1) : {}));
+    const cleaned = mapMembers(definitions, (value) => clean(objectOf(value), depth + 1));
     result.$defs = isObject(result.$defs) ? { ...result.$defs, ...cleaned } : cleaned;
   }
   return result;
@@ -161,17 +159,14 @@ function mergeAllOf({ allOf, ...rest }: JsonObject, depth: number): JsonObject {
   let merged: JsonObject = rest;
   for (const entry of objectsOf(allOf)) {
     const part = Array.isArray(entry.allOf) ? mergeAllOf(entry, depth + 1) : entry;
-    const properties = { ...(isObject(part.properties) && part.properties) };
-    const required = Array.isArray(part.required) ? part.required : [];
+    const hasProperties = isObject(merged.properties) || isObject(part.properties);
+    const properties = { ...objectOf(part.properties), ...objectOf(merged.properties) };
+    const required = new Set([...arrayOf(merged.required), ...arrayOf(part.required)]);
     merged = {
       ...part,
       ...merged,
-      ...((isObject(merged.properties) || isObject(part.properties)) && {
-        properties: { ...properties, ...(isObject(merged.properties) && merged.properties) },
-      }),
-      ...((Array.isArray(merged.required) || required.length > 0) && {
-        required: [...new Set([...(Array.isArray(merged.required) ? merged.required : []), ...required])],
-      }),
+      ...(hasProperties && { properties }),
+      ...(required.size > 0 && { required: [...required] }),
     };
   }
   return merged;

@@ -4,6 +4,7 @@ import type { Failure } from "../../generation/result.ts";
 import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import type { ClientError } from "../protocol.ts";
 import { nonEmptyText, objectOf, optionalText } from "../reading.ts";
+import { eventText } from "./wire.ts";
 
 const STATUS_OF_TYPE: ReadonlyMap<string, number> = new Map([
   ["invalid_request_error", 400],
@@ -40,16 +41,12 @@ export function errorBody({ status, message, type, code, details, requestId }: C
 }
 
 export function errorEvent(error: ClientError): string {
-  return eventText(errorBody(error));
+  return eventText("error", errorBody(error));
 }
 
 /** The event for an error that a backend told of inside its stream. */
 export function failureEvent({ status, message, type, code }: Failure): string {
-  return eventText({ type: "error", error: { type: errorType(status, type, code), message } });
-}
-
-function eventText(body: JsonObject): string {
-  return `event: error\ndata: ${JSON.stringify(body)}\n\n`;
+  return eventText("error", { type: "error", error: { type: errorType(status, type, code), message } });
 }
 
 /** Reads {type: "error", error: {type, message}} and what stands in for it: proxies answer with text or HTML. */

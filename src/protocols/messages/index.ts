@@ -34,7 +34,7 @@ export const messagesClient: ClientProtocol = {
   },
 };
 
-export const messagesBackend: BackendProtocol = {
+const messagesBackend: BackendProtocol = {
   name: "messages",
   encodeRequest,
   decodeResponse,

@@ -1,10 +1,10 @@
 // Messages requests and answers that pass.
 
-import { isObject } from "../../lib/json.ts";
 import { mergeContent } from "../inject-prompt.ts";
 import { MarkedWatch, type Marks } from "../marked-watch.ts";
 import { markersOf } from "../markers.ts";
 import type { PassThrough } from "../protocol.ts";
+import { objectOf } from "../reading.ts";
 import { adaptMessagesBody } from "./adapt-body.ts";
 import { rulesOf } from "./model-rules.ts";
 import { decodeUsage, mergeUsage } from "./usage.ts";
@@ -12,8 +12,7 @@ import { decodeUsage, mergeUsage } from "./usage.ts";
 const MARKS: Marks = {
   end: markersOf('"message_stop"'),
   counts: markersOf('"message_delta"'),
-  countsIn: ({ usage, message }, before) =>
-    mergeUsage(before, usage ?? (isObject(message) ? message.usage : undefined)),
+  countsIn: ({ usage, message }, before) => mergeUsage(before, usage ?? objectOf(message).usage),
   decodeCounts: decodeUsage,
 };
 

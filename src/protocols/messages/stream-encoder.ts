@@ -15,7 +15,7 @@ import { encodeFinish } from "./finish-reason.ts";
 import { wrapSeal } from "./foreign-seal.ts";
 import { callId, encodeCitation, messageId, signatureOf } from "./response-encoder.ts";
 import { encodeUsage } from "./usage.ts";
-import { type Block, isBlock } from "./wire.ts";
+import { type Block, eventText, isBlock } from "./wire.ts";
 
 type ToolStart = Extract<PartStart, { type: "tool-call" }>;
 type SealEvent = Extract<GenerationEvent, { type: "seal" }>;
@@ -329,8 +329,4 @@ class MessagesStreamEncoder implements StreamEncoder {
     const data = `{"type":"content_block_delta","index":${this.#blocks},"delta":{"type":"${type}","${member}":`;
     return `event: content_block_delta\ndata: ${data}`;
   }
-}
-
-function eventText(name: string, data: object): string {
-  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }

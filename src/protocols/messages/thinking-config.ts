@@ -182,9 +182,9 @@ function withEffort(outputConfig: JsonObject, effort: Effort | undefined): JsonO
 }
 
 function acceptsThinking({ thinking, output_config: outputConfig }: JsonObject, rules: ModelRules): boolean {
-  const effort = isObject(outputConfig) ? outputConfig.effort : undefined;
+  const { effort } = objectOf(outputConfig);
   if (typeof effort === "string" && !rules.efforts.some((known) => known === effort)) return false;
-  const type = isObject(thinking) ? thinking.type : undefined;
+  const { type } = objectOf(thinking);
   if (type === "enabled") return rules.budget;
   if (type === "adaptive") return rules.adaptive;
   if (type === "between_tools") return rules.betweenTools && effort !== "xhigh" && effort !== "max";

@@ -27,3 +27,7 @@ export function utf8ToBase64(text: string): string {
 export function base64ToUtf8(data: string): string {
   return Buffer.from(data, "base64").toString("utf8");
 }
+
+export function eventText(name: string, data: object): string {
+  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+}
