@@ -13,11 +13,11 @@ import type {
 import type { DropList } from "../../generation/dropped.ts";
 import { pairedResults } from "../../generation/lost-results.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
 import type { BackendTarget } from "../protocol.ts";
 import { audioFormat, dataUrl } from "./media.ts";
 import type { ChatQuirks } from "./quirks.ts";
-import { compact, markToolError, thoughtSignature, unsupported } from "./wire.ts";
+import { markToolError, thoughtSignature, unsupported } from "./wire.ts";
 
 export interface MessageTarget {
   quirks: ChatQuirks;

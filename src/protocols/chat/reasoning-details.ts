@@ -7,8 +7,8 @@
 // known, with `proved_text` for `text`; routers stream entries in pieces.
 
 import type { ProtocolName, ReasoningPart } from "../../generation/content.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
-import { compact, nonEmptyString } from "./wire.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { nonEmptyString } from "./wire.ts";
 
 /** The names that clients of other routers know. */
 const FORMATS: readonly (readonly [ProtocolName, string])[] = [

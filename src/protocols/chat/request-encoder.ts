@@ -4,13 +4,13 @@ import { DropList } from "../../generation/dropped.ts";
 import { keptReasoning, lostReasoning } from "../../generation/reasoning-effort.ts";
 import type { GenerationRequest, ResponseFormat } from "../../generation/request.ts";
 import type { Tool } from "../../generation/tools.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
 import type { BackendTarget, EncodedRequest } from "../protocol.ts";
 import { encodeMessages } from "./message-encoder.ts";
 import { ANY_OBJECT_FORMAT, type ChatQuirks } from "./quirks.ts";
 import { encodeTool, encodeToolChoice, fitToolChoice } from "./tools.ts";
-import { compact, unsupported } from "./wire.ts";
+import { unsupported } from "./wire.ts";
 
 interface Encoding {
   request: GenerationRequest;

@@ -2,14 +2,14 @@
 
 import type { Citation, ContentPart, ImagePart, ToolCallPart } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
 import { encodeUsage } from "../chunk-usage.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
 import { dataUrl } from "./media.ts";
 import { encodeReasoningDetail } from "./reasoning-details.ts";
 import { usesFunctions } from "./tools.ts";
-import { compact, thoughtSignature } from "./wire.ts";
+import { thoughtSignature } from "./wire.ts";
 
 export function encodeResponse(result: GenerationResult, context: AnswerContext): JsonObject {
   const isLegacy = answersFunctions(context);

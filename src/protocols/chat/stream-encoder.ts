@@ -4,7 +4,7 @@
 import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import type { Usage } from "../../generation/usage.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { encodeUsage } from "../chunk-usage.ts";
 import { withOwn } from "../chunks.ts";
 import type { AnswerContext, StreamEncoder } from "../protocol.ts";
@@ -13,7 +13,7 @@ import { recounted } from "../stream-join.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
 import { encodeStreamedDetail } from "./reasoning-details.ts";
 import { answerId, answersFunctions, encodeCitations, encodeImage, showsReasoning } from "./response-encoder.ts";
-import { compact, thoughtSignature } from "./wire.ts";
+import { thoughtSignature } from "./wire.ts";
 
 type Event<Type extends GenerationEvent["type"]> = Extract<GenerationEvent, { type: Type }>;
 

@@ -2,9 +2,9 @@
 
 import type { CacheHint, ToolCallPart } from "../../generation/content.ts";
 import type { Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { describe, invalidField, missingField } from "../fields.ts";
-import { compact, readThoughtSignature } from "./wire.ts";
+import { readThoughtSignature } from "./wire.ts";
 
 // ---- Definitions
 

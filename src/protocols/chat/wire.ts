@@ -44,15 +44,6 @@ export function finiteNumber(value: unknown): number | undefined {
   return typeof value === "number" && Number.isFinite(value) ? value : undefined;
 }
 
-/** Leaves out the members that are undefined, so that a body shows exactly what is sent. */
-export function compact(object: JsonObject): JsonObject {
-  const result: JsonObject = {};
-  for (const key in object) {
-    if (object[key] !== undefined) result[key] = object[key];
-  }
-  return result;
-}
-
 /** The refusal of what no chat backend, or not this kind of it, can be told. */
 export function unsupported(param: string, message: string): GatewayError {
   return new GatewayError(ERRORS.unsupportedOperation, `${param}: ${message}`, { param });
