@@ -23,14 +23,10 @@ import {
   time,
 } from "../openapi/json-schema.ts";
 import { pathParameter } from "../openapi/operation.ts";
-import { componentOf, SECTION_SCHEMAS, sectionView } from "../openapi/section-schemas.ts";
+import { SECTION_NAMES, sectionRef, sectionView } from "../openapi/section-schemas.ts";
 
 /** In paths. */
-export const sectionName = pathParameter(
-  "section",
-  "Name of a section.",
-  oneOfTexts(...SECTION_SCHEMAS.map(({ name }) => name)),
-);
+export const sectionName = pathParameter("section", "Name of a section.", oneOfTexts(...SECTION_NAMES));
 
 const capability = oneOfTexts("immediate", "gradual", "requires_restart");
 const longCapability = oneOfTexts("immediate_update", "gradual_update", "requires_restart");
@@ -67,9 +63,9 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
   ConfigSummary: shape({
     server: shape({ bind_address: anyOf(text, texts), workers: count, connection_pool_size: count }),
     backends: shape({ count, names: texts }),
-    health_checks: ref(componentOf("health_checks")),
-    rate_limiting: ref(componentOf("rate_limiting")),
-    circuit_breaker: ref(componentOf("circuit_breaker")),
+    health_checks: sectionRef("health_checks"),
+    rate_limiting: sectionRef("rate_limiting"),
+    circuit_breaker: sectionRef("circuit_breaker"),
     selection_strategy: text,
     hot_reload: shape({ available: flag, note: text }),
     version,

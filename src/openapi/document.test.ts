@@ -18,7 +18,7 @@ import type { Endpoint } from "../server/endpoint.ts";
 import { createRouteTable } from "../server/route-table.ts";
 import { openApiDocument, openApiRoute } from "./document.ts";
 import type { DescribedEndpoint } from "./operation.ts";
-import { componentOf } from "./section-schemas.ts";
+import { sectionRef } from "./section-schemas.ts";
 
 const document = openApiDocument(ENDPOINTS);
 const checks = new SchemaChecks(document);
@@ -148,7 +148,7 @@ test("every status of the catalogue of errors is described for some operation", 
 
 describe("the configuration", () => {
   test.each(SECTIONS.map(({ name, schema }) => [name, schema] as const))("%s has its own schema", (name, schema) => {
-    const reference = { $ref: `#/components/schemas/${componentOf(name)}` };
+    const reference = sectionRef(name);
     const empty = name === "backends" ? [] : {};
     for (const value of [empty, { no_such_key: 1 }, [{ name: "a", url: "nonsense" }], 1]) {
       expect(checks.problems(reference, value).length === 0).toBe(schema.safeParse(value).success);

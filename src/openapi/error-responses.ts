@@ -21,40 +21,32 @@ const MEANINGS: Readonly<Record<number, string>> = {
   504: "A time limit has passed.",
 };
 
-type ErrorFormat = "standard" | "messages";
-
-const FORMATS: Readonly<Record<ErrorFormat, { prefix: string; schema: string }>> = {
-  standard: { prefix: "Error", schema: "Error" },
-  messages: { prefix: "MessagesError", schema: "MessagesError" },
-};
-
-/** Only the Messages API has a format of its own. */
-function formatOf({ errorFormat }: DescribedEndpoint): ErrorFormat {
-  return errorFormat === undefined ? "standard" : "messages";
+/** The schema of its errors, which also begins the names of their responses: only the Messages API has one of its own. */
+function formatOf({ errorFormat }: DescribedEndpoint): "Error" | "MessagesError" {
+  return errorFormat === undefined ? "Error" : "MessagesError";
 }
 
 /** What an endpoint can refuse with: status -> reference. */
 export function errorReferences(endpoint: DescribedEndpoint): object {
   const { errors, forwardsErrors } = endpoint;
-  const { prefix } = FORMATS[formatOf(endpoint)];
+  const format = formatOf(endpoint);
   const statuses = [...new Set(errors)].sort((first, second) => first - second);
   return {
-    ...Object.fromEntries(statuses.map((status) => [status, toReference(`${prefix}${status}`)])),
-    ...(forwardsErrors && { default: toReference(`${prefix}OfBackend`) }),
+    ...Object.fromEntries(statuses.map((status) => [status, toReference(`${format}${status}`)])),
+    ...(forwardsErrors && { default: toReference(`${format}OfBackend`) }),
   };
 }
 
 /** Those that the endpoints refer to. */
 export function errorResponses(endpoints: readonly DescribedEndpoint[]): Record<string, object> {
   const responses: Record<string, object> = {};
-  for (const format of ["standard", "messages"] as const) {
-    const { prefix, schema } = FORMATS[format];
+  for (const format of ["Error", "MessagesError"] as const) {
     const users = endpoints.filter((endpoint) => formatOf(endpoint) === format);
     for (const status of new Set(users.flatMap(({ errors }) => errors))) {
-      responses[`${prefix}${status}`] = errorResponse(describe(status, format), schema, status === 429);
+      responses[`${format}${status}`] = errorResponse(describe(status, format), format, status === 429);
     }
     if (users.some(({ forwardsErrors }) => forwardsErrors)) {
-      responses[`${prefix}OfBackend`] = errorResponse("Any other error of the backend, as it came.", schema, false);
+      responses[`${format}OfBackend`] = errorResponse("Any other error of the backend, as it came.", format, false);
     }
   }
   return responses;
@@ -73,12 +65,12 @@ export function headerReferences(names: readonly string[]): Record<string, objec
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-function describe(status: number, format: ErrorFormat): string {
+function describe(status: number, format: string): string {
   const meaning = MEANINGS[status];
   if (meaning === undefined) throw new Error(`what the status ${status} means is not described`);
   const known: ErrorDefinition[] = Object.values(ERRORS).filter((definition) => definition.status === status);
   // The Messages API has types of its own.
-  if (known.length === 0 || format === "messages") return meaning;
+  if (known.length === 0 || format === "MessagesError") return meaning;
   const pairs = known.map(({ type, code }) => (typeof code === "string" ? `\`${type}\` (\`${code}\`)` : `\`${type}\``));
   return `${meaning} Types and codes: ${pairs.join(", ")}.`;
 }

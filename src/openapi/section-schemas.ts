@@ -7,25 +7,16 @@ import { SECTIONS } from "../config/sections/registry.ts";
 import { madeFor } from "./change-schemas.ts";
 import { anyOf, described, ref } from "./json-schema.ts";
 
-export interface NamedSection {
-  name: string;
-  /** Of its component. */
-  schema: string;
-}
-
-export const SECTION_SCHEMAS: readonly NamedSection[] = SECTIONS.map(({ name }) => ({
-  name,
-  schema: `${toPascalCase(name)}Config`,
-}));
+/** Names of sections, in their order. */
+export const SECTION_NAMES: readonly string[] = SECTIONS.map(({ name }) => name);
 
 export const BACKEND_SCHEMA = "BackendConfig";
 
 /** Every section, its backends' entry, and the document they make up. */
 export function configSchemas(): Record<string, JsonSchema> {
   const schemas: Record<string, JsonSchema> = {};
-  for (const [index, section] of SECTIONS.entries()) {
-    const { schema } = SECTION_SCHEMAS[index] as NamedSection;
-    schemas[schema] = { ...toSchema(section.schema), title: section.name, description: section.description };
+  for (const { name, schema, description } of SECTIONS) {
+    schemas[componentOf(name)] = { ...toSchema(schema), title: name, description };
   }
   const { items, ...backends } = toSchema(backendsSection.schema);
   schemas[BACKEND_SCHEMA] = { ...items, title: "backend" };
@@ -38,21 +29,20 @@ export function configSchemas(): Record<string, JsonSchema> {
   schemas.Config = {
     type: "object",
     title: "Signalbox configuration",
-    properties: Object.fromEntries(SECTION_SCHEMAS.map(({ name, schema }) => [name, ref(schema)])),
+    properties: Object.fromEntries(SECTION_NAMES.map((name) => [name, sectionRef(name)])),
     additionalProperties: false,
   };
   return schemas;
 }
 
-export function componentOf(section: string): string {
-  const found = SECTION_SCHEMAS.find(({ name }) => name === section);
-  if (found === undefined) throw new Error(`no section ${section}`);
-  return found.schema;
+/** The schema of a section. */
+export function sectionRef(name: string): JsonSchema {
+  return ref(componentOf(name));
 }
 
 /** A section whole, bare or under config. */
 export function sectionBody(): JsonSchema {
-  const bare = anyOf(...SECTION_SCHEMAS.map(({ schema }) => ref(schema)));
+  const bare = anyOf(...SECTION_NAMES.map(sectionRef));
   return anyOf(bare, described(wrapped(bare), "The same, wrapped, with the version that the change is made for."));
 }
 
@@ -75,10 +65,10 @@ function wrapped(schema: JsonSchema): JsonSchema {
 
 /** A section with its name, each with the schema of that section. */
 export function sectionView(others: Record<string, JsonSchema>): JsonSchema {
-  const variants = SECTION_SCHEMAS.map(({ name, schema }) => ({
+  const variants = SECTION_NAMES.map((name) => ({
     type: "object",
     title: name,
-    properties: { section: { const: name }, config: ref(schema), ...others },
+    properties: { section: { const: name }, config: sectionRef(name), ...others },
     required: ["section", "config", ...Object.keys(others)],
   }));
   return { oneOf: variants };
@@ -90,6 +80,6 @@ function toSchema(schema: z.ZodType): JsonSchema {
   return rest;
 }
 
-function toPascalCase(name: string): string {
-  return name.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+function componentOf(section: string): string {
+  return `${section.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Config`;
 }
