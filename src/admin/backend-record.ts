@@ -6,9 +6,12 @@ import type { Mapping } from "../config/values/values.ts";
 export interface BackendRow {
   name: string;
   url: string;
+  enabled: boolean;
   /** draining: removed from the configuration or disabled. */
   phase: "active" | "draining";
   state: "unknown" | "ready" | "warming_up" | "down" | "unhealthy";
+  is_healthy: boolean;
+  circuit: string;
   /** Served now, asked from the backend or configured. */
   models: readonly string[];
   in_flight: number;

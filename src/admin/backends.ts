@@ -11,9 +11,9 @@ import { ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, pathParameter, queryParameter } from "../openapi/operation.ts";
 import { BACKEND_SCHEMA } from "../openapi/section-schemas.ts";
 import type { Call } from "../server/endpoint.ts";
-import { type BackendRow, type BackendUsage, toRecord } from "./backend-record.ts";
+import { toRecord } from "./backend-record.ts";
 import { BACKEND_SCHEMAS } from "./backend-schemas.ts";
-import { adminGroup, answer, dryRun, type StoreOf, versioned } from "./endpoint.ts";
+import { adminGroup, answer, dryRun, versioned } from "./endpoint.ts";
 import {
   added,
   answerChange,
@@ -25,16 +25,11 @@ import {
   replaced,
   type Told,
 } from "./entries.ts";
+import type { AdminParts } from "./parts.ts";
 import { invalidFields, shortened } from "./refusals.ts";
 import { queryOf, readFlag } from "./request.ts";
 
-export interface BackendParts {
-  store: StoreOf<"current" | "view" | "edit">;
-  /** The body of GET /admin/backends; behind the configured backends stand those that drain. */
-  backendStatus(): { backends: readonly BackendRow[] };
-  /** What the statistics know of a backend; undefined for one that had no request. */
-  backendUsage?(name: string): BackendUsage | undefined;
-}
+type BackendParts = Pick<AdminParts, "store" | "backendStatus" | "backendUsage">;
 
 const version = z.int().min(0).optional();
 
@@ -111,7 +106,19 @@ function actionRoutes(parts: BackendParts): DescribedEndpoint[] {
       body: { schema: ref("WeightRequest"), fields: weightRequest, example: { weight: 2 } },
       changes: true,
       answers: [versioned("WeightChanged", "Changed.")],
-      handle: async (call, read) => await setWeight(call, await read(), parts),
+      async handle(call, read) {
+        const { name } = call.parameters;
+        const { weight, version } = await read();
+        const done = await change(call, parts, {
+          version,
+          description: `weight of backend ${shortened(name)}`,
+          edit: replaced(positionOf(name), (entry) => ({ ...entry, weight })),
+        });
+        const previous_weight = configured(done.previous, name)?.weight;
+        const new_weight = configured(done.current, name)?.weight;
+        const what = `The weight of backend '${name}' was changed`;
+        return answerChange(call, done, { what }, { previous_weight, new_weight });
+      },
     }),
     endpoint("PUT /admin/backends/{name}/models", {
       id: "setBackendModels",
@@ -124,7 +131,20 @@ function actionRoutes(parts: BackendParts): DescribedEndpoint[] {
       },
       changes: true,
       answers: [versioned("ModelsChanged", "Changed.")],
-      handle: async (call, read) => await setModels(call, await read(), parts),
+      async handle(call, read) {
+        const { name } = call.parameters;
+        const { models, append, version } = await read();
+        const done = await change(call, parts, {
+          version,
+          description: `models of backend ${shortened(name)}`,
+          edit: replaced(positionOf(name), (entry) => ({
+            ...entry,
+            models: [...new Set(append ? [...knownModels(entry, parts), ...models] : models)],
+          })),
+        });
+        const what = `The models of backend '${name}' were changed`;
+        return answerChange(call, done, { what }, { models: configured(done.current, name)?.models ?? [] });
+      },
     }),
   ];
 }
@@ -148,10 +168,13 @@ function configured({ backends }: Mapping, name: string): Mapping | undefined {
   return Array.isArray(backends) ? (backends as Mapping[]).find((entry) => entry.name === name) : undefined;
 }
 
-function recordOf(settings: Mapping, { backendStatus, backendUsage }: BackendParts) {
-  // One that drains under the same name is another one.
-  const row = backendStatus().backends.find(({ name }) => name === settings.name);
-  return toRecord(settings, row, backendUsage?.(String(settings.name)));
+/** What runs under this name; the first, as one that drains under the same name is another one. */
+function rowOf(name: unknown, { backendStatus }: BackendParts) {
+  return backendStatus().backends.find((row) => row.name === name);
+}
+
+function recordOf(settings: Mapping, parts: BackendParts) {
+  return toRecord(settings, rowOf(settings.name, parts), parts.backendUsage(String(settings.name)));
 }
 
 function change(call: Call, { store }: BackendParts, made: Omit<EntryChange, "path">): Promise<Change> {
@@ -222,7 +245,7 @@ async function remove(call: Call<"name">, parts: BackendParts): Promise<Response
     description: `backend ${shortened(name)} removed`,
     edit: removed((list) => {
       const position = positionOf(name)(list);
-      const inFlight = isForced ? 0 : requestsInFlight(parts, name);
+      const inFlight = isForced ? 0 : (rowOf(name, parts)?.in_flight ?? 0);
       if (inFlight > 0) {
         const requests = inFlight === 1 ? "1 request is" : `${inFlight} requests are`;
         const message = `${requests} in flight at backend '${name}'; with ?force=true it gets no new ones and finishes those.`;
@@ -235,57 +258,8 @@ async function remove(call: Call<"name">, parts: BackendParts): Promise<Response
   return answerChange(call, done, { what: `Backend '${name}' was removed` }, { removed_backend });
 }
 
-function requestsInFlight({ backendStatus }: BackendParts, name: string): number {
-  const row = backendStatus().backends.find((candidate) => candidate.name === name);
-  return row?.in_flight ?? 0;
-}
-
-async function setWeight(
-  call: Call<"name">,
-  { weight, version }: z.output<typeof weightRequest>,
-  parts: BackendParts,
-): Promise<Response> {
-  const { name } = call.parameters;
-  const done = await change(call, parts, {
-    version,
-    description: `weight of backend ${shortened(name)}`,
-    edit: replaced(positionOf(name), (entry) => ({ ...entry, weight })),
-  });
-  return answerChange(
-    call,
-    done,
-    { what: `The weight of backend '${name}' was changed` },
-    {
-      previous_weight: configured(done.previous, name)?.weight,
-      new_weight: configured(done.current, name)?.weight,
-    },
-  );
-}
-
-async function setModels(
-  call: Call<"name">,
-  { models, append, version }: z.output<typeof modelsRequest>,
-  parts: BackendParts,
-): Promise<Response> {
-  const { name } = call.parameters;
-  const done = await change(call, parts, {
-    version,
-    description: `models of backend ${shortened(name)}`,
-    edit: replaced(positionOf(name), (entry) => ({
-      ...entry,
-      models: [...new Set(append ? [...knownModels(entry, parts), ...models] : models)],
-    })),
-  });
-  return answerChange(
-    call,
-    done,
-    { what: `The models of backend '${name}' were changed` },
-    { models: configured(done.current, name)?.models ?? [] },
-  );
-}
-
 /** Appending to models that the backend names itself must not take those away. */
-function knownModels(entry: Mapping, { backendStatus }: BackendParts): readonly unknown[] {
+function knownModels(entry: Mapping, parts: BackendParts): readonly unknown[] {
   if (Array.isArray(entry.models) && entry.models.length > 0) return entry.models;
-  return backendStatus().backends.find(({ name }) => name === entry.name)?.models ?? [];
+  return rowOf(entry.name, parts)?.models ?? [];
 }

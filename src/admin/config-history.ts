@@ -6,16 +6,12 @@ import { MAXIMUM_HISTORY_PAGE } from "../config/store/history.ts";
 import type { VersionEntry } from "../config/store/versions.ts";
 import { ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, pathParameter, queryParameter } from "../openapi/operation.ts";
-import type { Call } from "../server/endpoint.ts";
 import { messageOf } from "./change-view.ts";
 import { CONFIGURATION_SCHEMAS } from "./config-schemas.ts";
-import { adminGroup, answer, authorOf, requireSections, type StoreOf, toTimestamp, versioned } from "./endpoint.ts";
+import { adminGroup, answer, authorOf, requireSections, toTimestamp, versioned } from "./endpoint.ts";
+import type { AdminParts } from "./parts.ts";
 import { invalidFields, unknownVersion, unwrap } from "./refusals.ts";
 import { baseVersionOf, queryOf, readWholeNumber, toWholeNumber } from "./request.ts";
-
-export interface ConfigHistoryParts {
-  store: StoreOf<"current" | "history">;
-}
 
 const rollbackRequest = z.strictObject({
   sections: z.array(z.string()).min(1, "name at least one section, or leave the key out").optional(),
@@ -28,8 +24,7 @@ const DEFAULT_PAGE = 20;
 const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
 const versionNumber = pathParameter("version", "Number of a version.", { type: "integer", minimum: 1 });
 
-export function configHistoryRoutes(parts: ConfigHistoryParts): DescribedEndpoint[] {
-  const { store } = parts;
+export function configHistoryRoutes({ store }: Pick<AdminParts, "store">): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/config/history", {
       id: "listConfigVersions",
@@ -41,7 +36,17 @@ export function configHistoryRoutes(parts: ConfigHistoryParts): DescribedEndpoin
       ],
       answers: [versioned("ConfigHistory", "A page of versions.")],
       errors: [404],
-      handle: (call) => history(call, parts),
+      handle(call) {
+        const query = queryOf(call);
+        const limit = Math.min(readWholeNumber(query, "limit", 1, DEFAULT_PAGE), MAXIMUM_HISTORY_PAGE);
+        const offset = readWholeNumber(query, "offset", 0, 0);
+        const section = query.get("section") ?? undefined;
+        requireSections(section === undefined ? undefined : [section]);
+        const { version: current } = store.current;
+        const { entries, total } = store.history.page({ limit, offset, ...(section !== undefined && { section }) });
+        const history = entries.map((entry) => versionView(entry, current));
+        return answer(call, { history, total_entries: total, current_version: current }, { version: current });
+      },
     }),
     endpoint("GET /admin/config/history/{version...}", {
       id: "readConfigVersion",
@@ -62,25 +67,33 @@ export function configHistoryRoutes(parts: ConfigHistoryParts): DescribedEndpoin
       body: { schema: ref("RollbackRequest"), fields: rollbackRequest, optional: true, example: { dry_run: true } },
       changes: true,
       answers: [versioned("ConfigRolledBack", "Rolled back, or what would be.")],
-      handle: (call, read) => rollback(call, read, parts),
+      async handle(call, read) {
+        const target = toTarget(call.parameters.version);
+        const { sections, dry_run: dryRun, version } = await read();
+        requireSections(sections);
+        const done = unwrap(
+          await store.history.rollback(target, {
+            ...authorOf(call, "rollback", describe(target, sections)),
+            dryRun,
+            ...(sections !== undefined && { sections: [...new Set(sections)] }),
+            baseVersion: baseVersionOf(call, version, store.current.version),
+          }),
+        );
+        const where = sections === undefined ? "" : ` in ${sections.join(", ")}`;
+        const body = {
+          success: true,
+          message: messageOf(done, `The configuration is that of version ${target} again${where}`, dryRun),
+          previous_version: done.previousVersion,
+          new_version: dryRun ? null : done.version,
+          sections_rolled_back: done.sections,
+          changes: changesBySection(done.changes),
+          ...(dryRun && { dry_run: true, estimated_impact: done.impact }),
+          warnings: done.warnings,
+        };
+        return answer(call, body, { version: done.version });
+      },
     }),
   ];
-}
-
-function history(call: Call, { store }: ConfigHistoryParts): Response {
-  const query = queryOf(call);
-  const limit = Math.min(readWholeNumber(query, "limit", 1, DEFAULT_PAGE), MAXIMUM_HISTORY_PAGE);
-  const offset = readWholeNumber(query, "offset", 0, 0);
-  const section = query.get("section") ?? undefined;
-  requireSections(section === undefined ? undefined : [section]);
-  const { version: current } = store.current;
-  const { entries, total } = store.history.page({ limit, offset, ...(section !== undefined && { section }) });
-  const body = {
-    history: entries.map((entry) => versionView(entry, current)),
-    total_entries: total,
-    current_version: current,
-  };
-  return answer(call, body, { version: current });
 }
 
 function versionView(entry: VersionEntry, current: number): object {
@@ -95,36 +108,6 @@ function versionView(entry: VersionEntry, current: number): object {
     rollback_available: version !== current,
     changes: changesBySection(changes),
   };
-}
-
-async function rollback(
-  call: Call<"version">,
-  read: () => Promise<z.output<typeof rollbackRequest>>,
-  { store }: ConfigHistoryParts,
-): Promise<Response> {
-  const target = toTarget(call.parameters.version);
-  const { sections, dry_run: dryRun, version } = await read();
-  requireSections(sections);
-  const done = unwrap(
-    await store.history.rollback(target, {
-      ...authorOf(call, "rollback", describe(target, sections)),
-      dryRun,
-      ...(sections !== undefined && { sections: [...new Set(sections)] }),
-      baseVersion: baseVersionOf(call, version, store.current.version),
-    }),
-  );
-  const what = `The configuration is that of version ${target} again${sections ? ` in ${sections.join(", ")}` : ""}`;
-  const body = {
-    success: true,
-    message: messageOf(done, what, dryRun),
-    previous_version: done.previousVersion,
-    new_version: dryRun ? null : done.version,
-    sections_rolled_back: done.sections,
-    changes: changesBySection(done.changes),
-    ...(dryRun && { dry_run: true, estimated_impact: done.impact }),
-    warnings: done.warnings,
-  };
-  return answer(call, body, { version: done.version });
 }
 
 function toTarget(text: string): number {

@@ -8,20 +8,16 @@ import {
   sectionReloadClass,
 } from "../config/change/capability.ts";
 import { documentJsonSchema, sectionJsonSchema } from "../config/schema/schema-export.ts";
-import type { ReloadStatus } from "../config/store/file-reload.ts";
 import { isMapping, type Mapping, valueAt } from "../config/values/values.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import type { Call } from "../server/endpoint.ts";
 import { CONFIGURATION_SCHEMAS, sectionName } from "./config-schemas.ts";
-import { adminGroup, answer, requireElevated, type StoreOf, toTimestamp, versioned } from "./endpoint.ts";
+import { adminGroup, answer, requireElevated, toTimestamp, versioned } from "./endpoint.ts";
+import type { AdminParts } from "./parts.ts";
 import { unknownSection } from "./refusals.ts";
 import { queryOf, readFlag } from "./request.ts";
 
-export interface ConfigReadParts {
-  store: StoreOf<"current" | "view" | "staging" | "storageProblem">;
-  /** How edits of the configuration file went. */
-  reloadStatus(): ReloadStatus;
-}
+type ConfigReadParts = Pick<AdminParts, "store" | "reloadStatus">;
 
 const HOT_RELOAD_NOTE =
   "Changes take effect while requests go on; GET /admin/config/hot-reload-status lists what needs a restart.";

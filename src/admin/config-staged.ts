@@ -4,16 +4,12 @@ import { z } from "zod";
 import { changesBySection } from "../config/change/diff.ts";
 import { ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
-import type { Call } from "../server/endpoint.ts";
 import { changesOf, messageOf, reloadResults } from "./change-view.ts";
 import { CONFIGURATION_SCHEMAS } from "./config-schemas.ts";
-import { adminGroup, answer, authorOf, requireSections, type StoreOf, toTimestamp, versioned } from "./endpoint.ts";
+import { adminGroup, answer, authorOf, requireSections, toTimestamp, versioned } from "./endpoint.ts";
+import type { AdminParts } from "./parts.ts";
 import { unwrap } from "./refusals.ts";
 import { baseVersionOf, queryOf } from "./request.ts";
-
-export interface ConfigStagedParts {
-  store: StoreOf<"current" | "staging">;
-}
 
 const applyRequest = z.strictObject({
   sections: z.array(z.string()).min(1, "name at least one section, or leave the key out").optional(),
@@ -24,13 +20,28 @@ const applyRequest = z.strictObject({
 
 const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
 
-export function configStagedRoutes(parts: ConfigStagedParts): DescribedEndpoint[] {
+export function configStagedRoutes({ store }: Pick<AdminParts, "store">): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/config/staged", {
       id: "listStagedConfig",
       summary: "Staged changes",
       answers: [versioned("StagedSections", "The changes.")],
-      handle: (call) => listStaged(call, parts),
+      handle(call) {
+        const { version } = store.current;
+        const staged = store.staging
+          .list()
+          .map(({ section, baseVersion, stagedAtMs, source, user, description, changes, conflict }) => ({
+            section,
+            base_version: baseVersion,
+            timestamp: toTimestamp(stagedAtMs),
+            source,
+            user: user ?? null,
+            description: description ?? null,
+            conflict,
+            changes: changesOf(changes, section),
+          }));
+        return answer(call, { staged, total: staged.length, current_version: version }, { version });
+      },
     }),
     endpoint("DELETE /admin/config/staged", {
       id: "discardStagedConfig",
@@ -42,7 +53,7 @@ export function configStagedRoutes(parts: ConfigStagedParts): DescribedEndpoint[
         const section = queryOf(call).get("section");
         const sections = section === null ? undefined : [section];
         requireSections(sections);
-        const discarded = unwrap(await parts.store.staging.discard(sections));
+        const discarded = unwrap(await store.staging.discard(sections));
         const what =
           discarded.length === 0
             ? "There were no staged changes"
@@ -57,54 +68,32 @@ export function configStagedRoutes(parts: ConfigStagedParts): DescribedEndpoint[
       changes: true,
       answers: [versioned("ConfigApplied", "Applied.")],
       errors: [404],
-      handle: async (call, read) => await applyStaged(call, await read(), parts),
+      async handle(call, read) {
+        const { sections, force, version, dry_run: isDry } = await read();
+        requireSections(sections);
+        const done = unwrap(
+          await store.staging.apply({
+            sections: sections && [...new Set(sections)],
+            force,
+            dryRun: isDry,
+            baseVersion: baseVersionOf(call, version, store.current.version),
+            ...authorOf(call, "api", "apply staged changes"),
+          }),
+        );
+        const applied = Object.keys({ ...done.previous, ...done.current });
+        const body = {
+          success: true,
+          message: messageOf(done, `Staged changes of ${applied.join(", ")} were applied`, isDry),
+          applied_sections: isDry ? [] : applied,
+          results: reloadResults(applied, done),
+          version: done.version,
+          timestamp: toTimestamp(done.appliedAtMs),
+          ...(isDry && { dry_run: true, estimated_impact: done.impact }),
+          changes: changesBySection(done.changes),
+          warnings: done.warnings,
+        };
+        return answer(call, body, { version: done.version });
+      },
     }),
   ];
-}
-
-function listStaged(call: Call, { store }: ConfigStagedParts): Response {
-  const { version } = store.current;
-  const staged = store.staging
-    .list()
-    .map(({ section, baseVersion, stagedAtMs, source, user, description, changes, conflict }) => ({
-      section,
-      base_version: baseVersion,
-      timestamp: toTimestamp(stagedAtMs),
-      source,
-      user: user ?? null,
-      description: description ?? null,
-      conflict,
-      changes: changesOf(changes, section),
-    }));
-  return answer(call, { staged, total: staged.length, current_version: version }, { version });
-}
-
-async function applyStaged(
-  call: Call,
-  { sections, force, version, dry_run: isDry }: z.output<typeof applyRequest>,
-  { store }: ConfigStagedParts,
-): Promise<Response> {
-  requireSections(sections);
-  const done = unwrap(
-    await store.staging.apply({
-      sections: sections && [...new Set(sections)],
-      force,
-      dryRun: isDry,
-      baseVersion: baseVersionOf(call, version, store.current.version),
-      ...authorOf(call, "api", "apply staged changes"),
-    }),
-  );
-  const applied = Object.keys({ ...done.previous, ...done.current });
-  const body = {
-    success: true,
-    message: messageOf(done, `Staged changes of ${applied.join(", ")} were applied`, isDry),
-    applied_sections: isDry ? [] : applied,
-    results: reloadResults(applied, done),
-    version: done.version,
-    timestamp: toTimestamp(done.appliedAtMs),
-    ...(isDry && { dry_run: true, estimated_impact: done.impact }),
-    changes: changesBySection(done.changes),
-    warnings: done.warnings,
-  };
-  return answer(call, body, { version: done.version });
 }

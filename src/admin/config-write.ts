@@ -1,11 +1,9 @@
 // PUT and PATCH of sections, and POST validate: changes of the configuration, made at once, staged, or only tried.
 
 import { z } from "zod";
-import type { KeyIdentity } from "../access/key-identity.ts";
 import { describeSection, longSpelling } from "../config/change/capability.ts";
 import type { SectionChange } from "../config/change/change.ts";
 import { sectionJsonSchema } from "../config/schema/schema-export.ts";
-import type { Validation } from "../config/store/store.ts";
 import { toFieldProblem } from "../config/values/problems.ts";
 import { isMapping } from "../config/values/values.ts";
 import { ref } from "../openapi/json-schema.ts";
@@ -14,15 +12,13 @@ import { sectionBody, sectionPatch } from "../openapi/section-schemas.ts";
 import type { Call } from "../server/endpoint.ts";
 import { changesOf, messageOf, reloadOf } from "./change-view.ts";
 import { CONFIGURATION_SCHEMAS, sectionName } from "./config-schemas.ts";
-import { adminGroup, answer, authorOf, dryRun, requireSections, type StoreOf, versioned } from "./endpoint.ts";
+import { adminGroup, answer, authorOf, dryRun, requireSections, versioned } from "./endpoint.ts";
 import { droppedKeyWarnings } from "./key-record.ts";
+import type { AdminParts } from "./parts.ts";
 import { invalidFields, shortened, toValidationError, unknownSectionProblem, unwrap } from "./refusals.ts";
 import { baseVersionOf, bodyIsMissing, isDryRun, queryOf, readFlag, readVersion } from "./request.ts";
 
-export interface ConfigWriteParts {
-  identify: KeyIdentity;
-  store: StoreOf<"current" | "view" | "apply" | "staging" | "validate">;
-}
+type ConfigWriteParts = Pick<AdminParts, "store" | "identify">;
 
 const validateRequest = z.strictObject({
   section: z.string(),
@@ -71,7 +67,27 @@ export function configWriteRoutes(parts: ConfigWriteParts): DescribedEndpoint[] 
       },
       answers: [jsonAnswer("ConfigValidation", "The result, also for a section that is not valid.")],
       errors: [503],
-      handle: async (call, read) => await validate(call, await read(), parts),
+      async handle(call, read) {
+        const { section, config, dry_run } = await read();
+        if (describeSection(section) === undefined) {
+          const { message } = unknownSectionProblem(section);
+          const error = toValidationError({ field: "section", message, value: shortened(section) });
+          return answer(call, { valid: false, errors: [error], warnings: [] });
+        }
+        const { elevated } = authorOf(call, "api", "validate");
+        const change = { sections: { [section]: config }, mode: "replace" as const, elevated };
+        const { valid, problems, warnings, changes, impact } = unwrap(await parts.store.validate(change));
+        const { hot_reload_capability } = reloadOf(section, changes, false);
+        const estimated_impact = valid ? impact : "None: the configuration is not valid and would be refused.";
+        return answer(call, {
+          valid,
+          errors: problems.map(toFieldProblem).map(toValidationError),
+          warnings,
+          hot_reload_capability,
+          info: { hot_reload_capability: longSpelling(hot_reload_capability), estimated_impact },
+          ...(dry_run && valid && { changes: changesOf(changes, section) }),
+        });
+      },
     }),
   ];
 }
@@ -170,33 +186,4 @@ function requireValue(name: string, value: unknown): unknown {
 function mayHaveField(name: string, field: string): boolean {
   const { properties = {}, additionalProperties } = sectionJsonSchema(name) ?? {};
   return Object.hasOwn(properties, field) || additionalProperties !== false;
-}
-
-async function validate(
-  call: Call,
-  { section, config, dry_run }: z.output<typeof validateRequest>,
-  parts: ConfigWriteParts,
-): Promise<Response> {
-  if (describeSection(section) === undefined) {
-    const { message } = unknownSectionProblem(section);
-    const error = toValidationError({ field: "section", message, value: shortened(section) });
-    return answer(call, { valid: false, errors: [error], warnings: [] });
-  }
-  const { elevated } = authorOf(call, "api", "validate");
-  const validation = unwrap(await parts.store.validate({ sections: { [section]: config }, mode: "replace", elevated }));
-  const { valid, problems, warnings, changes } = validation;
-  const { hot_reload_capability } = reloadOf(section, changes, false);
-  const body = {
-    valid,
-    errors: problems.map(toFieldProblem).map(toValidationError),
-    warnings,
-    hot_reload_capability,
-    info: { hot_reload_capability: longSpelling(hot_reload_capability), estimated_impact: impactOf(validation) },
-    ...(dry_run && valid && { changes: changesOf(changes, section) }),
-  };
-  return answer(call, body);
-}
-
-function impactOf({ valid, impact }: Validation): string {
-  return valid ? impact : "None: the configuration is not valid and would be refused.";
 }

@@ -3,7 +3,6 @@
 import type { z } from "zod";
 import { describeSection } from "../config/change/capability.ts";
 import type { JsonSchema } from "../config/schema/schema-export.ts";
-import type { ConfigStore } from "../config/store/store.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { type Schemas, text } from "../openapi/json-schema.ts";
@@ -135,5 +134,3 @@ export function requireSections(names: readonly string[] = []): void {
   const unknown = names.find((name) => describeSection(name) === undefined);
   if (unknown !== undefined) throw unknownSection(unknown);
 }
-
-export type StoreOf<Members extends keyof ConfigStore> = Pick<ConfigStore, Members>;

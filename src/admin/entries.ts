@@ -3,10 +3,11 @@
 
 import type { Change } from "../config/change/change.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import type { ConfigStore } from "../config/store/store.ts";
 import { formatPath, isMapping, type Mapping, valueAt } from "../config/values/values.ts";
 import type { Call } from "../server/endpoint.ts";
 import { messageOf } from "./change-view.ts";
-import { answer, authorOf, type StoreOf } from "./endpoint.ts";
+import { answer, authorOf } from "./endpoint.ts";
 import { unwrap } from "./refusals.ts";
 import { baseVersionOf, bodyIsMissing, isDryRun, notAnObject, queryOf, readVersion } from "./request.ts";
 
@@ -59,11 +60,7 @@ export interface EntryChange {
   checked?(after: Settings, edited: Edited): void;
 }
 
-export async function changeEntries(
-  call: Call,
-  store: StoreOf<"current" | "edit">,
-  change: EntryChange,
-): Promise<Change> {
+export async function changeEntries(call: Call, store: ConfigStore, change: EntryChange): Promise<Change> {
   const { version, description, edit, checked } = change;
   const path = change.path.filter((part) => part !== undefined);
   const [section, key] = change.path;

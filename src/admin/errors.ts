@@ -1,7 +1,6 @@
 // /admin/errors…: the errors that clients were answered with; /admin/debug/error: one more, as a test.
 
 import { z } from "zod";
-import type { Settings } from "../config/sections/registry.ts";
 import { done } from "../openapi/change-schemas.ts";
 import {
   count,
@@ -18,21 +17,14 @@ import {
   time,
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
-import type { ErrorRecorder } from "../stats/error-recorder.ts";
 import { recordDebugError } from "./debug-error.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import { errorById, errorStats, recentErrors } from "./error-view.ts";
+import type { AdminParts } from "./parts.ts";
 import { readWindow } from "./query.ts";
 import { queryOf } from "./request.ts";
 import { requestId } from "./requests.ts";
 import { statsWindow } from "./stats.ts";
-
-export interface ErrorParts {
-  errors: ErrorRecorder;
-  /** Those that run now. */
-  settings(): Settings;
-  newId(): string;
-}
 
 /** What the fields may hold is checked by recordDebugError(). */
 const debugError = z.strictObject({ type: z.unknown().optional(), backend: z.unknown().optional() });
@@ -73,8 +65,11 @@ const SCHEMAS: Schemas = {
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
-export function errorRoutes(parts: ErrorParts): DescribedEndpoint[] {
-  const { errors, settings, newId } = parts;
+export function errorRoutes({
+  errors,
+  settings,
+  newId,
+}: Pick<AdminParts, "errors" | "settings" | "newId">): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/errors/recent", {
       id: "listErrors",

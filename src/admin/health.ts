@@ -1,34 +1,20 @@
 // GET /admin/health: how the gateway and its parts are doing; 503 when it can serve nobody.
 
 import type { Settings } from "../config/sections/registry.ts";
-import type { Clock } from "../lib/clock.ts";
 import { VERSION } from "../names.ts";
 import { count, described, number, oneOfTexts, ref, type Schemas, shape, text, time } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer } from "../openapi/operation.ts";
-import type { StatsCollector } from "../stats/collector.ts";
+import type { BackendRow } from "./backend-record.ts";
 import { adminGroup, answer, toTimestamp } from "./endpoint.ts";
+import type { AdminParts } from "./parts.ts";
 
-export interface HealthParts {
-  collector: StatsCollector;
-  /** Those that run now. */
-  settings(): Settings;
-  clock: Clock;
-  /** The body of GET /admin/backends. */
+export type BackendHealth = Pick<BackendRow, "enabled" | "phase" | "is_healthy" | "circuit" | "models">;
+
+type HealthParts = Pick<AdminParts, "collector" | "settings" | "clock" | "storageProblems"> & {
   backendStatus(): { backends: readonly BackendHealth[] };
-  /** What cannot be written below the data folder, each with the reason. */
-  storageProblems(): readonly string[];
   /** Of this process; given by tests. */
   usage?: () => ProcessUsage;
-}
-
-/** What counts of a row of GET /admin/backends. */
-export interface BackendHealth {
-  enabled: boolean;
-  phase: "active" | "draining";
-  is_healthy: boolean;
-  circuit: string;
-  models: readonly string[];
-}
+};
 
 export interface ProcessUsage {
   memoryBytes: number;

@@ -2,18 +2,16 @@
 
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
-import type { KeyIdentity } from "../access/key-identity.ts";
 import type { Change } from "../config/change/change.ts";
 import { mergePatch } from "../config/change/merge-patch.ts";
 import { duration } from "../config/sections/fields.ts";
 import type { Mapping } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { Clock } from "../lib/clock.ts";
 import { ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, pathParameter } from "../openapi/operation.ts";
 import type { Call } from "../server/endpoint.ts";
-import { adminGroup, answer, dryRun, type StoreOf, versioned } from "./endpoint.ts";
+import { adminGroup, answer, dryRun, versioned } from "./endpoint.ts";
 import {
   added,
   answerChange,
@@ -27,13 +25,10 @@ import {
 } from "./entries.ts";
 import { type KeyRecord, keyRecords } from "./key-record.ts";
 import { KEY_SCHEMAS } from "./key-schemas.ts";
+import type { AdminParts } from "./parts.ts";
 import { invalidFields, shortened } from "./refusals.ts";
 
-export interface KeyParts {
-  store: StoreOf<"current" | "view" | "edit">;
-  identify: KeyIdentity;
-  clock: Clock;
-}
+type KeyParts = Pick<AdminParts, "store" | "identify" | "clock">;
 
 const LONGEST_OVERLAP_MS = 366 * 24 * 60 * 60 * 1000;
 

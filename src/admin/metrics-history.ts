@@ -1,18 +1,11 @@
 // GET /admin/metrics/history: earlier values of a metric.
 
-import type { Clock } from "../lib/clock.ts";
-import type { HistoryStore } from "../metrics/history/store.ts";
 import { count, list, mapOf, number, oneOfTexts, type Schemas, shape, text } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import { adminGroup } from "./endpoint.ts";
 import { queryHistory } from "./history-view.ts";
+import type { AdminParts } from "./parts.ts";
 import { queryOf } from "./request.ts";
-
-export interface MetricsHistoryParts {
-  /** Undefined: no history is kept. */
-  history: HistoryStore | undefined;
-  clock: Clock;
-}
 
 const SCHEMAS: Schemas = {
   MetricsHistory: shape({
@@ -44,7 +37,7 @@ const SCHEMAS: Schemas = {
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
-export function metricsHistoryRoutes({ history, clock }: MetricsHistoryParts): DescribedEndpoint[] {
+export function metricsHistoryRoutes({ history, clock }: Pick<AdminParts, "history" | "clock">): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/metrics/history", {
       id: "getMetricsHistory",

@@ -4,20 +4,14 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { EXPOSITION_TYPE, type MetricsRegistry } from "../metrics/registry.ts";
+import { EXPOSITION_TYPE } from "../metrics/registry.ts";
 import type { DescribedEndpoint } from "../openapi/operation.ts";
 import type { Endpoint } from "../server/endpoint.ts";
-
-export interface MetricsParts {
-  /** Undefined: nothing is measured. */
-  registry: MetricsRegistry | undefined;
-  /** Those that run now. */
-  settings(): Settings;
-}
+import type { AdminParts } from "./parts.ts";
 
 const CHALLENGE = { "WWW-Authenticate": 'Basic realm="Signalbox metrics", charset="UTF-8"' };
 
-export function metricsRoutes({ registry, settings }: MetricsParts): DescribedEndpoint[] {
+export function metricsRoutes({ registry, settings }: Pick<AdminParts, "registry" | "settings">): DescribedEndpoint[] {
   const isRight = createCheck();
 
   async function handle({ headers }: Parameters<Endpoint["handle"]>[0]): Promise<Response> {

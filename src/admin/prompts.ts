@@ -1,32 +1,18 @@
 // /admin/config/prompts…: the prompt files, listed, read, written, and read again from disk.
 
 import { z } from "zod";
-import type { Settings } from "../config/sections/registry.ts";
 import { formatPath } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { createSerial } from "../lib/serial.ts";
 import { ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, pathParameter } from "../openapi/operation.ts";
-import { loadPromptFiles, type PromptFiles, type PromptFolder, toPrompt } from "../prompts/prompt-files.ts";
-import type { Call } from "../server/endpoint.ts";
+import { loadPromptFiles, toPrompt } from "../prompts/prompt-files.ts";
 import { CONFIGURATION_SCHEMAS } from "./config-schemas.ts";
 import { adminGroup, answer } from "./endpoint.ts";
+import type { AdminParts } from "./parts.ts";
 import { listPrompts, type PromptDirectory, readPromptFile, writePromptFile } from "./prompt-folder.ts";
 import { invalidFields } from "./refusals.ts";
-
-export interface PromptParts {
-  /** Those that run now. */
-  settings(): Settings;
-  promptFiles: PromptAccess;
-}
-
-export interface PromptAccess extends PromptFolder {
-  /** The prompts in force, by the names that the configuration gives the files. */
-  current(): PromptFiles;
-  /** From the next request on. */
-  use(files: PromptFiles): Promise<void>;
-}
 
 const update = z.strictObject({ content: z.string({ error: "expected the text of the file" }) });
 
@@ -36,11 +22,14 @@ const MAXIMUM_WAITING = 20;
 const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
 const promptFile = pathParameter("path", "Path below prompts_dir; it may contain slashes.");
 
-export function promptRoutes(parts: PromptParts): DescribedEndpoint[] {
+export function promptRoutes({
+  settings,
+  promptFiles,
+}: Pick<AdminParts, "settings" | "promptFiles">): DescribedEndpoint[] {
   const writes = createSerial(MAXIMUM_WAITING);
   const directory = (): PromptDirectory => {
-    const { baseDir, home } = parts.promptFiles;
-    return { settings: parts.settings().global_prompts, baseDir, home };
+    const { baseDir, home } = promptFiles;
+    return { settings: settings().global_prompts, baseDir, home };
   };
   const inTurn = async (task: () => Promise<Response>): Promise<Response> => {
     const running = writes.run(task);
@@ -75,8 +64,18 @@ export function promptRoutes(parts: PromptParts): DescribedEndpoint[] {
       answers: [jsonAnswer("PromptUpdated", "Written; if the configuration names it, the next request uses it.")],
       errors: [503],
       async handle(call, read) {
+        const { path } = call.parameters;
         const { content } = await read();
-        return await inTurn(() => write(call, directory(), content, parts));
+        return await inTurn(async () => {
+          const { wasCreated, names } = await writePromptFile(directory(), path, content);
+          const text = toPrompt(Buffer.from(content));
+          // Only this file: another one that is broken at the moment is no reason not to use it.
+          if (names.length > 0)
+            await promptFiles.use(new Map([...promptFiles.current(), ...names.map((name) => [name, text] as const)]));
+          const done = `The prompt file was ${wasCreated ? "created" : "updated"}`;
+          const effect = names.length > 0 ? "the next request uses it" : "no setting of global_prompts names it";
+          return answer(call, { success: true, message: `${done}; ${effect}.`, path });
+        });
       },
     }),
     endpoint("POST /admin/config/prompts/reload", {
@@ -84,36 +83,17 @@ export function promptRoutes(parts: PromptParts): DescribedEndpoint[] {
       summary: "Read all prompt files again",
       answers: [jsonAnswer("PromptsReloaded", "Read.")],
       errors: [503],
-      handle: (call) => inTurn(() => reload(call, directory(), parts)),
+      handle: (call) =>
+        inTurn(async () => {
+          const { settings: prompts, ...folder } = directory();
+          const read = await loadPromptFiles(prompts, folder);
+          if (!read.ok) {
+            throw invalidFields(read.problems.map(({ path, message }) => ({ field: formatPath(path), message })));
+          }
+          await promptFiles.use(read.files);
+          const reloaded = read.files.size;
+          return answer(call, { success: true, message: `Prompt files that were read again: ${reloaded}.`, reloaded });
+        }),
     }),
   ];
-}
-
-async function write(
-  call: Call<"path">,
-  directory: PromptDirectory,
-  content: string,
-  { promptFiles }: PromptParts,
-): Promise<Response> {
-  const { path } = call.parameters;
-  const { wasCreated, names } = await writePromptFile(directory, path, content);
-  const text = toPrompt(Buffer.from(content));
-  // Only this file: another one that is broken at the moment is no reason not to use it.
-  if (names.length > 0)
-    await promptFiles.use(new Map([...promptFiles.current(), ...names.map((name) => [name, text] as const)]));
-  const done = `The prompt file was ${wasCreated ? "created" : "updated"}`;
-  const effect = names.length > 0 ? "the next request uses it" : "no setting of global_prompts names it";
-  return answer(call, { success: true, message: `${done}; ${effect}.`, path });
-}
-
-async function reload(
-  call: Call,
-  { settings, ...folder }: PromptDirectory,
-  { promptFiles }: PromptParts,
-): Promise<Response> {
-  const read = await loadPromptFiles(settings, folder);
-  if (!read.ok) throw invalidFields(read.problems.map(({ path, message }) => ({ field: formatPath(path), message })));
-  await promptFiles.use(read.files);
-  const reloaded = read.files.size;
-  return answer(call, { success: true, message: `Prompt files that were read again: ${reloaded}.`, reloaded });
 }

@@ -16,14 +16,10 @@ import {
   time,
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, pathParameter, queryParameter } from "../openapi/operation.ts";
-import type { Stories } from "../stats/stories.ts";
 import { adminGroup, answer } from "./endpoint.ts";
+import type { AdminParts } from "./parts.ts";
 import { queryOf } from "./request.ts";
 import { explainRequest, listRequests, OUTCOMES } from "./request-view.ts";
-
-export interface RequestParts {
-  stories: Stories;
-}
 
 export const requestId = pathParameter(
   "request_id",
@@ -99,7 +95,7 @@ function requestStep(): JsonSchema {
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
-export function requestRoutes({ stories }: RequestParts): DescribedEndpoint[] {
+export function requestRoutes({ stories }: Pick<AdminParts, "stories">): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/requests", {
       id: "listRequests",

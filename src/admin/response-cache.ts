@@ -5,14 +5,9 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import { done } from "../openapi/change-schemas.ts";
 import { count, list, type Schemas, shape, text } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
-import type { ResponseCache } from "../response-cache/cache.ts";
 import { adminGroup, answer } from "./endpoint.ts";
+import type { AdminParts } from "./parts.ts";
 import { queryOf } from "./request.ts";
-
-export interface ResponseCacheParts {
-  /** The one that answers now; undefined while the response cache is off. */
-  cache(): ResponseCache | undefined;
-}
 
 const SCHEMAS: Schemas = {
   ResponseCacheStatistics: {
@@ -39,7 +34,7 @@ const SCHEMAS: Schemas = {
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
-export function responseCacheRoutes(parts: ResponseCacheParts): DescribedEndpoint[] {
+export function responseCacheRoutes(parts: Pick<AdminParts, "cache">): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/response-cache", {
       id: "getResponseCache",

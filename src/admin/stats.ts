@@ -19,13 +19,10 @@ import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/o
 import type { StatsCollector } from "../stats/collector.ts";
 import { COST_GROUPS, COST_WINDOW_MS, costsView } from "./costs-view.ts";
 import { adminGroup, answer } from "./endpoint.ts";
+import type { AdminParts } from "./parts.ts";
 import { readWindow, type StatsWindow, WINDOW_NAMES } from "./query.ts";
 import { queryOf } from "./request.ts";
 import { backendStatsView, modelStatsView, requireStats, resetStats, statsView } from "./stats-view.ts";
-
-export interface StatsParts {
-  collector: StatsCollector;
-}
 
 const counts: Properties = { total_requests: count, successful_requests: count, failed_requests: count };
 const tokens: Properties = { total_prompt_tokens: count, total_completion_tokens: count, total_tokens: count };
@@ -92,7 +89,7 @@ export const statsWindow = queryParameter(
   oneOfTexts("all", ...WINDOW_NAMES),
 );
 
-export function statsRoutes({ collector }: StatsParts): DescribedEndpoint[] {
+export function statsRoutes({ collector }: Pick<AdminParts, "collector">): DescribedEndpoint[] {
   return [
     statistics("", "getStatistics", "Statistics", "Statistics of all requests, models and backends", statsView),
     statistics("/models", "getModelStatistics", "StatisticsOfModels", "Statistics of models", modelStatsView),

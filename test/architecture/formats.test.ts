@@ -18,7 +18,6 @@ const NAMED_IN: ReadonlyMap<string, string> = new Map([
   ["media/inline-media.ts", "the member of a body"],
   ["metrics/request-metrics.ts", "the words of the OpenTelemetry conventions"],
   ["models/capabilities.ts", "the words of a model's metadata"],
-  ["openapi/error-responses.ts", "the schemas of errors"],
   ["pipeline/embedding-batches.ts", "the one operation whose inputs are cut into slices"],
   ["pipeline/vector-bridge.ts", "the operations that are translated without the neutral model"],
   ["response-cache/policy.ts", "the specification keeps chat answers alone"],

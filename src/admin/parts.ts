@@ -1,0 +1,51 @@
+// What the control plane reads and changes. Nothing of it is looked at before a request asks for it, but the path of the
+// metrics.
+
+import type { KeyIdentity } from "../access/key-identity.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import type { ReloadStatus } from "../config/store/file-reload.ts";
+import type { ConfigStore } from "../config/store/store.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { HistoryStore } from "../metrics/history/store.ts";
+import type { MetricsRegistry } from "../metrics/registry.ts";
+import type { PromptFiles, PromptFolder } from "../prompts/prompt-files.ts";
+import type { ResponseCache } from "../response-cache/cache.ts";
+import type { StatsCollector } from "../stats/collector.ts";
+import type { ErrorRecorder } from "../stats/error-recorder.ts";
+import type { Stories } from "../stats/stories.ts";
+import type { BackendRow, BackendUsage } from "./backend-record.ts";
+
+export interface AdminParts {
+  store: ConfigStore;
+  /** Those that run now. */
+  settings(): Settings;
+  identify: KeyIdentity;
+  clock: Clock;
+  newId(): string;
+  log: { warn(fields: object, message: string): void };
+  /** How edits of the configuration file went. */
+  reloadStatus(): ReloadStatus;
+  promptFiles: PromptAccess;
+  /** The body of GET /admin/backends; behind the configured backends stand those that drain. */
+  backendStatus(): { backends: readonly BackendRow[] };
+  /** What the statistics know of a backend; undefined for one that had no request. */
+  backendUsage(name: string): BackendUsage | undefined;
+  /** What cannot be written below the data folder, each with the reason. */
+  storageProblems(): readonly string[];
+  collector: StatsCollector;
+  errors: ErrorRecorder;
+  stories: Stories;
+  /** Undefined: no history is kept. */
+  history: HistoryStore | undefined;
+  /** Undefined: nothing is measured. */
+  registry: MetricsRegistry | undefined;
+  /** The one that answers now; undefined while the response cache is off. */
+  cache(): ResponseCache | undefined;
+}
+
+export interface PromptAccess extends PromptFolder {
+  /** The prompts in force, by the names that the configuration gives the files. */
+  current(): PromptFiles;
+  /** From the next request on. */
+  use(files: PromptFiles): Promise<void>;
+}
