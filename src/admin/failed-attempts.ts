@@ -20,12 +20,6 @@ export interface Guesser {
   user?: string | undefined;
 }
 
-export interface FailedAttempts {
-  /** The refusal while the guesser has to wait. */
-  refusal(guesser: Guesser, limits: AttemptLimits): GatewayError | undefined;
-  record(guesser: Guesser, limits: AttemptLimits): void;
-}
-
 interface Count {
   failures: number;
   lastMs: number;
@@ -42,7 +36,7 @@ const LONGEST_WAIT_MS = 10_000;
 /** All peers on unix sockets together. */
 const UNIX_PEERS = "unix:";
 
-export function createFailedAttempts({ now, wallTime }: Clock): FailedAttempts {
+export function createFailedAttempts({ now, wallTime }: Clock) {
   const counts = new BoundedMap<Count>({
     maxEntries: MAXIMUM_GUESSERS,
     maxBytes: MAXIMUM_BYTES,
@@ -60,7 +54,9 @@ export function createFailedAttempts({ now, wallTime }: Clock): FailedAttempts {
   }
 
   return {
-    refusal(guesser, { max_failed_attempts: limit, failed_attempts_window: windowMs }) {
+    /** The refusal while the guesser has to wait. */
+    refusal(guesser: Guesser, limits: AttemptLimits): GatewayError | undefined {
+      const { max_failed_attempts: limit, failed_attempts_window: windowMs } = limits;
       const count = countOf(keyOf(guesser), windowMs);
       if (count === undefined || count.failures < limit) return undefined;
       const longestMs = Math.min(LONGEST_WAIT_MS, windowMs);
@@ -82,7 +78,7 @@ export function createFailedAttempts({ now, wallTime }: Clock): FailedAttempts {
         },
       );
     },
-    record(guesser, { failed_attempts_window: windowMs }) {
+    record(guesser: Guesser, { failed_attempts_window: windowMs }: AttemptLimits): void {
       const key = keyOf(guesser);
       const failures = (countOf(key, windowMs)?.failures ?? 0) + 1;
       counts.set(key, { failures, lastMs: now() }, 32);

@@ -1,7 +1,7 @@
 // The endpoint that Prometheus scrapes: the metrics as text, behind basic credentials of its own.
 
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import type { Settings } from "../config/sections/registry.ts";
+import { timingSafeEqual } from "node:crypto";
+import { basicCredential, createDigest } from "../access/credentials.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { EXPOSITION_TYPE } from "../metrics/registry.ts";
@@ -12,7 +12,7 @@ import type { AdminParts } from "./parts.ts";
 const CHALLENGE = { "WWW-Authenticate": 'Basic realm="Signalbox metrics", charset="UTF-8"' };
 
 export function metricsRoutes({ registry, settings }: Pick<AdminParts, "registry" | "settings">): DescribedEndpoint[] {
-  const isRight = createCheck();
+  const digest = createDigest();
 
   async function handle({ headers }: Parameters<Endpoint["handle"]>[0]): Promise<Response> {
     if (!settings().metrics.enabled || registry === undefined) {
@@ -31,7 +31,11 @@ export function metricsRoutes({ registry, settings }: Pick<AdminParts, "registry
     // Switched off, it is 404 for everyone.
     areWanted: () => settings().metrics.enabled && registry !== undefined && settings().metrics.auth.enabled,
     check(headers) {
-      if (isRight(settings().metrics.auth, headers.get("authorization"))) return;
+      const { username, password } = settings().metrics.auth;
+      const presented = basicCredential(headers);
+      // Nobody has credentials that are not configured.
+      const isPossible = presented !== undefined && username !== undefined && password !== undefined;
+      if (isPossible && timingSafeEqual(digest(presented), digest(`${username}:${password}`))) return;
       const message = "The metrics need credentials: send the user and the password of metrics.auth as Basic.";
       throw new GatewayError(ERRORS.invalidApiKey, message, { headers: CHALLENGE });
     },
@@ -54,18 +58,4 @@ export function metricsRoutes({ registry, settings }: Pick<AdminParts, "registry
       handle,
     },
   ];
-}
-
-/** How long a check takes tells neither the length of the credentials nor where they differ. */
-function createCheck(): (auth: Settings["metrics"]["auth"], authorization: string | null) => boolean {
-  const secret = randomBytes(32);
-  const digest = (text: string): Buffer => createHmac("sha256", secret).update(text).digest();
-  return ({ username, password }, authorization) => {
-    const encoded = /^basic\s+(\S+)\s*$/i.exec(authorization ?? "")?.[1];
-    // Nobody has credentials that are not configured.
-    if (encoded === undefined || username === undefined || password === undefined) return false;
-    const presented = Buffer.from(encoded, "base64").toString("utf8");
-    // A username has no colon: both as one text are right exactly when each is.
-    return timingSafeEqual(digest(presented), digest(`${username}:${password}`));
-  };
 }
