@@ -26,16 +26,8 @@ export const COST_GROUPS = Object.keys(GROUPS) as (keyof typeof GROUPS)[];
 
 type Names = Partial<CostNames> & { day?: string };
 
-export interface CostsView {
-  total_cost: number;
-  /** Without `by`: per key and model. */
-  keys?: (Names & Omit<CostSums, "cached_tokens">)[];
-  by?: string;
-  rows?: (Names & CostSums)[];
-}
-
-/** Throws 400 for a parameter that makes no sense. */
-export function costsView(collector: StatsCollector, query: URLSearchParams): CostsView {
+/** Without `by`: per key and model. Throws 400 for a parameter that makes no sense. */
+export function costsView(collector: StatsCollector, query: URLSearchParams) {
   const by = readGroup(query);
   const { sinceMs, untilMs } = readTimes(collector, query);
   const groups = new Map<string, Names & CostSums>();

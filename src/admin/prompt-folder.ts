@@ -23,26 +23,6 @@ export interface PromptDirectory extends PromptFolder {
   settings: Settings["global_prompts"];
 }
 
-export interface PromptEntry {
-  /** Below prompts_dir, with slashes. */
-  path: string;
-  /** Bytes. */
-  size: number;
-  modified_at: string;
-  /** The keys of the configuration that name it. */
-  used_by: string[];
-}
-
-export interface PromptContent extends Omit<PromptEntry, "used_by"> {
-  content: string;
-}
-
-export interface WrittenPrompt {
-  wasCreated: boolean;
-  /** The names by which the configuration calls this file. */
-  names: string[];
-}
-
 /** Only such files are read and written: a folder may hold others, which are nobody's business. */
 const EXTENSIONS: readonly string[] = PROMPT_ENDINGS;
 const MAXIMUM_DEPTH = 8;
@@ -53,8 +33,8 @@ const MAXIMUM_FILES = 1_000;
 /** Entries of folders that are looked at, whatever they are. */
 const MAXIMUM_LOOKS = 10_000;
 
-/** All prompt files, by their paths; without the folder there are none. */
-export async function listPrompts(directory: PromptDirectory): Promise<PromptEntry[]> {
+/** All prompt files, by their paths below prompts_dir, with the keys that name them; without the folder there are none. */
+export async function listPrompts(directory: PromptDirectory) {
   const root = await realPath(rootOf(directory));
   if (root === undefined) return [];
   const users = await usersOf(directory, root);
@@ -62,8 +42,8 @@ export async function listPrompts(directory: PromptDirectory): Promise<PromptEnt
   for await (const file of walk(root)) found.set(file.path, file);
   // What the configuration names counts as a prompt under any name.
   for (const { path, real } of users) {
-    const facts = found.has(path) ? undefined : await factsOf(real);
-    if (facts !== undefined) found.set(path, { path, real, ...facts });
+    const file = found.has(path) ? undefined : await fileAt(real, path);
+    if (file !== undefined) found.set(path, file);
   }
   return [...found.values()]
     .sort((one, other) => (one.path < other.path ? -1 : 1))
@@ -76,18 +56,13 @@ export async function listPrompts(directory: PromptDirectory): Promise<PromptEnt
 }
 
 /** Throws 400 for a path that is not allowed or no prompt, 404 where there is no file. */
-export async function readPromptFile(directory: PromptDirectory, path: string): Promise<PromptContent> {
+export async function readPromptFile(directory: PromptDirectory, path: string) {
   const parts = partsOf(path);
   const root = await realPath(rootOf(directory));
   const real = root === undefined ? undefined : await realPath(join(root, ...parts));
   if (root === undefined || real === undefined) {
-    throw new GatewayError(
-      ERRORS.routeNotFound,
-      "There is no such prompt file; GET /admin/config/prompts lists them.",
-      {
-        param: "path",
-      },
-    );
+    const message = "There is no such prompt file; GET /admin/config/prompts lists them.";
+    throw new GatewayError(ERRORS.routeNotFound, message, { param: "path" });
   }
   if (!isInside(real, root)) throw leadsOut();
   let file: FileHandle;
@@ -96,9 +71,8 @@ export async function readPromptFile(directory: PromptDirectory, path: string): 
     file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new GatewayError(ERRORS.internal, `The prompt file cannot be read: ${code ?? "unknown error"}.`, {
-      cause: error,
-    });
+    const message = `The prompt file cannot be read: ${code ?? "unknown error"}.`;
+    throw new GatewayError(ERRORS.internal, message, { cause: error });
   }
   try {
     const stats = await file.stat();
@@ -118,18 +92,14 @@ export async function readPromptFile(directory: PromptDirectory, path: string): 
 
 /**
  * Replaces the file as a whole, or creates it and the folders on its way. Throws 400, 413, and 503 when the file system
- * refuses. One call at a time: the sizes of all files together are bounded.
+ * refuses. One call at a time: the sizes of all files together are bounded. `names` are those by which the configuration
+ * calls this file.
  */
-export async function writePromptFile(
-  directory: PromptDirectory,
-  path: string,
-  content: string,
-): Promise<WrittenPrompt> {
+export async function writePromptFile(directory: PromptDirectory, path: string, content: string) {
   const parts = partsOf(path);
   if (!content.isWellFormed()) {
-    throw new GatewayError(ERRORS.invalidRequest, "'content' has halves of surrogate pairs, which no file can hold.", {
-      param: "content",
-    });
+    const message = "'content' has halves of surrogate pairs, which no file can hold.";
+    throw new GatewayError(ERRORS.invalidRequest, message, { param: "content" });
   }
   const bytes = Buffer.from(content);
   if (bytes.length > LARGEST_PROMPT_BYTES) throw tooLarge("A prompt file must not be larger than 1 MiB.");
@@ -178,21 +148,19 @@ function isPromptName(name: string): boolean {
   return EXTENSIONS.some((extension) => name.toLowerCase().endsWith(extension));
 }
 
-interface FileFacts {
+interface FoundFile {
+  /** Below prompts_dir, with slashes. */
+  path: string;
+  real: string;
   size: number;
   modifiedMs: number;
 }
 
-interface FoundFile extends FileFacts {
-  path: string;
-  real: string;
-}
-
 /** Undefined for what is not a file, or gone. */
-async function factsOf(real: string): Promise<FileFacts | undefined> {
+async function fileAt(real: string, path: string): Promise<FoundFile | undefined> {
   try {
     const stats = await stat(real);
-    return stats.isFile() ? { size: stats.size, modifiedMs: stats.mtimeMs } : undefined;
+    return stats.isFile() ? { path, real, size: stats.size, modifiedMs: stats.mtimeMs } : undefined;
   } catch {
     return undefined; // removed while it was looked at
   }
@@ -212,10 +180,10 @@ async function* walk(root: string): AsyncGenerator<FoundFile> {
       if (!isPromptName(entry.name) || !(entry.isFile() || entry.isSymbolicLink())) continue;
       const real = entry.isSymbolicLink() ? await realPath(path) : path;
       if (real === undefined || !isInside(real, root)) continue;
-      const facts = await factsOf(real);
-      if (facts === undefined) continue;
+      const file = await fileAt(real, wirePath(root, path));
+      if (file === undefined) continue;
       files++;
-      yield { path: wirePath(root, path), real, ...facts };
+      yield file;
     }
   }
 }
