@@ -24,9 +24,9 @@ export interface ProcessUsage {
   uptimeMs: number;
 }
 
-export type HealthStatus = (typeof STATUSES)[number];
+type HealthStatus = (typeof STATUSES)[number];
 
-export interface ServiceHealth {
+interface ServiceHealth {
   status: HealthStatus | "disabled";
   message: string;
 }
@@ -38,6 +38,7 @@ const TELLING_REQUESTS = 10;
 /** Between two measurements of the CPU. */
 const CPU_SPACING_MS = 1_000;
 
+const SERVICES = ["backend", "model", "proxy", "health", "storage"];
 const STATUSES = ["healthy", "degraded", "unhealthy"] as const;
 
 const SCHEMAS: Schemas = {
@@ -46,13 +47,7 @@ const SCHEMAS: Schemas = {
     version: text,
     uptime: described(count, "Seconds."),
     timestamp: time,
-    services: shape({
-      backend_service: ref("ServiceHealth"),
-      model_service: ref("ServiceHealth"),
-      proxy_service: ref("ServiceHealth"),
-      health_service: ref("ServiceHealth"),
-      storage_service: ref("ServiceHealth"),
-    }),
+    services: shape(Object.fromEntries(SERVICES.map((name) => [`${name}_service`, ref("ServiceHealth")]))),
     metrics: shape({
       requests_per_second: number,
       error_rate: number,

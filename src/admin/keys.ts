@@ -98,7 +98,37 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
       body: { schema: ref("KeyRotation"), fields: rotateRequest, optional: true, example: { overlap: "1h" } },
       changes: true,
       answers: [versioned("KeyChanged", "The new secret is valid.")],
-      handle: async (call, read) => await rotate(call, await read(), parts),
+      async handle(call, read) {
+        const { id } = call.parameters;
+        const { overlap: overlapMs, key: given, version } = await read();
+        const secret = given === undefined ? newSecret() : undefined;
+        const warnings: string[] = [];
+        const made = await change(call, parts, {
+          version,
+          description: `key ${shortened(id)} rotated`,
+          edit: replaced(
+            (list) => positionOf(id, list, parts),
+            ({ previous: _, ...entry }, position) => {
+              const running = parts.store.current.settings.api_keys.keys[position];
+              const nowMs = parts.clock.wallTime();
+              if (entry.id === undefined) {
+                warnings.push(
+                  `the key has no id: what it owns stays with the old secret, and the new one is another key`,
+                );
+              }
+              if (running?.previous !== undefined && running.previous.expires_at > nowMs) {
+                warnings.push("the secret before this one is not valid any more");
+              }
+              const next = { ...entry, key: given ?? secret };
+              if (overlapMs === 0 || running === undefined) return next;
+              // As it is now: the variable that it came from may be set to the new one.
+              const old = running.key.split("${").join("$${");
+              return { ...next, previous: { key: old, expires_at: new Date(nowMs + overlapMs).toISOString() } };
+            },
+          ),
+        });
+        return answerRecord(call, made, { what: "has a new secret", warnings }, secret);
+      },
     }),
   ];
 }
@@ -199,39 +229,6 @@ async function remove(call: Call<"id">, parts: KeyParts): Promise<Response> {
     }),
   });
   return answerChange(call, done, { what: `Key '${shortened(id)}' was removed` }, { removed_key });
-}
-
-async function rotate(
-  call: Call<"id">,
-  { overlap: overlapMs, key: given, version }: z.output<typeof rotateRequest>,
-  parts: KeyParts,
-): Promise<Response> {
-  const { id } = call.parameters;
-  const secret = given === undefined ? newSecret() : undefined;
-  const warnings: string[] = [];
-  const made = await change(call, parts, {
-    version,
-    description: `key ${shortened(id)} rotated`,
-    edit: replaced(
-      (list) => positionOf(id, list, parts),
-      ({ previous: _, ...entry }, position) => {
-        const running = parts.store.current.settings.api_keys.keys[position];
-        const nowMs = parts.clock.wallTime();
-        if (entry.id === undefined) {
-          warnings.push(`the key has no id: what it owns stays with the old secret, and the new one is another key`);
-        }
-        if (running?.previous !== undefined && running.previous.expires_at > nowMs) {
-          warnings.push("the secret before this one is not valid any more");
-        }
-        const next = { ...entry, key: given ?? secret };
-        if (overlapMs === 0 || running === undefined) return next;
-        // As it is now: the variable that it came from may be set to the new one.
-        const old = running.key.split("${").join("$${");
-        return { ...next, previous: { key: old, expires_at: new Date(nowMs + overlapMs).toISOString() } };
-      },
-    ),
-  });
-  return answerRecord(call, made, { what: "has a new secret", warnings }, secret);
 }
 
 /** 256 bits, in characters that need no quoting anywhere. */
