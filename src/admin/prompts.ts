@@ -2,8 +2,6 @@
 
 import { z } from "zod";
 import { formatPath } from "../config/values/values.ts";
-import { ERRORS } from "../errors/catalog.ts";
-import { GatewayError } from "../errors/gateway-error.ts";
 import { createSerial } from "../lib/serial.ts";
 import { ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, pathParameter } from "../openapi/operation.ts";
@@ -12,7 +10,7 @@ import { CONFIGURATION_SCHEMAS } from "./config-schemas.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { listPrompts, type PromptDirectory, readPromptFile, writePromptFile } from "./prompt-folder.ts";
-import { invalidFields } from "./refusals.ts";
+import { invalidFields, toRefusal } from "./refusals.ts";
 
 const update = z.strictObject({ content: z.string({ error: "expected the text of the file" }) });
 
@@ -33,10 +31,8 @@ export function promptRoutes({
   };
   const inTurn = async (task: () => Promise<Response>): Promise<Response> => {
     const running = writes.run(task);
-    if (running !== undefined) return await running;
-    throw new GatewayError(ERRORS.changesUnavailable, "Too many changes are waiting. Try again in 1 s.", {
-      headers: { "Retry-After": "1" },
-    });
+    if (running === undefined) throw toRefusal({ kind: "busy" });
+    return await running;
   };
 
   return [
