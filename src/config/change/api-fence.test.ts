@@ -3,8 +3,7 @@
 import { expect, test } from "bun:test";
 import { documentJsonSchema, type JsonSchema } from "../schema/schema-export.ts";
 import { filePathUse, specOf } from "../schema/section-patterns.ts";
-import { SECTIONS } from "../sections/registry.ts";
-import type { SectionSpec } from "../sections/section.ts";
+import { SECTIONS, type SectionSpec } from "../sections/registry.ts";
 import { namesVariable } from "../values/expand.ts";
 import type { Path } from "../values/values.ts";
 

@@ -1,8 +1,8 @@
 // How changes of the configuration take effect, in both spellings of the specification.
 
 import { specOf } from "../schema/section-patterns.ts";
-import { SECTIONS } from "../sections/registry.ts";
-import type { ReloadClass, SectionSpec } from "../sections/section.ts";
+import { SECTIONS, type SectionSpec } from "../sections/registry.ts";
+import type { ReloadClass } from "../sections/section.ts";
 import type { Path } from "../values/values.ts";
 import type { FieldChange } from "./diff.ts";
 
@@ -47,8 +47,8 @@ export function changesReloadClass(changes: readonly { path: Path }[]): ReloadCl
 /** Names of the specification's sections, and of those beyond it. */
 export function sectionNames(): { sections: string[]; extensions: string[] } {
   return {
-    sections: SECTIONS.filter(({ adminVisible }) => adminVisible).map(({ name }) => name),
-    extensions: SECTIONS.filter(({ adminVisible }) => !adminVisible).map(({ name }) => name),
+    sections: SECTIONS.filter(({ isExtension }) => !isExtension).map(({ name }) => name),
+    extensions: SECTIONS.filter(({ isExtension }) => isExtension).map(({ name }) => name),
   };
 }
 

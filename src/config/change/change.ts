@@ -1,7 +1,7 @@
 // Changes of the configuration: what is asked, what came of it, and why one was refused.
 
 import { specOf } from "../schema/section-patterns.ts";
-import { SECTIONS, type Settings } from "../sections/registry.ts";
+import { SECTION_NAMES, type Settings } from "../sections/registry.ts";
 import { describeProblem, type Problem } from "../values/problems.ts";
 import type { Mapping } from "../values/values.ts";
 import type { FieldChange } from "./diff.ts";
@@ -74,7 +74,7 @@ export function conflict(baseVersion: number | undefined, currentVersion: number
 export function unknownSection(names: readonly string[]): Refused | undefined {
   const unknown = names.find((name) => specOf(name) === undefined);
   if (unknown === undefined) return undefined;
-  return refused({ kind: "unknown_section", requested: unknown, available: SECTIONS.map(({ name }) => name) });
+  return refused({ kind: "unknown_section", requested: unknown, available: [...SECTION_NAMES] });
 }
 
 /** In a few words, for a log. */

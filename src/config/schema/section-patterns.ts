@@ -1,7 +1,7 @@
 // Paths in the notation of SectionSpec: dots between keys, `*` for any list index or map key.
 
-import { SECTIONS } from "../sections/registry.ts";
-import type { FilePathUse, SectionSpec } from "../sections/section.ts";
+import { SECTIONS, type SectionSpec } from "../sections/registry.ts";
+import type { FilePathUse } from "../sections/section.ts";
 import { isMapping, type Mapping, type Path, type PathSegment, valueAt } from "../values/values.ts";
 
 /** Whether a pattern, split at its dots, means this path below the section. */

@@ -62,8 +62,6 @@ const stats = z.strictObject({
 });
 
 export const adminSection = defineSection({
-  name: "admin",
-  adminVisible: true,
   restartFields: ["stats.enabled", "stats.persistence"],
   description: "Who may use the admin API, how much history of the configuration is kept, and statistics.",
   schema: z.strictObject({

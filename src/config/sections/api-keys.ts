@@ -37,8 +37,6 @@ export const apiKeySchema = z.strictObject({
 });
 
 export const apiKeysSection = defineSection({
-  name: "api_keys",
-  adminVisible: true,
   reload: "immediate",
   description: "Keys of the public API. permissive accepts requests without a key, blocking answers them with 401.",
   schema: z.strictObject({

@@ -95,8 +95,6 @@ export const backendSchema = z.strictObject({
 });
 
 export const backendsSection = defineSection({
-  name: "backends",
-  adminVisible: true,
   description: "The model servers behind the gateway.",
   schema: z.array(backendSchema).default([]),
   aliases: { "*.kind": "type" },

@@ -49,8 +49,6 @@ const circuitFields = {
 };
 
 export const circuitBreakerSection = defineSection({
-  name: "circuit_breaker",
-  adminVisible: true,
   reload: "immediate",
   description: "A backend that keeps failing gets no requests for a while, then a few to try it. State is per backend.",
   schema: z.strictObject({

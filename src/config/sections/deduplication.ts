@@ -9,7 +9,7 @@ const DEDUPLICATION_MODES = ["deterministic", "all", "off"] as const;
 export type DeduplicationMode = (typeof DEDUPLICATION_MODES)[number];
 
 export const deduplicationSection = defineSection({
-  name: "deduplication",
+  isExtension: true,
   description: "Identical requests of one caller that are in flight together share one call of a backend.",
   schema: z.strictObject({
     mode: z

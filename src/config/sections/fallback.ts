@@ -5,8 +5,6 @@ import { httpStatus, whole } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 export const fallbackSection = defineSection({
-  name: "fallback",
-  adminVisible: true,
   description: "Which models answer, in order, when the backends of the requested one cannot.",
   schema: z.strictObject({
     enabled: z.boolean().default(true),

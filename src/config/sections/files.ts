@@ -5,8 +5,6 @@ import { whole } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 export const filesSection = defineSection({
-  name: "files",
-  adminVisible: true,
   notInEffect: ["max_file_size"],
   description: "Uploaded files. Not in effect yet: this version has no Files API.",
   schema: z.strictObject({

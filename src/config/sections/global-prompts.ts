@@ -19,8 +19,6 @@ const ownPrompt = z
   });
 
 export const globalPromptsSection = defineSection({
-  name: "global_prompts",
-  adminVisible: true,
   reload: "immediate",
   description: "A system prompt for every request: that of the model, else of the backend, else the default.",
   schema: z.strictObject({

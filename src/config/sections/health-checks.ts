@@ -5,8 +5,6 @@ import { positiveDuration, urlPath, whole } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 export const healthChecksSection = defineSection({
-  name: "health_checks",
-  adminVisible: true,
   description: "How backends are watched.",
   schema: z.strictObject({
     enabled: z.boolean().default(true).describe("false: every enabled backend counts as available."),

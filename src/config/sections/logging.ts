@@ -6,8 +6,6 @@ import { defineSection } from "./section.ts";
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error"] as const;
 
 export const loggingSection = defineSection({
-  name: "logging",
-  adminVisible: true,
   reload: "immediate",
   listsFields: true,
   description: "Log lines on standard error.",

@@ -33,8 +33,6 @@ const persistence = z.strictObject({
 });
 
 export const metricsSection = defineSection({
-  name: "metrics",
-  adminVisible: true,
   restartFields: ["endpoint", "persistence.backend", "persistence.path", "persistence.enabled"],
   description: "Metrics for Prometheus, and their history.",
   schema: z.strictObject({

@@ -5,7 +5,7 @@ import { text } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 export const modelAliasesSection = defineSection({
-  name: "model_aliases",
+  isExtension: true,
   description:
     "Requested model -> the model that answers. A key is a whole name, a word of it such as haiku, or default.",
   schema: z.record(text(), text()),

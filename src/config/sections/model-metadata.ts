@@ -4,7 +4,7 @@ import { z } from "zod";
 import { defineSection } from "./section.ts";
 
 export const modelMetadataSection = defineSection({
-  name: "model_metadata",
+  isExtension: true,
   description: "Facts about models: names, limits, prices, how they think.",
   schema: z.strictObject({
     file: z

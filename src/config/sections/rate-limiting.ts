@@ -36,8 +36,6 @@ const limit = (requestsPerSecond: number, description: string) =>
     .describe(description);
 
 export const rateLimitingSection = defineSection({
-  name: "rate_limiting",
-  adminVisible: true,
   reload: "immediate",
   description:
     "Limits of requests. rate_limit of a key (section api_keys) holds whether this section is enabled or not.",

@@ -20,13 +20,14 @@ import { responseCacheSection } from "./response-cache.ts";
 import { responsesSection } from "./responses.ts";
 import { retrySection } from "./retry.ts";
 import { routingSection } from "./routing.ts";
-import type { SectionSpec } from "./section.ts";
+import type { SectionDefinition } from "./section.ts";
 import { serverSection } from "./server.ts";
 import { streamingSection } from "./streaming.ts";
 import { timeoutsSection } from "./timeouts.ts";
 import { tracingSection } from "./tracing.ts";
 import { webSearchSection } from "./web-search.ts";
 
+/** By their top-level keys in the configuration file. */
 const sections = {
   server: serverSection,
   backends: backendsSection,
@@ -53,8 +54,14 @@ const sections = {
   web_search: webSearchSection,
 };
 
+export interface SectionSpec extends SectionDefinition {
+  name: string;
+}
+
 /** In the order in which they are listed. */
-export const SECTIONS: readonly SectionSpec[] = Object.values(sections);
+export const SECTIONS: readonly SectionSpec[] = Object.entries(sections).map(([name, spec]) => ({ name, ...spec }));
+
+export const SECTION_NAMES: readonly string[] = Object.keys(sections);
 
 type DocumentShape = { [Name in keyof typeof sections]: z.ZodPrefault<(typeof sections)[Name]["schema"]> };
 

@@ -10,7 +10,7 @@ const backend = z.enum(["memory"], {
 });
 
 export const responseCacheSection = defineSection({
-  name: "response_cache",
+  isExtension: true,
   restartFields: ["backend"],
   description:
     "Answers to chat requests with temperature 0, or without one, that are given again to identical requests.",

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { defineSection } from "./section.ts";
 
 export const responsesSection = defineSection({
-  name: "responses",
+  isExtension: true,
   description: "Earlier answers that a backend keeps, and who may build on them.",
   schema: z.strictObject({
     share_vendor_state: z

@@ -19,8 +19,6 @@ export const retryFields = {
 };
 
 export const retrySection = defineSection({
-  name: "retry",
-  adminVisible: true,
   reload: "immediate",
   description: "Attempts on one model before the request fails. Connection errors and timeouts are always retried.",
   schema: z.strictObject({

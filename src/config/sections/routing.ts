@@ -21,8 +21,6 @@ const strategy = z
   .transform((spelling) => resolveStrategy(spelling) as StrategyName);
 
 export const routingSection = defineSection({
-  name: "routing",
-  adminVisible: true,
   description: "How a backend is chosen among the healthy ones that serve a model.",
   schema: z.strictObject({
     selection_strategy: strategy

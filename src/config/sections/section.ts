@@ -13,15 +13,14 @@ export type FilePathUse =
   | { use: "folder" | "socket" }
   | { use: "file" | "prompt" | "written"; endings: readonly string[] };
 
-export interface SectionSpec<Schema extends z.ZodType = z.ZodType> {
-  /** Top-level key in the configuration file. */
-  name: string;
+/** The registry gives it its name. */
+export interface SectionDefinition<Schema extends z.ZodType = z.ZodType> {
   /** Shown in listings and in the generated template. */
   description: string;
   /** Every field has a default, so that `{}` (or `[]` for a list) is a valid section. */
   schema: Schema;
-  /** One of the specification's sections; all others are listed apart, as extensions. */
-  adminVisible?: boolean;
+  /** Listed apart: the specification does not have it. */
+  isExtension?: boolean;
   /** How a change takes effect; of a section that requires a restart only its restartFields do, the rest is gradual. Default: gradual. */
   reload?: ReloadClass;
   /** Read at start only, with everything below: paths with dots below the section, without wildcards. */
@@ -46,6 +45,6 @@ export interface SectionSpec<Schema extends z.ZodType = z.ZodType> {
   entryNames?: Readonly<Record<string, string>>;
 }
 
-export function defineSection<Schema extends z.ZodType>(spec: SectionSpec<Schema>): SectionSpec<Schema> {
+export function defineSection<Schema extends z.ZodType>(spec: SectionDefinition<Schema>): SectionDefinition<Schema> {
   return spec;
 }

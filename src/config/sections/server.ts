@@ -24,8 +24,6 @@ const originPattern = z.string().regex(/^(\*|[a-z][a-z0-9+.-]*:\/\/(\*\.)?[^\s/*
 });
 
 export const serverSection = defineSection({
-  name: "server",
-  adminVisible: true,
   reload: "requires_restart",
   restartFields: ["bind_address", "unix_socket_mode", "workers", "connection_pool_size", "data_dir"],
   fileOnlyFields: ["data_dir"],

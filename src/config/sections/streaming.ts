@@ -4,7 +4,7 @@ import { z } from "zod";
 import { defineSection } from "./section.ts";
 
 export const streamingSection = defineSection({
-  name: "streaming",
+  isExtension: true,
   description: "Token counts of streams, and streams that a backend breaks off after some text was sent.",
   schema: z.strictObject({
     count_tokens: z

@@ -11,8 +11,6 @@ const modelTimeouts = z.strictObject({
 });
 
 export const timeoutsSection = defineSection({
-  name: "timeouts",
-  adminVisible: true,
   description: "Limits of one request, for plain answers and streams alike.",
   schema: z.strictObject({
     connect: positiveDuration().prefault("5s").describe("Until a connection to the backend stands."),

@@ -5,7 +5,7 @@ import { headerName } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 export const tracingSection = defineSection({
-  name: "tracing",
+  isExtension: true,
   description: "The id that follows a request through logs, headers and backends.",
   schema: z.strictObject({
     enabled: z.boolean().default(true).describe("false: ids are neither taken from clients nor sent to backends."),

@@ -5,7 +5,7 @@ import { positiveDuration, text, whole } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 export const webSearchSection = defineSection({
-  name: "web_search",
+  isExtension: true,
   description: "The search service behind web search tools, for models whose backends cannot search themselves.",
   schema: z.strictObject({
     provider: z

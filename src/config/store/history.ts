@@ -13,7 +13,7 @@ import {
 } from "../change/change.ts";
 import { withFileOnlyFields, withoutFileOnlyFields } from "../change/draft.ts";
 import { maskSecrets } from "../change/mask.ts";
-import { SECTIONS } from "../sections/registry.ts";
+import { SECTION_NAMES } from "../sections/registry.ts";
 import { type Mapping, valueAt } from "../values/values.ts";
 import type { Inside, Proposal } from "./inside.ts";
 import { removeStaged } from "./staged-sections.ts";
@@ -70,7 +70,7 @@ export class History {
       Pick<SectionChange, "baseVersion" | "dryRun"> & { sections?: readonly string[] | undefined } = {},
   ): Promise<Result<Change>> {
     return this.#inside.change(({ snapshot, ...base }) => {
-      const { baseVersion, sections = SECTIONS.map(({ name }) => name), ...given } = options;
+      const { baseVersion, sections = SECTION_NAMES, ...given } = options;
       const wrong = conflict(baseVersion, snapshot.version) ?? unknownSection(sections);
       if (wrong) return wrong;
       const target = this.#read(version);

@@ -21,7 +21,7 @@ import type { ConfigSnapshot } from "../compile/snapshot.ts";
 import { logEffectWarnings } from "../compile/without-effect.ts";
 import { MAXIMUM_FILE_BYTES } from "../files/read-text.ts";
 import { withDefaults } from "../schema/defaults.ts";
-import { SECTIONS } from "../sections/registry.ts";
+import { SECTION_NAMES } from "../sections/registry.ts";
 import type { Problem, Source } from "../values/problems.ts";
 import type { Mapping } from "../values/values.ts";
 import { assess, type Running, warningsOf } from "./assess.ts";
@@ -99,7 +99,7 @@ export class ConfigStore {
   /** The document for a reader: defaults filled in and secrets masked, unless asked otherwise. */
   view(options: { sections?: readonly string[]; includeSensitive?: boolean; includeDefaults?: boolean } = {}): Mapping {
     const { document, effective } = this.#running;
-    const shown = pick(options.includeDefaults === false ? document : effective, options.sections ?? sectionNames());
+    const shown = pick(options.includeDefaults === false ? document : effective, options.sections ?? SECTION_NAMES);
     return options.includeSensitive ? structuredClone(shown) : (maskSecrets(shown) as Mapping);
   }
 
@@ -140,7 +140,7 @@ export class ConfigStore {
       const result = await this.#commit({
         source: "file_reload",
         document,
-        sections: sectionNames(),
+        sections: SECTION_NAMES,
         fromFile,
         lineOf,
       });
@@ -286,10 +286,6 @@ function proposalOf<Asked extends SectionsAsked>(
 function unchanged({ version, appliedAtMs }: ConfigSnapshot): Change {
   const none = { changes: [], sections: [], warnings: [], previous: {}, current: {} };
   return { ...none, version, previousVersion: version, applied: false, appliedAtMs, impact: estimateImpact([]) };
-}
-
-function sectionNames(): string[] {
-  return SECTIONS.map(({ name }) => name);
 }
 
 function pick(document: Mapping, names: readonly string[]): Mapping {
