@@ -8,7 +8,7 @@ import {
   resolveBackendKind,
   UNKNOWN_KIND,
 } from "../../names.ts";
-import { headerName, httpStatus, positiveDuration, text, urlPath, whole } from "./fields.ts";
+import { headerName, httpStatus, overridesOf, positiveDuration, text, urlPath, whole } from "./fields.ts";
 import { metadataEntrySchema } from "./metadata-entry.ts";
 import { retryFields } from "./retry.ts";
 import { defineSection } from "./section.ts";
@@ -86,7 +86,7 @@ export const backendSchema = z.strictObject({
     .prefault([])
     .describe("openai and azure: headers of clients that it gets: OpenAI-Organization, OpenAI-Project, OpenAI-Beta."),
   health_check: healthCheck.prefault({}).describe("Overrides of the kind's probe."),
-  retry_override: z.strictObject(retryFields).partial().optional().describe("Overrides of the section retry."),
+  retry_override: overridesOf(retryFields).optional().describe("Overrides of the section retry."),
   api_version: z.string().min(1).optional().describe("azure: the api-version parameter; default 2024-10-21."),
   deployments: z
     .record(z.string(), z.string().min(1))

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { DURATION_PATTERN, parseDuration } from "../../lib/duration.ts";
+import { overridesOf } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 const count = () => z.int().min(1, "must be at least 1; enabled: false switches the circuit breaker off").max(100_000);
@@ -36,47 +37,34 @@ const failureStatus = z
   .min(500, "must be 500 to 599: a client's own mistake and overload (429) never count as failures")
   .max(599, "must be 500 to 599");
 
-/** Without defaults, so that a backend can override single fields. */
+/** What holds for one backend. */
 const circuitFields = {
-  enabled: z.boolean(),
-  failure_threshold: count(),
-  failure_rate_threshold: rate,
-  minimum_requests: count(),
-  timeout: timeout(),
-  half_open_max_requests: count(),
-  success_threshold: count(),
-  failure_status_codes: z.array(failureStatus),
+  enabled: z.boolean().default(true),
+  failure_threshold: count()
+    .default(5)
+    .describe("Failures in a row that open the circuit; those that arrive together count once."),
+  failure_rate_threshold: rate
+    .default(0.5)
+    .describe("Share of failures among the requests of the last minute that opens it too."),
+  minimum_requests: count().default(10).describe("The share means something only from this many requests on."),
+  timeout: timeout().prefault("60s"),
+  half_open_max_requests: count().default(3).describe("Requests at one time that try the backend after the timeout."),
+  // May exceed half_open_max_requests: a request that has ended makes room for the next one.
+  success_threshold: count()
+    .default(2)
+    .describe("Successes of these that close the circuit; a single failure opens it again."),
+  failure_status_codes: z
+    .array(failureStatus)
+    .default([500, 502, 503, 504])
+    .describe("503 with Retry-After is overload and does not count; failed connections and timeouts always do."),
 };
 
 export const circuitBreakerSection = defineSection({
   reload: "immediate",
   description: "A backend that keeps failing gets no requests for a while, then a few to try it. State is per backend.",
   schema: z.strictObject({
-    enabled: circuitFields.enabled.default(true),
-    failure_threshold: circuitFields.failure_threshold
-      .default(5)
-      .describe("Failures in a row that open the circuit; those that arrive together count once."),
-    failure_rate_threshold: circuitFields.failure_rate_threshold
-      .default(0.5)
-      .describe("Share of failures among the requests of the last minute that opens it too."),
-    minimum_requests: circuitFields.minimum_requests
-      .default(10)
-      .describe("The share means something only from this many requests on."),
-    timeout: circuitFields.timeout.prefault("60s"),
-    half_open_max_requests: circuitFields.half_open_max_requests
-      .default(3)
-      .describe("Requests at one time that try the backend after the timeout."),
-    // May exceed half_open_max_requests: a request that has ended makes room for the next one.
-    success_threshold: circuitFields.success_threshold
-      .default(2)
-      .describe("Successes of these that close the circuit; a single failure opens it again."),
-    failure_status_codes: circuitFields.failure_status_codes
-      .default([500, 502, 503, 504])
-      .describe("503 with Retry-After is overload and does not count; failed connections and timeouts always do."),
-    backends: z
-      .record(z.string(), z.strictObject(circuitFields).partial())
-      .default({})
-      .describe("Overrides by backend name."),
+    ...circuitFields,
+    backends: z.record(z.string(), overridesOf(circuitFields)).default({}).describe("Overrides by backend name."),
   }),
   aliases: {
     timeout_seconds: "timeout",

@@ -35,3 +35,14 @@ export const urlPath = () => z.string().regex(/^\/\S*$/, 'expected a path that s
 
 /** A value of an HTTP header or a name in one (RFC 9110, section 5). */
 export const headerName = () => z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, "expected an HTTP header name");
+
+type WithoutDefault<Field> = Field extends z.ZodDefault<infer Inner> | z.ZodPrefault<infer Inner> ? Inner : Field;
+
+/** The same fields without their defaults and all optional, so that a backend can override single ones. */
+export function overridesOf<Shape extends z.ZodRawShape>(shape: Shape) {
+  const fields = Object.entries(shape).map(([name, field]) => [
+    name,
+    field instanceof z.ZodDefault || field instanceof z.ZodPrefault ? field.unwrap() : field,
+  ]);
+  return z.strictObject(Object.fromEntries(fields) as { [Name in keyof Shape]: WithoutDefault<Shape[Name]> }).partial();
+}
