@@ -1,6 +1,7 @@
 // Sections that were changed but not applied yet, as rows of the database.
 
 import type { Database } from "bun:sqlite";
+import { fromRow, type Row, toRow } from "./rows.ts";
 
 export interface StagedSection {
   section: string;
@@ -15,58 +16,26 @@ export interface StagedSection {
   description: string | undefined;
 }
 
-interface Row {
-  section: string;
-  value: string | null;
-  base: string | null;
-  base_version: number;
-  staged_at: number;
-  source: string;
-  user: string | null;
-  description: string | null;
-}
+const JSON_FIELDS = ["value", "base"];
 
 /** In the order in which they were staged. */
 export function readStaged(sqlite: Database): StagedSection[] {
-  const rows = sqlite.query<Row, []>("SELECT * FROM staged ORDER BY staged_at, rowid").all();
-  return rows.map((row) => ({
-    section: row.section,
-    value: fromText(row.value),
-    base: fromText(row.base),
-    baseVersion: row.base_version,
-    stagedAtMs: row.staged_at,
-    source: row.source,
-    user: row.user ?? undefined,
-    description: row.description ?? undefined,
-  }));
+  const columns =
+    "section, value, base, base_version AS baseVersion, staged_at AS stagedAtMs, source, user, description";
+  const rows = sqlite.query<Row, []>(`SELECT ${columns} FROM staged ORDER BY staged_at, rowid`).all();
+  return rows.map((row) => fromRow(row, JSON_FIELDS));
 }
 
 /** In place of what is staged for the same sections. */
 export function writeStaged(sqlite: Database, sections: readonly StagedSection[]): void {
-  const insert = sqlite.query("INSERT OR REPLACE INTO staged VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
-  for (const { section, value, base, baseVersion, stagedAtMs, source, user, description } of sections) {
-    insert.run(
-      section,
-      toText(value),
-      toText(base),
-      baseVersion,
-      stagedAtMs,
-      source,
-      user ?? null,
-      description ?? null,
-    );
-  }
+  const insert = sqlite.query(
+    `INSERT OR REPLACE INTO staged
+     VALUES ($section, $value, $base, $baseVersion, $stagedAtMs, $source, $user, $description)`,
+  );
+  for (const section of sections) insert.run(toRow(section, JSON_FIELDS));
 }
 
 export function removeStaged(sqlite: Database, sections: readonly string[]): void {
   const remove = sqlite.query("DELETE FROM staged WHERE section = ?");
   for (const section of sections) remove.run(section);
-}
-
-function toText(value: unknown): string | null {
-  return value === undefined ? null : JSON.stringify(value);
-}
-
-function fromText(text: string | null): unknown {
-  return text === null ? undefined : JSON.parse(text);
 }

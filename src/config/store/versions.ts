@@ -3,6 +3,7 @@
 import type { Database } from "bun:sqlite";
 import type { FieldChange } from "../change/diff.ts";
 import type { Mapping } from "../values/values.ts";
+import { fromRow, type Row, toRow } from "./rows.ts";
 
 export interface VersionEntry {
   version: number;
@@ -46,32 +47,29 @@ class ForeignWriteError extends Error {
   }
 }
 
-interface Row {
-  version: number;
-  applied_at: number;
-  source: string;
-  user: string | null;
-  description: string | null;
-  sections_changed: string;
-  changes: string;
-  document: string;
-}
-
-const ENTRY_COLUMNS = "version, applied_at, source, user, description, sections_changed, changes";
+const ENTRY_COLUMNS =
+  "version, applied_at AS appliedAtMs, source, user, description, sections_changed AS sectionsChanged, changes";
+const JSON_FIELDS = ["sectionsChanged", "changes", "document"];
 
 export function newestVersion(sqlite: Database): VersionRecord | undefined {
-  return toRecord(sqlite.query<Row, []>("SELECT * FROM versions ORDER BY version DESC LIMIT 1").get());
+  return readRecord(sqlite, "ORDER BY version DESC LIMIT 1");
 }
 
 export function readVersion(sqlite: Database, version: number): VersionRecord | undefined {
-  return toRecord(sqlite.query<Row, [number]>("SELECT * FROM versions WHERE version = ?").get(version));
+  return readRecord(sqlite, "WHERE version = ?", version);
 }
 
 /** The newest version that came from the file. */
 export function newestFromFile(sqlite: Database): VersionRecord | undefined {
   const sources = FILE_SOURCES.map((source) => `'${source}'`).join(", ");
-  const sql = `SELECT * FROM versions WHERE source IN (${sources}) ORDER BY version DESC LIMIT 1`;
-  return toRecord(sqlite.query<Row, []>(sql).get());
+  return readRecord(sqlite, `WHERE source IN (${sources}) ORDER BY version DESC LIMIT 1`);
+}
+
+function readRecord(sqlite: Database, condition: string, ...values: number[]): VersionRecord | undefined {
+  const row = sqlite
+    .query<Row, number[]>(`SELECT ${ENTRY_COLUMNS}, document FROM versions ${condition}`)
+    .get(...values);
+  return row === null ? undefined : fromRow(row, JSON_FIELDS);
 }
 
 /** Newest first. */
@@ -88,7 +86,7 @@ export function readPage(
   const total = sqlite
     .query<{ total: number }, [string | null]>(`SELECT count(*) AS total FROM versions WHERE ${where}`)
     .get(section ?? null)?.total;
-  return { entries: rows.map(toEntry), total: total ?? 0 };
+  return { entries: rows.map((row) => fromRow<VersionEntry>(row, JSON_FIELDS)), total: total ?? 0 };
 }
 
 /** Inside a transaction. `keep` versions stay, the new ones among them. */
@@ -99,18 +97,12 @@ export function appendVersions(sqlite: Database, records: readonly VersionRecord
     .query<{ newest: number | null }, []>("SELECT max(version) AS newest FROM versions")
     .get()?.newest;
   if (newest !== null && newest !== undefined && newest >= first.version) throw new ForeignWriteError();
-  const insert = sqlite.query(`INSERT INTO versions (${ENTRY_COLUMNS}, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
+  const insert = sqlite.query(
+    `INSERT INTO versions
+     VALUES ($version, $appliedAtMs, $source, $user, $description, $sectionsChanged, $changes, $document)`,
+  );
   for (const record of records) {
-    insert.run(
-      record.version,
-      record.appliedAtMs,
-      record.source,
-      record.user ?? null,
-      record.description ?? null,
-      JSON.stringify(record.sectionsChanged),
-      JSON.stringify(record.changes.slice(0, MAXIMUM_CHANGES)),
-      JSON.stringify(record.document),
-    );
+    insert.run(toRow({ ...record, changes: record.changes.slice(0, MAXIMUM_CHANGES) }, JSON_FIELDS));
   }
   prune(sqlite, keep);
 }
@@ -138,24 +130,4 @@ export function writeFileHash(sqlite: Database, hash: string): void {
   sqlite
     .query("INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2")
     .run(FILE_HASH, hash);
-}
-
-function toEntry(row: Row): VersionEntry {
-  return {
-    version: row.version,
-    appliedAtMs: row.applied_at,
-    source: row.source,
-    user: row.user ?? undefined,
-    description: row.description ?? undefined,
-    sectionsChanged: JSON.parse(row.sections_changed) as string[],
-    changes: JSON.parse(row.changes) as FieldChange[],
-  };
-}
-
-function toRecord(row: Row | null): VersionRecord | undefined {
-  if (row === null) return undefined;
-  return {
-    ...toEntry(row),
-    document: JSON.parse(row.document) as Mapping,
-  };
 }
