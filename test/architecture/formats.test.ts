@@ -14,7 +14,6 @@ const NAMED_IN: ReadonlyMap<string, string> = new Map([
   ["api/routes.ts", "endpoints: which operation a path stands for"],
   ["backends/kinds.ts", "the rows: which operations a kind has, and which stand in for others"],
   ["config/sections/backends.ts", "what backends[].protocols may say; the configuration lies below the kinds"],
-  ["config/sections/responses.ts", "the name of the section"],
   ["media/inline-media.ts", "the member of a body"],
   ["metrics/request-metrics.ts", "the words of the OpenTelemetry conventions"],
   ["models/capabilities.ts", "the words of a model's metadata"],

@@ -37,7 +37,7 @@ export function contentHash(bytes: Uint8Array): string {
 }
 
 /** Undefined when there is more than the limit. Sizes are not asked: pipes and /dev/stdin have none. */
-async function readBytes(path: string): Promise<Uint8Array | undefined> {
+export async function readBytes(path: string): Promise<Uint8Array | undefined> {
   const file = await open(path, "r");
   try {
     const chunks: Uint8Array[] = [];

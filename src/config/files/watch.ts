@@ -1,9 +1,10 @@
 // Notices edits of files: in place, by atomic replacement, by a swap of symbolic links, or after a moment of absence.
 
 import { type FSWatcher, watch } from "node:fs";
-import { open, realpath, stat } from "node:fs/promises";
+import { realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { contentHash, MAXIMUM_FILE_BYTES } from "./read-text.ts";
+import { createSerial } from "../../lib/serial.ts";
+import { contentHash, readBytes } from "./read-text.ts";
 
 export interface WatchOptions {
   /** Absolute; asked before every look. */
@@ -61,7 +62,7 @@ export function watchFiles(options: WatchOptions): FileWatcher {
   const states = new Map<string, FileState>();
   let watchers = new Map<string, FSWatcher>();
   let timer: Timer | undefined;
-  let running: Promise<void> | undefined;
+  const serial = createSerial(Number.POSITIVE_INFINITY);
   let isStopped = false;
 
   const poll = setInterval(() => schedule(0), pollMs);
@@ -77,12 +78,8 @@ export function watchFiles(options: WatchOptions): FileWatcher {
   }
 
   /** One look at a time; who asks during one gets another one after it. */
-  function check(): Promise<void> {
-    const next = (running ?? Promise.resolve()).then(look);
-    running = next.finally(() => {
-      if (running === next) running = undefined;
-    });
-    return next;
+  async function check(): Promise<void> {
+    await serial.run(look);
   }
 
   async function look(): Promise<void> {
@@ -191,12 +188,9 @@ export function watchFiles(options: WatchOptions): FileWatcher {
     watchers = new Map();
   }
 
-  const first = check();
+  void check();
   return {
-    async check() {
-      await first;
-      await check();
-    },
+    check,
     stop() {
       isStopped = true;
       clearInterval(poll);
@@ -237,15 +231,8 @@ async function stampOf(path: string): Promise<{ stamp: string; isOld: boolean }>
 /** A hash of what is in the file, or what is wrong with it. */
 async function contentOf(path: string): Promise<string> {
   try {
-    const file = await open(path, "r");
-    try {
-      const { size } = await file.stat();
-      if (size > MAXIMUM_FILE_BYTES) return "too large";
-      const bytes = await file.readFile();
-      return contentHash(bytes);
-    } finally {
-      await file.close();
-    }
+    const bytes = await readBytes(path);
+    return bytes === undefined ? "too large" : contentHash(bytes);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     return code === undefined || code === "ENOENT" ? MISSING : code;
