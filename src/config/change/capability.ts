@@ -6,19 +6,20 @@ import type { ReloadClass } from "../sections/section.ts";
 import type { Path } from "../values/values.ts";
 import type { FieldChange } from "./diff.ts";
 
-export type LongReloadClass = "immediate_update" | "gradual_update" | "requires_restart";
-
-const LONG_SPELLINGS: Readonly<Record<ReloadClass, LongReloadClass>> = {
+const LONG_SPELLINGS = {
   immediate: "immediate_update",
   gradual: "gradual_update",
   requires_restart: "requires_restart",
-};
+} as const satisfies Record<ReloadClass, string>;
+
+export type LongReloadClass = (typeof LONG_SPELLINGS)[ReloadClass];
 
 export function longSpelling(reload: ReloadClass): LongReloadClass {
   return LONG_SPELLINGS[reload];
 }
 
-const ORDER: readonly ReloadClass[] = ["immediate", "gradual", "requires_restart"];
+/** From the quickest to the slowest. */
+const ORDER = Object.keys(LONG_SPELLINGS) as ReloadClass[];
 
 /** The class that a section is listed with. */
 export function sectionReloadClass(name: string): ReloadClass {
@@ -29,8 +30,12 @@ export function sectionReloadClass(name: string): ReloadClass {
 export function fieldReloadClass(path: Path): ReloadClass {
   const spec = specOf(path[0]);
   if (spec?.restartFields?.some((field) => isWithin(path.slice(1), field))) return "requires_restart";
-  const reload = spec?.reload ?? "gradual";
-  return reload === "requires_restart" ? "gradual" : reload;
+  return otherReloadClass(spec);
+}
+
+/** Of the fields that take effect without a restart. */
+function otherReloadClass(spec: SectionSpec | undefined): ReloadClass {
+  return spec?.reload === "immediate" ? "immediate" : "gradual";
 }
 
 /** Whether a path below a section is a field, or lies below it. */
@@ -66,31 +71,25 @@ export function describeSection(name: string): SectionListing | undefined {
 
 /** What GET /admin/config/hot-reload-status lists under `capabilities`. */
 export function reloadCapabilities(): Record<LongReloadClass, { description: string; items: string[] }> {
-  const items = (reload: ReloadClass): string[] => SECTIONS.flatMap((spec) => patternsOf(spec, reload));
+  const capability = (reload: ReloadClass, description: string) => ({
+    description,
+    items: SECTIONS.flatMap((spec) => fieldsOf(spec, reload).map((field) => `${spec.name}.${field}`)),
+  });
   return {
-    immediate_update: { description: "Applied at once.", items: items("immediate") },
-    gradual_update: {
-      description: "Existing connections are kept; new requests use the new values.",
-      items: items("gradual"),
-    },
-    requires_restart: {
-      description: "Accepted and kept, with a warning; applied after a restart.",
-      items: items("requires_restart"),
-    },
+    immediate_update: capability("immediate", "Applied at once."),
+    gradual_update: capability("gradual", "Existing connections are kept; new requests use the new values."),
+    requires_restart: capability("requires_restart", "Accepted and kept, with a warning; applied after a restart."),
   };
 }
 
-function patternsOf(spec: SectionSpec, reload: ReloadClass): string[] {
-  if (reload === "requires_restart") return (spec.restartFields ?? []).map((field) => `${spec.name}.${field}`);
-  if (reload !== (spec.reload ?? "gradual")) {
-    return spec.reload === "requires_restart" && reload === "gradual" ? otherFields(spec) : [];
-  }
-  return spec.listsFields ? otherFields(spec) : [`${spec.name}.*`];
-}
-
-function otherFields(spec: SectionSpec): string[] {
-  const shape = "shape" in spec.schema ? Object.keys(spec.schema.shape as object) : [];
-  return shape.filter((key) => !spec.restartFields?.includes(key)).map((key) => `${spec.name}.${key}`);
+/** The fields of one class, or `*` for all that need no restart. */
+function fieldsOf(spec: SectionSpec, reload: ReloadClass): readonly string[] {
+  const { restartFields = [], schema, listsFields = spec.reload === "requires_restart" } = spec;
+  if (reload === "requires_restart") return restartFields;
+  if (reload !== otherReloadClass(spec)) return [];
+  if (!listsFields) return ["*"];
+  const fields = "shape" in schema ? Object.keys(schema.shape as object) : [];
+  return fields.filter((field) => !restartFields.includes(field));
 }
 
 /** One or two sentences about what a change does to a running gateway. */
