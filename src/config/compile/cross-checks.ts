@@ -1,6 +1,7 @@
 // Rules that reach over several fields or sections; each answer is a problem at that path.
 
 import { nearest } from "../../lib/nearest.ts";
+import { METHOD_CREDENTIALS } from "../sections/admin.ts";
 import type { Settings } from "../sections/registry.ts";
 import type { SettingsRule } from "../values/problems.ts";
 
@@ -38,29 +39,15 @@ function searchKey({ web_search: { provider, api_key, base_url } }: Settings) {
 
 /** Without its credentials a method would let nobody in, and the next change could only be made in the file. */
 function adminCredentials({ admin: { auth }, api_keys }: Settings) {
-  const required = (key: "token" | "username" | "password") =>
-    auth[key] === undefined ? [{ path: ["admin", "auth", key], message: `is required by method ${auth.method}` }] : [];
-  switch (auth.method) {
-    case "none":
-      return [];
-    case "bearer_token":
-      return required("token");
-    case "basic":
-      return [...required("username"), ...required("password")];
-    case "api_key":
-      if (
-        auth.token !== undefined ||
-        api_keys.keys.some(({ enabled, scopes }) => enabled && scopes.includes("admin"))
-      ) {
-        return [];
-      }
-      return [
-        {
-          path: ["admin", "auth", "method"],
-          message: "api_key needs an enabled key with the scope admin in api_keys, or admin.auth.token",
-        },
-      ];
+  const { method } = auth;
+  const missing = METHOD_CREDENTIALS[method].filter((key) => auth[key] === undefined);
+  if (method !== "api_key") {
+    return missing.map((key) => ({ path: ["admin", "auth", key], message: `is required by method ${method}` }));
   }
+  const isAdmin = ({ enabled, scopes }: Settings["api_keys"]["keys"][number]) => enabled && scopes.includes("admin");
+  if (missing.length === 0 || api_keys.keys.some(isAdmin)) return [];
+  const message = "api_key needs an enabled key with the scope admin in api_keys, or admin.auth.token";
+  return [{ path: ["admin", "auth", "method"], message }];
 }
 
 function metricsCredentials({ metrics: { auth } }: Settings) {
@@ -72,15 +59,9 @@ function metricsCredentials({ metrics: { auth } }: Settings) {
 
 function backendNameLengths({ backends, admin }: Settings) {
   const limit = admin.max_backend_name_length;
+  const message = `is longer than the ${limit} characters of admin.max_backend_name_length`;
   return backends.flatMap(({ name }, index) =>
-    name.length <= limit
-      ? []
-      : [
-          {
-            path: ["backends", index, "name"],
-            message: `is longer than the ${limit} characters of admin.max_backend_name_length`,
-          },
-        ],
+    name.length <= limit ? [] : [{ path: ["backends", index, "name"], message }],
   );
 }
 

@@ -1,5 +1,6 @@
 // Settings that are accepted and do nothing: no feature is behind them yet, or another setting leaves them no room.
 
+import { METHOD_CREDENTIALS } from "../sections/admin.ts";
 import { documentSchema, SECTIONS, type Settings } from "../sections/registry.ts";
 import type { Problem, SettingsRule } from "../values/problems.ts";
 import { formatPath, type PathSegment, valueAt } from "../values/values.ts";
@@ -30,17 +31,10 @@ function unbuilt(settings: Settings): Problem[] {
     .map((path) => ({ path, message: "is kept, but this version does nothing with it" }));
 }
 
-const USED: Readonly<Record<Settings["admin"]["auth"]["method"], readonly string[]>> = {
-  none: [],
-  bearer_token: ["token"],
-  basic: ["username", "password"],
-  api_key: ["token"],
-};
-
 /** Whoever sets a token and forgets the method believes that the door is closed. */
 function adminCredentials({ admin: { auth } }: Settings): Problem[] {
   const idle = (["token", "username", "password"] as const).filter(
-    (key) => auth[key] !== undefined && !USED[auth.method].includes(key),
+    (key) => auth[key] !== undefined && !METHOD_CREDENTIALS[auth.method].includes(key),
   );
   return idle.map((key) => ({
     path: ["admin", "auth", key],

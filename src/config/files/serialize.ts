@@ -39,14 +39,13 @@ export type ParseResult = { ok: true; document: Mapping } | { ok: false; tooLarg
 
 /** Nothing of the text is repeated in a problem: it may be a secret. */
 export async function parseDocument(content: string, format: DocumentFormat): Promise<ParseResult> {
-  const refused = (message: string): ParseResult => ({ ok: false, tooLarge: false, problems: [{ path: [], message }] });
-  if (Buffer.byteLength(content) > MAXIMUM_IMPORT_BYTES) {
-    return {
-      ok: false,
-      tooLarge: true,
-      problems: [{ path: [], message: `is larger than ${MAXIMUM_IMPORT_BYTES} bytes` }],
-    };
-  }
+  const refused = (message: string, tooLarge = false): ParseResult => ({
+    ok: false,
+    tooLarge,
+    problems: [{ path: [], message }],
+  });
+  const isTooLarge = Buffer.byteLength(content) > MAXIMUM_IMPORT_BYTES;
+  if (isTooLarge) return refused(`is larger than ${MAXIMUM_IMPORT_BYTES} bytes`, true);
   // Half a surrogate pair is no text.
   if (!content.isWellFormed()) return refused("is not valid UTF-8 text");
   const parsed = await parseText(content.replace(/^\uFEFF/, ""), format);

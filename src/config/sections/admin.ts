@@ -10,6 +10,16 @@ const ADMIN_AUTH_METHODS = ["none", "bearer_token", "basic", "api_key"] as const
 
 type AdminAuthMethod = (typeof ADMIN_AUTH_METHODS)[number];
 
+type Credential = "token" | "username" | "password";
+
+/** What is asked for; api_key takes the token besides its keys. */
+export const METHOD_CREDENTIALS: Readonly<Record<AdminAuthMethod, readonly Credential[]>> = {
+  none: [],
+  bearer_token: ["token"],
+  basic: ["username", "password"],
+  api_key: ["token"],
+};
+
 const method = z
   .enum([...ADMIN_AUTH_METHODS, "bearer"], { error: `expected one of ${ADMIN_AUTH_METHODS.join(", ")}` })
   .transform((name): AdminAuthMethod => (name === "bearer" ? "bearer_token" : name));
