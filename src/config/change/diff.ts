@@ -1,6 +1,6 @@
 // What differs between two documents, field by field.
 
-import { isMapping, type Mapping, type Path } from "../values/values.ts";
+import { isMapping, type Mapping, type Path, valueAt } from "../values/values.ts";
 import { maskSecrets, namedEntries } from "./mask.ts";
 
 export interface FieldChange {
@@ -40,7 +40,7 @@ export function compareDocuments(from: Mapping, to: Mapping): RawChange[] {
   function compare(old: unknown, value: unknown, path: Path, valuePath: Path): void {
     if (isMapping(old) && isMapping(value)) {
       for (const key of new Set([...Object.keys(old), ...Object.keys(value)])) {
-        compare(ownValue(old, key), ownValue(value, key), [...path, key], [...valuePath, key]);
+        compare(valueAt(old, [key]), valueAt(value, [key]), [...path, key], [...valuePath, key]);
       }
       return;
     }
@@ -68,10 +68,6 @@ function isSameOrder(one: readonly string[], other: readonly string[]): boolean 
     common,
     other.filter((name) => one.includes(name)),
   );
-}
-
-function ownValue(mapping: Mapping, key: string): unknown {
-  return Object.hasOwn(mapping, key) ? mapping[key] : undefined;
 }
 
 /** {section: {field: {from, to}}}, as the admin API shows changes. */

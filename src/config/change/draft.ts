@@ -2,7 +2,7 @@
 
 import { resolveAliases, specOf } from "../schema/section-patterns.ts";
 import type { Problem } from "../values/problems.ts";
-import { isMapping, isNestedTooDeeply, type Mapping, type Path, valueAt } from "../values/values.ts";
+import { isMapping, isNestedTooDeeply, type Mapping, type Path, valueAt, withEntries } from "../values/values.ts";
 import { isWithin } from "./capability.ts";
 import { ok, type Result, refused, type SectionChange, unknownSection } from "./change.ts";
 import { maskSecrets, unmask } from "./mask.ts";
@@ -39,17 +39,16 @@ export function draftChange(
   const unknown = unknownSection(requested);
   if (unknown) return unknown;
 
-  const changed = new Map<string, unknown>(Object.entries(base.document));
+  const changed: [string, unknown][] = [];
   const problems: Problem[] = [];
   for (const [name, value] of Object.entries(aliases.document)) {
     const merged = mode === "merge" ? mergePatch(withoutSentSecrets(base.document)[name], value) : value;
     const kept = withFileOnlyFields(merged, name, base);
     problems.push(...kept.problems);
     // Nothing means the defaults, as a section without lines does in a file.
-    if (kept.value === null || kept.value === undefined) changed.delete(name);
-    else changed.set(name, kept.value);
+    changed.push([name, kept.value ?? undefined]);
   }
-  const unmasked = unmask(Object.fromEntries(changed), base.document);
+  const unmasked = unmask(withEntries(base.document, changed), base.document);
   problems.push(...unmasked.problems);
   if (problems.length > 0) return invalid(problems.map((one) => ({ ...one, path: aliases.writtenPath(one.path) })));
   const { document, kept } = unmasked;

@@ -2,7 +2,7 @@
 
 import { isSecret, isUrl, specOf } from "../schema/section-patterns.ts";
 import type { Problem } from "../values/problems.ts";
-import { isMapping, type Mapping, type Path } from "../values/values.ts";
+import { isMapping, type Mapping, type Path, valueAt } from "../values/values.ts";
 
 export const MASK = "********";
 
@@ -56,8 +56,7 @@ export function unmask(next: Mapping, previous: Mapping): Unmasked {
       return value.map((entry, index) => restore(entry, olds[index], [...path, index]));
     }
     if (!isMapping(value)) return value;
-    const oldMapping: Mapping = isMapping(old) ? old : {};
-    const oldAt = (key: string) => (Object.hasOwn(oldMapping, key) ? oldMapping[key] : undefined);
+    const oldAt = (key: string) => (isMapping(old) ? valueAt(old, [key]) : undefined);
     return Object.fromEntries(
       Object.entries(value).map(([key, entry]) => [key, restore(entry, oldAt(key), [...path, key])]),
     );

@@ -1,6 +1,6 @@
 // Reads TOML and finds the line of a path by a small scan for `[table]` and `key =`: Bun's parser reports no positions.
 
-import { isMapping, isNestedTooDeeply, type Path, type PathSegment } from "../values/values.ts";
+import { commonLength, isMapping, isNestedTooDeeply, type Path, type PathSegment } from "../values/values.ts";
 import type { ParsedDocument } from "./parsed-document.ts";
 
 interface Statement {
@@ -82,12 +82,6 @@ function findLine(statements: readonly Statement[], path: Path): number | undefi
     }
   }
   return best?.line;
-}
-
-function commonLength(one: Path, other: Path): number {
-  let length = 0;
-  while (length < one.length && length < other.length && one[length] === other[length]) length++;
-  return length;
 }
 
 /** Every table header and every `key = value`, in order; broken text gives what can be recognised. */

@@ -2,7 +2,7 @@
 
 import { SECTIONS, type SectionSpec } from "../sections/registry.ts";
 import type { FilePathUse } from "../sections/section.ts";
-import { isMapping, type Mapping, type Path, type PathSegment, valueAt } from "../values/values.ts";
+import { isMapping, type Mapping, type Path, type PathSegment, valueAt, withValueAt } from "../values/values.ts";
 
 /** Whether a pattern, split at its dots, means this path below the section. */
 export function matches(pattern: readonly string[], path: Path): boolean {
@@ -94,13 +94,14 @@ export function resolveAliases(document: Mapping): ResolvedAliases {
     const { accepted, canonical } = place;
     const value = valueAt(renamed, accepted);
     if (value === undefined) continue;
-    if (valueAt(renamed, canonical) !== undefined) {
+    const known = valueAt(renamed, canonical);
+    if (known !== undefined) {
       problems.push({ path: accepted, message: `is another spelling of ${canonical.join(".")}, which is given too` });
     }
-    const placed = withValue(withoutValue(renamed, accepted), canonical, value);
+    const placed = known === undefined ? withValueAt(renamed, canonical, value) : renamed;
     // Something other than a mapping stands in the way: validation says so.
-    if (placed === undefined) continue;
-    renamed = placed;
+    if (valueAt(placed, canonical) === undefined) continue;
+    renamed = withValueAt(placed, accepted, undefined) as Mapping;
     moved.push(place);
   }
 
@@ -113,20 +114,4 @@ export function resolveAliases(document: Mapping): ResolvedAliases {
     },
     problems,
   };
-}
-
-function withoutValue(mapping: Mapping, [key, ...rest]: readonly string[]): Mapping {
-  if (key === undefined) return mapping;
-  if (rest.length === 0) return Object.fromEntries(Object.entries(mapping).filter(([name]) => name !== key));
-  const inner = mapping[key];
-  return isMapping(inner) ? { ...mapping, [key]: withoutValue(inner, rest) } : mapping;
-}
-
-/** A value that is there already stays. */
-function withValue(mapping: Mapping, [key, ...rest]: readonly string[], value: unknown): Mapping | undefined {
-  if (key === undefined) return mapping;
-  if (rest.length === 0) return Object.hasOwn(mapping, key) ? mapping : { ...mapping, [key]: value };
-  const inner = Object.hasOwn(mapping, key) ? mapping[key] : {};
-  const placed = isMapping(inner) ? withValue(inner, rest, value) : undefined;
-  return placed === undefined ? undefined : { ...mapping, [key]: placed };
 }

@@ -13,7 +13,7 @@ import { withDefaults } from "../schema/defaults.ts";
 import { specOf } from "../schema/section-patterns.ts";
 import { resolvePath } from "../values/paths.ts";
 import type { Problem, Source } from "../values/problems.ts";
-import { isNestedTooDeeply, type Mapping } from "../values/values.ts";
+import { isNestedTooDeeply, isSameOrAround, type Mapping } from "../values/values.ts";
 
 /** What runs, and its document. */
 export interface Running extends DraftBase {
@@ -86,9 +86,7 @@ export function warningsOf(
   for (const { variable, path } of overrides) {
     const list = path.findIndex((segment) => typeof segment === "number");
     const fixed = list === -1 ? path : path.slice(0, list);
-    const isTouched = changes.some((change) =>
-      fixed.every((segment, index) => index >= change.path.length || segment === change.path[index]),
-    );
+    const isTouched = changes.some((change) => isSameOrAround(fixed, change.path));
     if (isTouched) warnings.push(`${path.join(".")} is set by the environment variable ${variable}, which wins`);
   }
   const touched = [...named, ...changes.map(({ section }) => section)];

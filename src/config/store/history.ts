@@ -14,7 +14,7 @@ import {
 import { withFileOnlyFields, withoutFileOnlyFields } from "../change/draft.ts";
 import { maskSecrets } from "../change/mask.ts";
 import { SECTION_NAMES } from "../sections/registry.ts";
-import { type Mapping, valueAt } from "../values/values.ts";
+import { type Mapping, valueAt, withEntries } from "../values/values.ts";
 import type { Inside, Proposal } from "./inside.ts";
 import { removeStaged } from "./staged-sections.ts";
 import {
@@ -75,18 +75,15 @@ export class History {
       if (wrong) return wrong;
       const target = this.#read(version);
       if (target === undefined) return refused({ kind: "unknown_version", version });
-      const next = new Map<string, unknown>(Object.entries(base.document));
-      for (const name of sections) {
+      const restored = sections.map((name) => {
         const old = withoutFileOnlyFields(valueAt(target.document, [name]), name);
-        const { value } = withFileOnlyFields(old, name, base);
-        if (value === undefined || value === null) next.delete(name);
-        else next.set(name, value);
-      }
+        return [name, withFileOnlyFields(old, name, base).value ?? undefined] as const;
+      });
       return ok({
         source: "rollback",
         description: `rollback to version ${version}`,
         ...given,
-        document: Object.fromEntries(next),
+        document: withEntries(base.document, restored),
         sections,
         // What has run brings in nothing new.
         known: [target.document],

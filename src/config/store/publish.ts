@@ -2,7 +2,7 @@
 
 import { compareDocuments } from "../change/diff.ts";
 import { SECTIONS, type Settings } from "../sections/registry.ts";
-import { isMapping, type Mapping, type Path, valueAt } from "../values/values.ts";
+import { isSameOrAround, type Mapping, valueAt, withValueAt } from "../values/values.ts";
 
 const RESTART_PATHS: readonly string[][] = SECTIONS.flatMap(({ name, restartFields = [] }) =>
   restartFields.map((field) => [name, ...field.split(".")]),
@@ -22,23 +22,11 @@ export function pendingRestartFields(running: Settings, next: Settings): string[
   );
 }
 
-function withValueAt(mapping: unknown, [key, ...rest]: Path, value: unknown): unknown {
-  if (key === undefined) return value;
-  if (!isMapping(mapping)) return mapping;
-  return { ...mapping, [key]: withValueAt(mapping[key], rest, value) };
-}
-
 /** Fields that were changed after the file was read, and that the edited file has set to something else again. */
 export function replacedFields(fileBefore: Mapping, before: Mapping, after: Mapping): string[] {
   const made = compareDocuments(fileBefore, before).map(({ path }) => path);
   const undone = compareDocuments(before, after).map(({ path }) => path);
   return made.filter((path) => undone.some((other) => isSameOrAround(path, other))).map((path) => path.join("."));
-}
-
-function isSameOrAround(one: Path, other: Path): boolean {
-  const length = Math.min(one.length, other.length);
-  for (let index = 0; index < length; index++) if (one[index] !== other[index]) return false;
-  return true;
 }
 
 /** Readers share one snapshot: nobody may change it. Only plain values are frozen. */

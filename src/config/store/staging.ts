@@ -14,7 +14,7 @@ import { diffDocuments, type FieldChange } from "../change/diff.ts";
 import { draftChange } from "../change/draft.ts";
 import { withDefaults } from "../schema/defaults.ts";
 import { describeProblem } from "../values/problems.ts";
-import { type Mapping, valueAt } from "../values/values.ts";
+import { type Mapping, valueAt, withEntries } from "../values/values.ts";
 import { warningsOf } from "./assess.ts";
 import type { Inside } from "./inside.ts";
 import { readStaged, removeStaged, type StagedSection, writeStaged } from "./staged-sections.ts";
@@ -149,10 +149,8 @@ function isContested({ section, base }: StagedSection, document: Mapping): boole
 
 /** The document as it would be with these sections. */
 function overlayStaged(document: Mapping, staged: readonly StagedSection[]): Mapping {
-  const sections = new Map<string, unknown>(Object.entries(document));
-  for (const { section, value } of staged) {
-    if (value === undefined) sections.delete(section);
-    else sections.set(section, value);
-  }
-  return Object.fromEntries(sections);
+  return withEntries(
+    document,
+    staged.map(({ section, value }) => [section, value]),
+  );
 }

@@ -21,12 +21,42 @@ export function valueAt(value: unknown, path: Path): unknown {
   return current;
 }
 
+/** A copy with another value at a path, or without one for undefined; the same where something else stands in the way. */
+export function withValueAt(value: unknown, [key, ...rest]: Path, next: unknown): unknown {
+  if (key === undefined) return next;
+  if (!isMapping(value)) return value;
+  const inner = valueAt(value, [key]);
+  const isMissing = inner === undefined && rest.length > 0;
+  return withEntries(value, [[String(key), withValueAt(isMissing ? {} : inner, rest, next)]]);
+}
+
+/** A copy in which these entries stand in the place of those of their keys; undefined removes one. */
+export function withEntries(mapping: Mapping, entries: Iterable<readonly [string, unknown]>): Mapping {
+  const result = new Map(Object.entries(mapping));
+  for (const [key, value] of entries) {
+    if (value === undefined) result.delete(key);
+    else result.set(key, value);
+  }
+  // fromEntries defines properties instead of assigning them, so that a key "__proto__" stays an ordinary key.
+  return Object.fromEntries(result);
+}
+
+/** Whether one path leads to the other, or on from it. */
+export function isSameOrAround(one: Path, other: Path): boolean {
+  return commonLength(one, other) === Math.min(one.length, other.length);
+}
+
+/** How many segments two paths have in common at their beginning. */
+export function commonLength(one: Path, other: Path): number {
+  const different = one.findIndex((segment, index) => segment !== other[index]);
+  return different === -1 ? one.length : different;
+}
+
 /** A copy in which every string is replaced; keys stay. */
 export function mapStrings(value: unknown, replace: (text: string, path: Path) => unknown, path: Path = []): unknown {
   if (typeof value === "string") return replace(value, path);
   if (Array.isArray(value)) return value.map((entry, index) => mapStrings(entry, replace, [...path, index]));
   if (!isMapping(value)) return value;
-  // fromEntries defines properties instead of assigning them, so that a key "__proto__" stays an ordinary key.
   return Object.fromEntries(
     Object.entries(value).map(([key, entry]) => [key, mapStrings(entry, replace, [...path, key])]),
   );
