@@ -9,7 +9,7 @@ import type { Problem } from "../values/problems.ts";
 import { formatPath, isNestedTooDeeply, type Mapping, mapStrings, type Path } from "../values/values.ts";
 import { coerceText } from "./coerce.ts";
 import { describeIssues } from "./describe-issues.ts";
-import { applyOverrides, hasOverrides, readOverrides } from "./environment.ts";
+import { applyOverrides } from "./environment.ts";
 
 export interface Compilation {
   /** With canonical keys, strings as written, without what the environment sets: it must not reach a saved version. */
@@ -33,7 +33,7 @@ export function compileDocument(written: Mapping, env: Environment): Compilation
   const problems: Problem[] = [...aliases.problems];
   const expanded = expandStrings(aliases.document, env);
   problems.push(...expanded.problems);
-  const overridden = override(expanded.document, env);
+  const overridden = applyOverrides(expanded.document, env);
   problems.push(...overridden.problems);
 
   const parsed = isNestedTooDeeply(overridden.document)
@@ -47,7 +47,7 @@ export function compileDocument(written: Mapping, env: Environment): Compilation
   problems.push(...issues.filter(({ path }) => !known.has(formatPath(path))).map(withOrigin));
 
   function withOrigin(problem: Problem): Problem {
-    const variable = overridden.variableOf(problem.path);
+    const variable = variableAt(overridden.overrides, problem.path);
     if (variable !== undefined) return { ...problem, variable, overridden: true };
     const sources = expanded.variables.get(formatPath(problem.path));
     if (sources === undefined) return problem;
@@ -91,24 +91,7 @@ function expandStrings(document: Mapping, env: Environment) {
   return { document: expanded as Mapping, problems, variables };
 }
 
-function override(document: Mapping, env: Environment) {
-  const noVariable = (_path: Path): string | undefined => undefined;
-  if (!hasOverrides(env)) return { document, problems: [], overrides: [], variableOf: noVariable };
-  const schema = documentJsonSchema();
-  const { overrides, problems } = readOverrides(env, schema);
-  const applied = applyOverrides(document, overrides, schema);
-  return {
-    document: applied.document,
-    problems: [...problems, ...applied.problems],
-    overrides,
-    /** The variable that set the value at a path, or the nearest value around it. */
-    variableOf(path: Path): string | undefined {
-      let best: { variable: string; path: Path } | undefined;
-      for (const candidate of overrides) {
-        const isAround = candidate.path.every((segment, index) => segment === path[index]);
-        if (isAround && candidate.path.length >= (best?.path.length ?? 0)) best = candidate;
-      }
-      return best?.variable;
-    },
-  };
+/** The variable that set the value at a path, or the nearest value around it: whole values stand before their parts. */
+function variableAt(overrides: Compilation["overrides"], path: Path): string | undefined {
+  return overrides.findLast((override) => override.path.every((segment, index) => segment === path[index]))?.variable;
 }

@@ -1,55 +1,55 @@
 // Overrides from the environment: SIGNALBOX_<SECTION>__<KEY>, a double underscore per level, list entries by number.
 
 import { nearest } from "../../lib/nearest.ts";
-import type { JsonSchema } from "../schema/schema-export.ts";
+import { documentJsonSchema, type JsonSchema } from "../schema/schema-export.ts";
 import { acceptsType, alternatives, childSchema, knownKeys } from "../schema/schema-path.ts";
 import { canonicalKey } from "../schema/section-patterns.ts";
 import type { Environment } from "../values/expand.ts";
 import type { Problem } from "../values/problems.ts";
-import { isMapping, type Mapping, type Path, type PathSegment } from "../values/values.ts";
+import { commonLength, isMapping, type Mapping, type Path, type PathSegment } from "../values/values.ts";
 import { coerceText } from "./coerce.ts";
 
 const PREFIX = "SIGNALBOX_";
 
-export interface EnvironmentOverride {
+interface Override {
   variable: string;
   path: Path;
   value: unknown;
 }
 
-/** Kubernetes sets SIGNALBOX_PORT and the like beside a service of that name, so names without `__` are not ours. */
-export function hasOverrides(env: Environment): boolean {
-  return Object.keys(env).some(isOverrideName);
-}
-
 /** Names that are known without their section. */
 const SHORT_NAMES: Readonly<Record<string, string>> = { SIGNALBOX_DATA_DIR: "SIGNALBOX_SERVER__DATA_DIR" };
 
+/** Kubernetes sets SIGNALBOX_PORT and the like beside a service of that name, so names without `__` are not ours. */
 function isOverrideName(name: string): boolean {
   if (Object.hasOwn(SHORT_NAMES, name)) return true;
   return name.startsWith(PREFIX) && name.indexOf("__", PREFIX.length) > PREFIX.length;
 }
 
-export function readOverrides(
-  env: Environment,
-  schema: JsonSchema,
-): { overrides: EnvironmentOverride[]; problems: Problem[] } {
-  const overrides: EnvironmentOverride[] = [];
+/** A copy of the document in which the overrides win. */
+export function applyOverrides(document: Mapping, env: Environment) {
+  const overrides: Override[] = [];
   const problems: Problem[] = [];
-  for (const [variable, text] of Object.entries(env)) {
-    if (text === undefined || !isOverrideName(variable)) continue;
+  let result: unknown = document;
+  const names = Object.keys(env).filter(isOverrideName);
+  if (names.length === 0) return { document, overrides, problems };
+  const schema = documentJsonSchema();
+  for (const variable of names) {
+    const text = env[variable];
     const fullName = SHORT_NAMES[variable];
     // As in a shell, an empty variable is an unset one; the full name wins.
-    if (fullName !== undefined && (text === "" || env[fullName] !== undefined)) continue;
+    if (text === undefined || (fullName !== undefined && (text === "" || env[fullName] !== undefined))) continue;
     const target = resolveTarget((fullName ?? variable).slice(PREFIX.length).split("__"), schema);
-    if ("message" in target) {
-      problems.push({ path: target.path, message: target.message, variable, overridden: true });
-    } else {
-      overrides.push({ variable, path: target.path, value: coerceText(target.schema, text) });
-    }
+    if ("message" in target) problems.push({ ...target, variable, overridden: true });
+    else overrides.push({ variable, path: target.path, value: coerceText(target.schema, text) });
   }
   overrides.sort((one, other) => comparePaths(one.path, other.path));
-  return { overrides, problems };
+  for (const { variable, path, value } of overrides) {
+    const written = write(result, path, value, schema);
+    if (typeof written === "string") problems.push({ path, message: written, variable, overridden: true });
+    else result = written.value;
+  }
+  return { document: result as Mapping, overrides, problems };
 }
 
 function resolveTarget(
@@ -90,30 +90,12 @@ function unknownWord(word: string, schema: JsonSchema, isSection: boolean): stri
 
 /** Whole values before their parts, list entries in order, so that an entry can be added behind the last one. */
 function comparePaths(one: Path, other: Path): number {
-  for (let index = 0; index < Math.min(one.length, other.length); index++) {
-    const left = one[index] as PathSegment;
-    const right = other[index] as PathSegment;
-    if (left === right) continue;
-    if (typeof left === "number" && typeof right === "number") return left - right;
-    return String(left) < String(right) ? -1 : 1;
-  }
-  return one.length - other.length;
-}
-
-/** A copy of the document in which the overrides win. */
-export function applyOverrides(
-  document: Mapping,
-  overrides: readonly EnvironmentOverride[],
-  schema: JsonSchema,
-): { document: Mapping; problems: Problem[] } {
-  const problems: Problem[] = [];
-  let result: unknown = document;
-  for (const { variable, path, value } of overrides) {
-    const written = write(result, path, value, schema);
-    if (typeof written === "string") problems.push({ path, message: written, variable, overridden: true });
-    else result = written.value;
-  }
-  return { document: result as Mapping, problems };
+  const index = commonLength(one, other);
+  const left = one[index];
+  const right = other[index];
+  if (left === undefined || right === undefined) return one.length - other.length;
+  if (typeof left === "number" && typeof right === "number") return left - right;
+  return String(left) < String(right) ? -1 : 1;
 }
 
 /** The changed copy, or what stands in the way. */
