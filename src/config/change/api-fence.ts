@@ -9,15 +9,16 @@ import { SECTIONS } from "../sections/registry.ts";
 import type { FilePathUse } from "../sections/section.ts";
 import { namesVariable } from "../values/expand.ts";
 import { DATABASE_NAME, resolveDataPath, resolvePath } from "../values/paths.ts";
-import type { Problem } from "../values/problems.ts";
-import { formatPath, isMapping, type Mapping, type Path, valueAt } from "../values/values.ts";
+import { elsewhere, type Problem } from "../values/problems.ts";
+import { formatPath, isMapping, type Mapping, type Path, textsOf, valueAt } from "../values/values.ts";
 import { entriesLike } from "./mask.ts";
 
 export interface FencedChange {
-  /** The document before the change, defaults filled in. */
-  base: Mapping;
-  /** Further ones whose content has passed before, such as the version that a rollback goes back to. */
-  known?: readonly Mapping[];
+  /**
+   * The document before the change, and further ones whose content has passed before, such as the version that a
+   * rollback goes back to; defaults filled in.
+   */
+  olds: readonly [Mapping, ...Mapping[]];
   /** The document after the change, defaults filled in. */
   next: Mapping;
   /** Where a secret stayed that the caller did not give. */
@@ -39,16 +40,14 @@ export interface FencePlace {
 
 export async function fenceProblems(change: FencedChange, place: FencePlace): Promise<Problem[]> {
   const problems: Problem[] = [];
-  const olds = [change.base, ...(change.known ?? [])];
-  for (const { text, path } of newTexts(change.next, olds)) {
+  for (const { text, path } of newTexts(change.next, change.olds)) {
     const message = namesVariable(text) ? NEW_VARIABLE : await pathProblem(text, path, place);
     if (message !== undefined) problems.push({ path, message });
   }
   if (change.elevated) return problems;
   // A secret that may not stand there at all is told as that, not as one that moves.
-  const told = new Set(problems.map(({ path }) => formatPath(path)));
   const moved = [...movedSecrets(change), ...movedOverrides(change, place), ...newAdministrators(change)];
-  return [...moved.filter(({ path }) => !told.has(formatPath(path))), ...problems];
+  return [...elsewhere(moved, problems), ...problems];
 }
 
 const NEW_VARIABLE =
@@ -59,7 +58,7 @@ function* newTexts(value: unknown, olds: readonly unknown[], path: Path = []): G
   if (typeof value === "string") {
     if (!olds.includes(value)) yield { text: value, path };
   } else if (Array.isArray(value)) {
-    const oldEntries = olds.flatMap((old) => (Array.isArray(old) ? old : []));
+    const oldEntries = olds.flatMap(entriesOf);
     for (const [index, entry] of value.entries()) {
       yield* newTexts(entry, entriesLike(entry, oldEntries, path), [...path, index]);
     }
@@ -75,13 +74,14 @@ function* newTexts(value: unknown, olds: readonly unknown[], path: Path = []): G
 }
 
 /** Secrets that stay while the place that they are sent to changes. */
-function* movedSecrets({ base, known = [], next, kept }: FencedChange): Generator<Problem> {
+function* movedSecrets({ next, kept, ...before }: FencedChange): Generator<Problem> {
   const keptPlaces = new Set(kept.map(formatPath));
-  for (const { path, value, olds, sentTo } of senders(next, [base, ...known])) {
+  for (const { path, value, olds, sentTo } of senders(next, before.olds)) {
     const isSentAsBefore = olds.some((old) => changedFields(value, old, sentTo).length === 0);
     if (isSentAsBefore) continue;
     const changed = changedFields(value, olds[0], sentTo);
-    for (const secret of secretsBelow(value, path)) {
+    for (const secret of textsOf(value, path)) {
+      if (!isSecret(secret.path) && !isUrl(secret.path)) continue;
       if (!keptPlaces.has(formatPath(secret.path)) && !namesVariable(secret.text)) continue;
       const message = `would be sent to another place, because its ${changed.join(" and ")} ${changed.length === 1 ? "changes" : "change"}; give the secret itself with the change, or authenticate (admin.auth.method)`;
       yield { path: secret.path, message };
@@ -90,13 +90,13 @@ function* movedSecrets({ base, known = [], next, kept }: FencedChange): Generato
 }
 
 /** The same for secrets that the environment gives to whatever stands at their place. */
-function* movedOverrides({ base, next }: FencedChange, { overrides }: FencePlace): Generator<Problem> {
+function* movedOverrides({ olds, next }: FencedChange, { overrides }: FencePlace): Generator<Problem> {
   for (const { variable, path } of overrides) {
     if (!isSecret(path) && !holdsSecrets(path)) continue;
     const sentTo = specOf(path[0])?.sentTo;
     if (sentTo === undefined) continue;
     const owner = typeof path[1] === "number" ? path.slice(0, 2) : path.slice(0, 1);
-    const [changed] = changedFields(valueAt(next, owner), valueAt(base, owner), sentTo);
+    const [changed] = changedFields(valueAt(next, owner), valueAt(olds[0], owner), sentTo);
     if (changed === undefined) continue;
     const message = `decides where the secret in ${variable} is sent; change it in the configuration file, or authenticate (admin.auth.method)`;
     yield { path: [...owner, changed], message };
@@ -104,18 +104,16 @@ function* movedOverrides({ base, next }: FencedChange, { overrides }: FencePlace
 }
 
 /** Who could make credentials could come back with them, and see every secret. */
-function* newAdministrators({ base, known = [], next }: FencedChange): Generator<Problem> {
-  const olds = [base, ...known];
+function* newAdministrators({ olds, next }: FencedChange): Generator<Problem> {
   const stood = (value: unknown, path: Path) => olds.some((old) => Bun.deepEquals(value, valueAt(old, path), true));
   const auth = ["admin", "auth"];
   if (!stood(valueAt(next, auth), auth)) {
     yield { path: auth, message: "cannot be changed without credentials; change it in the configuration file" };
   }
   const keys = ["api_keys", "keys"];
-  const oldKeys = olds.flatMap((old) => entriesAt(old, keys));
-  for (const [index, key] of entriesAt(next, keys).entries()) {
-    const scopes = valueAt(key, ["scopes"]);
-    if (!Array.isArray(scopes) || !scopes.includes("admin")) continue;
+  const oldKeys = olds.flatMap((old) => entriesOf(valueAt(old, keys)));
+  for (const [index, key] of entriesOf(valueAt(next, keys)).entries()) {
+    if (!entriesOf(valueAt(key, ["scopes"])).includes("admin")) continue;
     if (oldKeys.some((old) => Bun.deepEquals(key, old, true))) continue;
     const message =
       "admin cannot be given without credentials, nor such a key be changed; do it in the configuration file";
@@ -123,30 +121,21 @@ function* newAdministrators({ base, known = [], next }: FencedChange): Generator
   }
 }
 
-function entriesAt(document: Mapping, path: Path): unknown[] {
-  const list = valueAt(document, path);
-  return Array.isArray(list) ? list : [];
+function entriesOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
-interface Sender {
-  path: Path;
-  value: unknown;
-  /** The same thing in the documents before, as far as it is there. */
-  olds: unknown[];
-  sentTo: readonly string[];
-}
-
-/** Everything that sends secrets somewhere. */
-function* senders(next: Mapping, documents: readonly Mapping[]): Generator<Sender> {
+/** Everything that sends secrets somewhere, with the same thing in the documents before, as far as it is there. */
+function* senders(next: Mapping, documents: readonly Mapping[]) {
   for (const { name, sentTo } of SECTIONS) {
     if (sentTo === undefined) continue;
     const value = next[name];
     const olds = documents.map((document) => document[name]);
     if (!Array.isArray(value)) yield { path: [name], value, olds, sentTo };
     else {
-      const entries = olds.flatMap((old) => (Array.isArray(old) ? old : []));
+      const entries = olds.flatMap(entriesOf);
       for (const [index, entry] of value.entries()) {
-        yield { path: [name, index], value: entry, olds: entriesLike(entry, entries, [name]), sentTo };
+        yield { path: [name, index], value: entry as unknown, olds: entriesLike(entry, entries, [name]), sentTo };
       }
     }
   }
@@ -154,12 +143,6 @@ function* senders(next: Mapping, documents: readonly Mapping[]): Generator<Sende
 
 function changedFields(value: unknown, old: unknown, fields: readonly string[]): string[] {
   return fields.filter((field) => valueAt(value, [field]) !== valueAt(old, [field]));
-}
-
-function* secretsBelow(value: unknown, path: Path): Generator<{ text: string; path: Path }> {
-  for (const { text, path: place } of newTexts(value, [], path)) {
-    if (isSecret(place) || isUrl(place)) yield { text, path: place };
-  }
 }
 
 /** Why the API may not set this path; undefined when it may, or when it is none. */

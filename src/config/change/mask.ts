@@ -2,7 +2,7 @@
 
 import { isSecret, isUrl, specOf } from "../schema/section-patterns.ts";
 import type { Problem } from "../values/problems.ts";
-import { isMapping, type Mapping, type Path, valueAt } from "../values/values.ts";
+import { isMapping, type Mapping, type Path, textsOf, valueAt } from "../values/values.ts";
 
 export const MASK = "********";
 
@@ -26,19 +26,13 @@ function maskSecret(value: unknown): unknown {
   return typeof value === "string" && PLAIN_REFERENCE.test(value) ? value : MASK;
 }
 
-export interface Unmasked {
-  document: Mapping;
-  problems: Problem[];
-  /** Where a secret was put back in place of its masked form. */
-  kept: Path[];
-}
-
 /**
  * The next document, with masked secrets replaced by those of the previous one. Entries of lists belong together by their
  * name; entries without one, when that is certain.
  */
-export function unmask(next: Mapping, previous: Mapping): Unmasked {
+export function unmask(next: Mapping, previous: Mapping) {
   const problems: Problem[] = [];
+  /** Where a secret was put back in place of its masked form. */
   const kept: Path[] = [];
 
   function restore(value: unknown, old: unknown, path: Path): unknown {
@@ -153,16 +147,7 @@ export function namedEntries(list: readonly unknown[], path: Path): Map<string, 
 /** A configuration that was exported with masked secrets cannot run: they are no secrets. */
 export function maskedSecretProblems(document: Mapping): Problem[] {
   const message = "is the masked form of a secret, not the secret itself";
-  const problems: Problem[] = [];
-  const walk = (value: unknown, path: Path): void => {
-    if (typeof value === "string") {
-      const isMasked = isSecret(path) ? value === MASK : isUrl(path) && USER_INFO.exec(value)?.[2] === MASK;
-      if (isMasked) problems.push({ path, message });
-      return;
-    }
-    if (typeof value !== "object" || value === null) return;
-    for (const [key, entry] of Object.entries(value)) walk(entry, [...path, Array.isArray(value) ? Number(key) : key]);
-  };
-  walk(document, []);
-  return problems;
+  return textsOf(document)
+    .filter(({ text, path }) => (isSecret(path) ? text === MASK : isUrl(path) && USER_INFO.exec(text)?.[2] === MASK))
+    .map(({ path }) => ({ path, message }));
 }

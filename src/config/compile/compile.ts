@@ -1,11 +1,11 @@
 // Document -> settings: environment overrides, expansion, validation. Every change of the configuration passes here.
 
-import { documentJsonSchema } from "../schema/schema-export.ts";
+import { documentJsonSchema, type JsonSchema } from "../schema/schema-export.ts";
 import { acceptsType, schemaAt } from "../schema/schema-path.ts";
 import { resolveAliases } from "../schema/section-patterns.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../sections/registry.ts";
 import { type Environment, expandVariables, hasReference } from "../values/expand.ts";
-import type { Problem } from "../values/problems.ts";
+import { elsewhere, type Problem } from "../values/problems.ts";
 import { formatPath, isNestedTooDeeply, type Mapping, mapStrings, type Path } from "../values/values.ts";
 import { coerceText } from "./coerce.ts";
 import { describeIssues } from "./describe-issues.ts";
@@ -31,7 +31,7 @@ export interface Compilation {
 export function compileDocument(written: Mapping, env: Environment): Compilation {
   const aliases = resolveAliases(withoutEmptySections(written));
   const problems: Problem[] = [...aliases.problems];
-  const expanded = expandStrings(aliases.document, env);
+  const expanded = expandStrings(aliases.document, env, documentJsonSchema);
   problems.push(...expanded.problems);
   const overridden = applyOverrides(expanded.document, env);
   problems.push(...overridden.problems);
@@ -42,9 +42,8 @@ export function compileDocument(written: Mapping, env: Environment): Compilation
   if (parsed === undefined) problems.push({ path: [], message: "is nested too deeply" });
 
   // What failed to expand cannot be valid either; one problem per mistake is enough.
-  const known = new Set(problems.map(({ path }) => formatPath(path)));
   const issues = parsed?.error ? describeIssues(parsed.error.issues, overridden.document, documentJsonSchema) : [];
-  problems.push(...issues.filter(({ path }) => !known.has(formatPath(path))).map(withOrigin));
+  problems.push(...elsewhere(issues, problems).map(withOrigin));
 
   function withOrigin(problem: Problem): Problem {
     const variable = variableAt(overridden.overrides, problem.path);
@@ -75,7 +74,8 @@ function withoutEmptySections(document: Mapping): Mapping {
   return Object.fromEntries(Object.entries(document).filter(([, section]) => section !== null));
 }
 
-function expandStrings(document: Mapping, env: Environment) {
+/** With a schema, text that expands to another type than it allows becomes of that type. */
+export function expandStrings(document: Mapping, env: Environment, schema?: () => JsonSchema) {
   const problems: Problem[] = [];
   const variables = new Map<string, string[]>();
   const expanded = mapStrings(document, (text, path) => {
@@ -83,7 +83,7 @@ function expandStrings(document: Mapping, env: Environment) {
     const expansion = expandVariables(text, env);
     problems.push(...expansion.problems.map((problem) => ({ path, ...problem })));
     if (expansion.variables.length > 0) variables.set(formatPath(path), expansion.variables);
-    const governing = schemaAt(documentJsonSchema(), path);
+    const governing = schema && schemaAt(schema(), path);
     // `weight: ${WEIGHT}` is a string only because it had to be written as one.
     if (governing === undefined || acceptsType(governing, "string")) return expansion.text;
     return coerceText(governing, expansion.text);

@@ -5,9 +5,10 @@ import { parseDocumentText } from "../files/parse-document.ts";
 import { readText } from "../files/read-text.ts";
 import { type JsonSchema, toJsonSchema } from "../schema/schema-export.ts";
 import { apiKeySchema } from "../sections/api-keys.ts";
-import { type Environment, expandVariables, hasReference } from "../values/expand.ts";
-import { located, type Problem, type Source } from "../values/problems.ts";
-import { formatPath, isMapping, mapStrings } from "../values/values.ts";
+import type { Environment } from "../values/expand.ts";
+import { elsewhere, located, type Problem, type Source } from "../values/problems.ts";
+import { isMapping } from "../values/values.ts";
+import { expandStrings } from "./compile.ts";
 import { describeIssues } from "./describe-issues.ts";
 
 const keyFileSchema = z.strictObject({ keys: z.array(apiKeySchema).nullish() });
@@ -40,19 +41,12 @@ export async function readKeyFile(file: string, env: Environment): Promise<KeyFi
     return { ...refused, problems: [...problems, ...refused.problems] };
   }
 
-  const unexpandable: string[] = [];
-  const expanded = mapStrings(document, (text, at) => {
-    if (!hasReference(text)) return text;
-    const expansion = expandVariables(text, env);
-    if (expansion.problems.length > 0) unexpandable.push(formatPath(at));
-    problems.push(...expansion.problems.map((problem) => located({ path: at, ...problem }, source)));
-    return expansion.text;
-  });
-  const result = keyFileSchema.safeParse(expanded, { reportInput: false });
+  const expanded = expandStrings(document, env);
+  problems.push(...expanded.problems.map((problem) => located(problem, source)));
+  const result = keyFileSchema.safeParse(expanded.document, { reportInput: false });
   if (result.success) return { keys: result.data.keys ?? [], problems, hash, ...source };
   const schema = (): JsonSchema => toJsonSchema(keyFileSchema);
-  for (const problem of describeIssues(result.error.issues, expanded, schema, ["api_keys"])) {
-    if (!unexpandable.includes(formatPath(problem.path))) problems.push(located(problem, source));
-  }
+  const issues = describeIssues(result.error.issues, expanded.document, schema, ["api_keys"]);
+  problems.push(...elsewhere(issues, expanded.problems).map((problem) => located(problem, source)));
   return { keys: [], problems, hash, ...source };
 }

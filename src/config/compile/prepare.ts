@@ -7,9 +7,9 @@ import { holdsSecrets, isSecret, isUrl } from "../schema/section-patterns.ts";
 import type { ConfigDocument, Settings } from "../sections/registry.ts";
 import type { Environment } from "../values/expand.ts";
 import { resolvePath } from "../values/paths.ts";
-import { located, type Problem, type SettingsCheck, type Source } from "../values/problems.ts";
+import { elsewhere, located, type Problem, type SettingsCheck, type Source } from "../values/problems.ts";
 import { unsafeValue } from "../values/unsafe-value.ts";
-import { formatPath, isNestedTooDeeply, type Mapping, type Path, valueAt } from "../values/values.ts";
+import { isNestedTooDeeply, type Mapping, type Path, valueAt } from "../values/values.ts";
 import { type Attached, type AttachmentReader, joinAttachments } from "./attachments.ts";
 import { compileDocument } from "./compile.ts";
 import { CROSS_CHECKS } from "./cross-checks.ts";
@@ -57,9 +57,8 @@ export async function prepareDocument(written: Mapping, options: PrepareOptions)
   };
   const compilation = compileDocument(written, env);
   const given = options.problems ?? [];
-  // One problem per place is enough, and whether a variable exists is not told to who may not name it.
-  const isTold = ({ path }: Problem) => given.some((one) => formatPath(one.path) === formatPath(path));
-  const found = [...given, ...compilation.problems.filter((problem) => !isTold(problem))];
+  // Whether a variable exists is not told to who may not name it.
+  const found = [...given, ...elsewhere(compilation.problems, given)];
   if (!isNestedTooDeeply(written)) {
     const unsafe = unsafeValue(written);
     if (unsafe !== undefined) found.push(unsafe);
@@ -74,11 +73,12 @@ export async function prepareDocument(written: Mapping, options: PrepareOptions)
   if (keyFile) problems.push(...keyFile.problems);
 
   const { document, overrides } = compilation;
+  const told = { document, overrides, problems };
   const wrong = new Set(found.map(({ path }) => String(path[0] ?? "")));
   if (keyFile !== undefined && keyFile.problems.length > 0) wrong.add("api_keys");
   const known = problems.length === 0 ? compilation.settings : compilation.settingsWithout(wrong);
   if (known === undefined || wrong.has("")) {
-    return { document, overrides, compiled: undefined, server: undefined, problems, crossProblems: [] };
+    return { ...told, compiled: undefined, server: undefined, crossProblems: [] };
   }
   const settings = withKeys(known, keyFile);
   const server = wrong.has("server") ? undefined : settings.server;
@@ -97,14 +97,7 @@ export async function prepareDocument(written: Mapping, options: PrepareOptions)
   for (const { problems: found } of attached) tell(found);
   const includedFiles = new Map(keyFile && [[keyFile.file, keyFile.hash]]);
   const compiled = { document, settings, attachments: joinAttachments(attached), overrides, includedFiles };
-  return {
-    document,
-    overrides,
-    compiled: problems.length === 0 ? compiled : undefined,
-    server,
-    problems,
-    crossProblems,
-  };
+  return { ...told, compiled: problems.length === 0 ? compiled : undefined, server, crossProblems };
 }
 
 /** What a rule finds in a section that is wrong itself would be news of no use, and may be false. */

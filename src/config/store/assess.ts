@@ -63,7 +63,7 @@ async function fenced(
   const { baseDir, path, settings, overrides } = snapshot;
   const dataDir = resolvePath(settings.server.data_dir, baseDir, home);
   return await fenceProblems(
-    { base: base ?? effective, known: known.map(withDefaults), next: withDefaults(document), kept, elevated },
+    { olds: [base ?? effective, ...known.map(withDefaults)], next: withDefaults(document), kept, elevated },
     { baseDir, hasFile: path !== undefined, dataDir, home, overrides },
   );
 }

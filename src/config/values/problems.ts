@@ -33,6 +33,12 @@ export function located(problem: Problem, { file, lineOf }: Source): Problem {
   return { ...problem, ...(file !== undefined && { file }), ...(line !== undefined && { line }) };
 }
 
+/** The problems at places that are not told yet: one per place is enough. */
+export function elsewhere(problems: readonly Problem[], told: readonly Problem[]): Problem[] {
+  const places = new Set(told.map(({ path }) => formatPath(path)));
+  return problems.filter(({ path }) => !places.has(formatPath(path)));
+}
+
 /** A problem as the admin API and the log tell it, by the name of a field. */
 export interface FieldProblem {
   field: string;

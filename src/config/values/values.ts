@@ -62,6 +62,13 @@ export function mapStrings(value: unknown, replace: (text: string, path: Path) =
   );
 }
 
+/** Every string, with the path to it. */
+export function textsOf(value: unknown, path: Path = []): { text: string; path: Path }[] {
+  const texts: { text: string; path: Path }[] = [];
+  mapStrings(value, (text, place) => texts.push({ text, path: place }), path);
+  return texts;
+}
+
 /** Whether lists and mappings nest deeper than the limit; does not recurse itself, and ends on circular values too. */
 export function isNestedTooDeeply(value: unknown, limit: number = MAXIMUM_NESTING): boolean {
   const open: { value: unknown; depth: number }[] = [{ value, depth: 0 }];
