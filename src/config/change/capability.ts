@@ -57,13 +57,8 @@ export function sectionNames(): { sections: string[]; extensions: string[] } {
   };
 }
 
-export interface SectionListing {
-  name: string;
-  description: string;
-  hot_reload_capability: ReloadClass;
-}
-
-export function describeSection(name: string): SectionListing | undefined {
+/** As the admin API lists it. */
+export function describeSection(name: string) {
   const spec = specOf(name);
   if (spec === undefined) return undefined;
   return { name, description: spec.description, hot_reload_capability: sectionReloadClass(name) };

@@ -2,6 +2,7 @@
 
 import { SECTIONS, type SectionSpec } from "../sections/registry.ts";
 import type { FilePathUse } from "../sections/section.ts";
+import type { Problem } from "../values/problems.ts";
 import { isMapping, type Mapping, type Path, type PathSegment, valueAt, withValueAt } from "../values/values.ts";
 
 /** Whether a pattern, split at its dots, means this path below the section. */
@@ -54,17 +55,10 @@ const OTHER_PLACES: readonly { accepted: readonly string[]; canonical: readonly 
   { accepted: ["admin", "auth", "max_backend_name_length"], canonical: ["admin", "max_backend_name_length"] },
 ];
 
-export interface ResolvedAliases {
-  document: Mapping;
-  /** The same path with the keys as they were written. */
-  writtenPath(path: Path): Path;
-  problems: { path: Path; message: string }[];
-}
-
 /** Renames every key to its canonical spelling. */
-export function resolveAliases(document: Mapping): ResolvedAliases {
+export function resolveAliases(document: Mapping) {
   const written = new Map<string, string>();
-  const problems: ResolvedAliases["problems"] = [];
+  const problems: Problem[] = [];
 
   function rename(value: unknown, path: Path): unknown {
     if (Array.isArray(value)) return value.map((entry, index) => rename(entry, [...path, index]));
@@ -72,12 +66,9 @@ export function resolveAliases(document: Mapping): ResolvedAliases {
     const entries: [string, unknown][] = [];
     for (const [key, entry] of Object.entries(value)) {
       const canonical = canonicalKey(path, key);
-      if (canonical !== undefined && Object.hasOwn(value, canonical)) {
-        problems.push({ path: [...path, key], message: `is another spelling of ${canonical}, which is given too` });
-        continue;
-      }
       const name = canonical ?? key;
-      if (entries.some(([known]) => known === name)) {
+      const isGiven = canonical !== undefined && Object.hasOwn(value, canonical);
+      if (isGiven || entries.some(([known]) => known === name)) {
         problems.push({ path: [...path, key], message: `is another spelling of ${name}, which is given too` });
         continue;
       }
@@ -107,7 +98,8 @@ export function resolveAliases(document: Mapping): ResolvedAliases {
 
   return {
     document: renamed,
-    writtenPath(path) {
+    /** The same path with the keys as they were written. */
+    writtenPath(path: Path): Path {
       const place = moved.find(({ canonical }) => canonical.every((segment, index) => segment === path[index]));
       if (place !== undefined) return [...place.accepted, ...path.slice(place.canonical.length)];
       return path.map((segment, index) => written.get(JSON.stringify(path.slice(0, index + 1))) ?? segment);

@@ -39,11 +39,8 @@ export interface FileReloaderOptions {
   timing?: Pick<WatchOptions, "debounceMs" | "pollMs" | "graceMs">;
 }
 
-export interface FileReloader {
+export interface FileReloader extends FileWatcher {
   status(): ReloadStatus;
-  /** Looks at the files at once. */
-  check(): Promise<void>;
-  stop(): void;
 }
 
 const MAXIMUM_PROBLEMS = 20;
@@ -87,11 +84,6 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
     return error.kind === "validation" ? error.problems.map(tell) : [describeChangeError(error)];
   }
 
-  async function refresh(files: readonly string[]): Promise<string[] | undefined> {
-    const result = await store.refresh(`changed: ${files.join(", ")}`);
-    return result.ok ? undefined : [describeChangeError(result.error)];
-  }
-
   function succeeded(file: string): void {
     status.reloads++;
     options.reloaded?.(true);
@@ -126,9 +118,9 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
       for (const { path: seen, content } of further) refused.set(seen, content);
       const includedFiles = further.filter((file) => included().has(file.path));
       if (includedFiles.length > 0) {
-        const problems = await refresh(includedFiles.map((file) => file.path));
-        if (problems === undefined) for (const file of includedFiles) refused.delete(file.path);
-        judge(includedFiles, problems);
+        const result = await store.refresh(`changed: ${includedFiles.map((file) => file.path).join(", ")}`);
+        if (result.ok) for (const file of includedFiles) refused.delete(file.path);
+        judge(includedFiles, result.ok ? undefined : [describeChangeError(result.error)]);
       }
       const others = further.filter((file) => !included().has(file.path) && attached().has(file.path));
       if (others.length > 0) {
@@ -143,7 +135,7 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
     return doubted;
   }
 
-  const watcher: FileWatcher = watchFiles({
+  const watcher = watchFiles({
     ...options.timing,
     files: () => [...new Set([...(path === undefined ? [] : [path]), ...included().keys(), ...attached().keys()])],
     changed,
@@ -151,11 +143,7 @@ export function followConfigFile(options: FileReloaderOptions): FileReloader {
       file === path ? readHash : (refused.get(file) ?? included().get(file) ?? attached().get(file)),
   });
 
-  return {
-    status: () => ({ ...status }),
-    check: () => watcher.check(),
-    stop: () => watcher.stop(),
-  };
+  return { ...watcher, status: () => ({ ...status }) };
 }
 
 function tell(problem: Problem): string {

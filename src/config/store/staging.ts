@@ -26,12 +26,6 @@ export interface StagedView extends Omit<StagedSection, "value" | "base"> {
   conflict: boolean;
 }
 
-export interface StagedChange {
-  staged: StagedView[];
-  warnings: string[];
-  changes: FieldChange[];
-}
-
 export class Staging {
   readonly #inside: Inside;
 
@@ -44,7 +38,7 @@ export class Staging {
   }
 
   /** Keeps sections for a later apply(); rules across sections are only warnings until then. */
-  stage(change: SectionChange): Promise<Result<StagedChange>> {
+  stage(change: SectionChange): Promise<Result<{ staged: StagedView[]; warnings: string[]; changes: FieldChange[] }>> {
     const { database, running, assess } = this.#inside;
     return this.#inside.exclusive(async () => {
       const { snapshot, document, effective } = running();
