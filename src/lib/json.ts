@@ -31,13 +31,13 @@ export function joined(one: JsonObject | undefined, other: JsonObject | undefine
 }
 
 type Compact<Members> = {
-  [Key in keyof Members as undefined extends Members[Key] ? never : Key]: Members[Key];
+  -readonly [Key in keyof Members as undefined extends Members[Key] ? never : Key]: Members[Key];
 } & {
-  [Key in keyof Members as undefined extends Members[Key] ? Key : never]?: Exclude<Members[Key], undefined>;
+  -readonly [Key in keyof Members as undefined extends Members[Key] ? Key : never]?: Exclude<Members[Key], undefined>;
 };
 
 /** The members that are not undefined: in the neutral model and in bodies, what is not said is left out. */
-export function compact<Members extends object>(members: Members): Compact<Members> {
+export function compact<const Members extends object>(members: Members): Compact<Members> {
   const given: JsonObject = {};
   for (const key in members) if (members[key] !== undefined) given[key] = members[key];
   return given as Compact<Members>;

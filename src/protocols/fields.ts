@@ -18,6 +18,12 @@ export function wrongType(param: string, expected: string, value: unknown): Gate
   return invalidField(param, `expected ${expected}, got ${describe(value)}.`);
 }
 
+/** The same for a text that has to be one of a few. */
+export function wrongWord(param: string, words: readonly unknown[], value: unknown): GatewayError {
+  const given = typeof value === "string" ? JSON.stringify(value) : describe(value);
+  return invalidField(param, `expected one of ${words.join(", ")}, got ${given}.`);
+}
+
 /** Whether a member was not left out. */
 export function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null;
@@ -71,9 +77,11 @@ export function checkNumbers(body: JsonObject, rules: readonly NumberRule[]): vo
 }
 
 function checkOf(expected: string, isRight: (value: unknown) => boolean) {
-  return (body: JsonObject, field: string): void => {
+  /** @param at - where the object stands in the request */
+  return (body: JsonObject, field: string, at?: string): void => {
     const value = body[field];
-    if (isGiven(value) && !isRight(value)) throw wrongType(field, expected, value);
+    if (!isGiven(value) || isRight(value)) return;
+    throw wrongType(at === undefined ? field : `${at}.${field}`, expected, value);
   };
 }
 
@@ -82,8 +90,8 @@ export const checkObject = checkOf("an object", isObject);
 export const checkArray = checkOf("an array", Array.isArray);
 const checkTrueOrFalse = checkOf("true or false", (value) => typeof value === "boolean");
 
-export function checkBoolean(body: JsonObject, field: string): boolean {
-  checkTrueOrFalse(body, field);
+export function checkBoolean(body: JsonObject, field: string, at?: string): boolean {
+  checkTrueOrFalse(body, field, at);
   return body[field] === true;
 }
 

@@ -23,6 +23,16 @@ export function optionalNumber(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
+/** A text such as 1e999 is read as a number that no text can say again. */
+export function numberOf(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
+}
+
+/** A count of tokens or a place in a list: whole, not negative. */
+export function wholeNumberOf(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : undefined;
+}
+
 /** A number that counts something: finite, not negative. */
 export function countOf(value: unknown): number | undefined {
   return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : undefined;
@@ -36,6 +46,10 @@ export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
+export function optionalObject(value: unknown): JsonObject | undefined {
+  return isObject(value) ? value : undefined;
+}
+
 export function objectsOf(value: unknown): JsonObject[] {
   return arrayOf(value).filter(isObject);
 }
@@ -46,4 +60,9 @@ export function textsOf(value: unknown): string[] {
 
 export function isBlank(text: string): boolean {
   return text.trim() === "";
+}
+
+/** Undefined for an empty list. */
+export function filled<List extends readonly unknown[]>(list: List): List | undefined {
+  return list.length > 0 ? list : undefined;
 }

@@ -1,5 +1,15 @@
 // How long a backend asks to be left alone, where only its words say so: "Please try again in 1.2s."
 
+import type { Failure } from "../generation/result.ts";
+import { compact } from "../lib/json.ts";
+
+/** What a backend's words tell of, and how long it is to be left alone where it has too much to do. */
+export function failureOf(
+  told: { [Member in keyof Failure]: Failure[Member] | undefined } & Pick<Failure, "message" | "status">,
+): Failure {
+  return compact({ ...told, retryAfterMs: told.status === 429 ? retryHint(told.message) : undefined });
+}
+
 const HINT = /try again in ((?:\d+(?:\.\d+)?\s*(?:ms|milliseconds?|hours?|h|minutes?|m|seconds?|s)\s*){1,4})/i;
 const PIECE = /(\d+(?:\.\d+)?)\s*(ms|milli|h|m|s)/gi;
 

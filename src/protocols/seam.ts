@@ -4,6 +4,7 @@
 import type { Citation } from "../generation/content.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { Usage } from "../generation/usage.ts";
+import { compact } from "../lib/json.ts";
 import { DecodeError, type StreamEncoder } from "./protocol.ts";
 
 /**
@@ -181,11 +182,11 @@ function cut({ own, ...event }: Of<"delta">, text: string): GenerationEvent {
 function moved(citation: Citation, shift: number): Citation | undefined {
   const { startIndex, endIndex } = citation;
   if (endIndex !== undefined && endIndex + shift <= 0) return undefined;
-  return {
+  return compact({
     ...citation,
-    ...(startIndex !== undefined && { startIndex: Math.max(0, startIndex + shift) }),
-    ...(endIndex !== undefined && { endIndex: endIndex + shift }),
-  };
+    startIndex: startIndex === undefined ? undefined : Math.max(0, startIndex + shift),
+    endIndex: endIndex === undefined ? undefined : endIndex + shift,
+  });
 }
 
 /** Half a character, which a backend sends in two pieces. */

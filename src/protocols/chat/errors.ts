@@ -2,8 +2,8 @@
 
 import type { Failure } from "../../generation/result.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
-import { retryHint } from "../retry-hint.ts";
-import { nonEmptyString } from "./wire.ts";
+import { nonEmptyText } from "../reading.ts";
+import { failureOf } from "../retry-hint.ts";
 
 /** Words in `type` or `code` that stand for a status where the HTTP status does not tell (200, or inside a stream). */
 const STATUS_WORDS: readonly (readonly [word: string, status: number])[] = [
@@ -25,19 +25,14 @@ const STATUS_WORDS: readonly (readonly [word: string, status: number])[] = [
 /** @param status - the HTTP status; one below 400 stands for an error inside a 200 or a stream */
 export function decodeError(status: number, body: unknown): Failure {
   const error = findError(body);
-  const type = nonEmptyString(error.type);
-  const failure: Failure = {
+  const code = typeof error.code === "number" && !isErrorStatus(error.code) ? String(error.code) : error.code;
+  return failureOf({
     message: messageOf(error) ?? `The backend told of an error (HTTP ${status}) without saying which.`,
     status: status >= 400 ? status : embeddedStatus(error),
-  };
-  if (type !== undefined) failure.type = type;
-  const code = typeof error.code === "number" && !isErrorStatus(error.code) ? String(error.code) : error.code;
-  if (typeof code === "string" && code !== "") failure.code = code;
-  const param = nonEmptyString(error.param);
-  if (param !== undefined) failure.param = param;
-  const retryAfterMs = failure.status === 429 ? retryHint(failure.message) : undefined;
-  if (retryAfterMs !== undefined) failure.retryAfterMs = retryAfterMs;
-  return failure;
+    type: nonEmptyText(error.type),
+    code: nonEmptyText(code),
+    param: nonEmptyText(error.param),
+  });
 }
 
 /** The error that an answer or a chunk holds; undefined when it holds none. */
@@ -58,7 +53,7 @@ function findError(body: unknown): JsonObject {
 }
 
 function messageOf({ message, detail }: JsonObject): string | undefined {
-  const text = nonEmptyString(message) ?? nonEmptyString(detail);
+  const text = nonEmptyText(message) ?? nonEmptyText(detail);
   if (text !== undefined) return text.trim() === "" ? undefined : text;
   return detail === undefined || detail === null ? undefined : JSON.stringify(detail);
 }

@@ -1,8 +1,8 @@
 // Why a model stopped, in the words of the chat format and of its imitators.
 
 import type { Finish, FinishReason } from "../../generation/result.ts";
-import type { JsonObject } from "../../lib/json.ts";
-import { nonEmptyString } from "./wire.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
+import { nonEmptyText } from "../reading.ts";
 
 const ENCODED: Readonly<Record<FinishReason, string>> = {
   stop: "stop",
@@ -34,7 +34,7 @@ export function encodeFinishReason(finish: Finish, isLegacyCall: boolean): strin
 
 /** The word of a choice; undefined while there is none ("" and null mean the same). */
 export function readFinishReason(choice: JsonObject): string | undefined {
-  return nonEmptyString(choice.finish_reason);
+  return nonEmptyText(choice.finish_reason);
 }
 
 export function isBroken(word: string | undefined): boolean {
@@ -46,15 +46,14 @@ export function isBroken(word: string | undefined): boolean {
  * @param stopSequence - vLLM's stop_reason: the stop string that was met
  */
 export function decodeFinish(word: string | undefined, hasCalls: boolean, stopSequence: unknown): Finish {
-  const finish: Finish = { reason: DECODED.get(word ?? "stop") ?? "stop" };
-  if (word !== undefined) finish.raw = { protocol: "chat", value: word };
-  if (finish.reason === "stop" && hasCalls)
-    finish.reason = "tool-calls"; // many engines say stop all the same
-  else if (finish.reason === "tool-calls" && !hasCalls) finish.reason = "stop";
-  const sequence = nonEmptyString(stopSequence);
-  if (finish.reason === "stop" && sequence !== undefined) {
-    finish.reason = "stop-sequence";
-    finish.stopSequence = sequence;
-  }
-  return finish;
+  const said = DECODED.get(word ?? "stop") ?? "stop";
+  const isStop = said === "stop" || said === "tool-calls";
+  // Many engines say stop though there are calls, and some the other way round.
+  const reason = isStop ? (hasCalls ? "tool-calls" : "stop") : said;
+  const sequence = reason === "stop" ? nonEmptyText(stopSequence) : undefined;
+  return compact({
+    reason: sequence === undefined ? reason : "stop-sequence",
+    raw: word === undefined ? undefined : { protocol: "chat", value: word },
+    stopSequence: sequence,
+  });
 }

@@ -1,9 +1,9 @@
 // Images, audio, files and videos in chat messages: data URLs and addresses <-> media sources.
 
 import type { ContentPart, MediaSource } from "../../generation/content.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { invalidField, missingField } from "../fields.ts";
-import { nonEmptyString } from "./wire.ts";
+import { nonEmptyText } from "../reading.ts";
 
 const BASE64_MARK = ";base64";
 
@@ -66,8 +66,8 @@ export function decodeMediaPart(part: JsonObject, path: string): ContentPart | u
   switch (part.type) {
     case "image_url": {
       const source = decodeUrl(urlOf(part, "image_url", path), `${path}.image_url`);
-      const detail = isObject(part.image_url) ? nonEmptyString(part.image_url.detail) : undefined;
-      return detail === undefined ? { type: "image", source } : { type: "image", source, detail };
+      const detail = isObject(part.image_url) ? nonEmptyText(part.image_url.detail) : undefined;
+      return compact({ type: "image", source, detail });
     }
     case "input_audio":
       return decodeAudio(part.input_audio, `${path}.input_audio`);
@@ -86,15 +86,15 @@ export function decodeMediaPart(part: JsonObject, path: string): ContentPart | u
 /** {url} as OpenAI writes it, or the bare address that some clients send. */
 function urlOf(part: JsonObject, field: string, path: string): string {
   const holder = part[field];
-  const url = nonEmptyString(isObject(holder) ? holder.url : holder);
+  const url = nonEmptyText(isObject(holder) ? holder.url : holder);
   if (url === undefined) throw missingField(`${path}.${field}.url`, "an address or a data: URL.");
   return url;
 }
 
 function decodeAudio(audio: unknown, path: string): ContentPart {
-  const data = isObject(audio) ? nonEmptyString(audio.data) : undefined;
+  const data = isObject(audio) ? nonEmptyText(audio.data) : undefined;
   if (!isObject(audio) || data === undefined) throw missingField(`${path}.data`, "the audio in base64.");
-  const format = nonEmptyString(audio.format);
+  const format = nonEmptyText(audio.format);
   if (format === undefined) throw missingField(`${path}.format`, '"wav" or "mp3".');
   const mediaType = AUDIO_TYPES.find(([name]) => name === format)?.[1] ?? `audio/${format}`;
   return { type: "audio", source: { kind: "base64", mediaType, data } };
@@ -102,14 +102,14 @@ function decodeAudio(audio: unknown, path: string): ContentPart {
 
 function decodeFile(file: unknown, path: string): ContentPart {
   if (!isObject(file)) throw missingField(path, "an object with file_id or file_data.");
-  const title = nonEmptyString(file.filename);
-  const fileId = nonEmptyString(file.file_id);
-  const data = nonEmptyString(file.file_data);
+  const title = nonEmptyText(file.filename);
+  const fileId = nonEmptyText(file.file_id);
+  const data = nonEmptyText(file.file_data);
   if (fileId === undefined && data === undefined) throw missingField(path, "file_id or file_data.");
   const source: MediaSource =
     data === undefined ? { kind: "file", fileId: fileId as string } : decodeFileData(data, title, `${path}.file_data`);
   if (source.kind === "base64" && source.mediaType.startsWith("image/")) return { type: "image", source };
-  return title === undefined ? { type: "document", source } : { type: "document", source, title };
+  return compact({ type: "document", source, title });
 }
 
 function decodeFileData(data: string, title: string | undefined, path: string): MediaSource {

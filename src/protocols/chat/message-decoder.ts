@@ -9,12 +9,13 @@ import type {
   TextPart,
   ToolResultPart,
 } from "../../generation/content.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { invalidField, missingField } from "../fields.ts";
+import { nonEmptyText, numberOf, objectsOf } from "../reading.ts";
 import { decodeMediaPart } from "./media.ts";
 import { decodeReasoning } from "./reasoning-details.ts";
 import { argumentText, decodeToolCall, missingCallId, readCacheHint } from "./tools.ts";
-import { finiteNumber, nonEmptyString, readThoughtSignature, textOfToolError } from "./wire.ts";
+import { readThoughtSignature, textOfToolError } from "./wire.ts";
 
 export interface Conversation {
   system: TextPart[];
@@ -62,7 +63,7 @@ function decodeMessage(reading: Reading, message: JsonObject, path: string): voi
 }
 
 function named(message: Message, wire: JsonObject): Message {
-  const name = nonEmptyString(wire.name);
+  const name = nonEmptyText(wire.name);
   return name === undefined ? message : { ...message, name };
 }
 
@@ -73,7 +74,7 @@ function decodeContent(message: JsonObject, path: string): ContentPart[] {
   const parts: ContentPart[] =
     typeof content === "string"
       ? [{ type: "text", text: content }]
-      : listOf(content).map((part, index) => decodePart(part, `${path}.content[${index}]`));
+      : objectsOf(content).map((part, index) => decodePart(part, `${path}.content[${index}]`));
   // Where the content is a string, the hint stands on the message.
   const cache = readCacheHint(message);
   const last = parts.at(-1);
@@ -83,23 +84,16 @@ function decodeContent(message: JsonObject, path: string): ContentPart[] {
   return parts;
 }
 
-function listOf(value: unknown): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
-}
-
 function decodePart(part: JsonObject, path: string): ContentPart {
   const cache = readCacheHint(part);
-  if (part.type === "text") {
-    const text: TextPart = { type: "text", text: textOf(part, "text", path) };
-    return cache === undefined ? text : { ...text, cache };
-  }
-  if (part.type === "refusal") return { type: "refusal", text: textOf(part, "refusal", path) };
+  if (part.type === "text") return compact({ type: "text", text: requiredText(part, "text", path), cache });
+  if (part.type === "refusal") return { type: "refusal", text: requiredText(part, "refusal", path) };
   const media = decodeMediaPart(part, path);
   if (media === undefined) return { type: "opaque", protocol: "chat", value: part };
   return cache !== undefined && (media.type === "image" || media.type === "document") ? { ...media, cache } : media;
 }
 
-function textOf(part: JsonObject, field: string, path: string): string {
+function requiredText(part: JsonObject, field: string, path: string): string {
   const text = part[field];
   if (typeof text !== "string") throw missingField(`${path}.${field}`, "a string.");
   return text;
@@ -119,14 +113,13 @@ function decodeAssistant(reading: Reading, message: JsonObject, path: string): C
   const isEmpty = (part: ContentPart): boolean => part.type === "text" && part.text === "";
   const parts: ContentPart[] = [...decodeReasoning(message), ...content.filter((part) => !isEmpty(part))];
   addTextDetails(parts, message);
-  const refusal = nonEmptyString(message.refusal);
+  const refusal = nonEmptyText(message.refusal);
   if (refusal !== undefined) parts.push({ type: "refusal", text: refusal });
   if (isObject(message.audio)) parts.push({ type: "opaque", protocol: "chat", value: { audio: message.audio } });
-  for (const [index, entry] of listOf(message.tool_calls).entries()) {
+  for (const [index, entry] of objectsOf(message.tool_calls).entries()) {
     const part = decodeToolCall(entry, missingCallId(index));
     if (part === undefined) throw missingField(`${path}.tool_calls[${index}].function.name`, "the name of the tool.");
-    const cache = readCacheHint(entry);
-    parts.push(cache === undefined ? part : { ...part, cache });
+    parts.push(compact({ ...part, cache: readCacheHint(entry) }));
   }
   if (isObject(message.function_call)) parts.push(decodeFunctionCall(reading, message.function_call, path));
   // An answer of nothing is replayed as it was.
@@ -144,21 +137,22 @@ function addTextDetails(parts: readonly ContentPart[], message: JsonObject): voi
 }
 
 export function decodeAnnotations(annotations: unknown): Citation[] {
-  return listOf(annotations).flatMap(({ url_citation }) => {
+  return objectsOf(annotations).flatMap(({ url_citation }) => {
     if (!isObject(url_citation) || typeof url_citation.url !== "string") return [];
-    const citation: Citation = { url: url_citation.url };
-    const title = nonEmptyString(url_citation.title);
-    const startIndex = finiteNumber(url_citation.start_index);
-    const endIndex = finiteNumber(url_citation.end_index);
-    if (title !== undefined) citation.title = title;
-    if (startIndex !== undefined) citation.startIndex = startIndex;
-    if (endIndex !== undefined) citation.endIndex = endIndex;
-    return [citation];
+    const { url, title, start_index, end_index } = url_citation;
+    return [
+      compact({
+        url: url as string,
+        title: nonEmptyText(title),
+        startIndex: numberOf(start_index),
+        endIndex: numberOf(end_index),
+      }),
+    ];
   });
 }
 
 function decodeFunctionCall(reading: Reading, call: JsonObject, path: string): ContentPart {
-  const name = nonEmptyString(call.name);
+  const name = nonEmptyText(call.name);
   if (name === undefined) throw missingField(`${path}.function_call.name`, "the name of the function.");
   const id = `function_${reading.messages.length}`;
   reading.functionCalls.set(name, id);
@@ -176,18 +170,17 @@ function addResult(reading: Reading, result: ToolResultPart): void {
 }
 
 function decodeToolResult(reading: Reading, message: JsonObject, path: string): ToolResultPart {
-  const name = nonEmptyString(message.name);
+  const name = nonEmptyText(message.name);
   const parts = decodeContent(message, path).map((part, index) => resultPart(part, `${path}.content[${index}]`));
-  const result: ToolResultPart = { type: "tool-result", callId: callIdOf(reading, message, name, path), parts };
-  if (name !== undefined) result.name = name;
+  const callId = callIdOf(reading, message, name, path);
   const [first] = parts;
   const rest = first?.type === "text" ? textOfToolError(first.text) : undefined;
   if (first?.type === "text" && rest !== undefined) {
     first.text = rest;
     if (rest === "") parts.shift();
   }
-  if (message.is_error === true || rest !== undefined) result.isError = true;
-  return result;
+  const isError = message.is_error === true || rest !== undefined;
+  return compact({ type: "tool-result", callId, parts, name, isError: isError || undefined });
 }
 
 function resultPart(part: ContentPart, path: string): TextPart | ImagePart | DocumentPart {
@@ -197,7 +190,7 @@ function resultPart(part: ContentPart, path: string): TextPart | ImagePart | Doc
 
 function callIdOf(reading: Reading, message: JsonObject, name: string | undefined, path: string): string {
   if (message.role === "tool") {
-    const id = nonEmptyString(message.tool_call_id);
+    const id = nonEmptyText(message.tool_call_id);
     if (id === undefined) throw missingField(`${path}.tool_call_id`, "the id of the tool call that this answers.");
     return id;
   }

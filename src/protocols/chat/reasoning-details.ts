@@ -7,8 +7,8 @@
 // known, with `proved_text` for `text`; routers stream entries in pieces.
 
 import type { ProtocolName, ReasoningPart } from "../../generation/content.ts";
-import { compact, isObject, type JsonObject } from "../../lib/json.ts";
-import { nonEmptyString } from "./wire.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
+import { nonEmptyText, objectsOf, textOf } from "../reading.ts";
 
 /** The names that clients of other routers know. */
 const FORMATS: readonly (readonly [ProtocolName, string])[] = [
@@ -19,8 +19,8 @@ const FORMATS: readonly (readonly [ProtocolName, string])[] = [
 
 /** Undefined for a thought without a proof: its text alone is said elsewhere. */
 export function encodeReasoningDetail(part: Omit<ReasoningPart, "type">): JsonObject | undefined {
-  const signature = nonEmptyString(part.signature);
-  const data = nonEmptyString(part.sealed);
+  const signature = nonEmptyText(part.signature);
+  const data = nonEmptyText(part.sealed);
   const format = FORMATS.find(([protocol]) => protocol === part.origin)?.[1];
   if (format === undefined || (signature === undefined && data === undefined)) return undefined;
   return compact({
@@ -58,11 +58,11 @@ export function decodeReasoning(message: JsonObject): ReasoningPart[] {
 }
 
 export function detailEntries({ reasoning_details: details }: JsonObject): JsonObject[] {
-  return Array.isArray(details) ? details.filter(isObject) : [];
+  return objectsOf(details);
 }
 
 export function detailText(entry: JsonObject): string {
-  return nonEmptyString(entry.text) ?? nonEmptyString(entry.summary) ?? nonEmptyString(entry.proved_text) ?? "";
+  return nonEmptyText(entry.text) ?? nonEmptyText(entry.summary) ?? textOf(entry.proved_text);
 }
 
 /** Routers stream a readable thought in pieces of one index, its signature last. */
@@ -84,16 +84,10 @@ function joinPieces(entries: readonly JsonObject[]): JsonObject[] {
 /** The proof in an entry, if it is one that some format understands. */
 export function decodeProof(entry: JsonObject): Pick<ReasoningPart, "origin" | "signature" | "sealed" | "itemId"> {
   const origin = FORMATS.find(([, format]) => format === entry.format)?.[0];
-  const signature = nonEmptyString(entry.signature);
-  const sealed = nonEmptyString(entry.data);
-  const itemId = nonEmptyString(entry.id);
+  const signature = nonEmptyText(entry.signature);
+  const sealed = nonEmptyText(entry.data);
   if (origin === undefined || (signature === undefined && sealed === undefined)) return {};
-  return {
-    origin,
-    ...(signature !== undefined && { signature }),
-    ...(sealed !== undefined && { sealed }),
-    ...(itemId !== undefined && { itemId }),
-  };
+  return compact({ origin, signature, sealed, itemId: nonEmptyText(entry.id) });
 }
 
 function decodeDetail(entry: JsonObject): ReasoningPart[] {
@@ -106,10 +100,5 @@ function decodeDetail(entry: JsonObject): ReasoningPart[] {
  * versions, and some write the same text under two of them.
  */
 export function reasoningText(holder: JsonObject): string {
-  return (
-    nonEmptyString(holder.reasoning_content) ??
-    nonEmptyString(holder.reasoning) ??
-    nonEmptyString(holder.thinking) ??
-    ""
-  );
+  return nonEmptyText(holder.reasoning_content) ?? nonEmptyText(holder.reasoning) ?? textOf(holder.thinking);
 }

@@ -6,15 +6,15 @@ import {
   type GenerationRequest,
   type ReasoningWish,
   type ResponseFormat,
-  type Sampling,
 } from "../../generation/request.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { decodeSampling, extensionsOf } from "../decode-request.ts";
-import { describe, invalidField, missingField } from "../fields.ts";
+import { invalidField, isGiven, missingField, wrongType } from "../fields.ts";
+import { nonEmptyText, numberOf, objectOf, optionalBoolean, optionalObject } from "../reading.ts";
 import { decodeMessages } from "./message-decoder.ts";
 import { readChatRequest } from "./request.ts";
 import { decodeToolChoice, decodeTools, usesFunctions } from "./tools.ts";
-import { finiteNumber, nonEmptyString, unsupported } from "./wire.ts";
+import { unsupported } from "./wire.ts";
 
 /** Members that the neutral request has a field for; all others are extensions. */
 const KNOWN: ReadonlySet<string> = new Set([
@@ -29,33 +29,26 @@ export function decodeRequest(body: JsonObject): GenerationRequest {
   const { model, stream } = readChatRequest(body);
   const { system, messages } = decodeMessages(body.messages as JsonObject[]);
   checkModalities(body.modalities);
-  const request: GenerationRequest = {
+  return compact({
     model,
     system,
     messages,
     tools: decodeTools(body),
-    sampling: sampling(body),
+    sampling: compact({ ...decodeSampling(body, body.top_logprobs), logprobs: body.logprobs === true || undefined }),
     reasoning: decodeReasoningWish(body),
     stream,
     origin: { protocol: "chat", body },
     extensions: extensionsOf(body, KNOWN),
-  };
-  const toolChoice = decodeToolChoice(body);
-  if (toolChoice !== undefined) request.toolChoice = toolChoice;
-  if (typeof body.parallel_tool_calls === "boolean") request.parallelToolCalls = body.parallel_tool_calls;
-  else if (usesFunctions(body)) request.parallelToolCalls = false; // the deprecated form holds one call
-  const maxOutputTokens = finiteNumber(body.max_completion_tokens) ?? finiteNumber(body.max_tokens);
-  if (maxOutputTokens !== undefined) request.maxOutputTokens = maxOutputTokens;
-  const responseFormat = decodeResponseFormat(body.response_format);
-  if (responseFormat !== undefined) request.responseFormat = responseFormat;
-  const verbosity = nonEmptyString(body.verbosity);
-  if (verbosity !== undefined) request.verbosity = verbosity;
-  const user = nonEmptyString(body.safety_identifier) ?? nonEmptyString(body.user);
-  if (user !== undefined) request.user = user;
-  if (isObject(body.metadata)) request.metadata = body.metadata;
-  const promptCacheKey = nonEmptyString(body.prompt_cache_key);
-  if (promptCacheKey !== undefined) request.promptCacheKey = promptCacheKey;
-  return request;
+    toolChoice: decodeToolChoice(body),
+    // The deprecated form holds one call.
+    parallelToolCalls: optionalBoolean(body.parallel_tool_calls) ?? (usesFunctions(body) ? false : undefined),
+    maxOutputTokens: numberOf(body.max_completion_tokens) ?? numberOf(body.max_tokens),
+    responseFormat: decodeResponseFormat(body.response_format),
+    verbosity: nonEmptyText(body.verbosity),
+    user: nonEmptyText(body.safety_identifier) ?? nonEmptyText(body.user),
+    metadata: optionalObject(body.metadata),
+    promptCacheKey: nonEmptyText(body.prompt_cache_key),
+  });
 }
 
 /** An answer in audio is not an answer in text: nothing but a chat backend can give it. */
@@ -64,25 +57,17 @@ function checkModalities(modalities: unknown): void {
   throw unsupported("modalities", "only backends that speak chat completions can answer in anything but text.");
 }
 
-function sampling(body: JsonObject): Sampling {
-  const decoded = decodeSampling(body, body.top_logprobs);
-  return body.logprobs === true ? { ...decoded, logprobs: true } : decoded;
-}
-
 // ---- Reasoning
 
 function decodeReasoningWish(body: JsonObject): ReasoningWish {
-  const nested = isObject(body.reasoning) ? body.reasoning : {};
-  const wish: ReasoningWish = {};
-  const effort =
-    decodeEffort(body.reasoning_effort, "reasoning_effort") ?? decodeEffort(nested.effort, "reasoning.effort");
-  if (effort !== undefined) wish.effort = effort;
-  // The other members of `reasoning` are the ones that routers in front of many vendors know.
-  const budgetTokens = finiteNumber(nested.max_tokens);
-  if (budgetTokens !== undefined) wish.budgetTokens = budgetTokens;
-  if (typeof nested.enabled === "boolean") wish.enabled = nested.enabled;
-  if (typeof nested.exclude === "boolean") wish.visible = !nested.exclude;
-  return wish;
+  const { effort, max_tokens, enabled, exclude } = objectOf(body.reasoning);
+  return compact({
+    effort: decodeEffort(body.reasoning_effort, "reasoning_effort") ?? decodeEffort(effort, "reasoning.effort"),
+    // The other members of `reasoning` are the ones that routers in front of many vendors know.
+    budgetTokens: numberOf(max_tokens),
+    enabled: optionalBoolean(enabled),
+    visible: typeof exclude === "boolean" ? !exclude : undefined,
+  });
 }
 
 function decodeEffort(value: unknown, field: string): Effort | undefined {
@@ -95,8 +80,8 @@ function decodeEffort(value: unknown, field: string): Effort | undefined {
 // ---- Response format
 
 function decodeResponseFormat(value: unknown): ResponseFormat | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (!isObject(value)) throw invalidField("response_format", `expected an object, got ${describe(value)}.`);
+  if (!isGiven(value)) return undefined;
+  if (!isObject(value)) throw wrongType("response_format", "an object", value);
   switch (value.type) {
     case "text":
       return { type: "text" };
@@ -116,15 +101,14 @@ function decodeJsonSchema(value: unknown): ResponseFormat {
   const path = "response_format.json_schema";
   if (!isObject(value)) throw missingField(path, "an object with name and schema.");
   const { name, description, schema, strict } = value;
-  if (schema !== undefined && schema !== null && !isObject(schema)) {
-    throw invalidField(`${path}.schema`, `expected a JSON Schema object, got ${describe(schema)}.`);
+  if (isGiven(schema) && !isObject(schema)) {
+    throw wrongType(`${path}.schema`, "a JSON Schema object", schema);
   }
-  const format: ResponseFormat = {
+  return compact({
     type: "json-schema",
-    name: nonEmptyString(name) ?? "response",
-    schema: isObject(schema) ? schema : {},
-  };
-  if (typeof description === "string") format.description = description;
-  if (typeof strict === "boolean") format.strict = strict;
-  return format;
+    name: nonEmptyText(name) ?? "response",
+    schema: objectOf(schema),
+    description: typeof description === "string" ? description : undefined,
+    strict: optionalBoolean(strict),
+  });
 }

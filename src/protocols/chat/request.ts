@@ -9,13 +9,14 @@ import {
   checkObject,
   checkStop,
   checkString,
-  describe,
   invalidField,
+  isGiven,
   missingField,
   NO_MAXIMUM,
   type NumberRule,
   requireModel,
   SAMPLING_NUMBERS,
+  wrongType,
 } from "../fields.ts";
 import { affinityOf, conversationStart, type RequestSummary } from "../request-summary.ts";
 
@@ -47,19 +48,18 @@ export function readChatRequest(body: JsonObject): RequestSummary {
 }
 
 function checkMessages(messages: unknown): void {
-  if (messages === undefined || messages === null)
-    throw missingField("messages", "an array of {role, content} objects.");
-  if (!Array.isArray(messages)) throw invalidField("messages", `expected an array, got ${describe(messages)}.`);
+  if (!isGiven(messages)) throw missingField("messages", "an array of {role, content} objects.");
+  if (!Array.isArray(messages)) throw wrongType("messages", "an array", messages);
   if (messages.length === 0) throw invalidField("messages", "must hold at least one message.");
   for (let index = 0; index < messages.length; index++) {
     const message: unknown = messages[index];
-    if (!isObject(message)) throw invalidField(`messages[${index}]`, `expected an object, got ${describe(message)}.`);
+    if (!isObject(message)) throw wrongType(`messages[${index}]`, "an object", message);
     const { role, content } = message;
     if (role === undefined) throw missingField(`messages[${index}].role`, "such as system, user, assistant or tool.");
     if (typeof role !== "string" || role === "") {
-      throw invalidField(`messages[${index}].role`, `expected a role such as "user", got ${describe(role)}.`);
+      throw wrongType(`messages[${index}].role`, 'a role such as "user"', role);
     }
-    if (content === undefined || content === null) {
+    if (!isGiven(content)) {
       // An assistant turn may consist of tool calls, a refusal or audio alone; other roles say something.
       if (role === "assistant") continue;
       throw missingField(`messages[${index}].content`, "a string or an array of content parts.");
@@ -69,12 +69,10 @@ function checkMessages(messages: unknown): void {
 }
 
 function checkParts(content: unknown, path: string): void {
-  if (!Array.isArray(content)) {
-    throw invalidField(path, `expected a string or an array of content parts, got ${describe(content)}.`);
-  }
+  if (!Array.isArray(content)) throw wrongType(path, "a string or an array of content parts", content);
   for (let index = 0; index < content.length; index++) {
     const part: unknown = content[index];
-    if (!isObject(part)) throw invalidField(`${path}[${index}]`, `expected an object, got ${describe(part)}.`);
+    if (!isObject(part)) throw wrongType(`${path}[${index}]`, "an object", part);
     if (typeof part.type !== "string")
       throw invalidField(`${path}[${index}].type`, 'expected a part type such as "text".');
   }
@@ -82,11 +80,7 @@ function checkParts(content: unknown, path: string): void {
 
 function checkReasoning(body: JsonObject): void {
   checkObject(body, "reasoning");
-  if (!isObject(body.reasoning)) return;
-  const { effort } = body.reasoning;
-  if (effort !== undefined && effort !== null && typeof effort !== "string") {
-    throw invalidField("reasoning.effort", `expected a string, got ${describe(effort)}.`);
-  }
+  if (isObject(body.reasoning)) checkString(body.reasoning, "effort", "reasoning");
 }
 
 function conversationOf(body: JsonObject): string | undefined {

@@ -1,17 +1,18 @@
 // A chat backend's whole answer -> the neutral answer.
 
-import type { ContentPart, ImagePart, TextPart, ToolCallPart } from "../../generation/content.ts";
+import type { ContentPart, ImagePart, ToolCallPart } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { decodeUsage } from "../chunk-usage.ts";
 import { AnswerFailed, DecodeError } from "../protocol.ts";
+import { filled, nonEmptyText, numberOf, objectsOf, textOf } from "../reading.ts";
 import { embeddedError } from "./errors.ts";
 import { decodeFinish, isBroken, readFinishReason } from "./finish-reason.ts";
 import { isDataUrl } from "./media.ts";
 import { decodeAnnotations } from "./message-decoder.ts";
 import { decodeReasoning } from "./reasoning-details.ts";
 import { argumentText, decodeToolCall, missingCallId } from "./tools.ts";
-import { finiteNumber, nonEmptyString, readThoughtSignature } from "./wire.ts";
+import { readThoughtSignature } from "./wire.ts";
 
 export function decodeResponse(body: JsonObject): GenerationResult {
   const failure = embeddedError(body);
@@ -24,14 +25,8 @@ export function decodeResponse(body: JsonObject): GenerationResult {
   if (isBroken(reason)) throw new AnswerFailed(brokenOff(reason));
   const parts = decodeParts(message);
   const hasCalls = parts.some((part) => part.type === "tool-call");
-  const result: GenerationResult = {
-    ...decodeHead(body),
-    parts,
-    finish: decodeFinish(reason, hasCalls, choice.stop_reason),
-  };
-  const usage = decodeUsage(body.usage);
-  if (usage !== undefined) result.usage = usage;
-  return result;
+  const finish = decodeFinish(reason, hasCalls, choice.stop_reason);
+  return compact({ ...decodeHead(body), parts, finish, usage: decodeUsage(body.usage) });
 }
 
 /** The choice with index 0: more are never asked for. */
@@ -42,9 +37,9 @@ export function firstChoice({ choices }: JsonObject): JsonObject | undefined {
 
 export function decodeHead(body: JsonObject): { id: string; model: string; createdAt: number } {
   return {
-    id: nonEmptyString(body.id) ?? "",
-    model: nonEmptyString(body.model) ?? "",
-    createdAt: Math.floor(finiteNumber(body.created) ?? 0),
+    id: textOf(body.id),
+    model: textOf(body.model),
+    createdAt: Math.floor(numberOf(body.created) ?? 0),
   };
 }
 
@@ -60,20 +55,12 @@ function decodeParts(message: JsonObject): ContentPart[] {
   const thought = Array.isArray(content) ? joinContent(content, "thinking") : "";
   if (thought !== "") parts.push({ type: "reasoning", text: thought });
   const text = typeof content === "string" ? content : joinContent(content, "text");
-  if (text !== "") parts.push(decodeText(text, message));
-  const refusal = (nonEmptyString(message.refusal) ?? "") + joinContent(content, "refusal");
+  const citations = filled(decodeAnnotations(message.annotations));
+  if (text !== "") parts.push(compact({ type: "text", text, citations, signature: readThoughtSignature(message) }));
+  const refusal = textOf(message.refusal) + joinContent(content, "refusal");
   if (refusal !== "") parts.push({ type: "refusal", text: refusal });
   parts.push(...decodeImages(message.images), ...decodeCalls(message));
   return parts;
-}
-
-function decodeText(text: string, message: JsonObject): TextPart {
-  const part: TextPart = { type: "text", text };
-  const citations = decodeAnnotations(message.annotations);
-  if (citations.length > 0) part.citations = citations;
-  const signature = readThoughtSignature(message);
-  if (signature !== undefined) part.signature = signature;
-  return part;
 }
 
 export type ContentKind = "text" | "thinking" | "refusal";
@@ -85,8 +72,8 @@ export function* contentPieces(content: readonly unknown[]): Generator<{ kind: C
     if (part.type === "thinking") {
       const { thinking } = part;
       yield { kind: "thinking", text: typeof thinking === "string" ? thinking : joinContent(thinking, "text") };
-    } else if (part.type === "refusal") yield { kind: "refusal", text: nonEmptyString(part.refusal) ?? "" };
-    else yield { kind: "text", text: nonEmptyString(part.text) ?? "" };
+    } else if (part.type === "refusal") yield { kind: "refusal", text: textOf(part.refusal) };
+    else yield { kind: "text", text: textOf(part.text) };
   }
 }
 
@@ -101,7 +88,7 @@ function joinContent(content: unknown, kind: ContentKind): string {
 export function decodeImages(images: unknown): ImagePart[] {
   if (!Array.isArray(images)) return [];
   return images.flatMap((image): ImagePart[] => {
-    const url = isObject(image) && isObject(image.image_url) ? nonEmptyString(image.image_url.url) : undefined;
+    const url = isObject(image) && isObject(image.image_url) ? nonEmptyText(image.image_url.url) : undefined;
     if (url === undefined) return [];
     const comma = url.indexOf(",");
     if (!isDataUrl(url) || comma < 0) return [{ type: "image", source: { kind: "url", url } }];
@@ -112,15 +99,13 @@ export function decodeImages(images: unknown): ImagePart[] {
 
 function decodeCalls(message: JsonObject): ToolCallPart[] {
   const parts: ToolCallPart[] = [];
-  const entries: unknown[] = Array.isArray(message.tool_calls) ? message.tool_calls : [];
-  for (const entry of entries) {
-    if (!isObject(entry)) continue;
+  for (const entry of objectsOf(message.tool_calls)) {
     const part = decodeToolCall(entry, missingCallId(parts.length));
     if (part === undefined) throw new DecodeError("has a tool call without a name");
     parts.push(part);
   }
   const legacy = message.function_call;
-  if (parts.length === 0 && isObject(legacy) && nonEmptyString(legacy.name) !== undefined) {
+  if (parts.length === 0 && isObject(legacy) && nonEmptyText(legacy.name) !== undefined) {
     parts.push({
       type: "tool-call",
       id: missingCallId(0),

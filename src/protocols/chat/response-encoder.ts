@@ -5,6 +5,7 @@ import type { GenerationResult } from "../../generation/result.ts";
 import { compact, type JsonObject } from "../../lib/json.ts";
 import { encodeUsage } from "../chunk-usage.ts";
 import type { AnswerContext } from "../protocol.ts";
+import { filled } from "../reading.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
 import { dataUrl } from "./media.ts";
 import { encodeReasoningDetail } from "./reasoning-details.ts";
@@ -67,8 +68,8 @@ function encodeMessage(parts: readonly ContentPart[], context: AnswerContext, is
     content: text === "" && saysMore ? null : text,
     refusal: refusal === "" ? null : refusal,
     ...encodeReasoning(parts, context),
-    annotations: annotations.length > 0 ? annotations : undefined,
-    images: images.length > 0 ? images : undefined,
+    annotations: filled(annotations),
+    images: filled(images),
     extra_content: signature === undefined ? undefined : thoughtSignature(signature),
     ...encodeCalls(calls, isLegacy),
   });
@@ -81,7 +82,7 @@ function encodeReasoning(parts: readonly ContentPart[], context: AnswerContext):
   const details = thoughts.flatMap((part) => encodeReasoningDetail(part) ?? []);
   return {
     reasoning_content: text === "" ? undefined : text,
-    reasoning_details: details.length > 0 ? details : undefined,
+    reasoning_details: filled(details),
   };
 }
 

@@ -210,8 +210,7 @@ export class ChatStreamEncoder implements StreamEncoder {
     }
     if (part?.type !== "reasoning") return "";
     const { text, itemId } = part;
-    const proof = { ...(signature !== undefined && { signature }), ...(sealed !== undefined && { sealed }) };
-    const detail = encodeStreamedDetail({ text, origin, ...proof, ...(itemId !== undefined && { itemId }) });
+    const detail = encodeStreamedDetail(compact({ text, origin, signature, sealed, itemId }));
     return detail === undefined ? "" : this.#chunk(JSON.stringify({ reasoning_details: [detail] }));
   }
 

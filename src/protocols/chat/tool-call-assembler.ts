@@ -3,8 +3,9 @@
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { DecodeError } from "../protocol.ts";
+import { nonEmptyText } from "../reading.ts";
 import { argumentText, isCustomCall, missingCallId } from "./tools.ts";
-import { nonEmptyString, readThoughtSignature } from "./wire.ts";
+import { readThoughtSignature } from "./wire.ts";
 
 interface Call {
   /** As the backend counts; undefined where it does not. */
@@ -53,12 +54,12 @@ export class ToolCallAssembler {
     const called = isCustom ? entry.custom : entry.function;
     const { name, input, arguments: text } = isObject(called) ? called : ({} as JsonObject);
     const fragment = argumentText(isCustom ? input : text);
-    this.#add(entry, nonEmptyString(name), isCustom, fragment);
+    this.#add(entry, nonEmptyText(name), isCustom, fragment);
   }
 
   /** The deprecated delta.function_call: a call without an id, of which there is one. */
   pushFunctionCall({ name, arguments: text }: JsonObject): void {
-    this.#add({ index: 0 }, nonEmptyString(name), false, argumentText(text));
+    this.#add({ index: 0 }, nonEmptyText(name), false, argumentText(text));
   }
 
   /** Ends what is open because something else begins. */
@@ -77,7 +78,7 @@ export class ToolCallAssembler {
 
   #add(entry: JsonObject, name: string | undefined, isCustom: boolean, fragment: string): void {
     const slot = typeof entry.index === "number" ? entry.index : undefined;
-    const id = nonEmptyString(entry.id);
+    const id = nonEmptyText(entry.id);
     let call = this.#find(slot, id, name);
     if (call === undefined) {
       if (id === undefined && name === undefined && fragment === "") return;

@@ -3,7 +3,8 @@
 import type { CacheHint, ToolCallPart } from "../../generation/content.ts";
 import type { Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
 import { compact, isObject, type JsonObject } from "../../lib/json.ts";
-import { describe, invalidField, missingField } from "../fields.ts";
+import { invalidField, isGiven, missingField, wrongType } from "../fields.ts";
+import { nonEmptyText, optionalBoolean, optionalObject } from "../reading.ts";
 import { readThoughtSignature } from "./wire.ts";
 
 // ---- Definitions
@@ -30,7 +31,7 @@ function listOf(value: unknown): readonly unknown[] {
 }
 
 function decodeTool(tool: unknown, path: string): Tool {
-  if (!isObject(tool)) throw invalidField(path, `expected an object, got ${describe(tool)}.`);
+  if (!isObject(tool)) throw wrongType(path, "an object", tool);
   const { type } = tool;
   if (type === "function" || (type === undefined && isObject(tool.function))) {
     return decodeFunction(tool.function, tool, `${path}.function`);
@@ -44,38 +45,46 @@ function decodeTool(tool: unknown, path: string): Tool {
 function decodeFunction(value: unknown, tool: JsonObject, path: string): Tool {
   if (!isObject(value)) throw missingField(path, "an object with the name and the parameters of the function.");
   const { description, parameters, strict } = value;
-  const result: Tool = { kind: "function", name: nameOf(value, path) };
-  if (typeof description === "string") result.description = description;
-  if (isObject(parameters)) result.parameters = parameters;
-  else if (parameters !== undefined && parameters !== null) {
-    throw invalidField(`${path}.parameters`, `expected a JSON Schema object, got ${describe(parameters)}.`);
+  const name = nameOf(value, path);
+  if (isGiven(parameters) && !isObject(parameters)) {
+    throw wrongType(`${path}.parameters`, "a JSON Schema object", parameters);
   }
-  if (typeof strict === "boolean") result.strict = strict;
-  const cache = readCacheHint(tool) ?? readCacheHint(value);
-  if (cache !== undefined) result.cache = cache;
-  return result;
+  return compact({
+    kind: "function",
+    name,
+    description: typeof description === "string" ? description : undefined,
+    parameters: optionalObject(parameters),
+    strict: optionalBoolean(strict),
+    cache: readCacheHint(tool) ?? readCacheHint(value),
+  });
 }
 
 function decodeCustom(value: unknown, path: string): Tool {
   if (!isObject(value)) throw missingField(path, "an object with the name of the tool.");
-  const result: Tool = { kind: "custom", name: nameOf(value, path) };
-  if (typeof value.description === "string") result.description = value.description;
-  if (isObject(value.format)) result.format = value.format;
-  return result;
+  const { description, format } = value;
+  return compact({
+    kind: "custom",
+    name: nameOf(value, path),
+    description: typeof description === "string" ? description : undefined,
+    format: optionalObject(format),
+  });
 }
 
 function nameOf(value: JsonObject, path: string): string {
   const { name } = value;
   if (name === undefined || name === null || name === "") throw missingField(`${path}.name`, "the name of the tool.");
-  if (typeof name !== "string") throw invalidField(`${path}.name`, `expected a string, got ${describe(name)}.`);
+  if (typeof name !== "string") throw wrongType(`${path}.name`, "a string", name);
   return name;
 }
 
 function webSearch(value: JsonObject): WebSearchTool {
-  const tool: WebSearchTool = { kind: "web-search", name: "web_search", origin: { protocol: "chat", value } };
-  const location = value.user_location;
-  if (isObject(location)) tool.userLocation = isObject(location.approximate) ? location.approximate : location;
-  return tool;
+  const location = optionalObject(value.user_location);
+  return compact({
+    kind: "web-search",
+    name: "web_search",
+    origin: { protocol: "chat", value },
+    userLocation: optionalObject(location?.approximate) ?? location,
+  });
 }
 
 /** cache_control, which many chat clients put on parts, messages and tools for backends that know it. */
@@ -111,19 +120,15 @@ export function wireToolName(tool: unknown): string | undefined {
 // ---- Choice
 
 export function decodeToolChoice(body: JsonObject): ToolChoice | undefined {
-  const [field, value] = isSet(body.tool_choice)
+  const [field, value] = isGiven(body.tool_choice)
     ? (["tool_choice", body.tool_choice] as const)
     : (["function_call", body.function_call] as const);
-  if (!isSet(value)) return undefined;
+  if (!isGiven(value)) return undefined;
   const choice = parseToolChoice(value);
   if (choice === undefined) {
     throw invalidField(field, "expected none, auto, required, or an object that names a tool or the allowed tools.");
   }
   return choice;
-}
-
-function isSet(value: unknown): boolean {
-  return value !== undefined && value !== null;
 }
 
 /** Undefined for anything that is no tool choice. */
@@ -194,16 +199,14 @@ export function decodeToolCall(entry: JsonObject, fallbackId: string): ToolCallP
   const isCustom = isCustomCall(entry);
   const called = isCustom ? entry.custom : entry.function;
   if (!isObject(called) || typeof called.name !== "string" || called.name === "") return undefined;
-  const part: ToolCallPart = {
+  return compact({
     type: "tool-call",
-    id: typeof entry.id === "string" && entry.id !== "" ? entry.id : fallbackId,
-    name: called.name,
+    id: nonEmptyText(entry.id) ?? fallbackId,
+    name: called.name as string,
     arguments: argumentText(isCustom ? called.input : called.arguments),
-  };
-  if (isCustom) part.custom = true;
-  const signature = readThoughtSignature(entry);
-  if (signature !== undefined) part.signature = signature;
-  return part;
+    custom: isCustom || undefined,
+    signature: readThoughtSignature(entry),
+  });
 }
 
 /** By the type where there is one: some engines send an empty `custom` beside the function. */

@@ -1,4 +1,4 @@
-// Members of the chat format that are not OpenAI's own, and small tools for its JSON.
+// Members of the chat format that are not OpenAI's own.
 //
 // Extensions that Signalbox writes to chat clients and reads back when they replay an answer:
 //   message.reasoning_content                            what the model thought, as text
@@ -10,6 +10,7 @@
 import { ERRORS } from "../../errors/catalog.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
+import { nonEmptyText } from "../reading.ts";
 
 /** Begins the text of a failed tool's result: the form of is_error that every backend's model can read. */
 export const TOOL_ERROR_PREFIX = "[tool error]";
@@ -33,15 +34,7 @@ export function thoughtSignature(signature: string): JsonObject {
 export function readThoughtSignature(holder: JsonObject): string | undefined {
   const { extra_content } = holder;
   if (!isObject(extra_content) || !isObject(extra_content.google)) return undefined;
-  return nonEmptyString(extra_content.google.thought_signature);
-}
-
-export function nonEmptyString(value: unknown): string | undefined {
-  return typeof value === "string" && value !== "" ? value : undefined;
-}
-
-export function finiteNumber(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
+  return nonEmptyText(extra_content.google.thought_signature);
 }
 
 /** The refusal of what no chat backend, or not this kind of it, can be told. */

@@ -3,10 +3,11 @@
 
 import { ERRORS } from "../../errors/catalog.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
-import type { GenerationRequest, Sampling } from "../../generation/request.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
 import { decodeSampling, extensionsOf } from "../decode-request.ts";
 import { invalidField } from "../fields.ts";
+import { nonEmptyText, numberOf } from "../reading.ts";
 import { readCompletionRequest } from "./request.ts";
 
 /** Members that the neutral request has a field for, or that are refused; all others are extensions. */
@@ -21,20 +22,20 @@ export function decodeRequest(body: JsonObject): GenerationRequest {
   if (typeof body.suffix === "string" && body.suffix !== "") throw onlyNative("suffix");
   if (body.echo === true) throw onlyNative("echo");
   if (body.max_tokens === 0) throw invalidField("max_tokens", "expected an integer of at least 1, got 0.");
-  const request: GenerationRequest = {
+  const sampling = decodeSampling(body, body.logprobs);
+  return {
     model,
     system: [],
     messages: [{ role: "user", parts: [{ type: "text", text }] }],
     tools: [],
-    sampling: sampling(body),
+    // The number of logprobs asks for them, too.
+    sampling: sampling.topLogprobs === undefined ? sampling : { ...sampling, logprobs: true },
     reasoning: {},
     stream,
     origin: { protocol: "completions", body },
     extensions: extensionsOf(body, KNOWN),
+    ...compact({ maxOutputTokens: numberOf(body.max_tokens), user: nonEmptyText(body.user) }),
   };
-  if (typeof body.max_tokens === "number") request.maxOutputTokens = body.max_tokens;
-  if (typeof body.user === "string" && body.user !== "") request.user = body.user;
-  return request;
 }
 
 function readPrompt(prompt: unknown): string {
@@ -49,10 +50,4 @@ function onlyNative(field: string, subject = "works"): GatewayError {
     `${field}: ${subject} only for backends that speak completions, and this model has none.`,
     { param: field },
   );
-}
-
-/** The number of logprobs asks for them, too. */
-function sampling(body: JsonObject): Sampling {
-  const decoded = decodeSampling(body, body.logprobs);
-  return decoded.topLogprobs === undefined ? decoded : { ...decoded, logprobs: true };
 }

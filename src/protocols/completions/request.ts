@@ -7,12 +7,11 @@ import {
   checkObject,
   checkStop,
   checkString,
-  describe,
-  invalidField,
   missingField,
   NO_MAXIMUM,
   requireModel,
   SAMPLING_NUMBERS,
+  wrongType,
 } from "../fields.ts";
 import { affinityOf, type RequestSummary } from "../request-summary.ts";
 
@@ -21,7 +20,7 @@ export function readCompletionRequest(body: JsonObject): RequestSummary {
   const { prompt } = body;
   if (prompt === undefined) throw missingField("prompt", "a string, an array of strings, or token ids.");
   if (prompt !== null && typeof prompt !== "string" && !Array.isArray(prompt)) {
-    throw invalidField("prompt", `expected a string or an array, got ${describe(prompt)}.`);
+    throw wrongType("prompt", "a string or an array", prompt);
   }
   checkNumbers(body, SAMPLING_NUMBERS);
   checkNumbers(body, [

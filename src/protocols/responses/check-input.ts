@@ -1,16 +1,16 @@
 // Validation of the field input: a text, or items with their content parts and files.
 
 import { isObject, type JsonObject } from "../../lib/json.ts";
-import { describe, invalidField, missingField } from "../fields.ts";
-import { CONVERSATION_ROLES, FILE_MEDIA_TYPES, imageUrlOf, isGiven, isItemReference, parseDataUrl } from "./wire.ts";
+import { checkString, invalidField, isGiven, missingField, wrongType, wrongWord } from "../fields.ts";
+import { CONVERSATION_ROLES, FILE_MEDIA_TYPES, imageUrlOf, isItemReference, parseDataUrl } from "./wire.ts";
 
 /** Most files of a request that are named instead of given (specification, Limits). */
 const MAX_FILE_REFERENCES = 20;
 
 export function checkInput(input: unknown): void {
-  if (input === undefined || input === null) throw missingField("input", "a string or an array of items.");
+  if (!isGiven(input)) throw missingField("input", "a string or an array of items.");
   if (typeof input === "string") return;
-  if (!Array.isArray(input)) throw invalidField("input", `expected a string or an array, got ${describe(input)}.`);
+  if (!Array.isArray(input)) throw wrongType("input", "a string or an array", input);
   if (countFileReferences(input) > MAX_FILE_REFERENCES) {
     throw invalidField("input", `a request may refer to at most ${MAX_FILE_REFERENCES} files.`);
   }
@@ -32,20 +32,20 @@ function countFileReferences(items: readonly unknown[]): number {
 }
 
 function checkItem(item: unknown, path: string): void {
-  if (!isObject(item)) throw invalidField(path, `expected an object, got ${describe(item)}.`);
+  if (!isObject(item)) throw wrongType(path, "an object", item);
   const { type } = item;
   if (type !== "item_reference" && isItemReference(item)) return;
-  if (type === undefined || type === null) {
+  if (!isGiven(type)) {
     if (item.role === undefined) throw missingField(`${path}.type`, "such as message or function_call_output.");
     checkMessage(item, path);
     return;
   }
-  if (typeof type !== "string") throw invalidField(`${path}.type`, `expected a string, got ${describe(type)}.`);
+  if (typeof type !== "string") throw wrongType(`${path}.type`, "a string", type);
   if (type === "message") checkMessage(item, path);
   for (const field of REQUIRED_STRINGS[type] ?? []) {
     if (typeof item[field] === "string") continue;
     if (!isGiven(item[field])) throw missingField(`${path}.${field}`, "a string.");
-    throw invalidField(`${path}.${field}`, `expected a string, got ${describe(item[field])}.`);
+    throw wrongType(`${path}.${field}`, "a string", item[field]);
   }
   if (type === "function_call_output" || type === "custom_tool_call_output")
     checkContent(item.output, `${path}.output`);
@@ -61,30 +61,25 @@ const REQUIRED_STRINGS: Readonly<Record<string, readonly string[] | undefined>> 
 
 function checkMessage({ role, content }: JsonObject, path: string): void {
   if (role === undefined) throw missingField(`${path}.role`, `one of ${CONVERSATION_ROLES.join(", ")}.`);
-  if (!CONVERSATION_ROLES.includes(role)) {
-    const given = typeof role === "string" ? JSON.stringify(role) : describe(role);
-    throw invalidField(`${path}.role`, `expected one of ${CONVERSATION_ROLES.join(", ")}, got ${given}.`);
-  }
+  if (!CONVERSATION_ROLES.includes(role)) throw wrongWord(`${path}.role`, CONVERSATION_ROLES, role);
   checkContent(content, `${path}.content`);
 }
 
 function checkContent(content: unknown, path: string): void {
   if (!isGiven(content)) throw missingField(path, "a string or an array of content parts.");
   if (typeof content === "string") return;
-  if (!Array.isArray(content)) {
-    throw invalidField(path, `expected a string or an array of content parts, got ${describe(content)}.`);
-  }
+  if (!Array.isArray(content)) throw wrongType(path, "a string or an array of content parts", content);
   for (let index = 0; index < content.length; index++) checkPart(content[index], `${path}[${index}]`);
 }
 
 function checkPart(part: unknown, path: string): void {
-  if (!isObject(part)) throw invalidField(path, `expected an object, got ${describe(part)}.`);
+  if (!isObject(part)) throw wrongType(path, "an object", part);
   switch (part.type) {
     case "text":
     case "input_text":
     case "output_text":
       if (typeof part.text === "string") return;
-      throw invalidField(`${path}.text`, `expected a string, got ${describe(part.text)}.`);
+      throw wrongType(`${path}.text`, "a string", part.text);
     case "input_image":
     case "image_url":
       checkImage(part, path);
@@ -107,26 +102,20 @@ function checkImage(part: JsonObject, path: string): void {
 
 function checkFile(part: JsonObject, path: string): void {
   if (namesFile(part, path)) return;
-  const { file_data: data, file_url: url } = part;
-  if (isGiven(data)) {
-    if (typeof data !== "string") throw invalidField(`${path}.file_data`, `expected a string, got ${describe(data)}.`);
-    if (parseDataUrl(data) === undefined) {
-      throw invalidField(`${path}.file_data`, 'expected a base64 data URL such as "data:application/pdf;base64,...".');
-    }
-    checkUrl(data, `${path}.file_data`);
-  } else if (isGiven(url)) {
-    if (typeof url !== "string") throw invalidField(`${path}.file_url`, `expected a string, got ${describe(url)}.`);
-    checkUrl(url, `${path}.file_url`);
-  } else {
-    throw missingField(`${path}.file_data`, "a file needs file_data or file_url.");
+  const field = isGiven(part.file_data) ? "file_data" : "file_url";
+  checkString(part, field, path);
+  const url = part[field];
+  if (typeof url !== "string") throw missingField(`${path}.file_data`, "a file needs file_data or file_url.");
+  if (field === "file_data" && parseDataUrl(url) === undefined) {
+    throw invalidField(`${path}.file_data`, 'expected a base64 data URL such as "data:application/pdf;base64,...".');
   }
+  checkUrl(url, `${path}.${field}`);
 }
 
 /** A file that a backend of this format may hold. What has to be translated is refused where it is (input-parts.ts). */
-function namesFile({ file_id: id }: JsonObject, path: string): boolean {
-  if (!isGiven(id)) return false;
-  if (typeof id !== "string") throw invalidField(`${path}.file_id`, `expected a string, got ${describe(id)}.`);
-  return true;
+function namesFile(part: JsonObject, path: string): boolean {
+  checkString(part, "file_id", path);
+  return isGiven(part.file_id);
 }
 
 /** A data URL of a known type or the address of a file; whether the address may be fetched is settled elsewhere. */

@@ -1,21 +1,17 @@
 // Citations of a text: annotations in this format.
 
 import type { Citation } from "../../generation/content.ts";
-import type { JsonObject } from "../../lib/json.ts";
-import { countOf, optionalText } from "./wire.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
+import { nonEmptyText, wholeNumberOf } from "../reading.ts";
 
 export function decodeCitation(annotation: JsonObject): Citation {
-  const url = optionalText(annotation.url);
-  const title = optionalText(annotation.title) ?? optionalText(annotation.filename);
-  const startIndex = countOf(annotation.start_index);
-  const endIndex = countOf(annotation.end_index);
-  return {
-    ...(url !== undefined && { url }),
-    ...(title !== undefined && { title }),
-    ...(startIndex !== undefined && { startIndex }),
-    ...(endIndex !== undefined && { endIndex }),
+  return compact({
+    url: nonEmptyText(annotation.url),
+    title: nonEmptyText(annotation.title) ?? nonEmptyText(annotation.filename),
+    startIndex: wholeNumberOf(annotation.start_index),
+    endIndex: wholeNumberOf(annotation.end_index),
     origin: { protocol: "responses", value: annotation },
-  };
+  });
 }
 
 /**
@@ -25,11 +21,8 @@ export function decodeCitation(annotation: JsonObject): Citation {
 export function encodeCitation(citation: Citation, textLength: number): JsonObject | undefined {
   const { origin, url, title, startIndex, endIndex } = citation;
   if (origin?.protocol === "responses") {
-    const place = {
-      ...(startIndex !== undefined && { start_index: startIndex }),
-      ...(endIndex !== undefined && { end_index: endIndex }),
-    };
-    return { ...origin.value, ...place }; // in a joined answer it may stand elsewhere
+    // In a joined answer it may stand elsewhere.
+    return { ...origin.value, ...compact({ start_index: startIndex, end_index: endIndex }) };
   }
   if (url === undefined) return undefined;
   return {

@@ -1,22 +1,15 @@
 // Errors on both sides: as clients of this format read them, and as backends of this format tell them.
 
 import type { Failure } from "../../generation/result.ts";
-import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject, parseObject } from "../../lib/json.ts";
 import type { ClientError } from "../protocol.ts";
-import { retryHint } from "../retry-hint.ts";
+import { nonEmptyText, numberOf, wholeNumberOf } from "../reading.ts";
+import { failureOf } from "../retry-hint.ts";
 import { eventData } from "../sse.ts";
-import { countOf, numberOf, optionalText } from "./wire.ts";
 
 export function errorBody({ message, type, code, param, details, requestId }: ClientError): JsonObject {
   return {
-    error: {
-      message,
-      type,
-      code: code ?? null,
-      param: param ?? null,
-      ...(details !== undefined && { details }),
-      request_id: requestId,
-    },
+    error: compact({ message, type, code: code ?? null, param: param ?? null, details, request_id: requestId }),
   };
 }
 
@@ -27,7 +20,9 @@ export function errorEvent({ message, code, type, param }: ClientError, sent?: U
 }
 
 function numberAfter(sent: Uint8Array | undefined): number {
-  const numbers = eventData(new TextDecoder().decode(sent)).map((data) => countOf(parseObject(data)?.sequence_number));
+  const numbers = eventData(new TextDecoder().decode(sent)).map((data) =>
+    wholeNumberOf(parseObject(data)?.sequence_number),
+  );
   const last = numbers.findLast((number) => number !== undefined);
   return last === undefined ? 0 : last + 1;
 }
@@ -69,25 +64,20 @@ const BACKEND_FAILED = 502;
 /** Never throws. `status` 200 means that the error stood inside an answer. */
 export function decodeError(status: number, body: unknown): Failure {
   const error = errorOf(body);
-  const type = optionalText(error.type);
-  const code = typeof error.code === "number" ? String(error.code) : optionalText(error.code);
+  const type = nonEmptyText(error.type);
+  const code = typeof error.code === "number" ? String(error.code) : nonEmptyText(error.code);
   const isInside = status < 400;
   const message =
     messageOf(error, body) ?? (isInside ? "The backend reported an error." : `The backend answered ${status}.`);
   const ownType = type === undefined || isEventName(type) ? undefined : type;
   const rule = isInside ? (ruleOf(code) ?? ruleOf(ownType)) : undefined;
-  const saidType = ownType ?? rule?.type;
-  const param = optionalText(error.param);
-  const failure: Failure = {
+  return failureOf({
     message,
     status: isInside ? (numericStatus(error) ?? rule?.status ?? BACKEND_FAILED) : status,
-  };
-  if (saidType !== undefined) failure.type = saidType;
-  if (code !== undefined) failure.code = code;
-  if (param !== undefined) failure.param = param;
-  const retryAfterMs = failure.status === 429 ? retryHint(message) : undefined;
-  if (retryAfterMs !== undefined) failure.retryAfterMs = retryAfterMs;
-  return failure;
+    type: ownType ?? rule?.type,
+    code,
+    param: nonEmptyText(error.param),
+  });
 }
 
 /** The type of an event that tells of an error is not the type of the error. */
@@ -104,8 +94,8 @@ function errorOf(body: unknown): JsonObject {
 }
 
 function messageOf(error: JsonObject, body: unknown): string | undefined {
-  if (typeof body === "string") return optionalText(body.trim().slice(0, 1000));
-  return optionalText(error.message) ?? optionalText(error.detail) ?? optionalText(error.error);
+  if (typeof body === "string") return nonEmptyText(body.trim().slice(0, 1000));
+  return nonEmptyText(error.message) ?? nonEmptyText(error.detail) ?? nonEmptyText(error.error);
 }
 
 function numericStatus(error: JsonObject): number | undefined {

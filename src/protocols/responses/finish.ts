@@ -2,7 +2,7 @@
 
 import type { Finish, FinishReason } from "../../generation/result.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import { objectOf, optionalText } from "./wire.ts";
+import { nonEmptyText, objectOf } from "../reading.ts";
 
 export interface Ending {
   status: "completed" | "incomplete";
@@ -27,7 +27,7 @@ export function decodeFinish(response: JsonObject, hasClientCall: boolean): Fini
   if (response.status !== "incomplete") {
     return { reason: hasClientCall ? "tool-calls" : "stop", raw: { protocol: "responses", value: "completed" } };
   }
-  const detail = optionalText(objectOf(response.incomplete_details).reason);
+  const detail = nonEmptyText(objectOf(response.incomplete_details).reason);
   const raw = { protocol: "responses", value: detail ?? "incomplete" } as const;
   return { reason: detail === "content_filter" ? "content-filter" : "length", raw };
 }

@@ -11,7 +11,7 @@ import type {
 } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
 import { pairedResults } from "../../generation/lost-results.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
 import { encodeInputPart } from "./input-parts.ts";
 
@@ -115,12 +115,8 @@ class HistoryEncoder {
       this.#dropped.add("reasoning of earlier answers", "made by another service, or without its proof");
       return;
     }
-    this.#pushItem({
-      type: "reasoning",
-      ...(itemId !== undefined && { id: itemId }),
-      summary: text === "" ? [] : [{ type: "summary_text", text }],
-      encrypted_content: sealed,
-    });
+    const summary = text === "" ? [] : [{ type: "summary_text", text }];
+    this.#pushItem(compact({ type: "reasoning", id: itemId, summary, encrypted_content: sealed }));
   }
 
   #pushCall({ id, name, arguments: args, custom, serverSide, cache }: ToolCallPart): void {

@@ -3,15 +3,16 @@
 
 import type { ContentPart, Message, ReasoningPart, TextPart, ToolCallPart } from "../../generation/content.ts";
 import type { Tool } from "../../generation/tools.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
+import { nonEmptyText, objectsOf, textOf } from "../reading.ts";
 import { decodeContent, decodeOutputContent } from "./input-parts.ts";
 import { flatName } from "./namespaces.ts";
 import { thoughtsOf } from "./output-decoder.ts";
 import { checkTool } from "./read-request.ts";
 import { openSealToken } from "./reasoning-seal.ts";
 import { decodeTools } from "./tools.ts";
-import { isItemReference, objectsOf, optionalText, textOf } from "./wire.ts";
+import { isItemReference } from "./wire.ts";
 
 export interface Conversation {
   /** Instructions before the first item of another role. */
@@ -79,7 +80,8 @@ function decodeTurnItem(item: JsonObject, param: string): ContentPart {
 }
 
 function decodeCall(item: JsonObject): ToolCallPart {
-  return { type: "tool-call", id: textOf(item.call_id), name: flatName(item), arguments: "", ...itemIdOf(item) };
+  const itemId = nonEmptyText(item.id);
+  return compact({ type: "tool-call", id: textOf(item.call_id), name: flatName(item), arguments: "", itemId });
 }
 
 function decodeMessage(item: JsonObject, param: string, { system, messages }: Conversation): void {
@@ -111,16 +113,10 @@ function decodeAdditionalTools(item: JsonObject, param: string, { tools }: Conve
 }
 
 function decodeReasoning(item: JsonObject, param: string): ReasoningPart {
-  const encrypted = optionalText(item.encrypted_content);
-  const text = thoughtsOf(item);
-  if (encrypted === undefined) return { type: "reasoning", text, ...itemIdOf(item) };
-  const { text: hidden, ...proof } = openSealToken(encrypted, `${param}.encrypted_content`);
-  return { type: "reasoning", text: hidden ?? text, ...proof, ...itemIdOf(item) };
-}
-
-function itemIdOf(item: JsonObject): { itemId?: string } {
-  const id = optionalText(item.id);
-  return id === undefined ? {} : { itemId: id };
+  const encrypted = nonEmptyText(item.encrypted_content);
+  const { text = thoughtsOf(item), ...proof } =
+    encrypted === undefined ? {} : openSealToken(encrypted, `${param}.encrypted_content`);
+  return compact({ type: "reasoning", text, ...proof, itemId: nonEmptyText(item.id) });
 }
 
 function pushToTurn(messages: Message[], parts: ContentPart[]): void {

@@ -1,11 +1,12 @@
 // The content of input messages and tool outputs: parts of the wire and parts of the neutral model.
 
-import type { ContentPart, DocumentPart, ImagePart, TextPart } from "../../generation/content.ts";
+import type { ContentPart, DocumentPart, ImagePart, MediaSource, TextPart } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
-import { invalidField } from "../fields.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { invalidField, isGiven } from "../fields.ts";
+import { filled, nonEmptyText, objectOf, objectsOf, textOf } from "../reading.ts";
 import { decodeCitation } from "./citations.ts";
-import { imageUrlOf, isGiven, objectOf, objectsOf, optionalText, parseDataUrl, textOf, toDataUrl } from "./wire.ts";
+import { type DataUrl, imageUrlOf, parseDataUrl, toDataUrl } from "./wire.ts";
 
 export type InputPart = TextPart | ImagePart | DocumentPart;
 
@@ -56,29 +57,30 @@ function refuseFileId({ file_id: id }: JsonObject, param: string): void {
 
 function decodeText(part: JsonObject): TextPart {
   const citations = objectsOf(part.annotations).map(decodeCitation);
-  return { type: "text", text: textOf(part.text), ...(citations.length > 0 && { citations }) };
+  return compact({ type: "text", text: textOf(part.text), citations: filled(citations) });
 }
 
 function decodeImage(part: JsonObject): ImagePart {
   const url = imageUrlOf(part) ?? "";
-  const given = parseDataUrl(url);
-  const detail = optionalText(part.detail) ?? optionalText(objectOf(part.image_url).detail);
-  return {
+  return compact({
     type: "image",
-    source: given === undefined ? { kind: "url", url } : { kind: "base64", ...given },
-    ...(detail !== undefined && { detail }),
-  };
+    source: sourceOf(parseDataUrl(url), url),
+    detail: nonEmptyText(part.detail) ?? nonEmptyText(objectOf(part.image_url).detail),
+  });
 }
 
 function decodeFile(part: JsonObject): DocumentPart | ImagePart {
   const given = parseDataUrl(textOf(part.file_data));
   if (given?.mediaType.startsWith("image/")) return { type: "image", source: { kind: "base64", ...given } };
-  const title = optionalText(part.filename);
-  return {
+  return compact({
     type: "document",
-    source: given === undefined ? { kind: "url", url: textOf(part.file_url) } : { kind: "base64", ...given },
-    ...(title !== undefined && { title }),
-  };
+    source: sourceOf(given, textOf(part.file_url)),
+    title: nonEmptyText(part.filename),
+  });
+}
+
+function sourceOf(given: DataUrl | undefined, url: string): MediaSource {
+  return given === undefined ? { kind: "url", url } : { kind: "base64", ...given };
 }
 
 const AUDIO_TYPES: Readonly<Record<string, string | undefined>> = { mp3: "audio/mpeg", wav: "audio/wav" };
@@ -105,10 +107,9 @@ export function encodeInputPart(part: InputPart, dropped: DropList): JsonObject 
 }
 
 function encodeImage({ source, detail }: ImagePart): JsonObject {
-  const shown = { detail: detail ?? "auto" };
   if (source.kind === "file") throw foreignFile();
   const url = source.kind === "url" ? source.url : toDataUrl(source.mediaType, source.data);
-  return { type: "input_image", image_url: url, ...shown };
+  return { type: "input_image", image_url: url, detail: detail ?? "auto" };
 }
 
 const FILE_NAMES: Readonly<Record<string, string | undefined>> = { "application/pdf": "document.pdf" };

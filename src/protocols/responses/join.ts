@@ -3,12 +3,12 @@
 
 import { type JsonObject, parseObject } from "../../lib/json.ts";
 import { hasMarker, markersOf } from "../markers.ts";
+import { objectOf, textOf } from "../reading.ts";
 import { prefillOf } from "../seam.ts";
 import type { SseEvent } from "../sse.ts";
 import { limitsLeft, type SentAnswer, type SplitStream, type StreamJoin, splitAt } from "../stream-join.ts";
 import { openPart, readSentOutput, type SentOutput } from "./sent-output.ts";
 import { ResponsesStreamEncoder } from "./stream-encoder.ts";
-import { objectOf, textOf } from "./wire.ts";
 
 export const responsesJoin: StreamJoin = { readSent, splitAtError, askForRest };
 

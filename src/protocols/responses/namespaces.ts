@@ -2,7 +2,7 @@
 // joined name, and its calls come back under the names that the client gave.
 
 import type { JsonObject } from "../../lib/json.ts";
-import { objectsOf, textOf } from "./wire.ts";
+import { objectsOf, textOf } from "../reading.ts";
 
 export const NAMESPACE = "namespace";
 

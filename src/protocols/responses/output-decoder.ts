@@ -1,10 +1,10 @@
 // The items of a backend's answer -> parts. The stream decoder uses it for items that came whole.
 
 import type { ContentPart, ReasoningPart, SearchResultPart, ToolCallPart } from "../../generation/content.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
+import { filled, nonEmptyText, objectOf, objectsOf, textOf } from "../reading.ts";
 import { decodeCitation } from "./citations.ts";
 import { flatName } from "./namespaces.ts";
-import { objectOf, objectsOf, optionalText, textOf } from "./wire.ts";
 
 export function decodeItem(item: JsonObject): ContentPart[] {
   switch (item.type) {
@@ -33,8 +33,8 @@ function decodeMessageContent(item: JsonObject): ContentPart[] {
       parts.push({ type: "refusal", text: content.text });
       continue;
     }
-    const citations = content.annotations.map(decodeCitation);
-    parts.push({ type: "text", text: content.text, ...(citations.length > 0 && { citations }) });
+    const citations = filled(content.annotations.map(decodeCitation));
+    parts.push(compact({ type: "text", text: content.text, citations }));
   }
   return parts;
 }
@@ -62,17 +62,10 @@ export function readContent(part: JsonObject): MessageContent {
 
 function decodeReasoning(item: JsonObject): ReasoningPart[] {
   const text = thoughtsOf(item);
-  const sealed = optionalText(item.encrypted_content);
+  const sealed = nonEmptyText(item.encrypted_content);
   if (text === "" && sealed === undefined) return [];
-  const itemId = optionalText(item.id);
-  return [
-    {
-      type: "reasoning",
-      ...(itemId !== undefined && { itemId }),
-      text,
-      ...(sealed !== undefined && { origin: "responses", sealed }),
-    },
-  ];
+  const origin = sealed && "responses";
+  return [compact({ type: "reasoning", itemId: nonEmptyText(item.id), text, origin, sealed })];
 }
 
 /** The summary of a reasoning item, or its raw thoughts where it has no summary; parts stand apart by an empty line. */
@@ -87,16 +80,16 @@ function joined(parts: unknown): string {
 
 /** The id that an output answers is call_id; some engines know only one id. */
 export function decodeCall(item: JsonObject): ToolCallPart {
-  const id = optionalText(item.id);
+  const id = nonEmptyText(item.id);
   const isCustom = item.type === "custom_tool_call";
-  return {
+  return compact({
     type: "tool-call",
-    id: optionalText(item.call_id) ?? id ?? "",
+    id: nonEmptyText(item.call_id) ?? id ?? "",
     name: flatName(item),
-    ...(isCustom && { custom: true }),
-    ...(id !== undefined && { itemId: id }),
+    custom: isCustom || undefined,
+    itemId: id,
     arguments: isCustom ? textOf(item.input) : argumentsOf(item.arguments),
-  };
+  });
 }
 
 /** JSON text; engines that give the object itself are understood. */
@@ -116,8 +109,8 @@ function decodeSearch(item: JsonObject): [ToolCallPart, SearchResultPart] {
 }
 
 function decodeImage(item: JsonObject): ContentPart {
-  const data = optionalText(item.result);
+  const data = nonEmptyText(item.result);
   if (data === undefined) return { type: "opaque", protocol: "responses", value: item };
-  const mediaType = `image/${optionalText(item.output_format) ?? "png"}`;
+  const mediaType = `image/${nonEmptyText(item.output_format) ?? "png"}`;
   return { type: "image", source: { kind: "base64", mediaType, data } };
 }

@@ -11,14 +11,14 @@ import type {
   ToolCallPart,
 } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
+import { nonEmptyText } from "../reading.ts";
 import { encodeCitation } from "./citations.ts";
 import { encodeFinish } from "./finish.ts";
 import { type NamespacedName, namespacesIn } from "./namespaces.ts";
 import { sealToken } from "./reasoning-seal.ts";
 import { itemId } from "./sequence.ts";
-import { optionalText } from "./wire.ts";
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
@@ -155,12 +155,7 @@ export function thoughtsToken(part: ReasoningPart, { sealsThoughts, showsThought
 }
 
 export function reasoningItem(id: string, text: string, token: string | undefined): JsonObject {
-  return {
-    id,
-    type: "reasoning",
-    summary: text === "" ? [] : [summaryPart(text)],
-    ...(token !== undefined && { encrypted_content: token }),
-  };
+  return compact({ id, type: "reasoning", summary: text === "" ? [] : [summaryPart(text)], encrypted_content: token });
 }
 
 export function summaryPart(text: string): JsonObject {
@@ -250,7 +245,7 @@ export function imageItem(id: string, { source }: ImagePart): JsonObject | undef
 
 export function opaqueItem({ protocol, value }: OpaquePart, index: number, rules: OutputRules): JsonObject | undefined {
   if (protocol !== "responses" || typeof value.type !== "string") return undefined;
-  const given = optionalText(value.id);
+  const given = nonEmptyText(value.id);
   const id = given === undefined || rules.usedIds.has(given) ? itemId("item", rules.context, index) : given;
   rules.usedIds.add(id);
   return { ...value, id };

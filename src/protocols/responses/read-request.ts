@@ -8,12 +8,14 @@ import {
   checkNumbers,
   checkObject,
   checkString,
-  describe,
   invalidField,
+  isGiven,
   missingField,
   NO_MAXIMUM,
   type NumberRule,
   requireModel,
+  wrongType,
+  wrongWord,
 } from "../fields.ts";
 import { affinityOf, conversationStart, MAX_TURN_LENGTH, type RequestSummary } from "../request-summary.ts";
 import { checkInput } from "./check-input.ts";
@@ -40,7 +42,7 @@ const BOOLEANS = ["parallel_tool_calls", "store", "background", "include_reasoni
 const OBJECTS = ["reasoning", "text", "metadata", "stream_options", "prompt"] as const;
 
 /** What the specification names, and the public API's none and minimal (decisions.md, section 5). */
-const EFFORTS: readonly string[] = ["auto", "low", "medium", "high", "xhigh", "none", "minimal"];
+const EFFORTS: readonly unknown[] = ["auto", "low", "medium", "high", "xhigh", "none", "minimal"];
 
 const TOOL_CHOICES: readonly string[] = ["auto", "none", "required"];
 
@@ -64,14 +66,14 @@ function checkInclude(body: JsonObject): void {
   checkArray(body, "include");
   if (!Array.isArray(body.include)) return;
   const index = body.include.findIndex((entry) => typeof entry !== "string");
-  if (index >= 0) throw invalidField(`include[${index}]`, `expected a string, got ${describe(body.include[index])}.`);
+  if (index >= 0) throw wrongType(`include[${index}]`, "a string", body.include[index]);
 }
 
 /** conversation is an id or {id}, and excludes previous_response_id. */
 function checkConversation({ conversation, previous_response_id: previous }: JsonObject): void {
-  if (conversation === undefined || conversation === null) return;
+  if (!isGiven(conversation)) return;
   if (typeof conversation !== "string" && !isObject(conversation)) {
-    throw invalidField("conversation", `expected an id or an object with an id, got ${describe(conversation)}.`);
+    throw wrongType("conversation", "an id or an object with an id", conversation);
   }
   if (typeof previous === "string") {
     throw invalidField("previous_response_id", "cannot be used together with conversation.");
@@ -81,11 +83,7 @@ function checkConversation({ conversation, previous_response_id: previous }: Jso
 function checkEffort(reasoning: unknown): void {
   if (!isObject(reasoning)) return;
   const { effort } = reasoning;
-  if (effort === undefined || effort === null) return;
-  if (typeof effort !== "string" || !EFFORTS.includes(effort)) {
-    const given = typeof effort === "string" ? JSON.stringify(effort) : describe(effort);
-    throw invalidField("reasoning.effort", `expected one of ${EFFORTS.join(", ")}, got ${given}.`);
-  }
+  if (isGiven(effort) && !EFFORTS.includes(effort)) throw wrongWord("reasoning.effort", EFFORTS, effort);
 }
 
 function checkTools(body: JsonObject): void {
@@ -96,10 +94,9 @@ function checkTools(body: JsonObject): void {
 
 /** Also for the tools that an additional_tools item brings. */
 export function checkTool(tool: unknown, path: string): void {
-  if (!isObject(tool)) throw invalidField(path, `expected an object, got ${describe(tool)}.`);
+  if (!isObject(tool)) throw wrongType(path, "an object", tool);
   if (tool.type === undefined) throw missingField(`${path}.type`, 'such as "function" or "web_search".');
-  if (typeof tool.type !== "string")
-    throw invalidField(`${path}.type`, `expected a string, got ${describe(tool.type)}.`);
+  if (typeof tool.type !== "string") throw wrongType(`${path}.type`, "a string", tool.type);
   if (tool.type !== "function" && tool.type !== "custom") return;
   if (isObject(tool.function)) {
     throw invalidField(
@@ -110,26 +107,13 @@ export function checkTool(tool: unknown, path: string): void {
   if (typeof tool.name !== "string" || tool.name === "") {
     throw missingField(`${path}.name`, "the name under which the model calls the tool.");
   }
-  for (const [field, check] of TOOL_CHECKS) {
-    const problem = check(tool[field]);
-    if (problem !== undefined)
-      throw invalidField(`${path}.${field}`, `expected ${problem}, got ${describe(tool[field])}.`);
-  }
-}
-
-/** Field of a tool -> what it should have been, undefined when it is fine. */
-const TOOL_CHECKS: readonly [field: string, check: (value: unknown) => string | undefined][] = [
-  ["description", (value) => (isLeftOutOr(value, "string") ? undefined : "a string")],
-  ["parameters", (value) => (isLeftOutOr(value, "undefined") || isObject(value) ? undefined : "an object")],
-  ["strict", (value) => (isLeftOutOr(value, "boolean") ? undefined : "true or false")],
-];
-
-function isLeftOutOr(value: unknown, type: string): boolean {
-  return value === undefined || value === null || typeof value === type;
+  checkString(tool, "description", path);
+  checkObject(tool, "parameters", path);
+  checkBoolean(tool, "strict", path);
 }
 
 function checkToolChoice(choice: unknown): void {
-  if (choice === undefined || choice === null) return;
+  if (!isGiven(choice)) return;
   if (typeof choice === "string") {
     if (TOOL_CHOICES.includes(choice)) return;
     throw invalidField(
@@ -137,7 +121,7 @@ function checkToolChoice(choice: unknown): void {
       `expected ${TOOL_CHOICES.join(", ")} or an object, got ${JSON.stringify(choice)}.`,
     );
   }
-  if (!isObject(choice)) throw invalidField("tool_choice", `expected a string or an object, got ${describe(choice)}.`);
+  if (!isObject(choice)) throw wrongType("tool_choice", "a string or an object", choice);
   if (typeof choice.type !== "string") throw missingField("tool_choice.type", 'such as "function".');
   if ((choice.type === "function" || choice.type === "custom") && typeof choice.name !== "string") {
     throw missingField("tool_choice.name", "the name of the tool, beside type.");

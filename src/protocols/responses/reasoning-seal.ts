@@ -3,9 +3,9 @@
 // the proof inside is checked by the vendor that made it.
 
 import type { ProtocolName, ReasoningPart } from "../../generation/content.ts";
-import { isObject } from "../../lib/json.ts";
+import { compact, parseObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
-import { optionalText } from "./wire.ts";
+import { nonEmptyText } from "../reading.ts";
 
 const PREFIX = "signalbox.1.";
 
@@ -30,28 +30,17 @@ export function isOwnToken(encrypted: string): boolean {
 /** The proof in a reasoning item of a request. Throws a 400 for a token that was cut or changed. */
 export function openSealToken(encrypted: string, param: string): Proof & { text?: string } {
   if (!isOwnToken(encrypted)) return { origin: "responses", sealed: encrypted };
-  const content = parse(Buffer.from(encrypted.slice(PREFIX.length), "base64url").toString("utf8"));
-  if (!isObject(content) || !PROTOCOLS.includes(content.origin)) {
+  const content = parseObject(Buffer.from(encrypted.slice(PREFIX.length), "base64url").toString("utf8"));
+  if (content === undefined || !PROTOCOLS.includes(content.origin)) {
     throw invalidField(
       param,
       "is not as this gateway wrote it; send reasoning items back unchanged, or leave them out.",
     );
   }
-  const signature = optionalText(content.signature);
-  const sealed = optionalText(content.sealed);
-  const text = optionalText(content.text);
-  return {
+  return compact({
     origin: content.origin as ProtocolName,
-    ...(signature !== undefined && { signature }),
-    ...(sealed !== undefined && { sealed }),
-    ...(text !== undefined && { text }),
-  };
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+    signature: nonEmptyText(content.signature),
+    sealed: nonEmptyText(content.sealed),
+    text: nonEmptyText(content.text),
+  });
 }

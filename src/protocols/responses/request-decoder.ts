@@ -2,12 +2,22 @@
 
 import { isEffort } from "../../generation/reasoning-effort.ts";
 import type { GenerationRequest, ReasoningWish, ResponseFormat, Sampling } from "../../generation/request.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
-import { invalidField, missingField } from "../fields.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { extensionsOf } from "../decode-request.ts";
+import { invalidField, isGiven, missingField } from "../fields.ts";
+import {
+  nonEmptyText,
+  numberOf,
+  objectOf,
+  objectsOf,
+  optionalBoolean,
+  optionalObject,
+  textOf,
+  wholeNumberOf,
+} from "../reading.ts";
 import { decodeInput } from "./input-items.ts";
 import { readResponsesRequest } from "./read-request.ts";
 import { decodeToolChoice, decodeTools, joinTools, withOptionalTools } from "./tools.ts";
-import { countOf, isGiven, numberOf, objectOf, objectsOf, optionalText, textOf } from "./wire.ts";
 
 export const SEALED_REASONING = "reasoning.encrypted_content";
 export const TEXT_LOGPROBS = "message.output_text.logprobs";
@@ -50,7 +60,7 @@ export function decodeRequest(body: JsonObject): GenerationRequest {
   const { model, stream } = readResponsesRequest(body);
   refuseNativeOnly(body);
   const { system, messages, tools } = decodeInput(body.input);
-  const instructions = optionalText(body.instructions);
+  const instructions = nonEmptyText(body.instructions);
   if (instructions !== undefined) system.unshift({ type: "text", text: instructions });
   const includes = Array.isArray(body.include) ? body.include : [];
   const options = decodeOptions(body);
@@ -81,51 +91,37 @@ function refuseNativeOnly(body: JsonObject): void {
   }
 }
 
-function decodeOptions(body: JsonObject): Partial<GenerationRequest> {
-  const toolChoice = decodeToolChoice(body.tool_choice);
-  const maxOutputTokens = countOf(body.max_output_tokens);
-  const text = objectOf(body.text);
-  const responseFormat = decodeFormat(text.format);
-  const verbosity = optionalText(text.verbosity);
-  const user = optionalText(body.safety_identifier) ?? optionalText(body.user);
-  const promptCacheKey = optionalText(body.prompt_cache_key);
-  return {
-    ...(toolChoice !== undefined && { toolChoice }),
-    ...(typeof body.parallel_tool_calls === "boolean" && { parallelToolCalls: body.parallel_tool_calls }),
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
-    ...(responseFormat !== undefined && { responseFormat }),
-    ...(verbosity !== undefined && { verbosity }),
-    ...(user !== undefined && { user }),
-    ...(isObject(body.metadata) && { metadata: body.metadata }),
-    ...(promptCacheKey !== undefined && { promptCacheKey }),
-  };
+function decodeOptions(body: JsonObject) {
+  const { format, verbosity } = objectOf(body.text);
+  return compact({
+    toolChoice: decodeToolChoice(body.tool_choice),
+    parallelToolCalls: optionalBoolean(body.parallel_tool_calls),
+    maxOutputTokens: wholeNumberOf(body.max_output_tokens),
+    responseFormat: decodeFormat(format),
+    verbosity: nonEmptyText(verbosity),
+    user: nonEmptyText(body.safety_identifier) ?? nonEmptyText(body.user),
+    metadata: optionalObject(body.metadata),
+    promptCacheKey: nonEmptyText(body.prompt_cache_key),
+  });
 }
 
 function decodeSampling(body: JsonObject, includes: readonly unknown[]): Sampling {
-  const temperature = numberOf(body.temperature);
-  const topP = numberOf(body.top_p);
-  const topLogprobs = countOf(body.top_logprobs) ?? 0;
-  return {
-    ...(temperature !== undefined && { temperature }),
-    ...(topP !== undefined && { topP }),
-    ...((topLogprobs > 0 || includes.includes(TEXT_LOGPROBS)) && { logprobs: true }),
-    ...(topLogprobs > 0 && { topLogprobs }),
-  };
+  const topLogprobs = wholeNumberOf(body.top_logprobs) || undefined;
+  return compact({
+    temperature: numberOf(body.temperature),
+    topP: numberOf(body.top_p),
+    logprobs: topLogprobs !== undefined || includes.includes(TEXT_LOGPROBS) || undefined,
+    topLogprobs,
+  });
 }
 
 function decodeReasoning(body: JsonObject, includes: readonly unknown[]): ReasoningWish {
   const { effort, summary, generate_summary: formerSummary } = objectOf(body.reasoning);
-  const visible = decodeVisible(body.include_reasoning, summary ?? formerSummary);
-  return {
-    ...(isEffort(effort) && { effort }),
-    ...(visible !== undefined && { visible }),
-    ...(includes.includes(SEALED_REASONING) && { sealed: true }),
-  };
-}
-
-function decodeVisible(includeReasoning: unknown, summary: unknown): boolean | undefined {
-  if (typeof includeReasoning === "boolean") return includeReasoning;
-  return isGiven(summary) ? true : undefined;
+  return compact({
+    effort: isEffort(effort) ? effort : undefined,
+    visible: optionalBoolean(body.include_reasoning) ?? (isGiven(summary ?? formerSummary) || undefined),
+    sealed: includes.includes(SEALED_REASONING) || undefined,
+  });
 }
 
 function decodeFormat(format: unknown): ResponseFormat | undefined {
@@ -148,30 +144,22 @@ function decodeSchema(format: JsonObject): ResponseFormat {
   if (!isObject(format.schema)) {
     throw missingField("text.format.schema", "a JSON Schema, beside type and name.");
   }
-  const description = optionalText(format.description);
-  return {
+  return compact({
     type: "json-schema",
-    name: optionalText(format.name) ?? "response",
-    ...(description !== undefined && { description }),
+    name: nonEmptyText(format.name) ?? "response",
+    description: nonEmptyText(format.description),
     schema: format.schema,
-    ...(typeof format.strict === "boolean" && { strict: format.strict }),
-  };
+    strict: optionalBoolean(format.strict),
+  });
 }
 
 /** Members that say what is done anyway are no loss. */
 function decodeExtensions(body: JsonObject, includes: readonly unknown[]): JsonObject {
-  const extensions: JsonObject = {};
-  for (const [name, value] of Object.entries(body)) {
-    if (KNOWN_MEMBERS.has(name) || !isGiven(value) || isUsual(name, value)) continue;
-    extensions[name] = value;
-  }
+  const extensions = extensionsOf(body, KNOWN_MEMBERS);
+  for (const name in USUAL_VALUES) if (USUAL_VALUES[name]?.includes(extensions[name])) delete extensions[name];
   const others = includes.filter((entry) => !KNOWN_INCLUDES.has(entry)).map(textOf);
   if (others.length > 0) extensions.include = others;
   return extensions;
-}
-
-function isUsual(name: string, value: unknown): boolean {
-  return USUAL_VALUES[name]?.includes(value) ?? false;
 }
 
 const USUAL_VALUES: Readonly<Record<string, readonly unknown[] | undefined>> = {

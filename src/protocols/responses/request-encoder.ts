@@ -3,9 +3,10 @@
 
 import { DropList } from "../../generation/dropped.ts";
 import type { GenerationRequest, ReasoningWish, ResponseFormat } from "../../generation/request.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
 import type { BackendTarget, EncodedRequest } from "../protocol.ts";
+import { filled } from "../reading.ts";
 import { listUnsupported } from "../request-words.ts";
 import { encodeMessages } from "./history-items.ts";
 import { SEALED_REASONING } from "./request-decoder.ts";
@@ -16,21 +17,21 @@ export function encodeRequest(request: GenerationRequest, target: BackendTarget)
   if ((request.sampling.choices ?? 1) > 1) throw invalidField("n", "the backend of this model gives one choice only.");
   listLosses(request, dropped);
   const isOwn = request.origin.protocol === "responses";
-  const body: JsonObject = {
+  const body = compact<JsonObject>({
     ...(isOwn && request.extensions),
     model: target.model,
     ...encodeInput(request, dropped),
     ...encodeToolFields(request, dropped),
     ...encodeLimits(request, target),
-    ...encodeReasoning(request.reasoning),
-    ...includes(request, isOwn),
-    ...encodeText(request),
-    ...(request.user !== undefined && { user: request.user }),
-    ...(request.metadata !== undefined && { metadata: request.metadata }),
-    ...(request.promptCacheKey !== undefined && { prompt_cache_key: request.promptCacheKey }),
+    reasoning: encodeReasoning(request.reasoning),
+    include: includes(request, isOwn),
+    text: encodeText(request),
+    user: request.user,
+    metadata: request.metadata,
+    prompt_cache_key: request.promptCacheKey,
     store: false,
     stream: request.stream,
-  };
+  });
   return { body, dropped: dropped.entries };
 }
 
@@ -57,49 +58,38 @@ function encodeToolFields(request: GenerationRequest, dropped: DropList): JsonOb
   if (tools.length === 0) return {};
   return {
     tools: encodeTools(tools, request.origin.protocol === "responses", dropped),
-    ...(toolChoice !== undefined && { tool_choice: encodeToolChoice(toolChoice, tools) }),
-    ...(parallelToolCalls !== undefined && { parallel_tool_calls: parallelToolCalls }),
+    tool_choice: toolChoice && encodeToolChoice(toolChoice, tools),
+    parallel_tool_calls: parallelToolCalls,
   };
 }
 
 function encodeLimits({ maxOutputTokens, sampling }: GenerationRequest, target: BackendTarget): JsonObject {
-  const { temperature, topP } = sampling;
   const least = target.kind.leastOutputTokens ?? 1;
-  const limit =
-    maxOutputTokens === undefined
-      ? undefined
-      : Math.max(least, Math.min(maxOutputTokens, target.maxOutputTokens ?? maxOutputTokens));
+  const most = target.maxOutputTokens ?? Number.POSITIVE_INFINITY;
   return {
-    ...(limit !== undefined && { max_output_tokens: limit }),
-    ...(temperature !== undefined && { temperature }),
-    ...(topP !== undefined && { top_p: topP }),
+    max_output_tokens: maxOutputTokens === undefined ? undefined : Math.max(least, Math.min(maxOutputTokens, most)),
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
   };
 }
 
-function encodeReasoning({ effort, enabled, visible }: ReasoningWish): JsonObject {
+function encodeReasoning({ effort, enabled, visible }: ReasoningWish): JsonObject | undefined {
   const wanted = effort ?? (enabled === false ? "none" : undefined);
-  const reasoning = {
-    ...(wanted !== undefined && { effort: wanted }),
-    ...(visible === true && wanted !== "none" && { summary: "auto" }),
-  };
-  return Object.keys(reasoning).length === 0 ? {} : { reasoning };
+  const summary = visible === true && wanted !== "none" ? "auto" : undefined;
+  return wanted === undefined && summary === undefined ? undefined : compact({ effort: wanted, summary });
 }
 
 /** Models that cannot think refuse to be asked for sealed thoughts. */
-function includes({ reasoning, extensions }: GenerationRequest, isOwn: boolean): JsonObject {
+function includes({ reasoning, extensions }: GenerationRequest, isOwn: boolean): unknown[] | undefined {
   const { effort, enabled, budgetTokens, sealed } = reasoning;
   const isWanted = effort === undefined ? enabled === true || budgetTokens !== undefined : effort !== "none";
   const own = isOwn && Array.isArray(extensions.include) ? extensions.include : [];
-  const include = [...own, ...(isWanted || sealed === true ? [SEALED_REASONING] : [])];
-  return include.length === 0 ? {} : { include };
+  return filled([...own, ...(isWanted || sealed === true ? [SEALED_REASONING] : [])]);
 }
 
-function encodeText({ responseFormat, verbosity }: GenerationRequest): JsonObject {
-  const text = {
-    ...(responseFormat !== undefined && { format: encodeFormat(responseFormat) }),
-    ...(verbosity !== undefined && { verbosity }),
-  };
-  return Object.keys(text).length === 0 ? {} : { text };
+function encodeText({ responseFormat, verbosity }: GenerationRequest): JsonObject | undefined {
+  if (responseFormat === undefined && verbosity === undefined) return undefined;
+  return compact({ format: responseFormat && encodeFormat(responseFormat), verbosity });
 }
 
 function encodeFormat(format: ResponseFormat): JsonObject {
@@ -110,13 +100,7 @@ function encodeFormat(format: ResponseFormat): JsonObject {
       return { type: "json_object" };
     case "json-schema": {
       const { name, description, schema, strict } = format;
-      return {
-        type: "json_schema",
-        name,
-        ...(description !== undefined && { description }),
-        schema,
-        strict: strict ?? false,
-      };
+      return compact({ type: "json_schema", name, description, schema, strict: strict ?? false });
     }
   }
 }

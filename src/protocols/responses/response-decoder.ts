@@ -1,13 +1,14 @@
 // The body of a backend's Responses answer -> a whole answer.
 
 import type { GenerationResult } from "../../generation/result.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
+import { isGiven } from "../fields.ts";
 import { AnswerFailed, DecodeError } from "../protocol.ts";
+import { objectsOf, textOf, wholeNumberOf } from "../reading.ts";
 import { decodeError } from "./errors.ts";
 import { decodeFinish } from "./finish.ts";
 import { decodeItem } from "./output-decoder.ts";
 import { decodeUsage } from "./usage.ts";
-import { countOf, isGiven, objectsOf, textOf } from "./wire.ts";
 
 const UNFINISHED: readonly unknown[] = ["queued", "in_progress", "cancelled"];
 
@@ -17,16 +18,13 @@ export function decodeResponse(body: JsonObject): GenerationResult {
   if (!Array.isArray(body.output)) throw new DecodeError("has no output");
   const parts = objectsOf(body.output).flatMap(decodeItem);
   const calls = parts.filter((part) => part.type === "tool-call");
-  const usage = decodeUsage(body.usage, calls.filter((call) => call.serverSide === true).length);
-  return {
+  const clientCalls = calls.filter((call) => call.serverSide !== true);
+  return compact({
     id: textOf(body.id),
     model: textOf(body.model),
-    createdAt: countOf(body.created_at) ?? 0,
+    createdAt: wholeNumberOf(body.created_at) ?? 0,
     parts,
-    finish: decodeFinish(
-      body,
-      calls.some((call) => call.serverSide !== true),
-    ),
-    ...(usage !== undefined && { usage }),
-  };
+    finish: decodeFinish(body, clientCalls.length > 0),
+    usage: decodeUsage(body.usage, calls.length - clientCalls.length),
+  });
 }

@@ -2,11 +2,12 @@
 
 import type { Usage } from "../../generation/usage.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
+import { isGiven } from "../fields.ts";
 import type { AnswerContext } from "../protocol.ts";
+import { objectOf, objectsOf, textOf } from "../reading.ts";
 import { recounted } from "../stream-join.ts";
 import { responseId } from "./sequence.ts";
 import { encodeUsage } from "./usage.ts";
-import { isGiven, objectOf, objectsOf, textOf } from "./wire.ts";
 
 export interface Identity {
   id: string;

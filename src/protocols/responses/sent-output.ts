@@ -1,9 +1,10 @@
 // What a client of this format has seen of an answer that broke off: the items as far as they were told, and what of them
 // is still open.
 
-import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject, parseObject } from "../../lib/json.ts";
+import { isGiven } from "../fields.ts";
+import { nonEmptyText, objectOf, objectsOf, textOf, wholeNumberOf } from "../reading.ts";
 import type { SseEvent } from "../sse.ts";
-import { countOf, isGiven, objectOf, objectsOf, optionalText, textOf } from "./wire.ts";
 
 /** A content of a message, or a part of a reasoning item. */
 export interface SentPart {
@@ -54,7 +55,7 @@ export function readSentOutput(events: readonly SseEvent[]): SentOutput | undefi
   };
   for (const { name, data } of events) {
     const event = parseObject(data);
-    if (event !== undefined && !follow(sent, optionalText(event.type) ?? name ?? "", event)) return undefined;
+    if (event !== undefined && !follow(sent, nonEmptyText(event.type) ?? name ?? "", event)) return undefined;
   }
   sent.items.sort((left, right) => left.index - right.index);
   return sent.items.every(isPlain) ? sent : undefined;
@@ -85,7 +86,7 @@ const CLOSING_EVENT = /^response\.(?:refusal|audio|output_text\.annotation)\./;
 
 /** False when nothing can go on behind this event. */
 function follow(sent: SentOutput, type: string, event: JsonObject): boolean {
-  const number = countOf(event.sequence_number);
+  const number = wholeNumberOf(event.sequence_number);
   if (number !== undefined && number >= sent.nextSequence) sent.nextSequence = number + 1;
   switch (type) {
     case "response.created":
@@ -130,19 +131,18 @@ function follow(sent: SentOutput, type: string, event: JsonObject): boolean {
 }
 
 function identityOf({ id, created_at, model }: JsonObject): SentOutput["identity"] {
-  const createdAt = countOf(created_at);
-  return {
-    ...(isGiven(id) && { id: textOf(id) }),
-    ...(createdAt !== undefined && { created_at: createdAt }),
-    ...(isGiven(model) && { model: textOf(model) }),
-  };
+  return compact({
+    id: isGiven(id) ? textOf(id) : undefined,
+    created_at: wholeNumberOf(created_at),
+    model: isGiven(model) ? textOf(model) : undefined,
+  });
 }
 
 /** Undefined for an item behind whose beginning nothing can go on. One that was never announced begins here. */
 function itemOf(sent: SentOutput, event: JsonObject, type: string): SentItem | undefined {
   const known = find(sent, event, type);
   if (known !== undefined || (type !== "message" && type !== "reasoning")) return known;
-  const index = countOf(event.output_index) ?? sent.nextIndex;
+  const index = wholeNumberOf(event.output_index) ?? sent.nextIndex;
   if (index > sent.nextIndex + MAX_GAP) return undefined;
   const item: SentItem = {
     index,
@@ -160,7 +160,7 @@ function itemOf(sent: SentOutput, event: JsonObject, type: string): SentItem | u
 
 /** By id, else by place; some engines give neither, and then it is the last one. */
 function find({ items }: SentOutput, event: JsonObject, type?: string): SentItem | undefined {
-  const [id, index] = [idOf(event), countOf(event.output_index)];
+  const [id, index] = [idOf(event), wholeNumberOf(event.output_index)];
   const isType = (item: SentItem | undefined) => type === undefined || item?.type === type;
   const byId = id === undefined ? undefined : items.find((item) => item.id === id);
   if (byId !== undefined) return byId;
@@ -170,17 +170,17 @@ function find({ items }: SentOutput, event: JsonObject, type?: string): SentItem
 }
 
 function isPlaced(event: JsonObject): boolean {
-  return countOf(event.output_index) !== undefined || idOf(event) !== undefined || isObject(event.item);
+  return wholeNumberOf(event.output_index) !== undefined || idOf(event) !== undefined || isObject(event.item);
 }
 
 function idOf(event: JsonObject): string | undefined {
-  return optionalText(event.item_id) ?? optionalText(objectOf(event.item).id);
+  return nonEmptyText(event.item_id) ?? nonEmptyText(objectOf(event.item).id);
 }
 
 /** The part that an event speaks of; without a number, the one that is open, or the next. */
 function partAt(parts: Map<number, SentPart>, place: unknown): SentPart {
   const last = [...parts].at(-1);
-  const index = countOf(place) ?? (last === undefined ? 0 : last[1].isDone ? last[0] + 1 : last[0]);
+  const index = wholeNumberOf(place) ?? (last === undefined ? 0 : last[1].isDone ? last[0] + 1 : last[0]);
   let part = parts.get(index);
   if (part === undefined) {
     part = { wire: {}, text: "", logprobs: [], isAdded: false, isTextDone: false, isDone: false };

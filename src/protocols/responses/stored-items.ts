@@ -4,8 +4,9 @@
 import type { GenerationResult } from "../../generation/result.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
+import { textOf } from "../reading.ts";
 import { encodeOutput } from "./output-items.ts";
-import { isItemReference, textOf } from "./wire.ts";
+import { isItemReference } from "./wire.ts";
 
 /**
  * The whole conversation as items: the input of the request, with what withPreviousItems() put before it, and the output.

@@ -6,7 +6,9 @@ import { MAX_CITATIONS } from "../../generation/answer-losses.ts";
 import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
+import { isGiven } from "../fields.ts";
 import { DecodeError, type KeptMembers, type StreamDecoder } from "../protocol.ts";
+import { nonEmptyText, objectOf, objectsOf, textOf, wholeNumberOf } from "../reading.ts";
 import { decodeCitation } from "./citations.ts";
 import { decodeError } from "./errors.ts";
 import { decodeFinish } from "./finish.ts";
@@ -21,7 +23,6 @@ import {
 } from "./output-decoder.ts";
 import { PartEvents } from "./part-events.ts";
 import { decodeUsage } from "./usage.ts";
-import { countOf, isGiven, objectOf, objectsOf, optionalText, textOf } from "./wire.ts";
 
 /** What has come of a content of a message. */
 interface SeenContent {
@@ -67,7 +68,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
   push(data: string, name?: string): readonly GenerationEvent[] {
     if (this.#isOver || data === "[DONE]") return [];
     const event = parse(data);
-    this.#handle(optionalText(event.type) ?? name ?? "", event);
+    this.#handle(nonEmptyText(event.type) ?? name ?? "", event);
     return this.#out.take();
   }
 
@@ -162,7 +163,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
       type: "start",
       id: textOf(response.id),
       model: textOf(response.model),
-      createdAt: countOf(response.created_at) ?? 0,
+      createdAt: wholeNumberOf(response.created_at) ?? 0,
     });
   }
 
@@ -181,8 +182,8 @@ export class ResponsesStreamDecoder implements StreamDecoder {
   /** By id, else by place; an item that was never announced begins here. */
   #find(event: JsonObject, type: string): SeenItem {
     this.#start({});
-    const id = optionalText(event.item_id);
-    const index = countOf(event.output_index);
+    const id = nonEmptyText(event.item_id);
+    const index = wholeNumberOf(event.output_index);
     const byId = id === undefined ? undefined : this.#byId.get(id);
     if (byId?.type === type) return byId;
     const byIndex = index === undefined ? undefined : this.#byIndex.get(index);
@@ -201,7 +202,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
   /** `isWhole`: the text repeats all deltas, so it counts only if there were none. */
   #text(event: JsonObject, isRefusal: boolean, text: string, isWhole: boolean): void {
     const item = this.#find(event, "message");
-    const content = contentAt(item, countOf(event.content_index) ?? 0);
+    const content = contentAt(item, wholeNumberOf(event.content_index) ?? 0);
     if (text === "" || item.isDone || (isWhole && content.hasText)) return;
     const own = this.#keepsOwn && objectsOf(event.logprobs).length > 0 ? { logprobs: event.logprobs } : undefined;
     this.#write(content, isRefusal, text, isWhole ? undefined : own);
@@ -215,7 +216,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
   }
 
   #annotate(event: JsonObject): void {
-    const content = contentAt(this.#find(event, "message"), countOf(event.content_index) ?? 0);
+    const content = contentAt(this.#find(event, "message"), wholeNumberOf(event.content_index) ?? 0);
     content.citations++;
     const citation = decodeCitation(objectOf(event.annotation));
     if (content.part === undefined) {
@@ -228,7 +229,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
     const part = objectOf(event.part);
     if (part.type !== "output_text" && part.type !== "refusal") return;
     const item = this.#find(event, "message");
-    if (!item.isDone) this.#fillContent(contentAt(item, countOf(event.content_index) ?? 0), readContent(part));
+    if (!item.isDone) this.#fillContent(contentAt(item, wholeNumberOf(event.content_index) ?? 0), readContent(part));
   }
 
   /** Writes what the deltas left out and ends the part. */
@@ -243,7 +244,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
 
   #thought(event: JsonObject, form: "summary" | "content", text: string, isWhole: boolean): void {
     const item = this.#find(event, "reasoning");
-    const index = countOf(form === "summary" ? event.summary_index : event.content_index) ?? 0;
+    const index = wholeNumberOf(form === "summary" ? event.summary_index : event.content_index) ?? 0;
     const isNew = !item.thoughtIndexes.has(index);
     if (text === "" || item.isDone || (isWhole && !isNew)) return;
     item.thoughts ??= form;
@@ -261,7 +262,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
   }
 
   #startCall(item: SeenItem, wire: JsonObject): void {
-    if (item.part !== undefined || optionalText(wire.name) === undefined) return;
+    if (item.part !== undefined || nonEmptyText(wire.name) === undefined) return;
     const { arguments: _whole, ...start } = decodeCall(wire);
     this.#hasClientCall = true;
     item.part = this.#out.start(start);
@@ -298,7 +299,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
       const text = thoughtsOf(wire);
       if (text !== "") this.#out.delta(this.#openThoughts(item), text);
     }
-    const sealed = optionalText(wire.encrypted_content);
+    const sealed = nonEmptyText(wire.encrypted_content);
     if (sealed !== undefined) this.#out.seal(this.#openThoughts(item), "responses", sealed);
     this.#out.end(item.part);
   }
@@ -338,7 +339,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
     for (const wire of output) {
       const type = textOf(wire.type);
       if (type === "") continue;
-      this.#finishItem(seen.get(type)?.shift() ?? newItem(type, optionalText(wire.id)), wire);
+      this.#finishItem(seen.get(type)?.shift() ?? newItem(type, nonEmptyText(wire.id)), wire);
     }
   }
 

@@ -22,8 +22,8 @@ import { EventSequence, itemId } from "./sequence.ts";
 import {
   CallWriter,
   closeThoughts,
+  type ItemWriter,
   MessageWriter,
-  type OpenItem,
   OutputList,
   ReasoningWriter,
   SearchWriter,
@@ -52,7 +52,7 @@ export class ResponsesStreamEncoder implements StreamEncoder {
   /** What an earlier backend left, until something follows it. */
   #sent: SentOutput | undefined;
   /** Items that are not closed yet, in the order of the output. */
-  #open: OpenItem[] = [];
+  #open: ItemWriter[] = [];
   #current: Current | undefined;
   /** The message that further text joins. */
   #message: MessageWriter | undefined;
@@ -175,15 +175,10 @@ export class ResponsesStreamEncoder implements StreamEncoder {
         this.#current = { type: "reasoning", index, part: { ...part, text: "" }, writer: undefined };
         return "";
       case "tool-call": {
-        if (part.serverSide !== true) {
-          const call = this.#add((list) => new CallWriter(list, part, index, this.#rules));
-          this.#calls.set(index, call.item);
-          return call.events + call.item.open();
-        }
-        const search = this.#add((list) => new SearchWriter(list, index, this.#rules));
-        this.#calls.set(index, search.item);
-        this.#searches.set(part.id, search.item);
-        return search.events + search.item.open();
+        if (part.serverSide !== true) return this.#addCall(index, new CallWriter(this.#list, part, index, this.#rules));
+        const search = new SearchWriter(this.#list, index, this.#rules);
+        this.#searches.set(part.id, search);
+        return this.#addCall(index, search);
       }
       case "search-result":
         return this.#endSearch(part);
@@ -204,11 +199,14 @@ export class ResponsesStreamEncoder implements StreamEncoder {
     if (current === undefined || current.index !== index) return this.#calls.get(index)?.delta(text) ?? "";
     if (current.type === "reasoning") {
       current.part.text += text;
-      return this.#rules.showsThoughts ? this.#showThoughts(current, text) : "";
+      if (!this.#rules.showsThoughts) return "";
+      return this.#openReasoning(current) + (current.writer?.delta(text) ?? "");
     }
     if (current.isShown && this.#message !== undefined) return this.#message.delta(text, own);
     current.isShown = true;
-    const [message, opened] = this.#openMessage(index);
+    const message = this.#message ?? new MessageWriter(this.#list, itemId("msg", this.#context, index));
+    const opened = message === this.#message ? "" : this.#add(message);
+    this.#message = message;
     const events = opened + message.openContent(current.type);
     for (const citation of current.citations) message.cite(citation);
     return events + message.delta(text, own);
@@ -221,24 +219,11 @@ export class ResponsesStreamEncoder implements StreamEncoder {
     else current.citations.push(citation);
   }
 
-  #openMessage(part: number): [MessageWriter, string] {
-    if (this.#message !== undefined) return [this.#message, ""];
-    const { item, events } = this.#add((list) => new MessageWriter(list, itemId("msg", this.#context, part)));
-    this.#message = item;
-    return [item, events + item.open()];
-  }
-
-  #showThoughts(current: Extract<Current, { type: "reasoning" }>, text: string): string {
-    if (current.writer !== undefined) return current.writer.delta(text);
-    const [writer, opened] = this.#openReasoning(current);
-    return opened + writer.delta(text);
-  }
-
-  #openReasoning(current: Extract<Current, { type: "reasoning" }>): [ReasoningWriter, string] {
-    const id = reasoningId(current.part.itemId, current.index, this.#rules);
-    const { item, events } = this.#add((list) => new ReasoningWriter(list, id));
-    current.writer = item;
-    return [item, events + item.open()];
+  /** The item is added with the first of the thoughts, or with their proof. */
+  #openReasoning(current: Extract<Current, { type: "reasoning" }>): string {
+    if (current.writer !== undefined) return "";
+    current.writer = new ReasoningWriter(this.#list, reasoningId(current.part.itemId, current.index, this.#rules));
+    return this.#add(current.writer);
   }
 
   #seal({ index, origin, signature, sealed }: Extract<GenerationEvent, { type: "seal" }>): string {
@@ -263,8 +248,7 @@ export class ResponsesStreamEncoder implements StreamEncoder {
     if (current === undefined) return "";
     if (current.type !== "reasoning") return current.isShown ? (this.#message?.end() ?? "") : "";
     const token = thoughtsToken(current.part, this.#rules);
-    let events = "";
-    if (current.writer === undefined && token !== undefined) events = this.#openReasoning(current)[1];
+    const events = token === undefined ? "" : this.#openReasoning(current);
     if (current.writer === undefined) return "";
     current.writer.token = token;
     return events + current.writer.end();
@@ -275,15 +259,19 @@ export class ResponsesStreamEncoder implements StreamEncoder {
     if (search === undefined || !search.isOpen) return "";
     const events = search.resolve(result);
     this.#open = this.#open.filter((item) => item !== search);
-    return events + search.close();
+    return events + search.close("completed");
   }
 
-  /** Makes room for a further item: those that ended are closed before it. */
-  #add<Item extends OpenItem>(create: (list: OutputList) => Item): { item: Item; events: string } {
+  /** A further item: those that ended are closed before it. */
+  #add(item: ItemWriter): string {
     const events = this.#closeEnded();
-    const item = create(this.#list);
     this.#open.push(item);
-    return { item, events };
+    return events + item.open();
+  }
+
+  #addCall(index: number, call: CallWriter | SearchWriter): string {
+    this.#calls.set(index, call);
+    return this.#add(call);
   }
 
   #addWhole(item: JsonObject | undefined, unfinished: JsonObject): string {
@@ -295,7 +283,7 @@ export class ResponsesStreamEncoder implements StreamEncoder {
 
   #closeEnded(): string {
     let events = "";
-    const stillOpen: OpenItem[] = [];
+    const stillOpen: ItemWriter[] = [];
     for (const item of this.#open) {
       if (item.isOpen) stillOpen.push(item);
       else events += item.close("completed");

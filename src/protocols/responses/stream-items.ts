@@ -57,13 +57,58 @@ export class OutputList {
   }
 }
 
-export interface OpenItem {
+/** An item that is not closed yet. */
+export abstract class ItemWriter {
   readonly index: number;
+  readonly list: OutputList;
+  readonly id: string | undefined;
+  #isEnded = false;
+
+  constructor(list: OutputList, id: string | undefined, index = list.nextIndex) {
+    this.list = list;
+    this.id = id;
+    this.index = index;
+  }
+
   /** Whether more may come that belongs to it. */
-  readonly isOpen: boolean;
+  get isOpen(): boolean {
+    return !this.#isEnded;
+  }
+
+  abstract open(): string;
+  abstract delta(text: string): string;
+
   /** The events that complete its contents; "" when they were already written. */
-  end(): string;
-  close(status: ItemStatus): string;
+  end(): string {
+    if (this.#isEnded) return "";
+    this.#isEnded = true;
+    return this.complete();
+  }
+
+  close(status: ItemStatus): string {
+    return this.list.done(this.index, this.whole(status));
+  }
+
+  protected abstract complete(): string;
+  /** The item as it is when it is closed. */
+  protected abstract whole(status: ItemStatus): JsonObject;
+
+  protected event(type: string, fields: object = {}): string {
+    return this.list.sequence.event(`response.${type}`, { ...this.#place(), ...fields });
+  }
+
+  /** The beginning of its events of this type, to be finished by deltaEvent(). */
+  protected head(type: string, fields: object = {}): string {
+    return eventHead(`response.${type}.delta`, { ...this.#place(), ...fields }, "delta");
+  }
+
+  protected deltaEvent(head: string, text: string): string {
+    return this.list.sequence.finishEvent(head, JSON.stringify(text));
+  }
+
+  #place(): object {
+    return { item_id: this.id, output_index: this.index };
+  }
 }
 
 interface MessageContent {
@@ -76,19 +121,14 @@ interface MessageContent {
   sent?: { isTextDone: boolean } | undefined;
 }
 
-export class MessageWriter implements OpenItem {
-  readonly index: number;
-  readonly #list: OutputList;
-  readonly #id: string | undefined;
+export class MessageWriter extends ItemWriter {
   readonly #contents: JsonObject[] = [];
   #content: MessageContent | undefined;
   readonly #wire: JsonObject;
 
   /** @param sent - the item where it is one that an earlier backend has begun */
   constructor(list: OutputList, id: string | undefined, sent?: SentItem) {
-    this.#list = list;
-    this.#id = id;
-    this.index = sent?.index ?? list.nextIndex;
+    super(list, id, sent?.index);
     this.#wire = sent?.wire ?? {};
     if (sent === undefined) return;
     const open = openPart(sent.content);
@@ -101,7 +141,7 @@ export class MessageWriter implements OpenItem {
     this.#content = {
       isRefusal: false,
       text,
-      head: this.#textHead(),
+      head: this.#head(false),
       citations: [],
       logprobs: [...logprobs],
       sent: { isTextDone },
@@ -115,34 +155,28 @@ export class MessageWriter implements OpenItem {
     return true;
   }
 
-  get isOpen(): boolean {
+  override get isOpen(): boolean {
     return this.#content !== undefined;
   }
 
   open(): string {
-    return this.#list.add(messageItem(this.#id, [], "in_progress"));
+    return this.list.add(messageItem(this.id, [], "in_progress"));
   }
 
   openContent(type: "text" | "refusal"): string {
     const events = this.end();
     const isRefusal = type === "refusal";
-    const head = isRefusal ? eventHead("response.refusal.delta", this.#place(), "delta") : this.#textHead();
-    this.#content = { isRefusal, text: "", head, citations: [], logprobs: [] };
+    this.#content = { isRefusal, text: "", head: this.#head(isRefusal), citations: [], logprobs: [] };
     const part = isRefusal ? refusalContent("") : textContent({ text: "" });
-    return events + this.#list.sequence.event("response.content_part.added", { ...this.#place(), part });
-  }
-
-  #textHead(): string {
-    return eventHead("response.output_text.delta", { ...this.#place(), logprobs: [] }, "delta");
+    return events + this.#contentEvent("content_part.added", { part });
   }
 
   delta(text: string, own?: JsonObject): string {
     if (this.#content === undefined) return "";
     this.#content.text += text;
-    const { sequence } = this.#list;
-    if (own === undefined) return sequence.finishEvent(this.#content.head, JSON.stringify(text));
+    if (own === undefined) return this.deltaEvent(this.#content.head, text);
     if (Array.isArray(own.logprobs)) for (const entry of own.logprobs as unknown[]) this.#content.logprobs.push(entry);
-    return sequence.event("response.output_text.delta", { ...this.#place(), delta: text, ...own });
+    return this.#contentEvent("output_text.delta", { delta: text, ...own });
   }
 
   /** Shown when the text is whole: a citation without offsets speaks of all of it. */
@@ -150,171 +184,136 @@ export class MessageWriter implements OpenItem {
     this.#content?.citations.push(citation);
   }
 
-  end(): string {
-    if (this.#content === undefined) return "";
-    const { isRefusal, text, citations, logprobs, sent } = this.#content;
-    const { sequence } = this.#list;
-    const place = this.#place();
+  /** Ends the content: a message can have several. */
+  override end(): string {
+    return this.#content === undefined ? "" : this.complete();
+  }
+
+  protected complete(): string {
+    const { isRefusal, text, citations, logprobs, sent } = this.#content as MessageContent;
     const part = isRefusal ? refusalContent(text) : { ...textContent({ text, citations }), logprobs };
+    let events = "";
+    if (isRefusal) events = this.#contentEvent("refusal.done", { refusal: text });
+    else if (sent?.isTextDone !== true) {
+      events = this.#annotations(citations, text.length);
+      events += this.#contentEvent("output_text.done", { text, logprobs });
+    }
+    events += this.#contentEvent("content_part.done", { part });
     this.#content = undefined;
     this.#contents.push(part);
-    let events = "";
-    if (isRefusal) events = sequence.event("response.refusal.done", { ...place, refusal: text });
-    else if (sent?.isTextDone !== true) {
-      events = this.#annotations(citations, text.length, place);
-      events += sequence.event("response.output_text.done", { ...place, text, logprobs });
-    }
-    return events + sequence.event("response.content_part.done", { ...place, part });
+    return events;
   }
 
-  close(status: ItemStatus): string {
-    return this.#list.done(this.index, { ...this.#wire, ...messageItem(this.#id, this.#contents, status) });
+  protected whole(status: ItemStatus): JsonObject {
+    return { ...this.#wire, ...messageItem(this.id, this.#contents, status) };
   }
 
-  #annotations(citations: readonly Citation[], textLength: number, place: object): string {
+  #annotations(citations: readonly Citation[], textLength: number): string {
     let events = "";
     let count = 0;
     for (const citation of citations) {
       const annotation = encodeCitation(citation, textLength);
       if (annotation === undefined) continue;
-      const fields = { ...place, annotation_index: count++, annotation };
-      events += this.#list.sequence.event("response.output_text.annotation.added", fields);
+      events += this.#contentEvent("output_text.annotation.added", { annotation_index: count++, annotation });
     }
     return events;
   }
 
-  #place(): object {
-    return { item_id: this.#id, output_index: this.index, content_index: this.#contents.length };
+  #head(isRefusal: boolean): string {
+    const place = { content_index: this.#contents.length };
+    return isRefusal ? this.head("refusal", place) : this.head("output_text", { ...place, logprobs: [] });
+  }
+
+  #contentEvent(type: string, fields: object): string {
+    return this.event(type, { content_index: this.#contents.length, ...fields });
   }
 }
 
-export class ReasoningWriter implements OpenItem {
-  readonly index: number;
-  readonly #list: OutputList;
-  readonly #id: string;
+/** A reasoning item has one part. */
+const THOUGHT = { summary_index: 0 };
+
+export class ReasoningWriter extends ItemWriter {
   #head: string | undefined;
   #text = "";
-  #isEnded = false;
   /** To be set before the item is closed. */
   token: string | undefined;
-
-  constructor(list: OutputList, id: string) {
-    this.#list = list;
-    this.#id = id;
-    this.index = list.nextIndex;
-  }
-
-  get isOpen(): boolean {
-    return !this.#isEnded;
-  }
+  declare readonly id: string;
 
   open(): string {
-    return this.#list.add(reasoningItem(this.#id, "", undefined));
+    return this.list.add(reasoningItem(this.id, "", undefined));
   }
 
   delta(text: string): string {
     let events = "";
     if (this.#head === undefined) {
-      this.#head = eventHead("response.reasoning_summary_text.delta", this.#place(), "delta");
-      const fields = { ...this.#place(), part: summaryPart("") };
-      events = this.#list.sequence.event("response.reasoning_summary_part.added", fields);
+      this.#head = this.head("reasoning_summary_text", THOUGHT);
+      events = this.event("reasoning_summary_part.added", { ...THOUGHT, part: summaryPart("") });
     }
     this.#text += text;
-    return events + this.#list.sequence.finishEvent(this.#head, JSON.stringify(text));
+    return events + this.deltaEvent(this.#head, text);
   }
 
-  end(): string {
-    if (this.#isEnded) return "";
-    this.#isEnded = true;
+  protected complete(): string {
     if (this.#head === undefined) return "";
-    const { sequence } = this.#list;
-    const place = this.#place();
     return (
-      sequence.event("response.reasoning_summary_text.done", { ...place, text: this.#text }) +
-      sequence.event("response.reasoning_summary_part.done", { ...place, part: summaryPart(this.#text) })
+      this.event("reasoning_summary_text.done", { ...THOUGHT, text: this.#text }) +
+      this.event("reasoning_summary_part.done", { ...THOUGHT, part: summaryPart(this.#text) })
     );
   }
 
-  close(): string {
-    return this.#list.done(this.index, reasoningItem(this.#id, this.#text, this.token));
-  }
-
-  #place(): object {
-    return { item_id: this.#id, output_index: this.index, summary_index: 0 };
+  protected whole(): JsonObject {
+    return reasoningItem(this.id, this.#text, this.token);
   }
 }
 
 type Call = Pick<ToolCallPart, "id" | "name" | "custom" | "itemId">;
 
-export class CallWriter implements OpenItem {
-  readonly index: number;
-  readonly #list: OutputList;
+export class CallWriter extends ItemWriter {
   readonly #call: ClientCall;
-  readonly #id: string;
   readonly #isCustom: boolean;
   /** The model writes a function's JSON, the client wants the text inside; it is known when the JSON is whole. */
   readonly #isWrapped: boolean;
+  readonly #eventName: string;
   readonly #head: string;
   #text = "";
-  #isEnded = false;
+  declare readonly id: string;
 
   constructor(list: OutputList, call: Call, part: number, rules: OutputRules) {
-    this.#list = list;
+    const isCustom = isCustomCall(call, rules);
+    super(list, callItemId(isCustom ? "ctc" : "fc", call.itemId, part, rules));
     this.#call = calledAs(call, rules);
-    this.index = list.nextIndex;
-    this.#isCustom = isCustomCall(call, rules);
-    this.#isWrapped = this.#isCustom && call.custom !== true;
-    this.#id = callItemId(this.#isCustom ? "ctc" : "fc", call.itemId, part, rules);
-    this.#head = eventHead(`${this.#eventName()}.delta`, this.#place(), "delta");
-  }
-
-  get isOpen(): boolean {
-    return !this.#isEnded;
+    this.#isCustom = isCustom;
+    this.#isWrapped = isCustom && call.custom !== true;
+    this.#eventName = isCustom ? "custom_tool_call_input" : "function_call_arguments";
+    this.#head = this.head(this.#eventName);
   }
 
   open(): string {
-    return this.#list.add(this.#item("", "in_progress"));
+    return this.list.add(this.#item("", "in_progress"));
   }
 
   delta(text: string): string {
     this.#text += text;
-    return this.#isWrapped ? "" : this.#deltaEvent(text);
+    return this.#isWrapped ? "" : this.deltaEvent(this.#head, text);
   }
 
-  end(): string {
-    if (this.#isEnded) return "";
-    this.#isEnded = true;
+  protected complete(): string {
     let events = "";
     if (this.#isWrapped) {
       this.#text = customInput(this.#text);
-      if (this.#text !== "") events = this.#deltaEvent(this.#text);
-    } else if (this.#text === "" && !this.#isCustom) {
-      this.#text = "{}";
-      events = this.#deltaEvent(this.#text);
-    }
+      if (this.#text !== "") events = this.deltaEvent(this.#head, this.#text);
+    } else if (this.#text === "" && !this.#isCustom) events = this.delta("{}");
     const whole = this.#isCustom ? { input: this.#text } : { name: this.#call.name, arguments: this.#text };
-    return events + this.#list.sequence.event(`${this.#eventName()}.done`, { ...this.#place(), ...whole });
+    return events + this.event(`${this.#eventName}.done`, whole);
   }
 
-  close(status: ItemStatus): string {
-    return this.#list.done(this.index, this.#item(this.#text, status));
-  }
-
-  #deltaEvent(text: string): string {
-    return this.#list.sequence.finishEvent(this.#head, JSON.stringify(text));
+  protected whole(status: ItemStatus): JsonObject {
+    return this.#item(this.#text, status);
   }
 
   #item(text: string, status: ItemStatus): JsonObject {
-    if (this.#isCustom) return customCallItem(this.#id, this.#call, text);
-    return functionCallItem(this.#id, this.#call, text, status);
-  }
-
-  #eventName(): string {
-    return this.#isCustom ? "response.custom_tool_call_input" : "response.function_call_arguments";
-  }
-
-  #place(): object {
-    return { item_id: this.#id, output_index: this.index };
+    if (this.#isCustom) return customCallItem(this.id, this.#call, text);
+    return functionCallItem(this.id, this.#call, text, status);
   }
 }
 
@@ -354,29 +353,20 @@ export function closeThoughts({ index, id, wire, summary, content }: SentItem, l
 }
 
 /** A web search that the backend or the gateway makes; it ends with its results. */
-export class SearchWriter implements OpenItem {
-  readonly index: number;
-  readonly #list: OutputList;
-  readonly #id: string;
+export class SearchWriter extends ItemWriter {
   readonly #rules: OutputRules;
   #args = "";
   #result: SearchResultPart | undefined;
-  #isEnded = false;
+  declare readonly id: string;
 
   constructor(list: OutputList, part: number, rules: OutputRules) {
-    this.#list = list;
+    super(list, itemId("ws", rules.context, part));
     this.#rules = rules;
-    this.#id = itemId("ws", rules.context, part);
-    this.index = list.nextIndex;
-  }
-
-  get isOpen(): boolean {
-    return !this.#isEnded;
   }
 
   open(): string {
-    const item = { ...searchItem(this.#id, "", undefined, { showsSources: false }), status: "in_progress" };
-    return this.#list.add(item) + this.#event("in_progress") + this.#event("searching");
+    const item = { ...searchItem(this.id, "", undefined, { showsSources: false }), status: "in_progress" };
+    return this.list.add(item) + this.event("web_search_call.in_progress") + this.event("web_search_call.searching");
   }
 
   delta(text: string): string {
@@ -389,18 +379,11 @@ export class SearchWriter implements OpenItem {
     return this.end();
   }
 
-  end(): string {
-    if (this.#isEnded) return "";
-    this.#isEnded = true;
-    return this.#event("completed");
+  protected complete(): string {
+    return this.event("web_search_call.completed");
   }
 
-  close(): string {
-    return this.#list.done(this.index, searchItem(this.#id, this.#args, this.#result, this.#rules));
-  }
-
-  #event(state: string): string {
-    const fields = { item_id: this.#id, output_index: this.index };
-    return this.#list.sequence.event(`response.web_search_call.${state}`, fields);
+  protected whole(): JsonObject {
+    return searchItem(this.id, this.#args, this.#result, this.#rules);
   }
 }

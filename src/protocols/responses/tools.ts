@@ -2,11 +2,11 @@
 
 import type { DropList } from "../../generation/dropped.ts";
 import type { FunctionTool, Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
-import type { JsonObject } from "../../lib/json.ts";
-import { invalidField, missingField } from "../fields.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
+import { invalidField, isGiven, missingField } from "../fields.ts";
+import { filled, nonEmptyText, objectOf, objectsOf, optionalBoolean, textOf } from "../reading.ts";
 import { flatName, flattened, NAMESPACE } from "./namespaces.ts";
 import { checkTool } from "./read-request.ts";
-import { isGiven, objectOf, objectsOf, optionalText, textOf } from "./wire.ts";
 
 const WEB_SEARCH = "web_search";
 
@@ -54,27 +54,25 @@ function decodeTool(tool: JsonObject): Tool {
   const type = textOf(tool.type);
   if (type === "function") return decodeFunction(tool);
   if (type === "custom") {
-    const description = optionalText(tool.description);
-    return {
+    return compact({
       kind: "custom",
       name: textOf(tool.name),
-      ...(description !== undefined && { description }),
-      ...(isGiven(tool.format) && { format: objectOf(tool.format) }),
-    };
+      description: nonEmptyText(tool.description),
+      format: isGiven(tool.format) ? objectOf(tool.format) : undefined,
+    });
   }
   if (isWebSearch(type)) return decodeWebSearch(tool);
   return { kind: "hosted", name: type, origin: { protocol: "responses", value: tool } };
 }
 
 function decodeFunction(tool: JsonObject): FunctionTool {
-  const description = optionalText(tool.description);
-  return {
+  return compact({
     kind: "function",
     name: textOf(tool.name),
-    ...(description !== undefined && { description }),
-    ...(isGiven(tool.parameters) && { parameters: objectOf(tool.parameters) }),
-    ...(typeof tool.strict === "boolean" && { strict: tool.strict }),
-  };
+    description: nonEmptyText(tool.description),
+    parameters: isGiven(tool.parameters) ? objectOf(tool.parameters) : undefined,
+    strict: optionalBoolean(tool.strict),
+  });
 }
 
 /** web_search and web_search_preview, dated or not. */
@@ -86,24 +84,20 @@ const LOCATION_FIELDS = ["city", "region", "country", "timezone"] as const;
 
 function decodeWebSearch(tool: JsonObject): WebSearchTool {
   const filters = objectOf(tool.filters);
-  const allowed = domains(filters.allowed_domains);
-  const blocked = domains(filters.blocked_domains);
   const given = objectOf(tool.user_location);
   const location = LOCATION_FIELDS.filter((field) => typeof given[field] === "string");
-  return {
+  return compact({
     kind: "web-search",
     name: WEB_SEARCH,
-    ...(allowed !== undefined && { allowedDomains: allowed }),
-    ...(blocked !== undefined && { blockedDomains: blocked }),
-    ...(location.length > 0 && { userLocation: Object.fromEntries(location.map((field) => [field, given[field]])) }),
+    allowedDomains: domains(filters.allowed_domains),
+    blockedDomains: domains(filters.blocked_domains),
+    userLocation: filled(location) && Object.fromEntries(location.map((field) => [field, given[field]])),
     origin: { protocol: "responses", value: tool },
-  };
+  });
 }
 
 function domains(value: unknown): string[] | undefined {
-  if (!Array.isArray(value)) return undefined;
-  const names = value.filter((entry): entry is string => typeof entry === "string");
-  return names.length === 0 ? undefined : names;
+  return Array.isArray(value) ? filled(value.filter((entry) => typeof entry === "string")) : undefined;
 }
 
 export function decodeToolChoice(choice: unknown): ToolChoice | undefined {
@@ -137,12 +131,7 @@ function encodeTool(tool: Tool, param: string, isOwn: boolean, dropped: DropList
       if (tool.cache !== undefined) dropped.add("cache_control on tools");
       return encodeFunction(tool, isOwn);
     case "custom":
-      return {
-        type: "custom",
-        name: tool.name,
-        ...(tool.description !== undefined && { description: tool.description }),
-        ...(tool.format !== undefined && { format: tool.format }),
-      };
+      return compact({ type: "custom", name: tool.name, description: tool.description, format: tool.format });
     case "web-search":
       return tool.origin.protocol === "responses" ? tool.origin.value : encodeWebSearch(tool, param, dropped);
     case "hosted":
@@ -153,13 +142,13 @@ function encodeTool(tool: Tool, param: string, isOwn: boolean, dropped: DropList
 
 /** Left out, strict would mean "where the schema permits it"; the other formats mean false. */
 function encodeFunction(tool: FunctionTool, isOwn: boolean): JsonObject {
-  return {
+  return compact({
     type: "function",
     name: tool.name,
-    ...(tool.description !== undefined && { description: tool.description }),
+    description: tool.description,
     parameters: tool.parameters ?? { type: "object", properties: {} },
-    ...(isOwn && tool.strict === undefined ? {} : { strict: tool.strict ?? false }),
-  };
+    strict: tool.strict ?? (isOwn ? undefined : false),
+  });
 }
 
 function encodeWebSearch(tool: WebSearchTool, param: string, dropped: DropList): JsonObject {
@@ -172,11 +161,11 @@ function encodeWebSearch(tool: WebSearchTool, param: string, dropped: DropList):
       "the web search of this model's backend cannot block domains; name allowed ones instead.",
     );
   }
-  return {
+  return compact({
     type: WEB_SEARCH,
-    ...(allowedDomains !== undefined && { filters: { allowed_domains: allowedDomains } }),
-    ...(userLocation !== undefined && { user_location: { type: "approximate", ...userLocation } }),
-  };
+    filters: allowedDomains && { allowed_domains: allowedDomains },
+    user_location: userLocation && { type: "approximate", ...userLocation },
+  });
 }
 
 export function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]): unknown {
@@ -201,5 +190,5 @@ function namedTool(name: string, tools: readonly Tool[]): JsonObject {
 }
 
 function hostedChoice({ type, server_label: server }: JsonObject): JsonObject {
-  return { type, ...(server !== undefined && { server_label: server }) };
+  return compact({ type, server_label: server });
 }

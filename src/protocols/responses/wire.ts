@@ -1,6 +1,8 @@
-// Reading values of the wire without trust: what is missing or of another type counts as left out.
+// What the files of this format share: its media types and roles, data URLs and references to items.
 
 import { isObject, type JsonObject } from "../../lib/json.ts";
+import { isGiven } from "../fields.ts";
+import { nonEmptyText } from "../reading.ts";
 
 /** Media types that a file input may have (specification, "Responses-style request"). */
 export const FILE_MEDIA_TYPES: readonly string[] = [
@@ -14,39 +16,10 @@ export const FILE_MEDIA_TYPES: readonly string[] = [
 
 export const CONVERSATION_ROLES: readonly unknown[] = ["user", "assistant", "system", "developer"];
 
-export function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
-}
-
-export function optionalText(value: unknown): string | undefined {
-  return typeof value === "string" && value !== "" ? value : undefined;
-}
-
-export function numberOf(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
-}
-
-/** A token count: a whole number that is not negative. */
-export function countOf(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : undefined;
-}
-
-export function objectOf(value: unknown): JsonObject {
-  return isObject(value) ? value : {};
-}
-
-export function objectsOf(value: unknown): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
-}
-
-export function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null;
-}
-
 /** The url of an image part, in this format's form (a string) or in chat's ({url}). */
 export function imageUrlOf(part: JsonObject): string | undefined {
   const { image_url: image } = part;
-  return optionalText(isObject(image) ? image.url : image);
+  return nonEmptyText(isObject(image) ? image.url : image);
 }
 
 export interface DataUrl {
