@@ -1,8 +1,13 @@
 // What the chunks of chat and of text completions share, where an answer goes on that another backend has begun: what was
 // sent is read, and what only these formats know passes through the neutral model.
 
+import type { GenerationEvent } from "../generation/events.ts";
 import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
+import { encodeUsage } from "./chunk-usage.ts";
+import type { AnswerContext } from "./protocol.ts";
+import { objectOf, objectsOf } from "./reading.ts";
 import type { SseEvent } from "./sse.ts";
+import { recounted } from "./stream-join.ts";
 
 /** What a client has of an answer in chunks that broke off. */
 export interface SentChunks {
@@ -30,7 +35,7 @@ export function readChunks(
     if (chunk === undefined) continue;
     // Some backends send a first chunk without an id (Azure, with its content filter results).
     for (const name of IDENTITY) if (isSet(chunk[name])) sent.identity[name] ??= chunk[name];
-    for (const choice of Array.isArray(chunk.choices) ? chunk.choices.filter(isObject) : []) {
+    for (const choice of objectsOf(chunk.choices)) {
       const { index, finish_reason } = choice;
       const said = (index === undefined || index === 0) && !isSet(finish_reason) ? read(choice) : undefined;
       if (said === undefined) return undefined;
@@ -72,6 +77,55 @@ function rest(value: JsonObject, known: ReadonlySet<string>): JsonObject | undef
     ([name, member]) => !known.has(name) && member !== null && member !== "",
   );
   return entries.length > 0 ? Object.fromEntries(entries) : undefined;
+}
+
+type Of<Type extends GenerationEvent["type"]> = Extract<GenerationEvent, { type: Type }>;
+
+/** What streams of chunks have besides their choices: who answers at the head of every chunk, and the counts at the end. */
+export class ChunkFrame {
+  /** What every chunk begins with, up to its choices. */
+  head = "";
+  identity: JsonObject | undefined;
+  /** What stands behind the choices where there are no counts. */
+  readonly noUsage: string;
+  readonly #context: AnswerContext;
+  readonly #sent: JsonObject | undefined;
+  readonly #wantsUsage: boolean;
+  #usage: Of<"usage"> | undefined;
+
+  /** @param sent - id, time and model of an answer which this one goes on with */
+  constructor(context: AnswerContext, sent: JsonObject | undefined) {
+    this.#context = context;
+    this.#sent = sent;
+    this.#wantsUsage = objectOf(context.request.origin.body.stream_options).include_usage === true;
+    this.noUsage = this.#wantsUsage ? ',"usage":null' : "";
+  }
+
+  start(object: string, id: string, createdAt: number): void {
+    const { model, createdAt: now } = this.#context;
+    this.identity = { id, object, created: createdAt || now, model, ...this.#sent };
+    this.head = `data: ${JSON.stringify(this.identity).slice(0, -1)},"choices":`;
+  }
+
+  /** The last ones count. */
+  count(usage: Of<"usage">): void {
+    this.#usage = usage;
+  }
+
+  end(): string {
+    const counts = this.#counts();
+    const usage = counts === undefined ? "" : `${this.head}[],"usage":${JSON.stringify(counts)}}\n\n`;
+    return `${usage}data: [DONE]\n\n`;
+  }
+
+  /** Undefined where the client does not get them, or there are none. */
+  #counts(): JsonObject | undefined {
+    if (this.#usage === undefined) return undefined;
+    const { usage, own } = this.#usage;
+    const counts = encodeUsage(usage);
+    if (own !== undefined) return recounted(own, counts, ["prompt_tokens", "completion_tokens"]);
+    return this.#wantsUsage ? counts : undefined;
+  }
 }
 
 /** The event of a chunk with one choice, with these members. */

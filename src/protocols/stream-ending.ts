@@ -1,7 +1,10 @@
 // Whether a stream of chat or text completion chunks was complete, told by the last events that went by.
 // Cheap while the stream runs: events are only looked into when the stream ends, or when several choices are awaited.
 
+import { parseObject } from "../lib/json.ts";
 import type { Verdict } from "./answer-reader.ts";
+import { isGiven } from "./fields.ts";
+import { objectsOf, wholeNumberOf } from "./reading.ts";
 import { eventData } from "./sse.ts";
 
 const decoder = new TextDecoder();
@@ -48,7 +51,7 @@ export class StreamEnding {
     const text = this.#tail();
     const payloads = eventData(text);
     if (text.includes('"error"') && payloads.some(hasError)) return "reported";
-    if (payloads.some((data) => isDoneMarker(data))) return "done";
+    if (payloads.some(isDoneMarker)) return "done";
     this.#noteFinished(text);
     return this.#finished.size >= this.#choices ? "finished" : "incomplete";
   }
@@ -56,16 +59,12 @@ export class StreamEnding {
   #noteFinished(text: string): void {
     if (this.#finished.size >= this.#choices || !text.includes('"finish_reason":')) return;
     for (const data of eventData(text)) {
-      for (const choice of choicesOf(data)) {
+      for (const { index, finish_reason } of objectsOf(parseObject(data)?.choices)) {
         // Of a single choice any index is believed; otherwise a backend could make up ever new ones.
-        const index = this.#choices === 1 ? 0 : (choice.index ?? 0);
-        if (isPresent(choice.finish_reason) && this.#isChoice(index)) this.#finished.add(index);
+        const choice = this.#choices === 1 ? 0 : wholeNumberOf(index ?? 0);
+        if (isGiven(finish_reason) && choice !== undefined && choice < this.#choices) this.#finished.add(choice);
       }
     }
-  }
-
-  #isChoice(index: unknown): index is number {
-    return typeof index === "number" && Number.isInteger(index) && index >= 0 && index < this.#choices;
   }
 
   #tail(): string {
@@ -83,7 +82,7 @@ export function lastEvent(rest: Uint8Array): Uint8Array | undefined {
 /** Whether bytes behind the last whole event are an event that only lacks its empty line. */
 export function isWholeEvent(rest: Uint8Array): boolean {
   const [data, ...others] = eventData(decoder.decode(rest));
-  return data !== undefined && others.length === 0 && (isDoneMarker(data) || parse(data) !== undefined);
+  return data !== undefined && others.length === 0 && (isDoneMarker(data) || parseObject(data) !== undefined);
 }
 
 /** A quick look before decoding: "]" before the line ends of the last event. */
@@ -105,24 +104,5 @@ function isDoneMarker(data: string | undefined): boolean {
 }
 
 function hasError(data: string): boolean {
-  const error = parse(data)?.error;
-  return error !== undefined && error !== null;
-}
-
-function choicesOf(data: string): { index?: unknown; finish_reason?: unknown }[] {
-  const choices = parse(data)?.choices;
-  return Array.isArray(choices) ? choices.filter((choice) => typeof choice === "object" && choice !== null) : [];
-}
-
-function isPresent(value: unknown): boolean {
-  return value !== undefined && value !== null;
-}
-
-function parse(data: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(data);
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
-  } catch {
-    return undefined; // [DONE], or the cut first event of the tail
-  }
+  return isGiven(parseObject(data)?.error);
 }

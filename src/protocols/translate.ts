@@ -4,15 +4,10 @@ import { MAX_CITATIONS } from "../generation/answer-losses.ts";
 import type { AnswerTransform, EventTransform } from "../generation/answer-transform.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
-import { isObject, type JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { AnswerReader, Verdict } from "./answer-reader.ts";
-import {
-  type AnswerContext,
-  type BackendProtocol,
-  type ClientProtocol,
-  DecodeError,
-  type KeptMembers,
-} from "./protocol.ts";
+import type { AnswerContext, BackendProtocol, ClientProtocol, KeptMembers } from "./protocol.ts";
+import { decodeObject } from "./reading.ts";
 import { readEvents } from "./sse.ts";
 import { lastEvent } from "./stream-ending.ts";
 
@@ -50,7 +45,7 @@ const encoder = new TextEncoder();
 export function createTranslation(parts: TranslationParts): Translation {
   const { client, backend, context, transforms } = parts;
   return {
-    plain(body, parsed = parseAnswer(body)) {
+    plain(body, parsed = decodeObject(decoder.decode(body))) {
       let result = backend.decodeResponse(parsed);
       for (const transform of transforms) result = transform.result(result);
       parts.sawResult?.(result);
@@ -69,40 +64,24 @@ export function createTranslation(parts: TranslationParts): Translation {
   };
 }
 
-function parseAnswer(body: Uint8Array): JsonObject {
-  let value: unknown;
-  try {
-    value = JSON.parse(decoder.decode(body));
-  } catch {
-    throw new DecodeError("is not valid JSON");
-  }
-  if (!isObject(value)) throw new DecodeError("is no JSON object");
-  return value;
-}
-
 /** Reads a stream that the client gets in another format. */
 class StreamTranslator implements AnswerReader {
   readonly #decoder;
   readonly #encoder;
-  readonly #edits: KeptMembers["edits"];
   readonly #transforms: readonly EventTransform[];
-  readonly #sawEvent: TranslationParts["sawEvent"];
-  readonly #lostCitation: TranslationParts["lostCitation"];
-  readonly #sawEnd: TranslationParts["sawEnd"];
+  readonly #parts: TranslationParts;
   #citations = 0;
   #hasEnded = false;
   isOver = false;
   /** The error that the backend told of; nothing is written after it. */
   failure: Failure | undefined;
 
-  constructor({ backend, client, context, transforms, keeps, sawEvent, lostCitation, sawEnd }: TranslationParts) {
+  constructor(parts: TranslationParts) {
+    const { backend, client, context, transforms, keeps } = parts;
+    this.#parts = parts;
     this.#decoder = backend.streamDecoder(keeps);
-    this.#edits = keeps?.edits;
     this.#encoder = client.streamEncoder(context);
     this.#transforms = transforms.map((transform) => transform.stream());
-    this.#sawEvent = sawEvent;
-    this.#lostCitation = lostCitation;
-    this.#sawEnd = sawEnd;
   }
 
   push(events: Uint8Array): Uint8Array | undefined {
@@ -132,7 +111,7 @@ class StreamTranslator implements AnswerReader {
   }
 
   #read(received: Uint8Array): string {
-    const events = this.#edits === undefined ? received : this.#edits.push(received);
+    const events = this.#parts.keeps?.edits?.push(received) ?? received;
     let text = "";
     for (const { data, name } of readEvents(decoder.decode(events))) {
       if (this.failure !== undefined || this.#hasEnded) break;
@@ -149,7 +128,7 @@ class StreamTranslator implements AnswerReader {
     for (const [index, transform] of this.#transforms.entries()) text += this.#encode(transform.end(), index + 1);
     if (this.verdict === "done") {
       text += this.#encoder.end();
-      this.#sawEnd?.();
+      this.#parts.sawEnd?.();
     }
     return text;
   }
@@ -169,10 +148,10 @@ class StreamTranslator implements AnswerReader {
       }
       if (event.type === "finish") this.isOver = true;
       else if (event.type === "citation" && ++this.#citations > MAX_CITATIONS) {
-        this.#lostCitation?.();
+        this.#parts.lostCitation?.();
         continue;
       }
-      this.#sawEvent?.(event);
+      this.#parts.sawEvent?.(event);
       text += this.#encoder.push(event);
     }
     return text;

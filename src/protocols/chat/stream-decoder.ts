@@ -6,7 +6,8 @@ import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { decodeUsage } from "../chunk-usage.ts";
 import { ownMembers } from "../chunks.ts";
-import { DecodeError, type KeptMembers, type StreamDecoder } from "../protocol.ts";
+import type { KeptMembers, StreamDecoder } from "../protocol.ts";
+import { decodeObject } from "../reading.ts";
 import { decodeError, embeddedError } from "./errors.ts";
 import { decodeFinish, isBroken, readFinishReason } from "./finish-reason.ts";
 import { decodeAnnotations } from "./message-decoder.ts";
@@ -53,7 +54,7 @@ export class ChatStreamDecoder implements StreamDecoder {
       if (this.#hasStarted) this.#finish();
       return this.#events;
     }
-    const chunk = parseChunk(data);
+    const chunk = decodeObject(data, "has an event that ");
     const failure = name === "error" ? decodeError(200, chunk) : embeddedError(chunk);
     if (failure !== undefined) {
       this.#isOver = true;
@@ -250,15 +251,4 @@ const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
 
 function isFilled(value: unknown): boolean {
   return typeof value === "string" && value !== "";
-}
-
-function parseChunk(data: string): JsonObject {
-  let value: unknown;
-  try {
-    value = JSON.parse(data);
-  } catch {
-    throw new DecodeError("has an event that is not valid JSON");
-  }
-  if (!isObject(value)) throw new DecodeError("has an event that is no JSON object");
-  return value;
 }

@@ -3,13 +3,10 @@
 
 import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
-import type { Usage } from "../../generation/usage.ts";
-import { compact, isObject, type JsonObject } from "../../lib/json.ts";
-import { encodeUsage } from "../chunk-usage.ts";
-import { withOwn } from "../chunks.ts";
+import { compact, type JsonObject } from "../../lib/json.ts";
+import { ChunkFrame, withOwn } from "../chunks.ts";
 import type { AnswerContext, StreamEncoder } from "../protocol.ts";
 import { encodeFailure } from "../standard-error.ts";
-import { recounted } from "../stream-join.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
 import { encodeStreamedDetail } from "./reasoning-details.ts";
 import { answerId, answersFunctions, encodeCitations, encodeImage, showsReasoning } from "./response-encoder.ts";
@@ -40,17 +37,12 @@ export class ChatStreamEncoder implements StreamEncoder {
   readonly #parts = new Map<number, Part>();
   readonly #isLegacy: boolean;
   readonly #showsReasoning: boolean;
-  readonly #wantsUsage: boolean;
-  #identity: JsonObject | undefined;
-  /** What every chunk begins with, up to its choices. */
-  #head = "";
+  readonly #frame: ChunkFrame;
   /** A chunk without an end is #before + delta + #after. */
   #before = "";
   readonly #after: string;
   #calls = 0;
   #contentLength = 0;
-  #usage: Usage | undefined;
-  #ownUsage: JsonObject | undefined;
   readonly #sent: SentHead | undefined;
   /** Length of the text that the first part goes on with. */
   #openText = 0;
@@ -62,8 +54,8 @@ export class ChatStreamEncoder implements StreamEncoder {
     if (sent !== undefined) this.#contentLength = this.#openText = sent.text.length;
     this.#isLegacy = answersFunctions(context);
     this.#showsReasoning = showsReasoning(context);
-    this.#wantsUsage = wantsUsage(context);
-    this.#after = `,"finish_reason":null}]${this.#usageMember}}\n\n`;
+    this.#frame = new ChunkFrame(context, sent?.identity);
+    this.#after = `,"finish_reason":null}]${this.#frame.noUsage}}\n\n`;
   }
 
   push(event: GenerationEvent): string {
@@ -84,52 +76,27 @@ export class ChatStreamEncoder implements StreamEncoder {
         return "";
       }
       case "usage":
-        this.#usage = event.usage;
-        this.#ownUsage = event.own;
+        this.#frame.count(event);
         return "";
       case "finish": {
         const reason = JSON.stringify(encodeFinishReason(event.finish, this.#isLegacy));
-        return withOwn(`${this.#before}{},"finish_reason":${reason}}]${this.#usageMember}}\n\n`, event.own);
+        return withOwn(`${this.#before}{},"finish_reason":${reason}}]${this.#frame.noUsage}}\n\n`, event.own);
       }
       case "failure":
         return encodeFailure(event.failure);
       case "unknown":
-        return `data: ${JSON.stringify({ ...event.value, ...this.#identity })}\n\n`;
+        return `data: ${JSON.stringify({ ...event.value, ...this.#frame.identity })}\n\n`;
     }
   }
 
   end(): string {
-    const counts = this.#counts;
-    const usage = counts === undefined ? "" : `${this.#head}[],"usage":${JSON.stringify(counts)}}\n\n`;
-    return `${usage}data: [DONE]\n\n`;
-  }
-
-  /** Undefined where the client does not get them, or there are none. */
-  get #counts(): JsonObject | undefined {
-    if (this.#usage === undefined) return undefined;
-    const usage = encodeUsage(this.#usage);
-    if (this.#ownUsage !== undefined) return recounted(this.#ownUsage, usage, ["prompt_tokens", "completion_tokens"]);
-    return this.#wantsUsage ? usage : undefined;
-  }
-
-  get #usageMember(): string {
-    return this.#wantsUsage ? ',"usage":null' : "";
+    return this.#frame.end();
   }
 
   #start({ id, createdAt }: Event<"start">): string {
-    const { model } = this.#context;
-    const sent = this.#sent;
-    this.#identity = {
-      id: answerId(id, this.#context),
-      object: "chat.completion.chunk",
-      created: createdAt || this.#context.createdAt,
-      model,
-      ...sent?.identity,
-    };
-    const head = JSON.stringify(this.#identity);
-    this.#head = `data: ${head.slice(0, -1)},"choices":`;
-    this.#before = `${this.#head}[{"index":0,"delta":`;
-    return sent?.hasRole ? "" : this.#chunk('{"role":"assistant","content":""}');
+    this.#frame.start("chat.completion.chunk", answerId(id, this.#context), createdAt);
+    this.#before = `${this.#frame.head}[{"index":0,"delta":`;
+    return this.#sent?.hasRole ? "" : this.#chunk('{"role":"assistant","content":""}');
   }
 
   #chunk(delta: string): string {
@@ -228,9 +195,4 @@ export class ChatStreamEncoder implements StreamEncoder {
     }
     return "";
   }
-}
-
-function wantsUsage({ request }: AnswerContext): boolean {
-  const { stream_options } = request.origin.body;
-  return isObject(stream_options) && stream_options.include_usage === true;
 }

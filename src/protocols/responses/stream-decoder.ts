@@ -7,8 +7,8 @@ import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { isGiven } from "../fields.ts";
-import { DecodeError, type KeptMembers, type StreamDecoder } from "../protocol.ts";
-import { nonEmptyText, objectOf, objectsOf, textOf, wholeNumberOf } from "../reading.ts";
+import type { KeptMembers, StreamDecoder } from "../protocol.ts";
+import { decodeObject, nonEmptyText, objectOf, objectsOf, textOf, wholeNumberOf } from "../reading.ts";
 import { decodeCitation } from "./citations.ts";
 import { decodeError } from "./errors.ts";
 import { decodeFinish } from "./finish.ts";
@@ -67,7 +67,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
 
   push(data: string, name?: string): readonly GenerationEvent[] {
     if (this.#isOver || data === "[DONE]") return [];
-    const event = parse(data);
+    const event = decodeObject(data, "an event of the stream ");
     this.#handle(nonEmptyText(event.type) ?? name ?? "", event);
     return this.#out.take();
   }
@@ -384,15 +384,4 @@ function isCall(type: string): boolean {
 
 function callType(event: string): string {
   return event.startsWith("response.custom") ? "custom_tool_call" : "function_call";
-}
-
-function parse(data: string): JsonObject {
-  let value: unknown;
-  try {
-    value = JSON.parse(data);
-  } catch {
-    throw new DecodeError("an event of the stream is not valid JSON");
-  }
-  if (!isObject(value)) throw new DecodeError("an event of the stream is no JSON object");
-  return value;
 }
