@@ -2,10 +2,11 @@
 
 import { MAX_CITATIONS } from "../../generation/answer-losses.ts";
 import type { Citation, ProtocolName } from "../../generation/content.ts";
-import type { GenerationEvent, PartStart } from "../../generation/events.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import type { GenerationEvent } from "../../generation/events.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { decodeUsage } from "../chunk-usage.ts";
 import { ownMembers } from "../chunks.ts";
+import { PartEvents } from "../part-events.ts";
 import type { KeptMembers, StreamDecoder } from "../protocol.ts";
 import { decodeObject } from "../reading.ts";
 import { decodeError, embeddedError } from "./errors.ts";
@@ -19,18 +20,13 @@ import { readThoughtSignature } from "./wire.ts";
 type TextKind = "text" | "reasoning" | "refusal";
 
 export class ChatStreamDecoder implements StreamDecoder {
-  /** What the event that is being read means. */
-  #events: GenerationEvent[] = [];
+  readonly #out = new PartEvents();
   #hasStarted = false;
   #isOver = false;
-  #nextIndex = 0;
-  /** The text, refusal or reasoning part that is open. */
-  #open: { kind: TextKind; index: number; isSealed: boolean } | undefined;
+  /** The last text, refusal or reasoning part. */
+  #last: { kind: TextKind; index: number; isSealed: boolean } | undefined;
   #hasPlainThoughts = false;
-  readonly #calls = new ToolCallAssembler({
-    start: (part) => this.#startPart(part),
-    emit: (event) => this.#events.push(event),
-  });
+  readonly #calls = new ToolCallAssembler(this.#out);
   /** Where the open text part begins in the whole content, in which annotations count. */
   #textOffset = 0;
   #contentLength = 0;
@@ -49,10 +45,9 @@ export class ChatStreamDecoder implements StreamDecoder {
 
   push(data: string, name?: string): readonly GenerationEvent[] {
     if (this.#isOver || data === "") return [];
-    this.#events = [];
     if (data.trim() === "[DONE]") {
       if (this.#hasStarted) this.#finish();
-      return this.#events;
+      return this.#out.take();
     }
     const chunk = decodeObject(data, "has an event that ");
     const failure = name === "error" ? decodeError(200, chunk) : embeddedError(chunk);
@@ -61,16 +56,15 @@ export class ChatStreamDecoder implements StreamDecoder {
       return [{ type: "failure", failure }];
     }
     this.#readChunk(chunk);
-    return this.#events;
+    return this.#out.take();
   }
 
   /** Some backends leave out [DONE]; an answer with a finish reason is complete all the same. */
   end(): readonly GenerationEvent[] {
-    this.#events = [];
     if (this.#isOver) return [];
     if (this.#finishReason !== undefined) this.#finish();
     else this.#isOver = true;
-    return this.#events;
+    return this.#out.take();
   }
 
   /**
@@ -79,10 +73,10 @@ export class ChatStreamDecoder implements StreamDecoder {
    */
   #finish(): void {
     this.#isOver = true;
-    this.#closeText();
-    this.#calls.finish();
+    this.#calls.checkNames();
+    this.#out.endAll();
     const finish = decodeFinish(this.#finishReason, this.#calls.count > 0, this.#stopSequence);
-    this.#events.push({ type: "finish", finish, ...(this.#ownOfFinish && { own: this.#ownOfFinish }) });
+    this.#out.push({ type: "finish", finish, ...(this.#ownOfFinish && { own: this.#ownOfFinish }) });
   }
 
   #readChunk(chunk: JsonObject): void {
@@ -91,17 +85,17 @@ export class ChatStreamDecoder implements StreamDecoder {
     // Chunks before the answer (Azure's filter results) have no id and no choice.
     if (!this.#hasStarted && (choice !== undefined || usage !== undefined || isFilled(chunk.id))) {
       this.#hasStarted = true;
-      this.#events.push({ type: "start", ...decodeHead(chunk) });
+      this.#out.push({ type: "start", ...decodeHead(chunk) });
     }
     if (choice !== undefined) {
       if (this.#keeps !== undefined) this.#own = ownMembers(chunk, choice, KNOWN_MEMBERS);
       this.#readChoice(choice);
     }
     const isHidden = this.#keeps === undefined || (this.#keeps.hidesUsage && isObject(chunk.usage));
-    if (choice === undefined && usage === undefined && !isHidden) this.#events.push({ type: "unknown", value: chunk });
+    if (choice === undefined && usage === undefined && !isHidden) this.#out.push({ type: "unknown", value: chunk });
     if (usage === undefined || this.#isOver) return;
     const isOwn = this.#keeps?.hidesUsage === false;
-    this.#events.push({ type: "usage", usage, ...(isOwn && { own: chunk.usage as JsonObject }) });
+    this.#out.push({ type: "usage", usage, ...(isOwn && { own: chunk.usage as JsonObject }) });
   }
 
   #readChoice(choice: JsonObject): void {
@@ -110,7 +104,7 @@ export class ChatStreamDecoder implements StreamDecoder {
     const reason = readFinishReason(choice);
     if (isBroken(reason)) {
       this.#isOver = true;
-      this.#events.push({ type: "failure", failure: brokenOff(reason) });
+      this.#out.push({ type: "failure", failure: brokenOff(reason) });
       return;
     }
     if (reason === undefined) return;
@@ -149,18 +143,18 @@ export class ChatStreamDecoder implements StreamDecoder {
       const { origin, signature, sealed, itemId } = decodeProof(entry);
       if (origin === undefined) continue;
       if (sealed !== undefined) this.#addSealed(origin, sealed, itemId);
-      else if (signature !== undefined && this.#open?.kind === "reasoning" && !this.#open.isSealed) {
-        this.#open.isSealed = true;
-        this.#events.push({ type: "seal", index: this.#open.index, origin, signature });
+      const open = this.#open;
+      if (sealed === undefined && signature !== undefined && open?.kind === "reasoning" && !open.isSealed) {
+        open.isSealed = true;
+        this.#out.push({ type: "seal", index: open.index, origin, signature });
       }
     }
   }
 
   #addSealed(origin: ProtocolName, sealed: string, itemId: string | undefined): void {
-    this.#calls.close();
-    const index = this.#startPart({ type: "reasoning", ...(itemId !== undefined && { itemId }) });
-    this.#events.push({ type: "seal", index, origin, sealed });
-    this.#closeText();
+    const index = this.#out.start(compact({ type: "reasoning", itemId }));
+    this.#out.seal(index, origin, sealed);
+    this.#out.end(index);
   }
 
   #addPieces(content: readonly unknown[]): void {
@@ -169,16 +163,18 @@ export class ChatStreamDecoder implements StreamDecoder {
 
   #addText(kind: TextKind, text: string): void {
     if (text === "") return;
-    if (this.#open?.kind !== kind || this.#open.isSealed) {
+    let open = this.#open;
+    if (open?.kind !== kind || open.isSealed) {
       // Stray white space between the pieces of a call would end the call.
-      if (this.#calls.isOpen && text.trim() === "") return;
-      this.#calls.close();
-      this.#startPart({ type: kind });
+      if (this.#out.hasOpenCalls && text.trim() === "") return;
+      open = this.#startText(kind);
     }
-    const { index } = this.#open as { index: number };
     if (kind === "text") this.#contentLength += text.length;
-    const own = this.#keeps && this.#takeOwn();
-    this.#events.push(own === undefined ? { type: "delta", index, text } : { type: "delta", index, text, own });
+    this.#out.delta(open.index, text, this.#keeps && this.#takeOwn());
+  }
+
+  get #open() {
+    return this.#out.isOpen(this.#last?.index) ? this.#last : undefined;
   }
 
   #takeOwn(): JsonObject | undefined {
@@ -187,51 +183,40 @@ export class ChatStreamDecoder implements StreamDecoder {
     return own;
   }
 
-  #startPart(part: PartStart): number {
-    this.#closeText();
-    const index = this.#nextIndex++;
-    this.#events.push({ type: "part-start", index, part });
-    if (part.type === "text" || part.type === "reasoning" || part.type === "refusal") {
-      this.#open = { kind: part.type, index, isSealed: false };
-      if (part.type === "text") {
-        this.#textOffset = this.#contentLength;
-        for (const citation of this.#heldCitations.splice(0)) this.#cite(index, citation);
-      }
+  #startText(kind: TextKind) {
+    const open = { kind, index: this.#out.start({ type: kind }), isSealed: false };
+    this.#last = open;
+    if (kind === "text") {
+      this.#textOffset = this.#contentLength;
+      for (const citation of this.#heldCitations.splice(0)) this.#cite(open.index, citation);
     }
-    return index;
-  }
-
-  #closeText(): void {
-    if (this.#open === undefined) return;
-    this.#events.push({ type: "part-end", index: this.#open.index });
-    this.#open = undefined;
+    return open;
   }
 
   #addCitations(annotations: unknown): void {
     const citations = decodeAnnotations(annotations);
     // One more than are kept, which shows that there were too many.
     const room = MAX_CITATIONS + 1 - this.#heldCitations.length;
-    if (this.#open?.kind !== "text") this.#heldCitations.push(...citations.slice(0, room));
-    else for (const citation of citations) this.#cite(this.#open.index, citation);
+    const open = this.#open;
+    if (open?.kind !== "text") this.#heldCitations.push(...citations.slice(0, room));
+    else for (const citation of citations) this.#cite(open.index, citation);
   }
 
   #cite(index: number, citation: Citation): void {
     if (citation.startIndex !== undefined) citation.startIndex -= this.#textOffset;
     if (citation.endIndex !== undefined) citation.endIndex -= this.#textOffset;
-    this.#events.push({ type: "citation", index, citation });
+    this.#out.cite(index, citation);
   }
 
   #addSignature(delta: JsonObject): void {
     const signature = readThoughtSignature(delta);
-    if (signature === undefined || this.#open?.kind !== "text") return;
-    this.#events.push({ type: "seal", index: this.#open.index, origin: "generate-content", signature });
+    const open = this.#open;
+    if (signature === undefined || open?.kind !== "text") return;
+    this.#out.push({ type: "seal", index: open.index, origin: "generate-content", signature });
   }
 
   #addImages(images: unknown): void {
-    for (const part of decodeImages(images)) {
-      this.#calls.close();
-      this.#events.push({ type: "part-end", index: this.#startPart(part) });
-    }
+    for (const part of decodeImages(images)) this.#out.whole(part);
   }
 }
 

@@ -1,7 +1,8 @@
 // The fragments of tool calls in a stream -> parts: which call a fragment belongs to, and when a call begins and ends.
 
-import type { GenerationEvent, PartStart } from "../../generation/events.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import type { PartStart } from "../../generation/events.ts";
+import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
+import type { PartEvents } from "../part-events.ts";
 import { DecodeError } from "../protocol.ts";
 import { nonEmptyText } from "../reading.ts";
 import { argumentText, isCustomCall, missingCallId } from "./tools.ts";
@@ -18,34 +19,16 @@ interface Call {
   text: string;
   /** Index of the part; undefined until it has begun. */
   part: number | undefined;
-  isClosed: boolean;
-}
-
-interface Output {
-  /** Begins a part and returns its index. */
-  start(part: PartStart): number;
-  emit(event: GenerationEvent): void;
 }
 
 export class ToolCallAssembler {
-  readonly #output: Output;
+  readonly #out: PartEvents;
   readonly #calls: Call[] = [];
-  /** Calls whose part has begun. */
-  #begun = 0;
-  #open = 0;
+  /** How many calls were made: their parts have begun. */
+  count = 0;
 
-  constructor(output: Output) {
-    this.#output = output;
-  }
-
-  /** How many calls were made. */
-  get count(): number {
-    return this.#begun;
-  }
-
-  /** Whether the part of a call is open. */
-  get isOpen(): boolean {
-    return this.#open > 0;
+  constructor(out: PartEvents) {
+    this.#out = out;
   }
 
   /** An entry of delta.tool_calls. */
@@ -62,18 +45,11 @@ export class ToolCallAssembler {
     this.#add({ index: 0 }, nonEmptyText(name), false, argumentText(text));
   }
 
-  /** Ends what is open because something else begins. */
-  close(): void {
-    if (this.#open === 0) return;
-    for (const call of this.#calls) this.#end(call);
-  }
-
-  /** The answer is over. */
-  finish(): void {
+  /** To be asked when the answer is over. */
+  checkNames(): void {
     for (const call of this.#calls) {
       if (call.part === undefined && call.text !== "") throw new DecodeError("has a tool call without a name");
     }
-    this.close();
   }
 
   #add(entry: JsonObject, name: string | undefined, isCustom: boolean, fragment: string): void {
@@ -82,7 +58,7 @@ export class ToolCallAssembler {
     let call = this.#find(slot, id, name);
     if (call === undefined) {
       if (id === undefined && name === undefined && fragment === "") return;
-      call = { slot, id, name, isCustom, signature: undefined, text: "", part: undefined, isClosed: false };
+      call = { slot, id, name, isCustom, signature: undefined, text: "", part: undefined };
       this.#calls.push(call);
     }
     call.id ??= id;
@@ -91,7 +67,8 @@ export class ToolCallAssembler {
     call.signature ??= readThoughtSignature(entry);
     call.text += fragment;
     if (call.part === undefined) this.#begin(call);
-    else if (fragment !== "") this.#continue(call, fragment);
+    else if (this.#out.isOpen(call.part)) this.#out.delta(call.part, fragment);
+    else if (fragment.trim() !== "") throw new DecodeError("goes on with a tool call that something else has followed");
   }
 
   /** The call that an entry goes on with; undefined for a new one. */
@@ -118,41 +95,23 @@ export class ToolCallAssembler {
     const { name, isCustom, signature } = call;
     if (name === undefined) return;
     this.#closeComplete();
-    const part: PartStart = { type: "tool-call", id: call.id ?? missingCallId(this.#begun), name };
+    const part: PartStart = { type: "tool-call", id: call.id ?? missingCallId(this.count), name };
     if (isCustom) part.custom = true;
     if (signature !== undefined) part.signature = signature;
-    call.part = this.#output.start(part);
-    this.#begun++;
-    this.#open++;
-    if (call.text !== "") this.#output.emit({ type: "delta", index: call.part, text: call.text });
-  }
-
-  #continue(call: Call, fragment: string): void {
-    if (!call.isClosed) this.#output.emit({ type: "delta", index: call.part as number, text: fragment });
-    else if (fragment.trim() !== "") throw new DecodeError("goes on with a tool call that something else has followed");
+    call.part = this.#out.start(part);
+    this.count++;
+    this.#out.delta(call.part, call.text);
   }
 
   /** Calls with whole arguments end when the next begins, so that clients without interleaving see them at once. */
   #closeComplete(): void {
-    for (const call of this.#calls) {
-      if (call.part !== undefined && !call.isClosed && !call.isCustom && isWholeObject(call.text)) this.#end(call);
+    for (const { part, isCustom, text } of this.#calls) {
+      if (this.#out.isOpen(part) && !isCustom && isWholeObject(text)) this.#out.end(part);
     }
-  }
-
-  #end(call: Call): void {
-    if (call.part === undefined || call.isClosed) return;
-    call.isClosed = true;
-    this.#open--;
-    this.#output.emit({ type: "part-end", index: call.part });
   }
 }
 
 /** Nothing that follows can be part of a JSON object that is complete. */
 function isWholeObject(text: string): boolean {
-  if (!text.trimEnd().endsWith("}")) return false;
-  try {
-    return isObject(JSON.parse(text));
-  } catch {
-    return false;
-  }
+  return text.trimEnd().endsWith("}") && parseObject(text) !== undefined;
 }

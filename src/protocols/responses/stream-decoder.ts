@@ -7,6 +7,7 @@ import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { isGiven } from "../fields.ts";
+import { PartEvents } from "../part-events.ts";
 import type { KeptMembers, StreamDecoder } from "../protocol.ts";
 import { decodeObject, nonEmptyText, objectOf, objectsOf, textOf, wholeNumberOf } from "../reading.ts";
 import { decodeCitation } from "./citations.ts";
@@ -21,7 +22,6 @@ import {
   readContent,
   thoughtsOf,
 } from "./output-decoder.ts";
-import { PartEvents } from "./part-events.ts";
 import { decodeUsage } from "./usage.ts";
 
 /** What has come of a content of a message. */

@@ -1,8 +1,8 @@
 // Writes events in the order that generation/events.ts promises, whatever order the backend's own events came in.
 
-import type { Citation, ProtocolName } from "../../generation/content.ts";
-import type { GenerationEvent, PartStart } from "../../generation/events.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { Citation, ProtocolName } from "../generation/content.ts";
+import type { GenerationEvent, PartStart } from "../generation/events.ts";
+import type { JsonObject } from "../lib/json.ts";
 
 export class PartEvents {
   #events: GenerationEvent[] = [];
@@ -37,6 +37,10 @@ export class PartEvents {
   /** A part that comes whole. */
   whole(part: PartStart): void {
     this.end(this.start(part));
+  }
+
+  get hasOpenCalls(): boolean {
+    return this.#calls.size > 0;
   }
 
   isOpen(index: number | undefined): index is number {
