@@ -117,11 +117,15 @@ function budgetFor(
 }
 
 /** Without an effort or a budget the model's own level holds. */
-function levelFor({ effort, budgetTokens }: ReasoningWish, levels: readonly Level[]): JsonObject | undefined {
-  const hasBudget = budgetTokens !== undefined && budgetTokens >= 0;
-  const amount = effort === undefined || effort === "none" ? hasBudget && effortOfBudget(budgetTokens) : effort;
-  if (amount === false) return undefined;
+function levelFor(wish: ReasoningWish, levels: readonly Level[]): JsonObject | undefined {
+  const amount = amountOf(wish);
+  if (amount === undefined) return undefined;
   const wished = LEVELS[amount];
   const atLeast = levels.find((level) => ORDER.indexOf(level) >= ORDER.indexOf(wished));
   return { thinkingLevel: atLeast ?? levels.at(-1) };
+}
+
+function amountOf({ effort, budgetTokens }: ReasoningWish): Amount | undefined {
+  if (effort !== undefined && effort !== "none") return effort;
+  return budgetTokens === undefined || budgetTokens < 0 ? undefined : effortOfBudget(budgetTokens);
 }
