@@ -22,10 +22,7 @@ const FORGET_MS = 60 * 60 * 1000;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/**
- * The result prepares a request, or returns undefined when the client's bytes can go as they are.
- * Text-embeddings-inference answers some operations with a bare list (wire/local-engines.md, sections 6 and 7).
- */
+/** The result prepares a request, or returns undefined when the client's bytes can go as they are. */
 export function createVectorBridge(now: () => number) {
   /** Backends that have shown that they are text-embeddings-inference, by name and address. */
   const teiBackends = new BoundedMap<true>({
