@@ -253,3 +253,18 @@ export function answerFailed(error: unknown): AnswerFailed {
 export class DecodeError extends Error {
   override readonly name = "DecodeError";
 }
+
+/**
+ * A backend's answer, or an event of it.
+ * @param subject - what the DecodeError begins with
+ */
+export function decodeObject(text: string, subject = ""): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new DecodeError(`${subject}is not valid JSON`);
+  }
+  if (!isObject(value)) throw new DecodeError(`${subject}is no JSON object`);
+  return value;
+}

@@ -1,22 +1,6 @@
 // Reading values of the wire without trust: what is missing or of another type counts as left out.
 
 import { isObject, type JsonObject } from "../lib/json.ts";
-import { DecodeError } from "./protocol.ts";
-
-/**
- * A backend's answer, or an event of it.
- * @param subject - what the DecodeError begins with
- */
-export function decodeObject(text: string, subject = ""): JsonObject {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new DecodeError(`${subject}is not valid JSON`);
-  }
-  if (!isObject(value)) throw new DecodeError(`${subject}is no JSON object`);
-  return value;
-}
 
 /** The text, or "" for anything else. */
 export function textOf(value: unknown): string {

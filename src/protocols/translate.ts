@@ -6,8 +6,13 @@ import type { GenerationEvent } from "../generation/events.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { AnswerReader, Verdict } from "./answer-reader.ts";
-import type { AnswerContext, BackendProtocol, ClientProtocol, KeptMembers } from "./protocol.ts";
-import { decodeObject } from "./reading.ts";
+import {
+  type AnswerContext,
+  type BackendProtocol,
+  type ClientProtocol,
+  decodeObject,
+  type KeptMembers,
+} from "./protocol.ts";
 import { readEvents } from "./sse.ts";
 import { lastEvent } from "./stream-ending.ts";
 
