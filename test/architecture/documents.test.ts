@@ -54,4 +54,17 @@ describe("ARCHITECTURE.md", () => {
       .filter((line) => line !== "" && line !== "text");
     expect(told).toEqual(LAYERS.map((layer) => layer.join(", ")));
   });
+
+  test("walks through at most nine rooms in one direction, through none of them twice", async () => {
+    const walks = (await page("ARCHITECTURE.md")).split("## Five walks")[1]?.split("\n## ")[0] ?? "";
+    const ways = [...walks.matchAll(/^- (?:There|Back): ((?:`[\w/-]+`(?: -> )?)+)/gm)].map(([, rooms = ""]) =>
+      rooms.split(" -> ").map((room) => room.replaceAll("`", "")),
+    );
+    expect(ways.length).toBe(10);
+    for (const rooms of ways) {
+      expect(rooms.filter((room) => !folders.has(`src/${room}`))).toEqual([]);
+      expect(rooms.length).toBeLessThanOrEqual(9);
+      expect(rooms).toEqual([...new Set(rooms)]);
+    }
+  });
 });
