@@ -5,7 +5,7 @@ import { measureColdStarts, measureLoad, measureMemory, type Progress, type Roun
 import { loadRows, makeRow, type Row } from "./report.ts";
 import {
   COLD_START_TARGET_SECONDS,
-  type GatewayOptions,
+  type GatewayParts,
   IDLE_MEMORY_TARGET_MEGABYTES,
   LOAD_SCENARIOS,
   type LoadScenario,
@@ -104,7 +104,7 @@ const TURNS_PER_PAIR = 3;
 /** Pairs of new processes, one pair per round; every turn of a pair gives a figure. */
 async function measurePairs(
   scenario: LoadScenario,
-  comparedWith: GatewayOptions,
+  comparedWith: GatewayParts,
   { rounds, surroundings, progress }: Run,
 ): Promise<Rounds<LoadResult>> {
   const results: Rounds<LoadResult> = new Map();

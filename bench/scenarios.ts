@@ -22,7 +22,7 @@ export interface Metric {
   target?: Target;
 }
 
-export interface GatewayOptions {
+export interface GatewayParts {
   /** Default openai, which takes chat as it comes. */
   backendType?: string;
   /** More sections. */
@@ -34,7 +34,7 @@ export interface LoadScenario {
   title: string;
   job: LoadJob;
   /** What the gateway's configuration has beyond the usual; such a scenario gets a gateway of its own. */
-  gateway?: GatewayOptions;
+  gateway?: GatewayParts;
   /**
    * What it is compared with: chat on both sides, through the usual gateway, in the same rounds. Only Signalbox is
    * measured then, because nothing else here can do the same.
@@ -44,7 +44,7 @@ export interface LoadScenario {
    * A gateway of this configuration is loaded in turns with the one of the scenario, and only these two are measured.
    * Both are started anew for every round: the same program differs by a tenth from one process to the next.
    */
-  comparedWith?: GatewayOptions;
+  comparedWith?: GatewayParts;
   metrics: readonly Metric[];
 }
 

@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { childrenOf, endProcess, findFreePort, readFirstLine, startProcess } from "./processes.ts";
-import type { GatewayOptions } from "./scenarios.ts";
+import type { GatewayParts } from "./scenarios.ts";
 import { type Answer, modelFor } from "./wire.ts";
 
 export const SUBJECT_NAMES = ["direct", "nginx", "bare", "signalbox"] as const;
@@ -58,7 +58,7 @@ export function nginxInstalled(): boolean {
 }
 
 /** The subject's command is started, but may not answer yet. */
-export function startSubject(name: SubjectName, surroundings: Surroundings, gateway: GatewayOptions = {}): Subject {
+export function startSubject(name: SubjectName, surroundings: Surroundings, gateway: GatewayParts = {}): Subject {
   switch (name) {
     case "direct":
       return { name, port: surroundings.upstreamPort };
@@ -114,7 +114,7 @@ function startBareRelay({ upstreamPort, temporaryFolder }: Surroundings): Subjec
   return run("bare", port, command, temporaryFolder);
 }
 
-function startSignalbox(surroundings: Surroundings, { backendType = "openai", settings }: GatewayOptions): Subject {
+function startSignalbox(surroundings: Surroundings, { backendType = "openai", settings }: GatewayParts): Subject {
   const port = findFreePort();
   const configuration = join(surroundings.temporaryFolder, `signalbox-${port}.yaml`);
   const backend = {

@@ -1,7 +1,7 @@
 // The demo backend's wire shapes, over a real socket.
 
 import { afterAll, describe, expect, test } from "bun:test";
-import { createDemoBackend, type DemoOptions } from "./backend.ts";
+import { createDemoBackend, type DemoParts } from "./backend.ts";
 
 /** Over a real socket, as a client outside the process would see it. */
 const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: createDemoBackend({ wordDelayMs: 0 }) });
@@ -78,7 +78,7 @@ describe("chat", () => {
   });
 
   test("the same request gives the same content", async () => {
-    const exact = (options: DemoOptions) =>
+    const exact = (options: DemoParts) =>
       createDemoBackend({ clock: { now: () => 0, wallTime: () => 5_000 }, random: () => 0.5, ...options });
     const request = () =>
       new Request("http://demo.invalid/v1/chat/completions", {

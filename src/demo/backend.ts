@@ -9,7 +9,7 @@ import { answerChat } from "./chat.ts";
 import { answerCompletion } from "./completions.ts";
 import { answerEmbeddings } from "./embeddings.ts";
 
-export interface DemoOptions {
+export interface DemoParts {
   clock?: Clock;
   /** Only ids depend on it; the content of an answer depends on nothing but the request. */
   random?: () => number;
@@ -40,7 +40,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
 ]);
 
 /** Which models exist is decided by routing; like most local engines, this one answers to any model name. */
-export function createDemoBackend(options: DemoOptions = {}): EmbeddedBackend {
+export function createDemoBackend(options: DemoParts = {}): EmbeddedBackend {
   const context: DemoContext = {
     clock: options.clock ?? systemClock,
     random: options.random ?? Math.random,

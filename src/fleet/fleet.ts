@@ -20,7 +20,7 @@ import { createFirstLooks, type FirstLooks } from "./first-looks.ts";
 import { createModelDirectory, type ModelDirectory } from "./model-directory.ts";
 import { type BackendStatusList, toStatusList, whyAway } from "./status.ts";
 
-export interface FleetOptions {
+export interface FleetParts {
   settings: Settings;
   transport: Transport;
   clock: Clock;
@@ -33,7 +33,7 @@ export interface FleetOptions {
 export class Fleet {
   readonly circuits: Circuits;
   readonly models: ModelDirectory;
-  readonly #options: FleetOptions;
+  readonly #options: FleetParts;
   readonly #drains: Drains;
   readonly #registry: BackendRegistry;
   readonly #catalog: ModelCatalog;
@@ -44,7 +44,7 @@ export class Fleet {
   #settings: Settings;
   #isStopped = false;
 
-  constructor(options: FleetOptions) {
+  constructor(options: FleetParts) {
     const { settings, clock, log, random = Math.random } = options;
     this.#options = options;
     this.#settings = settings;

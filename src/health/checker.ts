@@ -45,7 +45,7 @@ export interface HealthChecker {
   stop(): Promise<void>;
 }
 
-export interface HealthCheckerOptions {
+export interface HealthCheckerParts {
   /** The backend as it is known now: the kind, and with it the probe, may have been recognised meanwhile. */
   backend: (name: string) => Backend;
   settings: Settings["health_checks"];
@@ -69,7 +69,7 @@ interface Watch extends HealthView {
   stopping: AbortController;
 }
 
-export function createHealthChecker(options: HealthCheckerOptions): HealthChecker {
+export function createHealthChecker(options: HealthCheckerParts): HealthChecker {
   const { clock, log } = options;
   let { settings } = options;
   let isStopped = false;

@@ -24,7 +24,7 @@ export function withoutPaths(reason: string): string {
 
 export type ProbePlan = ReturnType<typeof probePlan>;
 
-export interface ProbeTools {
+export interface ProbeParts {
   transport: Transport;
   clock: Clock;
   /** Aborted when the checker stops. */
@@ -66,7 +66,7 @@ function bodyText(body: string | Record<string, unknown> | undefined): string | 
 }
 
 /** Never rejects. The deadline covers all paths together. */
-export async function probeBackend(backend: Backend, plan: ProbePlan, tools: ProbeTools): Promise<ProbeOutcome> {
+export async function probeBackend(backend: Backend, plan: ProbePlan, tools: ProbeParts): Promise<ProbeOutcome> {
   const { clock } = tools;
   const deadline = requestDeadline(plan.timeoutMs, tools.stop);
   let startedMs = clock.now();

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import type { GatewayError } from "../errors/gateway-error.ts";
 import { createDeadlines, type Deadline, type Deadlines } from "../lib/deadlines.ts";
-import { createExternalFetch, type ExternalFetchOptions, type ExternalFetchRequest } from "./fetch-external.ts";
+import { createExternalFetch, type ExternalFetchParts, type ExternalFetchRequest } from "./fetch-external.ts";
 
 /** A certificate for files.test alone, made for these tests. */
 const CERTIFICATE = `-----BEGIN CERTIFICATE-----
@@ -54,14 +54,14 @@ function serve(
 }
 
 /** Names of the tests; none of them is known to any resolver. */
-const onLoopback: Partial<ExternalFetchOptions> = {
+const onLoopback: Partial<ExternalFetchParts> = {
   resolve: async () => ["127.0.0.1"],
   allowAddress: (address) => address === "127.0.0.1",
 };
 
 function get(
   url: string,
-  options: Partial<ExternalFetchOptions> = onLoopback,
+  options: Partial<ExternalFetchParts> = onLoopback,
   request: Partial<ExternalFetchRequest> = {},
 ) {
   const fetchExternal = createExternalFetch({ deadlines: createDeadlines(), ...options });

@@ -20,7 +20,7 @@ import {
 } from "./media-types.ts";
 import { canonicalAddress, isLocalName, isPublicAddress } from "./public-address.ts";
 
-export interface ExternalFetchOptions {
+export interface ExternalFetchParts {
   deadlines: Deadlines;
   /** For the whole fetch, redirects included. */
   timeoutMs?: number;
@@ -73,7 +73,7 @@ const LOCAL_OR_PRIVATE = "leads to a local, private or reserved address, which i
 /** One fetch under way; the signal also ends it when its time is over. */
 type Fetching = ExternalFetchRequest & { signal: AbortSignal };
 
-export function createExternalFetch(options: ExternalFetchOptions): FetchExternal & ExternalCheck {
+export function createExternalFetch(options: ExternalFetchParts): FetchExternal & ExternalCheck {
   const { deadlines, timeoutMs = DEFAULT_TIMEOUT_MS, resolve = systemResolver, allowAddress } = options;
   const now = options.now ?? (() => performance.now());
 

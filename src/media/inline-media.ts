@@ -16,7 +16,7 @@ export interface InlineOptions {
   keeps?: (url: string) => boolean;
 }
 
-export interface InlineTools extends InlineOptions {
+export interface InlineParts extends InlineOptions {
   fetchExternal: FetchExternal;
   signal?: AbortSignal;
 }
@@ -39,7 +39,7 @@ export function needsInlining(request: GenerationRequest, options: InlineOptions
  * The request with base64 where URLs were; the same object when there is nothing to do. `origin` stays as the client
  * sent it. Throws GatewayError 400 that names the client's field.
  */
-export async function inlineMedia(request: GenerationRequest, tools: InlineTools): Promise<GenerationRequest> {
+export async function inlineMedia(request: GenerationRequest, tools: InlineParts): Promise<GenerationRequest> {
   if (!needsInlining(request, tools)) return request;
   const wanted = urlParts(request, tools);
   if (wanted.size > MAX_URLS) {
@@ -98,7 +98,7 @@ function keyOf(part: UrlPart): string {
 async function load(
   request: GenerationRequest,
   part: UrlPart,
-  tools: InlineTools,
+  tools: InlineParts,
   budget: { bytesLeft: number },
 ): Promise<Base64Source> {
   const { url } = part.source;

@@ -41,7 +41,7 @@ export interface ModelCatalog {
 
 export type CatalogSettings = Pick<Settings, "routing" | "health_checks">;
 
-export interface ModelCatalogOptions {
+export interface ModelCatalogParts {
   backend: (name: string) => Backend;
   settings: CatalogSettings;
   transport: Transport;
@@ -77,7 +77,7 @@ interface Slot {
   stopping: AbortController;
 }
 
-export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
+export function createModelCatalog(options: ModelCatalogParts): ModelCatalog {
   const { clock, log } = options;
   let { settings } = options;
   const pacer = createPacer();

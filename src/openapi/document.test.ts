@@ -7,12 +7,12 @@ import officialSchema from "../../test/support/openapi-3.1.schema.json" with { t
 import { SECTIONS } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { VERSION } from "../names.ts";
-import { readChatRequest } from "../protocols/chat/request.ts";
-import { readCompletionRequest } from "../protocols/completions/request.ts";
-import { readSparseEmbeddingRequest } from "../protocols/embed-sparse/request.ts";
-import { readEmbeddingRequest } from "../protocols/embeddings/request.ts";
+import { readChatRequest } from "../protocols/chat/read-request.ts";
+import { readCompletionRequest } from "../protocols/completions/read-request.ts";
+import { readSparseEmbeddingRequest } from "../protocols/embed-sparse/read-request.ts";
+import { readEmbeddingRequest } from "../protocols/embeddings/read-request.ts";
 import { readCountTokensRequest, readMessagesRequest } from "../protocols/messages/read-request.ts";
-import { readRerankRequest } from "../protocols/rerank/request.ts";
+import { readRerankRequest } from "../protocols/rerank/read-request.ts";
 import { readResponsesRequest } from "../protocols/responses/read-request.ts";
 import type { Endpoint } from "../server/endpoint.ts";
 import { createRouteTable } from "../server/route-table.ts";

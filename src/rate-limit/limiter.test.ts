@@ -3,13 +3,13 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { rateLimitingSection } from "../config/sections/rate-limiting.ts";
-import { createLimiter, type LimiterOptions, type LimitQuery } from "./limiter.ts";
+import { createLimiter, type LimiterParts, type LimitQuery } from "./limiter.ts";
 
 const EPOCH_MS = 1_900_000_000_000;
 
 function limiterWith(
   settings: Parameters<typeof rateLimitingSection.schema.parse>[0],
-  more: Partial<LimiterOptions> = {},
+  more: Partial<LimiterParts> = {},
 ) {
   const clock = { nowMs: 0 };
   const limiter = createLimiter({

@@ -53,7 +53,7 @@ export interface Limiter {
   readonly size: number;
 }
 
-export interface LimiterOptions {
+export interface LimiterParts {
   settings: RateLimitingSettings;
   /** Key id -> requests per minute. They hold also while the section is disabled. */
   keyLimits: ReadonlyMap<string, number>;
@@ -70,7 +70,7 @@ export interface LimiterOptions {
 const MAX_ENTRIES = 50_000;
 const MINUTE_MS = 60_000;
 
-export function createLimiter(options: LimiterOptions): Limiter {
+export function createLimiter(options: LimiterParts): Limiter {
   const { settings, keyLimits, now, wallTime, maxEntries = MAX_ENTRIES, seed = 0 } = options;
   const { enabled, limits } = settings;
   const limitsRequests = enabled || keyLimits.size > 0;

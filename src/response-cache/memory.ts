@@ -3,7 +3,7 @@
 import { type Linked, RecencyList } from "../lib/recency-list.ts";
 import type { AnswerForm, CachedAnswer, CacheStatistics, ModelStatistics, RequestKey, ResponseCache } from "./cache.ts";
 
-interface MemoryCacheOptions {
+interface MemoryCacheParts {
   capacity: number;
   /** Bound of all entries together, their questions and an estimate of the upkeep included. */
   maxBytes: number;
@@ -32,7 +32,7 @@ export function entryBytes({ question }: RequestKey, { model, contentType, body 
 }
 
 /** Every answer comes at once. */
-export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheOptions) {
+export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheParts) {
   // The whole question is the key. The runtime hashes a text once, whichever of these maps it meets, and compares what
   // it finds with the text itself, so that two questions with one hash stay two.
   const byForm: Record<AnswerForm, Map<string, Entry>> = {

@@ -23,7 +23,7 @@ import { createKeeper } from "./kept.ts";
 import { createLasting } from "./lasting.ts";
 import { createTelemetry } from "./telemetry.ts";
 
-export interface GatewayOptions {
+export interface GatewayParts {
   store: ConfigStore;
   /** Of the configuration file as it was read, so that an edit since then is not missed. */
   fileHash: string | undefined;
@@ -43,7 +43,7 @@ export interface Gateway extends NeutralEntry {
   stop(): Promise<void>;
 }
 
-export function createGateway({ store, fileHash, env, clock, log }: GatewayOptions): Gateway {
+export function createGateway({ store, fileHash, env, clock, log }: GatewayParts): Gateway {
   const { current: snapshot } = store;
   const { settings } = snapshot;
   const home = env.HOME;

@@ -8,10 +8,10 @@ import { systemClock } from "../lib/clock.ts";
 import { VERSION } from "../names.ts";
 import { listen, type Server } from "../server/listener.ts";
 import { type Surface, serveTargets } from "../server/request-target.ts";
-import { createGateway, type Gateway, type GatewayOptions } from "./gateway.ts";
+import { createGateway, type Gateway, type GatewayParts } from "./gateway.ts";
 import { drain, untilSignalled } from "./shutdown.ts";
 
-export interface ServeOptions extends Omit<GatewayOptions, "clock"> {
+export interface ServeParts extends Omit<GatewayParts, "clock"> {
   /** Backends that nobody has configured. */
   found: readonly FoundBackend[] | undefined;
 }
@@ -24,7 +24,7 @@ const OPEN_TO_ALL =
   "keys; set api_keys.mode to blocking, or bind to 127.0.0.1";
 
 /** Returns the exit code and, when an address could not be opened, why. */
-export async function serve({ found, ...options }: ServeOptions): Promise<{ exitCode: number; message?: string }> {
+export async function serve({ found, ...options }: ServeParts): Promise<{ exitCode: number; message?: string }> {
   const { store, log } = options;
   const { settings, baseDir } = store.current;
   // The addresses come first: a port that is taken ends the start before any backend is asked for anything.
@@ -70,8 +70,8 @@ export async function serve({ found, ...options }: ServeOptions): Promise<{ exit
 
 async function bannerOf(
   addresses: readonly string[],
-  found: ServeOptions["found"],
-  { store, env }: Omit<GatewayOptions, "clock">,
+  found: ServeParts["found"],
+  { store, env }: Omit<GatewayParts, "clock">,
   { fleet }: Gateway,
 ): Promise<string> {
   const { settings, path } = store.current;

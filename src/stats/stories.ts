@@ -173,7 +173,7 @@ export const NO_STORY = Object.freeze(
   new Story({ id: "", requestId: "", operation: "", model: "", stream: false, startedAtMs: 0 }, () => 0, false),
 ) as Story;
 
-interface StoriesOptions {
+interface StoriesParts {
   clock: Clock;
   /** Most stories that are kept. */
   maxEntries?: number;
@@ -194,7 +194,7 @@ export class Stories {
   #count = 0;
   #bytes = 0;
 
-  constructor({ clock, maxEntries = DEFAULT_MAX_ENTRIES, maxBytes = DEFAULT_MAX_BYTES }: StoriesOptions) {
+  constructor({ clock, maxEntries = DEFAULT_MAX_ENTRIES, maxBytes = DEFAULT_MAX_BYTES }: StoriesParts) {
     this.#now = () => clock.now();
     this.#wallOffsetMs = clock.wallTime() - clock.now();
     this.#maxBytes = maxBytes;

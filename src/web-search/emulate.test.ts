@@ -10,7 +10,7 @@ import type { GenerationRequest } from "../generation/request.ts";
 import type { FinishReason } from "../generation/result.ts";
 import type { ToolChoice, WebSearchTool } from "../generation/tools.ts";
 import type { Usage } from "../generation/usage.ts";
-import { type EmulationOptions, emulateSearch } from "./emulate.ts";
+import { type EmulationParts, emulateSearch } from "./emulate.ts";
 import type { SearchOptions, SearchOutcome } from "./provider.ts";
 
 const NONCE = "0123456789abcdef0123456789abcdef";
@@ -64,7 +64,7 @@ interface Scripted {
   failures: string[];
 }
 
-type Options = Partial<Pick<EmulationOptions, "limits" | "cites" | "signal">> & {
+type Options = Partial<Pick<EmulationParts, "limits" | "cites" | "signal">> & {
   request?: GenerationRequest;
   find?: (query: string) => SearchOutcome;
 };

@@ -18,7 +18,7 @@ export interface SearchLimits {
   maxRounds: number;
 }
 
-export interface EmulationOptions {
+export interface EmulationParts {
   /** With a web search tool. */
   request: GenerationRequest;
   /** One turn of the model. Trouble is a failure event; what it throws ends the whole answer. */
@@ -45,7 +45,7 @@ const MAX_TURN_LENGTH = 16 * 1024 * 1024;
 const ID_DIGITS = 24;
 
 /** The events of one answer (events.ts); only the client's leaving ends them without finish and failure. */
-export async function* emulateSearch(options: EmulationOptions): AsyncGenerator<GenerationEvent, void> {
+export async function* emulateSearch(options: EmulationParts): AsyncGenerator<GenerationEvent, void> {
   const { request, callModel, limits, nonce, signal, cites } = options;
   const plan = planSearch(request) as SearchPlan;
   const messages = withReplayedSearches(request.messages, plan.functionName);
@@ -111,7 +111,7 @@ const BROKEN = { message: "The backend ended the stream before its answer was co
 /** `query` undefined: the model has not named one. Never rejects. */
 type Search = (callId: string, query: string | undefined, isRefused: boolean) => Promise<SearchResultPart>;
 
-function createSearch({ provider, limits, signal, searchFailed }: EmulationOptions, { tool }: SearchPlan): Search {
+function createSearch({ provider, limits, signal, searchFailed }: EmulationParts, { tool }: SearchPlan): Search {
   const wish: SearchWish = { count: limits.maxResults };
   if (tool.allowedDomains !== undefined) wish.allowedDomains = tool.allowedDomains;
   if (tool.blockedDomains !== undefined) wish.blockedDomains = tool.blockedDomains;

@@ -10,7 +10,7 @@ import { citedResults } from "./citations.ts";
 
 type PartEvent = Extract<GenerationEvent, { index: number }>;
 
-export interface RoundOptions {
+export interface RoundParts {
   /** The name of the function that stands for the search. */
   functionName: string;
   /** Numbers the parts of the whole answer. */
@@ -28,7 +28,7 @@ export class Round {
   usage: Usage | undefined;
   /** Whether the model has called tools that the client runs. */
   hasClientCalls = false;
-  readonly #options: RoundOptions;
+  readonly #options: RoundParts;
   /** Index in this turn -> index in the answer. */
   readonly #indexes = new Map<number, number>();
   /** Calls of the search, by their index in this turn. */
@@ -36,7 +36,7 @@ export class Round {
   /** What came behind a call of the search is sent behind its result. */
   #held: PartEvent[] = [];
 
-  constructor(options: RoundOptions) {
+  constructor(options: RoundParts) {
     this.#options = options;
   }
 

@@ -23,7 +23,7 @@ const ROUTES = "src/api/routes.ts";
 const ENDPOINT = [
   {
     file: ROUTES,
-    before: 'import { readChatRequest } from "../protocols/chat/request.ts";',
+    before: 'import { readChatRequest } from "../protocols/chat/read-request.ts";',
     insert: importOf("readThrowAwayRequest", "../protocols/throw-away"),
   },
   {

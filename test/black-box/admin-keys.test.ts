@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
 import { expectError } from "../support/expect-error.ts";
-import { type Gateway, type GatewayOptions, startGateway } from "../support/start-gateway.ts";
+import { type Gateway, type GatewayParts, startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -18,7 +18,7 @@ type Keys = NonNullable<NonNullable<ConfigDocument["api_keys"]>["keys"]>;
 const A = "sekret-of-tenant-a";
 const B = "sekret-of-tenant-b";
 
-function start(keys: Keys, options: GatewayOptions = {}, more: ConfigDocument = {}): Promise<Gateway> {
+function start(keys: Keys, options: GatewayParts = {}, more: ConfigDocument = {}): Promise<Gateway> {
   return startGateway({
     ...options,
     config: {

@@ -12,7 +12,7 @@ const COMMAND = join(import.meta.dir, "..", "..", "bin", "signalbox");
 /** Every secret that a test uses contains this text, so that one search proves that none was written to a log. */
 export const SECRET_MARK = "sekret";
 
-export interface GatewayOptions {
+export interface GatewayParts {
   /** Written as JSON, which is YAML too. `null`: no file and no --config, the zero configuration. */
   config?: ConfigDocument | null;
   /** Written as it is. */
@@ -69,7 +69,7 @@ export class GatewayProcess {
   wasSignalled = false;
 
   /** With the folder of an earlier process, its files are taken as they are now. */
-  constructor(options: GatewayOptions = {}, folder?: string) {
+  constructor(options: GatewayParts = {}, folder?: string) {
     this.folder = folder ?? realpathSync(mkdtempSync(join(tmpdir(), "signalbox-test-")));
     if (folder === undefined) {
       mkdirSync(join(this.folder, "home"));
@@ -159,9 +159,9 @@ export class GatewayProcess {
 export class Gateway {
   #process: GatewayProcess;
   #url: string;
-  readonly #options: GatewayOptions;
+  readonly #options: GatewayParts;
 
-  constructor(process: GatewayProcess, url: string, options: GatewayOptions) {
+  constructor(process: GatewayProcess, url: string, options: GatewayParts) {
     this.#process = process;
     this.#url = url;
     this.#options = options;
@@ -200,7 +200,7 @@ export class Gateway {
   }
 
   /** Ends the process if it runs, and starts another one in the same folder, with the files as they are now. */
-  async restart(options: Pick<GatewayOptions, "args" | "environment" | "awaitHealth"> = {}): Promise<void> {
+  async restart(options: Pick<GatewayParts, "args" | "environment" | "awaitHealth"> = {}): Promise<void> {
     if (!this.#process.hasExited) await this.stop();
     this.#process.checkOutput();
     const started = await launch({ ...this.#options, ...options }, this.folder);
@@ -301,13 +301,13 @@ export class Gateway {
 }
 
 /** Starts the command and waits until it answers; by default until every backend was checked. */
-export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
+export async function startGateway(options: GatewayParts = {}): Promise<Gateway> {
   const complete = withFreePort(options);
   const { process, url } = await launch(complete);
   return new Gateway(process, url, complete);
 }
 
-async function launch(options: GatewayOptions, folder?: string): Promise<{ process: GatewayProcess; url: string }> {
+async function launch(options: GatewayParts, folder?: string): Promise<{ process: GatewayProcess; url: string }> {
   const gatewayProcess = new GatewayProcess(options, folder);
   try {
     const url = await waitFor(
@@ -331,7 +331,7 @@ async function launch(options: GatewayOptions, folder?: string): Promise<{ proce
 }
 
 /** Runs the command to its end, for runs that are expected to end by themselves. */
-export async function runCommand(options: GatewayOptions = {}): Promise<FinishedRun> {
+export async function runCommand(options: GatewayParts = {}): Promise<FinishedRun> {
   const gatewayProcess = new GatewayProcess(options);
   try {
     return await gatewayProcess.finished();
@@ -357,7 +357,7 @@ async function waitForFirstChecks(url: string): Promise<void> {
 }
 
 /** Port 0 through the configuration where the test gives an object, else through the environment. */
-function withFreePort(options: GatewayOptions): GatewayOptions {
+function withFreePort(options: GatewayParts): GatewayParts {
   if (options.configText === undefined && options.config !== null) {
     return {
       ...options,
@@ -374,15 +374,15 @@ function withFreePort(options: GatewayOptions): GatewayOptions {
 
 const CONFIG_NAME = "gateway.yaml";
 
-function configTextOf({ configText, config }: GatewayOptions): string | undefined {
+function configTextOf({ configText, config }: GatewayParts): string | undefined {
   return configText ?? (config ? JSON.stringify(config, undefined, 2) : undefined);
 }
 
-function configPathOf(folder: string, options: GatewayOptions): string | undefined {
+function configPathOf(folder: string, options: GatewayParts): string | undefined {
   return configTextOf(options) === undefined ? undefined : join(folder, options.configName ?? CONFIG_NAME);
 }
 
-function writeFiles(folder: string, options: GatewayOptions): void {
+function writeFiles(folder: string, options: GatewayParts): void {
   const configPath = configPathOf(folder, options);
   const files: [string, string][] = Object.entries(options.files ?? {}).map(([path, text]) => [
     join(folder, path),

@@ -2,11 +2,11 @@
 
 import { afterAll, setDefaultTimeout } from "bun:test";
 import { FakeBackend, type FakeBackendOptions } from "./fake-backend.ts";
-import { type Gateway, type GatewayOptions, startGateway } from "./start-gateway.ts";
+import { type Gateway, type GatewayParts, startGateway } from "./start-gateway.ts";
 
 export interface TestBed {
   backend(options?: FakeBackendOptions): FakeBackend;
-  gateway(options?: GatewayOptions): Promise<Gateway>;
+  gateway(options?: GatewayParts): Promise<Gateway>;
 }
 
 /**

@@ -22,7 +22,7 @@ import { waitFor } from "../../../test/support/wait-for.ts";
 import type { AttachmentReader } from "../compile/attachments.ts";
 import { loadConfig } from "../compile/load.ts";
 import { contentHash } from "../files/read-text.ts";
-import { type FileReloader, type FileReloaderOptions, followConfigFile } from "./file-reload.ts";
+import { type FileReloader, type FileReloaderParts, followConfigFile } from "./file-reload.ts";
 import { openConfigStore } from "./open-store.ts";
 import type { ConfigStore } from "./store.ts";
 
@@ -52,7 +52,7 @@ afterEach(() => {
 });
 
 async function start(
-  timing: FileReloaderOptions["timing"] = WATCH_ONLY,
+  timing: FileReloaderParts["timing"] = WATCH_ONLY,
   editBetween?: () => void,
   readers: AttachmentReader[] = [],
 ) {

@@ -28,7 +28,7 @@ export interface ReloadStatus {
   lastFailure: ReloadFailure | undefined;
 }
 
-export interface FileReloaderOptions {
+export interface FileReloaderParts {
   store: ConfigStore;
   clock: Clock;
   log: ConfigLog;
@@ -47,7 +47,7 @@ const MAXIMUM_PROBLEMS = 20;
 /** The hash of no file. */
 const NOTHING_READ = "";
 
-export function followConfigFile(options: FileReloaderOptions): FileReloader {
+export function followConfigFile(options: FileReloaderParts): FileReloader {
   const { store, clock, log } = options;
   const { path } = store.current;
   const status: ReloadStatus = {

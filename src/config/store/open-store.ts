@@ -23,7 +23,7 @@ import {
   writeFileHash,
 } from "./versions.ts";
 
-export interface OpenStoreOptions extends Surroundings {
+export interface OpenStoreParts extends Surroundings {
   /** What the file says, or what was found without one. */
   snapshot: ConfigSnapshot;
   /** Of the file; undefined without one. */
@@ -41,7 +41,7 @@ export type OpenStoreResult =
 
 const NO_FILE = "none";
 
-export async function openConfigStore(options: OpenStoreOptions): Promise<OpenStoreResult> {
+export async function openConfigStore(options: OpenStoreParts): Promise<OpenStoreResult> {
   const { snapshot, home, clock, log } = options;
   const folder = resolvePath(snapshot.settings.server.data_dir, snapshot.baseDir, home);
   const database = new ConfigDatabase(folder, log);

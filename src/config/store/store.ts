@@ -34,7 +34,7 @@ import { freezeDeep, keepRestartFields, pendingRestartFields, replacedFields } f
 import { Staging } from "./staging.ts";
 import type { VersionRecord } from "./versions.ts";
 
-export interface ConfigStoreOptions extends Surroundings {
+export interface ConfigStoreParts extends Surroundings {
   snapshot: ConfigSnapshot;
   database: ConfigDatabase;
   clock: Clock;
@@ -61,12 +61,12 @@ const MAXIMUM_WAITING = 1_000;
 export class ConfigStore {
   readonly staging: Staging;
   readonly history: History;
-  readonly #options: ConfigStoreOptions;
+  readonly #options: ConfigStoreParts;
   readonly #serial: Serial = createSerial(MAXIMUM_WAITING);
   readonly #listeners = new Set<ConfigListener>();
   #running: Running;
 
-  constructor(options: ConfigStoreOptions) {
+  constructor(options: ConfigStoreParts) {
     this.#options = options;
     this.#running = toRunning(options.snapshot);
     const inside: Inside = {

@@ -12,7 +12,7 @@ import { decodeSampling, extensionsOf } from "../decode-request.ts";
 import { invalidField, isGiven, missingField, wrongType } from "../fields.ts";
 import { nonEmptyText, numberOf, objectOf, optionalBoolean, optionalObject } from "../reading.ts";
 import { decodeMessages } from "./message-decoder.ts";
-import { readChatRequest } from "./request.ts";
+import { readChatRequest } from "./read-request.ts";
 import { decodeToolChoice, decodeTools, usesFunctions } from "./tools.ts";
 import { unsupported } from "./wire.ts";
 

@@ -8,7 +8,7 @@ import { compact, type JsonObject } from "../../lib/json.ts";
 import { decodeSampling, extensionsOf } from "../decode-request.ts";
 import { invalidField } from "../fields.ts";
 import { nonEmptyText, numberOf } from "../reading.ts";
-import { readCompletionRequest } from "./request.ts";
+import { readCompletionRequest } from "./read-request.ts";
 
 /** Members that the neutral request has a field for, or that are refused; all others are extensions. */
 const KNOWN: ReadonlySet<string> = new Set([

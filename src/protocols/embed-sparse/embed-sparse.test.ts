@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { JsonObject } from "../../lib/json.ts";
 import { AnswerFailed, DecodeError } from "../protocol.ts";
-import { encodeSparseEmbedding, readSparseEmbeddingRequest } from "./request.ts";
+import { encodeSparseEmbedding, readSparseEmbeddingRequest } from "./read-request.ts";
 import { decodeSparseEmbedding } from "./response.ts";
 
 describe("request", () => {

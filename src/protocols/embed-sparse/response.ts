@@ -3,7 +3,7 @@
 import { isObject } from "../../lib/json.ts";
 import { isGiven } from "../fields.ts";
 import { answerFailed, DecodeError } from "../protocol.ts";
-import type { SparseEmbeddingRequest } from "./request.ts";
+import type { SparseEmbeddingRequest } from "./read-request.ts";
 
 /** The answer itself. Throws DecodeError for what is no such answer, AnswerFailed for an error under status 200. */
 export function decodeSparseEmbedding(answer: unknown, request: SparseEmbeddingRequest): unknown[] {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { JsonObject } from "../../lib/json.ts";
 import { AnswerFailed, DecodeError } from "../protocol.ts";
-import { readRerankRequest } from "./request.ts";
+import { readRerankRequest } from "./read-request.ts";
 import { decodeRerank } from "./response.ts";
 
 const good = { model: "m", query: "q", documents: ["a", { text: "b" }, "c"] };

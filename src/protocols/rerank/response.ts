@@ -4,7 +4,7 @@ import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { isGiven } from "../fields.ts";
 import { answerFailed, DecodeError } from "../protocol.ts";
 import { countOf, nonEmptyText, objectOf } from "../reading.ts";
-import type { RerankRequest } from "./request.ts";
+import type { RerankRequest } from "./read-request.ts";
 
 export interface RerankContext {
   /** 32 random hex digits, for services that give no id. */

@@ -3,7 +3,7 @@ import { BACKEND_KINDS } from "../../backends/kinds.ts";
 import type { GatewayError } from "../../errors/gateway-error.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { BackendKindName } from "../../names.ts";
-import { encodeRerank, readRerankRequest, wantsTeiForm } from "./request.ts";
+import { encodeRerank, readRerankRequest, wantsTeiForm } from "./read-request.ts";
 
 const good = { model: "m", query: "q", documents: ["a", "b", "c"] };
 

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../errors/gateway-error.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import { readChatRequest } from "./request.ts";
+import { readChatRequest } from "./read-request.ts";
 
 const messages = [{ role: "user", content: "hi" }];
 

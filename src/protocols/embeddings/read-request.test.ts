@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../errors/gateway-error.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import { readEmbeddingRequest } from "./request.ts";
+import { readEmbeddingRequest } from "./read-request.ts";
 
 function refusal(body: JsonObject): { param: string | undefined; message: string } {
   try {
