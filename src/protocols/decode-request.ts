@@ -1,8 +1,7 @@
 // What the decoders of requests share: sampling as chat and text completions write it, and what no field was found for.
 
 import type { Sampling } from "../generation/request.ts";
-import { compact, type JsonObject } from "../lib/json.ts";
-import { isGiven } from "./fields.ts";
+import { compact, isPresent, type JsonObject } from "../lib/json.ts";
 import { numberOf, optionalObject } from "./reading.ts";
 
 /** The body was checked when it was read. */
@@ -25,5 +24,5 @@ export function decodeSampling(body: JsonObject, topLogprobs: unknown): Sampling
 
 /** The members that say something and are not among those with a place in the neutral request. */
 export function extensionsOf(body: JsonObject, known: ReadonlySet<string>): JsonObject {
-  return Object.fromEntries(Object.entries(body).filter(([name, value]) => !known.has(name) && isGiven(value)));
+  return Object.fromEntries(Object.entries(body).filter(([name, value]) => !known.has(name) && isPresent(value)));
 }

@@ -3,7 +3,7 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { isObject, type JsonObject } from "../lib/json.ts";
+import { isObject, isPresent, type JsonObject } from "../lib/json.ts";
 
 export function invalidField(param: string, message: string): GatewayError {
   return new GatewayError(ERRORS.invalidRequest, `${param}: ${message}`, { param });
@@ -24,11 +24,6 @@ export function wrongWord(param: string, words: readonly unknown[], value: unkno
   return invalidField(param, `expected one of ${words.join(", ")}, got ${given}.`);
 }
 
-/** Whether a member was not left out. */
-export function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null;
-}
-
 /** What a value is, in the words of JSON. */
 export function describe(value: unknown): string {
   if (value === null) return "null";
@@ -38,7 +33,7 @@ export function describe(value: unknown): string {
 
 export function requireModel(body: JsonObject): string {
   const { model } = body;
-  if (!isGiven(model)) throw missingField("model", "the id of a model, see GET /v1/models.");
+  if (!isPresent(model)) throw missingField("model", "the id of a model, see GET /v1/models.");
   if (typeof model !== "string") throw wrongType("model", "a string", model);
   if (model === "") throw invalidField("model", "must not be empty; GET /v1/models lists the models.");
   return model;
@@ -66,7 +61,7 @@ export const SAMPLING_NUMBERS: readonly NumberRule[] = [
 export function checkNumbers(body: JsonObject, rules: readonly NumberRule[]): void {
   for (const { field, minimum, maximum, integer } of rules) {
     const value = body[field];
-    if (!isGiven(value)) continue;
+    if (!isPresent(value)) continue;
     const kind = integer ? "an integer" : "a number";
     if (typeof value !== "number") throw wrongType(field, kind, value);
     if ((integer && !Number.isInteger(value)) || value < minimum || value > maximum) {
@@ -80,7 +75,7 @@ function checkOf(expected: string, isRight: (value: unknown) => boolean) {
   /** @param at - where the object stands in the request */
   return (body: JsonObject, field: string, at?: string): void => {
     const value = body[field];
-    if (!isGiven(value) || isRight(value)) return;
+    if (!isPresent(value) || isRight(value)) return;
     throw wrongType(at === undefined ? field : `${at}.${field}`, expected, value);
   };
 }
@@ -119,7 +114,7 @@ function isDeeperThan(value: unknown, levels: number): boolean {
 
 /** The field stop: one string or a list of strings. */
 export function checkStop({ stop }: JsonObject): void {
-  if (!isGiven(stop) || typeof stop === "string") return;
+  if (!isPresent(stop) || typeof stop === "string") return;
   if (!Array.isArray(stop)) throw wrongType("stop", "a string or an array of strings", stop);
   const index = stop.findIndex((entry) => typeof entry !== "string");
   if (index >= 0) throw wrongType(`stop[${index}]`, "a string", stop[index]);

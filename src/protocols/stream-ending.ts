@@ -1,9 +1,8 @@
 // Whether a stream of chat or text completion chunks was complete, told by the last events that went by.
 // Cheap while the stream runs: events are only looked into when the stream ends, or when several choices are awaited.
 
-import { parseObject } from "../lib/json.ts";
+import { isPresent, parseObject } from "../lib/json.ts";
 import type { Verdict } from "./answer-reader.ts";
-import { isGiven } from "./fields.ts";
 import { objectsOf, wholeNumberOf } from "./reading.ts";
 import { eventData } from "./sse.ts";
 
@@ -62,7 +61,7 @@ export class StreamEnding {
       for (const { index, finish_reason } of objectsOf(parseObject(data)?.choices)) {
         // Of a single choice any index is believed; otherwise a backend could make up ever new ones.
         const choice = this.#choices === 1 ? 0 : wholeNumberOf(index ?? 0);
-        if (isGiven(finish_reason) && choice !== undefined && choice < this.#choices) this.#finished.add(choice);
+        if (isPresent(finish_reason) && choice !== undefined && choice < this.#choices) this.#finished.add(choice);
       }
     }
   }
@@ -104,5 +103,5 @@ function isDoneMarker(data: string | undefined): boolean {
 }
 
 function hasError(data: string): boolean {
-  return isGiven(parseObject(data)?.error);
+  return isPresent(parseObject(data)?.error);
 }

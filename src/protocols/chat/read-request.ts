@@ -1,7 +1,7 @@
 // Validation of a chat completion request (specification, "Chat completion request"; wire/openai-chat.md, section 1).
 // Unknown fields pass: the client's own bytes go to the backend, which is the better judge of them.
 
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import {
   checkArray,
   checkBoolean,
@@ -10,7 +10,6 @@ import {
   checkStop,
   checkString,
   invalidField,
-  isGiven,
   missingField,
   NO_MAXIMUM,
   type NumberRule,
@@ -48,7 +47,7 @@ export function readChatRequest(body: JsonObject): RequestSummary {
 }
 
 function checkMessages(messages: unknown): void {
-  if (!isGiven(messages)) throw missingField("messages", "an array of {role, content} objects.");
+  if (!isPresent(messages)) throw missingField("messages", "an array of {role, content} objects.");
   if (!Array.isArray(messages)) throw wrongType("messages", "an array", messages);
   if (messages.length === 0) throw invalidField("messages", "must hold at least one message.");
   for (let index = 0; index < messages.length; index++) {
@@ -59,7 +58,7 @@ function checkMessages(messages: unknown): void {
     if (typeof role !== "string" || role === "") {
       throw wrongType(`messages[${index}].role`, 'a role such as "user"', role);
     }
-    if (!isGiven(content)) {
+    if (!isPresent(content)) {
       // An assistant turn may consist of tool calls, a refusal or audio alone; other roles say something.
       if (role === "assistant") continue;
       throw missingField(`messages[${index}].content`, "a string or an array of content parts.");

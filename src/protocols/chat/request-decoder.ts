@@ -7,9 +7,9 @@ import {
   type ReasoningWish,
   type ResponseFormat,
 } from "../../generation/request.ts";
-import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import { decodeSampling, extensionsOf } from "../decode-request.ts";
-import { invalidField, isGiven, missingField, wrongType } from "../fields.ts";
+import { invalidField, missingField, wrongType } from "../fields.ts";
 import { nonEmptyText, numberOf, objectOf, optionalBoolean, optionalObject } from "../reading.ts";
 import { decodeMessages } from "./message-decoder.ts";
 import { readChatRequest } from "./read-request.ts";
@@ -80,7 +80,7 @@ function decodeEffort(value: unknown, field: string): Effort | undefined {
 // ---- Response format
 
 function decodeResponseFormat(value: unknown): ResponseFormat | undefined {
-  if (!isGiven(value)) return undefined;
+  if (!isPresent(value)) return undefined;
   if (!isObject(value)) throw wrongType("response_format", "an object", value);
   switch (value.type) {
     case "text":
@@ -101,7 +101,7 @@ function decodeJsonSchema(value: unknown): ResponseFormat {
   const path = "response_format.json_schema";
   if (!isObject(value)) throw missingField(path, "an object with name and schema.");
   const { name, description, schema, strict } = value;
-  if (isGiven(schema) && !isObject(schema)) {
+  if (isPresent(schema) && !isObject(schema)) {
     throw wrongType(`${path}.schema`, "a JSON Schema object", schema);
   }
   return compact({

@@ -2,8 +2,8 @@
 
 import type { CacheHint, ToolCallPart } from "../../generation/content.ts";
 import type { Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
-import { compact, isObject, type JsonObject } from "../../lib/json.ts";
-import { invalidField, isGiven, missingField, wrongType } from "../fields.ts";
+import { compact, isObject, isPresent, type JsonObject } from "../../lib/json.ts";
+import { invalidField, missingField, wrongType } from "../fields.ts";
 import { nonEmptyText, optionalBoolean, optionalObject } from "../reading.ts";
 import { readThoughtSignature } from "./wire.ts";
 
@@ -46,7 +46,7 @@ function decodeFunction(value: unknown, tool: JsonObject, path: string): Tool {
   if (!isObject(value)) throw missingField(path, "an object with the name and the parameters of the function.");
   const { description, parameters, strict } = value;
   const name = nameOf(value, path);
-  if (isGiven(parameters) && !isObject(parameters)) {
+  if (isPresent(parameters) && !isObject(parameters)) {
     throw wrongType(`${path}.parameters`, "a JSON Schema object", parameters);
   }
   return compact({
@@ -120,10 +120,10 @@ export function wireToolName(tool: unknown): string | undefined {
 // ---- Choice
 
 export function decodeToolChoice(body: JsonObject): ToolChoice | undefined {
-  const [field, value] = isGiven(body.tool_choice)
+  const [field, value] = isPresent(body.tool_choice)
     ? (["tool_choice", body.tool_choice] as const)
     : (["function_call", body.function_call] as const);
-  if (!isGiven(value)) return undefined;
+  if (!isPresent(value)) return undefined;
   const choice = parseToolChoice(value);
   if (choice === undefined) {
     throw invalidField(field, "expected none, auto, required, or an object that names a tool or the allowed tools.");

@@ -1,7 +1,7 @@
 // Sparse embeddings in the form of text-embeddings-inference, with a model for routing (decisions.md, section 4).
 
-import type { JsonObject } from "../../lib/json.ts";
-import { checkBoolean, checkString, invalidField, isGiven, missingField, requireModel, wrongType } from "../fields.ts";
+import { isPresent, type JsonObject } from "../../lib/json.ts";
+import { checkBoolean, checkString, invalidField, missingField, requireModel, wrongType } from "../fields.ts";
 import { affinityOf, type RequestSummary } from "../request-summary.ts";
 
 export interface SparseEmbeddingRequest extends RequestSummary {
@@ -13,9 +13,9 @@ export interface SparseEmbeddingRequest extends RequestSummary {
 /** Reads `inputs`, or `input` as the other embedding endpoint calls it. */
 export function readSparseEmbeddingRequest(body: JsonObject): SparseEmbeddingRequest {
   const model = requireModel(body);
-  const field = isGiven(body.inputs) ? "inputs" : "input";
+  const field = isPresent(body.inputs) ? "inputs" : "input";
   const inputs = body[field];
-  if (!isGiven(inputs)) throw missingField("inputs", "a string or an array of strings.");
+  if (!isPresent(inputs)) throw missingField("inputs", "a string or an array of strings.");
   checkInputs(inputs, field);
   checkBoolean(body, "truncate");
   checkString(body, "truncation_direction");

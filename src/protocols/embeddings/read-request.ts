@@ -1,11 +1,10 @@
 // Validation of an embeddings request (wire/openai-chat.md, section 8).
 
-import type { JsonObject } from "../../lib/json.ts";
+import { isPresent, type JsonObject } from "../../lib/json.ts";
 import {
   checkNumbers,
   checkString,
   invalidField,
-  isGiven,
   missingField,
   NO_MAXIMUM,
   requireModel,
@@ -16,11 +15,11 @@ import { affinityOf, type RequestSummary } from "../request-summary.ts";
 export function readEmbeddingRequest(body: JsonObject): RequestSummary {
   const model = requireModel(body);
   const { input, encoding_format } = body;
-  if (!isGiven(input)) throw missingField("input", "a string, an array of strings, or token ids.");
+  if (!isPresent(input)) throw missingField("input", "a string, an array of strings, or token ids.");
   if (typeof input !== "string" && !Array.isArray(input)) throw wrongType("input", "a string or an array", input);
   if (input.length === 0) throw invalidField("input", "must not be empty.");
   checkNumbers(body, [{ field: "dimensions", minimum: 1, maximum: NO_MAXIMUM, integer: true }]);
-  if (isGiven(encoding_format) && encoding_format !== "float" && encoding_format !== "base64") {
+  if (isPresent(encoding_format) && encoding_format !== "float" && encoding_format !== "base64") {
     throw invalidField("encoding_format", 'expected "float" or "base64".');
   }
   checkString(body, "user");

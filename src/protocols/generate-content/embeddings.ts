@@ -7,9 +7,9 @@
 // URLs or addresses of files that Google's own file storage holds; others are not fetched.
 
 import { DropList, type Dropped } from "../../generation/dropped.ts";
-import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import { parseDataUrl } from "../../media/data-url.ts";
-import { invalidField, isGiven, missingField, wrongType } from "../fields.ts";
+import { invalidField, missingField, wrongType } from "../fields.ts";
 import { type BackendTarget, DecodeError } from "../protocol.ts";
 import { nonEmptyText, objectOf, objectsOf, optionalNumber, optionalText } from "../reading.ts";
 import { typeOfUrl } from "./media.ts";
@@ -93,7 +93,7 @@ export function encodeEmbeddings(body: JsonObject, target: Pick<BackendTarget, "
 }
 
 function encodeSettings({ dimensions, task_type: taskType, title }: JsonObject): JsonObject {
-  if (isGiven(taskType) && !TASK_TYPES.has(taskType)) {
+  if (isPresent(taskType) && !TASK_TYPES.has(taskType)) {
     throw invalidField("task_type", `expected one of ${[...TASK_TYPES].join(", ")}.`);
   }
   return compact({

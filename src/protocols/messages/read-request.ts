@@ -1,7 +1,7 @@
 // Validation of a Messages request (wire format: the Messages API, versions 2023-06-01 and 2026-10-21).
 // Unknown fields and blocks pass: a native backend is the better judge of them.
 
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import {
   checkArray,
   checkBoolean,
@@ -9,7 +9,6 @@ import {
   checkObject,
   describe,
   invalidField,
-  isGiven,
   missingField,
   NO_MAXIMUM,
   type NumberRule,
@@ -32,7 +31,7 @@ const ROLES: ReadonlySet<unknown> = new Set(["user", "assistant", "system"]);
 
 export function readMessagesRequest(body: JsonObject): RequestSummary {
   const model = requireModel(body);
-  if (!isGiven(body.max_tokens)) throw missingField("max_tokens", "the most tokens that the answer may have.");
+  if (!isPresent(body.max_tokens)) throw missingField("max_tokens", "the most tokens that the answer may have.");
   checkNumbers(body, NUMBERS);
   const stream = checkBoolean(body, "stream");
   checkConversation(body);
@@ -47,7 +46,7 @@ export function readCountTokensRequest(body: JsonObject): { model: string } {
 }
 
 function checkConversation(body: JsonObject): void {
-  if (isGiven(body.system)) checkContent(body.system, "system");
+  if (isPresent(body.system)) checkContent(body.system, "system");
   // A thread of the vendor's may go on without a new message.
   if (!isObject(body.thread) || !Array.isArray(body.messages) || body.messages.length > 0) checkMessages(body.messages);
   checkTools(body);
@@ -60,7 +59,7 @@ function checkConversation(body: JsonObject): void {
 }
 
 function checkMessages(messages: unknown): void {
-  if (!isGiven(messages)) throw missingField("messages", "an array of {role, content} objects.");
+  if (!isPresent(messages)) throw missingField("messages", "an array of {role, content} objects.");
   if (!Array.isArray(messages)) throw wrongType("messages", "an array", messages);
   if (messages.length === 0) throw invalidField("messages", "must hold at least one message.");
   for (let index = 0; index < messages.length; index++) checkMessage(messages[index], `messages[${index}]`);
@@ -74,7 +73,7 @@ function checkMessage(message: unknown, path: string): void {
     const got = typeof role === "string" ? `"${role.slice(0, 32)}"` : describe(role);
     throw invalidField(`${path}.role`, `expected user, assistant or system, got ${got}.`);
   }
-  if (!isGiven(content)) throw missingField(`${path}.content`, "a string or an array of content blocks.");
+  if (!isPresent(content)) throw missingField(`${path}.content`, "a string or an array of content blocks.");
   checkContent(content, `${path}.content`);
 }
 
@@ -107,7 +106,7 @@ function checkTools(body: JsonObject): void {
   checkArray(body, "tools");
   for (const [index, tool] of arrayOf(body.tools).entries()) {
     if (!isObject(tool)) throw wrongType(`tools[${index}]`, "an object", tool);
-    const isCustom = !isGiven(tool.type) || tool.type === "custom";
+    const isCustom = !isPresent(tool.type) || tool.type === "custom";
     if (isCustom && (typeof tool.name !== "string" || tool.name === "")) {
       throw missingField(`tools[${index}].name`, "the name of the tool.");
     }

@@ -1,13 +1,12 @@
 // A rerank request: what clients send, and what each kind of backend is sent (decisions.md, section 4;
 // wire/local-engines.md, section 7).
 
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import {
   checkBoolean,
   checkNumbers,
   checkString,
   invalidField,
-  isGiven,
   missingField,
   NO_MAXIMUM,
   requireModel,
@@ -65,14 +64,15 @@ export function readRerankRequest(body: JsonObject): RerankRequest {
 }
 
 function readQuery({ query }: JsonObject): string {
-  if (!isGiven(query)) throw missingField("query", "the text that the documents are compared with.");
+  if (!isPresent(query)) throw missingField("query", "the text that the documents are compared with.");
   if (typeof query !== "string") throw wrongType("query", "a string", query);
   if (query.trim() === "") throw invalidField("query", "must not be empty.");
   return query;
 }
 
 function readDocuments({ documents }: JsonObject): readonly RerankDocument[] {
-  if (!isGiven(documents)) throw missingField("documents", "an array of strings, or of objects with the member text.");
+  if (!isPresent(documents))
+    throw missingField("documents", "an array of strings, or of objects with the member text.");
   if (!Array.isArray(documents)) throw wrongType("documents", "an array", documents);
   if (documents.length === 0) throw invalidField("documents", "must not be empty.");
   for (const [index, document] of documents.entries()) {

@@ -1,7 +1,6 @@
 // The answers of rerank services, in any of their forms -> the gateway's own.
 
-import { compact, isObject, type JsonObject } from "../../lib/json.ts";
-import { isGiven } from "../fields.ts";
+import { compact, isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import { answerFailed, DecodeError } from "../protocol.ts";
 import { countOf, nonEmptyText, objectOf } from "../reading.ts";
 import type { RerankRequest } from "./read-request.ts";
@@ -47,7 +46,7 @@ function resultsOf(answer: unknown): unknown[] {
   if (!isObject(answer)) throw new DecodeError("a rerank answer is neither an object nor an array");
   const { error, results, data } = answer;
   if (Array.isArray(results)) return results;
-  if (isGiven(error)) throw answerFailed(error);
+  if (isPresent(error)) throw answerFailed(error);
   if (Array.isArray(data)) return data;
   throw new DecodeError("a rerank answer has no results");
 }

@@ -1,14 +1,14 @@
 // Validation of the field input: a text, or items with their content parts and files.
 
-import { isObject, type JsonObject } from "../../lib/json.ts";
-import { checkString, invalidField, isGiven, missingField, wrongType, wrongWord } from "../fields.ts";
+import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";
+import { checkString, invalidField, missingField, wrongType, wrongWord } from "../fields.ts";
 import { CONVERSATION_ROLES, FILE_MEDIA_TYPES, imageUrlOf, isItemReference, parseDataUrl } from "./wire.ts";
 
 /** Most files of a request that are named instead of given (specification, Limits). */
 const MAX_FILE_REFERENCES = 20;
 
 export function checkInput(input: unknown): void {
-  if (!isGiven(input)) throw missingField("input", "a string or an array of items.");
+  if (!isPresent(input)) throw missingField("input", "a string or an array of items.");
   if (typeof input === "string") return;
   if (!Array.isArray(input)) throw wrongType("input", "a string or an array", input);
   if (countFileReferences(input) > MAX_FILE_REFERENCES) {
@@ -25,7 +25,7 @@ function countFileReferences(items: readonly unknown[]): number {
       item.type === "function_call_output" || item.type === "custom_tool_call_output" ? item.output : item.content;
     if (!Array.isArray(parts)) continue;
     for (const part of parts) {
-      if (isObject(part) && (isGiven(part.file_id) || isGiven(part.file_url))) count++;
+      if (isObject(part) && (isPresent(part.file_id) || isPresent(part.file_url))) count++;
     }
   }
   return count;
@@ -35,7 +35,7 @@ function checkItem(item: unknown, path: string): void {
   if (!isObject(item)) throw wrongType(path, "an object", item);
   const { type } = item;
   if (type !== "item_reference" && isItemReference(item)) return;
-  if (!isGiven(type)) {
+  if (!isPresent(type)) {
     if (item.role === undefined) throw missingField(`${path}.type`, "such as message or function_call_output.");
     checkMessage(item, path);
     return;
@@ -44,7 +44,7 @@ function checkItem(item: unknown, path: string): void {
   if (type === "message") checkMessage(item, path);
   for (const field of REQUIRED_STRINGS[type] ?? []) {
     if (typeof item[field] === "string") continue;
-    if (!isGiven(item[field])) throw missingField(`${path}.${field}`, "a string.");
+    if (!isPresent(item[field])) throw missingField(`${path}.${field}`, "a string.");
     throw wrongType(`${path}.${field}`, "a string", item[field]);
   }
   if (type === "function_call_output" || type === "custom_tool_call_output")
@@ -66,7 +66,7 @@ function checkMessage({ role, content }: JsonObject, path: string): void {
 }
 
 function checkContent(content: unknown, path: string): void {
-  if (!isGiven(content)) throw missingField(path, "a string or an array of content parts.");
+  if (!isPresent(content)) throw missingField(path, "a string or an array of content parts.");
   if (typeof content === "string") return;
   if (!Array.isArray(content)) throw wrongType(path, "a string or an array of content parts", content);
   for (let index = 0; index < content.length; index++) checkPart(content[index], `${path}[${index}]`);
@@ -102,7 +102,7 @@ function checkImage(part: JsonObject, path: string): void {
 
 function checkFile(part: JsonObject, path: string): void {
   if (namesFile(part, path)) return;
-  const field = isGiven(part.file_data) ? "file_data" : "file_url";
+  const field = isPresent(part.file_data) ? "file_data" : "file_url";
   checkString(part, field, path);
   const url = part[field];
   if (typeof url !== "string") throw missingField(`${path}.file_data`, "a file needs file_data or file_url.");
@@ -115,7 +115,7 @@ function checkFile(part: JsonObject, path: string): void {
 /** A file that a backend of this format may hold. What has to be translated is refused where it is (input-parts.ts). */
 function namesFile(part: JsonObject, path: string): boolean {
   checkString(part, "file_id", path);
-  return isGiven(part.file_id);
+  return isPresent(part.file_id);
 }
 
 /** A data URL of a known type or the address of a file; whether the address may be fetched is settled elsewhere. */

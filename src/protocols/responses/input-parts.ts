@@ -2,8 +2,8 @@
 
 import type { ContentPart, DocumentPart, ImagePart, MediaSource, TextPart } from "../../generation/content.ts";
 import type { DropList } from "../../generation/dropped.ts";
-import { compact, isObject, type JsonObject } from "../../lib/json.ts";
-import { invalidField, isGiven } from "../fields.ts";
+import { compact, isObject, isPresent, type JsonObject } from "../../lib/json.ts";
+import { invalidField } from "../fields.ts";
 import { filled, nonEmptyText, objectOf, objectsOf, textOf } from "../reading.ts";
 import { decodeCitation } from "./citations.ts";
 import { type DataUrl, imageUrlOf, parseDataUrl, toDataUrl } from "./wire.ts";
@@ -48,7 +48,7 @@ function decodePart(part: JsonObject, param: string): ContentPart {
 }
 
 function refuseFileId({ file_id: id }: JsonObject, param: string): void {
-  if (!isGiven(id)) return;
+  if (!isPresent(id)) return;
   throw invalidField(
     `${param}.file_id`,
     "the Files API is not available yet; send the content itself as a base64 data URL, or a URL.",

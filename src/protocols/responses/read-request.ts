@@ -1,7 +1,7 @@
 // Validation of a Responses request (specification, "Responses-style request"; wire/openai-responses.md, sections 2 to 4).
 // Unknown fields, items and tools pass: a backend that speaks this format is the better judge of them.
 
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import {
   checkArray,
   checkBoolean,
@@ -9,7 +9,6 @@ import {
   checkObject,
   checkString,
   invalidField,
-  isGiven,
   missingField,
   NO_MAXIMUM,
   type NumberRule,
@@ -71,7 +70,7 @@ function checkInclude(body: JsonObject): void {
 
 /** conversation is an id or {id}, and excludes previous_response_id. */
 function checkConversation({ conversation, previous_response_id: previous }: JsonObject): void {
-  if (!isGiven(conversation)) return;
+  if (!isPresent(conversation)) return;
   if (typeof conversation !== "string" && !isObject(conversation)) {
     throw wrongType("conversation", "an id or an object with an id", conversation);
   }
@@ -83,7 +82,7 @@ function checkConversation({ conversation, previous_response_id: previous }: Jso
 function checkEffort(reasoning: unknown): void {
   if (!isObject(reasoning)) return;
   const { effort } = reasoning;
-  if (isGiven(effort) && !EFFORTS.includes(effort)) throw wrongWord("reasoning.effort", EFFORTS, effort);
+  if (isPresent(effort) && !EFFORTS.includes(effort)) throw wrongWord("reasoning.effort", EFFORTS, effort);
 }
 
 function checkTools(body: JsonObject): void {
@@ -113,7 +112,7 @@ export function checkTool(tool: unknown, path: string): void {
 }
 
 function checkToolChoice(choice: unknown): void {
-  if (!isGiven(choice)) return;
+  if (!isPresent(choice)) return;
   if (typeof choice === "string") {
     if (TOOL_CHOICES.includes(choice)) return;
     throw invalidField(

@@ -2,9 +2,9 @@
 
 import { isEffort } from "../../generation/reasoning-effort.ts";
 import type { GenerationRequest, ReasoningWish, ResponseFormat, Sampling } from "../../generation/request.ts";
-import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import { extensionsOf } from "../decode-request.ts";
-import { invalidField, isGiven, missingField } from "../fields.ts";
+import { invalidField, missingField } from "../fields.ts";
 import {
   nonEmptyText,
   numberOf,
@@ -80,13 +80,13 @@ export function decodeRequest(body: JsonObject): GenerationRequest {
 
 /** What only a service that keeps state can do; left out, the answer would be to something else. */
 function refuseNativeOnly(body: JsonObject): void {
-  if (isGiven(body.conversation)) {
+  if (isPresent(body.conversation)) {
     throw invalidField("conversation", "is not supported for this model; send the earlier items in input.");
   }
   if (body.background === true) {
     throw invalidField("background", "is not supported for this model; send the request without it.");
   }
-  if (isGiven(body.prompt)) {
+  if (isPresent(body.prompt)) {
     throw invalidField("prompt", "stored prompts are not supported for this model; send instructions and input.");
   }
 }
@@ -119,13 +119,13 @@ function decodeReasoning(body: JsonObject, includes: readonly unknown[]): Reason
   const { effort, summary, generate_summary: formerSummary } = objectOf(body.reasoning);
   return compact({
     effort: isEffort(effort) ? effort : undefined,
-    visible: optionalBoolean(body.include_reasoning) ?? (isGiven(summary ?? formerSummary) || undefined),
+    visible: optionalBoolean(body.include_reasoning) ?? (isPresent(summary ?? formerSummary) || undefined),
     sealed: includes.includes(SEALED_REASONING) || undefined,
   });
 }
 
 function decodeFormat(format: unknown): ResponseFormat | undefined {
-  if (!isGiven(format)) return undefined;
+  if (!isPresent(format)) return undefined;
   if (!isObject(format)) throw invalidField("text.format", "expected an object.");
   switch (format.type) {
     case "text":

@@ -1,8 +1,7 @@
 // The body of a backend's Responses answer -> a whole answer.
 
 import type { GenerationResult } from "../../generation/result.ts";
-import { compact, type JsonObject } from "../../lib/json.ts";
-import { isGiven } from "../fields.ts";
+import { compact, isPresent, type JsonObject } from "../../lib/json.ts";
 import { AnswerFailed, DecodeError } from "../protocol.ts";
 import { objectsOf, textOf, wholeNumberOf } from "../reading.ts";
 import { decodeError } from "./errors.ts";
@@ -13,7 +12,7 @@ import { decodeUsage } from "./usage.ts";
 const UNFINISHED: readonly unknown[] = ["queued", "in_progress", "cancelled"];
 
 export function decodeResponse(body: JsonObject): GenerationResult {
-  if (isGiven(body.error) || body.status === "failed") throw new AnswerFailed(decodeError(200, body));
+  if (isPresent(body.error) || body.status === "failed") throw new AnswerFailed(decodeError(200, body));
   if (UNFINISHED.includes(body.status)) throw new DecodeError(`is not finished: ${textOf(body.status)}`);
   if (!Array.isArray(body.output)) throw new DecodeError("has no output");
   const parts = objectsOf(body.output).flatMap(decodeItem);

@@ -1,8 +1,7 @@
 // The response object: the answer with an echo of its request. Strictly typed clients need every field.
 
 import type { Usage } from "../../generation/usage.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
-import { isGiven } from "../fields.ts";
+import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { objectOf, objectsOf, textOf } from "../reading.ts";
 import { recounted } from "../stream-join.ts";
@@ -113,14 +112,14 @@ const ECHOED_DEFAULTS: JsonObject = {
 function echoOf({ model, request }: AnswerContext): JsonObject {
   const body = request.origin.protocol === "responses" ? request.origin.body : {};
   const echo: JsonObject = { model };
-  for (const [name, usual] of Object.entries(ECHOED_DEFAULTS)) echo[name] = isGiven(body[name]) ? body[name] : usual;
+  for (const [name, usual] of Object.entries(ECHOED_DEFAULTS)) echo[name] = isPresent(body[name]) ? body[name] : usual;
   const { effort = null, summary = null } = objectOf(body.reasoning);
   const text = objectOf(body.text);
   return {
     ...echo,
     tools: objectsOf(echo.tools).map(shownTool),
     reasoning: { effort, summary },
-    text: { ...text, format: isGiven(text.format) ? text.format : { type: "text" } },
+    text: { ...text, format: isPresent(text.format) ? text.format : { type: "text" } },
     // Typed as a string or absent, never null.
     ...(typeof body.user === "string" && { user: body.user }),
   };

@@ -1,8 +1,7 @@
 // What a client of this format has seen of an answer that broke off: the items as far as they were told, and what of them
 // is still open.
 
-import { compact, isObject, type JsonObject, parseObject } from "../../lib/json.ts";
-import { isGiven } from "../fields.ts";
+import { compact, isObject, isPresent, type JsonObject, parseObject } from "../../lib/json.ts";
 import { nonEmptyText, objectOf, objectsOf, textOf, wholeNumberOf } from "../reading.ts";
 import type { SseEvent } from "../sse.ts";
 
@@ -132,9 +131,9 @@ function follow(sent: SentOutput, type: string, event: JsonObject): boolean {
 
 function identityOf({ id, created_at, model }: JsonObject): SentOutput["identity"] {
   return compact({
-    id: isGiven(id) ? textOf(id) : undefined,
+    id: isPresent(id) ? textOf(id) : undefined,
     created_at: wholeNumberOf(created_at),
-    model: isGiven(model) ? textOf(model) : undefined,
+    model: isPresent(model) ? textOf(model) : undefined,
   });
 }
 

@@ -5,8 +5,7 @@
 import { MAX_CITATIONS } from "../../generation/answer-losses.ts";
 import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
-import { isGiven } from "../fields.ts";
+import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import { PartEvents } from "../part-events.ts";
 import { decodeObject, type KeptMembers, type StreamDecoder } from "../protocol.ts";
 import { nonEmptyText, objectOf, objectsOf, textOf, wholeNumberOf } from "../reading.ts";
@@ -366,7 +365,7 @@ function newItem(type: string, id: string | undefined): SeenItem {
 
 /** Whether an event speaks of an item. */
 function isPlaced({ output_index, item_id, item }: JsonObject): boolean {
-  return isGiven(output_index) || isGiven(item_id) || isGiven(item);
+  return isPresent(output_index) || isPresent(item_id) || isPresent(item);
 }
 
 function contentAt(item: SeenItem, index: number): SeenContent {

@@ -2,8 +2,8 @@
 
 import type { DropList } from "../../generation/dropped.ts";
 import type { FunctionTool, Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
-import { compact, type JsonObject } from "../../lib/json.ts";
-import { invalidField, isGiven, missingField } from "../fields.ts";
+import { compact, isPresent, type JsonObject } from "../../lib/json.ts";
+import { invalidField, missingField } from "../fields.ts";
 import { filled, nonEmptyText, objectOf, objectsOf, optionalBoolean, textOf } from "../reading.ts";
 import { flatName, flattened, NAMESPACE } from "./namespaces.ts";
 import { checkTool } from "./read-request.ts";
@@ -58,7 +58,7 @@ function decodeTool(tool: JsonObject): Tool {
       kind: "custom",
       name: textOf(tool.name),
       description: nonEmptyText(tool.description),
-      format: isGiven(tool.format) ? objectOf(tool.format) : undefined,
+      format: isPresent(tool.format) ? objectOf(tool.format) : undefined,
     });
   }
   if (isWebSearch(type)) return decodeWebSearch(tool);
@@ -70,7 +70,7 @@ function decodeFunction(tool: JsonObject): FunctionTool {
     kind: "function",
     name: textOf(tool.name),
     description: nonEmptyText(tool.description),
-    parameters: isGiven(tool.parameters) ? objectOf(tool.parameters) : undefined,
+    parameters: isPresent(tool.parameters) ? objectOf(tool.parameters) : undefined,
     strict: optionalBoolean(tool.strict),
   });
 }
@@ -102,7 +102,7 @@ function domains(value: unknown): string[] | undefined {
 
 export function decodeToolChoice(choice: unknown): ToolChoice | undefined {
   if (choice === "auto" || choice === "none" || choice === "required") return { type: choice };
-  if (!isGiven(choice)) return undefined;
+  if (!isPresent(choice)) return undefined;
   const given = objectOf(choice);
   if (given.type !== "allowed_tools") return { type: "tool", name: choiceName(given) };
   const tools = objectsOf(given.tools);
@@ -116,7 +116,7 @@ export function decodeToolChoice(choice: unknown): ToolChoice | undefined {
 /** Tools without a name of their own are chosen by their type. */
 function choiceName(tool: JsonObject): string {
   const type = textOf(tool.type);
-  if (isGiven(tool.name)) return flatName(tool);
+  if (isPresent(tool.name)) return flatName(tool);
   return isWebSearch(type) ? WEB_SEARCH : type;
 }
 

@@ -1,7 +1,6 @@
 // What the files of this format share: its media types and roles, data URLs and references to items.
 
-import { isObject, type JsonObject } from "../../lib/json.ts";
-import { isGiven } from "../fields.ts";
+import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import { nonEmptyText } from "../reading.ts";
 
 /** Media types that a file input may have (specification, "Responses-style request"). */
@@ -48,5 +47,5 @@ export function toDataUrl(mediaType: string, data: string): string {
 
 /** An item that only names another; its type may be left out. */
 export function isItemReference({ type, role, id }: JsonObject): boolean {
-  return type === "item_reference" || (!isGiven(type) && role === undefined && typeof id === "string");
+  return type === "item_reference" || (!isPresent(type) && role === undefined && typeof id === "string");
 }
