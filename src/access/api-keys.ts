@@ -27,7 +27,7 @@ export interface AccessControl {
 }
 
 /** A secret that lets its caller in until its time is over. */
-export interface AcceptedSecret {
+interface AcceptedSecret {
   secret: string;
   caller: Caller;
   /** Milliseconds since the Unix epoch; infinite for one without an end. */

@@ -4,7 +4,7 @@ import ipaddr from "ipaddr.js";
 import { type AddressList, createAddressList, normalizeAddress } from "./address-list.ts";
 
 /** Peers on a unix socket have no address; as an entry of trusted_proxies it stands for all of them. */
-export const UNIX_PEER = "unix:";
+const UNIX_PEER = "unix:";
 
 /** Longer headers and chains are no honest chain of proxies; what lies beyond is not looked at. */
 const LONGEST_HEADER = 4096;

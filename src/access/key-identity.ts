@@ -3,7 +3,7 @@
 import { createHmac } from "node:crypto";
 import { lazily } from "../lib/lazily.ts";
 
-export interface NamedKey {
+interface NamedKey {
   key: string;
   id?: string | undefined;
 }

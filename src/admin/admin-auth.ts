@@ -13,7 +13,7 @@ import type { AdminDoor, Administrator } from "../server/endpoint.ts";
 import { createFailedAttempts } from "./failed-attempts.ts";
 import { requireLocalRequest, requireSameOrigin } from "./request-origin.ts";
 
-export interface AdminDoorParts {
+interface AdminDoorParts {
   /** Those that run now: a change of admin.auth holds from the next request on. */
   settings(): Settings;
   identify: KeyIdentity;

@@ -6,7 +6,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { ErrorRecorder } from "../stats/error-recorder.ts";
 import { errorRow } from "./error-view.ts";
 
-export interface DebugErrorParts {
+interface DebugErrorParts {
   recorder: ErrorRecorder;
   backendNames: readonly string[];
   newId(): string;

@@ -21,7 +21,7 @@ import { unknownSection } from "./refusals.ts";
 import { readBody, readFields, refuseOtherParameters } from "./request.ts";
 
 /** What an admin endpoint says of itself; the rest is the same for all of them, or follows from it. */
-export interface AdminDeclaration<Path extends string, Fields extends z.ZodType>
+interface AdminDeclaration<Path extends string, Fields extends z.ZodType>
   extends Pick<DescribedEndpoint, "id" | "summary" | "description" | "answers"> {
   /** A request with a query parameter that is not among them is refused. */
   parameters?: readonly Parameter[];

@@ -7,13 +7,13 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
 import type { Clock } from "../lib/clock.ts";
 
-export interface AttemptLimits {
+interface AttemptLimits {
   max_failed_attempts: number;
   /** Milliseconds without a failure after which those before are forgotten. */
   failed_attempts_window: number;
 }
 
-export interface Guesser {
+interface Guesser {
   /** Undefined for a peer on a unix socket. */
   address: string | undefined;
   /** Digest of the user's name, where the method has one. */

@@ -43,7 +43,7 @@ export interface AdminParts {
   cache(): ResponseCache | undefined;
 }
 
-export interface PromptAccess extends PromptFolder {
+interface PromptAccess extends PromptFolder {
   /** The prompts in force, by the names that the configuration gives the files. */
   current(): PromptFiles;
   /** From the next request on. */

@@ -35,7 +35,7 @@ function describe({ field, message }: FieldProblem): string {
   return field === "" ? `The body ${message}` : `${field}: ${message}`;
 }
 
-export interface RefusalOptions {
+interface RefusalOptions {
   /** For a change that is not valid; default 400. */
   invalid?: ErrorDefinition;
   /** The field as the caller knows it. */

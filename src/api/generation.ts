@@ -179,7 +179,7 @@ const FAILURE_ERRORS: Record<Exclude<UpstreamFailure["kind"], "status" | "aborte
   "told-in-stream": ERRORS.backendError,
 };
 
-export function toError(failure: UpstreamFailure, headers?: Record<string, string>): GatewayError {
+function toError(failure: UpstreamFailure, headers?: Record<string, string>): GatewayError {
   if (failure.kind === "aborted") return clientLeft();
   const message = "message" in failure ? failure.message : "The backend ended the stream with an error.";
   const definition = failure.kind === "status" ? ERRORS.backendError : FAILURE_ERRORS[failure.kind];

@@ -21,7 +21,7 @@ import {
 } from "./models.ts";
 
 /** Marks a count that no backend has made (decisions.md, section 4). */
-export const ESTIMATE_HEADER = "X-Signalbox-Estimate";
+const ESTIMATE_HEADER = "X-Signalbox-Estimate";
 
 export async function estimatedCount(
   { headers, context }: Call,

@@ -92,7 +92,7 @@ export function pathsIn(
   return Object.fromEntries([...others, ...named]);
 }
 
-export interface ProbeDefinition {
+interface ProbeDefinition {
   method: "GET" | "POST" | "HEAD";
   /** Path below the backend's root (without /v1 normalisation). */
   path: string;

@@ -3,7 +3,7 @@
 import type { Backend } from "./backend.ts";
 
 /** What a request to a backend consists of; headers are complete, credentials included. */
-export interface TransportRequest {
+interface TransportRequest {
   method: string;
   headers: Record<string, string>;
   body?: Uint8Array | string;

@@ -57,7 +57,7 @@ function backendLines(backends: readonly BannerBackend[], dim: (text: string) =>
 }
 
 /** One line for a POSIX shell that asks the gateway a first question. */
-export function renderCurl(address: string, model: string | undefined, apiKeyRequired: boolean): string {
+function renderCurl(address: string, model: string | undefined, apiKeyRequired: boolean): string {
   const words = ["curl"];
   if (address.startsWith("unix:")) words.push("--unix-socket", shellWord(address.slice("unix:".length)));
   words.push(shellWord(`${reachableUrl(address)}${model === undefined ? "/v1/models" : "/v1/chat/completions"}`));

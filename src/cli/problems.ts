@@ -15,7 +15,7 @@ export function renderProblems(problems: readonly Problem[], path: string | unde
 }
 
 /** What --check-config found. */
-export interface CheckResult {
+interface CheckResult {
   /** Undefined without a file. */
   path: string | undefined;
   problems: readonly Problem[];

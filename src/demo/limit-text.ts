@@ -8,7 +8,7 @@ export interface Limits {
   stop?: string | string[] | null | undefined;
 }
 
-export interface LimitedText {
+interface LimitedText {
   tokens: string[];
   finishReason: "stop" | "length";
 }

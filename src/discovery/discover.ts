@@ -6,7 +6,7 @@ import { withoutCredentials } from "../lib/without-credentials.ts";
 import type { BackendKindName } from "../names.ts";
 import { answersAs, type Probe } from "./probe-engine.ts";
 
-export type BackendDocument = NonNullable<ConfigDocument["backends"]>[number];
+type BackendDocument = NonNullable<ConfigDocument["backends"]>[number];
 
 export interface FoundBackend {
   name: string;
@@ -17,7 +17,7 @@ export interface FoundBackend {
   how: string;
 }
 
-export interface Discovery {
+interface Discovery {
   /** As an operator would write them under `backends`: keys are references, never values. */
   backends: BackendDocument[];
   found: FoundBackend[];

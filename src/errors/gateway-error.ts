@@ -2,7 +2,7 @@
 
 import { ERRORS, type ErrorDefinition } from "./catalog.ts";
 
-export interface GatewayErrorOptions {
+interface GatewayErrorOptions {
   /** The request field at fault, in the client's spelling, e.g. "messages[0].role". */
   param?: string;
   details?: Record<string, unknown>;

@@ -20,7 +20,7 @@ import { createFirstLooks, type FirstLooks } from "./first-looks.ts";
 import { createModelDirectory, type ModelDirectory } from "./model-directory.ts";
 import { type BackendStatusList, toStatusList, whyAway } from "./status.ts";
 
-export interface FleetParts {
+interface FleetParts {
   settings: Settings;
   transport: Transport;
   clock: Clock;

@@ -12,7 +12,7 @@ import type { Circuits } from "../routing/circuits.ts";
 /** The body of GET /admin/backends (specification, "Backend status"). */
 export type BackendStatusList = ReturnType<typeof toStatusList>;
 
-export interface StatusSources {
+interface StatusSources {
   drains: readonly Drain[];
   checker: HealthChecker;
   catalog: ModelCatalog;

@@ -5,7 +5,7 @@ import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { formatPath } from "../config/values/values.ts";
 import { discover, type FoundBackend } from "../discovery/discover.ts";
 
-export type ZeroConfiguration =
+type ZeroConfiguration =
   /** `found` is undefined when the environment has configured backends, so that nothing was looked for. */
   { ok: true; snapshot: ConfigSnapshot; found: FoundBackend[] | undefined } | { ok: false; message: string };
 

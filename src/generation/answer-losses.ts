@@ -4,7 +4,7 @@
 import type { Citation, ContentPart, MediaSource, ProtocolName } from "./content.ts";
 import type { PartStart } from "./events.ts";
 
-export type AnswerLoss =
+type AnswerLoss =
   | "answer.audio"
   | "answer.calls"
   | "answer.citations"

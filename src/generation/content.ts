@@ -131,7 +131,7 @@ export interface SearchHit {
   snippet?: string;
 }
 
-export interface RefusalPart {
+interface RefusalPart {
   type: "refusal";
   text: string;
 }

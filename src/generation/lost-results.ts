@@ -27,7 +27,7 @@ export function withLostResults(messages: readonly Message[], dropped: DropList)
 }
 
 /** The messages with the results of calls that are not in the turn before told as text: services refuse them, too. */
-export function withoutOrphans(messages: readonly Message[], dropped: DropList): readonly Message[] {
+function withoutOrphans(messages: readonly Message[], dropped: DropList): readonly Message[] {
   let isChanged = false;
   let open: readonly string[] = [];
   const told = messages.map((message, index): Message => {

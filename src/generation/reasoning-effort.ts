@@ -15,13 +15,13 @@ export interface EffortHabits {
   nestedReasoning?: "known" | "kept";
 }
 
-export interface EffortTarget {
+interface EffortTarget {
   kind: EffortHabits;
   /** The model as the backend knows it. */
   model: string;
 }
 
-export interface NormalisedEffort {
+interface NormalisedEffort {
   /** Undefined: the member is left out. */
   effort: Effort | undefined;
   /** Why it is another one than asked for. */
@@ -50,7 +50,7 @@ interface EffortRules {
 }
 
 /** By the names of models, without namespace; the first match counts. All others are asked for what the client asked. */
-export type ModelEfforts = readonly (readonly [RegExp, EffortRules])[];
+type ModelEfforts = readonly (readonly [RegExp, EffortRules])[];
 
 const AS_ASKED: EffortRules = { changes: {} };
 const UNSUPPORTED: EffortRules = { unsupported: true, changes: {} };
@@ -96,7 +96,7 @@ function rulesFor({ kind, model }: EffortTarget): EffortRules {
   return kind.efforts.find(([pattern]) => pattern.test(name))?.[1] ?? AS_ASKED;
 }
 
-export function supportsReasoning(target: EffortTarget): boolean {
+function supportsReasoning(target: EffortTarget): boolean {
   return rulesFor(target).unsupported !== true;
 }
 

@@ -13,7 +13,7 @@ export interface ThinkingFormat {
   assume_reasoning_first: boolean;
 }
 
-export interface ThinkingPiece {
+interface ThinkingPiece {
   type: "reasoning" | "text";
   /** Never empty. */
   text: string;

@@ -45,7 +45,7 @@ export interface HealthChecker {
   stop(): Promise<void>;
 }
 
-export interface HealthCheckerParts {
+interface HealthCheckerParts {
   /** The backend as it is known now: the kind, and with it the probe, may have been recognised meanwhile. */
   backend: (name: string) => Backend;
   settings: Settings["health_checks"];

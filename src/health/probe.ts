@@ -24,7 +24,7 @@ export function withoutPaths(reason: string): string {
 
 export type ProbePlan = ReturnType<typeof probePlan>;
 
-export interface ProbeParts {
+interface ProbeParts {
   transport: Transport;
   clock: Clock;
   /** Aborted when the checker stops. */

@@ -1,6 +1,6 @@
 // Exponential backoff, with or without jitter.
 
-export interface BackoffPolicy {
+interface BackoffPolicy {
   baseDelayMs: number;
   maxDelayMs: number;
   multiplier: number;

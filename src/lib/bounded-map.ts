@@ -3,7 +3,7 @@
 
 import { type Linked, RecencyList } from "./recency-list.ts";
 
-export interface BoundedMapOptions {
+interface BoundedMapOptions {
   maxEntries: number;
   /** Sum of the sizes given to set(). */
   maxBytes: number;

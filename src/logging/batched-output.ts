@@ -10,7 +10,7 @@ const MAX_WAITING_LENGTH = 1024 * 1024;
 /** How long the end of the process waits for a slow reader. */
 const EXIT_WAIT_MS = 100;
 
-export interface BatchedOutput {
+interface BatchedOutput {
   /** Called by the logger with one whole line. */
   write(line: string): void;
   /** Writes at once what has gathered, as far as the reader takes it. */

@@ -46,7 +46,7 @@ export interface ExternalFetchRequest {
   signal?: AbortSignal;
 }
 
-export interface ExternalFile {
+interface ExternalFile {
   /** Proven by the content. */
   mediaType: string;
   bytes: Uint8Array;

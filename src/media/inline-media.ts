@@ -9,14 +9,14 @@ import { isDataUrl, readDataUrl } from "./data-url.ts";
 import type { FetchExternal } from "./fetch-external.ts";
 import { type AcceptedMedia, checkBase64Media, refused } from "./media-types.ts";
 
-export interface InlineOptions {
+interface InlineOptions {
   /** The parts that the target cannot hold as URLs; both when left out. */
   kinds?: readonly (ImagePart | DocumentPart)["type"][];
   /** URLs that the target reads by itself, e.g. those of its own vendor's files. */
   keeps?: (url: string) => boolean;
 }
 
-export interface InlineParts extends InlineOptions {
+interface InlineParts extends InlineOptions {
   fetchExternal: FetchExternal;
   signal?: AbortSignal;
 }

@@ -6,7 +6,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 
 const MEBIBYTE = 1024 * 1024;
 
-export interface MediaTypeRule {
+interface MediaTypeRule {
   kind: "image" | "document";
   maxBytes: number;
 }
@@ -85,7 +85,7 @@ export function sniffBase64(base64: string): string | undefined {
   return sniffMediaType(Buffer.from(base64.slice(0, (HEAD_BYTES / 3) * 4), "base64"));
 }
 
-export interface MediaFacts {
+interface MediaFacts {
   /** As declared, in the spelling of normalizeMediaType; "" when nothing was declared. */
   declared: string;
   /** What the first bytes prove. */

@@ -6,7 +6,7 @@ import { getOrMake } from "../lib/get-or-make.ts";
 import { OTHER } from "../stats/finished-request.ts";
 import { INSTRUMENTS, type Instrument } from "./instruments.ts";
 
-export type SampleKind = "counter" | "gauge" | "histogram_sum" | "histogram_count" | "histogram_bucket";
+type SampleKind = "counter" | "gauge" | "histogram_sum" | "histogram_count" | "histogram_bucket";
 
 /** One number at one moment, as the history keeps it. */
 export interface MetricSample {

@@ -1,6 +1,6 @@
 // The model that answers for a requested name (section model_aliases; decisions.md, section 5).
 
-export type ModelAliases = Readonly<Record<string, string>>;
+type ModelAliases = Readonly<Record<string, string>>;
 
 const DEFAULT = "default";
 

@@ -16,7 +16,7 @@ import { type ListedModel, type ModelRecord, readModelList } from "./list.ts";
  * `fresh`: use it. `stale`: use it and renew it in the background. `expired`: renew it before it is used. A list whose
  * last renewal failed is never `expired`, so that one silent backend does not slow down every caller.
  */
-export type Freshness = "fresh" | "stale" | "expired";
+type Freshness = "fresh" | "stale" | "expired";
 
 export interface ModelCatalog {
   /** Begins with the configured models, or with none. */
@@ -39,9 +39,9 @@ export interface ModelCatalog {
   stop(): Promise<void>;
 }
 
-export type CatalogSettings = Pick<Settings, "routing" | "health_checks">;
+type CatalogSettings = Pick<Settings, "routing" | "health_checks">;
 
-export interface ModelCatalogParts {
+interface ModelCatalogParts {
   backend: (name: string) => Backend;
   settings: CatalogSettings;
   transport: Transport;

@@ -91,7 +91,7 @@ function readTime(value: unknown): number | undefined {
   return timeMs > 0 ? Math.floor(timeMs / 1000) : undefined;
 }
 
-export interface BackendModels {
+interface BackendModels {
   backend: Backend;
   models: readonly ListedModel[];
 }

@@ -7,7 +7,7 @@ import { knownKeysObject, type MetadataEntry, metadataEntrySchema } from "../con
 
 const fileSchema = knownKeysObject({ models: z.array(metadataEntrySchema) });
 
-export type MetadataFileResult = { ok: true; entries: MetadataEntry[] } | { ok: false; problems: string[] };
+type MetadataFileResult = { ok: true; entries: MetadataEntry[] } | { ok: false; problems: string[] };
 
 /** With the hash of what was read. Every problem is one line that starts with its place: "models[2].metadata.limits.max_output: must be at least 1". */
 export async function loadModelMetadata(path: string) {

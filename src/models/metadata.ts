@@ -14,7 +14,7 @@ export interface ModelMetadataSource {
   ofAny(modelId: string, backendNames: readonly string[]): ModelMetadata | undefined;
 }
 
-export interface MetadataSources {
+interface MetadataSources {
   backends: readonly { name: string; model_configs: readonly MetadataEntry[] }[];
   /** Entries of the metadata file. */
   external: readonly MetadataEntry[];
@@ -47,10 +47,10 @@ export function createModelMetadata({ backends, external }: MetadataSources): Mo
 }
 
 /** An entry of the model list while metadata enrichment is on. */
-export type EnrichedEntry = ModelListEntry & { metadata?: PublicMetadata };
+type EnrichedEntry = ModelListEntry & { metadata?: PublicMetadata };
 
 /** An entry while it is off. */
-export type PlainEntry = Omit<ModelListEntry, "backends">;
+type PlainEntry = Omit<ModelListEntry, "backends">;
 
 /** The list as clients get it. Made once per list, however often it is asked for. */
 export function createListEnricher(

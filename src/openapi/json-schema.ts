@@ -73,7 +73,7 @@ export function strictRequest(required: Properties, optional: Properties = {}): 
   return { ...shape(required, optional), additionalProperties: false };
 }
 
-export function mapValues<Value, Made>(
+function mapValues<Value, Made>(
   values: Readonly<Record<string, Value>>,
   make: (value: Value) => Made,
 ): Record<string, Made> {

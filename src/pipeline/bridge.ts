@@ -63,7 +63,7 @@ function inlinedKinds({ inlines }: BackendProtocol, kind: BackendKind): BackendP
 const SIGNATURES = { maxEntries: 20_000, maxBytes: 32 * 1024 * 1024, ttlMs: 24 * 60 * 60 * 1000 };
 
 /** By the id of the call. */
-export type SignatureMemory = BoundedMap<string>;
+type SignatureMemory = BoundedMap<string>;
 
 export function createSignatureMemory(now: () => number): SignatureMemory {
   return new BoundedMap<string>({ ...SIGNATURES, now });

@@ -9,7 +9,7 @@ import type { RequestContext } from "./context.ts";
 import type { Forwarder } from "./forward.ts";
 import type { ModelRequest } from "./model-request.ts";
 
-export interface FailureReason {
+interface FailureReason {
   model: string;
   /** e.g. "error_code_429", "timeout", "connection_error", "circuit_breaker_open", "no_backend_available". */
   reason: string;

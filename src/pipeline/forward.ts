@@ -14,7 +14,7 @@ import { retrySettingsFor, waitBeforeRetry } from "./retry.ts";
 
 export type Forwarder = ReturnType<typeof createForwarder>;
 
-export type ForwarderParts = CandidatesParts & AttemptParts & { log: Logger };
+type ForwarderParts = CandidatesParts & AttemptParts & { log: Logger };
 
 export function createForwarder(parts: ForwarderParts) {
   const { watch, log, now, random, delay = abortableDelay } = parts;

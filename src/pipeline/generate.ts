@@ -49,7 +49,7 @@ export interface CacheParts {
 }
 
 /** What an upstream call came to, and whether its plain answer was stored. */
-export type CallResult = FallbackResult & { isKept?: boolean };
+type CallResult = FallbackResult & { isKept?: boolean };
 
 /** What the clients of a shared call get: the outcome, and the record of the request that made the call. */
 export interface SharedCall {
@@ -57,7 +57,7 @@ export interface SharedCall {
   outcome: CallResult | { kind: "refused"; error: unknown };
 }
 
-export interface GeneratorParts extends MidStreamParts {
+interface GeneratorParts extends MidStreamParts {
   chains: FallbackChains;
   deduplicator: Deduplicator<SharedCall>;
   /** Undefined while the cache is off. */

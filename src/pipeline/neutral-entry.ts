@@ -21,7 +21,7 @@ import { firstRequest, type ModelRequest } from "./model-request.ts";
 import { openTurn } from "./neutral-turn.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "./observe.ts";
 
-export interface NeutralCall {
+interface NeutralCall {
   /** Aborts when nobody wants the answer any more. */
   signal: AbortSignal;
   /** Whose limits and models count; undefined: the gateway's own call, which nothing limits. */
@@ -36,7 +36,7 @@ export interface NeutralEntry {
   generate(request: GenerationRequest, call: NeutralCall): AsyncGenerator<GenerationEvent, void>;
 }
 
-export interface NeutralEntryParts {
+interface NeutralEntryParts {
   chains: FallbackChains;
   limiter: Limiter;
   reporter: Pick<RequestReporter, "begun" | "finished">;

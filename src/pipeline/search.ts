@@ -23,7 +23,7 @@ import type { Generate, Generated, StreamFrame } from "./generate.ts";
 import type { ModelRequest } from "./model-request.ts";
 import { type NeutralTurn, openTurn } from "./neutral-turn.ts";
 
-export interface SearchParts {
+interface SearchParts {
   provider: SearchProvider;
   limits: SearchLimits;
   chains: FallbackChains;

@@ -13,7 +13,7 @@ export type PromptFiles = ReadonlyMap<string, string>;
 export const LARGEST_PROMPT_BYTES = 1024 * 1024;
 export const LARGEST_PROMPTS_BYTES = 50 * 1024 * 1024;
 
-export type PromptFilesResult =
+type PromptFilesResult =
   /** `hashes`: of what was read, as contentHash() makes them. */
   { ok: true; files: PromptFiles; hashes: ReadonlyMap<string, string> } | { ok: false; problems: Problem[] };
 
@@ -58,7 +58,7 @@ export async function loadPromptFiles(
   return problems.length > 0 ? { ok: false, problems } : { ok: true, files, hashes };
 }
 
-export interface NamedFile {
+interface NamedFile {
   /** The key that names it. */
   path: Problem["path"];
   name: string;

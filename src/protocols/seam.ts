@@ -201,7 +201,7 @@ export function prefillOf(text: string): string {
 }
 
 /** Leaves out what of a second stream's beginning the client has already. */
-export interface OpeningFilter {
+interface OpeningFilter {
   /** How much of it there can be. */
   readonly length: number;
   /** What is left of a piece of text. */

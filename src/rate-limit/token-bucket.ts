@@ -61,7 +61,7 @@ export function look(bucket: Bucket, nowMs: number): BucketReading {
   return reading(bucket, nowMs, bucket.parts >= bucket.policy.partsPerToken);
 }
 
-export interface JointReading extends BucketReading {
+interface JointReading extends BucketReading {
   /** Which bucket speaks: of a refusal the one with the longest wait, else the one with the fewest tokens left. */
   index: number;
 }

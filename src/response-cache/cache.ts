@@ -53,7 +53,7 @@ export interface CacheStatistics {
 }
 
 /** A value at once from memory, later from a tier outside the process: `await` only what is a promise. */
-export type Eventually<Value> = Value | Promise<Value>;
+type Eventually<Value> = Value | Promise<Value>;
 
 /**
  * A tier outside the process answers its own trouble with undefined (a miss) or by storing nothing: a cache that is

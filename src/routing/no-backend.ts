@@ -16,7 +16,7 @@ export interface Absence {
   nextLookMs: number | undefined;
 }
 
-export interface RefusedRequest {
+interface RefusedRequest {
   board: BackendBoard;
   model: string;
   operation: Operation;

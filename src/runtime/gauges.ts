@@ -21,8 +21,8 @@ export interface GaugeSources {
   wallTime(): number;
 }
 
-export const HEALTH_STATES = ["unknown", "ready", "warming_up", "down", "unhealthy"] as const;
-export const CIRCUIT_STATES = ["closed", "open", "half_open"] as const;
+const HEALTH_STATES = ["unknown", "ready", "warming_up", "down", "unhealthy"] as const;
+const CIRCUIT_STATES = ["closed", "open", "half_open"] as const;
 
 export function addGauges(registry: MetricsRegistry, sources: GaugeSources): void {
   addBackendGauges(registry, sources.fleet);

@@ -11,7 +11,7 @@ import { type Surface, serveTargets } from "../server/request-target.ts";
 import { createGateway, type Gateway, type GatewayParts } from "./gateway.ts";
 import { drain, untilSignalled } from "./shutdown.ts";
 
-export interface ServeParts extends Omit<GatewayParts, "clock"> {
+interface ServeParts extends Omit<GatewayParts, "clock"> {
   /** Backends that nobody has configured. */
   found: readonly FoundBackend[] | undefined;
 }

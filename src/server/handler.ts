@@ -22,7 +22,7 @@ import type { RouteTable } from "./route-table.ts";
 import { SERVER_TIMING, serverTiming } from "./server-timing.ts";
 
 /** Where an answer tells the id under which the gateway keeps what became of the request. */
-export const OWN_ID_HEADER = "X-Signalbox-Request-ID";
+const OWN_ID_HEADER = "X-Signalbox-Request-ID";
 
 export interface HandlerParts extends EntranceParts {
   routes: RouteTable<Endpoint>;

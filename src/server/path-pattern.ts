@@ -7,7 +7,7 @@ type Segment = string | { readonly name: string };
 /** A path with as many segments as a target has. */
 export type Shape = readonly Segment[];
 
-export interface PathPattern {
+interface PathPattern {
   readonly path: string;
   readonly segments: Shape;
   /** Which of them may stand for several; -1: none. */
@@ -63,7 +63,7 @@ export function fits(pattern: PathPattern, text: string): boolean {
 }
 
 /** What the runtime is to match, and which of the paths it then is. */
-export type Arrangement = ReadonlyMap<string, { readonly path: string; readonly shape: Shape }>;
+type Arrangement = ReadonlyMap<string, { readonly path: string; readonly shape: Shape }>;
 
 /** Of two paths that a target fits, the more specific one gets it; throws where neither is. */
 export function arrangePaths(paths: readonly string[]): Arrangement {

@@ -56,7 +56,7 @@ export interface StatsHandle {
 
 /** As the rows are told. */
 export type ModelSums = Sums & { name: string; lastUsedMs: number };
-export type BackendSums = ModelSums & { latency: Percentiles; firstToken: Percentiles | undefined };
+type BackendSums = ModelSums & { latency: Percentiles; firstToken: Percentiles | undefined };
 
 export interface Percentiles {
   p50: number;

@@ -36,7 +36,7 @@ export interface ErrorRecord extends ErrorReport {
   attempts: readonly FailedAttempt[];
 }
 
-export interface ErrorCounts {
+interface ErrorCounts {
   total: number;
   types: Record<string, number>;
   statuses: Record<string, number>;

@@ -53,7 +53,7 @@ type NewStep = StoryStep extends infer Step
     : never
   : never;
 
-export interface StoryStart {
+interface StoryStart {
   /** The gateway's own: no two stories have the same. */
   id: string;
   /** The client's own, where it sent one. */
@@ -67,7 +67,7 @@ export interface StoryStart {
   keyId?: string | undefined;
 }
 
-export interface StoryEnd {
+interface StoryEnd {
   /** As the client saw it; of a stream that broke off, what it would have been had nothing been sent. */
   status: number;
   durationMs: number;

@@ -5,7 +5,7 @@ import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
 
 const decoder = new TextDecoder();
 
-export interface StandardError {
+interface StandardError {
   message: string;
   type?: unknown;
   code?: unknown;

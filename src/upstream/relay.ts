@@ -57,7 +57,7 @@ const MAX_TRANSCRIPT_BYTES = 4 * 1024 * 1024;
 /** The same for all streams together. */
 export const MAX_TRANSCRIPTS_BYTES = 256 * 1024 * 1024;
 
-export interface Relay {
+interface Relay {
   /** Resolves when the answer is over; never rejects. */
   done: Promise<void>;
   /** The client has left: the backend is freed at once. */

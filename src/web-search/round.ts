@@ -10,7 +10,7 @@ import { citedResults } from "./citations.ts";
 
 type PartEvent = Extract<GenerationEvent, { index: number }>;
 
-export interface RoundParts {
+interface RoundParts {
   /** The name of the function that stands for the search. */
   functionName: string;
   /** Numbers the parts of the whole answer. */

@@ -28,7 +28,7 @@ export interface SearchWish {
   location?: UserLocation;
 }
 
-export interface ServiceRequest {
+interface ServiceRequest {
   /** Below the base URL, with its query. */
   path: string;
   headers: Record<string, string>;

@@ -13,7 +13,7 @@ import { elsewhere, type Problem } from "../values/problems.ts";
 import { formatPath, isMapping, type Mapping, type Path, textsOf, valueAt } from "../values/values.ts";
 import { entriesLike } from "./mask.ts";
 
-export interface FencedChange {
+interface FencedChange {
   /**
    * The document before the change, and further ones whose content has passed before, such as the version that a
    * rollback goes back to; defaults filled in.
@@ -27,7 +27,7 @@ export interface FencedChange {
   elevated: boolean;
 }
 
-export interface FencePlace {
+interface FencePlace {
   /** Of the configuration file, or the working folder. */
   baseDir: string;
   /** Without one there is no folder of the configuration. */

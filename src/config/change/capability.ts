@@ -12,7 +12,7 @@ const LONG_SPELLINGS = {
   requires_restart: "requires_restart",
 } as const satisfies Record<ReloadClass, string>;
 
-export type LongReloadClass = (typeof LONG_SPELLINGS)[ReloadClass];
+type LongReloadClass = (typeof LONG_SPELLINGS)[ReloadClass];
 
 export function longSpelling(reload: ReloadClass): LongReloadClass {
   return LONG_SPELLINGS[reload];

@@ -25,7 +25,7 @@ export function diffDocuments(from: Mapping, to: Mapping): FieldChange[] {
   }));
 }
 
-export interface RawChange {
+interface RawChange {
   path: Path;
   /** As the path, with an index for entries of lists: the notation of secret paths. */
   valuePath: Path;

@@ -11,7 +11,7 @@ import { coerceText } from "./coerce.ts";
 import { describeIssues } from "./describe-issues.ts";
 import { applyOverrides } from "./environment.ts";
 
-export interface Compilation {
+interface Compilation {
   /** With canonical keys, strings as written, without what the environment sets: it must not reach a saved version. */
   document: ConfigDocument;
   /** What was validated: overrides applied, strings expanded. */

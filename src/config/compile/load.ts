@@ -34,7 +34,7 @@ export type LoadResult =
   | { ok: true; snapshot: ConfigSnapshot; found: string | undefined; fileHash?: string }
   | LoadFailure;
 
-export interface LoadFailure {
+interface LoadFailure {
   ok: false;
   path: string | undefined;
   baseDir: string;
@@ -71,7 +71,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   return { ok: true, snapshot, found: path, ...(file.hash !== undefined && { fileHash: file.hash }) };
 }
 
-export interface ConfigFile {
+interface ConfigFile {
   /** Undefined when the file could not be understood. */
   document: Mapping | undefined;
   problems: Problem[];

@@ -26,7 +26,7 @@ export interface Surroundings {
   readers: readonly AttachmentReader[];
 }
 
-export interface PrepareOptions extends Surroundings {
+interface PrepareOptions extends Surroundings {
   baseDir: string;
   /** What is known to be wrong already. */
   problems?: readonly Problem[];

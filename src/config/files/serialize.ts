@@ -35,7 +35,7 @@ function withoutNothing(value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, entry]) => [key, withoutNothing(entry)]));
 }
 
-export type ParseResult = { ok: true; document: Mapping } | { ok: false; tooLarge: boolean; problems: Problem[] };
+type ParseResult = { ok: true; document: Mapping } | { ok: false; tooLarge: boolean; problems: Problem[] };
 
 /** Nothing of the text is repeated in a problem: it may be a secret. */
 export async function parseDocument(content: string, format: DocumentFormat): Promise<ParseResult> {

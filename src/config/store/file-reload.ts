@@ -9,7 +9,7 @@ import { describeProblem, type Problem, toFieldProblem } from "../values/problem
 import type { ConfigLog } from "./listeners.ts";
 import type { ConfigStore } from "./store.ts";
 
-export interface ReloadFailure {
+interface ReloadFailure {
   atMs: number;
   file: string;
   /** One per problem, without values of settings. */

@@ -23,7 +23,7 @@ import {
   writeFileHash,
 } from "./versions.ts";
 
-export interface OpenStoreParts extends Surroundings {
+interface OpenStoreParts extends Surroundings {
   /** What the file says, or what was found without one. */
   snapshot: ConfigSnapshot;
   /** Of the file; undefined without one. */
@@ -34,7 +34,7 @@ export interface OpenStoreParts extends Surroundings {
   ignoreSaved?: boolean;
 }
 
-export type OpenStoreResult =
+type OpenStoreResult =
   | { ok: true; store: ConfigStore; resumed: boolean }
   /** The newest version cannot run any more; `version` is its number. */
   | { ok: false; version: number; problems: Problem[] };

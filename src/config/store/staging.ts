@@ -19,7 +19,7 @@ import { warningsOf } from "./assess.ts";
 import type { Inside } from "./inside.ts";
 import { readStaged, removeStaged, type StagedSection, writeStaged } from "./staged-sections.ts";
 
-export interface StagedView extends Omit<StagedSection, "value" | "base"> {
+interface StagedView extends Omit<StagedSection, "value" | "base"> {
   /** Against the current configuration; masked. */
   changes: FieldChange[];
   /** The section was changed by someone else since. */

@@ -34,7 +34,7 @@ import { freezeDeep, keepRestartFields, pendingRestartFields, replacedFields } f
 import { Staging } from "./staging.ts";
 import type { VersionRecord } from "./versions.ts";
 
-export interface ConfigStoreParts extends Surroundings {
+interface ConfigStoreParts extends Surroundings {
   snapshot: ConfigSnapshot;
   database: ConfigDatabase;
   clock: Clock;

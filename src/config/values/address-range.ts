@@ -3,7 +3,7 @@
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 
-export interface AddressRange {
+interface AddressRange {
   address: ipaddr.IPv4 | ipaddr.IPv6;
   prefixLength: number;
 }

@@ -8,7 +8,7 @@ import { nonEmptyText } from "../reading.ts";
 const BASE64_MARK = ";base64";
 
 /** A data: URL or any other address. */
-export function decodeUrl(url: string, path: string): MediaSource {
+function decodeUrl(url: string, path: string): MediaSource {
   if (!isDataUrl(url)) return { kind: "url", url };
   const comma = url.indexOf(",");
   if (comma < 0) throw invalidField(path, "is no valid data: URL.");

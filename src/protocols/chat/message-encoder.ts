@@ -19,7 +19,7 @@ import { audioFormat, dataUrl } from "./media.ts";
 import type { ChatQuirks } from "./quirks.ts";
 import { markToolError, thoughtSignature, unsupported } from "./wire.ts";
 
-export interface MessageTarget {
+interface MessageTarget {
   quirks: ChatQuirks;
   dropped: DropList;
   kind: string;

@@ -63,7 +63,7 @@ function decodeParts(message: JsonObject): ContentPart[] {
   return parts;
 }
 
-export type ContentKind = "text" | "thinking" | "refusal";
+type ContentKind = "text" | "thinking" | "refusal";
 
 /** The pieces of a content that is a list: {type: "text", text}, {type: "thinking", thinking: text or list} (Mistral). */
 export function* contentPieces(content: readonly unknown[]): Generator<{ kind: ContentKind; text: string }> {

@@ -25,7 +25,7 @@ type Part =
   | undefined;
 
 /** What an earlier backend has said of an answer. */
-export interface SentHead {
+interface SentHead {
   /** Its id, time and model, as far as they were given. */
   identity: JsonObject;
   hasRole: boolean;

@@ -163,7 +163,7 @@ export function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]): un
 /** How much of tool_choice an engine honours: everything, no allowed_tools, only the three words, or nothing. */
 export type ToolChoiceSupport = "full" | "named" | "words" | "nothing";
 
-export interface FittedTools<T> {
+interface FittedTools<T> {
   tools: readonly T[];
   choice: ToolChoice | undefined;
   /** The model is no longer made to call a tool. */

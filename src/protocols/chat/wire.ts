@@ -13,7 +13,7 @@ import { isObject, type JsonObject } from "../../lib/json.ts";
 import { nonEmptyText } from "../reading.ts";
 
 /** Begins the text of a failed tool's result: the form of is_error that every backend's model can read. */
-export const TOOL_ERROR_PREFIX = "[tool error]";
+const TOOL_ERROR_PREFIX = "[tool error]";
 
 export function markToolError(text: string): string {
   return text === "" ? TOOL_ERROR_PREFIX : `${TOOL_ERROR_PREFIX} ${text}`;

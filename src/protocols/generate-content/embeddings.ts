@@ -29,7 +29,7 @@ export interface EmbeddingContext {
   normalises: boolean;
 }
 
-export interface EncodedEmbeddings {
+interface EncodedEmbeddings {
   /** To be sent one by one or together; their answers go to decodeEmbeddings in the same order. */
   bodies: JsonObject[];
   context: EmbeddingContext;
@@ -103,7 +103,7 @@ function encodeSettings({ dimensions, task_type: taskType, title }: JsonObject):
   });
 }
 
-export interface EmbeddingItem {
+interface EmbeddingItem {
   parts: Part[];
   /** A guess: a token for every 4 bytes of text, and TOKENS_PER_FILE for each file. */
   tokens: number;

@@ -9,7 +9,7 @@ import { baseName } from "./model-rules.ts";
 
 type Level = "MINIMAL" | "LOW" | "MEDIUM" | "HIGH";
 
-export type ThinkingFamily =
+type ThinkingFamily =
   | {
       kind: "budget";
       /** Least and most tokens. */
@@ -43,7 +43,7 @@ const FAMILIES: readonly (readonly [RegExp, ThinkingFamily | undefined])[] = [
   [/^gemini-(?:[3-9]|\d\d|pro-latest)/, THREE_LEVELS],
 ];
 
-export function thinkingFamily(model: string): ThinkingFamily | undefined {
+function thinkingFamily(model: string): ThinkingFamily | undefined {
   const name = baseName(model);
   return FAMILIES.find(([pattern]) => pattern.test(name))?.[1];
 }

@@ -27,7 +27,7 @@ export function decodeContent(content: unknown): ContentPart[] {
   return arrayOf(content).filter(isBlock).flatMap(decodeBlock);
 }
 
-export function decodeBlock(block: Block): ContentPart[] {
+function decodeBlock(block: Block): ContentPart[] {
   switch (block.type) {
     case "tool_result":
       return [decodeToolResult(block)];

@@ -126,7 +126,7 @@ function encodeToolCall(part: ToolCallPart): Block {
 }
 
 /** The same id for a call and its result, made of the letters that the format allows. */
-export function toolId(id: string): string {
+function toolId(id: string): string {
   if (id !== "" && !/[^A-Za-z0-9_-]/.test(id)) return id;
   return `${id.replace(/[^A-Za-z0-9_-]/g, "_")}_${fnv1a(id).toString(16)}`;
 }

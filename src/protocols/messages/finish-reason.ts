@@ -34,7 +34,7 @@ export function decodeFinish(stopReason: unknown, stopSequence: unknown, hasTool
   };
 }
 
-export interface AnswerShape {
+interface AnswerShape {
   hasToolCalls: boolean;
   hasRefusal: boolean;
 }

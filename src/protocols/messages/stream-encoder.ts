@@ -60,7 +60,7 @@ export interface SentBlock {
 }
 
 /** How far an earlier backend has come with a message. */
-export interface SentBlocks {
+interface SentBlocks {
   nextIndex: number;
   open: SentBlock | undefined;
 }

@@ -73,7 +73,7 @@ export interface EncodedTools {
   beside: JsonObject;
 }
 
-export interface ToolContext {
+interface ToolContext {
   rules: ModelRules;
   isThinking: boolean;
   dropped: DropList;

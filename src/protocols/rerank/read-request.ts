@@ -16,9 +16,9 @@ import type { BackendTarget, Dialect } from "../protocol.ts";
 import { affinityOf, type RequestSummary } from "../request-summary.ts";
 
 /** The gateway's own form is that of Jina, vLLM and llama.cpp; text-embeddings-inference (TEI) has another. */
-export type RerankForm = "jina" | "tei";
+type RerankForm = "jina" | "tei";
 
-export type RerankDocument = string | JsonObject;
+type RerankDocument = string | JsonObject;
 
 export interface RerankRequest extends RequestSummary {
   query: string;
@@ -31,7 +31,7 @@ export interface RerankRequest extends RequestSummary {
 
 type RerankTarget = Pick<BackendTarget, "model"> & { kind: Pick<Dialect, "ranksTextsOnly"> };
 
-export interface EncodedRerank {
+interface EncodedRerank {
   /** Undefined: the usual path of the backend's kind. */
   path: string | undefined;
   body: JsonObject;

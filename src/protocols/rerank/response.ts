@@ -5,7 +5,7 @@ import { answerFailed, DecodeError } from "../protocol.ts";
 import { countOf, nonEmptyText, objectOf } from "../reading.ts";
 import type { RerankRequest } from "./read-request.ts";
 
-export interface RerankContext {
+interface RerankContext {
   /** 32 random hex digits, for services that give no id. */
   nonce: string;
   /** Tokens that a response header tells of, where the body has no usage (TEI: x-compute-tokens). */

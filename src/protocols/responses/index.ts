@@ -32,7 +32,7 @@ export const responsesClient: ClientProtocol = {
   },
 };
 
-export const responsesBackend: BackendProtocol = {
+const responsesBackend: BackendProtocol = {
   name: "responses",
   encodeRequest,
   decodeResponse,

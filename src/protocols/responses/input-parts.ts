@@ -8,7 +8,7 @@ import { filled, nonEmptyText, objectOf, objectsOf, textOf } from "../reading.ts
 import { decodeCitation } from "./citations.ts";
 import { type DataUrl, imageUrlOf, parseDataUrl, toDataUrl } from "./wire.ts";
 
-export type InputPart = TextPart | ImagePart | DocumentPart;
+type InputPart = TextPart | ImagePart | DocumentPart;
 
 /** For content that check-input.ts has checked. `param` names it in a refusal. */
 export function decodeContent(content: unknown, param: string): ContentPart[] {

@@ -20,7 +20,7 @@ import { readResponsesRequest } from "./read-request.ts";
 import { decodeToolChoice, decodeTools, joinTools, withOptionalTools } from "./tools.ts";
 
 export const SEALED_REASONING = "reasoning.encrypted_content";
-export const TEXT_LOGPROBS = "message.output_text.logprobs";
+const TEXT_LOGPROBS = "message.output_text.logprobs";
 
 /** Members that the neutral request has a place for, or that the gateway itself has dealt with. */
 const KNOWN_MEMBERS: ReadonlySet<string> = new Set([

@@ -8,7 +8,7 @@ import { recounted } from "../stream-join.ts";
 import { responseId } from "./sequence.ts";
 import { encodeUsage } from "./usage.ts";
 
-export interface Identity {
+interface Identity {
   id: string;
   createdAt: number;
 }

@@ -6,7 +6,7 @@ import { nonEmptyText, objectOf, objectsOf, textOf, wholeNumberOf } from "../rea
 import type { SseEvent } from "../sse.ts";
 
 /** A content of a message, or a part of a reasoning item. */
-export interface SentPart {
+interface SentPart {
   /** As it was added, or as it was told when it was done. */
   wire: JsonObject;
   text: string;

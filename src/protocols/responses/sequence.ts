@@ -2,7 +2,7 @@
 
 import type { AnswerContext } from "../protocol.ts";
 
-export type ItemPrefix = "msg" | "rs" | "fc" | "ctc" | "ws" | "ig" | "item";
+type ItemPrefix = "msg" | "rs" | "fc" | "ctc" | "ws" | "ig" | "item";
 
 /** The backend's own id where it has this format's form, since only that backend keeps the answer then. */
 export function responseId(id: string, { nonce }: AnswerContext): string {
