@@ -44,16 +44,18 @@ export async function serve({ found, ...options }: ServeParts): Promise<{ exitCo
   if (settings.api_keys.mode === "permissive" && !isOnLoopback(bound)) log.warn({ bind_address: bound }, OPEN_TO_ALL);
 
   const gateway = createGateway({ ...options, clock: systemClock });
-  const { api, admin } = gateway;
   // Whoever asks from here on waits until everything is there.
   const ready = gateway.start();
-  const once = ({ paths, handle }: Surface): Surface => ({
+  const waiting = ({ paths, handle }: Surface): Surface => ({
     paths,
     handle: (request, server, target) => ready.then(() => handle(request, server, target)),
   });
-  for (const server of servers) server.reload(serveTargets(once(api), once(admin)));
+  const [api, admin] = [waiting(gateway.api), waiting(gateway.admin)];
+  const served = serveTargets(api, admin);
+  for (const server of servers) server.reload(served);
   await ready;
-  for (const server of servers) server.reload(serveTargets(api, admin));
+  api.handle = gateway.api.handle;
+  admin.handle = gateway.admin.handle;
 
   const signalled = untilSignalled();
   await Promise.race([gateway.fleet.firstChecks, Bun.sleep(FIRST_CHECKS_MS)]);

@@ -28,30 +28,31 @@ const NO_PARAMETERS: RequestTarget["parameters"] = Object.freeze({});
 export interface Surface {
   /** With {name} and {name...}, see path-pattern.ts. */
   readonly paths: readonly string[];
-  readonly handle: TargetHandler;
+  /** Asked for with each request: another one may take its place. */
+  handle: TargetHandler;
 }
 
 /** The first surface answers what leads nowhere. */
 export function serveTargets(first: Surface, ...others: readonly Surface[]): Required<Served> {
   const surfaces = [first, ...others];
   const paths = surfaces.flatMap((surface) => surface.paths);
-  const handlers = new Map(surfaces.flatMap(({ paths, handle }) => paths.map((path) => [path, handle] as const)));
+  const surfaceOf = new Map(surfaces.flatMap((surface) => surface.paths.map((path) => [path, surface] as const)));
   const routes: NonNullable<Served["routes"]> = {};
   for (const [native, { path, shape }] of arrangePaths(paths)) {
-    routes[native] = toNative(path, shape, handlers.get(path) as TargetHandler);
+    routes[native] = toNative(path, shape, surfaceOf.get(path) as Surface);
   }
   const isServed = createServedCheck(paths);
   return { routes, fetch: (request, server) => first.handle(request, server, readUnmatched(request.url, isServed)) };
 }
 
-function toNative(path: string, shape: Shape, handle: TargetHandler): FetchHandler {
+function toNative(path: string, shape: Shape, surface: Surface): FetchHandler {
   if (shape.every((segment) => typeof segment === "string")) {
     const target: RequestTarget = { route: path, parameters: NO_PARAMETERS, path, flaw: undefined };
-    return (request, server) => handle(request, server, target);
+    return (request, server) => surface.handle(request, server, target);
   }
   return (request, server) => {
     const { params } = request as BunRequest & { params: Record<string, string> };
-    return handle(request, server, readParameters(path, shape, params, request.url));
+    return surface.handle(request, server, readParameters(path, shape, params, request.url));
   };
 }
 
