@@ -9,7 +9,7 @@ const MAX_KEPT_BYTES = 64 * 1024;
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
-/** What the bytes are made of: another body with other members, or these members alone. */
+/** What a body is made of: another one with other members, or these members alone. */
 interface Origin {
   of: RequestBody | undefined;
   members: JsonObject;
@@ -17,6 +17,7 @@ interface Origin {
 
 export class RequestBody {
   #bytes: Uint8Array | undefined;
+  /** Undefined where it was let go, and of a body that is made of another, which keeps it as long as it is wanted. */
   #value: JsonObject | undefined;
   /** Undefined: the body came in these bytes. */
   readonly #origin: Origin | undefined;
@@ -24,8 +25,8 @@ export class RequestBody {
   #parsed: WeakRef<JsonObject> | undefined;
 
   constructor(bytes: Uint8Array, value: JsonObject);
-  constructor(bytes: undefined, value: JsonObject, origin: Origin);
-  constructor(bytes: Uint8Array | undefined, value: JsonObject, origin?: Origin) {
+  constructor(bytes: undefined, value: JsonObject | undefined, origin: Origin);
+  constructor(bytes: Uint8Array | undefined, value: JsonObject | undefined, origin?: Origin) {
     this.#bytes = bytes;
     this.#value = value;
     this.#origin = origin;
@@ -58,7 +59,7 @@ export class RequestBody {
 
   /** The same with other top-level members; those that are undefined are left out. */
   with(members: JsonObject): RequestBody {
-    return new RequestBody(undefined, { ...this.value, ...members }, { of: this, members });
+    return new RequestBody(undefined, undefined, { of: this, members });
   }
 
   /**

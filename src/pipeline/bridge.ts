@@ -185,7 +185,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     { hidesUsage = false, edits, ...prepared }: Prepared,
   ): Prepared {
     const { name, losses } = client;
-    const answer = answerContext(forward, requestInOwnFormat(client, forward.body.value));
+    const answer = answerContext(forward, requestInOwnFormat(client, forward.body));
     const translation = createTranslation({
       client,
       backend: backendProtocol(name),

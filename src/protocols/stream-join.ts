@@ -19,8 +19,11 @@ export interface SentAnswer extends SentText {
   encoder?: ((context: AnswerContext) => StreamEncoder) | undefined;
 }
 
-/** The request behind the rest of an answer, where that comes in the client's own format: all of it is shown. */
-export function requestInOwnFormat({ name }: ClientProtocol, body: JsonObject): GenerationRequest {
+/**
+ * The request behind the rest of an answer, where that comes in the client's own format: all of it is shown. It lasts as
+ * long as the stream, and keeps nothing of what was parsed.
+ */
+export function requestInOwnFormat({ name }: ClientProtocol, body: { readonly value: JsonObject }): GenerationRequest {
   return {
     model: "",
     system: [],
@@ -29,7 +32,12 @@ export function requestInOwnFormat({ name }: ClientProtocol, body: JsonObject): 
     sampling: {},
     reasoning: { visible: true, sealed: true },
     stream: true,
-    origin: { protocol: name, body },
+    origin: {
+      protocol: name,
+      get body() {
+        return body.value;
+      },
+    },
     extensions: {},
   };
 }

@@ -32,7 +32,7 @@ export function restTranslation(format: ClientFormat, sent: SentAnswer, mode: Jo
 
 /** @param client - writes the rest of an answer */
 export function translationBy(format: ClientFormat, client: ClientProtocol): Translation {
-  const request = requestInOwnFormat(client, {});
+  const request = requestInOwnFormat(client, { value: {} });
   const context = { model: "m", createdAt: 1, nonce: NONCE, request };
   const backend = backendProtocol(format);
   return createTranslation({ client, backend, context, transforms: [], keeps: { hidesUsage: false } });
