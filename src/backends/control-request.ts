@@ -2,6 +2,7 @@
 // on how many begin at once. Health checks and model lists share them.
 
 import { type Backend, credentialHeader } from "./backend.ts";
+import type { BackendCall } from "./transport.ts";
 
 /** Headers in lower case, so that the operator's own replace ours whatever their letter case. */
 export function controlHeaders(backend: Backend, hasBody: boolean): Record<string, string> {
@@ -15,23 +16,27 @@ export function controlHeaders(backend: Backend, hasBody: boolean): Record<strin
   return headers;
 }
 
-/** Ends a request after a time, or as soon as the whole control plane stops. */
-export function requestDeadline(timeoutMs: number, stop: AbortSignal) {
-  const controller = new AbortController();
-  const abort = () => controller.abort();
+/** Ends calls after a time, or as soon as the whole control plane stops. */
+export function callDeadline(timeoutMs: number, stop: AbortSignal) {
+  let present: BackendCall | undefined;
   let expired = false;
+  const abort = () => present?.abort();
   const timer = setTimeout(() => {
     expired = true;
     abort();
   }, timerMs(timeoutMs));
-  if (stop.aborted) abort();
-  else stop.addEventListener("abort", abort, { once: true });
+  stop.addEventListener("abort", abort, { once: true });
   return {
-    signal: controller.signal,
+    /** The call that is ended; another one takes its place. */
+    watch(call: BackendCall): BackendCall {
+      present = call;
+      if (expired || stop.aborted) abort();
+      return call;
+    },
     get expired(): boolean {
       return expired;
     },
-    /** Must be called when the request is over: it stops the timer. */
+    /** Must be called when the calls are over: it stops the timer. */
     close(): void {
       clearTimeout(timer);
       stop.removeEventListener("abort", abort);

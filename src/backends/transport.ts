@@ -1,28 +1,56 @@
-// The one place where bytes leave for a backend: over TCP or TLS, over a unix socket, or to the embedded demo backend.
+// The way to a backend, as everyone sees it who asks one something: a request goes out as a call, and its answer is pushed
+// to whoever reads it. What leads there, sockets or fetch, is upstream's business (upstream/transport.ts).
 
 import type { Backend } from "./backend.ts";
 
-/** What a request to a backend consists of; headers are complete, credentials included. */
-interface TransportRequest {
+/** What a request to a backend consists of; headers are complete, credentials included, their names in lower case. */
+export interface TransportRequest {
   method: string;
-  headers: Record<string, string>;
-  body?: Uint8Array | string;
-  signal: AbortSignal;
+  headers: Readonly<Record<string, string>>;
+  body?: Uint8Array | string | undefined;
 }
 
-/** Rejects as fetch does; redirects are answers, never followed, because credentials would follow with them. */
-export type Transport = (backend: Backend, pathAndQuery: string, request: TransportRequest) => Promise<Response>;
+/** Begins a call; it never throws. Redirects are answers, never followed, because credentials would follow with them. */
+export type Transport = (backend: Backend, pathAndQuery: string, request: TransportRequest) => BackendCall;
+
+/** A request under way. */
+export interface BackendCall {
+  /** Once the head of the answer is there. Rejects with an Error whose `code` says why there is none. */
+  readonly answer: Promise<BackendAnswer>;
+  /**
+   * Closes the connection: whatever waits for the answer or for its body fails. Does nothing when the answer is over. Safe
+   * to call at any time, also while a receiver is told something.
+   */
+  abort(): void;
+  /** Whether a connection stands or can be made within the time. Asked only when an answer is late. */
+  connects(withinMs: number): Promise<boolean>;
+}
+
+/** The head of an answer, and its body for whoever reads it. */
+export interface BackendAnswer {
+  readonly status: number;
+  /** A header by its name in lower case; several of one name are joined with ", ". */
+  header(name: string): string | null;
+  /**
+   * The receiver gets the body from here on, perhaps within this call. Called again, it puts another receiver in the place
+   * of the former, which hears nothing more. Nothing is lost before the first call, nor between two of them while the body
+   * is paused; of a body that has broken off meanwhile every receiver is told.
+   */
+  read(receiver: BodyReceiver): void;
+  /** Holds the backend back: until resume() the receiver hears of nothing but that the body was aborted. */
+  pause(): void;
+  resume(): void;
+}
+
+/** Gets `received` any number of times, and then either of the others once. None of them may throw. */
+export interface BodyReceiver {
+  /** The memory is the receiver's own. */
+  received(piece: Uint8Array): void;
+  /** The body is complete, as its head has announced it. */
+  ended(): void;
+  /** The body broke off. */
+  failed(error: unknown): void;
+}
 
 /** An HTTP server inside this process. */
 export type EmbeddedBackend = (request: Request) => Promise<Response>;
-
-export function createTransport(demo: EmbeddedBackend): Transport {
-  return (backend, pathAndQuery, request) => {
-    const url = backend.rootUrl + pathAndQuery;
-    if (backend.kind.isEmbedded) return demo(new Request(url, request));
-    const { method, headers, body, signal } = request;
-    // Signalbox has deadlines of its own; the timer inside fetch would cut long silences after five minutes.
-    const init = { method, headers, body, signal, redirect: "manual", timeout: false, unix: backend.socketPath };
-    return fetch(url, init as RequestInit);
-  };
-}

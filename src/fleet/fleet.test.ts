@@ -2,10 +2,10 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { waitFor, within } from "../../test/support/wait-for.ts";
-import { createTransport } from "../backends/transport.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
+import { createTransport } from "../upstream/transport.ts";
 import { Fleet } from "./fleet.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
@@ -395,7 +395,7 @@ describe("stop", () => {
     const engine = startEngine();
     const script = `
       import { Fleet } from "${import.meta.dir}/fleet.ts";
-      import { createTransport } from "${import.meta.dir}/../backends/transport.ts";
+      import { createTransport } from "${import.meta.dir}/../upstream/transport.ts";
       import { documentSchema } from "${import.meta.dir}/../config/sections/registry.ts";
       import { systemClock } from "${import.meta.dir}/../lib/clock.ts";
       import { silentLogger } from "${import.meta.dir}/../logging/logger.ts";

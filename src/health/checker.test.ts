@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { waitFor, within } from "../../test/support/wait-for.ts";
 import { type Backend, toBackend } from "../backends/backend.ts";
-import { createTransport } from "../backends/transport.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
+import { createTransport } from "../upstream/transport.ts";
 import { type CheckReport, createHealthChecker, type HealthChecker } from "./checker.ts";
 
 const cleanups: (() => unknown)[] = [];

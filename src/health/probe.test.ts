@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { startSilentHost } from "../../test/support/silent-host.ts";
 import { waitFor } from "../../test/support/wait-for.ts";
 import { toBackend } from "../backends/backend.ts";
-import { createTransport } from "../backends/transport.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { systemClock } from "../lib/clock.ts";
+import { createTransport } from "../upstream/transport.ts";
 import { type ProbeOutcome, type ProbePlan, probeBackend, probePlan } from "./probe.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];

@@ -2,8 +2,9 @@
 
 import type { Backend } from "../backends/backend.ts";
 import { versionQuery } from "../backends/backend.ts";
-import { controlHeaders, failureText, requestDeadline, statusText } from "../backends/control-request.ts";
-import type { Transport } from "../backends/transport.ts";
+import { callDeadline, controlHeaders, failureText, statusText } from "../backends/control-request.ts";
+import type { BackendAnswer, BackendCall, Transport } from "../backends/transport.ts";
+import { readWholeBody } from "../backends/whole-body.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatDuration } from "../lib/duration.ts";
@@ -68,7 +69,7 @@ function bodyText(body: string | Record<string, unknown> | undefined): string | 
 /** Never rejects. The deadline covers all paths together. */
 export async function probeBackend(backend: Backend, plan: ProbePlan, tools: ProbeParts): Promise<ProbeOutcome> {
   const { clock } = tools;
-  const deadline = requestDeadline(plan.timeoutMs, tools.stop);
+  const deadline = callDeadline(plan.timeoutMs, tools.stop);
   let startedMs = clock.now();
   const outcome = (verdict: ProbeVerdict, reason: string | undefined): ProbeOutcome => ({
     verdict,
@@ -79,15 +80,13 @@ export async function probeBackend(backend: Backend, plan: ProbePlan, tools: Pro
     let missing = "";
     for (const path of plan.paths) {
       startedMs = clock.now();
-      const response = await tools.transport(backend, path, {
-        method: plan.method,
-        headers: controlHeaders(backend, plan.body !== undefined),
-        signal: deadline.signal,
-        ...(plan.body === undefined ? {} : { body: plan.body }),
-      });
-      const { status } = response;
+      const { method, body } = plan;
+      const request = { method, headers: controlHeaders(backend, body !== undefined), body };
+      const call = deadline.watch(tools.transport(backend, path, request));
+      const answer = await call.answer;
+      const { status } = answer;
       const answered = outcome("failed", undefined);
-      await drain(response);
+      await drain(call, answer);
       if (plan.acceptStatus.includes(status)) return { ...answered, verdict: "healthy" };
       if (plan.warmupStatus.includes(status)) {
         return { ...answered, verdict: "warming", reason: `HTTP ${status}: the backend is still loading` };
@@ -110,19 +109,11 @@ function shownPath(path: string): string {
 }
 
 /** Takes the body off the connection, so that no socket is left behind. */
-async function drain(response: Response): Promise<void> {
-  if (response.body === null) return;
-  const reader = response.body.getReader();
-  const giveUp = () => reader.cancel().catch(() => undefined);
-  const timer = setTimeout(giveUp, DRAIN_LIMIT_MS);
+async function drain(call: BackendCall, answer: BackendAnswer): Promise<void> {
+  const timer = setTimeout(() => call.abort(), DRAIN_LIMIT_MS);
   try {
-    let totalBytes = 0;
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      totalBytes += value.byteLength;
-      if (totalBytes > DRAIN_LIMIT_BYTES) return void (await giveUp());
-    }
+    const body = await readWholeBody(answer, DRAIN_LIMIT_BYTES);
+    if (body === undefined) call.abort();
   } catch {
     return; // A body that breaks off changes no verdict: the status line has arrived.
   } finally {

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { waitFor } from "../../test/support/wait-for.ts";
 import { toBackend } from "../backends/backend.ts";
-import { createTransport } from "../backends/transport.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
+import { createTransport } from "../upstream/transport.ts";
 import { createModelCatalog, type ModelCatalog } from "./catalog.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];

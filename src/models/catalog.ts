@@ -1,14 +1,14 @@
 // The model list of each backend: asked, kept for a while, and renewed with one request at a time.
 
 import type { Backend } from "../backends/backend.ts";
-import { controlHeaders, createPacer, failureText, requestDeadline, statusText } from "../backends/control-request.ts";
+import { callDeadline, controlHeaders, createPacer, failureText, statusText } from "../backends/control-request.ts";
 import type { ModelList } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
+import { readWholeBody } from "../backends/whole-body.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatDuration } from "../lib/duration.ts";
 import { isObject } from "../lib/json.ts";
-import { readBounded } from "../lib/read-bounded.ts";
 import type { Logger } from "../logging/logger.ts";
 import { type ListedModel, type ModelRecord, readModelList } from "./list.ts";
 
@@ -206,20 +206,24 @@ async function askBackend(
 ): Promise<Answer> {
   const list = backend.kind.modelList;
   if (list === undefined) return { models: [] };
-  const deadline = requestDeadline(timeoutMs, stop);
+  const deadline = callDeadline(timeoutMs, stop);
   try {
     const models = new Map<string, ModelRecord>();
     let path: string | undefined = firstPage(list);
     for (let page = 0; path !== undefined && page < MAX_PAGES && models.size <= MAX_MODELS; page++) {
-      const request = { method: "GET", headers: controlHeaders(backend, false), signal: deadline.signal };
-      const response = await transport(backend, path, request);
-      const body = await readBounded(response.body, MAX_BODY_BYTES);
-      if (body === undefined) return { failure: "the answer is longer than 16 MiB" };
-      if (response.status === 404 && page === 0 && list.otherPath !== undefined) {
+      const request = { method: "GET", headers: controlHeaders(backend, false) };
+      const call = deadline.watch(transport(backend, path, request));
+      const head = await call.answer;
+      const body = await readWholeBody(head, MAX_BODY_BYTES);
+      if (body === undefined) {
+        call.abort();
+        return { failure: "the answer is longer than 16 MiB" };
+      }
+      if (head.status === 404 && page === 0 && list.otherPath !== undefined) {
         path = list.otherPath;
         continue;
       }
-      if (response.status !== 200) return { failure: statusText(backend, response.status) };
+      if (head.status !== 200) return { failure: statusText(backend, head.status) };
       const answer = parseJson(body);
       const records = readModelList(answer);
       if (records === undefined) return { failure: "the answer is not a model list" };

@@ -14,6 +14,7 @@ import { EventFramer } from "../protocols/sse.ts";
 import { createMemoryCache } from "../response-cache/memory.ts";
 import { NO_STORY } from "../stats/stories.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
+import { callEmbedded } from "../upstream/fetch-client.ts";
 import type { LiveStream } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
 import { Deduplicator } from "./deduplicate.ts";
@@ -96,12 +97,14 @@ function bench({
           // It was over already.
         }
       });
+      const respond = async () => new Response(stream);
+      const { answer: begun } = callEmbedded(respond, entry.backend, "/", { method: "POST", headers: {} });
+      const answer = await begun;
+      answer.pause();
       const exchange = {
         entry,
-        signal: given.signal,
         abort: () => given.abort(),
         release: () => upstream.released++,
-        aborted: () => new Promise<void>((resolve) => given.signal.addEventListener("abort", () => resolve())),
         pause() {},
         chunkReceived() {},
         answerComplete() {},
@@ -109,7 +112,7 @@ function bench({
           context.signal.aborted ? { kind: "aborted" } : { kind: "reset", message: "broken" },
       };
       const live = {
-        stream: { chunks: stream.getReader(), framer: new EventFramer(), firstEvents: encoder.encode(EVENTS[0]) },
+        stream: { answer, framer: new EventFramer(), firstEvents: encoder.encode(EVENTS[0]) },
         exchange,
         reader: new PassReader("chat", { choices: 1 }),
         finished: (failure?: UpstreamFailure) => void upstream.ends.push(failure),

@@ -6,11 +6,11 @@ import { startInProcess } from "../../test/support/in-process.ts";
 import { chatBody, chatEvents } from "../../test/support/openai-answers.ts";
 import { waitFor, within } from "../../test/support/wait-for.ts";
 import { DRAIN_LIMIT_MS } from "../backends/drains.ts";
-import { createTransport } from "../backends/transport.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
 import { Fleet } from "../fleet/fleet.ts";
 import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
+import { createTransport } from "../upstream/transport.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
 

@@ -4,7 +4,6 @@
 import { createKeyIdentity } from "../access/key-identity.ts";
 import { createAdminDoor } from "../admin/admin-auth.ts";
 import { adminRoutes } from "../admin/routes.ts";
-import { createTransport } from "../backends/transport.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { followConfigFile } from "../config/store/file-reload.ts";
 import type { ConfigStore } from "../config/store/store.ts";
@@ -17,6 +16,7 @@ import type { NeutralEntry } from "../pipeline/neutral-entry.ts";
 import type { Surface } from "../server/request-target.ts";
 import { createRouteTable } from "../server/route-table.ts";
 import { averageLatency } from "../stats/windows.ts";
+import { createTransport } from "../upstream/transport.ts";
 import { buildDataPlane, type Configured, type DataPlaneParts } from "./data-plane.ts";
 import { followConfiguration } from "./follow-configuration.ts";
 import { createKeeper } from "./kept.ts";
@@ -52,9 +52,9 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
   const telemetry = createTelemetry(snapshot, configured.metadata, home, clock, log);
   const { circuitChanged, configReloaded: reloaded, rateLimited: limited } = telemetry.events;
   const reloader = followConfigFile({ store, clock, log, fileHash, reloaded });
-  const transport = createTransport(createDemoBackend());
+  const transport = createTransport(createDemoBackend(), env);
   const fleet = new Fleet({ settings, transport, clock, log, circuitChanged });
-  const lasting = createLasting(clock, log, transport, env, [settings.server.bind_address].flat());
+  const lasting = createLasting(clock, log, transport, [settings.server.bind_address].flat());
   const keep = createKeeper(identify, clock);
   let kept = keep(settings);
 

@@ -12,26 +12,19 @@ import type { SharedCall } from "../pipeline/generate.ts";
 import { createResponseStore } from "../pipeline/response-store.ts";
 import { createBodyDrain } from "../server/drain-body.ts";
 import { createBodyReader } from "../server/read-body.ts";
-import { createReachability } from "../upstream/reachability.ts";
 import { createSender } from "../upstream/send.ts";
 
 export type Lasting = ReturnType<typeof createLasting>;
 
 /** `boundTo`: the addresses that are open; a change of them takes a restart. */
-export function createLasting(
-  { now }: Clock,
-  log: Logger,
-  transport: Transport,
-  env: Record<string, string | undefined>,
-  boundTo: readonly string[],
-) {
+export function createLasting({ now }: Clock, log: Logger, transport: Transport, boundTo: readonly string[]) {
   const deadlines = createDeadlines(now);
   return {
     deadlines,
     boundTo,
     bodies: createBodyReader({ deadlines, now }),
     drain: createBodyDrain({ deadlines, now }),
-    sender: createSender(transport, { deadlines, isReachable: createReachability(env), now }),
+    sender: createSender(transport, { deadlines, now }),
     fetchExternal: createExternalFetch({ deadlines, now }),
     responses: createResponseStore(now),
     signatures: createSignatureMemory(now),

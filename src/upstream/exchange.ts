@@ -2,9 +2,9 @@
 
 import { beginRunning, endRunning, type Running } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
+import type { BackendCall } from "../backends/transport.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
 import { type TimeoutPhase, toFailure, type UpstreamFailure } from "./failure.ts";
-import type { Reachability } from "./reachability.ts";
 
 export interface ExchangeTimeouts {
   connectMs: number;
@@ -16,7 +16,6 @@ export interface ExchangeTimeouts {
 
 export interface ExchangeEnvironment {
   deadlines: Deadlines;
-  isReachable: Reachability;
   now(): number;
 }
 
@@ -32,8 +31,10 @@ export class Exchange implements Deadline, Running {
   newer: Deadline | undefined = undefined;
   readonly #timeouts: ExchangeTimeouts;
   readonly #environment: ExchangeEnvironment;
-  readonly #controller = new AbortController();
   readonly #clientSignal: AbortSignal;
+  #call: BackendCall | undefined;
+  /** The client or the gateway has ended it. */
+  isAborted = false;
   #phase: TimeoutPhase = "connect";
   #hasHead = false;
   /** Why the gateway itself ended the exchange. */
@@ -51,18 +52,19 @@ export class Exchange implements Deadline, Running {
     this.#environment = environment;
     this.#clientSignal = clientSignal;
     this.startedAtMs = environment.now();
-    // Half of the time for connecting passes before its other half is spent on asking whether the host can be reached.
+    // Half of the time for connecting passes before its other half is spent on asking whether a connection stands.
     const firstLookMs = Math.min(timeouts.connectMs / 2, timeouts.firstByteMs);
     this.deadlineMs = Math.min(this.startedAtMs + firstLookMs, timeouts.requestDeadlineMs);
     beginRunning(entry.counters, this);
     environment.deadlines.add(this);
     // Not removed at the end: the signal ends with its request, and aborting what is over does nothing.
     clientSignal.addEventListener("abort", this);
-    if (clientSignal.aborted) this.#controller.abort();
+    if (clientSignal.aborted) this.abort();
   }
 
-  get signal(): AbortSignal {
-    return this.#controller.signal;
+  /** The request is on its way. */
+  begin(call: BackendCall): void {
+    this.#call = call;
   }
 
   /** The backend sent the head of its answer. */
@@ -88,7 +90,7 @@ export class Exchange implements Deadline, Running {
     this.deadlineMs = this.#timeouts.requestDeadlineMs;
   }
 
-  /** What an error thrown by fetch or by a body read means. */
+  /** What it means that a call or the body of its answer has failed. */
   failureOf(error: unknown): UpstreamFailure {
     if (this.#endedBy !== undefined) return this.#endedBy;
     if (this.#clientSignal.aborted) return { kind: "aborted" };
@@ -97,7 +99,8 @@ export class Exchange implements Deadline, Running {
 
   /** Closes the connection to the backend. */
   abort(): void {
-    this.#controller.abort();
+    this.isAborted = true;
+    this.#call?.abort();
   }
 
   release(): void {
@@ -124,14 +127,14 @@ export class Exchange implements Deadline, Running {
 
   /** The client has left. */
   handleEvent(): void {
-    this.#controller.abort();
+    this.abort();
   }
 
   #waitFor(durationMs: number, sinceMs: number): void {
     this.deadlineMs = Math.min(sinceMs + durationMs, this.#timeouts.requestDeadlineMs);
   }
 
-  /** fetch does not say when the connection stands, so a connection of our own tells a slow model from a dead host. */
+  /** A slow model is waited for, a dead host is not. */
   #awaitFirstByte(nowMs: number): void {
     this.#phase = "first_byte";
     this.#waitFor(this.#timeouts.firstByteMs, this.startedAtMs);
@@ -140,9 +143,9 @@ export class Exchange implements Deadline, Running {
       return;
     }
     this.#environment.deadlines.add(this);
-    void this.#environment.isReachable(this.entry.backend, this.#timeouts.connectMs / 2).then((reachable) => {
+    void this.#call?.connects(this.#timeouts.connectMs / 2).then((connects) => {
       const waiting = !this.#released && !this.#hasHead && this.#endedBy === undefined;
-      if (!reachable && waiting) this.#timeOut("connect");
+      if (!connects && waiting) this.#timeOut("connect");
     });
   }
 
@@ -163,8 +166,8 @@ export class Exchange implements Deadline, Running {
 
   /** The first reason counts. */
   #end(failure: UpstreamFailure): void {
-    if (this.#controller.signal.aborted) return;
+    if (this.isAborted) return;
     this.#endedBy = failure;
-    this.#controller.abort();
+    this.abort();
   }
 }

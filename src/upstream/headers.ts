@@ -3,6 +3,7 @@
 
 import type { Backend } from "../backends/backend.ts";
 import { conventionsOf, type Operation } from "../backends/kinds.ts";
+import type { BackendAnswer } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { passThrough } from "../protocols/registry.ts";
 import { propagateTrace, type TraceContext } from "../tracing/trace-context.ts";
@@ -35,8 +36,15 @@ export function upstreamHeaders(
 }
 
 /** The backend's headers that the client gets besides the gateway's own. */
-export function forwardedResponseHeaders(backend: Backend, answer: Headers, into: Record<string, string>): void {
-  copyHeaders(backend.kind.responseHeaders, answer, into);
+export function forwardedResponseHeaders(
+  backend: Backend,
+  answer: Pick<BackendAnswer, "header">,
+  into: Record<string, string>,
+): void {
+  for (const name of backend.kind.responseHeaders) {
+    const value = answer.header(name);
+    if (value !== null) into[name] = value;
+  }
 }
 
 function copyHeaders(names: readonly string[], from: Headers, into: Record<string, string>): void {

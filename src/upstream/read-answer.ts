@@ -1,9 +1,10 @@
 // A backend's answer: the whole of a plain one, the first event of a stream. Nothing reaches the client before this.
 
 import type { BackendEntry } from "../backends/board.ts";
+import type { BackendAnswer, BodyReceiver } from "../backends/transport.ts";
+import { readWholeBody } from "../backends/whole-body.ts";
 import type { ProtocolName } from "../generation/content.ts";
 import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
-import { readBounded } from "../lib/read-bounded.ts";
 import { errorToldIn, passThrough } from "../protocols/registry.ts";
 import { EventFramer, readEvents, type SseEvent } from "../protocols/sse.ts";
 import { hasStandardError } from "./error-body.ts";
@@ -17,8 +18,6 @@ const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
 const MAX_ERROR_BYTES = 1024 * 1024;
 /** Answers up to this size are proven to be JSON; larger ones are checked at both ends only. */
 const MAX_CHECKED_BYTES = 1024 * 1024;
-/** Bodies announced up to this size are read in one piece, within one timeout between chunks. */
-const MAX_PIECE_BYTES = 64 * 1024;
 /** Comments before the first event are held back with it, up to this size. */
 const MAX_COMMENT_BYTES = 1024 * 1024;
 
@@ -29,20 +28,20 @@ function invalid(entry: BackendEntry, reason: string): UpstreamFailure {
 }
 
 /** The failure behind an answer that is no success: an error status with its body, or a status that makes no sense. */
-export async function readRefusal(response: Response, exchange: Exchange): Promise<UpstreamFailure> {
+export async function readRefusal(answer: BackendAnswer, exchange: Exchange): Promise<UpstreamFailure> {
   const { entry } = exchange;
-  const { status } = response;
+  const { status } = answer;
   if (status < 400) {
-    await response.body?.cancel();
+    exchange.abort();
     const reason = status >= 300 ? `answered with a redirect (HTTP ${status})` : `answered HTTP ${status}`;
     return invalid(entry, `${reason} instead of a result`);
   }
   const headers: Record<string, string> = {};
-  forwardedResponseHeaders(entry.backend, response.headers, headers);
-  const retryAfter = response.headers.get("retry-after");
+  forwardedResponseHeaders(entry.backend, answer, headers);
+  const retryAfter = answer.header("retry-after");
   if (retryAfter !== null) headers["retry-after"] = retryAfter;
   // A body that breaks or is too large still leaves a status, which says more than the broken body.
-  const body = await readWhole(response, exchange, MAX_ERROR_BYTES).catch((error: unknown) => {
+  const body = await readWhole(answer, exchange, MAX_ERROR_BYTES).catch((error: unknown) => {
     const failure = exchange.failureOf(error);
     return failure.kind === "aborted" || failure.kind === "timeout" ? failure : undefined;
   });
@@ -70,7 +69,7 @@ export interface PlainAnswer {
 
 /** Reads a plain JSON answer; some endpoints answer with an array. */
 export async function readPlain(
-  response: Response,
+  answer: BackendAnswer,
   exchange: Exchange,
   format: AnswerFormat,
   mayBeList = false,
@@ -78,7 +77,7 @@ export async function readPlain(
   const { entry } = exchange;
   let body: Uint8Array | undefined;
   try {
-    body = await readWhole(response, exchange, MAX_ANSWER_BYTES);
+    body = await readWhole(answer, exchange, MAX_ANSWER_BYTES);
   } catch (error) {
     return exchange.failureOf(error);
   }
@@ -86,10 +85,10 @@ export async function readPlain(
   if (body.length === 0) return invalid(entry, "sent an empty answer");
   if (body.length > MAX_CHECKED_BYTES) {
     const isWhole = mayBeList || looksLikeObject(body);
-    return isWhole ? { body, parsed: undefined } : invalid(entry, notJson(response));
+    return isWhole ? { body, parsed: undefined } : invalid(entry, notJson(answer));
   }
   const parsed = parseJson(decoder.decode(body));
-  if (parsed === undefined) return invalid(entry, notJson(response));
+  if (parsed === undefined) return invalid(entry, notJson(answer));
   if (mayBeList && Array.isArray(parsed)) return { body, parsed: undefined };
   if (!isObject(parsed)) return invalid(entry, "sent JSON that is no object");
   // Some engines answer 200 with an error inside (wire/local-engines.md, section 8).
@@ -97,9 +96,9 @@ export async function readPlain(
   return { body, parsed };
 }
 
-/** A stream of which the first event is known to be good. */
+/** A stream of which the first event is known to be good. Its body is paused. */
 export interface OpenStream {
-  chunks: ReadableStreamDefaultReader<Uint8Array>;
+  answer: BackendAnswer;
   framer: EventFramer;
   /** Whole events, ready for the client. */
   firstEvents: Uint8Array;
@@ -107,50 +106,82 @@ export interface OpenStream {
 
 /** Reads until the first event with data; a stream that fails before it can be retried unseen. */
 export async function openStream(
-  response: Response,
+  answer: BackendAnswer,
   exchange: Exchange,
   format: AnswerFormat,
 ): Promise<OpenStream | UpstreamFailure> {
-  const { entry } = exchange;
-  const contentType = response.headers.get("content-type") ?? "";
+  const contentType = answer.header("content-type") ?? "";
   if (contentType.includes("json") || contentType.includes("html")) {
     // An error told as a plain answer has a message worth forwarding; anything else is no stream.
-    const plain = await readPlain(response, exchange, format);
+    const plain = await readPlain(answer, exchange, format);
     if ("kind" in plain) return plain;
-    return invalid(entry, `answered a request for a stream with ${contentType}`);
+    return invalid(exchange.entry, `answered a request for a stream with ${contentType}`);
   }
-  if (response.body === null) return invalid(entry, "sent an empty answer");
-  const chunks = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-  const framer = new EventFramer();
-  const { preamble } = passThrough(format.name);
-  let events: Uint8Array | undefined;
-  try {
-    for (;;) {
-      const { done, value } = await chunks.read();
-      if (done) {
-        const rest = decoder.decode(framer.rest());
-        return invalid(entry, rest.trim() === "" ? "closed the stream before its first event" : notEvents(rest));
-      }
-      exchange.chunkReceived();
-      const whole = framer.push(value);
-      if (whole === undefined) continue;
-      events = events === undefined ? whole : joined(events, whole);
-      const first = readEvents(decoder.decode(events)).find((event) => !isPreamble(event, preamble));
-      if (first === undefined) {
-        // Comments and the like only: the engine is alive, but has said nothing yet.
-        if (events.length <= MAX_COMMENT_BYTES) continue;
-        exchange.abort();
-        return invalid(entry, "sent nothing but comments");
-      }
-      const failure = firstEventFailure(first, exchange, format);
-      if (failure === undefined) return { chunks, framer, firstEvents: events };
-      exchange.abort();
-      return failure;
+  return new Promise((resolve) => answer.read(new Gate(answer, exchange, format, resolve)));
+}
+
+/** Holds everything back until the first event is known. */
+class Gate implements BodyReceiver {
+  readonly #answer: BackendAnswer;
+  readonly #exchange: Exchange;
+  readonly #format: AnswerFormat;
+  readonly #open: (opened: OpenStream | UpstreamFailure) => void;
+  readonly #framer = new EventFramer();
+  #events: Uint8Array | undefined;
+
+  constructor(
+    answer: BackendAnswer,
+    exchange: Exchange,
+    format: AnswerFormat,
+    open: (opened: OpenStream | UpstreamFailure) => void,
+  ) {
+    this.#answer = answer;
+    this.#exchange = exchange;
+    this.#format = format;
+    this.#open = open;
+  }
+
+  received(piece: Uint8Array): void {
+    this.#exchange.chunkReceived();
+    let whole: Uint8Array | undefined;
+    try {
+      whole = this.#framer.push(piece);
+    } catch {
+      this.#refuse(invalid(this.#exchange.entry, "sent a first event that is too large"));
+      return;
     }
-  } catch (error) {
-    const tooLarge = error instanceof RangeError;
-    if (tooLarge) exchange.abort();
-    return tooLarge ? invalid(entry, "sent a first event that is too large") : exchange.failureOf(error);
+    if (whole === undefined) return;
+    const events = this.#events === undefined ? whole : joined(this.#events, whole);
+    this.#events = events;
+    const { preamble } = passThrough(this.#format.name);
+    const first = readEvents(decoder.decode(events)).find((event) => !isPreamble(event, preamble));
+    if (first === undefined) {
+      // Comments and the like only: the engine is alive, but has said nothing yet.
+      if (events.length > MAX_COMMENT_BYTES) this.#refuse(invalid(this.#exchange.entry, "sent nothing but comments"));
+      return;
+    }
+    const failure = firstEventFailure(first, this.#exchange, this.#format);
+    if (failure !== undefined) {
+      this.#refuse(failure);
+      return;
+    }
+    this.#answer.pause();
+    this.#open({ answer: this.#answer, framer: this.#framer, firstEvents: events });
+  }
+
+  ended(): void {
+    const rest = decoder.decode(this.#framer.rest());
+    const reason = rest.trim() === "" ? "closed the stream before its first event" : notEvents(rest);
+    this.#open(invalid(this.#exchange.entry, reason));
+  }
+
+  failed(error: unknown): void {
+    this.#open(this.#exchange.failureOf(error));
+  }
+
+  #refuse(failure: UpstreamFailure): void {
+    this.#open(failure);
+    this.#exchange.abort();
   }
 }
 
@@ -190,13 +221,8 @@ function embeddedError({ name, isTranslated }: AnswerFormat, parsed: unknown, bo
 }
 
 /** The body, or undefined when it is larger than allowed (the rest is not read). */
-async function readWhole(response: Response, exchange: Exchange, maxBytes: number): Promise<Uint8Array | undefined> {
-  const length = Number(response.headers.get("content-length") ?? Number.NaN);
-  if (length <= MAX_PIECE_BYTES) {
-    exchange.chunkReceived();
-    return await response.bytes();
-  }
-  const body = await readBounded(response.body, maxBytes, () => exchange.chunkReceived());
+async function readWhole(answer: BackendAnswer, exchange: Exchange, maxBytes: number): Promise<Uint8Array | undefined> {
+  const body = await readWholeBody(answer, maxBytes, () => exchange.chunkReceived());
   if (body === undefined) exchange.abort();
   return body;
 }
@@ -207,9 +233,9 @@ function looksLikeObject(body: Uint8Array): boolean {
   return start.startsWith("{") && end.endsWith("}");
 }
 
-function notJson(response: Response): string {
-  const contentType = response.headers.get("content-type");
-  return `sent an answer that is not valid JSON (HTTP ${response.status}, ${contentType ?? "no content type"})`;
+function notJson(answer: BackendAnswer): string {
+  const contentType = answer.header("content-type");
+  return `sent an answer that is not valid JSON (HTTP ${answer.status}, ${contentType ?? "no content type"})`;
 }
 
 function notEvents(text: string): string {

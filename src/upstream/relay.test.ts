@@ -9,16 +9,15 @@ import { type ByteReader, readSse, readUntil } from "../../test/support/sse-read
 import { waitFor, within } from "../../test/support/wait-for.ts";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
-import { createTransport } from "../backends/transport.ts";
 import { documentSchema } from "../config/sections/registry.ts";
 import { ByteAllowance } from "../lib/byte-allowance.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
 import { backendProtocol, clientProtocol } from "../protocols/registry.ts";
 import { createTranslation, type Translation } from "../protocols/translate.ts";
 import type { UpstreamFailure } from "./failure.ts";
-import { createReachability } from "./reachability.ts";
 import { type LiveStream, relayStream, type Takeover } from "./relay.ts";
 import { type AttemptOutcome, createSender, type OutgoingRequest } from "./send.ts";
+import { createTransport } from "./transport.ts";
 
 const LONG_MS = 60_000;
 const ERROR_EVENT = 'data: {"error":{"message":"the gateway says so"}}\n\n';
@@ -27,7 +26,7 @@ const now = () => performance.now();
 const deadlines = createDeadlines(now);
 const sender = createSender(
   createTransport(async () => new Response("{}")),
-  { deadlines, isReachable: createReachability({}), now },
+  { deadlines, now },
 );
 
 let backend: FakeBackend;

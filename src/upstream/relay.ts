@@ -1,8 +1,8 @@
 // The byte pump of streams: whole events go on as they came, and a stream that breaks is continued by another backend or
 // ends with an error the client can see, never as if it were complete.
 
+import type { BodyReceiver } from "../backends/transport.ts";
 import type { Failure } from "../generation/result.ts";
-import { orAborted } from "../lib/abortable-delay.ts";
 import type { ByteAllowance } from "../lib/byte-allowance.ts";
 import type { AnswerReader } from "../protocols/answer-reader.ts";
 import { DecodeError } from "../protocols/protocol.ts";
@@ -103,7 +103,9 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
   async function run(): Promise<UpstreamFailure | undefined> {
     for (;;) {
       if (takeover !== undefined) live.reader.holdErrors();
-      const failure = await pump(live, sink, give);
+      const pump = new Pump(live, sink, give);
+      pump.begin();
+      const failure = await pump.over;
       settle(failure);
       if (failure === undefined || cancelled || failure.kind === "aborted") return failure;
       const next = await successor(failure);
@@ -192,49 +194,115 @@ export function discard({ exchange, finished }: LiveStream): void {
   finished({ kind: "aborted" });
 }
 
-/** Resolves when nothing more comes from this backend: undefined after a complete answer, else with what went wrong. */
-async function pump(
-  { stream, exchange, reader }: LiveStream,
-  sink: ByteSink,
-  give: (events: Uint8Array) => number | Promise<unknown>,
-): Promise<UpstreamFailure | undefined> {
-  const { chunks, framer, firstEvents } = stream;
-  let received: Uint8Array | undefined = firstEvents;
-  let broken: UpstreamFailure | undefined;
-  try {
-    for (;;) {
-      if (received !== undefined) {
-        const events = reader.push(received);
-        if (events !== undefined) {
-          const written = give(events);
-          if (typeof written !== "number") {
-            // The client reads slowly: the backend is not to blame for the silence that follows.
-            exchange.pause();
-            await orAborted(written, exchange.signal);
-            exchange.signal.throwIfAborted();
-          }
-        }
-        sink.flush();
-        if (reader.failure !== undefined) return toldFailure(reader.failure);
-        // The client need not wait for the connection to end.
-        if (reader.isOver) exchange.answerComplete();
-        else exchange.chunkReceived();
-      }
-      const { done, value } = await chunks.read();
-      if (done) break;
-      received = framer.push(value);
-      if (received === undefined) exchange.chunkReceived();
+/** One backend's part of a stream on its way to the sink. */
+class Pump implements BodyReceiver {
+  /** Resolves when nothing more comes from this backend: undefined after a complete answer, else with what went wrong. */
+  readonly over: Promise<UpstreamFailure | undefined>;
+  readonly #live: LiveStream;
+  readonly #sink: ByteSink;
+  readonly #give: (events: Uint8Array) => number | Promise<unknown>;
+  #settle!: (failure: UpstreamFailure | undefined) => void;
+  #isOver = false;
+  /** For the sink. */
+  #isWaiting = false;
+
+  constructor(live: LiveStream, sink: ByteSink, give: (events: Uint8Array) => number | Promise<unknown>) {
+    this.#live = live;
+    this.#sink = sink;
+    this.#give = give;
+    this.over = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+  }
+
+  begin(): void {
+    const { answer, firstEvents } = this.#live.stream;
+    this.#pass(firstEvents);
+    if (this.#isOver) return;
+    answer.read(this);
+    if (!this.#isWaiting) answer.resume();
+  }
+
+  received(piece: Uint8Array): void {
+    if (this.#isOver) return;
+    const { stream, exchange } = this.#live;
+    let events: Uint8Array | undefined;
+    try {
+      events = stream.framer.push(piece);
+    } catch (error) {
+      this.failed(error);
+      return;
     }
-  } catch (error) {
-    broken = streamFailure(error, exchange);
+    if (events === undefined) exchange.chunkReceived();
+    else this.#pass(events);
   }
-  try {
-    const rest = reader.end(broken === undefined ? framer.rest() : undefined);
-    if (rest !== undefined) void give(rest);
-  } catch (error) {
-    return broken ?? streamFailure(error, exchange);
+
+  ended(): void {
+    this.#end(undefined);
   }
-  return failureAtEnd(reader, broken, exchange);
+
+  failed(error: unknown): void {
+    this.#end(streamFailure(error, this.#live.exchange));
+  }
+
+  #pass(received: Uint8Array): void {
+    const { reader } = this.#live;
+    try {
+      const events = reader.push(received);
+      if (events !== undefined) {
+        const written = this.#give(events);
+        if (typeof written !== "number") this.#waitFor(written);
+      }
+    } catch (error) {
+      this.failed(error);
+      return;
+    }
+    this.#sink.flush();
+    if (reader.failure !== undefined) this.#finish(toldFailure(reader.failure));
+    else if (!this.#isWaiting) this.#awaitMore();
+  }
+
+  #awaitMore(): void {
+    const { exchange, reader } = this.#live;
+    // The client need not wait for the connection to end.
+    if (reader.isOver) exchange.answerComplete();
+    else exchange.chunkReceived();
+  }
+
+  /** The client reads slowly: the backend is not to blame for the silence that follows. */
+  #waitFor(written: Promise<unknown>): void {
+    const { exchange, stream } = this.#live;
+    this.#isWaiting = true;
+    exchange.pause();
+    stream.answer.pause();
+    written.then(
+      () => {
+        this.#isWaiting = false;
+        if (this.#isOver) return;
+        this.#awaitMore();
+        stream.answer.resume();
+      },
+      (error) => this.failed(error),
+    );
+  }
+
+  /** @param broken - why the stream did not end in order */
+  #end(broken: UpstreamFailure | undefined): void {
+    if (this.#isOver) return;
+    const { stream, exchange, reader } = this.#live;
+    try {
+      const rest = reader.end(broken === undefined ? stream.framer.rest() : undefined);
+      if (rest !== undefined) void this.#give(rest);
+      this.#finish(failureAtEnd(reader, broken, exchange));
+    } catch (error) {
+      this.#finish(broken ?? streamFailure(error, exchange));
+    }
+  }
+
+  #finish(failure: UpstreamFailure | undefined): void {
+    this.#isOver = true;
+    this.#settle(failure);
+  }
 }
 
 /** @param broken - why the stream did not end in order */

@@ -16,14 +16,13 @@ import { waitFor, within } from "../../test/support/wait-for.ts";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import type { Operation } from "../backends/kinds.ts";
-import { createTransport } from "../backends/transport.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
 import type { Translation } from "../protocols/translate.ts";
 import type { ExchangeTimeouts } from "./exchange.ts";
 import type { UpstreamFailure } from "./failure.ts";
-import { createReachability } from "./reachability.ts";
 import { type AttemptOutcome, countFailure, createSender, type OutgoingRequest } from "./send.ts";
+import { createTransport } from "./transport.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
 
@@ -35,7 +34,7 @@ const now = () => performance.now();
 const deadlines = createDeadlines(now);
 const sender = createSender(
   createTransport(async () => new Response("{}")),
-  { deadlines, isReachable: createReachability({}), now },
+  { deadlines, now },
 );
 
 let backend: FakeBackend;

@@ -101,53 +101,52 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
       let open = false;
       let firstByteMs: number | undefined;
       try {
-        const response = await transport(backend, path, {
-          method: "POST",
-          headers: upstreamHeaders(backend, request, settings),
-          body: request.body,
-          signal: exchange.signal,
-        });
+        if (exchange.isAborted) return { ok: false, failure: { kind: "aborted" } };
+        const headers = upstreamHeaders(backend, request, settings);
+        const call = transport(backend, path, { method: "POST", headers, body: request.body });
+        exchange.begin(call);
+        const answer = await call.answer;
         const latencyMs = environment.now() - exchange.startedAtMs;
         firstByteMs = latencyMs;
         exchange.headReceived();
-        if (response.status !== 200) {
-          const refusal = await readRefusal(response, exchange);
+        if (answer.status !== 200) {
+          const refusal = await readRefusal(answer, exchange);
           const failure = translation === undefined ? refusal : reworded(refusal, translation);
           return failed(entry, environment.now(), failure, firstByteMs);
         }
         observeLatency(counters, latencyMs, environment.now());
         counters.credentialError = undefined;
-        const headers: Record<string, string> = {};
-        forwardedResponseHeaders(backend, response.headers, headers);
+        const answerHeaders: Record<string, string> = {};
+        forwardedResponseHeaders(backend, answer, answerHeaders);
         if (request.stream) {
-          const answer = await openStream(response, exchange, formatOfAnswer(request));
-          if ("kind" in answer) return failed(entry, environment.now(), answer, firstByteMs);
+          const stream = await openStream(answer, exchange, formatOfAnswer(request));
+          if ("kind" in stream) return failed(entry, environment.now(), stream, firstByteMs);
           open = true;
           return {
             ok: true,
             kind: "stream",
             firstByteMs: environment.now() - exchange.startedAtMs,
-            stream: answer,
+            stream,
             reader: translation?.stream() ?? new PassReader(formatOf(operation), request),
             exchange,
-            headers,
+            headers: answerHeaders,
           };
         }
-        const answer = await readPlain(response, exchange, formatOfAnswer(request), request.mayBeList);
-        if ("kind" in answer) return failed(entry, environment.now(), answer, firstByteMs);
-        const { body, parsed } = answer;
+        const whole = await readPlain(answer, exchange, formatOfAnswer(request), request.mayBeList);
+        if ("kind" in whole) return failed(entry, environment.now(), whole, firstByteMs);
+        const { body, parsed } = whole;
         if (translation === undefined) {
-          const contentType = response.headers.get("content-type") ?? "application/json";
-          const plain = { ok: true, kind: "plain", firstByteMs, body, contentType, headers } as const;
+          const contentType = answer.header("content-type") ?? "application/json";
+          const plain = { ok: true, kind: "plain", firstByteMs, body, contentType, headers: answerHeaders } as const;
           if (parsed === undefined) return plain;
           const passing = passThrough(formatOf(operation));
           const edited = request.edits?.whole(body, parsed) ?? body;
           return { ...plain, body: edited, usage: passing.usageOf?.(parsed), itemIds: passing.itemIdsOf?.(parsed) };
         }
-        const translated = translatePlain(translation, answer, backend.name);
+        const translated = translatePlain(translation, whole, backend.name);
         if ("kind" in translated) return failed(entry, environment.now(), translated, firstByteMs);
         const contentType = "application/json";
-        return { ok: true, kind: "plain", firstByteMs, body: translated, contentType, headers };
+        return { ok: true, kind: "plain", firstByteMs, body: translated, contentType, headers: answerHeaders };
       } catch (error) {
         return failed(entry, environment.now(), exchange.failureOf(error), firstByteMs);
       } finally {

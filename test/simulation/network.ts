@@ -1,6 +1,7 @@
 // The simulated network: backends with a condition each, and a sender that meets them in place of sockets.
 
 import type { BackendEntry } from "../../src/backends/board.ts";
+import type { BodyReceiver } from "../../src/backends/transport.ts";
 import type { ProbeVerdict } from "../../src/health/state-machine.ts";
 import type { Deadlines } from "../../src/lib/deadlines.ts";
 import { PassReader } from "../../src/protocols/pass-reader.ts";
@@ -104,11 +105,6 @@ export function createNetwork(names: readonly string[], options: NetworkOptions)
   const environment = {
     deadlines,
     now: time.now,
-    isReachable: ({ name }: { name: string }, timeoutMs: number) =>
-      new Promise<boolean>((resolve) => {
-        const isReachable = backends.get(name)?.condition !== "swallowing";
-        time.schedule(isReachable ? 1 : timeoutMs, () => resolve(isReachable));
-      }),
   };
 
   function refusal(status: number, retryAfterMs: number | undefined): UpstreamFailure {
@@ -138,9 +134,15 @@ export function createNetwork(names: readonly string[], options: NetworkOptions)
       },
     };
     backend.calls.add(call);
-    const gone = () => call.fail(broken("AbortError"));
-    if (exchange.signal.aborted) gone();
-    else exchange.signal.addEventListener("abort", gone, { once: true });
+    exchange.begin({
+      answer: new Promise(() => {}), // outcomes are told by themselves
+      abort: () => call.fail(broken("AbortError")),
+      connects: (withinMs) =>
+        new Promise((stands) => {
+          const connects = backend.condition !== "swallowing";
+          time.schedule(connects ? 1 : withinMs, () => stands(connects));
+        }),
+    });
 
     function after(delayMs: number, action: () => void): void {
       time.schedule(delayMs, () => {
@@ -200,73 +202,77 @@ export function createNetwork(names: readonly string[], options: NetworkOptions)
           }
           const words = pieces(body, `${request.trace.id}-${backend.name}`);
           const breaksAt = condition === "breaking" ? random.between(1, words.length - 1) : undefined;
-          const source = streamReader(words.slice(1), breaksAt, after);
-          onBreak = source.fail;
-          const stream = { chunks: source.reader, framer: new EventFramer(), firstEvents: words[0] as Uint8Array };
+          const end = () => void backend.calls.delete(call);
+          const answer = streamedAnswer(words.slice(1), breaksAt, after, end);
+          onBreak = answer.fail;
+          const stream = { answer, framer: new EventFramer(), firstEvents: words[0] as Uint8Array };
           const reader = request.translation?.stream() ?? new PassReader("chat", request);
           resolve({ ok: true, kind: "stream", stream, reader, exchange, headers: {} });
-          function end(): void {
-            backend.calls.delete(call);
-          }
-          source.onEnd(end);
         });
         break;
     }
     return promise;
   }
 
-  /** A reader whose events come one by one; from `breaksAt` on there are none, and it ends in one of four ways. */
-  function streamReader(
+  /** An answer whose events come one by one; from `breaksAt` on there are none, and it ends in one of four ways. */
+  function streamedAnswer(
     events: readonly Uint8Array[],
     breaksAt: number | undefined,
     after: (delayMs: number, action: () => void) => void,
+    ended: () => void,
   ) {
-    type Read = { done: boolean; value: Uint8Array | undefined };
     let position = 0;
     let error: Error | undefined;
-    let waiting: PromiseWithResolvers<Read> | undefined;
-    let ended = () => {};
+    let receiver: BodyReceiver | undefined;
+    let isPaused = true; // as the gate leaves it
+    let isComing = false;
     const gapMs = random.between(1, 120);
     const manner = breaksAt === undefined ? undefined : random.pick(["reset", "end", "error", "silence"] as const);
 
-    function give(read: Read): void {
-      if (read.done) ended();
-      waiting?.resolve(read);
-      waiting = undefined;
+    function next(): void {
+      const isSilent = manner === "silence" && position + 1 >= (breaksAt as number);
+      if (isPaused || isComing || isSilent || error !== undefined) return;
+      isComing = true;
+      after(gapMs, step);
     }
     function step(): void {
+      isComing = false;
       if (manner === undefined || position + 1 < (breaksAt as number)) {
-        const value = events[position++];
-        give({ done: value === undefined, value });
-        return;
-      }
-      if (manner === "end") give({ done: true, value: undefined });
-      else if (manner === "error") give({ done: false, value: encoder.encode('data: {"error":{"code":503}}\n\n') });
+        const event = events[position++];
+        if (event === undefined) end();
+        else receiver?.received(event);
+      } else if (manner === "end") end();
+      else if (manner === "error") receiver?.received(encoder.encode('data: {"error":{"code":503}}\n\n'));
       else {
         ended();
         fail(broken("ECONNRESET"));
       }
+      next();
+    }
+    function end(): void {
+      isPaused = true;
+      ended();
+      receiver?.ended();
     }
     function fail(reason: Error): void {
       error = reason;
-      waiting?.reject(reason);
-      waiting = undefined;
+      receiver?.failed(reason);
     }
-    const reader = {
-      read(): Promise<Read> {
-        if (error !== undefined) return Promise.reject(error);
-        waiting = Promise.withResolvers<Read>();
-        const isSilent = manner === "silence" && position + 1 >= (breaksAt as number);
-        if (!isSilent) after(gapMs, step);
-        return waiting.promise;
-      },
-    };
     return {
-      reader: reader as unknown as ReadableStreamDefaultReader<Uint8Array>,
-      fail,
-      onEnd(listener: () => void) {
-        ended = listener;
+      status: 200,
+      header: () => null,
+      read(next: BodyReceiver) {
+        receiver = next;
+        if (error !== undefined) receiver.failed(error);
       },
+      pause() {
+        isPaused = true;
+      },
+      resume() {
+        isPaused = false;
+        next();
+      },
+      fail,
     };
   }
 
