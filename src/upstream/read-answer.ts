@@ -5,6 +5,7 @@ import type { BackendAnswer, BodyReceiver } from "../backends/transport.ts";
 import { readWholeBody } from "../backends/whole-body.ts";
 import type { ProtocolName } from "../generation/content.ts";
 import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
+import { objectNearEnd } from "../lib/json-tail.ts";
 import { errorToldIn, passThrough } from "../protocols/registry.ts";
 import { EventFramer, readEvents, type SseEvent } from "../protocols/sse.ts";
 import { hasStandardError } from "./error-body.ts";
@@ -16,8 +17,10 @@ import { forwardedResponseHeaders } from "./headers.ts";
 const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
 /** Error bodies are read up to this size. */
 const MAX_ERROR_BYTES = 1024 * 1024;
-/** Answers up to this size are proven to be JSON; larger ones are checked at both ends only. */
-const MAX_CHECKED_BYTES = 1024 * 1024;
+/** Answers up to this size are proven to be JSON; larger ones, where nobody has to look into them, are checked at both ends. */
+const MAX_PROVEN_BYTES = 64 * 1024;
+/** Larger ones are looked into by nobody. */
+const MAX_PARSED_BYTES = 1024 * 1024;
 /** Comments before the first event are held back with it, up to this size. */
 const MAX_COMMENT_BYTES = 1024 * 1024;
 
@@ -59,12 +62,17 @@ export async function readRefusal(answer: BackendAnswer, exchange: Exchange): Pr
 export interface AnswerFormat {
   name: ProtocolName | undefined;
   isTranslated: boolean;
+  /** Whether anybody wants to know more of a whole answer than its token counts. */
+  isRead: boolean;
 }
 
-/** A plain answer: its bytes, exactly as they came, and what they say unless they are too many to be looked into. */
+/** A plain answer: its bytes, exactly as they came, and what they say. */
 export interface PlainAnswer {
   body: Uint8Array;
+  /** Undefined: they are too many to be looked into. */
   parsed: JsonObject | undefined;
+  /** The member `usage`, of an answer that is not parsed. */
+  usage?: unknown;
 }
 
 /** Reads a plain JSON answer; some endpoints answer with an array. */
@@ -83,9 +91,10 @@ export async function readPlain(
   }
   if (body === undefined) return invalid(entry, `sent an answer of more than ${MAX_ANSWER_BYTES} bytes`);
   if (body.length === 0) return invalid(entry, "sent an empty answer");
-  if (body.length > MAX_CHECKED_BYTES) {
+  if (body.length > MAX_PARSED_BYTES || (body.length > MAX_PROVEN_BYTES && !format.isRead && !mayTellError(body))) {
     const isWhole = mayBeList || looksLikeObject(body);
-    return isWhole ? { body, parsed: undefined } : invalid(entry, notJson(answer));
+    if (!isWhole) return invalid(entry, notJson(answer));
+    return { body, parsed: undefined, usage: objectNearEnd(body, "usage") };
   }
   const parsed = parseJson(decoder.decode(body));
   if (parsed === undefined) return invalid(entry, notJson(answer));
@@ -225,6 +234,11 @@ async function readWhole(answer: BackendAnswer, exchange: Exchange, maxBytes: nu
   const body = await readWholeBody(answer, maxBytes, () => exchange.chunkReceived());
   if (body === undefined) exchange.abort();
   return body;
+}
+
+/** Whether there is a member or a type of that name: inside a text the quotes have backslashes before them. */
+function mayTellError(body: Uint8Array): boolean {
+  return Buffer.from(body.buffer, body.byteOffset, body.length).includes('"error"');
 }
 
 function looksLikeObject(body: Uint8Array): boolean {

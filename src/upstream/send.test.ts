@@ -136,6 +136,20 @@ describe("a plain answer", () => {
     }
   });
 
+  test.each([100 * KIBIBYTE, 2 * MEBIBYTE])("of %i bytes is counted though nobody parses it", async (bytes) => {
+    const usage = { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 };
+    backend.answer = { body: chatBody("x".repeat(bytes), { usage }) };
+    const outcome = await attempt(entryAt(backend.url));
+    if (!outcome.ok || outcome.kind !== "plain") throw new Error("no plain answer");
+    expect(outcome.usage).toMatchObject({ input: { total: 7 }, output: { total: 5 } });
+  });
+
+  test("an error is found in a large answer, too", async () => {
+    const error = { message: "x".repeat(100 * KIBIBYTE), code: 503 };
+    const { failure } = await failing({ body: JSON.stringify({ error }) });
+    expect(failure).toMatchObject({ kind: "status", status: 503 });
+  });
+
   const large = `{"text":"${"x".repeat(MEBIBYTE)}"}`;
   const answers: [what: string, text: string, operation: Operation, parsed: object | undefined][] = [
     ["an object as parsed", '{"a":[1]}', "rerank", { a: [1] }],

@@ -138,8 +138,8 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
         if (translation === undefined) {
           const contentType = answer.header("content-type") ?? "application/json";
           const plain = { ok: true, kind: "plain", firstByteMs, body, contentType, headers: answerHeaders } as const;
-          if (parsed === undefined) return plain;
           const passing = passThrough(formatOf(operation));
+          if (parsed === undefined) return { ...plain, usage: passing.usageOf?.({ usage: whole.usage }) };
           const edited = request.edits?.whole(body, parsed) ?? body;
           return { ...plain, body: edited, usage: passing.usageOf?.(parsed), itemIds: passing.itemIdsOf?.(parsed) };
         }
@@ -156,8 +156,14 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
   };
 }
 
-function formatOfAnswer({ operation, translation }: OutgoingRequest): AnswerFormat {
-  return { name: formatOf(operation), isTranslated: translation !== undefined };
+function formatOfAnswer({ operation, translation, edits }: OutgoingRequest): AnswerFormat {
+  const name = formatOf(operation);
+  const isTranslated = translation !== undefined;
+  return {
+    name,
+    isTranslated,
+    isRead: isTranslated || edits !== undefined || passThrough(name).itemIdsOf !== undefined,
+  };
 }
 
 /** An error of the backend's format in the standard words. */
