@@ -2,53 +2,51 @@
 
 import type { BackendAnswer, BodyReceiver } from "./transport.ts";
 
+/** Is told of each piece as it arrives. */
+interface PieceWatch {
+  chunkReceived(): void;
+}
+
 /**
- * All bytes, or undefined when there are more than the limit: the rest is not read, and the call is to be given up. Told of
- * each piece as it arrives. Rejects when the body breaks off.
+ * All bytes, at once where they are there already; undefined when there are more than the limit: the rest is not read, and
+ * the call is to be given up. Rejects or throws when the body breaks off.
  */
 export function readWholeBody(
   answer: BackendAnswer,
   maxBytes: number,
-  onPiece?: () => void,
-): Promise<Uint8Array | undefined> {
-  return new Promise((resolve, reject) => {
-    answer.read(new WholeBody(answer, maxBytes, onPiece, resolve, reject));
-  });
+  watch?: PieceWatch,
+): Uint8Array | undefined | Promise<Uint8Array | undefined> {
+  const body = new WholeBody(answer, maxBytes, watch);
+  answer.read(body);
+  return body.isOver ? body.result() : body.later();
 }
 
 class WholeBody implements BodyReceiver {
+  isOver = false;
+  #first: Uint8Array | undefined;
   /** Set from the second piece on. */
   #pieces: Uint8Array[] | undefined;
-  #first: Uint8Array | undefined;
   #bytes = 0;
+  #failure: unknown;
+  #settle: (() => void) | undefined;
   readonly #answer: BackendAnswer;
   readonly #maxBytes: number;
-  readonly #onPiece: (() => void) | undefined;
-  readonly #resolve: (body: Uint8Array | undefined) => void;
-  readonly failed: (error: unknown) => void;
+  readonly #watch: PieceWatch | undefined;
 
-  constructor(
-    answer: BackendAnswer,
-    maxBytes: number,
-    onPiece: (() => void) | undefined,
-    resolve: (body: Uint8Array | undefined) => void,
-    reject: (error: unknown) => void,
-  ) {
+  constructor(answer: BackendAnswer, maxBytes: number, watch: PieceWatch | undefined) {
     this.#answer = answer;
     this.#maxBytes = maxBytes;
-    this.#onPiece = onPiece;
-    this.#resolve = resolve;
-    this.failed = reject;
+    this.#watch = watch;
   }
 
   received(piece: Uint8Array): void {
     this.#bytes += piece.length;
     if (this.#bytes > this.#maxBytes) {
       this.#answer.pause();
-      this.#resolve(undefined);
+      this.ended();
       return;
     }
-    this.#onPiece?.();
+    this.#watch?.chunkReceived();
     if (this.#first === undefined) this.#first = piece;
     else {
       this.#pieces ??= [this.#first];
@@ -57,7 +55,27 @@ class WholeBody implements BodyReceiver {
   }
 
   ended(): void {
-    this.#resolve(this.#pieces === undefined ? (this.#first ?? NO_BYTES) : Buffer.concat(this.#pieces, this.#bytes));
+    this.isOver = true;
+    this.#settle?.();
+  }
+
+  failed(error: unknown): void {
+    this.#failure = error ?? new Error("the body broke off");
+    this.ended();
+  }
+
+  /** To be asked when it is over. */
+  result(): Uint8Array | undefined {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#bytes > this.#maxBytes) return undefined;
+    return this.#pieces === undefined ? (this.#first ?? NO_BYTES) : Buffer.concat(this.#pieces, this.#bytes);
+  }
+
+  async later(): Promise<Uint8Array | undefined> {
+    await new Promise<void>((resolve) => {
+      this.#settle = resolve;
+    });
+    return this.result();
   }
 }
 

@@ -44,11 +44,13 @@ export async function readRefusal(answer: BackendAnswer, exchange: Exchange): Pr
   const retryAfter = answer.header("retry-after");
   if (retryAfter !== null) headers["retry-after"] = retryAfter;
   // A body that breaks or is too large still leaves a status, which says more than the broken body.
-  const body = await readWhole(answer, exchange, MAX_ERROR_BYTES).catch((error: unknown) => {
+  let body: Uint8Array | undefined;
+  try {
+    body = await readWhole(answer, exchange, MAX_ERROR_BYTES);
+  } catch (error) {
     const failure = exchange.failureOf(error);
-    return failure.kind === "aborted" || failure.kind === "timeout" ? failure : undefined;
-  });
-  if (body !== undefined && !(body instanceof Uint8Array)) return body;
+    if (failure.kind === "aborted" || failure.kind === "timeout") return failure;
+  }
   return {
     kind: "status",
     status: usualStatus(status),
@@ -75,20 +77,32 @@ export interface PlainAnswer {
   usage?: unknown;
 }
 
-/** Reads a plain JSON answer; some endpoints answer with an array. */
-export async function readPlain(
+/** Reads a plain JSON answer, at once where it is there already; some endpoints answer with an array. */
+export function readPlain(
   answer: BackendAnswer,
   exchange: Exchange,
   format: AnswerFormat,
   mayBeList = false,
-): Promise<PlainAnswer | UpstreamFailure> {
-  const { entry } = exchange;
-  let body: Uint8Array | undefined;
+): PlainAnswer | UpstreamFailure | Promise<PlainAnswer | UpstreamFailure> {
   try {
-    body = await readWhole(answer, exchange, MAX_ANSWER_BYTES);
+    const body = readWhole(answer, exchange, MAX_ANSWER_BYTES);
+    if (!(body instanceof Promise)) return checked(body, answer, exchange, format, mayBeList);
+    return body.then(
+      (whole) => checked(whole, answer, exchange, format, mayBeList),
+      (error) => exchange.failureOf(error),
+    );
   } catch (error) {
     return exchange.failureOf(error);
   }
+}
+
+function checked(
+  body: Uint8Array | undefined,
+  answer: BackendAnswer,
+  { entry }: Exchange,
+  format: AnswerFormat,
+  mayBeList: boolean,
+): PlainAnswer | UpstreamFailure {
   if (body === undefined) return invalid(entry, `sent an answer of more than ${MAX_ANSWER_BYTES} bytes`);
   if (body.length === 0) return invalid(entry, "sent an empty answer");
   if (body.length > MAX_PARSED_BYTES || (body.length > MAX_PROVEN_BYTES && !format.isRead && !mayTellError(body))) {
@@ -229,9 +243,15 @@ function embeddedError({ name, isTranslated }: AnswerFormat, parsed: unknown, bo
   return !isTranslated && hasStandardError(body) ? { ...failure, body } : failure;
 }
 
-/** The body, or undefined when it is larger than allowed (the rest is not read). */
-async function readWhole(answer: BackendAnswer, exchange: Exchange, maxBytes: number): Promise<Uint8Array | undefined> {
-  const body = await readWholeBody(answer, maxBytes, () => exchange.chunkReceived());
+/** As readWholeBody. */
+function readWhole(answer: BackendAnswer, exchange: Exchange, maxBytes: number) {
+  const body = readWholeBody(answer, maxBytes, exchange);
+  if (body instanceof Promise) return body.then((whole) => withinLimit(whole, exchange));
+  return withinLimit(body, exchange);
+}
+
+/** Of a body that is larger than allowed, the rest is not read. */
+function withinLimit(body: Uint8Array | undefined, exchange: Exchange): Uint8Array | undefined {
   if (body === undefined) exchange.abort();
   return body;
 }

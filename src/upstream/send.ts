@@ -132,7 +132,8 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
             headers: answerHeaders,
           };
         }
-        const whole = await readPlain(answer, exchange, formatOfAnswer(request), request.mayBeList);
+        const reading = readPlain(answer, exchange, formatOfAnswer(request), request.mayBeList);
+        const whole = reading instanceof Promise ? await reading : reading;
         if ("kind" in whole) return failed(entry, environment.now(), whole, firstByteMs);
         const { body, parsed } = whole;
         if (translation === undefined) {
