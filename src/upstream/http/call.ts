@@ -1,0 +1,96 @@
+// One request to a backend: over a connection that waits, else over a new one, and once more where the first was stale.
+
+import type { BackendAnswer, BackendCall } from "../../backends/transport.ts";
+import { Answer } from "./answer.ts";
+import type { AnswerHead } from "./answer-head.ts";
+import type { Connection, Exchange } from "./connection.ts";
+import { callAborted } from "./http-error.ts";
+import type { Pool } from "./pool.ts";
+import type { OutgoingRequest } from "./request-head.ts";
+
+export class Call implements BackendCall, Exchange {
+  readonly answer: Promise<BackendAnswer>;
+  readonly #pool: Pool;
+  #connection: Connection | undefined;
+  /** Until something of the answer has come. */
+  #request: OutgoingRequest | undefined;
+  /** The connection had been used before, and may be stale. */
+  #isReused = false;
+  #answer: Answer | undefined;
+  #resolve!: (answer: BackendAnswer) => void;
+  #reject!: (error: unknown) => void;
+
+  constructor(pool: Pool, request: OutgoingRequest) {
+    this.#pool = pool;
+    this.#request = request;
+    this.answer = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    const waiting = pool.take();
+    this.#isReused = waiting !== undefined;
+    this.#connection = waiting ?? pool.connect();
+    this.#connection.begin(this, request);
+  }
+
+  abort(): void {
+    const connection = this.#connection;
+    this.#connection = undefined;
+    this.#request = undefined;
+    connection?.abort();
+    if (this.#answer !== undefined) this.#answer.broke(callAborted());
+    else this.#reject(callAborted());
+  }
+
+  async connects(withinMs: number): Promise<boolean> {
+    const connection = this.#connection;
+    if (connection === undefined || this.#answer !== undefined) return true;
+    if (connection.isConnecting) return isSettled(connection.settled(), withinMs);
+    if (!this.#isReused) return true;
+    const answers = await isSettled(this.#pool.probe(), withinMs);
+    if (!answers) this.#pool.giveProbeUp();
+    return answers;
+  }
+
+  headRead(head: AnswerHead): void {
+    this.#request = undefined;
+    this.#answer = new Answer(head, this.#connection as Connection);
+    this.#resolve(this.#answer);
+  }
+
+  pieceRead(piece: Uint8Array): void {
+    this.#answer?.pieceRead(piece);
+  }
+
+  answerRead(): void {
+    this.#connection = undefined;
+    this.#answer?.answerRead();
+  }
+
+  broke(error: unknown, isUntouched: boolean): void {
+    const request = this.#request;
+    this.#connection = undefined;
+    if (this.#answer !== undefined) {
+      this.#answer.broke(error);
+    } else if (isUntouched && this.#isReused && request !== undefined) {
+      this.#isReused = false;
+      this.#connection = this.#pool.connect();
+      this.#pool.distrust();
+      this.#connection.begin(this, request);
+    } else {
+      this.#reject(error);
+    }
+  }
+}
+
+async function isSettled(promise: Promise<void>, withinMs: number): Promise<boolean> {
+  let timer: Timer | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), withinMs);
+  });
+  try {
+    return await Promise.race([promise.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

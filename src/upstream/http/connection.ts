@@ -1,0 +1,297 @@
+// One socket to a backend, from the first attempt to connect until it is closed, and the one exchange it has at a time.
+
+import type { Socket } from "bun";
+import type { AnswerHead } from "./answer-head.ts";
+import { AnswerParser, type AnswerSink } from "./answer-parser.ts";
+import { connectionReset } from "./http-error.ts";
+import { Outbox } from "./outbox.ts";
+import type { OutgoingRequest } from "./request-head.ts";
+import type { Address } from "./target.ts";
+
+/** Whoever has sent a request over a connection. */
+export interface Exchange {
+  /** The connection is paused now: nothing of the body comes before `resume()`. @throws HttpError to refuse the answer */
+  headRead(head: AnswerHead): void;
+  pieceRead(piece: Uint8Array): void;
+  /** The answer is complete, and the connection is no longer the exchange's. */
+  answerRead(): void;
+  /** There is no more to come. @param isUntouched - not a byte of an answer had come */
+  broke(error: unknown, isUntouched: boolean): void;
+}
+
+/** Who keeps the connection while it has no exchange. */
+export interface ConnectionOwner {
+  /** Requests are put together in it, if they fit. */
+  readonly scratch: Buffer;
+  /** The connection stands, and has no exchange. */
+  idle(connection: Connection): void;
+  /** The connection is closed. @param isUnreachable - it never stood */
+  closed(connection: Connection, isUnreachable: boolean): void;
+}
+
+/** What waits for a reader that pauses; beyond it, the backend is held back. */
+const MAX_WAITING_BYTES = 64 * 1024;
+/** Silence after which the other side is asked whether it is still there. */
+const PROBE_AFTER_MS = 15_000;
+const NOTHING = new Uint8Array(0);
+
+export class Connection implements AnswerSink {
+  /** When it became idle, in milliseconds of its owner's clock; written by the owner alone. */
+  idleSinceMs = 0;
+  #state: "connecting" | "busy" | "idle" | "closed" = "connecting";
+  readonly #owner: ConnectionOwner;
+  readonly #isTls: boolean;
+  readonly #parser = new AnswerParser(this);
+  readonly #outbox = new Outbox();
+  #socket: Socket<Connection> | undefined;
+  #settled: PromiseWithResolvers<void> | undefined;
+  #exchange: Exchange | undefined;
+  /** Waits for the connection to stand. */
+  #request: OutgoingRequest | undefined;
+  /** What has come while the parser was paused. */
+  readonly #waiting: Uint8Array[] = [];
+  #waitingBytes = 0;
+  #isSocketPaused = false;
+  /** The parser is at work: what it tells may lead back here. */
+  #isReading = false;
+  /** Nothing has come in this exchange. */
+  #isUntouched = true;
+  /** The backend has closed its side in order. */
+  #hasEnded = false;
+  /** How the socket was closed while the parser was paused. */
+  #closing: { error: Error | undefined } | undefined;
+
+  constructor(address: Address, owner: ConnectionOwner) {
+    this.#owner = owner;
+    this.#isTls = "tls" in address;
+    try {
+      connect(address, this).catch(ignore); // connectError() tells of it
+    } catch (error) {
+      queueMicrotask(() => this.broke(error)); // such as a certificate that is none
+    }
+  }
+
+  get isConnecting(): boolean {
+    return this.#state === "connecting";
+  }
+
+  /** Resolves when the connection stands or could not be made; never, if it is closed by its owner before. */
+  settled(): Promise<void> {
+    if (!this.isConnecting) return Promise.resolve();
+    this.#settled ??= Promise.withResolvers();
+    return this.#settled.promise;
+  }
+
+  /** Sends a request as soon as the connection stands. It must not have an exchange. */
+  begin(exchange: Exchange, request: OutgoingRequest): void {
+    this.#exchange = exchange;
+    this.#request = request;
+    this.#isUntouched = true;
+    this.#parser.begin(request.isHead);
+    if (this.#state === "idle") this.#send();
+  }
+
+  /** The exchange hears nothing until `resume()`; the backend is held back once enough has come. */
+  pause(): void {
+    this.#parser.paused = true;
+  }
+
+  resume(): void {
+    if (this.#state !== "busy") return;
+    this.#parser.paused = false;
+    if (!this.#isReading) this.#readWaiting();
+  }
+
+  /** Gives the exchange up, which hears nothing more: the backend is told by a reset to stop its work. */
+  abort(): void {
+    if (this.#state === "closed") return;
+    this.#leave();
+    this.#socket?.terminate();
+    this.#owner.closed(this, false);
+  }
+
+  /** Closes the connection in order. */
+  close(): void {
+    if (this.#state === "closed") return;
+    this.#leave();
+    this.#socket?.end();
+    this.#owner.closed(this, false);
+  }
+
+  headRead(head: AnswerHead): void {
+    this.#parser.paused = true;
+    this.#exchange?.headRead(head);
+  }
+
+  pieceRead(piece: Uint8Array): void {
+    this.#exchange?.pieceRead(piece);
+  }
+
+  /** The socket is there. */
+  opened(socket: Socket<Connection>): void {
+    this.#socket = socket;
+    if (this.#state === "closed")
+      socket.terminate(); // given up meanwhile: the runtime cannot stop to connect
+    else if (!this.#isTls) this.stands(socket);
+  }
+
+  stands(socket: Socket<Connection>): void {
+    if (this.#state === "closed") return;
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, PROBE_AFTER_MS);
+    this.#state = "idle";
+    this.#settled?.resolve();
+    if (this.#request === undefined) this.#owner.idle(this);
+    else this.#send();
+  }
+
+  received(bytes: Uint8Array): void {
+    if (this.#state !== "busy")
+      this.close(); // nothing was asked
+    else if (this.#parser.paused) this.#hold(bytes);
+    else this.#read(bytes);
+  }
+
+  drained(socket: Socket<Connection>): void {
+    this.#outbox.flush(socket);
+  }
+
+  ended(): void {
+    this.#hasEnded = true;
+  }
+
+  closed(error: Error | undefined): void {
+    if (this.#state === "busy" && this.#parser.paused) this.#closing = { error };
+    else this.#finish(error);
+  }
+
+  /** The connection is of no use any more. */
+  broke(error: unknown): void {
+    if (this.#state === "closed") return;
+    const isUnreachable = this.isConnecting;
+    const exchange = this.#exchange;
+    this.#leave();
+    this.#socket?.terminate();
+    this.#settled?.resolve();
+    exchange?.broke(error, this.#isUntouched); // before its owner hears of it, so that its place can be taken
+    this.#owner.closed(this, isUnreachable);
+  }
+
+  #send(): void {
+    this.#state = "busy";
+    this.#outbox.send(this.#request as OutgoingRequest, this.#socket as Socket<Connection>, this.#owner.scratch);
+    this.#request = undefined;
+  }
+
+  #hold(bytes: Uint8Array): void {
+    this.#waiting.push(bytes);
+    this.#waitingBytes += bytes.length;
+    if (this.#waitingBytes <= MAX_WAITING_BYTES || this.#isSocketPaused) return;
+    this.#isSocketPaused = true;
+    this.#socket?.pause();
+  }
+
+  #readWaiting(): void {
+    this.#read(NOTHING); // the answer may have been read already but for its end
+    while (this.#waiting.length > 0 && this.#mayRead) {
+      const bytes = this.#waiting.shift() as Uint8Array;
+      this.#waitingBytes -= bytes.length;
+      this.#read(bytes);
+    }
+    if (!this.#mayRead) return;
+    if (this.#closing !== undefined) this.#finish(this.#closing.error);
+    else this.#resumeSocket();
+  }
+
+  get #mayRead(): boolean {
+    return this.#state === "busy" && !this.#parser.paused;
+  }
+
+  #resumeSocket(): void {
+    if (!this.#isSocketPaused) return;
+    this.#isSocketPaused = false;
+    this.#socket?.resume();
+  }
+
+  #read(bytes: Uint8Array): void {
+    if (bytes.length > 0) this.#isUntouched = false;
+    this.#isReading = true;
+    let taken: number;
+    try {
+      taken = this.#parser.push(bytes);
+    } catch (error) {
+      this.broke(error);
+      return;
+    } finally {
+      this.#isReading = false;
+    }
+    if (this.#state !== "busy") return;
+    if (this.#parser.isOver && !this.#parser.paused) {
+      this.#complete(taken < bytes.length);
+    } else if (taken < bytes.length) {
+      this.#waiting.unshift(bytes.subarray(taken));
+      this.#waitingBytes += bytes.length - taken;
+    }
+  }
+
+  /** All of the answer was read. @param isMore - bytes came behind it, and nobody knows what they are */
+  #complete(isMore: boolean): void {
+    const exchange = this.#exchange;
+    this.#exchange = undefined;
+    const isClean = !isMore && this.#waiting.length === 0 && this.#outbox.isEmpty && this.#closing === undefined;
+    if (isClean && this.#parser.keepsAlive) {
+      this.#resumeSocket();
+      this.#state = "idle";
+      this.#owner.idle(this);
+    } else {
+      this.close();
+    }
+    exchange?.answerRead();
+  }
+
+  /** The socket is closed, and everything that had come before was read. */
+  #finish(error: Error | undefined): void {
+    try {
+      if (error !== undefined || !this.#hasEnded || this.#state !== "busy") throw error ?? connectionReset();
+      this.#parser.finish();
+    } catch (failure) {
+      this.broke(failure);
+      return;
+    }
+    this.#complete(false);
+  }
+
+  /** Nothing that still comes matters. */
+  #leave(): void {
+    this.#state = "closed";
+    this.#parser.paused = true; // also for the rest of a piece that is being read
+    this.#exchange = undefined;
+    this.#request = undefined;
+    this.#outbox.clear();
+    this.#waiting.length = 0;
+  }
+}
+
+/** One object for all sockets: what they are for is their data. */
+const HANDLERS = {
+  binaryType: "uint8array" as const,
+  open: (socket: Socket<Connection>) => socket.data.opened(socket),
+  handshake(socket: Socket<Connection>, _success: boolean, error: Error | null) {
+    if (error !== null || !socket.authorized) socket.data.broke(error ?? connectionReset());
+    else socket.data.stands(socket);
+  },
+  data: (socket: Socket<Connection>, bytes: Uint8Array) => socket.data.received(bytes),
+  drain: (socket: Socket<Connection>) => socket.data.drained(socket),
+  end: (socket: Socket<Connection>) => socket.data.ended(),
+  close: (socket: Socket<Connection>, error?: Error) => socket.data.closed(error),
+  error: (socket: Socket<Connection>, error: Error) => socket.data.broke(error),
+  // It may come from within the attempt to connect.
+  connectError: ({ data }: Socket<Connection>, error: Error) => queueMicrotask(() => data.broke(error)),
+};
+
+function connect(address: Address, data: Connection): Promise<Socket<Connection>> {
+  const options = { data, socket: HANDLERS };
+  return "unix" in address ? Bun.connect({ ...address, ...options }) : Bun.connect({ ...address, ...options });
+}
+
+function ignore(): void {}

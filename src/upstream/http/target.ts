@@ -1,0 +1,80 @@
+// Where the requests to a backend go: worked out once, with the lines that all their heads have.
+
+import type { Backend } from "../../backends/backend.ts";
+import { HttpError } from "./http-error.ts";
+
+/** How a backend's certificate is checked: by default against the usual authorities and the name in its address. */
+export interface TlsOptions {
+  /** Authorities to trust in place of the usual ones, as PEM. */
+  readonly ca?: string;
+  /** The name that the certificate must be for. */
+  readonly serverName?: string;
+}
+
+/** What `Bun.connect` takes of an address. */
+export type Address =
+  | { readonly unix: string }
+  | { readonly hostname: string; readonly port: number; readonly tls?: Bun.TLSOptions };
+
+/** Paths whose written form is remembered; more than a backend is usually asked for. */
+const MAX_PATHS = 32;
+const NOT_IN_PATHS = /[^\x20-\x7e\x80-\uffff]/;
+
+export class Target {
+  /** The same for all backends that share connections. */
+  readonly origin: string;
+  readonly address: Address;
+  readonly hostLine: string;
+  /** For credentials in the address, as fetch sends them; else "". */
+  readonly authorizationLine: string;
+  readonly #root: URL;
+  readonly #paths = new Map<string, string>();
+
+  constructor({ rootUrl, socketPath }: Pick<Backend, "rootUrl" | "socketPath">, tls: TlsOptions | undefined) {
+    const url = new URL(rootUrl);
+    this.#root = url;
+    this.address = socketPath === undefined ? addressOf(url, tls) : { unix: socketPath };
+    this.origin = JSON.stringify([url.protocol, this.address]);
+    this.hostLine = `host: ${url.host}\r\n`;
+    this.authorizationLine = authorizationLine(url);
+  }
+
+  /** The target of the request line. @throws HttpError if the path has control characters or leads elsewhere */
+  path(pathAndQuery: string): string {
+    return this.#paths.get(pathAndQuery) ?? this.#resolve(pathAndQuery);
+  }
+
+  #resolve(pathAndQuery: string): string {
+    const prefix = this.#root.pathname === "/" ? "" : this.#root.pathname;
+    const isPath = pathAndQuery.startsWith("/") && !NOT_IN_PATHS.test(pathAndQuery);
+    const url = isPath ? URL.parse(this.#root.origin + prefix + pathAndQuery) : null;
+    if (url === null || url.host !== this.#root.host) {
+      throw new HttpError("ERR_INVALID_HTTP_HEADER", "A request cannot be sent: its path is none.");
+    }
+    const path = url.pathname + url.search;
+    if (this.#paths.size >= MAX_PATHS) this.#paths.clear();
+    this.#paths.set(pathAndQuery, path);
+    return path;
+  }
+}
+
+function addressOf(url: URL, tls: TlsOptions | undefined): Address {
+  const hostname = url.hostname.replace(/^\[|\]$/g, "");
+  if (url.protocol !== "https:") return { hostname, port: Number(url.port || 80) };
+  // The runtime compares the certificate with the host, or with the name that is given in its place.
+  return { hostname, port: Number(url.port || 443), tls: { rejectUnauthorized: true, ...tls } };
+}
+
+function authorizationLine({ username, password }: URL): string {
+  if (username === "" && password === "") return "";
+  const credentials = Buffer.from(`${decoded(username)}:${decoded(password)}`).toString("base64");
+  return `authorization: Basic ${credentials}\r\n`;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // a percent sign that stands for itself
+  }
+}
