@@ -193,10 +193,6 @@ class Flight<Head> implements ByteSink {
     });
   }
 
-  flush(): void {
-    // Every client flushes its own copy.
-  }
-
   close(): void {
     this.#endWith(COMPLETE);
   }

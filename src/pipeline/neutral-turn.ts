@@ -82,7 +82,6 @@ class EventQueue {
         this.#drained ??= Promise.withResolvers();
         return this.#drained.promise;
       },
-      flush() {},
       close: end,
       fail: (failure, words) => {
         // Words were events already.

@@ -277,7 +277,6 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
           sent.push(decoder.decode(bytes));
           return bytes.length;
         },
-        flush() {},
         close() {},
         fail() {},
       },
