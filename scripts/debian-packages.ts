@@ -8,6 +8,7 @@ const PACKAGES = {
   prometheus: ["prometheus", "promtool"],
   nginx: ["nginx"],
   haproxy: ["haproxy"],
+  openssl: ["openssl"],
 } as const satisfies Record<string, readonly string[]>;
 
 export type DebianPackage = keyof typeof PACKAGES;

@@ -23,7 +23,12 @@ const TEST_GROUPS: TestGroup[] = [
   { name: "unit and architecture tests", paths: ["./src", "./test/architecture"] },
   { name: "simulation", paths: ["./test/simulation"] },
   { name: "translation", paths: ["./test/translation"] },
-  { name: "black-box tests", paths: ["./test/black-box"], runners: 2 },
+  {
+    name: "black-box tests",
+    paths: ["./test/black-box"],
+    runners: 2,
+    prepare: () => providePackages("openssl"),
+  },
   { name: "attacks", paths: ["./test/attacks"] },
   {
     name: "attacks through real proxies",
