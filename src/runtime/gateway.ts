@@ -7,7 +7,6 @@ import { adminRoutes } from "../admin/routes.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { followConfigFile } from "../config/store/file-reload.ts";
 import type { ConfigStore } from "../config/store/store.ts";
-import { createDemoBackend } from "../demo/backend.ts";
 import { Fleet } from "../fleet/fleet.ts";
 import type { Clock } from "../lib/clock.ts";
 import { applyLogSettings, type Logger } from "../logging/logger.ts";
@@ -16,12 +15,12 @@ import type { NeutralEntry } from "../pipeline/neutral-entry.ts";
 import type { Surface } from "../server/request-target.ts";
 import { createRouteTable } from "../server/route-table.ts";
 import { averageLatency } from "../stats/windows.ts";
-import { createTransport } from "../upstream/transport.ts";
 import { buildDataPlane, type Configured, type DataPlaneParts } from "./data-plane.ts";
 import { followConfiguration } from "./follow-configuration.ts";
 import { createKeeper } from "./kept.ts";
 import { createLasting } from "./lasting.ts";
 import { createTelemetry } from "./telemetry.ts";
+import { createWayToBackends } from "./way-to-backends.ts";
 
 export interface GatewayParts {
   store: ConfigStore;
@@ -52,7 +51,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
   const telemetry = createTelemetry(snapshot, configured.metadata, home, clock, log);
   const { circuitChanged, configReloaded: reloaded, rateLimited: limited } = telemetry.events;
   const reloader = followConfigFile({ store, clock, log, fileHash, reloaded });
-  const transport = createTransport(createDemoBackend(), env);
+  const { transport } = createWayToBackends(settings, env, log);
   const fleet = new Fleet({ settings, transport, clock, log, circuitChanged });
   const lasting = createLasting(clock, log, transport, [settings.server.bind_address].flat());
   const keep = createKeeper(identify, clock);

@@ -1,6 +1,7 @@
 // Whether a connection to a backend can be made at all: asked only when an answer is late.
 
 import type { Backend } from "../backends/backend.ts";
+import { hasForwardProxy } from "../lib/proxy-environment.ts";
 
 /**
  * False when a TCP connection is neither made nor refused within the time: nobody is there. A refusal is an answer: a
@@ -10,7 +11,7 @@ export type Reachability = (backend: Backend, timeoutMs: number) => Promise<bool
 
 export function createReachability(env: Record<string, string | undefined>): Reachability {
   // Behind a forward proxy the backend is not connected to directly, and the proxy gives its own errors.
-  const proxied = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].some((name) => env[name]);
+  const proxied = hasForwardProxy(env);
   const running = new WeakMap<Backend, Promise<boolean>>();
   return (backend, timeoutMs) => {
     if (proxied || backend.kind.isEmbedded || backend.socketPath !== undefined) return Promise.resolve(true);

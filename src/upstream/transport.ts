@@ -1,13 +1,29 @@
 // The one place where bytes leave for a backend: over TCP or TLS, over a unix socket, or to the embedded demo backend.
 
 import type { EmbeddedBackend, Transport } from "../backends/transport.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import { hasForwardProxy } from "../lib/proxy-environment.ts";
 import { callEmbedded, createFetchClient } from "./fetch-client.ts";
 import { createReachability } from "./reachability.ts";
 
-export function createTransport(demo: EmbeddedBackend, env: Record<string, string | undefined> = {}): Transport {
-  const client = createFetchClient(createReachability(env));
+type ClientName = Settings["server"]["upstream_client"];
+
+interface TransportOptions {
+  /** The client that is asked for; clientInUse() says which one it is. */
+  client?: ClientName;
+  /** Idle connections that are kept to each backend, at most. */
+  poolSize?: number;
+  env?: Record<string, string | undefined>;
+}
+
+export function createTransport(demo: EmbeddedBackend, { env = {} }: TransportOptions = {}): Transport {
+  // PLACE OF THE SOCKET CLIENT: made here of `poolSize` where clientInUse(client, env) is "sockets".
+  const call = createFetchClient(createReachability(env));
   return (backend, pathAndQuery, request) =>
-    backend.kind.isEmbedded
-      ? callEmbedded(demo, backend, pathAndQuery, request)
-      : client(backend, pathAndQuery, request);
+    backend.kind.isEmbedded ? callEmbedded(demo, backend, pathAndQuery, request) : call(backend, pathAndQuery, request);
+}
+
+/** Only fetch speaks to forward proxies. */
+export function clientInUse(client: ClientName, env: Record<string, string | undefined>): ClientName {
+  return hasForwardProxy(env) ? "fetch" : client;
 }

@@ -262,6 +262,8 @@ describe("PUT and PATCH", () => {
       ["PATCH", "retry", { config: null }, "retry"],
       ["PUT", "server", { workers: 257 }, "server.workers"],
       ["PUT", "server", { connection_pool_size: 0 }, "server.connection_pool_size"],
+      ["PATCH", "server", { connection_pool_size: 10_001 }, "server.connection_pool_size"],
+      ["PATCH", "server", { upstream_client: "curl" }, "server.upstream_client"],
       ["PUT", "server", { bind_address: "nowhere" }, "server.bind_address"],
       ["PATCH", "server", { data_dir: "/elsewhere" }, "server.data_dir"],
       ["PUT", "backends", [{ name: "x", url: "ftp://x" }], "backends[0].url"],

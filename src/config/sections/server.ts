@@ -25,10 +25,10 @@ const originPattern = z.string().regex(/^(\*|[a-z][a-z0-9+.-]*:\/\/(\*\.)?[^\s/*
 
 export const serverSection = defineSection({
   reload: "requires_restart",
-  restartFields: ["bind_address", "unix_socket_mode", "workers", "connection_pool_size", "data_dir"],
+  restartFields: ["bind_address", "unix_socket_mode", "workers", "upstream_client", "connection_pool_size", "data_dir"],
   fileOnlyFields: ["data_dir"],
   filePaths: { bind_address: { use: "socket" }, "bind_address.*": { use: "socket" } },
-  notInEffect: ["workers", "connection_pool_size"],
+  notInEffect: ["workers"],
   description: "Listening addresses, the folder for what is written, and the shutdown deadline.",
   schema: z.strictObject({
     bind_address: z
@@ -45,9 +45,16 @@ export const serverSection = defineSection({
     workers: whole(0, 256)
       .default(1)
       .describe("Processes on one port, 0 = one per core. Not in effect yet: there is one process."),
+    upstream_client: z
+      .enum(["sockets", "fetch"])
+      .default("sockets")
+      .describe(
+        "What speaks HTTP to backends: sockets, Signalbox's own client, or fetch, the runtime's, which is always used " +
+          "behind a forward proxy.",
+      ),
     connection_pool_size: whole(1, 10_000)
       .default(100)
-      .describe("Not in effect: connections to backends are kept open and used again without a limit."),
+      .describe("Idle connections that are kept open to each backend, at most; of upstream_client sockets."),
     data_dir: text()
       .default("./data")
       .describe("Folder of everything that is written; SIGNALBOX_DATA_DIR wins over it."),

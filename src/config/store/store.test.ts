@@ -181,6 +181,17 @@ describe("a change", () => {
     expect(next.current.pendingRestart ?? []).toEqual([]);
   });
 
+  test("of the way to backends waits for a restart, too", async () => {
+    const store = await open();
+    const server = { upstream_client: "fetch", connection_pool_size: 7 };
+    const { warnings } = value(await store.apply(patch({ server })));
+    const fields = ["server.upstream_client", "server.connection_pool_size"];
+    expect(warnings).toEqual(fields.map((field) => `${field} takes effect after a restart`));
+    expect(store.current.settings.server).toMatchObject({ upstream_client: "sockets", connection_pool_size: 100 });
+    close(store);
+    expect((await open()).current.settings.server).toMatchObject(server);
+  });
+
   test("warns where the environment wins, and where nothing happens", async () => {
     const store = await open({ env: { SIGNALBOX_LOGGING__LEVEL: "debug" } });
     const { warnings } = value(await store.apply(patch({ logging: { level: "warn" }, server: { workers: 4 } })));
