@@ -4,6 +4,7 @@ import type { EmbeddedBackend, Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { hasForwardProxy } from "../lib/proxy-environment.ts";
 import { callEmbedded, createFetchClient } from "./fetch-client.ts";
+import { createSocketClient } from "./http/socket-client.ts";
 import { createReachability } from "./reachability.ts";
 
 type ClientName = Settings["server"]["upstream_client"];
@@ -16,9 +17,14 @@ interface TransportOptions {
   env?: Record<string, string | undefined>;
 }
 
-export function createTransport(demo: EmbeddedBackend, { env = {} }: TransportOptions = {}): Transport {
-  // PLACE OF THE SOCKET CLIENT: made here of `poolSize` where clientInUse(client, env) is "sockets".
-  const call = createFetchClient(createReachability(env));
+export function createTransport(
+  demo: EmbeddedBackend,
+  { client = "sockets", poolSize = 100, env = {} }: TransportOptions = {},
+): Transport {
+  const call =
+    clientInUse(client, env) === "sockets"
+      ? createSocketClient({ maxIdle: poolSize }).call
+      : createFetchClient(createReachability(env));
   return (backend, pathAndQuery, request) =>
     backend.kind.isEmbedded ? callEmbedded(demo, backend, pathAndQuery, request) : call(backend, pathAndQuery, request);
 }
