@@ -8,6 +8,7 @@ interface TestGroup {
   paths: string[];
   /** Its files are shared out to so many runners at once; most of their time is the start of gateways. */
   runners?: number;
+  environment?: Readonly<Record<string, string>>;
   /** What its tests need besides node_modules; false: they cannot run, and count as failed. */
   prepare?: () => Promise<boolean>;
 }
@@ -29,6 +30,13 @@ const TEST_GROUPS: TestGroup[] = [
     runners: 2,
     prepare: () => providePackages("openssl"),
   },
+  {
+    name: "the same by fetch, where the client for backends matters most",
+    paths: ["abort", "bad-backends", "health-states", "mid-stream", "streams", "timeouts"].map(
+      (name) => `./test/black-box/${name}.test.ts`,
+    ),
+    environment: { UPSTREAM_CLIENT: "fetch" },
+  },
   { name: "attacks", paths: ["./test/attacks"] },
   {
     name: "attacks through real proxies",
@@ -43,11 +51,11 @@ const TEST_GROUPS: TestGroup[] = [
 /** A test may take this long; the runner's default of 5 s is short for a loaded machine. */
 const TEST_TIMEOUT_MS = 60_000;
 
-async function runGroup({ name, paths, runners = 1, prepare }: TestGroup): Promise<Counts> {
+async function runGroup({ name, paths, runners = 1, environment, prepare }: TestGroup): Promise<Counts> {
   console.log(`\n== ${name}`);
   if (prepare !== undefined && !(await prepare())) return { passed: 0, failed: 1, skipped: 0 };
   const shares = runners === 1 ? [paths] : await shareOut(paths, runners);
-  const all = await Promise.all(shares.map(runTests));
+  const all = await Promise.all(shares.map((share) => runTests(share, environment)));
   const sum = (of: keyof Counts) => all.reduce((total, counts) => total + counts[of], 0);
   return { passed: sum("passed"), failed: sum("failed"), skipped: sum("skipped") };
 }
@@ -62,10 +70,10 @@ async function shareOut(paths: readonly string[], runners: number): Promise<stri
   return Array.from({ length: runners }, (_, runner) => files.filter((_file, index) => index % runners === runner));
 }
 
-async function runTests(paths: readonly string[]): Promise<Counts> {
+async function runTests(paths: readonly string[], environment: TestGroup["environment"]): Promise<Counts> {
   const child = Bun.spawn([process.execPath, "test", "--timeout", String(TEST_TIMEOUT_MS), ...paths], {
     stdio: ["ignore", "inherit", "pipe"],
-    env: { ...process.env, NO_COLOR: "1" },
+    env: { ...process.env, ...environment, NO_COLOR: "1" },
   });
   let output = "";
   const decoder = new TextDecoder();

@@ -11,6 +11,7 @@ import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { silentLogger } from "../../src/logging/logger.ts";
 import { createGateway, type Gateway } from "../../src/runtime/gateway.ts";
 import { serveTargets } from "../../src/server/request-target.ts";
+import { upstreamClient } from "./start-gateway.ts";
 
 export interface InProcessGateway {
   gateway: Gateway;
@@ -24,7 +25,8 @@ export interface InProcessGateway {
 export async function startInProcess(document: ConfigDocument = {}, clock: Clock = systemClock) {
   const folder = mkdtempSync(join(tmpdir(), "signalbox-in-process-"));
   const path = join(folder, "gateway.yaml");
-  const quiet = { server: { data_dir: folder, ...document.server }, logging: { level: "error", ...document.logging } };
+  const server = { data_dir: folder, ...upstreamClient(), ...document.server };
+  const quiet = { server, logging: { level: "error", ...document.logging } };
   writeFileSync(path, JSON.stringify({ ...document, ...quiet }));
   const common = { env: {}, home: folder, checks: [], readers: [], clock };
   const loaded = await loadConfig({ ...common, path, cwd: folder });
@@ -37,16 +39,16 @@ export async function startInProcess(document: ConfigDocument = {}, clock: Clock
   const gateway = createGateway({ store, fileHash, env: {}, clock, log });
   await gateway.start();
   const served = serveTargets(gateway.api, gateway.admin);
-  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, ...served });
+  const listener = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, ...served });
   await gateway.fleet.firstChecks;
-  const url = `http://127.0.0.1:${server.port}`;
+  const url = `http://127.0.0.1:${listener.port}`;
   return {
     gateway,
     store,
     url,
     fetch: (path: string, init?: RequestInit) => fetch(url + path, init),
     async stop() {
-      await server.stop(true);
+      await listener.stop(true);
       await gateway.stop();
       store.close();
       rmSync(folder, { recursive: true, force: true });

@@ -365,11 +365,16 @@ function withFreePort(options: GatewayParts): GatewayParts {
         // Many tests make one backend fail again and again; those about the circuit breaker switch it on.
         circuit_breaker: { enabled: false },
         ...options.config,
-        server: { bind_address: "127.0.0.1:0", ...options.config?.server },
+        server: { bind_address: "127.0.0.1:0", ...upstreamClient(), ...options.config?.server },
       },
     };
   }
   return { ...options, environment: { SIGNALBOX_SERVER__BIND_ADDRESS: "127.0.0.1:0", ...options.environment } };
+}
+
+/** UPSTREAM_CLIENT=fetch runs any test with the other client for backends. */
+export function upstreamClient(): { upstream_client?: "fetch" } {
+  return process.env.UPSTREAM_CLIENT === "fetch" ? { upstream_client: "fetch" } : {};
 }
 
 const CONFIG_NAME = "gateway.yaml";
