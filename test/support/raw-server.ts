@@ -55,7 +55,7 @@ export async function startRawServer({ socketPath, onRequest, onConnection }: Ra
     socket.on("data", (bytes) => {
       received += bytes.toString("latin1");
       readRequests(seen, received);
-      while (told < seen.count) onRequest?.(connection, told++);
+      for (; told < seen.count; told++) onRequest?.(connection, told);
     });
     socket.on("end", () => {
       connection.end = "fin";

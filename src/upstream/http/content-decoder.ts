@@ -15,7 +15,7 @@ const CODINGS: Readonly<Record<string, (zlib: Zlib) => Transform>> = {
 };
 
 /** Where the compressed bytes come from. */
-export interface DecoderSource {
+interface DecoderSource {
   pause(): void;
   resume(): void;
   abort(): void;

@@ -3,7 +3,7 @@
 import { Connection, type ConnectionOwner } from "./connection.ts";
 import type { Address } from "./target.ts";
 
-export interface PoolParts {
+interface PoolParts {
   address: Address;
   /** How many connections wait at most. */
   maxIdle: number;

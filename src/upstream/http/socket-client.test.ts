@@ -1,78 +1,23 @@
-import { afterAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type RawServerConnection, type RawServerOptions, startRawServer } from "../../../test/support/raw-server.ts";
-import { waitFor, within } from "../../../test/support/wait-for.ts";
-import type { Backend } from "../../backends/backend.ts";
-import type { BackendAnswer, BackendCall, TransportRequest } from "../../backends/transport.ts";
-import { createSocketClient, type SocketClient, type SocketClientOptions } from "./socket-client.ts";
-
-const POST: TransportRequest = { method: "POST", headers: { "content-type": "text/plain" }, body: "hello" };
-const HELLO = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-const NO_SUCCESS = "no success";
-
-const clients: SocketClient[] = [];
-afterAll(() => {
-  for (const client of clients) client.close();
-});
-
-async function setUp(server: RawServerOptions, options: Partial<SocketClientOptions> = {}) {
-  const raw = await startRawServer(server);
-  const client = createSocketClient({ maxIdle: 8, ...options });
-  clients.push(client);
-  const backend = backendAt(raw.url, server.socketPath);
-  return {
-    raw,
-    client,
-    backend,
-    call: (request = POST, path = "/v1/x") => client.call(backend, path, request),
-    async [Symbol.asyncDispose]() {
-      client.close();
-      await raw[Symbol.asyncDispose]();
-    },
-  };
-}
-
-function backendAt(rootUrl: string, socketPath?: string): Backend {
-  return { rootUrl, socketPath } as Backend;
-}
-
-/** Writes down what comes of a body. */
-function record(answer: BackendAnswer) {
-  const ended = Promise.withResolvers<string>();
-  const seen = { pieces: [] as string[], bytes: 0, end: ended.promise };
-  answer.read({
-    received(piece) {
-      seen.bytes += piece.length;
-      seen.pieces.push(Buffer.from(piece).toString("latin1"));
-    },
-    ended: () => ended.resolve("ended"),
-    failed: (error) => ended.resolve(codeOf(error)),
-  });
-  return seen;
-}
-
-async function bodyOf(call: BackendCall): Promise<string> {
-  const seen = record(await within("an answer", call.answer));
-  const end = await within("the end of the body", seen.end);
-  return end === "ended" ? seen.pieces.join("") : `${seen.pieces.join("")}!${end}`;
-}
-
-function failureOf(call: BackendCall): Promise<string> {
-  return within(
-    "a failure",
-    call.answer.then(() => NO_SUCCESS.slice(3), codeOf),
-  );
-}
-
-const codeOf = (error: unknown) => String((error as { code?: unknown }).code);
-
-const answerWith = (text: string) => (connection: RawServerConnection) => connection.send(text);
+import {
+  answerWith,
+  backendAt,
+  bodyOf,
+  failureOf,
+  HELLO,
+  POST,
+  startSocketBed,
+} from "../../../test/support/socket-bed.ts";
+import { waitFor } from "../../../test/support/wait-for.ts";
+import type { TransportRequest } from "../../backends/transport.ts";
+import { createSocketClient } from "./socket-client.ts";
 
 describe("requests", () => {
   test("are written with their headers, a length, and what their address says", async () => {
-    await using bed = await setUp({ onRequest: answerWith(HELLO) });
+    await using bed = await startSocketBed({ onRequest: answerWith(HELLO) });
     const backend = backendAt(`${bed.raw.url.replace("//", "//us%20er:pass@")}/pre`);
     expect(await bodyOf(bed.client.call(backend, "/a b?c=ü", { ...POST, body: "hellö" }))).toBe("hello");
     const [head, body] = bed.raw.connections[0]!.received.split("\r\n\r\n");
@@ -89,7 +34,7 @@ describe("requests", () => {
   });
 
   test("say themselves who is asked, and not how long they are", async () => {
-    await using bed = await setUp({ onRequest: answerWith(HELLO) });
+    await using bed = await startSocketBed({ onRequest: answerWith(HELLO) });
     const headers = { host: "other", "user-agent": "me", accept: "x", "content-length": "99", "x-a": "\xe4" };
     await bodyOf(bed.call({ method: "GET", headers }));
     expect(bed.raw.connections[0]!.received).toBe(
@@ -98,7 +43,7 @@ describe("requests", () => {
   });
 
   test("without a body announce none, but where one is expected", async () => {
-    await using bed = await setUp({ onRequest: answerWith(HELLO) });
+    await using bed = await startSocketBed({ onRequest: answerWith(HELLO) });
     await bodyOf(bed.call({ method: "POST", headers: {} }));
     expect(bed.raw.connections[0]!.received).toContain("\r\ncontent-length: 0\r\n");
   });
@@ -115,13 +60,13 @@ describe("requests", () => {
     ["the method", "/", { ...POST, method: "GET / HTTP/1.1\r\n\r\nGET" }],
   ];
   test.each(refused)("that are not one are not sent: %s", async (_name, path, request) => {
-    await using bed = await setUp({ onRequest: answerWith(HELLO) });
+    await using bed = await startSocketBed({ onRequest: answerWith(HELLO) });
     expect(await failureOf(bed.call(request, path))).toBe("ERR_INVALID_HTTP_HEADER");
     expect([bed.client.open, bed.raw.connections.length]).toEqual([0, 0]);
   });
 
   test("of any size arrive as they are", async () => {
-    await using bed = await setUp({ onRequest: answerWith(HELLO) });
+    await using bed = await startSocketBed({ onRequest: answerWith(HELLO) });
     for (const length of [0, 1, 60_000, 65_536, 70_000, 8_000_000]) {
       const body = Buffer.alloc(length, "0123456789é");
       for (const each of [new Uint8Array(body), body.toString("latin1")]) {
@@ -136,7 +81,7 @@ describe("requests", () => {
   test("go through unix sockets", async () => {
     const socketPath = join(tmpdir(), `signalbox-client-${process.pid}.sock`);
     try {
-      await using bed = await setUp({ socketPath, onRequest: answerWith(HELLO) });
+      await using bed = await startSocketBed({ socketPath, onRequest: answerWith(HELLO) });
       expect(await bodyOf(bed.client.call(backendAt("http://localhost", socketPath), "/", POST))).toBe("hello");
     } finally {
       rmSync(socketPath, { force: true });
@@ -146,7 +91,7 @@ describe("requests", () => {
 
 describe("connections", () => {
   test("are used again, the one that was used last first", async () => {
-    await using bed = await setUp({ onRequest: answerWith(HELLO) });
+    await using bed = await startSocketBed({ onRequest: answerWith(HELLO) });
     await Promise.all([bodyOf(bed.call()), bodyOf(bed.call())]);
     expect([bed.client.open, bed.client.idle]).toEqual([2, 2]);
     for (let round = 0; round < 3; round++) expect(await bodyOf(bed.call())).toBe("hello");
@@ -154,7 +99,7 @@ describe("connections", () => {
   });
 
   test("wait in no greater number than wanted", async () => {
-    await using bed = await setUp({ onRequest: answerWith(HELLO) }, { maxIdle: 1 });
+    await using bed = await startSocketBed({ onRequest: answerWith(HELLO) }, { maxIdle: 1 });
     await Promise.all([bodyOf(bed.call()), bodyOf(bed.call()), bodyOf(bed.call())]);
     expect([bed.client.open, bed.client.idle]).toEqual([1, 1]);
     await waitFor("two of them are closed", () => bed.raw.connections.filter(({ end }) => end === "fin").length === 2);
@@ -162,7 +107,7 @@ describe("connections", () => {
 
   test("are closed when nobody needed them for long", async () => {
     let nowMs = 0;
-    await using bed = await setUp({ onRequest: answerWith(HELLO) }, { maxIdleMs: 20, now: () => nowMs });
+    await using bed = await startSocketBed({ onRequest: answerWith(HELLO) }, { maxIdleMs: 20, now: () => nowMs });
     await bodyOf(bed.call());
     nowMs = 19;
     expect(await bodyOf(bed.call())).toBe("hello");
@@ -172,14 +117,14 @@ describe("connections", () => {
   });
 
   test("that the backend closes are forgotten", async () => {
-    await using bed = await setUp({ onRequest: answerWith(HELLO) });
+    await using bed = await startSocketBed({ onRequest: answerWith(HELLO) });
     await bodyOf(bed.call());
     bed.raw.connections[0]!.socket.end();
     await waitFor("it is gone", () => bed.client.open === 0);
   });
 
   test("that bring what nobody asked for are closed", async () => {
-    await using bed = await setUp({ onRequest: answerWith(HELLO) });
+    await using bed = await startSocketBed({ onRequest: answerWith(HELLO) });
     await bodyOf(bed.call());
     bed.raw.connections[0]!.send(HELLO);
     await waitFor("it is gone", () => bed.client.open === 0);
@@ -191,7 +136,7 @@ describe("connections", () => {
     ["speaks HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello"],
   ];
   test.each(last)("are not used again when the backend %s", async (_name, text) => {
-    await using bed = await setUp({ onRequest: answerWith(text) });
+    await using bed = await startSocketBed({ onRequest: answerWith(text) });
     expect(await bodyOf(bed.call())).toBe("hello");
     expect(bed.client.open).toBe(0);
     expect(await bodyOf(bed.call())).toBe("hello");
@@ -200,7 +145,7 @@ describe("connections", () => {
 
   for (const how of ["end", "resetAndDestroy"] as const) {
     test(`that were stale are replaced once, unseen: ${how}`, async () => {
-      await using bed = await setUp({
+      await using bed = await startSocketBed({
         onRequest(connection) {
           if (bed.raw.requests <= 2 || bed.raw.connections.length > 2) connection.send(HELLO);
           else connection.socket[how]();
@@ -214,7 +159,7 @@ describe("connections", () => {
     });
 
     test(`that break when they are new are not replaced: ${how}`, async () => {
-      await using bed = await setUp({ onRequest: ({ socket }) => void socket[how]() });
+      await using bed = await startSocketBed({ onRequest: ({ socket }) => void socket[how]() });
       expect(await failureOf(bed.call())).toBe("ECONNRESET");
       expect([bed.raw.connections.length, bed.client.open]).toEqual([1, 0]);
     });
@@ -222,7 +167,7 @@ describe("connections", () => {
 
   test("that break twice are not replaced twice", async () => {
     let isBroken = false;
-    await using bed = await setUp({
+    await using bed = await startSocketBed({
       onRequest: (connection) => (isBroken ? connection.socket.end() : connection.send(HELLO)),
     });
     await bodyOf(bed.call());
@@ -232,7 +177,7 @@ describe("connections", () => {
   });
 
   test("that break after a byte of the answer are not replaced", async () => {
-    await using bed = await setUp({
+    await using bed = await startSocketBed({
       onRequest(connection, number) {
         connection.send(number === 0 ? HELLO : "H");
         if (number === 1) connection.socket.end();
@@ -253,7 +198,9 @@ describe("connections", () => {
   });
 
   test("end with the client: idle ones now, others after their answer", async () => {
-    await using bed = await setUp({ onRequest: (connection) => connection.send(bed.raw.requests === 1 ? HELLO : "") });
+    await using bed = await startSocketBed({
+      onRequest: (connection) => connection.send(bed.raw.requests === 1 ? HELLO : ""),
+    });
     await bodyOf(bed.call());
     const call = bed.call();
     const second = bed.call();
