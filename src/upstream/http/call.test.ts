@@ -132,11 +132,8 @@ describe("a reader that pauses", () => {
         await untilStill(() => sent);
         expect(seen.bytes).toBe(readBytes);
       }
-      // Whatever the kernel holds for both sides.
       await untilStill(() => sent);
-      const stoppedAt = sent;
-      await untilStill(() => sent);
-      expect(sent).toBe(stoppedAt);
+      // What both sides of the kernel hold, and what was read.
       expect(sent).toBeLessThan(isReader ? 60_000_000 : 20_000_000);
     }
     answer.resume();
@@ -424,7 +421,7 @@ describe("compressed answers", () => {
 
 /** Waits until a number no longer changes. */
 async function untilStill(read: () => number): Promise<void> {
-  for (let last = Number.NaN, same = 0; same < 3; ) {
+  for (let last = Number.NaN, same = 0; same < 8; ) {
     await Bun.sleep(10);
     const now = read();
     same = now === last ? same + 1 : 0;

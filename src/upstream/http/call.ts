@@ -8,14 +8,18 @@ import { callAborted } from "./http-error.ts";
 import type { Pool } from "./pool.ts";
 import type { OutgoingRequest } from "./request-head.ts";
 
+/** A connection that had been closed while it waited shows it at once; later, it is the backend that broke off. */
+const STALE_WITHIN_MS = 5_000;
+
 export class Call implements BackendCall, Exchange {
   readonly answer: Promise<BackendAnswer>;
   readonly #pool: Pool;
   #connection: Connection | undefined;
-  /** Until something of the answer has come. */
+  /** Until the head of the answer has come. */
   #request: OutgoingRequest | undefined;
-  /** The connection had been used before, and may be stale. */
-  #isReused = false;
+  /** The connection had been used before. */
+  #isReused: boolean;
+  readonly #begunMs: number;
   #answer: Answer | undefined;
   #resolve!: (answer: BackendAnswer) => void;
   #reject!: (error: unknown) => void;
@@ -27,6 +31,7 @@ export class Call implements BackendCall, Exchange {
       this.#resolve = resolve;
       this.#reject = reject;
     });
+    this.#begunMs = pool.now();
     const waiting = pool.take();
     this.#isReused = waiting !== undefined;
     this.#connection = waiting ?? pool.connect();
@@ -67,12 +72,16 @@ export class Call implements BackendCall, Exchange {
     this.#answer?.answerRead();
   }
 
+  get #mayBeStale(): boolean {
+    return this.#isReused && this.#pool.now() - this.#begunMs < STALE_WITHIN_MS;
+  }
+
   broke(error: unknown, isUntouched: boolean): void {
     const request = this.#request;
     this.#connection = undefined;
     if (this.#answer !== undefined) {
       this.#answer.broke(error);
-    } else if (isUntouched && this.#isReused && request !== undefined) {
+    } else if (request !== undefined && isUntouched && this.#mayBeStale) {
       this.#isReused = false;
       this.#connection = this.#pool.connect();
       this.#pool.distrust();

@@ -114,7 +114,7 @@ export class Connection implements AnswerSink {
   close(): void {
     if (this.#state === "closed") return;
     this.#leave();
-    this.#socket?.end();
+    this.#socket?.close(); // end() would leave a TLS socket open until the backend closes it too
     this.#owner.closed(this, false);
   }
 

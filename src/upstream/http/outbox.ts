@@ -17,10 +17,8 @@ export class Outbox {
   /** @param scratch - where a small request is put together, so that it leaves in one piece */
   send({ head, body, bodyBytes }: OutgoingRequest, socket: Writable, scratch: Buffer): void {
     if (head.length + bodyBytes > scratch.length) {
-      this.#parts.push(
-        Buffer.from(head, "latin1"),
-        typeof body === "string" ? Buffer.from(body) : (body as Uint8Array),
-      );
+      this.#parts.push(Buffer.from(head, "latin1"));
+      if (body !== undefined) this.#parts.push(typeof body === "string" ? Buffer.from(body) : body);
       this.flush(socket);
       return;
     }

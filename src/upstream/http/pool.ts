@@ -31,6 +31,10 @@ export class Pool implements ConnectionOwner {
     this.#maxIdle = parts.maxIdle;
   }
 
+  now(): number {
+    return this.#parts.now();
+  }
+
   get idleCount(): number {
     return this.#idle.length;
   }

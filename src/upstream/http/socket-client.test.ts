@@ -176,6 +176,21 @@ describe("connections", () => {
     expect(bed.raw.requests).toBe(3);
   });
 
+  test("that break long after they were asked are not replaced", async () => {
+    let nowMs = 0;
+    await using bed = await startSocketBed(
+      { onRequest: (connection) => connection.send(bed.raw.requests === 1 ? HELLO : "") },
+      { now: () => nowMs },
+    );
+    await bodyOf(bed.call());
+    const call = bed.call();
+    await waitFor("it is asked", () => bed.raw.requests === 2);
+    nowMs = 10_000;
+    bed.raw.connections[0]!.socket.resetAndDestroy();
+    expect(await failureOf(call)).toBe("ECONNRESET");
+    expect(bed.raw.requests).toBe(2);
+  });
+
   test("that break after a byte of the answer are not replaced", async () => {
     await using bed = await startSocketBed({
       onRequest(connection, number) {
