@@ -26,12 +26,13 @@ const PART_BYTES = 64;
 
 const strictDecoder = new TextDecoder("utf-8", { fatal: true });
 
-interface ParseParts {
+export interface BodyToParse {
+  /** Aborts when the client leaves. */
+  readonly signal: AbortSignal;
+  /** Content-Encoding of the request. */
+  readonly encoding: string | null;
   /** Takes so much of the memory for bodies, or throws. */
   take(byteCount: number): void;
-  signal: AbortSignal;
-  /** Content-Encoding of the request. */
-  encoding: string | null;
 }
 
 /** What parses the bodies of all requests. */
@@ -39,7 +40,8 @@ export function createBodyParser() {
   /** The end of the large body that is parsed last. */
   let lastTurn: Promise<unknown> = Promise.resolve();
 
-  async function parseLarge(bytes: Uint8Array, { take, signal, encoding }: ParseParts): Promise<JsonObject> {
+  async function parseLarge(bytes: Uint8Array, body: BodyToParse): Promise<JsonObject> {
+    const { signal } = body;
     /** Lets the requests go on that have something to do. */
     async function pause(): Promise<void> {
       await new Promise<void>((resolve) => setImmediate(resolve));
@@ -51,32 +53,32 @@ export function createBodyParser() {
       checkSize(shape);
       await pause();
     }
-    take(shape.parts * PART_BYTES);
+    body.take(shape.parts * PART_BYTES);
     try {
       return checked(await parseInPieces(bytes, { pieceBytes: PIECE_BYTES, pause }), shape, bytes);
     } catch (error) {
-      throw refusalOf(error, encoding);
+      throw refusalOf(error, body);
     }
   }
 
-  return (bytes: Uint8Array, parts: ParseParts): JsonObject | Promise<JsonObject> => {
+  return (bytes: Uint8Array, body: BodyToParse): JsonObject | Promise<JsonObject> => {
     if (bytes.length === 0) {
       throw new GatewayError(ERRORS.invalidJson, "The request body is empty; a JSON object is expected.");
     }
     if (bytes.length > MAX_AT_ONCE_BYTES) {
-      const turn = lastTurn.then(() => parseLarge(bytes, parts));
+      const turn = lastTurn.then(() => parseLarge(bytes, body));
       lastTurn = turn.catch(() => {});
       return turn;
     }
     const shape = new JsonShape(bytes);
     shape.advance(bytes.length);
     checkSize(shape);
-    parts.take(shape.parts * PART_BYTES);
+    body.take(shape.parts * PART_BYTES);
     let value: unknown;
     try {
       value = JSON.parse(strictDecoder.decode(bytes));
     } catch (error) {
-      throw refusalOf(error, parts.encoding);
+      throw refusalOf(error, body);
     }
     return checked(value, shape, bytes);
   };
@@ -112,7 +114,7 @@ function checked(value: unknown, { members }: JsonShape, bytes: Uint8Array): Jso
   return value;
 }
 
-function refusalOf(error: unknown, encoding: string | null): unknown {
+function refusalOf(error: unknown, { encoding }: BodyToParse): unknown {
   if (error instanceof SyntaxError) {
     const reason = error.message.replace(/^JSON Parse error: /, "");
     return new GatewayError(ERRORS.invalidJson, `The request body is not valid JSON: ${reason}.`, { cause: error });

@@ -7,7 +7,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
 import { RequestBody } from "../lib/request-body.ts";
 import { BodyBudget, type BodyHolder } from "./body-budget.ts";
-import { createBodyParser } from "./parse-body.ts";
+import { type BodyToParse, createBodyParser } from "./parse-body.ts";
 
 interface BodyLimits {
   maxBytes: number;
@@ -32,59 +32,114 @@ export type BodyReader = ReturnType<typeof createBodyReader>;
 export function createBodyReader({ deadlines, now, budget = new BodyBudget() }: BodyReaderParts) {
   const parseBody = createBodyParser();
 
-  /** The body as it came; throws 413, 408 and 503. */
-  function readBytes(request: Request, holder: BodyHolder, limits: BodyLimits): Promise<Uint8Array> {
-    const { maxBytes, timeoutMs, budgetBytes } = limits;
+  /** What `make` makes of the whole body; throws 413, 408 and 503, and rejects with them. */
+  function read<Made>(
+    request: Request,
+    holder: BodyHolder,
+    limits: BodyLimits,
+    make: (bytes: Uint8Array, body: IncomingBody) => Made | Promise<Made>,
+  ): Promise<Made> {
     const declared = request.headers.get("content-length");
     if (declared !== null) {
-      if (Number(declared) > maxBytes) throw tooLarge(maxBytes);
-      budget.take(holder, Number(declared), budgetBytes);
+      if (Number(declared) > limits.maxBytes) throw tooLarge(limits.maxBytes);
+      budget.take(holder, Number(declared), limits.budgetBytes);
     }
     return new Promise((resolve, reject) => {
-      let isRefused = false;
-      /** What a refused request has taken is given back already: nothing more is taken, nor read. */
-      function take(byteCount: number): void {
-        if (isRefused) throw new Error("the request was refused");
-        budget.take(holder, byteCount, budgetBytes);
-      }
-      const deadline: Deadline = {
-        deadlineMs: now() + timeoutMs,
-        expire: () => {
-          isRefused = true;
-          const message = `The request body did not arrive within ${timeoutMs} ms (timeouts.request_body).`;
-          // What is left of the body would be taken for the next request.
-          reject(new GatewayError(ERRORS.requestTimeout, message, { headers: { Connection: "close" } }));
+      const body = new IncomingBody(request, holder, limits, budget, now() + limits.timeoutMs, reject);
+      deadlines.add(body);
+      const reading = declared === null ? readChunked(request, limits.maxBytes, body) : request.bytes();
+      reading.then(
+        (bytes) => {
+          deadlines.remove(body);
+          try {
+            resolve(make(bytes, body));
+          } catch (error) {
+            reject(error);
+          }
         },
-      };
-      deadlines.add(deadline);
-      const reading = declared !== null ? request.bytes() : readChunked(request, maxBytes, take);
-      reading.then(resolve, reject).finally(() => deadlines.remove(deadline));
+        (error) => {
+          deadlines.remove(body);
+          reject(error);
+        },
+      );
     });
   }
 
+  function toBody(bytes: Uint8Array, body: IncomingBody): RequestBody | Promise<RequestBody> {
+    const parsing = parseBody(bytes, body);
+    if (parsing instanceof Promise) return parsing.then((value) => new RequestBody(bytes, value));
+    return new RequestBody(bytes, parsing);
+  }
+
   return {
-    readBytes,
+    /** The body as it came; throws 413, 408 and 503. */
+    readBytes: (request: Request, holder: BodyHolder, limits: BodyLimits) => read(request, holder, limits, asItCame),
     /** Throws also 400. */
-    async readJson(request: Request, holder: BodyHolder, limits: BodyLimits): Promise<RequestBody> {
-      const bytes = await readBytes(request, holder, limits);
-      const { signal, headers } = request;
-      const parsing = parseBody(bytes, {
-        take: (byteCount) => budget.take(holder, byteCount, limits.budgetBytes),
-        signal,
-        encoding: headers.get("content-encoding"),
-      });
-      return new RequestBody(bytes, parsing instanceof Promise ? await parsing : parsing);
-    },
+    readJson: (request: Request, holder: BodyHolder, limits: BodyLimits) => read(request, holder, limits, toBody),
     /** What the request holds of the budget is free again: all of it, or all but the bytes that it still needs. */
     release: (holder: BodyHolder, neededBytes?: number) => budget.release(holder, neededBytes),
   };
+}
+
+function asItCame(bytes: Uint8Array): Uint8Array {
+  return bytes;
+}
+
+/** A body until it is there as a whole, and parsed where that is wanted. */
+class IncomingBody implements Deadline, BodyToParse {
+  readonly deadlineMs: number;
+  older: Deadline | undefined = undefined;
+  newer: Deadline | undefined = undefined;
+  readonly #request: Request;
+  readonly #holder: BodyHolder;
+  readonly #limits: BodyLimits;
+  readonly #budget: BodyBudget;
+  readonly #refuse: (error: GatewayError) => void;
+  #isRefused = false;
+
+  constructor(
+    request: Request,
+    holder: BodyHolder,
+    limits: BodyLimits,
+    budget: BodyBudget,
+    deadlineMs: number,
+    refuse: (error: GatewayError) => void,
+  ) {
+    this.#request = request;
+    this.#holder = holder;
+    this.#limits = limits;
+    this.#budget = budget;
+    this.deadlineMs = deadlineMs;
+    this.#refuse = refuse;
+  }
+
+  get signal(): AbortSignal {
+    return this.#request.signal;
+  }
+
+  get encoding(): string | null {
+    return this.#request.headers.get("content-encoding");
+  }
+
+  /** What a refused request has taken is given back already: nothing more is taken, nor read. */
+  take(byteCount: number): void {
+    if (this.#isRefused) throw new Error("the request was refused");
+    this.#budget.take(this.#holder, byteCount, this.#limits.budgetBytes);
+  }
+
+  expire(): void {
+    this.#isRefused = true;
+    const message = `The request body did not arrive within ${this.#limits.timeoutMs} ms (timeouts.request_body).`;
+    // What is left of the body would be taken for the next request.
+    this.#refuse(new GatewayError(ERRORS.requestTimeout, message, { headers: { Connection: "close" } }));
+  }
 }
 
 /** So many chunks are put together before more of them are kept: clients may send them byte by byte. */
 const MAX_LOOSE_CHUNKS = 1_000;
 
 /** A body of unknown length is counted while it arrives. What was not read of a body that is refused can still be. */
-async function readChunked(request: Request, maxBytes: number, take: (byteCount: number) => void): Promise<Uint8Array> {
+async function readChunked(request: Request, maxBytes: number, body: IncomingBody): Promise<Uint8Array> {
   if (request.body === null) return new Uint8Array(0);
   const reader = request.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
   const whole: Uint8Array[] = [];
@@ -96,7 +151,7 @@ async function readChunked(request: Request, maxBytes: number, take: (byteCount:
       if (done) break;
       totalBytes += value.length;
       if (totalBytes > maxBytes) throw tooLarge(maxBytes);
-      take(value.length);
+      body.take(value.length);
       loose.push(value);
       if (loose.length < MAX_LOOSE_CHUNKS) continue;
       whole.push(Buffer.concat(loose));
