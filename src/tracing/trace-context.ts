@@ -14,6 +14,8 @@ export interface TraceContext {
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:$|(?<!^00.*)-)/;
 /** That of version 00 has 55 characters; what later versions may add is not known, but is handed on to every backend. */
 const MAX_TRACEPARENT_LENGTH = 128;
+const TRACE_ID = /^(?!0{32})[0-9a-f]{32}$/;
+const NO_PARENT = "0".repeat(16);
 /** What a client's id may look like; anything else could break a header or a log line and is replaced. */
 const SAFE_ID = /^[\w.:+/=@-]{1,128}$/;
 /** Long enough for the 512 characters that the standard asks to carry at least. */
@@ -48,14 +50,24 @@ function safeId(value: string | null): string | undefined {
 /** Adds the id to the headers of a request to a backend; retries of one request carry the same id. */
 export function propagateTrace(trace: TraceContext, tracing: Settings["tracing"], into: Record<string, string>): void {
   if (!tracing.enabled) return;
-  // In lower case, so that a header of the same name that an operator has set for a backend replaces it.
-  into[tracing.headers.request_id.toLowerCase()] = trace.id;
-  into[tracing.headers.trace_id.toLowerCase()] = trace.id;
-  into[tracing.headers.correlation_id.toLowerCase()] = trace.id;
+  const { request_id, trace_id, correlation_id } = tracing.headers;
+  into[inLowerCase(request_id)] = trace.id;
+  into[inLowerCase(trace_id)] = trace.id;
+  into[inLowerCase(correlation_id)] = trace.id;
   if (!tracing.w3c_trace_context) return;
   const traceparent = trace.traceparent ?? newTraceparent(trace.id);
   if (traceparent !== undefined) into.traceparent = traceparent;
   if (trace.tracestate !== undefined) into.tracestate = trace.tracestate;
+}
+
+/** Names that nearly everyone keeps. Written anew for each request, they would cost as much as the rest of a trace. */
+const USUAL_NAMES: ReadonlyMap<string, string> = new Map(
+  ["X-Request-ID", "X-Trace-ID", "X-Correlation-ID"].map((name) => [name, name.toLowerCase()]),
+);
+
+/** So that a header of the same name that an operator has set for a backend replaces it. */
+function inLowerCase(name: string): string {
+  return USUAL_NAMES.get(name) ?? name.toLowerCase();
 }
 
 /** Adds the id to the headers of an answer to the client, also when tracing is off. */
@@ -67,9 +79,9 @@ export function writeIds(trace: TraceContext, tracing: Settings["tracing"], into
 
 /** A traceparent whose trace id is the request's id; an id that is no 128-bit hex number has no such form. */
 function newTraceparent(id: string): string | undefined {
-  const traceId = id.replaceAll("-", "").toLowerCase();
-  if (!/^(?!0{32})[0-9a-f]{32}$/.test(traceId)) return undefined;
+  const traceId = id.replace(/-/g, "").toLowerCase();
+  if (!TRACE_ID.test(traceId)) return undefined;
   // The parent is this gateway, which records no span of its own: part of the trace id serves as its number.
-  const parentId = traceId.slice(16) === "0".repeat(16) ? traceId.slice(0, 16) : traceId.slice(16);
-  return `00-${traceId}-${parentId}-01`;
+  const ownId = traceId.slice(16);
+  return `00-${traceId}-${ownId === NO_PARENT ? traceId.slice(0, 16) : ownId}-01`;
 }
