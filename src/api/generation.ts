@@ -6,7 +6,7 @@ import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { writeFallbackHeaders } from "../pipeline/fallback.ts";
-import type { Generate, Generated } from "../pipeline/generate.ts";
+import type { Generate, Generated, StreamFrame } from "../pipeline/generate.ts";
 import { firstRequest, type ModelRequest } from "../pipeline/model-request.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import type { ClientProtocol } from "../protocols/protocol.ts";
@@ -35,8 +35,8 @@ export interface GenerationEndpoint {
   arrange?(call: Call, asked: ModelRequest): ModelRequest | Promise<ModelRequest>;
   /** Answers in the gateway's own words where no backend is needed; undefined: a backend is asked. */
   answerHere?(call: Call, asked: ModelRequest): Response | Promise<Response> | undefined;
-  /** Sees what was generated before it is answered; `ended` resolves when a stream is over. */
-  noted?(call: Call, asked: ModelRequest, generated: Generated, ended: Promise<unknown>): void;
+  /** Sees what was generated before it is answered; `ended` resolves when a stream is over, if one was asked for. */
+  noted?(call: Call, asked: ModelRequest, generated: Generated, ended: Promise<unknown> | undefined): void;
 }
 
 /** How endpoints for clients of a format tell of errors, where the format has a way of its own. */
@@ -68,11 +68,8 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       begun(context);
       const own = answerHere?.(call, asked);
       if (own !== undefined) return own;
-      const ended = Promise.withResolvers<BrokenStream | undefined>();
-      const generated = await generate(context, asked, {
-        errorEvent: (failure, sent) => client.errorEvent(clientError(toError(failure), context.id), sent),
-        ended: (failure) => ended.resolve(failure && brokenBy(failure)),
-      });
+      const frame = asked.stream ? clientStream(client, context.id) : NO_STREAM;
+      const generated = await generate(context, asked, frame);
       const nowMs = now();
       const elapsedMs = nowMs - context.startedAtMs;
       if (generated.kind !== "failed") record.firstByteMs = elapsedMs;
@@ -80,13 +77,31 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       call.headers[SERVER_TIMING] = serverTiming(record, elapsedMs, runningMs);
       if (generated.cache !== undefined) record.cache = generated.cache;
       // A shared stream may have ended for this client already.
-      if (generated.kind === "stream") void ended.promise.then(call.deferLog());
-      noted?.(call, asked, generated, ended.promise);
+      if (generated.kind === "stream") void frame.over?.then(call.deferLog());
+      noted?.(call, asked, generated, frame.over);
       if (generated.kind === "stream" && asked.body.letValueGo()) bodies.release(record, body.bytes().length);
       return answer(call, asked, client, generated);
     },
   };
 }
+
+/** The stream that one client gets. */
+interface ClientStream extends StreamFrame {
+  /** Undefined where none was asked for. */
+  over: Promise<BrokenStream | undefined> | undefined;
+}
+
+function clientStream(client: ClientProtocol, requestId: string): ClientStream {
+  const { promise, resolve } = Promise.withResolvers<BrokenStream | undefined>();
+  return {
+    over: promise,
+    errorEvent: (failure, sent) => client.errorEvent(clientError(toError(failure), requestId), sent),
+    ended: (failure) => resolve(failure && brokenBy(failure)),
+  };
+}
+
+/** What is asked for as a whole is never answered with a stream. */
+const NO_STREAM: ClientStream = { over: undefined, errorEvent: () => "", ended() {} };
 
 function brokenBy(failure: UpstreamFailure): BrokenStream {
   const { type, code, message, status } = toError(failure);

@@ -93,12 +93,12 @@ export async function arrangeResponse(
   };
 }
 
-/** Remembers which backend keeps an answer that passed untouched, and whose it is; `ended`: all of it has passed. */
+/** Remembers which backend keeps an answer that passed untouched, and whose it is; `ended`: all of a stream has passed. */
 export function noteResponse(
   call: Call,
   asked: ModelRequest,
   generated: Generated,
-  ended: Promise<unknown>,
+  ended: Promise<unknown> | undefined,
   store: ResponseStore,
 ): void {
   if (asked.body.value.store === false || (generated.kind !== "plain" && generated.kind !== "stream")) return;
@@ -110,7 +110,7 @@ export function noteResponse(
     store.keepBackend(owner, id, result.entry.backend.name);
   }
   if (result.kind === "plain") store.noteItems(owner, result.itemIds ?? []);
-  else void ended.then(() => store.noteItems(owner, result.live.reader.itemIds ?? []));
+  else void ended?.then(() => store.noteItems(owner, result.live.reader.itemIds ?? []));
 }
 
 /** Specification, Limits: "Responses pass-through request payload". */

@@ -4,7 +4,7 @@ import type { Caller } from "../access/api-keys.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import type { Usage } from "../generation/usage.ts";
-import type { Story } from "../stats/stories.ts";
+import { NO_STORY, type Story } from "../stats/stories.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 
 export interface RequestContext {
@@ -39,29 +39,50 @@ export interface RequestRecord {
   /** Why the request failed, or why an earlier attempt did. */
   failure: string | undefined;
   /** What its body takes of the memory for bodies (server/body-budget.ts). */
-  heldBytes?: number;
+  heldBytes?: number | undefined;
   /** What was asked for, e.g. "chat"; undefined for requests that ask no model. */
-  operation?: string;
+  operation?: string | undefined;
   /** Time of the attempts that are over. */
-  backendMs?: number;
+  backendMs?: number | undefined;
   /** Until there was an answer; undefined when there was a failure only. */
-  firstByteMs?: number;
+  firstByteMs?: number | undefined;
   /** What the response cache decided. */
-  cache?: "HIT" | "MISS" | "BYPASS";
+  cache?: "HIT" | "MISS" | "BYPASS" | undefined;
   /** Why another model was asked, e.g. "error_code_429". */
-  fallbackReason?: string;
+  fallbackReason?: string | undefined;
   /** Got its answer from another request's call. */
-  shared?: boolean;
+  shared?: boolean | undefined;
   /** Why a stream broke off after its status had been sent. */
-  streamFailure?: string;
+  streamFailure?: string | undefined;
   /** What the client was told. */
-  error?: { type: string; code: string | number | null; message: string };
+  error?: { type: string; code: string | number | null; message: string } | undefined;
   /** NO_STORY until it is known what is asked. */
   story: Story;
   /** Tokens of the answer, where they are known. */
-  usage?: Usage;
+  usage?: Usage | undefined;
   /** What the translation to the last backend could not carry. */
-  dropped?: readonly string[];
+  dropped?: readonly string[] | undefined;
+}
+
+/** Of a request that nothing is known of yet. All that nearly every request fills in stands in it from the start. */
+export function newRecord(method: string, path: string): RequestRecord {
+  return {
+    method,
+    path,
+    operation: undefined,
+    model: undefined,
+    fallbackModel: undefined,
+    stream: false,
+    backend: undefined,
+    attempts: 0,
+    failure: undefined,
+    story: NO_STORY,
+    heldBytes: undefined,
+    backendMs: undefined,
+    firstByteMs: undefined,
+    cache: undefined,
+    usage: undefined,
+  };
 }
 
 /** Where the board comes from, and how the pipeline tells of what it met. */

@@ -13,9 +13,8 @@ import { RequestBody } from "../lib/request-body.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
-import { NO_STORY } from "../stats/stories.ts";
 import { resolveTrace } from "../tracing/trace-context.ts";
-import type { RequestContext, RequestRecord } from "./context.ts";
+import { newRecord, type RequestContext, type RequestRecord } from "./context.ts";
 import type { FallbackChains } from "./fallback.ts";
 import { firstRequest, type ModelRequest } from "./model-request.ts";
 import { openTurn } from "./neutral-turn.ts";
@@ -54,13 +53,6 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
   function newContext({ caller }: NeutralCall, signal: AbortSignal, { operation, model }: ModelRequest) {
     const clientHeaders = new Headers();
     const trace = resolveTrace(clientHeaders, settings.tracing, () => crypto.randomUUID());
-    const nothingYet = {
-      fallbackModel: undefined,
-      backend: undefined,
-      attempts: 0,
-      failure: undefined,
-      story: NO_STORY,
-    };
     return {
       id: trace.id,
       ownId: newOwnId(),
@@ -71,7 +63,7 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
       caller,
       clientHeaders,
       peerAddress: () => undefined,
-      record: { method: "", path: "", operation, model, stream: true, ...nothingYet },
+      record: { ...newRecord("", ""), operation, model, stream: true },
     } satisfies RequestContext;
   }
 

@@ -6,7 +6,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 /** A request, as far as the budget is concerned. */
 export interface BodyHolder {
   /** Bytes of the budget that it has taken. */
-  heldBytes?: number;
+  heldBytes?: number | undefined;
 }
 
 /** A body is read within milliseconds; what holds the budget for long are waiting requests. */

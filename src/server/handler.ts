@@ -4,10 +4,9 @@ import type { WebPageRules } from "../access/web-pages.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { LineLevel, Logger } from "../logging/logger.ts";
-import type { RequestContext } from "../pipeline/context.ts";
+import { newRecord, type RequestContext } from "../pipeline/context.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
-import { NO_STORY } from "../stats/stories.ts";
 import { resolveTrace, type TraceContext, writeIds } from "../tracing/trace-context.ts";
 import { type AccessLog, createAccessLog } from "./access-log.ts";
 import { openToPages, preflightEndpoint } from "./cors.ts";
@@ -125,17 +124,7 @@ class FramedCall implements Call {
       caller: undefined,
       clientHeaders: request.headers,
       peerAddress: () => this.#clientAddress(),
-      record: {
-        method: request.method,
-        path,
-        model: undefined,
-        fallbackModel: undefined,
-        stream: false,
-        backend: undefined,
-        attempts: 0,
-        failure: undefined,
-        story: NO_STORY,
-      },
+      record: newRecord(request.method, path),
     };
   }
 
