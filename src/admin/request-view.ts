@@ -27,12 +27,12 @@ export function listRequests(stories: Stories, query: URLSearchParams): object {
       if (isBehindCursor && page.length === limit) hasMore = true;
       else if (isBehindCursor) page.push(story);
     }
-    if (story.start.id === cursor) isBehindCursor = true;
+    if (story.id === cursor) isBehindCursor = true;
   }
   return {
     requests: page.map((story) => requestRow(stories, story)),
     total,
-    next_cursor: hasMore ? (page.at(-1)?.start.id ?? null) : null,
+    next_cursor: hasMore ? (page.at(-1)?.id ?? null) : null,
   };
 }
 
@@ -41,15 +41,15 @@ type Filter = (story: Story) => boolean;
 function readFilter(stories: Stories, query: URLSearchParams): Filter {
   const filters: Filter[] = [];
   const model = query.get("model");
-  if (model !== null) filters.push(({ start, end }) => start.model === model || end?.answeredBy === model);
+  if (model !== null) filters.push((story) => story.model === model || story.answeredBy === model);
   const backend = query.get("backend");
-  if (backend !== null) filters.push(({ steps, end }) => end?.backend === backend || steps.some(isAttemptAt(backend)));
+  if (backend !== null) filters.push((story) => story.backend === backend || story.steps.some(isAttemptAt(backend)));
   const status = query.get("status");
   if (status !== null) filters.push(statusFilter(status));
   const key = query.get("key");
-  if (key !== null) filters.push(({ start }) => start.keyId === key);
+  if (key !== null) filters.push(({ keyId }) => keyId === key);
   const part = query.get("id");
-  if (part !== null) filters.push(({ start }) => start.id.includes(part) || start.requestId.includes(part));
+  if (part !== null) filters.push(({ id, requestId }) => id.includes(part) || requestId.includes(part));
   const minDurationMs = readNumber(query, "min_duration_ms", 0);
   if (minDurationMs !== undefined) filters.push((story) => durationOf(story) >= minDurationMs);
   const sinceMs = readTime(query, "since");
@@ -63,8 +63,8 @@ function statusFilter(text: string): Filter {
   const pattern = /^([1-5])(\d\d|xx)$/i.exec(text);
   if (pattern === null) throw badParameter("status", "a status such as 502, or a class of them such as 5xx");
   const isClass = Number.isNaN(Number(text));
-  return ({ end }) =>
-    end !== undefined && (isClass ? Math.floor(end.status / 100) === Number(pattern[1]) : end.status === Number(text));
+  return ({ status }) =>
+    status !== undefined && (isClass ? Math.floor(status / 100) === Number(pattern[1]) : status === Number(text));
 }
 
 function isAttemptAt(backend: string): (step: StoryStep) => boolean {
@@ -80,16 +80,17 @@ export function explainRequest(stories: Stories, id: string): object {
       `This request is not known, or no longer: the latest ${stories.size} are kept. Its id stands in the headers X-Signalbox-Request-ID and X-Request-ID of the answer.`,
     );
   }
-  const { end, steps } = story;
+  const { steps, durationMs, backendMs, firstByteMs } = story;
   return {
     ...requestRow(stories, story),
     cache: story.cache === undefined ? null : { decision: story.cache, reason: story.cacheReason ?? null },
     timings: {
       total_ms: round(durationOf(story)),
-      gateway_ms: end?.backendMs === undefined ? null : round(Math.max(0, end.durationMs - end.backendMs)),
-      backend_ms: roundOrNull(end?.backendMs),
-      first_token_ms: story.start.stream ? roundOrNull(end?.firstByteMs) : null,
-      first_byte_ms: roundOrNull(end?.firstByteMs),
+      gateway_ms:
+        durationMs === undefined || backendMs === undefined ? null : round(Math.max(0, durationMs - backendMs)),
+      backend_ms: roundOrNull(backendMs),
+      first_token_ms: story.stream ? roundOrNull(firstByteMs) : null,
+      first_byte_ms: roundOrNull(firstByteMs),
       waiting_ms: round(steps.reduce((sum, step) => sum + (step.kind === "wait" ? step.durationMs : 0), 0)),
     },
     steps: steps.map(stepView),
@@ -99,10 +100,10 @@ export function explainRequest(stories: Stories, id: string): object {
 }
 
 /** Further requests with the same id of a client, by their own. */
-function othersOf(stories: Stories, { start }: Story): string[] {
+function othersOf(stories: Stories, { id, requestId }: Story): string[] {
   const others: string[] = [];
-  for (const { start: other } of stories.newestFirst()) {
-    if (other.requestId === start.requestId && other.id !== start.id) others.push(other.id);
+  for (const other of stories.newestFirst()) {
+    if (other.requestId === requestId && other.id !== id) others.push(other.id);
     if (others.length === MAX_OTHERS) break;
   }
   return others;
@@ -110,40 +111,39 @@ function othersOf(stories: Stories, { start }: Story): string[] {
 
 /** What the list and an explanation have in common. */
 function requestRow(stories: Stories, story: Story): object {
-  const { start, end, steps } = story;
   return {
-    id: start.id,
-    request_id: start.requestId,
+    id: story.id,
+    request_id: story.requestId,
     started_at: new Date(stories.startedAt(story)).toISOString(),
-    finished: end !== undefined,
+    finished: story.isOver,
     outcome: outcomeOf(story),
-    operation: start.operation,
-    model: start.model,
-    answered_by: end?.answeredBy ?? null,
-    stream: start.stream,
-    key_id: start.keyId ?? null,
-    backend: end?.backend ?? null,
-    status: end?.status ?? null,
-    failure: end?.failure ?? null,
-    attempts: steps.filter(({ kind }) => kind === "attempt").length,
+    operation: story.operation,
+    model: story.model,
+    answered_by: story.answeredBy ?? null,
+    stream: story.stream,
+    key_id: story.keyId ?? null,
+    backend: story.backend ?? null,
+    status: story.status ?? null,
+    failure: story.failure ?? null,
+    attempts: story.steps.filter(({ kind }) => kind === "attempt").length,
     duration_ms: round(durationOf(story)),
-    first_byte_ms: roundOrNull(end?.firstByteMs),
-    prompt_tokens: end?.promptTokens ?? null,
-    completion_tokens: end?.completionTokens ?? null,
+    first_byte_ms: roundOrNull(story.firstByteMs),
+    prompt_tokens: story.promptTokens ?? null,
+    completion_tokens: story.completionTokens ?? null,
   };
 }
 
 export const OUTCOMES = ["running", "succeeded", "failed", "stream_broken", "client_left"] as const;
 
-function outcomeOf({ end }: Story): (typeof OUTCOMES)[number] {
-  if (end === undefined) return "running";
-  if (end.status === CLIENT_CLOSED_REQUEST) return "client_left";
-  if (end.streamBroke === true) return "stream_broken";
-  return end.failure === undefined && end.status < 400 ? "succeeded" : "failed";
+function outcomeOf({ status, failure, streamBroke }: Story): (typeof OUTCOMES)[number] {
+  if (status === undefined) return "running";
+  if (status === CLIENT_CLOSED_REQUEST) return "client_left";
+  if (streamBroke === true) return "stream_broken";
+  return failure === undefined && status < 400 ? "succeeded" : "failed";
 }
 
 function durationOf(story: Story): number {
-  return story.end?.durationMs ?? story.sinceStartMs;
+  return story.durationMs ?? story.sinceStartMs;
 }
 
 function stepView(step: StoryStep): object {

@@ -195,7 +195,7 @@ export function createGenerator(parts: GeneratorParts): Generate {
     if (!joined.isLeader) {
       const { record } = context;
       record.shared = true;
-      record.story.add({ kind: "shared", leader: leader.story.start.id });
+      record.story.add({ kind: "shared", leader: leader.story.id });
     }
     const { outcome: result } = head;
     if (result.kind === "refused") throw result.error;

@@ -89,34 +89,70 @@ const MAX_CANDIDATES = 32;
 const MAX_NAME_LENGTH = 256;
 
 /** Estimates of what is held in memory. */
-const STORY_BYTES = 500;
-const STEP_BYTES = 200;
-const CANDIDATE_BYTES = 100;
+const STORY_BYTES = 320;
+const STEP_BYTES = 130;
+const CANDIDATE_BYTES = 80;
 
-/** The story of one request while it runs; kept from its start, so that a request that hangs can be seen. */
-export class Story {
-  readonly start: StoryStart;
+/**
+ * The story of one request while it runs; kept from its start, so that a request that hangs can be seen. One object holds
+ * its beginning and its end: thousands of them are kept, and the garbage collector walks over all that they consist of.
+ */
+export class Story implements StoryStart {
+  readonly id: string;
+  readonly requestId: string;
+  readonly operation: string;
+  readonly model: string;
+  readonly stream: boolean;
+  readonly startedAtMs: number;
+  readonly keyId: string | undefined;
   /** Whether anybody can read it. */
   readonly isKept: boolean;
   readonly #now: () => number;
-  readonly steps: StoryStep[] = [];
+  #firstStep: StoryStep | undefined;
+  /** Most requests have one step. */
+  #furtherSteps: StoryStep[] | undefined;
   droppedSteps = 0;
   /** The decision of the response cache, and why: "not_deterministic", "streamed", … */
   cache: "HIT" | "MISS" | "BYPASS" | undefined;
   cacheReason: string | undefined;
-  end: StoryEnd | undefined;
+  status: number | undefined;
+  durationMs: number | undefined;
+  failure: string | undefined;
+  streamBroke: boolean | undefined;
+  backend: string | undefined;
+  answeredBy: string | undefined;
+  firstByteMs: number | undefined;
+  backendMs: number | undefined;
+  promptTokens: number | undefined;
+  completionTokens: number | undefined;
   /** What was counted for it among all that are kept. */
   weighedBytes = 0;
 
   constructor(start: StoryStart, now: () => number, isKept = true) {
-    this.start = start;
+    const { model } = start;
+    this.id = start.id;
+    this.requestId = start.requestId;
+    this.operation = start.operation;
+    this.model = model.length > MAX_NAME_LENGTH ? model.slice(0, MAX_NAME_LENGTH) : model;
+    this.stream = start.stream;
+    this.startedAtMs = start.startedAtMs;
+    this.keyId = start.keyId;
     this.isKept = isKept;
     this.#now = now;
   }
 
   /** Milliseconds since the request came. */
   get sinceStartMs(): number {
-    return this.#now() - this.start.startedAtMs;
+    return this.#now() - this.startedAtMs;
+  }
+
+  get isOver(): boolean {
+    return this.status !== undefined;
+  }
+
+  /** In their order; put together for whoever asks. */
+  get steps(): readonly StoryStep[] {
+    return this.#firstStep === undefined ? [] : [this.#firstStep, ...(this.#furtherSteps ?? [])];
   }
 
   add(step: NewStep): void {
@@ -151,21 +187,38 @@ export class Story {
     return step;
   }
 
+  finish(end: StoryEnd): void {
+    this.status = end.status;
+    this.durationMs = end.durationMs;
+    this.failure = end.failure;
+    this.streamBroke = end.streamBroke;
+    this.backend = end.backend;
+    this.answeredBy = end.answeredBy;
+    this.firstByteMs = end.firstByteMs;
+    this.backendMs = end.backendMs;
+    this.promptTokens = end.promptTokens;
+    this.completionTokens = end.completionTokens;
+  }
+
   #keep(step: StoryStep): void {
     if (!this.isKept) return;
-    if (this.steps.length < MAX_STEPS) this.steps.push(step);
+    if (this.#firstStep === undefined) this.#firstStep = step;
+    else if (this.#furtherSteps === undefined) this.#furtherSteps = [step];
+    else if (this.#furtherSteps.length + 1 < MAX_STEPS) this.#furtherSteps.push(step);
     else this.droppedSteps++;
   }
 
   get bytes(): number {
-    const { requestId, model } = this.start;
-    let bytes = STORY_BYTES + requestId.length + model.length;
-    for (const step of this.steps) {
-      bytes += STEP_BYTES;
-      if (step.kind === "attempt") bytes += (step.candidates?.length ?? 0) * CANDIDATE_BYTES;
-    }
+    let bytes = STORY_BYTES + this.requestId.length + this.model.length;
+    if (this.#firstStep !== undefined) bytes += bytesOf(this.#firstStep);
+    if (this.#furtherSteps !== undefined) for (const step of this.#furtherSteps) bytes += bytesOf(step);
     return bytes;
   }
+}
+
+function bytesOf(step: StoryStep): number {
+  const candidates = step.kind === "attempt" ? (step.candidates?.length ?? 0) : 0;
+  return STEP_BYTES + candidates * CANDIDATE_BYTES;
 }
 
 /** Of requests that ask no model, and of those that were refused before it was known which one: nothing is kept. */
@@ -180,9 +233,8 @@ interface StoriesParts {
   maxBytes?: number;
 }
 
-/** A story that is kept long is moved by the garbage collector: ten thousand of them made a plain request a tenth dearer. */
-const DEFAULT_MAX_ENTRIES = 2_000;
-const DEFAULT_MAX_BYTES = 4 * 1024 * 1024;
+const DEFAULT_MAX_ENTRIES = 10_000;
+const DEFAULT_MAX_BYTES = 8 * 1024 * 1024;
 
 export class Stories {
   readonly #wallOffsetMs: number;
@@ -210,7 +262,6 @@ export class Stories {
   }
 
   begin(start: StoryStart): Story {
-    if (start.model.length > MAX_NAME_LENGTH) start.model = start.model.slice(0, MAX_NAME_LENGTH);
     const story = new Story(start, this.#now);
     if (this.#count === this.#ring.length) this.#forgetOldest();
     this.#ring[(this.#oldest + this.#count) % this.#ring.length] = story;
@@ -220,7 +271,7 @@ export class Stories {
   }
 
   finish(story: Story, end: StoryEnd): void {
-    story.end = end;
+    story.finish(end);
     if (story.weighedBytes > 0) this.#weigh(story); // else it was forgotten while the request ran
   }
 
@@ -228,8 +279,8 @@ export class Stories {
   find(id: string): Story | undefined {
     let newest: Story | undefined;
     for (const story of this.newestFirst()) {
-      if (story.start.id === id) return story;
-      if (story.start.requestId === id) newest ??= story;
+      if (story.id === id) return story;
+      if (story.requestId === id) newest ??= story;
     }
     return newest;
   }
@@ -242,7 +293,7 @@ export class Stories {
 
   /** When the request came, in milliseconds since 1970. */
   startedAt(story: Story): number {
-    return story.start.startedAtMs + this.#wallOffsetMs;
+    return story.startedAtMs + this.#wallOffsetMs;
   }
 
   #weigh(story: Story): void {
