@@ -89,7 +89,7 @@ describe("which requests share", () => {
   });
 
   test("questions, forms, callers and Idempotency-Keys are told apart", () => {
-    const key = { question: "q", form: "plain", otherForm: undefined } as const;
+    const key = { question: "q", form: "plain" } as const;
     const keys = [
       flightKey(key, undefined, null),
       flightKey(key, "a", null),

@@ -63,7 +63,7 @@ export function isSharable(mode: DeduplicationMode, body: JsonObject, idempotenc
  * question stands in it as a whole, so that only requests that are equal share; it is kept as long as the call.
  */
 export function flightKey(
-  { question, form }: RequestKey,
+  { question, form }: Pick<RequestKey, "question" | "form">,
   keyId: string | undefined,
   idempotencyKey: string | null,
 ): string {

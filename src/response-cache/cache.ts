@@ -9,10 +9,16 @@ export type AnswerForm = "plain" | "stream" | "stream+usage";
  * SHA-256 of the question and the form.
  */
 export interface RequestKey {
-  question: string;
-  form: AnswerForm;
+  /** Written when it is first asked for. */
+  readonly question: string;
+  readonly form: AnswerForm;
   /** The form that an answer in `form` can be made of, if there is one; see replay.ts. */
-  otherForm: AnswerForm | undefined;
+  readonly otherForm: AnswerForm | undefined;
+  /**
+   * A number of 32 bits that costs far less than the question. Equal questions have equal sketches; others seldom have,
+   * unless somebody takes pains. Under a secret seed nobody can tell whose sketches are equal.
+   */
+  sketch(seed: number): number;
 }
 
 /** Plain data, so that a tier outside the process can write it down. */

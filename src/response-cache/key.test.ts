@@ -14,11 +14,22 @@ interface Variant extends Partial<KeyedRequest> {
   headers?: Record<string, string>;
 }
 
-function keyOf(text: string, { owner = "anonymous", headers = {}, ...more }: Variant = {}): RequestKey {
+interface Written extends Omit<RequestKey, "sketch"> {
+  sketch: number;
+}
+
+function keyOf(text: string, { owner = "anonymous", headers = {}, ...more }: Variant = {}): Written {
   const value = JSON.parse(text) as JsonObject;
   const request = { operation: "chat", askedModel: "m", stream: value.stream === true } as const;
   const body = new RequestBody(encoder.encode(text), value);
-  return requestKey({ ...request, body, ...more }, owner, new Headers(headers));
+  const key = requestKey({ ...request, body, ...more }, owner, new Headers(headers));
+  const { form, otherForm } = key;
+  // In this order: a cache asks for the question after it has seen the sketch.
+  return { sketch: key.sketch(7), question: key.question, form, otherForm };
+}
+
+function sketchOf(value: unknown, owner?: string): number {
+  return keyOf(JSON.stringify(value), owner === undefined ? {} : { owner }).sketch;
 }
 
 const MESSAGES = '"messages":[{"role":"user","content":"hi"}]';
@@ -112,10 +123,10 @@ test("the forms of one answer know each other", () => {
   const stream = keyOf('{"model":"m","stream":true}');
   const withUsage = keyOf('{"model":"m","stream":true,"stream_options":{"include_usage":true}}');
   const without = keyOf('{"model":"m","stream":true,"stream_options":{"include_usage":false}}');
-  const { question } = plain;
-  expect(plain).toEqual({ question, form: "plain", otherForm: "stream+usage" });
-  expect(stream).toEqual({ question, form: "stream", otherForm: "plain" });
-  expect(withUsage).toEqual({ question, form: "stream+usage", otherForm: "plain" });
+  const { question, sketch } = plain;
+  expect(plain).toEqual({ question, sketch, form: "plain", otherForm: "stream+usage" });
+  expect(stream).toEqual({ question, sketch, form: "stream", otherForm: "plain" });
+  expect(withUsage).toEqual({ question, sketch, form: "stream+usage", otherForm: "plain" });
   expect(without).toEqual(stream);
 });
 
@@ -190,4 +201,44 @@ test("any other field changes the key", () => {
       );
     }),
   );
+});
+
+describe("sketches", () => {
+  const messages = (...contents: unknown[]) => ({ messages: contents.map((content) => ({ role: "user", content })) });
+  const parts = (...texts: string[]) => [...texts.map((text) => ({ type: "text", text })), { type: "image_url" }];
+
+  test("tell texts, conversations, owners and seeds apart", () => {
+    const long = "x".repeat(10_000);
+    const texts = ["", "a", "b", "ab", "ba", long, `${long}y`, `y${long}`, `${long}z`, "x".repeat(9_999), "語", "🦊"];
+    const bodies = [{}, messages(), messages("b", "a"), ...texts.map((text) => messages(text))];
+    const sketches = bodies.flatMap((value) => [sketchOf(value), sketchOf(value, "key:a"), sketchOf(value, "key:b")]);
+    expect(new Set(sketches).size).toBe(sketches.length);
+    const key = requestKey(
+      { operation: "chat", askedModel: "m", stream: false, body: RequestBody.written(messages("a")) },
+      "anonymous",
+      new Headers(),
+    );
+    expect(new Set([1, 2, 3].map((seed) => key.sketch(seed))).size).toBe(3);
+  });
+
+  test("look at the last text of a message in parts", () => {
+    expect(sketchOf(messages(parts("a", "b")))).toBe(sketchOf(messages("b")));
+    for (const content of [undefined, null, 1, [], [null, 1, "a", { text: 1 }], {}]) {
+      expect(sketchOf(messages(content))).toBe(sketchOf(messages("")));
+    }
+    for (const message of [null, 1, "a", []]) expect(sketchOf({ messages: [message] })).toBe(sketchOf(messages("")));
+  });
+
+  test("are equal where questions are, however they are spelled", () => {
+    const escaped = (text: string) =>
+      text.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+    const content = fc.oneof(fc.string({ unit: "binary", maxLength: 60 }), fc.jsonValue({ maxDepth: 2 }));
+    fc.assert(
+      fc.property(fc.array(content, { maxLength: 3 }), body, (contents, more) => {
+        const value = { ...more, ...messages(...contents) };
+        const spellings = [JSON.stringify(value), escaped(JSON.stringify(value)), JSON.stringify(value, undefined, 1)];
+        expect(new Set(spellings.map((text) => keyOf(text).sketch)).size).toBe(1);
+      }),
+    );
+  });
 });

@@ -1,7 +1,7 @@
 // The key of a request: equal only for requests that a backend would answer alike, for the same owner.
 
 import type { Operation } from "../backends/kinds.ts";
-import type { JsonObject } from "../lib/json.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import { withMembers } from "../lib/json-members.ts";
 import type { RequestBody } from "../lib/request-body.ts";
 import type { AnswerForm, RequestKey } from "./cache.ts";
@@ -52,6 +52,9 @@ const POINT = 46;
 const OPENING_BRACKET = 91;
 const OPENING_BRACE = 123;
 
+/** How many characters of a text, at its end and before that, a sketch looks at. */
+const SKETCHED_CHARACTERS = 8;
+
 const decoder = new TextDecoder();
 
 export interface KeyedRequest {
@@ -64,33 +67,68 @@ export interface KeyedRequest {
   body: RequestBody;
 }
 
+/** Reads the body and the headers when the key is asked for what it needs of them. */
+export function requestKey(request: KeyedRequest, owner: string, headers: Headers): RequestKey {
+  return new Key(request, owner, headers);
+}
+
+class Key implements RequestKey {
+  readonly form: AnswerForm;
+  readonly otherForm: AnswerForm | undefined;
+  readonly #request: KeyedRequest;
+  readonly #owner: string;
+  readonly #headers: Headers;
+  #question: string | undefined;
+
+  constructor(request: KeyedRequest, owner: string, headers: Headers) {
+    this.#request = request;
+    this.#owner = owner;
+    this.#headers = headers;
+    if (request.stream) {
+      const usage = usageOption(request.body.value.stream_options);
+      this.form = usage === true ? "stream+usage" : "stream";
+      this.otherForm = usage === undefined ? undefined : "plain";
+    } else {
+      this.form = "plain";
+      this.otherForm = "stream+usage";
+    }
+  }
+
+  get question(): string {
+    this.#question ??= questionOf(this.#request, this.#owner, this.#headers);
+    return this.#question;
+  }
+
+  /** Of the owner, the number of messages and the text of the last one. */
+  sketch(seed: number): number {
+    const { messages } = this.#request.body.value;
+    const sketch = Bun.hash.xxHash32(this.#owner, seed);
+    if (!Array.isArray(messages)) return sketch;
+    return sketchText(mix(sketch, messages.length), lastText(messages.at(-1)));
+  }
+}
+
 /**
  * The question is JSON that the runtime writes of the parsed body: that is cheaper than walking the text, and makes
  * blanks and the spelling of characters equal. The members stay in the client's order, and of a name that occurs twice
  * the last value counts.
  */
-export function requestKey(request: KeyedRequest, owner: string, headers: Headers): RequestKey {
+function questionOf(request: KeyedRequest, owner: string, headers: Headers): string {
   const { operation, client, askedModel, stream, body } = request;
   const { value } = body;
-  const usage = usageOption(value.stream_options);
   const parts: unknown[] = [operation, client?.name ?? 0, owner, askedModel];
   for (const name of KEYED_HEADERS) parts.push(headers.get(name) ?? 0);
   const context = parts.length;
   // Other options show in the bytes of the stream.
-  parts.push(stream && usage === undefined ? value.stream_options : 0);
+  parts.push(stream && usageOption(value.stream_options) === undefined ? value.stream_options : 0);
   for (const name of Object.keys(value)) {
     if (!WITHOUT_EFFECT.has(name) && !FORM_FIELDS.has(name)) parts.push(name, value[name]);
   }
-  const form: AnswerForm = stream ? (usage === true ? "stream+usage" : "stream") : "plain";
-  return {
-    question: questionOf(parts, context, body.bytes()),
-    form,
-    otherForm: stream ? (usage === undefined ? undefined : "plain") : "stream+usage",
-  };
+  return written(parts, context, body.bytes());
 }
 
 /** The first `context` parts are not of the body. */
-function questionOf(parts: unknown[], context: number, body: Uint8Array): string {
+function written(parts: unknown[], context: number, body: Uint8Array): string {
   if (hasManyBrackets(body)) return JSON.stringify(parts.slice(0, context)) + asWritten(body);
   const question = JSON.stringify(parts);
   return losesMeaning(body, question) ? question + asWritten(body) : question;
@@ -141,4 +179,27 @@ function usageOption(options: unknown): boolean | undefined {
   if (Object.keys(others).length > 0) return undefined;
   if (include_usage === undefined || include_usage === null) return false;
   return typeof include_usage === "boolean" ? include_usage : undefined;
+}
+
+/** The text of a message, or the last one of its parts. */
+function lastText(message: unknown): string {
+  const content = isObject(message) ? message.content : undefined;
+  if (typeof content === "string") return content;
+  const text = Array.isArray(content) ? content.findLast((part) => typeof part?.text === "string")?.text : undefined;
+  return text ?? "";
+}
+
+/** Its length, its last characters, and as many of all the others at equal distances. */
+function sketchText(seed: number, text: string): number {
+  let sketch = mix(seed, text.length);
+  const tail = Math.max(0, text.length - SKETCHED_CHARACTERS);
+  for (let at = tail; at < text.length; at++) sketch = mix(sketch, text.charCodeAt(at));
+  const step = Math.ceil(tail / SKETCHED_CHARACTERS);
+  for (let at = 0; at < tail; at += step) sketch = mix(sketch, text.charCodeAt(at));
+  return sketch;
+}
+
+function mix(sketch: number, value: number): number {
+  const product = Math.imul(sketch ^ value, 0x9e3779b1);
+  return product ^ (product >>> 15);
 }

@@ -10,7 +10,7 @@ function answer(bytes: number, model = "m"): CachedAnswer {
 }
 
 /** What requests look for. */
-const WANTED: readonly Omit<RequestKey, "question">[] = [
+const WANTED: readonly Pick<RequestKey, "form" | "otherForm">[] = [
   { form: "plain", otherForm: "stream+usage" },
   { form: "stream", otherForm: "plain" },
   { form: "stream+usage", otherForm: "plain" },
@@ -18,7 +18,7 @@ const WANTED: readonly Omit<RequestKey, "question">[] = [
 ];
 
 function ask(question: string, form: AnswerForm = "plain", otherForm?: AnswerForm): RequestKey {
-  return { question, form, otherForm };
+  return { question, form, otherForm, sketch: (seed) => seed + question.charCodeAt(1) };
 }
 
 describe("the cache in memory", () => {
@@ -103,7 +103,31 @@ describe("the cache in memory", () => {
     expect(cache.stats()).toMatchObject({ entries: 0, bytes: 0 });
   });
 
+  test("a question is written only where an entry has its sketch", () => {
+    const cache = createMemoryCache({ capacity: 10, maxBytes: 9_000, now: () => 0, seed: 5 });
+    let written = 0;
+    const asked = (sketch: number): RequestKey => ({
+      ...ask("asked"),
+      get question() {
+        written++;
+        return "asked";
+      },
+      sketch: (seed) => seed + sketch,
+    });
+    expect(cache.get(asked(1), "m")).toBeUndefined();
+    expect(written).toBe(0);
+    cache.put({ ...ask("kept"), sketch: (seed) => seed + 1 }, answer(10), 100);
+    expect([cache.get(asked(1), "m"), cache.get(asked(2), "m")]).toEqual([undefined, undefined]);
+    expect(written).toBe(1);
+    cache.clear();
+    expect(cache.get(asked(1), "m")).toBeUndefined();
+    expect(written).toBe(1);
+    expect(cache.stats()).toMatchObject({ misses: 4 });
+  });
+
   test("behaves as a list in the order of use", () => {
+    // Some share a sketch with others.
+    const questionOf = (index: number) => `k${index % 3}${index}`;
     const step = fc.oneof(
       fc.record({
         kind: fc.constant("put" as const),
@@ -127,7 +151,7 @@ describe("the cache in memory", () => {
         for (const next of steps) {
           if (next.kind === "wait") nowMs += next.ms;
           else if (next.kind === "put") {
-            const key = ask(`k${next.question}`, next.form);
+            const key = ask(questionOf(next.question), next.form);
             const value = answer(next.size, `m${next.question % 3}`);
             cache.put(key, value, next.ttl);
             model = model.filter(({ question, form }) => question !== key.question || form !== key.form);
@@ -140,7 +164,7 @@ describe("the cache in memory", () => {
             cache.clear(`m${next.model}`);
             model = model.filter((entry) => entry.model !== `m${next.model}`);
           } else {
-            const key = { ...next.key, question: `k${next.question}` };
+            const key = ask(questionOf(next.question), next.key.form, next.key.otherForm);
             let found: (typeof model)[number] | undefined;
             for (const form of [key.form, key.otherForm]) {
               const entry = model.find((kept) => kept.question === key.question && kept.form === form);

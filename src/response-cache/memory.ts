@@ -9,6 +9,8 @@ interface MemoryCacheParts {
   maxBytes: number;
   /** Clock milliseconds. */
   now(): number;
+  /** A secret whole number: of the time that a miss takes nobody learns what others have asked (0040). */
+  seed?: number;
 }
 
 /** Models with counters of their own: clients choose model names, so their number needs a bound. */
@@ -22,6 +24,7 @@ interface Entry extends Linked<Entry> {
   question: string;
   form: AnswerForm;
   answer: CachedAnswer;
+  slot: number;
   bytes: number;
   expiresAtMs: number;
 }
@@ -31,8 +34,13 @@ export function entryBytes({ question }: RequestKey, { model, contentType, body 
   return ENTRY_OVERHEAD_BYTES + body.length + 2 * (question.length + model.length + contentType.length);
 }
 
+const SLOTS_PER_ENTRY = 16;
+const MOST_SLOTS = 2 ** 20;
+
 /** Every answer comes at once. */
-export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheParts) {
+export function createMemoryCache({ capacity, maxBytes, now, seed = 0 }: MemoryCacheParts) {
+  // How many entries have a sketch that leads to a slot. Where none has, nobody need write the question.
+  const slots = new Uint32Array(Math.min(MOST_SLOTS, 2 ** Math.ceil(Math.log2(capacity * SLOTS_PER_ENTRY))));
   // The whole question is the key. The runtime hashes a text once, whichever of these maps it meets, and compares what
   // it finds with the text itself, so that two questions with one hash stay two.
   const byForm: Record<AnswerForm, Map<string, Entry>> = {
@@ -43,6 +51,10 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheParts)
   const entries = new RecencyList<Entry>();
   const models = new Map<string, ModelStatistics>();
   const total = { bytes: 0, hits: 0, misses: 0, stores: 0, evictions: 0, expirations: 0 };
+
+  function slotOf(key: RequestKey): number {
+    return key.sketch(seed) & (slots.length - 1);
+  }
 
   function countersOf(model: string): ModelStatistics {
     const own = models.get(model);
@@ -56,10 +68,19 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheParts)
   function remove(entry: Entry): void {
     entries.remove(entry);
     byForm[entry.form].delete(entry.question);
+    slots[entry.slot]!--;
     total.bytes -= entry.bytes;
     const counters = countersOf(entry.answer.model);
     counters.entries--;
     counters.bytes -= entry.bytes;
+  }
+
+  /** The entry in the key's own form, else in the other one. */
+  function find(key: RequestKey): Entry | undefined {
+    if (slots[slotOf(key)] === 0) return undefined;
+    const nowMs = now();
+    const { question, form, otherForm } = key;
+    return fresh(question, form, nowMs) ?? fresh(question, otherForm, nowMs);
   }
 
   /** The entry of a question; one that is too old is removed on the way. */
@@ -72,9 +93,8 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheParts)
   }
 
   return {
-    get({ question, form, otherForm }: RequestKey, model: string): CachedAnswer | undefined {
-      const nowMs = now();
-      const entry = fresh(question, form, nowMs) ?? fresh(question, otherForm, nowMs);
+    get(key: RequestKey, model: string): CachedAnswer | undefined {
+      const entry = find(key);
       if (entry === undefined) {
         total.misses++;
         countersOf(model).misses++;
@@ -100,9 +120,11 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheParts)
       // A view would keep the whole buffer behind it alive, which no bound counts.
       const { body } = answer;
       const isView = body.byteLength < body.buffer.byteLength;
+      const slot = slotOf(key);
       const entry: Entry = {
         question,
         form,
+        slot,
         answer: isView ? { ...answer, body: new Uint8Array(body) } : answer,
         bytes,
         expiresAtMs: now() + ttlMs,
@@ -111,6 +133,7 @@ export function createMemoryCache({ capacity, maxBytes, now }: MemoryCacheParts)
       };
       entries.add(entry);
       byForm[form].set(question, entry);
+      slots[slot]!++;
       total.bytes += bytes;
       total.stores++;
       const counters = countersOf(answer.model);

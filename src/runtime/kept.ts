@@ -22,7 +22,7 @@ export function createKeeper(identify: KeyIdentity, clock: Clock) {
         keyLimits: keyLimits(api_keys.keys, identify),
         now: clock.now,
         wallTime: clock.wallTime,
-        seed: crypto.getRandomValues(new Uint32Array(1))[0] as number,
+        seed: secretSeed(),
       }),
   );
   const cacheOf = keptWhileSame(
@@ -68,7 +68,11 @@ function createCache(settings: Settings["response_cache"], now: () => number): C
   if (!settings.enabled) return undefined;
   const maxBytes = settings.max_total_size;
   return {
-    store: createMemoryCache({ capacity: settings.capacity, maxBytes, now }),
+    store: createMemoryCache({ capacity: settings.capacity, maxBytes, now, seed: secretSeed() }),
     streams: new ByteAllowance(maxBytes),
   };
+}
+
+function secretSeed(): number {
+  return crypto.getRandomValues(new Uint32Array(1))[0] as number;
 }
