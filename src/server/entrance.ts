@@ -44,9 +44,12 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
     return adminDoor.admit(request, { peer: peer === "" ? undefined : peer, client: clientAddress(server, request) });
   }
 
-  function limitQuery({ server, request }: Pick<Visitor, "request" | "server">, keyId: string | undefined): LimitQuery {
+  function limitQuery(
+    { request, context }: Pick<Visitor, "request" | "context">,
+    keyId: string | undefined,
+  ): LimitQuery {
     const key = limiter.hasBypassKeys ? presentedKey(request.headers) : undefined;
-    return { clientAddress: clientAddress(server, request), keyId, key };
+    return { clientAddress: context.peerAddress(), keyId, key };
   }
 
   /** Looks at none while the client has no token: else every guess would be answered. */
@@ -81,7 +84,7 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
       } else if (endpoint.credentials?.areWanted()) checkCredentials(endpoint.credentials, visitor);
     },
     /** Wrong credentials cost the client a token; the 429 when it has none left. */
-    guessed(visitor: Pick<Visitor, "request" | "server">): RateLimitError | undefined {
+    guessed(visitor: Pick<Visitor, "request" | "context">): RateLimitError | undefined {
       if (!limiter.limitsRequests) return undefined;
       const refusal = limiter.takeForGuess(limitQuery(visitor, undefined));
       return refusal && new RateLimitError(refusal);
