@@ -41,6 +41,7 @@ export interface LoadResult {
   chunks: number;
   seconds: number;
   cpuMicroseconds: number;
+  cpuMicrosecondsByThread: Record<string, number>;
   latencyMs: Percentiles;
   firstChunkMs: Percentiles;
   residentBytes: { median: number; highest: number };
@@ -206,6 +207,7 @@ async function run(job: AimedLoadJob): Promise<LoadResult> {
     await Bun.sleep(job.measureMs);
     const cpuAfter = sampleCpu(job.pids);
     windowTo = performance.now();
+    const cpu = cpuBetween(cpuBefore, cpuAfter);
     const { requests, texts } = state;
     clearInterval(sampler);
     clearInterval(pacer);
@@ -221,7 +223,10 @@ async function run(job: AimedLoadJob): Promise<LoadResult> {
       requests,
       chunks: job.answer.kind === "stream" ? texts : 0,
       seconds: (windowTo - windowFrom) / 1000,
-      cpuMicroseconds: cpuBetween(cpuBefore, cpuAfter) / 1000,
+      cpuMicroseconds: cpu.ns / 1000,
+      cpuMicrosecondsByThread: Object.fromEntries(
+        Object.entries(cpu.nsByThread).map(([name, ns]) => [name, ns / 1000]),
+      ),
       latencyMs: percentiles(latencies),
       firstChunkMs: percentiles(firstChunks),
       residentBytes: { median: percentiles(memory).p50, highest: percentiles(memory).highest },

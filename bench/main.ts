@@ -1,16 +1,13 @@
 // npm run bench: measures direct, nginx, a bare relay and Signalbox side by side in one run, and prints one table.
 // A missed target never fails the run; a wrong or missing answer does, because figures with errors mean nothing.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { cpus, release, tmpdir } from "node:os";
-import { join } from "node:path";
+import { cpus, release } from "node:os";
 import { parseArgs } from "node:util";
 import { PART_NAMES, runParts } from "./parts.ts";
-import { endAllProcesses } from "./processes.ts";
+import { runBenchmark } from "./program.ts";
 import { formatTable, type Row, spreadOf } from "./report.ts";
-import { LOAD_SCENARIOS, MEMORY_WARM_UP, OPEN_STREAMS_JOB } from "./scenarios.ts";
+import { ALL_MODELS } from "./scenarios.ts";
 import { nginxInstalled, SUBJECT_NAMES, startUpstream } from "./subjects.ts";
-import { modelFor } from "./wire.ts";
 
 const RUN_LIMIT_MS = 15 * 60_000;
 const DEFAULT_ROUNDS = 3;
@@ -55,40 +52,14 @@ function readOptions(): Options {
   return { quick: values.quick, json: values.json, rounds, parts: new Set(parts) };
 }
 
-async function main(): Promise<void> {
-  const options = readOptions();
-  if (process.platform !== "linux") throw new Error("the benchmark reads /proc and needs Linux");
-  const temporaryFolder = mkdtempSync(join(tmpdir(), "signalbox-bench-"));
-  async function cleanUp(): Promise<void> {
-    await endAllProcesses();
-    rmSync(temporaryFolder, { recursive: true, force: true });
-  }
-  async function giveUp(reason: string, code: number): Promise<void> {
-    console.error(`bench: ${reason}`);
-    await cleanUp();
-    process.exit(code);
-  }
-  process.once("SIGINT", () => void giveUp("interrupted", 130));
-  process.once("SIGTERM", () => void giveUp("terminated", 143));
-  const limit = setTimeout(() => void giveUp(`not done after ${RUN_LIMIT_MS / 60_000} minutes`, 1), RUN_LIMIT_MS);
-  try {
-    await measureAndPrint(options, temporaryFolder);
-  } finally {
-    clearTimeout(limit);
-    await cleanUp();
-  }
-}
-
 async function measureAndPrint(options: Options, temporaryFolder: string): Promise<void> {
   const begun = performance.now();
   const upstream = await startUpstream();
-  const jobs = [...LOAD_SCENARIOS.map(({ job }) => job), MEMORY_WARM_UP, OPEN_STREAMS_JOB];
-  const models = [...new Set(jobs.map(({ answer }) => modelFor(answer)))];
   const names = SUBJECT_NAMES.filter((name) => name !== "nginx" || nginxInstalled());
   const rows = await runParts({
     ...options,
     names,
-    surroundings: { upstreamPort: upstream.port, temporaryFolder, models },
+    surroundings: { upstreamPort: upstream.port, temporaryFolder, models: ALL_MODELS },
     progress: (line) => process.stderr.write(`${line}\n`),
   });
   await upstream.stop();
@@ -133,9 +104,4 @@ function describeMethod({ quick, rounds }: Options, rows: readonly Row[]): strin
   ];
 }
 
-try {
-  await main();
-} catch (error) {
-  console.error(`bench: ${error instanceof Error ? error.message : String(error)}`);
-  process.exit(1);
-}
+await runBenchmark(RUN_LIMIT_MS, (temporaryFolder) => measureAndPrint(readOptions(), temporaryFolder));

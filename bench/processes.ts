@@ -101,20 +101,29 @@ function readStat(pid: number): string[] | undefined {
 }
 
 export interface CpuSample {
-  /** Sum over the threads that live now, exact to the nanosecond. */
-  threadsNs: number;
+  /** Of the threads that live now, by their ids; exact to the nanosecond. */
+  threads: Map<number, { name: string; ns: number }>;
   /** The whole process, ended threads included, in steps of 10 ms. */
   processNs: number;
 }
 
+/** CPU time in nanoseconds. */
+export interface CpuTime {
+  ns: number;
+  /** By the names of threads; `main` is the one that a process began with. */
+  nsByThread: Record<string, number>;
+}
+
 export function sampleCpu(pids: readonly number[]): CpuSample {
-  const sample = { threadsNs: 0, processNs: 0 };
+  const sample: CpuSample = { threads: new Map(), processNs: 0 };
   for (const pid of pids) {
     const stat = readStat(pid);
     if (!stat) throw new Error(`process ${pid} ended during the measurement`);
-    for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    for (const thread of readdirSync(`/proc/${pid}/task`).map(Number)) {
       try {
-        sample.threadsNs += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "latin1").split(" ")[0]);
+        const name = thread === pid ? "main" : readFileSync(`/proc/${pid}/task/${thread}/comm`, "utf8").trim();
+        const ns = Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "latin1").split(" ")[0]);
+        sample.threads.set(thread, { name, ns });
       } catch {} // A thread that ended between the listing and the reading: the process's own count still has it.
     }
     sample.processNs += (Number(stat[11]) + Number(stat[12])) * CLOCK_TICK_NANOSECONDS;
@@ -123,11 +132,18 @@ export function sampleCpu(pids: readonly number[]): CpuSample {
 }
 
 /** CPU time between two samples; the coarse count steps in where threads ended and took their exact count with them. */
-export function cpuBetween(before: CpuSample, after: CpuSample): number {
-  const exact = after.threadsNs - before.threadsNs;
+export function cpuBetween(before: CpuSample, after: CpuSample): CpuTime {
+  const nsByThread: Record<string, number> = {};
+  let exact = 0;
+  for (const [thread, { name, ns }] of after.threads) {
+    const spent = ns - (before.threads.get(thread)?.ns ?? 0);
+    exact += spent;
+    nsByThread[name] = (nsByThread[name] ?? 0) + spent;
+  }
   const coarse = after.processNs - before.processNs;
   const mayDiffer = Math.max(5 * CLOCK_TICK_NANOSECONDS, exact * 0.05);
-  return coarse - exact > mayDiffer ? coarse : exact;
+  if (coarse - exact <= mayDiffer) return { ns: exact, nsByThread };
+  return { ns: coarse, nsByThread: { ...nsByThread, ended: coarse - exact } };
 }
 
 /** Resident memory (VmRSS). Pages of the executable count too, as in what an operator sees in top. */

@@ -130,3 +130,29 @@ function verdict(row: Row): string {
   if (row.target.met === undefined) return "not measured";
   return row.target.met ? "met" : "MISSED";
 }
+
+/** Thread names without their numbers: the workers of a pool are one. */
+function threadKind(name: string): string {
+  return name.replace(/[ _-]?\d+$/, "");
+}
+
+/**
+ * "main 41.2, HTTP Client 12.0": medians over rounds of the microseconds per request or chunk.
+ * @param unit - how many of them a result counts
+ */
+export function threadShares(results: readonly LoadResult[], unit: (result: LoadResult) => number): string {
+  const perRound = results.map((result) => {
+    const shares = new Map<string, number>();
+    for (const [name, microseconds] of Object.entries(result.cpuMicrosecondsByThread)) {
+      const kind = threadKind(name);
+      shares.set(kind, (shares.get(kind) ?? 0) + microseconds / unit(result));
+    }
+    return shares;
+  });
+  return [...new Set(perRound.flatMap((shares) => [...shares.keys()]))]
+    .map((kind) => ({ kind, share: median(perRound.map((shares) => shares.get(kind) ?? 0)) }))
+    .filter(({ share }) => share >= 0.05)
+    .sort((left, right) => right.share - left.share)
+    .map(({ kind, share }) => `${kind} ${share.toFixed(1)}`)
+    .join(", ");
+}

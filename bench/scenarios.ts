@@ -2,6 +2,7 @@
 
 import type { ClientFormatName } from "./formats.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
+import { modelFor } from "./wire.ts";
 
 export interface Target {
   /** What is compared with the limit: the gateway's own figure, its ratio, or what it adds to direct. */
@@ -25,8 +26,10 @@ export interface Metric {
 export interface GatewayParts {
   /** Default openai, which takes chat as it comes. */
   backendType?: string;
-  /** More sections. */
-  settings?: Readonly<Record<string, unknown>>;
+  /** The source tree whose command is run; default this one. */
+  tree?: string;
+  /** More sections, and more of the section `server`. */
+  settings?: Readonly<Record<string, object>>;
 }
 
 export interface LoadScenario {
@@ -254,6 +257,13 @@ export const OPEN_STREAMS_JOB: LoadJob = {
   warmUpMs: 1400,
   measureMs: 2000,
 };
+
+/** Every model that a load asks for. */
+export const ALL_MODELS: readonly string[] = [
+  ...new Set(
+    [...LOAD_SCENARIOS.map(({ job }) => job), MEMORY_WARM_UP, OPEN_STREAMS_JOB].map(({ answer }) => modelFor(answer)),
+  ),
+];
 
 export const IDLE_MEMORY_TARGET_MEGABYTES = 90;
 export const OPEN_STREAM_TARGET_KILOBYTES = 40;

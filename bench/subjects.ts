@@ -36,7 +36,7 @@ export interface Surroundings {
   models: readonly string[];
 }
 
-const GATEWAY = ["sh", join(import.meta.dir, "../bin/signalbox")];
+const THIS_TREE = join(import.meta.dir, "..");
 const READY_LIMIT_MS = 10_000;
 const READY_ANSWER: Answer = { kind: "plain", bytes: 1024 };
 
@@ -114,7 +114,12 @@ function startBareRelay({ upstreamPort, temporaryFolder }: Surroundings): Subjec
   return run("bare", port, command, temporaryFolder);
 }
 
-function startSignalbox(surroundings: Surroundings, { backendType = "openai", settings }: GatewayParts): Subject {
+function gatewayCommand(tree: string): string[] {
+  return ["sh", join(tree, "bin/signalbox")];
+}
+
+function startSignalbox(surroundings: Surroundings, gateway: GatewayParts): Subject {
+  const { backendType = "openai", tree = THIS_TREE, settings } = gateway;
   const port = findFreePort();
   const configuration = join(surroundings.temporaryFolder, `signalbox-${port}.yaml`);
   const backend = {
@@ -124,12 +129,10 @@ function startSignalbox(surroundings: Surroundings, { backendType = "openai", se
     api_key: "sk-bench-upstream",
     models: surroundings.models,
   };
+  const server = { ...settings?.server, bind_address: `127.0.0.1:${port}` };
   // JSON is YAML too.
-  writeFileSync(
-    configuration,
-    JSON.stringify({ server: { bind_address: `127.0.0.1:${port}` }, backends: [backend], ...settings }, null, 2),
-  );
-  return run("signalbox", port, [...GATEWAY, "--config", configuration], surroundings.temporaryFolder);
+  writeFileSync(configuration, JSON.stringify({ ...settings, server, backends: [backend] }, null, 2));
+  return run("signalbox", port, [...gatewayCommand(tree), "--config", configuration], surroundings.temporaryFolder);
 }
 
 /** The gateway as a newcomer starts it: no file, no key, so that the embedded demo backend answers. */
@@ -137,7 +140,7 @@ export function startZeroConfiguration({ temporaryFolder }: Surroundings): Subje
   const port = findFreePort();
   const folder = join(temporaryFolder, "empty-home");
   mkdirSync(folder, { recursive: true });
-  return run("signalbox", port, GATEWAY, folder, {
+  return run("signalbox", port, gatewayCommand(THIS_TREE), folder, {
     HOME: folder,
     XDG_CONFIG_HOME: folder,
     OPENAI_API_KEY: undefined,

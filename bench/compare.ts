@@ -1,0 +1,138 @@
+// sh bin/bun bench/compare.ts <treeA> <treeB>: what two source trees cost for the same load, in pairs of new processes
+// that are loaded in turns. Only the ratios mean something on a machine that does other things too.
+
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import type { LoadJob, LoadResult } from "./load.ts";
+import { runLoad } from "./measure.ts";
+import { runBenchmark } from "./program.ts";
+import { median, threadShares } from "./report.ts";
+import { ALL_MODELS, type GatewayParts, LOAD_SCENARIOS, type LoadScenario, type Metric } from "./scenarios.ts";
+import {
+  awaitFirstAnswer,
+  type Subject,
+  type Surroundings,
+  startSubject,
+  startUpstream,
+  stopSubject,
+} from "./subjects.ts";
+
+const RUN_LIMIT_MS = 60 * 60_000;
+const SLICE_MS = 1000;
+/** Code that has run some thousand times is not compiled any more while it is measured. */
+const WARM_UP_MS = 4000;
+const SCENARIOS = LOAD_SCENARIOS.filter(({ metrics }) => cpuMetric(metrics) !== undefined);
+
+const HELP = `Usage: sh bin/bun bench/compare.ts <treeA> <treeB> [options]
+
+  --scenario <name>  ${SCENARIOS.map(({ name }) => name).join(", ")}; default plain
+  --pairs <n>        pairs of new processes; default 5
+  --rounds <n>       slices of ${SLICE_MS / 1000} s for each process of a pair; default 4
+  --a <json>         more sections of A's configuration, e.g. '{"circuit_breaker":{"enabled":false}}'
+  --b <json>         the same for B
+  --help             print this text
+
+A tree is a folder with bin/signalbox. Prints the CPU time of all threads per request or per chunk, and B's ratio to A.
+`;
+
+interface Comparison {
+  gateways: readonly [GatewayParts, GatewayParts];
+  scenario: LoadScenario;
+  metric: Metric;
+  pairs: number;
+  rounds: number;
+}
+
+function readComparison(): Comparison {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      scenario: { type: "string", default: "plain" },
+      pairs: { type: "string", default: "5" },
+      rounds: { type: "string", default: "4" },
+      a: { type: "string" },
+      b: { type: "string" },
+      help: { type: "boolean", default: false },
+    },
+  });
+  const [treeA, treeB] = positionals;
+  if (values.help || treeA === undefined || treeB === undefined) throw new Error(HELP);
+  const scenario = SCENARIOS.find(({ name }) => name === values.scenario);
+  if (!scenario) throw new Error(HELP);
+  return {
+    gateways: [gatewayOf(scenario, treeA, values.a), gatewayOf(scenario, treeB, values.b)],
+    scenario,
+    metric: cpuMetric(scenario.metrics)!,
+    pairs: Number(values.pairs),
+    rounds: Number(values.rounds),
+  };
+}
+
+function cpuMetric(metrics: readonly Metric[]): Metric | undefined {
+  return metrics.find(({ unit }) => unit === "µs");
+}
+
+function gatewayOf({ gateway }: LoadScenario, tree: string, sections: string | undefined): GatewayParts {
+  const folder = resolve(tree);
+  if (!existsSync(join(folder, "bin/signalbox"))) throw new Error(`${folder} has no bin/signalbox`);
+  const more = sections === undefined ? {} : (JSON.parse(sections) as Record<string, object>);
+  return { ...gateway, tree: folder, settings: { ...gateway?.settings, ...more } };
+}
+
+/** The figures of each process of one pair, one per round. */
+async function measurePair(
+  { gateways, scenario, rounds }: Comparison,
+  pair: number,
+  surroundings: Surroundings,
+): Promise<[LoadResult[], LoadResult[]]> {
+  const subjects = gateways.map((gateway) => startSubject("signalbox", surroundings, gateway)) as [Subject, Subject];
+  const figures: [LoadResult[], LoadResult[]] = [[], []];
+  const { job } = scenario;
+  const slice: LoadJob = { ...job, measureMs: SLICE_MS };
+  const warmUp: LoadJob = { ...job, warmUpMs: 0, measureMs: WARM_UP_MS };
+  for (const subject of subjects) await awaitFirstAnswer(subject);
+  for (const subject of subjects) await runLoad(warmUp, subject);
+  for (let round = 0; round < rounds; round++) {
+    // ABBA within a pair, and the next pair the other way round: what drifts hits both alike.
+    const order = (pair + round) % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const);
+    for (const which of order) figures[which].push(await runLoad(slice, subjects[which]));
+  }
+  for (const subject of subjects) await stopSubject(subject);
+  return figures;
+}
+
+async function compare(temporaryFolder: string): Promise<void> {
+  const comparison = readComparison();
+  const { gateways, metric, scenario, pairs, rounds } = comparison;
+  const upstream = await startUpstream();
+  const surroundings = { upstreamPort: upstream.port, temporaryFolder, models: ALL_MODELS };
+  const unit = (result: LoadResult) => result.cpuMicroseconds / metric.read(result);
+  const all: [LoadResult[], LoadResult[]] = [[], []];
+  const ratios: number[] = [];
+  console.log(`${scenario.title}: ${metric.title} (${metric.unit})`);
+  gateways.forEach(({ tree }, which) => {
+    console.log(`${"AB"[which]}: ${tree}`);
+  });
+  for (let pair = 1; pair <= pairs; pair++) {
+    const figures = await measurePair(comparison, pair, surroundings);
+    const [a, b] = figures.map((results) => results.map(metric.read)) as [number[], number[]];
+    const ratio = median(b.map((value, round) => value / a[round]!));
+    ratios.push(ratio);
+    all[0].push(...figures[0]);
+    all[1].push(...figures[1]);
+    console.log(`pair ${pair}: A ${median(a).toFixed(1)}, B ${median(b).toFixed(1)}, B/A ${ratio.toFixed(3)}`);
+  }
+  all.forEach((results, which) => {
+    const values = results.map(metric.read);
+    const best = Math.min(...values).toFixed(1);
+    console.log(`${"AB"[which]}: median ${median(values).toFixed(1)}, best ${best}; ${threadShares(results, unit)}`);
+  });
+  const [lowest, highest] = [Math.min(...ratios), Math.max(...ratios)].map((value) => value.toFixed(3));
+  console.log(
+    `B/A: median ${median(ratios).toFixed(3)} (${lowest} to ${highest}) of ${pairs} pairs of ${rounds} rounds`,
+  );
+  await upstream.stop();
+}
+
+await runBenchmark(RUN_LIMIT_MS, compare);
