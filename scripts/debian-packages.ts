@@ -1,7 +1,6 @@
-// Programs from Debian's packages, for the tests that let real ones work with the gateway.
+// Programs from Debian's packages, for those who let real ones work with the gateway.
 
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { runStep } from "./run-steps.ts";
 
 /** Package -> its programs. */
 const PACKAGES = {
@@ -24,20 +23,21 @@ export async function providePackages(...packages: DebianPackage[]): Promise<boo
   const names = missing.join(" ");
   if (!isDebian()) {
     const programs = missing.flatMap((name) => PACKAGES[name]).join(", ");
-    console.error(`These tests need the programs ${programs} (Debian: apt-get install ${names}).`);
+    console.error(`Not installed here: ${programs} (Debian: apt-get install ${names}).`);
     return false;
   }
   if (process.getuid?.() !== 0) {
-    console.error(`These tests need Debian packages: sudo apt-get install ${names}`);
+    console.error(`Not installed here: sudo apt-get install ${names}`);
     return false;
   }
   const isOurPolicy = !existsSync(SERVICE_POLICY);
   if (isOurPolicy) writeFileSync(SERVICE_POLICY, "#!/bin/sh\nexit 101\n", { mode: 0o755 });
   const install = `apt-get install -y --no-install-recommends ${names}`;
   try {
-    const name = `installing from Debian, once: ${names}`;
+    console.error(`installing from Debian, once: ${names}`);
     const command = ["sh", "-c", `{ ${install} || { apt-get update && ${install}; }; } >/dev/null`];
-    await runStep({ name, command, env: { DEBIAN_FRONTEND: "noninteractive" } });
+    const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+    await Bun.spawn(command, { stdio: ["ignore", "inherit", "inherit"], env }).exited;
   } finally {
     if (isOurPolicy) rmSync(SERVICE_POLICY, { force: true });
   }
@@ -51,7 +51,9 @@ export function programPath(program: Program): string {
   const path = findProgram(program);
   if (path !== null) return path;
   const name = (Object.keys(PACKAGES) as DebianPackage[]).find((key) => PACKAGES[key].some((each) => each === program));
-  throw new Error(`${program} is missing: install the Debian package ${name} (npm test does it as root)`);
+  throw new Error(
+    `${program} is missing: install the Debian package ${name} (npm test does it as root)`,
+  );
 }
 
 /** Servers are in sbin, which is not in everybody's PATH. */

@@ -3,15 +3,13 @@
 export interface Step {
   name: string;
   command: string[];
-  /** Environment on top of this process's own. */
-  env?: Record<string, string>;
 }
 
 /** Runs a step with its output passed through; returns the exit code. */
-export async function runStep({ name, command, env }: Step): Promise<number> {
+export async function runStep({ name, command }: Step): Promise<number> {
   const startedAtMs = performance.now();
   console.log(`\n== ${name}`);
-  const child = Bun.spawn(command, { stdio: ["ignore", "inherit", "inherit"], env: { ...process.env, ...env } });
+  const child = Bun.spawn(command, { stdio: ["ignore", "inherit", "inherit"] });
   const exitCode = await child.exited;
   const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
   console.log(`== ${name}: ${exitCode === 0 ? "passed" : `failed with exit code ${exitCode}`} in ${seconds} s`);

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { CLAUDE_CODE, INSTALL_TIMEOUT_MS, installedAgent } from "../support/agent-install.ts";
+import { CLAUDE_CODE, INSTALL_TIMEOUT_MS, installedProgram } from "../../scripts/npm-programs.ts";
 import { AgentWorkplace, oneTool, refusals } from "../support/agent-workplace.ts";
 import { startStrictChat } from "../support/strict/chat.ts";
 import { startStrictMessages } from "../support/strict/messages.ts";
@@ -16,7 +16,7 @@ const ended: (() => void)[] = [];
 let claude = "";
 
 beforeAll(async () => {
-  claude = await installedAgent(CLAUDE_CODE);
+  claude = await installedProgram(CLAUDE_CODE);
 }, INSTALL_TIMEOUT_MS);
 
 afterAll(() => {

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { CODEX, INSTALL_TIMEOUT_MS, installedAgent } from "../support/agent-install.ts";
+import { CODEX, INSTALL_TIMEOUT_MS, installedProgram } from "../../scripts/npm-programs.ts";
 import { AgentWorkplace, oneTool, refusals } from "../support/agent-workplace.ts";
 import { startStrictChat } from "../support/strict/chat.ts";
 import { startStrictMessages } from "../support/strict/messages.ts";
@@ -17,7 +17,7 @@ const ended: (() => void)[] = [];
 let codex = "";
 
 beforeAll(async () => {
-  codex = await installedAgent(CODEX);
+  codex = await installedProgram(CODEX);
 }, INSTALL_TIMEOUT_MS);
 
 afterAll(() => {

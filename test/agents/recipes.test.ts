@@ -3,7 +3,13 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type Agent, CLAUDE_CODE, CODEX, INSTALL_TIMEOUT_MS, installedAgent } from "../support/agent-install.ts";
+import {
+  CLAUDE_CODE,
+  CODEX,
+  INSTALL_TIMEOUT_MS,
+  installedProgram,
+  type NpmProgram,
+} from "../../scripts/npm-programs.ts";
 import { AgentWorkplace } from "../support/agent-workplace.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
@@ -12,11 +18,11 @@ const GREETING = "I am the demo model built into Signalbox";
 
 const bed = createTestBed();
 const workplace = new AgentWorkplace();
-const agents = new Map<Agent, string>();
+const agents = new Map<NpmProgram, string>();
 let url = "";
 
 beforeAll(async () => {
-  for (const agent of [CLAUDE_CODE, CODEX]) agents.set(agent, await installedAgent(agent));
+  for (const agent of [CLAUDE_CODE, CODEX]) agents.set(agent, await installedProgram(agent));
   url = (await bed.gateway({ config: { backends: [{ name: "demo", type: "demo" }] } })).url;
 }, 2 * INSTALL_TIMEOUT_MS);
 afterAll(() => workplace.close());
@@ -30,7 +36,7 @@ function recipe(heading: string, language: string): string {
   return code.replaceAll("http://127.0.0.1:8080", url);
 }
 
-async function paste(script: string, agent: Agent) {
+async function paste(script: string, agent: NpmProgram) {
   const path = `${dirname(agents.get(agent) as string)}:${process.env.PATH}`;
   return await workplace.run(["sh", "-e", "-c", script], { PATH: path, DISABLE_AUTOUPDATER: "1" });
 }

@@ -3,10 +3,10 @@
 
 import { beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
+import { runBounded } from "../../scripts/run-bounded.ts";
 import { expectError, expectErrorBody } from "../support/expect-error.ts";
 import { chat, chatEvents, eventStream } from "../support/openai-answers.ts";
 import { postBytes, RawConnection } from "../support/raw-http.ts";
-import { runBounded } from "../support/run-bounded.ts";
 import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";

@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BoundedRun, runBounded } from "./run-bounded.ts";
+import { type BoundedRun, runBounded } from "../../scripts/run-bounded.ts";
 import { answer, type JsonObject, type ScriptEntry, type ScriptedPart, text } from "./strict/script.ts";
 import type { StrictBackend } from "./strict/server.ts";
 
