@@ -4,10 +4,10 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { median } from "./figures.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
 import { runLoad } from "./measure.ts";
 import { runBenchmark } from "./program.ts";
-import { median, threadShares } from "./report.ts";
 import { ALL_MODELS, type GatewayParts, LOAD_SCENARIOS, type LoadScenario, type Metric } from "./scenarios.ts";
 import {
   awaitFirstAnswer,
@@ -17,6 +17,7 @@ import {
   startUpstream,
   stopSubject,
 } from "./subjects.ts";
+import { threadShares } from "./threads.ts";
 
 const RUN_LIMIT_MS = 60 * 60_000;
 const SLICE_MS = 1000;
@@ -57,9 +58,13 @@ function readComparison(): Comparison {
     },
   });
   const [treeA, treeB] = positionals;
-  if (values.help || treeA === undefined || treeB === undefined) throw new Error(HELP);
+  if (values.help) {
+    console.log(HELP);
+    process.exit(0);
+  }
+  if (treeA === undefined || treeB === undefined) throw new Error(`two source trees are needed\n\n${HELP}`);
   const scenario = SCENARIOS.find(({ name }) => name === values.scenario);
-  if (!scenario) throw new Error(HELP);
+  if (!scenario) throw new Error(`--scenario: unknown scenario "${values.scenario}"\n\n${HELP}`);
   return {
     gateways: [gatewayOf(scenario, treeA, values.a), gatewayOf(scenario, treeB, values.b)],
     scenario,
@@ -102,12 +107,10 @@ async function measurePair(
   return figures;
 }
 
-async function compare(temporaryFolder: string): Promise<void> {
-  const comparison = readComparison();
+async function compare(comparison: Comparison, temporaryFolder: string): Promise<void> {
   const { gateways, metric, scenario, pairs, rounds } = comparison;
   const upstream = await startUpstream();
   const surroundings = { upstreamPort: upstream.port, temporaryFolder, models: ALL_MODELS };
-  const unit = (result: LoadResult) => result.cpuMicroseconds / metric.read(result);
   const all: [LoadResult[], LoadResult[]] = [[], []];
   const ratios: number[] = [];
   console.log(`${scenario.title}: ${metric.title} (${metric.unit})`);
@@ -126,7 +129,7 @@ async function compare(temporaryFolder: string): Promise<void> {
   all.forEach((results, which) => {
     const values = results.map(metric.read);
     const best = Math.min(...values).toFixed(1);
-    console.log(`${"AB"[which]}: median ${median(values).toFixed(1)}, best ${best}; ${threadShares(results, unit)}`);
+    console.log(`${"AB"[which]}: median ${median(values).toFixed(1)}, best ${best}; ${threadShares(metric, results)}`);
   });
   const [lowest, highest] = [Math.min(...ratios), Math.max(...ratios)].map((value) => value.toFixed(3));
   console.log(
@@ -135,4 +138,4 @@ async function compare(temporaryFolder: string): Promise<void> {
   await upstream.stop();
 }
 
-await runBenchmark(RUN_LIMIT_MS, compare);
+await runBenchmark(readComparison, () => RUN_LIMIT_MS, compare);

@@ -25,6 +25,7 @@ export interface LoadJob {
 
 export interface AimedLoadJob extends LoadJob {
   port: number;
+  headers?: Readonly<Record<string, string>>;
   /** Processes whose CPU time and memory are read while the load runs. */
   pids: number[];
 }
@@ -248,6 +249,7 @@ function startPacer(perSecond: number, start: () => void): ReturnType<typeof set
 }
 
 function requestBytes(job: AimedLoadJob): Buffer {
+  const more = Object.entries(job.headers ?? {}).map(([name, value]) => `${name}: ${value}\r\n`);
   const { path, body: bodyFor } = CLIENT_FORMATS[job.client ?? "chat"];
   const body = JSON.stringify({
     model: modelFor(job.answer),
@@ -257,7 +259,7 @@ function requestBytes(job: AimedLoadJob): Buffer {
   return Buffer.from(
     `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1:${job.port}\r\nuser-agent: bench\r\naccept: */*\r\n` +
       `authorization: Bearer sk-bench-client\r\ncontent-type: application/json\r\n` +
-      `content-length: ${body.length}\r\n\r\n${body}`,
+      `${more.join("")}content-length: ${body.length}\r\n\r\n${body}`,
   );
 }
 

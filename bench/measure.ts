@@ -33,7 +33,8 @@ export interface MemoryResult {
 
 /** Runs one job against one subject in a process of its own. */
 export async function runLoad(job: LoadJob, subject: Subject): Promise<LoadResult> {
-  const aimed: AimedLoadJob = { ...job, port: subject.port, pids: pidsOf(subject) };
+  const { port, headers } = subject;
+  const aimed: AimedLoadJob = { ...job, port, ...(headers && { headers }), pids: pidsOf(subject) };
   const child = startHelper("load.ts", JSON.stringify(aimed));
   const limitMs = job.warmUpMs + job.measureMs + JOB_SLACK_MS;
   const text = await within(limitMs, new Response(child.stdout as ReadableStream<Uint8Array>).text());

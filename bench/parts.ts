@@ -5,16 +5,19 @@ import { measureColdStarts, measureLoad, measureMemory, type Progress, type Roun
 import { loadRows, makeRow, type Row } from "./report.ts";
 import {
   COLD_START_TARGET_SECONDS,
+  COLUMNS,
   type GatewayParts,
   IDLE_MEMORY_TARGET_MEGABYTES,
   LOAD_SCENARIOS,
   type LoadScenario,
   OPEN_STREAM_TARGET_KILOBYTES,
   OPEN_STREAMS,
+  subjectsOf,
   WARM_UP,
 } from "./scenarios.ts";
 import {
   awaitFirstAnswer,
+  SUBJECT_TITLES,
   type Subject,
   type SubjectName,
   type Surroundings,
@@ -26,6 +29,13 @@ const MEMORY = "memory";
 const COLD_START = "cold-start";
 
 export const PART_NAMES: readonly string[] = [...LOAD_SCENARIOS.map(({ name }) => name), MEMORY, COLD_START];
+
+/** Everybody who is measured in one of the parts, in the order of the ladder. */
+export function subjectsOfParts(parts: ReadonlySet<string>): SubjectName[] {
+  const scenarios = LOAD_SCENARIOS.filter(({ name }) => parts.has(name));
+  const measured = new Set([...COLUMNS, ...scenarios.flatMap(subjectsOf)]);
+  return (Object.keys(SUBJECT_TITLES) as SubjectName[]).filter((name) => measured.has(name));
+}
 
 export interface Run {
   parts: ReadonlySet<string>;
@@ -55,9 +65,11 @@ async function loadPartRows(run: Run): Promise<Row[]> {
   const highest: Row["rounds"] = {};
   for (const scenario of scenarios) {
     const sized = run.quick ? shorten(scenario) : scenario;
+    const measured: readonly string[] = subjectsOf(scenario);
+    const usual = subjects.filter(({ name }) => measured.includes(name));
     const results =
       scenario.comparedWith === undefined
-        ? await withOwnGateway(scenario, subjects, run.surroundings, (taking) =>
+        ? await withOwnGateway(scenario, usual, run.surroundings, (taking) =>
             measureLoad(sized, taking, run.rounds, run.progress),
           )
         : await measurePairs(sized, scenario.comparedWith, run);
@@ -92,7 +104,7 @@ async function withOwnGateway<Result>(
     const passed: Subject = { ...usual, name: "passed" };
     taking = [passed, own];
     await runLoad(passedThrough, passed);
-    await runLoad(job, own);
+    await runLoad({ ...job, measureMs: WARM_UP.measureMs }, own);
   } else await runLoad(WARM_UP, own);
   const result = await measure(taking);
   await stopSubject(own);
@@ -113,7 +125,7 @@ async function measurePairs(
     const own = startSubject("signalbox", surroundings, scenario.gateway);
     const pair = round % 2 === 1 ? [other, own] : [own, other];
     for (const subject of pair) await awaitFirstAnswer(subject);
-    for (const subject of pair) await runLoad({ ...WARM_UP, measureMs: 2 * WARM_UP.measureMs }, subject);
+    for (const subject of pair) await runLoad(WARM_UP, subject);
     for (const [name, figures] of await measureLoad(scenario, pair, TURNS_PER_PAIR, progress)) {
       results.set(name, [...(results.get(name) ?? []), ...figures]);
     }
@@ -134,7 +146,7 @@ async function memoryRows({ names, surroundings, progress }: Run): Promise<Row[]
   const perStream: Row["rounds"] = {};
   const perChunk: Row["rounds"] = {};
   for (const name of names) {
-    if (name === "direct") continue;
+    if (name === "direct" || !COLUMNS.includes(name)) continue;
     const memory = await measureMemory(name, surroundings, progress);
     idle[name] = [memory.idleBytes / 1e6];
     perStream[name] = [memory.openStreamBytes / 1000];

@@ -1,14 +1,30 @@
-// What stands between load generator and upstream: nothing, nginx, a bare relay on the same runtime, or Signalbox.
+// What stands between load generator and upstream: nothing, nginx, a relay on the same runtime, Signalbox, or a peer.
 
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
+import { programPath, providePackages } from "../scripts/debian-packages.ts";
+import { commandPath, installedProgram, PORTKEY } from "../scripts/npm-programs.ts";
 import { childrenOf, endProcess, findFreePort, readFirstLine, startProcess } from "./processes.ts";
+import { hasOwnClient } from "./relays/socket-calls.ts";
 import type { GatewayParts } from "./scenarios.ts";
 import { type Answer, modelFor } from "./wire.ts";
 
-export const SUBJECT_NAMES = ["direct", "nginx", "bare", "signalbox"] as const;
-export type SubjectName = (typeof SUBJECT_NAMES)[number];
+/** What may stand between, and its title. Those from raw to fetch-duties are rungs of the ladder (relays/main.ts). */
+export const SUBJECT_TITLES = {
+  direct: "direct",
+  nginx: "nginx",
+  raw: "raw sockets",
+  serve: "Bun.serve alone",
+  bare: "bare fetch",
+  "fetch-duties": "fetch, duties",
+  client: "own client",
+  "client-duties": "own client, duties",
+  "signalbox-fetch": "Signalbox over fetch",
+  signalbox: "Signalbox",
+  portkey: "Portkey on Node",
+} as const;
+export type SubjectName = keyof typeof SUBJECT_TITLES;
 
 /** passed: the Signalbox that another one is compared with, which is measured beside it. */
 export type MeasuredName = SubjectName | "passed";
@@ -16,6 +32,8 @@ export type MeasuredName = SubjectName | "passed";
 export interface Subject {
   name: MeasuredName;
   port: number;
+  /** What its requests need beyond those of the others. */
+  headers?: Readonly<Record<string, string>>;
   /** Undefined for direct: nothing stands between. */
   running?: { child: Subprocess; command: readonly string[]; directory: string };
 }
@@ -53,8 +71,27 @@ export function startHelper(file: string, ...more: string[]): Subprocess {
   });
 }
 
-export function nginxInstalled(): boolean {
-  return Bun.which("nginx") !== null;
+/** Whether it can be measured here; says in one line why not. */
+export async function provideSubject(name: SubjectName): Promise<boolean> {
+  switch (name) {
+    case "nginx":
+      return providePackages("nginx");
+    case "portkey":
+      return installedProgram(PORTKEY).then(
+        () => true,
+        (error: Error) => {
+          console.error(`Portkey is not measured: ${error.message.split("\n")[0]}`);
+          return false;
+        },
+      );
+    case "client":
+    case "client-duties":
+      return hasOwnClient();
+    case "signalbox-fetch":
+      return readFileSync(join(THIS_TREE, "src/config/sections/server.ts"), "utf8").includes("upstream_client");
+    default:
+      return true;
+  }
 }
 
 /** The subject's command is started, but may not answer yet. */
@@ -64,10 +101,14 @@ export function startSubject(name: SubjectName, surroundings: Surroundings, gate
       return { name, port: surroundings.upstreamPort };
     case "nginx":
       return startNginx(surroundings);
-    case "bare":
-      return startBareRelay(surroundings);
     case "signalbox":
-      return startSignalbox(surroundings, gateway);
+      return startSignalbox(name, surroundings, gateway);
+    case "signalbox-fetch":
+      return startSignalbox(name, surroundings, { ...gateway, settings: { server: { upstream_client: "fetch" } } });
+    case "portkey":
+      return startPortkey(surroundings);
+    default:
+      return startRelay(name, surroundings);
   }
 }
 
@@ -104,21 +145,30 @@ http {
 }
 `,
   );
-  return run("nginx", port, ["nginx", "-p", folder, "-c", configuration], folder);
+  return run("nginx", port, [programPath("nginx"), "-p", folder, "-c", configuration], folder);
 }
 
-function startBareRelay({ upstreamPort, temporaryFolder }: Surroundings): Subject {
+function startRelay(rung: SubjectName, { upstreamPort, temporaryFolder }: Surroundings): Subject {
   const port = findFreePort();
-  const relay = join(import.meta.dir, "bare-relay.ts");
-  const command = [process.execPath, relay, `http://127.0.0.1:${upstreamPort}`, String(port)];
-  return run("bare", port, command, temporaryFolder);
+  const program = join(import.meta.dir, "relays/main.ts");
+  return run(rung, port, [process.execPath, program, rung, String(upstreamPort), String(port)], temporaryFolder);
+}
+
+function startPortkey({ upstreamPort, temporaryFolder }: Surroundings): Subject {
+  const port = findFreePort();
+  const command = ["node", commandPath(PORTKEY), `--port=${port}`, "--headless"];
+  const headers = {
+    "x-portkey-provider": "openai",
+    "x-portkey-custom-host": `http://127.0.0.1:${upstreamPort}/v1`,
+  };
+  return { ...run("portkey", port, command, temporaryFolder), headers };
 }
 
 function gatewayCommand(tree: string): string[] {
   return ["sh", join(tree, "bin/signalbox")];
 }
 
-function startSignalbox(surroundings: Surroundings, gateway: GatewayParts): Subject {
+function startSignalbox(name: SubjectName, surroundings: Surroundings, gateway: GatewayParts): Subject {
   const { backendType = "openai", tree = THIS_TREE, settings } = gateway;
   const port = findFreePort();
   const configuration = join(surroundings.temporaryFolder, `signalbox-${port}.yaml`);
@@ -132,7 +182,7 @@ function startSignalbox(surroundings: Surroundings, gateway: GatewayParts): Subj
   const server = { ...settings?.server, bind_address: `127.0.0.1:${port}` };
   // JSON is YAML too.
   writeFileSync(configuration, JSON.stringify({ ...settings, server, backends: [backend] }, null, 2));
-  return run("signalbox", port, [...gatewayCommand(tree), "--config", configuration], surroundings.temporaryFolder);
+  return run(name, port, [...gatewayCommand(tree), "--config", configuration], surroundings.temporaryFolder);
 }
 
 /** The gateway as a newcomer starts it: no file, no key, so that the embedded demo backend answers. */
@@ -171,7 +221,7 @@ export async function awaitFirstAnswer(subject: Subject, model = modelFor(READY_
     try {
       const answer = await fetch(`http://127.0.0.1:${subject.port}/v1/chat/completions`, {
         method: "POST",
-        headers: { "content-type": "application/json" },
+        headers: { "content-type": "application/json", ...subject.headers },
         body,
         signal: AbortSignal.timeout(READY_LIMIT_MS),
       });

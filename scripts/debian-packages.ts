@@ -51,9 +51,7 @@ export function programPath(program: Program): string {
   const path = findProgram(program);
   if (path !== null) return path;
   const name = (Object.keys(PACKAGES) as DebianPackage[]).find((key) => PACKAGES[key].some((each) => each === program));
-  throw new Error(
-    `${program} is missing: install the Debian package ${name} (npm test does it as root)`,
-  );
+  throw new Error(`${program} is missing: install the Debian package ${name} (npm test does it as root)`);
 }
 
 /** Servers are in sbin, which is not in everybody's PATH. */
