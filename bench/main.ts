@@ -11,7 +11,7 @@ import { formatTable, type Row } from "./report.ts";
 import { ALL_MODELS, COLUMNS } from "./scenarios.ts";
 import { provideSubject, type SubjectName, startUpstream } from "./subjects.ts";
 
-/** A round of everything takes between three and four minutes, what is measured once not two. */
+/** A round of everything takes between three and four minutes, everything else about three. */
 const RUN_LIMIT_MS = { once: 5 * 60_000, perRound: 5 * 60_000 };
 const DEFAULT_ROUNDS = 3;
 /** Above this difference between rounds of nginx the machine was doing something else. */
