@@ -1,12 +1,11 @@
 // What stands between load generator and upstream: nothing, nginx, a relay on the same runtime, Signalbox, or a peer.
 
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { programPath, providePackages } from "../scripts/debian-packages.ts";
 import { commandPath, installedProgram, PORTKEY } from "../scripts/npm-programs.ts";
 import { childrenOf, endProcess, findFreePort, readFirstLine, startProcess } from "./processes.ts";
-import { hasOwnClient } from "./relays/socket-calls.ts";
 import type { GatewayParts } from "./scenarios.ts";
 import { type Answer, modelFor } from "./wire.ts";
 
@@ -84,11 +83,6 @@ export async function provideSubject(name: SubjectName): Promise<boolean> {
           return false;
         },
       );
-    case "client":
-    case "client-duties":
-      return hasOwnClient();
-    case "signalbox-fetch":
-      return readFileSync(join(THIS_TREE, "src/config/sections/server.ts"), "utf8").includes("upstream_client");
     default:
       return true;
   }

@@ -1,38 +1,17 @@
-// What a relay asks of its way to the upstream: of the gateway's own (src/backends/transport.ts) no more than it needs.
+// What the relays share: calls to the upstream, and what becomes of their answers.
 
-export interface CallRequest {
-  method: string;
-  headers: Readonly<Record<string, string>>;
-  body: Uint8Array;
-}
+import type { BackendAnswer, BackendCall, TransportRequest } from "../../src/backends/transport.ts";
 
-export type Calls = (pathAndQuery: string, request: CallRequest) => Call;
+export type Call = Pick<BackendCall, "answer" | "abort">;
 
-export interface Call {
-  readonly answer: Promise<CallAnswer>;
-  abort(): void;
-}
+export type Calls = (pathAndQuery: string, request: TransportRequest) => Call;
 
-export interface CallAnswer {
-  readonly status: number;
-  header(name: string): string | null;
-  read(receiver: BodyReceiver): void;
-  pause(): void;
-  resume(): void;
-}
-
-export interface BodyReceiver {
-  received(piece: Uint8Array): void;
-  ended(): void;
-  failed(error: unknown): void;
-}
-
-export function isStream(answer: CallAnswer): boolean {
+export function isStream(answer: BackendAnswer): boolean {
   return answer.header("content-type")?.startsWith("text/event-stream") === true;
 }
 
 /** The whole body. Most answers are one piece, which is given as it is. */
-export function readWhole(answer: CallAnswer): Promise<Uint8Array> {
+export function readWhole(answer: BackendAnswer): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const pieces: Uint8Array[] = [];
     answer.read({
@@ -46,7 +25,7 @@ export function readWhole(answer: CallAnswer): Promise<Uint8Array> {
 /** Pieces of the body for a client: what `reshape` makes of each goes on, and nothing waits for more. */
 export function streamBody(
   call: Call,
-  answer: CallAnswer,
+  answer: BackendAnswer,
   reshape: ((piece: Uint8Array) => Uint8Array | undefined) | undefined,
   settled?: (error: unknown) => void,
 ): ReadableStream {

@@ -1,6 +1,7 @@
 // Calls over fetch, as lean as they can be: a whole answer is read at once, a stream piece by piece.
 
-import type { BodyReceiver, CallAnswer, Calls } from "./calls.ts";
+import type { BackendAnswer, BodyReceiver } from "../../src/backends/transport.ts";
+import type { Calls } from "./calls.ts";
 
 export function callByFetch(upstreamPort: number): Calls {
   const upstream = `http://127.0.0.1:${upstreamPort}`;
@@ -14,7 +15,7 @@ export function callByFetch(upstreamPort: number): Calls {
   };
 }
 
-function answerOf(response: Response): CallAnswer {
+function answerOf(response: Response): BackendAnswer {
   let resumed: PromiseWithResolvers<void> | undefined;
 
   async function pump(receiver: BodyReceiver): Promise<void> {

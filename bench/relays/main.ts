@@ -14,8 +14,8 @@ const RUNGS: Readonly<Record<string, (port: number, upstreamPort: number) => unk
   serve: answerItself,
   bare: relayByFetch,
   "fetch-duties": (port, upstreamPort) => relayWithDuties(port, callByFetch(upstreamPort)),
-  client: async (port, upstreamPort) => relayCalls(port, await callBySockets(upstreamPort)),
-  "client-duties": async (port, upstreamPort) => relayWithDuties(port, await callBySockets(upstreamPort)),
+  client: (port, upstreamPort) => relayCalls(port, callBySockets(upstreamPort)),
+  "client-duties": (port, upstreamPort) => relayWithDuties(port, callBySockets(upstreamPort)),
 };
 
 const [rung = "", upstreamPort, port] = process.argv.slice(2);

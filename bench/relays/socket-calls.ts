@@ -1,25 +1,12 @@
 // Calls by the gateway's own HTTP client.
 
-import { existsSync } from "node:fs";
-import { join } from "node:path";
-import type { Call, CallRequest, Calls } from "./calls.ts";
+import type { Backend } from "../../src/backends/backend.ts";
+import { createSocketClient } from "../../src/upstream/http/socket-client.ts";
+import type { Calls } from "./calls.ts";
 
-const CLIENT = join(import.meta.dir, "../../src/upstream/http/socket-client.ts");
-
-interface ClientModule {
-  createSocketClient(options: { maxIdle: number }): {
-    call(backend: { rootUrl: string }, pathAndQuery: string, request: CallRequest): Call;
-  };
-}
-
-/** The gateway has a client of its own. */
-export function hasOwnClient(): boolean {
-  return existsSync(CLIENT);
-}
-
-export async function callBySockets(upstreamPort: number): Promise<Calls> {
-  const { createSocketClient } = (await import(CLIENT)) as ClientModule;
+export function callBySockets(upstreamPort: number): Calls {
   const client = createSocketClient({ maxIdle: 1024 });
-  const backend = { rootUrl: `http://127.0.0.1:${upstreamPort}` };
+  // Of a backend the client looks at nothing but its address.
+  const backend = { rootUrl: `http://127.0.0.1:${upstreamPort}` } as Backend;
   return (path, request) => client.call(backend, path, request);
 }

@@ -1,7 +1,8 @@
 // The gateway's duties in their leanest form, over any way to the upstream: what no gateway can leave out.
 
+import type { BackendAnswer } from "../../src/backends/transport.ts";
 import { createDeadlines, type Deadline } from "../../src/lib/deadlines.ts";
-import { type Call, type CallAnswer, type Calls, isStream, readWhole, streamBody } from "./calls.ts";
+import { type Call, type Calls, isStream, readWhole, streamBody } from "./calls.ts";
 
 const FORWARDED = ["idempotency-key", "user-agent"] as const;
 const ANSWER_LIMIT_MS = 300_000;
@@ -97,7 +98,7 @@ function outgoing({ headers }: Backend, client: Headers): Record<string, string>
   return copy;
 }
 
-function incoming(answer: CallAnswer, client: Headers): Record<string, string> {
+function incoming(answer: BackendAnswer, client: Headers): Record<string, string> {
   return {
     "content-type": answer.header("content-type") ?? "application/json",
     "x-request-id": client.get("x-request-id") ?? crypto.randomUUID(),
