@@ -160,6 +160,25 @@ describe("streams", () => {
     expect(backend.requests).toHaveLength(1);
   });
 
+  test("what was asked still counts when the stream is over: headers, and a body that was let go meanwhile", async () => {
+    backend.reset(eventStream(chatEvents(["one ", "two"])));
+    async function decisionOn(content: string, headers: Record<string, string>): Promise<string | null> {
+      const response = await gateway.chat({ stream: true, messages: [{ role: "user", content }] }, { headers });
+      await response.text();
+      return response.headers.get("x-cache");
+    }
+    const long = "x".repeat(100_000);
+    for (const [content, beta, expected] of [
+      [long, "a", "MISS"],
+      [long, "a", "HIT"],
+      [long, "b", "MISS"],
+      [`${long.slice(0, 50_000)}y${long.slice(50_001)}`, "a", "MISS"],
+      [long, "b", "HIT"],
+    ] as const) {
+      expect(await decisionOn(content, { "openai-beta": beta })).toBe(expected);
+    }
+  });
+
   test("a plain answer is replayed as a stream", async () => {
     backend.reset(chat("one two"));
     await ask(gateway, {});
