@@ -95,7 +95,7 @@ class FramedCall implements Call {
   endpoint: Answering | undefined;
   readonly #frame: FrameParts;
   #isDeferred = false;
-  /** Of a stream, asked for while its connection is sure to stand. */
+  /** Its address, asked for once; of a stream, while its connection is sure to stand. */
   #client: string | undefined;
   /** Why the request failed, in words of the gateway's own: those of a backend may quote prompts and keys. */
   #reason: string | undefined;
@@ -135,7 +135,7 @@ class FramedCall implements Call {
 
   deferLog(): (broken: BrokenStream | undefined) => void {
     this.#isDeferred = true;
-    if (this.#frame.accessLog.takes("warn")) this.#client = this.#clientAddress();
+    if (this.#frame.accessLog.takes("warn")) this.#clientAddress();
     return (broken) => {
       if (broken !== undefined) {
         const { record } = this.context;
@@ -179,12 +179,13 @@ class FramedCall implements Call {
     const level = levelOf(status, this.endpoint);
     const bug = this.#bug;
     if (bug === undefined && !accessLog.takes(level)) return;
-    const client = this.#client ?? this.#clientAddress();
+    const client = this.#clientAddress();
     accessLog.write(level, context, { status, durationMs, reason: this.#reason, client }, bug);
   }
 
   #clientAddress(): string | undefined {
-    return this.#frame.entrance.clientAddress(this.server, this.request);
+    this.#client ??= this.#frame.entrance.clientAddress(this.server, this.request);
+    return this.#client;
   }
 }
 
