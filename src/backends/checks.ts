@@ -20,6 +20,9 @@ export function backendProblems(backends: Settings["backends"]): { path: (string
     if (backend.url === undefined && kind.defaultUrl === undefined) {
       tell("url", `is required for a backend of type ${kind.name}`);
     }
+    if (backend.tls !== undefined && !(backend.url ?? kind.defaultUrl)?.startsWith("https:")) {
+      tell("tls", 'is for addresses that begin with "https://"; give such a url, or remove tls');
+    }
     if (kind.modelList === undefined && configuredModels(backend) === undefined) {
       tell("models", `is required for ${kind.name}: the names of its deployments`);
     }

@@ -16,6 +16,15 @@ function names(entries: readonly { backend: { name: string } }[]): string[] {
   return entries.map((entry) => entry.backend.name);
 }
 
+test("other authorities are other facts of the same server", () => {
+  const at = (tls: object) => ({ name: "a", url: "https://10.0.0.1", tls });
+  const registry = registryOf([at({ ca: "a.pem" })]);
+  const { backends } = documentSchema.parse({ backends: [at({ ca: "b.pem", server_name: "engine.internal" })] });
+  const { added, removed, changed } = registry.replace(backends.map(toBackend), true);
+  expect([added, removed, changed.map(({ after }) => after.name)]).toEqual([[], [], ["a"]]);
+  expect(registry.backend("a").settings.tls).toEqual({ ca: "b.pem", server_name: "engine.internal" });
+});
+
 describe("boards", () => {
   test("a change makes a new board with the next version; the old one stays as it was", () => {
     const registry = registryOf([{ name: "a" }]);

@@ -51,7 +51,8 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
   const telemetry = createTelemetry(snapshot, configured.metadata, home, clock, log);
   const { circuitChanged, configReloaded: reloaded, rateLimited: limited } = telemetry.events;
   const reloader = followConfigFile({ store, clock, log, fileHash, reloaded });
-  const { transport } = createWayToBackends(settings, env, log);
+  const wayToBackends = createWayToBackends(snapshot, env, log);
+  const { transport } = wayToBackends;
   const fleet = new Fleet({ settings, transport, clock, log, circuitChanged });
   const lasting = createLasting(clock, log, transport, [settings.server.bind_address].flat());
   const keep = createKeeper(identify, clock);
@@ -103,7 +104,9 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
   function apply(next: ConfigSnapshot): void {
     const configured = configuredBy(next);
     applyLogSettings(log, next.settings.logging);
+    const reassessed = wayToBackends.follow(next);
     fleet.update(next.settings);
+    for (const name of reassessed) fleet.suspect(name);
     kept = keep(next.settings);
     running = buildDataPlane(parts, kept, configured);
     telemetry.apply(next.settings, configured.metadata);

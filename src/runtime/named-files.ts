@@ -1,5 +1,7 @@
-// Reads the files that the configuration and the command line name: prompts and facts about models.
+// Reads the files that the configuration and the command line name: prompts, facts about models, and authorities of
+// backends.
 
+import { loadAuthorities } from "../backends/authorities.ts";
 import type { Attached, AttachmentReader } from "../config/compile/attachments.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { resolvePath } from "../config/values/paths.ts";
@@ -9,7 +11,15 @@ import { loadPromptFiles } from "../prompts/prompt-files.ts";
 
 /** `metadataOption` is the file of --model-metadata, which stands in for the one that the configuration names. */
 export function namedFileReaders(metadataOption: string | undefined): readonly AttachmentReader[] {
-  return [readPrompts, metadataOption === undefined ? readMetadata : (_, { home }) => readOption(metadataOption, home)];
+  const metadata: AttachmentReader =
+    metadataOption === undefined ? readMetadata : (_, { home }) => readOption(metadataOption, home);
+  return [readPrompts, metadata, readAuthorities];
+}
+
+async function readAuthorities({ backends }: Settings, place: CheckPlace): Promise<Attached> {
+  const { texts, hashes, problems } = await loadAuthorities(backends, place);
+  if (problems.length > 0) return { problems, problem: problems.map(describeProblem).join("; ") };
+  return { authorities: texts, files: hashes };
 }
 
 async function readPrompts({ global_prompts }: Settings, { baseDir, home }: CheckPlace): Promise<Attached> {

@@ -1,13 +1,18 @@
-// Which client speaks to backends, and when the log says so.
+// Which client speaks to backends, when the log says so, and whose authorities have changed.
 
 import { expect, test } from "bun:test";
 import { settingsOf } from "../../test/support/serve-routes.ts";
+import { silentLogger } from "../logging/logger.ts";
 import { clientInUse } from "../upstream/transport.ts";
 import { createWayToBackends } from "./way-to-backends.ts";
 
 const PROXY = "http://127.0.0.1:3128";
 
-test.each<[client: "sockets" | "fetch" | undefined, env: Record<string, string>, inUse: string, lines: number]>([
+const holding = (files: Record<string, string>) => ({ authorities: new Map(Object.entries(files)) });
+
+test.each<
+  [client: "sockets" | "fetch" | undefined, env: Record<string, string>, inUse: "sockets" | "fetch", lines: number]
+>([
   [undefined, {}, "sockets", 0],
   ["fetch", {}, "fetch", 0],
   [undefined, { HTTPS_PROXY: PROXY }, "fetch", 1],
@@ -17,11 +22,29 @@ test.each<[client: "sockets" | "fetch" | undefined, env: Record<string, string>,
   ["sockets", { HTTPS_PROXY: "", NO_PROXY: "*" }, "sockets", 0],
 ])("%s in %j: %s", (client, env, inUse, lines) => {
   const settings = settingsOf({ server: client === undefined ? {} : { upstream_client: client } });
-  expect(clientInUse(settings.server.upstream_client, env)).toBe(inUse as "sockets");
+  expect(clientInUse(settings.server.upstream_client, env)).toBe(inUse);
   const logged: unknown[] = [];
-  createWayToBackends(settings, env, {
-    info: (_fields: object, message: string) => void logged.push(message),
-  } as never);
+  const log = { info: (_fields: object, message?: string) => void logged.push(message) };
+  createWayToBackends({ settings, attachments: holding({}) }, env, log);
   expect(logged).toHaveLength(lines);
   for (const line of logged) expect(line).not.toContain(PROXY);
+});
+
+test("backends are named whose file holds something else", () => {
+  const backend = (name: string, tls?: object) => ({ name, url: "https://10.0.0.1", ...(tls && { tls }) });
+  const settings = settingsOf({
+    backends: [
+      backend("plain"),
+      backend("a", { ca: "a.pem" }),
+      backend("b", { ca: "b.pem" }),
+      backend("again", { ca: "a.pem" }),
+      backend("text", { ca: "-----BEGIN CERTIFICATE-----" }),
+    ],
+  });
+  const attachments = holding({ "a.pem": "1", "b.pem": "1" });
+  const way = createWayToBackends({ settings, attachments }, {}, silentLogger());
+  expect(way.follow({ settings, attachments })).toEqual([]);
+  const changed = holding({ "a.pem": "2", "b.pem": "1" });
+  expect(way.follow({ settings, attachments: changed })).toEqual(["a", "again"]);
+  expect(way.follow({ settings, attachments: changed })).toEqual([]);
 });

@@ -1,20 +1,48 @@
-// The way to the backends that a gateway has, as the configuration of the start wants it.
+// The way to the backends that a gateway has: the client that the configuration of the start asks for, and the authorities
+// that the configuration names at the moment.
 
 import type { Transport } from "../backends/transport.ts";
+import type { Attachments } from "../config/compile/attachments.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { createDemoBackend } from "../demo/backend.ts";
 import type { Logger } from "../logging/logger.ts";
+import { createTlsOf } from "../upstream/backend-tls.ts";
 import { clientInUse, createTransport } from "../upstream/transport.ts";
+
+interface Configured {
+  settings: Settings;
+  attachments: Pick<Attachments, "authorities">;
+}
+
+interface WayToBackends {
+  readonly transport: Transport;
+  /**
+   * New connections are opened as this configuration says. Returns the names of backends whose files of authorities hold
+   * something else than before.
+   */
+  follow(next: Configured): string[];
+}
 
 const PROXIED =
   "the environment names a forward proxy (HTTP_PROXY, HTTPS_PROXY): requests to backends are made by fetch, whatever " +
   "server.upstream_client says";
 
 export function createWayToBackends(
-  { server: { upstream_client: client, connection_pool_size: poolSize } }: Settings,
+  { settings, attachments }: Configured,
   env: Record<string, string | undefined>,
   log: Pick<Logger, "info">,
-): { transport: Transport } {
+): WayToBackends {
+  const { upstream_client: client, connection_pool_size: poolSize } = settings.server;
+  let { authorities } = attachments;
+  const tlsOf = createTlsOf(() => authorities);
   if (clientInUse(client, env) !== client) log.info({}, PROXIED);
-  return { transport: createTransport(createDemoBackend(), { client, poolSize, env }) };
+  return {
+    transport: createTransport(createDemoBackend(), { client, poolSize, env, tlsOf }),
+    follow({ settings, attachments }) {
+      const before = authorities;
+      authorities = attachments.authorities;
+      const isOther = (file = "") => authorities.get(file) !== before.get(file);
+      return settings.backends.filter(({ tls }) => isOther(tls?.ca)).map(({ name }) => name);
+    },
+  };
 }

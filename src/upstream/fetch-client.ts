@@ -9,12 +9,15 @@ import type {
   Transport,
   TransportRequest,
 } from "../backends/transport.ts";
+import type { TlsOf } from "./backend-tls.ts";
 import type { Reachability } from "./reachability.ts";
 
 /** Through fetch, which honours the forward proxies of the environment. */
-export function createFetchClient(isReachable: Reachability): Transport {
+export function createFetchClient(isReachable: Reachability, tlsOf: TlsOf): Transport {
   return (backend, pathAndQuery, { method, headers, body }) => {
     const url = backend.rootUrl + pathAndQuery;
+    // Said again for every call, because the environment can turn the check off (NODE_TLS_REJECT_UNAUTHORIZED).
+    const tls = url.startsWith("https:") ? { ...tlsOf(backend), rejectUnauthorized: true } : undefined;
     return new ResponseCall(
       // Signalbox has deadlines of its own; the timer inside fetch would cut long silences after five minutes.
       (signal) =>
@@ -26,6 +29,7 @@ export function createFetchClient(isReachable: Reachability): Transport {
           redirect: "manual",
           timeout: false,
           unix: backend.socketPath,
+          tls,
         } as RequestInit),
       (withinMs) => isReachable(backend, withinMs),
     );

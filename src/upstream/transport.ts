@@ -3,6 +3,7 @@
 import type { EmbeddedBackend, Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { hasForwardProxy } from "../lib/proxy-environment.ts";
+import type { TlsOf } from "./backend-tls.ts";
 import { callEmbedded, createFetchClient } from "./fetch-client.ts";
 import { createSocketClient } from "./http/socket-client.ts";
 import { createReachability } from "./reachability.ts";
@@ -15,16 +16,15 @@ interface TransportOptions {
   /** Idle connections that are kept to each backend, at most. */
   poolSize?: number;
   env?: Record<string, string | undefined>;
+  tlsOf?: TlsOf;
 }
 
-export function createTransport(
-  demo: EmbeddedBackend,
-  { client = "sockets", poolSize = 100, env = {} }: TransportOptions = {},
-): Transport {
+export function createTransport(demo: EmbeddedBackend, options: TransportOptions = {}): Transport {
+  const { client = "sockets", poolSize = 100, env = {}, tlsOf = () => undefined } = options;
   const call =
     clientInUse(client, env) === "sockets"
-      ? createSocketClient({ maxIdle: poolSize }).call
-      : createFetchClient(createReachability(env));
+      ? createSocketClient({ maxIdle: poolSize, tlsOf }).call
+      : createFetchClient(createReachability(env), tlsOf);
   return (backend, pathAndQuery, request) =>
     backend.kind.isEmbedded ? callEmbedded(demo, backend, pathAndQuery, request) : call(backend, pathAndQuery, request);
 }

@@ -252,7 +252,11 @@ describe("PUT and PATCH", () => {
 
   test("invalid values and unknown fields are 400 with the field, and no version", async () => {
     const { admin } = await start();
-    const cases: [method: string, section: string, body: unknown, field: string][] = [
+    type Case = [method: string, section: string, body: unknown, field: string];
+    const withTls = (tls: object, field: string): Case => {
+      return ["PUT", "backends", [{ name: "x", url: "https://x", tls }], `backends[0].tls.${field}`];
+    };
+    const cases: Case[] = [
       ["PUT", "logging", { level: "loud" }, "logging.level"],
       ["PATCH", "logging", { level: "loud" }, "logging.level"],
       ["PUT", "retry", { max_attemps: 3 }, "retry.max_attemps"],
@@ -268,6 +272,16 @@ describe("PUT and PATCH", () => {
       ["PATCH", "server", { data_dir: "/elsewhere" }, "server.data_dir"],
       ["PUT", "backends", [{ name: "x", url: "ftp://x" }], "backends[0].url"],
       ["PUT", "backends", [{ name: "x", url: "http://x/v1?token=sekret" }], "backends[0].url"],
+      ["PUT", "backends", [{ name: "x", url: "http://x", tls: { server_name: "a.b" } }], "backends[0].tls"],
+      ["PUT", "backends", [{ name: "x", type: "ollama", tls: {} }], "backends[0].tls"],
+      ["PUT", "backends", [{ name: "x", type: "demo", tls: {} }], "backends[0].tls"],
+      withTls({ server_name: "10.0.0.1" }, "server_name"),
+      withTls({ server_name: "a b" }, "server_name"),
+      withTls({ server_name: "a.b." }, "server_name"),
+      withTls({ ca: "" }, "ca"),
+      withTls({ ca: "away.pem" }, "ca"),
+      withTls({ ca: "-----BEGIN CERTIFICATE-----" }, "ca"),
+      withTls({ insecure: true }, "insecure"),
       ["PUT", "backends", [{ name: "x", type: "demo", weight: 101 }], "backends[0].weight"],
       [
         "PUT",

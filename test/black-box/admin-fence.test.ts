@@ -5,6 +5,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
+import { createAuthority } from "../support/certificates.ts";
 import { chat } from "../support/openai-answers.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
@@ -134,6 +135,19 @@ describe("secrets stay with the place that they were given for", () => {
     await everyDoorRefuses(at, "backends", [a, b, { ...c, url }], "backends[2].url");
   });
 
+  test("a server that another authority answers for, or that has another name", async () => {
+    const tls = { server_name: "engine.internal" };
+    const backend = { name: "t", url: "https://127.0.0.1:9", models: ["t"], api_key: "sekret-t-key", tls };
+    const at = await start({ backends: [backend] });
+    const [entry] = (await at.admin.get("/admin/config/backends")).config as Record<string, unknown>[];
+    const { root } = createAuthority();
+    for (const changed of [{ ca: root }, { server_name: "other.internal" }, { ...tls, ca: root }, undefined]) {
+      await everyDoorRefuses(at, "backends", [{ ...entry, tls: changed }], "backends[0].api_key");
+    }
+    await at.admin.ok("PUT", "/admin/backends/t", { weight: 2, tls });
+    await at.admin.ok("PUT", "/admin/backends/t", { tls: { ca: root }, api_key: "sekret-t-key" });
+  });
+
   test("a search service", async () => {
     const at = await started;
     const { config } = await at.admin.get("/admin/config/web_search");
@@ -229,6 +243,9 @@ describe("paths", () => {
     ["metrics", { persistence: { path: "./data/sub/../config.db" } }, "metrics.persistence.path"],
     ["server", { bind_address: "unix:/tmp/x.sock" }, "server.bind_address"],
     ["server", { bind_address: ["127.0.0.1:1", "unix:../x.sock"] }, "server.bind_address[1]"],
+    ["backends", [{ name: "d", url: "https://10.0.0.1", tls: { ca: "/etc/ssl/cert.pem" } }], "backends[0].tls.ca"],
+    ["backends", [{ name: "d", url: "https://10.0.0.1", tls: { ca: "link/x.pem" } }], "backends[0].tls.ca"],
+    ["backends", [{ name: "d", url: "https://10.0.0.1", tls: { ca: "keys.yaml" } }], "backends[0].tls.ca"],
     ["backends", [{ name: "d", url: "unix:/var/run/docker.sock" }], "backends[0].url"],
     ["backends", [{ name: "d", url: "unix:/../var/run/docker.sock" }], "backends[0].url"],
   ])("%s %j", async (section, value, field) => {
@@ -249,6 +266,12 @@ describe("paths", () => {
     await admin.ok("PATCH", "/admin/config/admin", { stats: { persistence: { path: "./data/more/s.json" } } });
     await admin.ok("PATCH", "/admin/config/metrics", { persistence: { path: join(gateway.folder, "data/m.db") } });
     await admin.ok("POST", "/admin/backends", { name: "s", url: `unix:${gateway.folder}/engine.sock` });
+    const { root } = createAuthority();
+    writeFileSync(join(gateway.folder, "authority.pem"), root);
+    for (const [name, ca] of Object.entries({ file: "authority.pem", text: root })) {
+      await admin.ok("POST", "/admin/backends", { name, url: "https://127.0.0.1:9", models: ["t"], tls: { ca } });
+      expect(await admin.get(`/admin/backends/${name}`)).toMatchObject({ tls: { ca } });
+    }
   });
 
   test("of the file: nothing that is there already is overwritten", async () => {

@@ -99,7 +99,7 @@ function* movedOverrides({ olds, next }: FencedChange, { overrides }: FencePlace
     const [changed] = changedFields(valueAt(next, owner), valueAt(olds[0], owner), sentTo);
     if (changed === undefined) continue;
     const message = `decides where the secret in ${variable} is sent; change it in the configuration file, or authenticate (admin.auth.method)`;
-    yield { path: [...owner, changed], message };
+    yield { path: [...owner, ...changed.split(".")], message };
   }
 }
 
@@ -142,7 +142,7 @@ function* senders(next: Mapping, documents: readonly Mapping[]) {
 }
 
 function changedFields(value: unknown, old: unknown, fields: readonly string[]): string[] {
-  return fields.filter((field) => valueAt(value, [field]) !== valueAt(old, [field]));
+  return fields.filter((field) => valueAt(value, field.split(".")) !== valueAt(old, field.split(".")));
 }
 
 /** Why the API may not set this path; undefined when it may, or when it is none. */
@@ -150,7 +150,8 @@ async function pathProblem(text: string, path: Path, place: FencePlace): Promise
   const named = filePathUse(path);
   if (named === undefined) return undefined;
   if ("endings" in named) {
-    const { endings } = named;
+    const { endings, isContent } = named;
+    if (isContent?.(text)) return undefined;
     if (!endings.some((ending) => text.toLowerCase().endsWith(ending))) {
       return `must end in ${endings.join(", ")}; name other files in the configuration file`;
     }

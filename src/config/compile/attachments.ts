@@ -1,4 +1,5 @@
-// Files that the settings name and that are read with them, once for each version: prompts and facts about models.
+// Files that the settings name and that are read with them, once for each version: prompts, facts about models, and
+// authorities of backends.
 
 import type { MetadataEntry } from "../sections/metadata-entry.ts";
 import type { Settings } from "../sections/registry.ts";
@@ -7,6 +8,8 @@ import type { CheckPlace, Problem } from "../values/problems.ts";
 export interface Attachments {
   /** Texts of the prompt files, by the names that the configuration gives them. */
   promptFiles: ReadonlyMap<string, string>;
+  /** PEM texts of the files that backends[].tls.ca names, by the names there. */
+  authorities: ReadonlyMap<string, string>;
   /** Entries of the model-metadata file. */
   metadata: readonly MetadataEntry[];
   /** Absolute paths of the files, with the hashes of what was read. */
@@ -29,7 +32,7 @@ export type AttachmentReader = (settings: Settings, place: CheckPlace) => Promis
 export function joinAttachments(parts: readonly Attached[]): Attachments {
   const files = new Map(parts.flatMap((part) => [...(part.files ?? [])]));
   const own = parts.map(({ problems: _, ...part }) => part);
-  return Object.assign({ promptFiles: new Map(), metadata: [] }, ...own, { files });
+  return Object.assign({ promptFiles: new Map(), authorities: new Map(), metadata: [] }, ...own, { files });
 }
 
 /** Files that cannot be read leave those in force that were read before. */

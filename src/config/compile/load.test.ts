@@ -58,7 +58,7 @@ describe("discovery", () => {
         version: 1,
         document: {},
         settings: documentSchema.parse({}),
-        attachments: { promptFiles: new Map(), metadata: [], files: new Map() },
+        attachments: { promptFiles: new Map(), authorities: new Map(), metadata: [], files: new Map() },
         appliedAtMs: 42,
         path: undefined,
         baseDir: folder,

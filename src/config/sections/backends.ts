@@ -1,5 +1,6 @@
 // Section backends: the model servers behind the gateway.
 
+import { isIP } from "node:net";
 import { z } from "zod";
 import {
   BACKEND_KIND_NAMES,
@@ -8,6 +9,7 @@ import {
   resolveBackendKind,
   UNKNOWN_KIND,
 } from "../../names.ts";
+import { isPem } from "../values/pem.ts";
 import { headerName, httpStatus, overridesOf, positiveDuration, text, urlPath, whole } from "./fields.ts";
 import { metadataEntrySchema } from "./metadata-entry.ts";
 import { retryFields } from "./retry.ts";
@@ -45,6 +47,22 @@ const healthCheck = z.strictObject({
   timeout: positiveDuration().optional().describe("Default: health_checks.timeout."),
 });
 
+const tls = z.strictObject({
+  ca: text()
+    .optional()
+    .describe(
+      "Authorities that the backend's certificate is checked with instead of the system's: PEM text, or the path of a " +
+        "file with it.",
+    ),
+  server_name: z
+    .string()
+    .max(253, "at most 253 characters")
+    .regex(/^(?!-)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/, "expected a host name")
+    .refine((name) => isIP(name) === 0, "expected a host name, not an address")
+    .optional()
+    .describe("Name that is asked for (SNI) and looked for in the certificate. Default: the host of url."),
+});
+
 export const backendSchema = z.strictObject({
   name: text()
     .max(256, "at most 256 characters")
@@ -61,6 +79,7 @@ export const backendSchema = z.strictObject({
     )
     .optional()
     .describe("With or without /v1, or unix:/path/to.sock. Default: the usual address of the kind."),
+  tls: tls.optional().describe("How a backend behind https:// proves who it is; its certificate is always checked."),
   weight: whole(0, 100).default(1).describe("Share of WeightedRoundRobin; 0 = only when no other is left."),
   models: z
     .array(z.string().min(1))
@@ -100,7 +119,10 @@ export const backendsSection = defineSection({
   aliases: { "*.kind": "type" },
   secretPaths: ["*.api_key", "*.headers.*"],
   urlPaths: ["*.url"],
-  sentTo: ["url", "type"],
-  filePaths: { "*.url": { use: "socket" } },
+  sentTo: ["url", "type", "tls.ca", "tls.server_name"],
+  filePaths: {
+    "*.url": { use: "socket" },
+    "*.tls.ca": { use: "file", endings: [".pem", ".crt", ".cer"], isContent: isPem },
+  },
   entryNames: { "": "name" },
 });

@@ -11,7 +11,12 @@ export type ReloadClass = "immediate" | "gradual" | "requires_restart";
  */
 export type FilePathUse =
   | { use: "folder" | "socket" }
-  | { use: "file" | "prompt" | "written"; endings: readonly string[] };
+  | {
+      use: "file" | "prompt" | "written";
+      endings: readonly string[];
+      /** Texts that are the content of such a file themselves, and name none. */
+      isContent?: (text: string) => boolean;
+    };
 
 /** The registry gives it its name. */
 export interface SectionDefinition<Schema extends z.ZodType = z.ZodType> {
@@ -37,7 +42,7 @@ export interface SectionDefinition<Schema extends z.ZodType = z.ZodType> {
   secretPaths?: readonly string[];
   /** URLs, in the same notation, whose user and password are secrets. */
   urlPaths?: readonly string[];
-  /** Fields of the section, or of each of its entries, that say where its secrets are sent. */
+  /** Fields of the section, or of each of its entries, that say where its secrets are sent, or to whom; with dots. */
   sentTo?: readonly string[];
   /** Texts that name something in the file system, in the same notation as the secrets. */
   filePaths?: Readonly<Record<string, FilePathUse>>;

@@ -1,0 +1,9 @@
+// PEM text (RFC 7468) as a setting, beside the paths of files that hold such text.
+
+/** Whether a text is PEM, well formed or not; any other text names a file. */
+export function isPem(text: string): boolean {
+  return text.includes(PEM_BEGIN);
+}
+
+/** In front of the label of each thing in the text. */
+export const PEM_BEGIN = "-----BEGIN ";
