@@ -14,6 +14,7 @@ import type { ConfigStore } from "../config/store/store.ts";
 import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { followConfiguration } from "./follow-configuration.ts";
+import { namedFileReaders } from "./named-files.ts";
 
 let folder: string;
 const cleanups: (() => void)[] = [];
@@ -106,4 +107,20 @@ test("a prompt that is written while a change reads the files is in force after 
   await Promise.all([changed, attached]);
   expect(store.current).toMatchObject({ version: 2, settings: { retry: { max_attempts: 2 } } });
   expect(store.current.attachments.promptFiles.get("prompt.md")).toBe("two");
+});
+
+test("while the file of --model-metadata cannot be read, its facts stay, and other files are those of the change", async () => {
+  const option = join(folder, "facts.yaml");
+  writeFileSync(option, "models: [{id: m}]");
+  writeFileSync(join(folder, "prompt.md"), "Be brief.");
+  const store = await openStore([...namedFileReaders(option)]);
+  cleanups.push(() => store.close());
+  rmSync(option);
+  const sections = { global_prompts: { prompts_dir: ".", default_file: "prompt.md" } };
+  expect(await store.apply({ sections, mode: "merge", source: "api" })).toMatchObject({ ok: true });
+  const { promptFiles, metadata, files, problem } = store.current.attachments;
+  expect([...promptFiles]).toEqual([["prompt.md", "Be brief."]]);
+  expect(metadata.map(({ id }) => id)).toEqual(["m"]);
+  expect([...files.keys()].sort()).toEqual([option, join(folder, "prompt.md")]);
+  expect(problem).toContain("--model-metadata");
 });

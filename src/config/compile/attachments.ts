@@ -35,7 +35,11 @@ export function joinAttachments(parts: readonly Attached[]): Attachments {
   return Object.assign({ promptFiles: new Map(), authorities: new Map(), metadata: [] }, ...own, { files });
 }
 
-/** Files that cannot be read leave those in force that were read before. */
+/**
+ * Of a configuration that is in force. Only the file of --model-metadata may be missing from it, because the configuration
+ * does not name that one: the facts that were read before stay.
+ */
 export function attachmentsInForce(read: Attachments, before: Attachments): Attachments {
-  return read.problem === undefined ? read : { ...before, problem: read.problem };
+  if (read.problem === undefined) return read;
+  return { ...read, metadata: before.metadata, files: new Map([...before.files, ...read.files]) };
 }
