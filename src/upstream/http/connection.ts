@@ -88,7 +88,9 @@ export class Connection implements AnswerSink {
     this.#request = request;
     this.#isUntouched = true;
     this.#parser.begin(request.isHead);
-    if (this.#state === "idle") this.#send();
+    if (this.#state !== "idle") return;
+    this.#socket?.ref();
+    this.#send();
   }
 
   /** The exchange hears nothing until `resume()`; the backend is held back once enough has come. */
@@ -139,9 +141,8 @@ export class Connection implements AnswerSink {
     if (this.#state === "closed") return;
     socket.setNoDelay(true);
     socket.setKeepAlive(true, PROBE_AFTER_MS);
-    this.#state = "idle";
     this.#settled?.resolve();
-    if (this.#request === undefined) this.#owner.idle(this);
+    if (this.#request === undefined) this.#rest();
     else this.#send();
   }
 
@@ -181,6 +182,13 @@ export class Connection implements AnswerSink {
     this.#state = "busy";
     this.#outbox.send(this.#request as OutgoingRequest, this.#socket as Socket<Connection>, this.#owner.scratch);
     this.#request = undefined;
+  }
+
+  /** Without an exchange, a connection keeps no process from its end. */
+  #rest(): void {
+    this.#state = "idle";
+    this.#socket?.unref();
+    this.#owner.idle(this);
   }
 
   #hold(bytes: Uint8Array): void {
@@ -241,8 +249,7 @@ export class Connection implements AnswerSink {
     const isClean = !isMore && this.#waiting.length === 0 && this.#outbox.isEmpty && this.#closing === undefined;
     if (isClean && this.#parser.keepsAlive) {
       this.#resumeSocket();
-      this.#state = "idle";
-      this.#owner.idle(this);
+      this.#rest();
     } else {
       this.close();
     }

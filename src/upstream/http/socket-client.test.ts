@@ -212,6 +212,18 @@ describe("connections", () => {
     expect(client.open).toBe(0);
   });
 
+  test("that wait keep no process from its end, and those in use do", async () => {
+    await using bed = await startSocketBed({ onRequest: answerWith(HELLO) });
+    const script = `
+      const { createSocketClient } = await import(${JSON.stringify(join(import.meta.dir, "socket-client.ts"))});
+      const call = createSocketClient({ maxIdle: 1 }).call({ rootUrl: "${bed.raw.url}" }, "/", { method: "GET", headers: {} });
+      call.answer.then((answer) => answer.read({ received() {}, failed() {}, ended: () => console.log("ended") }));
+    `;
+    const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", timeout: 10_000 });
+    expect(await new Response(child.stdout).text()).toBe("ended\n");
+    expect(await child.exited).toBe(0);
+  });
+
   test("end with the client: idle ones now, others after their answer", async () => {
     await using bed = await startSocketBed({
       onRequest: (connection) => connection.send(bed.raw.requests === 1 ? HELLO : ""),

@@ -1,5 +1,6 @@
 // Where the requests to a backend go: worked out once, with the lines that all their heads have.
 
+import { isIP } from "node:net";
 import type { Backend } from "../../backends/backend.ts";
 import { HttpError } from "./http-error.ts";
 
@@ -19,6 +20,9 @@ export type Address =
 /** Paths whose written form is remembered; more than a backend is usually asked for. */
 const MAX_PATHS = 32;
 const NOT_IN_PATHS = /[^\x20-\x7e\x80-\uffff]/;
+
+/** The protocol that is offered, with its length before it (RFC 7301, section 3.1). */
+const HTTP11: Readonly<Uint8Array> = Buffer.from("\x08http/1.1");
 
 export class Target {
   /** The same for all backends that share connections. */
@@ -61,8 +65,15 @@ export class Target {
 function addressOf(url: URL, tls: TlsOptions | undefined): Address {
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
   if (url.protocol !== "https:") return { hostname, port: Number(url.port || 80) };
-  // The runtime compares the certificate with the host, or with the name that is given in its place.
-  return { hostname, port: Number(url.port || 443), tls: { rejectUnauthorized: true, ...tls } };
+  // The certificate is compared with the name that is given here, else with the host. Addresses are not asked for by name
+  // (RFC 6066, section 3), which the runtime would do if it were not told otherwise.
+  const serverName = tls?.serverName ?? (isIP(hostname) ? "" : hostname);
+  const options = { rejectUnauthorized: true, ALPNProtocols: HTTP11, serverName };
+  return {
+    hostname,
+    port: Number(url.port || 443),
+    tls: tls?.ca === undefined ? options : { ...options, ca: tls.ca },
+  };
 }
 
 function authorizationLine({ username, password }: URL): string {

@@ -11,6 +11,8 @@ import type { TlsOptions } from "./target.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "signalbox-tls-"));
 const servers: Server[] = [];
+/** Which name and which protocol the clients have asked for. */
+const asked: unknown[] = [];
 afterAll(() => {
   for (const server of servers) server.close();
   rmSync(folder, { recursive: true });
@@ -25,7 +27,8 @@ function makeCertificate(name: string, names: string): { key: string; cert: stri
 }
 
 async function serve(certificate: { key: string; cert: string }): Promise<number> {
-  const server = createServer(certificate, (socket) => {
+  const server = createServer({ ...certificate, ALPNProtocols: ["h2", "http/1.1"] }, (socket) => {
+    asked.push([(socket as { servername?: unknown }).servername, socket.alpnProtocol]);
     let end = "";
     socket.setEncoding("latin1").on("error", () => {});
     socket.on("data", (text) => {
@@ -58,6 +61,10 @@ describe.skipIf(Bun.which("openssl") === null)("certificates", async () => {
     expect(await ask(port, "127.0.0.1", { ca: own!.cert })).toEqual(["hello", 1]);
     const large = `${"x".repeat(8_000_000)}hello`;
     expect(await ask(port, "localhost", { ca: own!.cert }, large)).toEqual(["hello", 1]);
+    expect(asked.slice(0, 2)).toEqual([
+      ["localhost", "http/1.1"],
+      [false, "http/1.1"],
+    ]);
   });
 
   test("that nobody vouches for", async () => {
