@@ -127,6 +127,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
       unfollow();
       reloader.stop();
       await fleet.stop();
+      transport.close();
       await telemetry.stop();
     },
   };

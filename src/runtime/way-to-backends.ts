@@ -1,13 +1,12 @@
 // The way to the backends that a gateway has: the client that the configuration of the start asks for, and the authorities
 // that the configuration names at the moment.
 
-import type { Transport } from "../backends/transport.ts";
 import type { Attachments } from "../config/compile/attachments.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { createDemoBackend } from "../demo/backend.ts";
 import type { Logger } from "../logging/logger.ts";
 import { createTlsOf } from "../upstream/backend-tls.ts";
-import { clientInUse, createTransport } from "../upstream/transport.ts";
+import { clientInUse, createTransport, type OwnedTransport } from "../upstream/transport.ts";
 
 interface Configured {
   settings: Settings;
@@ -15,7 +14,7 @@ interface Configured {
 }
 
 interface WayToBackends {
-  readonly transport: Transport;
+  readonly transport: OwnedTransport;
   /**
    * New connections are opened as this configuration says. Returns the names of backends whose files of authorities hold
    * something else than before.

@@ -19,14 +19,18 @@ interface TransportOptions {
   tlsOf?: TlsOf;
 }
 
-export function createTransport(demo: EmbeddedBackend, options: TransportOptions = {}): Transport {
+export interface OwnedTransport extends Transport {
+  /** Closes the connections that wait for requests, and the others with the end of theirs. */
+  close(): void;
+}
+
+export function createTransport(demo: EmbeddedBackend, options: TransportOptions = {}): OwnedTransport {
   const { client = "sockets", poolSize = 100, env = {}, tlsOf = () => undefined } = options;
-  const call =
-    clientInUse(client, env) === "sockets"
-      ? createSocketClient({ maxIdle: poolSize, tlsOf }).call
-      : createFetchClient(createReachability(env), tlsOf);
-  return (backend, pathAndQuery, request) =>
+  const sockets = clientInUse(client, env) === "sockets" ? createSocketClient({ maxIdle: poolSize, tlsOf }) : undefined;
+  const call = sockets?.call ?? createFetchClient(createReachability(env), tlsOf);
+  const transport: Transport = (backend, pathAndQuery, request) =>
     backend.kind.isEmbedded ? callEmbedded(demo, backend, pathAndQuery, request) : call(backend, pathAndQuery, request);
+  return Object.assign(transport, { close: () => sockets?.close() });
 }
 
 /** Only fetch speaks to forward proxies. */

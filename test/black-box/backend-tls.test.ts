@@ -14,7 +14,7 @@ import { waitFor } from "../support/wait-for.ts";
 type Tls = NonNullable<NonNullable<ConfigDocument["backends"]>[number]["tls"]>;
 
 /** Values of server.upstream_client. */
-const CLIENTS = ["fetch"] as const;
+const CLIENTS = ["sockets", "fetch"] as const;
 
 const NAME = "engine.internal";
 const authority = createAuthority();

@@ -2,16 +2,17 @@
 
 import type { Backend } from "../../backends/backend.ts";
 import type { BackendCall, TransportRequest } from "../../backends/transport.ts";
+import type { TlsOf } from "../backend-tls.ts";
 import { Call } from "./call.ts";
 import { Pool } from "./pool.ts";
 import { writeRequest } from "./request-head.ts";
-import { Target, type TlsOptions } from "./target.ts";
+import { Target } from "./target.ts";
 
 export interface SocketClientOptions {
   /** How many connections to one origin are kept while nobody needs them. */
   maxIdle: number;
-  /** How the certificate of a backend is checked, if not as usual; asked once for each backend. */
-  tlsOf?(backend: Backend): TlsOptions | undefined;
+  /** How the certificate of a backend is checked, if not as usual. */
+  tlsOf?: TlsOf;
   /** Milliseconds of a monotonic clock. */
   now?(): number;
   maxIdleMs?: number;
@@ -44,11 +45,12 @@ export function createSocketClient({
   let isClosed = false;
 
   function targetOf(backend: Backend): Target {
-    let target = targets.get(backend);
-    if (target === undefined) {
-      target = new Target(backend, tlsOf?.(backend));
-      targets.set(backend, target);
-    }
+    const known = targets.get(backend);
+    const tls = tlsOf?.(backend);
+    // Its authorities may stand in a file that has been edited.
+    if (known?.isFor(tls) === true) return known;
+    const target = new Target(backend, tls);
+    targets.set(backend, target);
     return target;
   }
 

@@ -2,15 +2,8 @@
 
 import { isIP } from "node:net";
 import type { Backend } from "../../backends/backend.ts";
+import type { BackendTls } from "../backend-tls.ts";
 import { HttpError } from "./http-error.ts";
-
-/** How a backend's certificate is checked: by default against the usual authorities and the name in its address. */
-export interface TlsOptions {
-  /** Authorities to trust in place of the usual ones, as PEM. */
-  readonly ca?: string;
-  /** The name that the certificate must be for. */
-  readonly serverName?: string;
-}
 
 /** What `Bun.connect` takes of an address. */
 export type Address =
@@ -31,16 +24,23 @@ export class Target {
   readonly hostLine: string;
   /** For credentials in the address, as fetch sends them; else "". */
   readonly authorizationLine: string;
+  readonly #tls: BackendTls | undefined;
   readonly #root: URL;
   readonly #paths = new Map<string, string>();
 
-  constructor({ rootUrl, socketPath }: Pick<Backend, "rootUrl" | "socketPath">, tls: TlsOptions | undefined) {
+  constructor({ rootUrl, socketPath }: Pick<Backend, "rootUrl" | "socketPath">, tls: BackendTls | undefined) {
     const url = new URL(rootUrl);
     this.#root = url;
+    this.#tls = tls;
     this.address = socketPath === undefined ? addressOf(url, tls) : { unix: socketPath };
     this.origin = JSON.stringify([url.protocol, this.address]);
     this.hostLine = `host: ${url.host}\r\n`;
     this.authorizationLine = authorizationLine(url);
+  }
+
+  /** Whether certificates are still checked in this way. */
+  isFor(tls: BackendTls | undefined): boolean {
+    return this.#tls?.ca === tls?.ca && this.#tls?.serverName === tls?.serverName;
   }
 
   /** The target of the request line. @throws HttpError if the path has control characters or leads elsewhere */
@@ -62,7 +62,7 @@ export class Target {
   }
 }
 
-function addressOf(url: URL, tls: TlsOptions | undefined): Address {
+function addressOf(url: URL, tls: BackendTls | undefined): Address {
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
   if (url.protocol !== "https:") return { hostname, port: Number(url.port || 80) };
   // The certificate is compared with the name that is given here, else with the host. Addresses are not asked for by name

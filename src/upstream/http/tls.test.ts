@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createServer, type Server } from "node:tls";
 import { backendAt, bodyOf, failureOf, HELLO, POST } from "../../../test/support/socket-bed.ts";
+import type { BackendTls } from "../backend-tls.ts";
 import { createSocketClient } from "./socket-client.ts";
-import type { TlsOptions } from "./target.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "signalbox-tls-"));
 const servers: Server[] = [];
@@ -41,7 +41,7 @@ async function serve(certificate: { key: string; cert: string }): Promise<number
   return (server.address() as { port: number }).port;
 }
 
-async function ask(port: number, host: string, tls?: TlsOptions, body = "hello") {
+async function ask(port: number, host: string, tls?: BackendTls, body = "hello") {
   const client = createSocketClient({ maxIdle: 1, tlsOf: () => tls });
   const call = client.call(backendAt(`https://${host}:${port}`), "/", { ...POST, body });
   const failure = await failureOf(call);
