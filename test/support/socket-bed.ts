@@ -2,7 +2,11 @@
 
 import type { Backend } from "../../src/backends/backend.ts";
 import type { BackendAnswer, BackendCall, TransportRequest } from "../../src/backends/transport.ts";
-import { createSocketClient, type SocketClientOptions } from "../../src/upstream/http/socket-client.ts";
+import {
+  createSocketClient,
+  type SocketClient,
+  type SocketClientOptions,
+} from "../../src/upstream/http/socket-client.ts";
 import { type RawServerConnection, type RawServerOptions, startRawServer } from "./raw-server.ts";
 import { within } from "./wait-for.ts";
 
@@ -13,7 +17,7 @@ export type SocketBed = Awaited<ReturnType<typeof startSocketBed>>;
 
 export async function startSocketBed(server: RawServerOptions, options: Partial<SocketClientOptions> = {}) {
   const raw = await startRawServer(server);
-  const client = createSocketClient({ maxIdle: 8, ...options });
+  const client: SocketClient = createSocketClient({ maxIdle: 8, ...options });
   const backend = backendAt(raw.url, server.socketPath);
   return {
     raw,

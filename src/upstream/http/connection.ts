@@ -1,9 +1,10 @@
 // One socket to a backend, from the first attempt to connect until it is closed, and the one exchange it has at a time.
 
-import type { Socket } from "bun";
 import type { AnswerHead } from "./answer-head.ts";
 import { AnswerParser, type AnswerSink } from "./answer-parser.ts";
+import { connect, type Socket, type SocketUser } from "./connect.ts";
 import { connectionReset } from "./http-error.ts";
+import { Inbox } from "./inbox.ts";
 import { Outbox } from "./outbox.ts";
 import type { OutgoingRequest } from "./request-head.ts";
 import type { Address } from "./target.ts";
@@ -29,13 +30,11 @@ export interface ConnectionOwner {
   closed(connection: Connection, isUnreachable: boolean): void;
 }
 
-/** What waits for a reader that pauses; beyond it, the backend is held back. */
-const MAX_WAITING_BYTES = 64 * 1024;
 /** Silence after which the other side is asked whether it is still there. */
 const PROBE_AFTER_MS = 15_000;
 const NOTHING = new Uint8Array(0);
 
-export class Connection implements AnswerSink {
+export class Connection implements AnswerSink, SocketUser {
   /** When it became idle, in milliseconds of its owner's clock; written by the owner alone. */
   idleSinceMs = 0;
   #state: "connecting" | "busy" | "idle" | "closed" = "connecting";
@@ -43,15 +42,12 @@ export class Connection implements AnswerSink {
   readonly #isTls: boolean;
   readonly #parser = new AnswerParser(this);
   readonly #outbox = new Outbox();
-  #socket: Socket<Connection> | undefined;
+  readonly #inbox = new Inbox();
+  #socket: Socket | undefined;
   #settled: PromiseWithResolvers<void> | undefined;
   #exchange: Exchange | undefined;
   /** Waits for the connection to stand. */
   #request: OutgoingRequest | undefined;
-  /** What has come while the parser was paused. */
-  readonly #waiting: Uint8Array[] = [];
-  #waitingBytes = 0;
-  #isSocketPaused = false;
   /** The parser is at work: what it tells may lead back here. */
   #isReading = false;
   /** Nothing has come in this exchange. */
@@ -64,11 +60,7 @@ export class Connection implements AnswerSink {
   constructor(address: Address, owner: ConnectionOwner) {
     this.#owner = owner;
     this.#isTls = "tls" in address;
-    try {
-      connect(address, this).catch(ignore); // connectError() tells of it
-    } catch (error) {
-      queueMicrotask(() => this.broke(error)); // such as a certificate that is none
-    }
+    connect(address, this);
   }
 
   get isConnecting(): boolean {
@@ -129,15 +121,14 @@ export class Connection implements AnswerSink {
     this.#exchange?.pieceRead(piece);
   }
 
-  /** The socket is there. */
-  opened(socket: Socket<Connection>): void {
+  opened(socket: Socket): void {
     this.#socket = socket;
     if (this.#state === "closed")
       socket.terminate(); // given up meanwhile: the runtime cannot stop to connect
-    else if (!this.#isTls) this.stands(socket);
+    else if (!this.#isTls) this.secured(socket);
   }
 
-  stands(socket: Socket<Connection>): void {
+  secured(socket: Socket): void {
     if (this.#state === "closed") return;
     socket.setNoDelay(true);
     socket.setKeepAlive(true, PROBE_AFTER_MS);
@@ -149,11 +140,11 @@ export class Connection implements AnswerSink {
   received(bytes: Uint8Array): void {
     if (this.#state !== "busy")
       this.close(); // nothing was asked
-    else if (this.#parser.paused) this.#hold(bytes);
+    else if (this.#parser.paused) this.#inbox.add(bytes, this.#socket as Socket);
     else this.#read(bytes);
   }
 
-  drained(socket: Socket<Connection>): void {
+  drained(socket: Socket): void {
     this.#outbox.flush(socket);
   }
 
@@ -180,7 +171,7 @@ export class Connection implements AnswerSink {
 
   #send(): void {
     this.#state = "busy";
-    this.#outbox.send(this.#request as OutgoingRequest, this.#socket as Socket<Connection>, this.#owner.scratch);
+    this.#outbox.send(this.#request as OutgoingRequest, this.#socket as Socket, this.#owner.scratch);
     this.#request = undefined;
   }
 
@@ -191,34 +182,20 @@ export class Connection implements AnswerSink {
     this.#owner.idle(this);
   }
 
-  #hold(bytes: Uint8Array): void {
-    this.#waiting.push(bytes);
-    this.#waitingBytes += bytes.length;
-    if (this.#waitingBytes <= MAX_WAITING_BYTES || this.#isSocketPaused) return;
-    this.#isSocketPaused = true;
-    this.#socket?.pause();
-  }
-
   #readWaiting(): void {
     this.#read(NOTHING); // the answer may have been read already but for its end
-    while (this.#waiting.length > 0 && this.#mayRead) {
-      const bytes = this.#waiting.shift() as Uint8Array;
-      this.#waitingBytes -= bytes.length;
+    while (this.#mayRead) {
+      const bytes = this.#inbox.take();
+      if (bytes === undefined) break;
       this.#read(bytes);
     }
     if (!this.#mayRead) return;
     if (this.#closing !== undefined) this.#finish(this.#closing.error);
-    else this.#resumeSocket();
+    else this.#inbox.resume(this.#socket as Socket);
   }
 
   get #mayRead(): boolean {
     return this.#state === "busy" && !this.#parser.paused;
-  }
-
-  #resumeSocket(): void {
-    if (!this.#isSocketPaused) return;
-    this.#isSocketPaused = false;
-    this.#socket?.resume();
   }
 
   #read(bytes: Uint8Array): void {
@@ -237,8 +214,7 @@ export class Connection implements AnswerSink {
     if (this.#parser.isOver && !this.#parser.paused) {
       this.#complete(taken < bytes.length);
     } else if (taken < bytes.length) {
-      this.#waiting.unshift(bytes.subarray(taken));
-      this.#waitingBytes += bytes.length - taken;
+      this.#inbox.putBack(bytes.subarray(taken));
     }
   }
 
@@ -246,9 +222,9 @@ export class Connection implements AnswerSink {
   #complete(isMore: boolean): void {
     const exchange = this.#exchange;
     this.#exchange = undefined;
-    const isClean = !isMore && this.#waiting.length === 0 && this.#outbox.isEmpty && this.#closing === undefined;
+    const isClean = !isMore && this.#inbox.isEmpty && this.#outbox.isEmpty && this.#closing === undefined;
     if (isClean && this.#parser.keepsAlive) {
-      this.#resumeSocket();
+      this.#inbox.resume(this.#socket as Socket);
       this.#rest();
     } else {
       this.close();
@@ -275,30 +251,6 @@ export class Connection implements AnswerSink {
     this.#exchange = undefined;
     this.#request = undefined;
     this.#outbox.clear();
-    this.#waiting.length = 0;
+    this.#inbox.clear();
   }
 }
-
-/** One object for all sockets: what they are for is their data. */
-const HANDLERS = {
-  binaryType: "uint8array" as const,
-  open: (socket: Socket<Connection>) => socket.data.opened(socket),
-  handshake(socket: Socket<Connection>, _success: boolean, error: Error | null) {
-    if (error !== null || !socket.authorized) socket.data.broke(error ?? connectionReset());
-    else socket.data.stands(socket);
-  },
-  data: (socket: Socket<Connection>, bytes: Uint8Array) => socket.data.received(bytes),
-  drain: (socket: Socket<Connection>) => socket.data.drained(socket),
-  end: (socket: Socket<Connection>) => socket.data.ended(),
-  close: (socket: Socket<Connection>, error?: Error) => socket.data.closed(error),
-  error: (socket: Socket<Connection>, error: Error) => socket.data.broke(error),
-  // It may come from within the attempt to connect.
-  connectError: ({ data }: Socket<Connection>, error: Error) => queueMicrotask(() => data.broke(error)),
-};
-
-function connect(address: Address, data: Connection): Promise<Socket<Connection>> {
-  const options = { data, socket: HANDLERS };
-  return "unix" in address ? Bun.connect({ ...address, ...options }) : Bun.connect({ ...address, ...options });
-}
-
-function ignore(): void {}
