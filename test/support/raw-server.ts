@@ -23,6 +23,8 @@ export interface RawServer extends AsyncDisposable {
   readonly requests: number;
   /** The connection with this number, from 0, once it is there. */
   connection(number: number): Promise<RawServerConnection>;
+  /** Refuses connections from now on; those that are open stay. Resolves once it does. */
+  stopListening(): Promise<void>;
 }
 
 export interface RawServerOptions {
@@ -80,6 +82,10 @@ export async function startRawServer({ socketPath, onRequest, onConnection }: Ra
       return connections.reduce((sum, { requests }) => sum + requests, 0);
     },
     connection: (number) => waitFor(`connection ${number}`, () => connections[number]),
+    async stopListening() {
+      server.close();
+      await waitFor("the port is closed", () => !server.listening);
+    },
     async [Symbol.asyncDispose]() {
       for (const { socket } of connections) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
