@@ -21,13 +21,14 @@ function planOf(backend: Omit<BackendInput, "name">, healthChecks: ConfigDocumen
   return probePlan(toBackend(settings.backends[0]!), settings.health_checks);
 }
 
+const transport = createTransport(async () => new Response("{}"));
+
 async function probe(
   backend: Omit<BackendInput, "name">,
   healthChecks: ConfigDocument["health_checks"] = {},
   stop = new AbortController().signal,
 ): Promise<ProbeOutcome> {
   const settings = documentSchema.parse({ backends: [{ name: "b", ...backend }], health_checks: healthChecks });
-  const transport = createTransport(async () => new Response("{}"));
   const target = toBackend(settings.backends[0]!);
   return probeBackend(target, probePlan(target, settings.health_checks), { transport, clock: systemClock, stop });
 }
