@@ -20,9 +20,8 @@ export class Answer implements BackendAnswer {
     this.status = head.status;
     this.#head = head;
     this.#connection = connection;
-    const coding = head.header("content-encoding");
-    if (coding !== null && coding !== "" && coding !== "identity")
-      this.#decoder = new ContentDecoder(coding, connection);
+    const coding = head.header("content-encoding")?.toLowerCase() ?? "";
+    if (coding !== "" && coding !== "identity") this.#decoder = new ContentDecoder(coding, connection);
   }
 
   header(name: string): string | null {

@@ -381,6 +381,14 @@ describe("compressed answers", () => {
     expect(bed.client.idle).toBe(1);
   });
 
+  test("that only say so are as they are", async () => {
+    const text = "HTTP/1.1 200 OK\r\nContent-Encoding: Identity\r\nContent-Length: 5\r\n\r\nhello";
+    await using bed = await startSocketBed({ onRequest: answerWith(text) });
+    const call = bed.call();
+    expect(await bodyOf(call)).toBe("hello");
+    expect((await call.answer).header("content-length")).toBe("5");
+  });
+
   test("that are not, fail", async () => {
     const head = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n";
     await using bed = await startSocketBed({

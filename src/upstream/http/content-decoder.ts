@@ -30,9 +30,9 @@ export class ContentDecoder implements BodyReceiver {
   #isEmpty = true;
   #isOver = false;
 
-  /** @throws HttpError for a coding that is not known */
+  /** @param coding - in lower case. @throws HttpError for one that is not known */
   constructor(coding: string, source: DecoderSource) {
-    const create = Object.hasOwn(CODINGS, coding.toLowerCase()) ? CODINGS[coding.toLowerCase()] : undefined;
+    const create = Object.hasOwn(CODINGS, coding) ? CODINGS[coding] : undefined;
     if (create === undefined) throw new HttpError("UnsupportedContentEncoding", "The answer's coding is not known.");
     this.#source = source;
     this.#stream = create(process.getBuiltinModule("node:zlib")); // loaded when it is needed, which is hardly ever
