@@ -10,7 +10,7 @@ const OPEN_BRACE = 123;
 const CLOSE_BRACE = 125;
 
 /** Most strings end within so many bytes; longer ones are left to the runtime's search. */
-const SHORT_STRING_BYTES = 48;
+const SHORT_STRING_BYTES = 16;
 
 export class JsonShape {
   /** The levels of the deepest value. */
