@@ -3,6 +3,7 @@
 import { expect, test } from "bun:test";
 import { builtinMetadata } from "./builtin-metadata.ts";
 import { supportedMethods } from "./capabilities.ts";
+import { checkModelMetadata } from "./metadata-file.ts";
 import { createMetadataLookup } from "./metadata-lookup.ts";
 
 const lookup = createMetadataLookup([builtinMetadata()]);
@@ -31,6 +32,10 @@ test.each([
 
 test.each(["example-model", "m", "llama3.2", "demo", "gpt-4o-audio-preview"])("nothing is said of %s", (model) => {
   expect(lookup(model)).toBeUndefined();
+});
+
+test("is what the check of a metadata file makes of it", () => {
+  expect(checkModelMetadata({ models: builtinMetadata() })).toEqual({ ok: true, entries: [...builtinMetadata()] });
 });
 
 test("every entry has a capability that is known, and no entry a thinking pattern", () => {

@@ -25,14 +25,14 @@ models:
       thinking: { pattern: unterminated_start, end_marker: "</think>\\n", assume_reasoning_first: true }
 `;
 
-function problemsOf(content: string): string[] {
-  const result = parseModelMetadata(content);
+async function problemsOf(content: string): Promise<string[]> {
+  const result = await parseModelMetadata(content);
   return result.ok ? [] : result.problems;
 }
 
 describe("parseModelMetadata", () => {
-  test("reads every field and fills in the defaults of a thinking block", () => {
-    expect(parseModelMetadata(COMPLETE)).toEqual({
+  test("reads every field and fills in the defaults of a thinking block", async () => {
+    expect(await parseModelMetadata(COMPLETE)).toEqual({
       ok: true,
       entries: [
         {
@@ -65,8 +65,8 @@ describe("parseModelMetadata", () => {
     });
   });
 
-  test("names all problems at once, each with its place", () => {
-    const problems = problemsOf(`
+  test("names all problems at once, each with its place", async () => {
+    const problems = await problemsOf(`
 model: []
 models:
   - id: a
@@ -92,40 +92,40 @@ models:
     );
   });
 
-  test("refuses a name that two entries claim", () => {
-    expect(problemsOf("models: [{id: a, aliases: [x, x]}, {id: a}, {id: b, aliases: [x]}, {id: x}]")).toEqual([
+  test("refuses a name that two entries claim", async () => {
+    expect(await problemsOf("models: [{id: a, aliases: [x, x]}, {id: a}, {id: b, aliases: [x]}, {id: x}]")).toEqual([
       'models[1].id: "a" is already the id of models[0]',
       'models[2].aliases: "x" is already an alias of models[0]',
     ]);
   });
 
-  test.each(["", "null", "[]", "models:", "text", "models: {}", "models: [1]"])("refuses %p", (content) => {
-    expect(problemsOf(content)).toHaveLength(1);
+  test.each(["", "null", "[]", "models:", "text", "models: {}", "models: [1]"])("refuses %p", async (content) => {
+    expect(await problemsOf(content)).toHaveLength(1);
   });
 
-  test("names the line of broken YAML", () => {
-    expect(problemsOf("models:\n  - id: [a\n")).toEqual([expect.stringContaining("line 3")]);
-    expect(problemsOf("models: *nowhere")).toEqual([expect.stringContaining("nowhere")]);
+  test("names the line of broken YAML", async () => {
+    expect(await problemsOf("models:\n  - id: [a\n")).toEqual([expect.stringContaining("line 3")]);
+    expect(await problemsOf("models: *nowhere")).toEqual([expect.stringContaining("nowhere")]);
   });
 
-  test("refuses references that multiply", () => {
+  test("refuses references that multiply", async () => {
     const levels = Array.from({ length: 9 }, (_, level) => {
       const previous = level === 0 ? '"x"' : `*l${level - 1}`;
       return `l${level}: &l${level} [${Array(9).fill(previous).join(", ")}]`;
     });
-    expect(problemsOf(`${levels.join("\n")}\nmodels: *l8\n`)).toEqual([expect.stringContaining("alias")]);
+    expect(await problemsOf(`${levels.join("\n")}\nmodels: *l8\n`)).toEqual([expect.stringContaining("alias")]);
   });
 
-  test("never throws, whatever the document", () => {
-    fc.assert(
-      fc.property(
+  test("never throws, whatever the document", async () => {
+    await fc.assert(
+      fc.asyncProperty(
         fc.oneof(
           fc.string(),
           fc.json(),
           fc.json().map((json) => `models: ${json}`),
         ),
-        (content) => {
-          const result = parseModelMetadata(content);
+        async (content) => {
+          const result = await parseModelMetadata(content);
           if (!result.ok) expect(result.problems.length).toBeGreaterThan(0);
         },
       ),

@@ -1,6 +1,5 @@
 // The model-metadata file: facts about models that no backend tells (specification, "Metadata file entry").
 
-import { parseDocument } from "yaml";
 import { z } from "zod";
 import { readText } from "../config/files/read-text.ts";
 import { knownKeysObject, type MetadataEntry, metadataEntrySchema } from "../config/sections/metadata-entry.ts";
@@ -13,11 +12,13 @@ type MetadataFileResult = { ok: true; entries: MetadataEntry[] } | { ok: false; 
 export async function loadModelMetadata(path: string) {
   const read = await readText(path);
   if ("message" in read) return { ok: false, problems: [`${path} ${read.message}`] } as const;
-  const parsed = parseModelMetadata(read.text);
+  const parsed = await parseModelMetadata(read.text);
   return parsed.ok ? { ...parsed, hash: read.hash } : parsed;
 }
 
-export function parseModelMetadata(content: string): MetadataFileResult {
+export async function parseModelMetadata(content: string): Promise<MetadataFileResult> {
+  // Most gateways have no such file.
+  const { parseDocument } = await import("yaml");
   const document = parseDocument(content);
   if (document.errors.length > 0) {
     return { ok: false, problems: document.errors.map((error) => firstLine(error.message)) };

@@ -250,7 +250,7 @@ export class Stories {
     this.#now = () => clock.now();
     this.#wallOffsetMs = clock.wallTime() - clock.now();
     this.#maxBytes = maxBytes;
-    this.#ring = Array.from({ length: maxEntries }, () => undefined);
+    this.#ring = new Array<Story | undefined>(maxEntries).fill(undefined);
   }
 
   get size(): number {

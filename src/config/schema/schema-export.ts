@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { lazily } from "../../lib/lazily.ts";
-import { documentSchema, SECTIONS } from "../sections/registry.ts";
+import { documentSchema, SECTIONS, type Settings } from "../sections/registry.ts";
 
 export interface JsonSchema {
   $schema?: string;
@@ -21,15 +21,20 @@ export interface JsonSchema {
   [keyword: string]: unknown;
 }
 
-/** Made once; nobody may change it. */
+/**
+ * Made once; nobody may change it. Each section is made when it is first read: a start that asks for one variable of the
+ * environment needs one of them, and all together take longer than to validate the whole document.
+ */
 export const documentJsonSchema = lazily((): JsonSchema => {
-  const schema = toJsonSchema(documentSchema);
-  schema.title = "Signalbox configuration";
-  for (const section of SECTIONS) {
-    const properties = schema.properties?.[section.name];
-    if (properties) properties.description = section.description;
+  const properties: Record<string, JsonSchema> = {};
+  for (const { name, description } of SECTIONS) {
+    const section = lazily(() => {
+      const { $schema: _, ...schema } = toJsonSchema(documentSchema.shape[name as keyof Settings]);
+      return { ...schema, description };
+    });
+    Object.defineProperty(properties, name, { enumerable: true, get: section });
   }
-  return schema;
+  return { ...toJsonSchema(z.strictObject({})), properties, title: "Signalbox configuration" };
 });
 
 /** The schema of one section; undefined for an unknown one. */

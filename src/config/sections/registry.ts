@@ -27,6 +27,9 @@ import { timeoutsSection } from "./timeouts.ts";
 import { tracingSection } from "./tracing.ts";
 import { webSearchSection } from "./web-search.ts";
 
+// A document is validated at the start and when it is changed: compiling code for that costs more than it ever saves.
+z.config({ jitless: true });
+
 /** By their top-level keys in the configuration file. */
 const sections = {
   server: serverSection,

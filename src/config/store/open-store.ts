@@ -1,7 +1,7 @@
 // Opens the configuration store at start: decides whether the file or the newest kept version runs.
 
 import type { Clock } from "../../lib/clock.ts";
-import { diffDocuments } from "../change/diff.ts";
+import { diffDocuments, type FieldChange } from "../change/diff.ts";
 import { prepareDocument, type Surroundings } from "../compile/prepare.ts";
 import type { ConfigSnapshot } from "../compile/snapshot.ts";
 import { logEffectWarnings } from "../compile/without-effect.ts";
@@ -70,9 +70,7 @@ export async function openConfigStore(options: OpenStoreParts): Promise<OpenStor
   }
 
   const document: Mapping = snapshot.document;
-  const effective = withDefaults(document);
-  const before = newest === undefined ? {} : withDefaults(newest.document);
-  const changes = diffDocuments(before, effective);
+  const changes = newest === undefined ? [] : changesBetween(newest.document, document);
   if (newest !== undefined && changes.length === 0) {
     keep(database, log, () => writeFileHash(database.sqlite, hash));
     return open({ ...snapshot, version: newest.version, appliedAtMs: newest.appliedAtMs }, false);
@@ -85,7 +83,7 @@ export async function openConfigStore(options: OpenStoreParts): Promise<OpenStor
     user: undefined,
     description: options.ignoreSaved ? "--ignore-saved" : undefined,
     sectionsChanged: newest === undefined ? Object.keys(document) : [...new Set(changes.map(({ section }) => section))],
-    changes: newest === undefined ? [] : changes,
+    changes,
     document,
   };
   const fileBefore = newest === undefined ? undefined : newestFromFile(database.sqlite);
@@ -98,11 +96,16 @@ export async function openConfigStore(options: OpenStoreParts): Promise<OpenStor
     const replaced =
       fileBefore === undefined
         ? changes.map(({ path }) => path.join("."))
-        : replacedFields(withDefaults(fileBefore.document), before, effective);
+        : replacedFields(withDefaults(fileBefore.document), withDefaults(newest.document), withDefaults(document));
     const reason = options.ignoreSaved ? "--ignore-saved" : "the configuration file was edited";
     log.warn({ fields: replaced, version }, `${reason}: changes that were made through the admin API are replaced`);
   }
   return open({ ...snapshot, version, appliedAtMs: record.appliedAtMs }, false, isKept ? [] : [record]);
+}
+
+/** Most starts find the document of the last one: then nobody needs the defaults, which the JSON Schema has to be made for. */
+function changesBetween(before: Mapping, after: Mapping): FieldChange[] {
+  return Bun.deepEquals(before, after, true) ? [] : diffDocuments(withDefaults(before), withDefaults(after));
 }
 
 /** The gateway starts, whether its disk is full or not. */

@@ -1,6 +1,7 @@
 // The one place where the configuration changes: every change is checked whole, kept, and only then seen by anyone.
 
 import type { Clock } from "../../lib/clock.ts";
+import { lazily } from "../../lib/lazily.ts";
 import { createSerial, type Serial } from "../../lib/serial.ts";
 import { estimateImpact } from "../change/capability.ts";
 import {
@@ -271,7 +272,15 @@ export class ConfigStore {
 
 function toRunning(snapshot: ConfigSnapshot): Running {
   const { document } = snapshot;
-  return { snapshot: freezeDeep({ ...snapshot }), document, effective: withDefaults(document) };
+  const effective = lazily(() => withDefaults(document));
+  return {
+    snapshot: freezeDeep({ ...snapshot }),
+    document,
+    // Nobody may ever ask, and it takes the JSON Schema of the whole configuration.
+    get effective() {
+      return effective();
+    },
+  };
 }
 
 function proposalOf<Asked extends SectionsAsked>(
