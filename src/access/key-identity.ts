@@ -1,6 +1,5 @@
 // By which name a key is known in logs, limits and to what it owns: its id, else a keyed digest of its secret.
 
-import { createHmac } from "node:crypto";
 import { lazily } from "../lib/lazily.ts";
 
 interface NamedKey {
@@ -18,6 +17,6 @@ export function createKeyIdentity(salt: () => string): KeyIdentity {
   const once = lazily(salt);
   return ({ key, id }) => {
     if (id !== undefined) return id;
-    return `key-${createHmac("sha256", once()).update(key).digest("hex").slice(0, DIGEST_LENGTH)}`;
+    return `key-${new Bun.CryptoHasher("sha256", once()).update(key).digest("hex").slice(0, DIGEST_LENGTH)}`;
   };
 }

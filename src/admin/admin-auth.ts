@@ -1,6 +1,5 @@
 // The one door of the admin API: who may come in, by which credentials, from where, and after how many failures.
 
-import { timingSafeEqual } from "node:crypto";
 import { createAddressList } from "../access/address-list.ts";
 import { acceptedSecrets, expired, hasExpired } from "../access/api-keys.ts";
 import { basicCredential, createDigest } from "../access/credentials.ts";
@@ -99,7 +98,7 @@ function createLock(auth: Auth, keys: Keys, identify: KeyIdentity, digest: (text
       const hashed = digest(presented);
       let found: Credential | undefined;
       // All of them, whichever is the right one: how long it takes tells nothing.
-      for (const entry of digested) if (timingSafeEqual(hashed, entry.digest)) found = entry.credential;
+      for (const entry of digested) if (crypto.timingSafeEqual(hashed, entry.digest)) found = entry.credential;
       return found;
     },
   };

@@ -1,6 +1,5 @@
 // POST /admin/config/export and import: the configuration as text.
 
-import { createHash } from "node:crypto";
 import { z } from "zod";
 import { sectionNames } from "../config/change/capability.ts";
 import type { SectionChange } from "../config/change/change.ts";
@@ -80,7 +79,7 @@ export function configTransferRoutes({
           exported_at: toTimestamp(clock.wallTime()),
           sections_exported: Object.keys(document),
           version,
-          checksum: `sha256:${createHash("sha256").update(content).digest("hex")}`,
+          checksum: `sha256:${new Bun.CryptoHasher("sha256").update(content).digest("hex")}`,
         };
         return answer(call, body, { version });
       },

@@ -1,6 +1,5 @@
 // /admin/keys: one API key at a time, by its id; each change is a change of the section api_keys and makes one version.
 
-import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { Change } from "../config/change/change.ts";
 import { mergePatch } from "../config/change/merge-patch.ts";
@@ -233,7 +232,7 @@ async function remove(call: Call<"id">, parts: KeyParts): Promise<Response> {
 
 /** 256 bits, in characters that need no quoting anywhere. */
 function newSecret(): string {
-  return `sk-signalbox-${randomBytes(32).toString("base64url")}`;
+  return `sk-signalbox-${crypto.getRandomValues(new Uint8Array(32)).toBase64({ alphabet: "base64url", omitPadding: true })}`;
 }
 
 /** `secret`: what the gateway has made itself, shown now and never again. */

@@ -1,6 +1,5 @@
 // The endpoint that Prometheus scrapes: the metrics as text, behind basic credentials of its own.
 
-import { timingSafeEqual } from "node:crypto";
 import { basicCredential, createDigest } from "../access/credentials.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
@@ -35,7 +34,7 @@ export function metricsRoutes({ registry, settings }: Pick<AdminParts, "registry
       const presented = basicCredential(headers);
       // Nobody has credentials that are not configured.
       const isPossible = presented !== undefined && username !== undefined && password !== undefined;
-      if (isPossible && timingSafeEqual(digest(presented), digest(`${username}:${password}`))) return;
+      if (isPossible && crypto.timingSafeEqual(digest(presented), digest(`${username}:${password}`))) return;
       const message = "The metrics need credentials: send the user and the password of metrics.auth as Basic.";
       throw new GatewayError(ERRORS.invalidApiKey, message, { headers: CHALLENGE });
     },

@@ -47,12 +47,12 @@ describe("formats", () => {
       {},
       `${writer} lineWriter(log, "request")("info", ${fields}); log.info(${fields}, "request");`,
     );
-    const [own, pinos] = text
+    const [own, others] = text
       .trimEnd()
       .split("\n")
       .map((line) => line.replace(ISO_TIME, "(time)"));
     expect(own).toContain("(time)");
-    expect(own).toBe(pinos as string);
+    expect(own).toBe(others as string);
   });
 
   test("text: one line with time, level and message in columns, then key=value, without colours", async () => {

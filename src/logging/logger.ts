@@ -1,12 +1,37 @@
-// The log: pino in process (its worker-thread transports break in compiled binaries), one line per event on stderr.
+// The log: one line per event on stderr.
 
-import { isatty } from "node:tty";
-import pino, { type Logger as PinoLogger } from "pino";
 import type { Settings } from "../config/sections/registry.ts";
+import { isTerminal } from "../lib/terminal.ts";
 import { batchedOutput } from "./batched-output.ts";
+import { describeError } from "./describe-error.ts";
 import { prettyLine, textLine } from "./readable.ts";
 
-export type Logger = PinoLogger;
+/** From the least to the most important. */
+const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
+
+type Level = (typeof LEVELS)[number];
+
+interface WriteLine {
+  /** What is undefined is left out; what was thrown stands under `err`. */
+  (fields: object, message: string): void;
+  (message: string): void;
+}
+
+export interface Logger extends Readonly<Record<Level, WriteLine>> {
+  /** The lowest that is written. */
+  level: Level | "silent";
+  isLevelEnabled(level: Level): boolean;
+  readonly destination: Destination;
+}
+
+interface Destination {
+  /** Undefined: lines go out as they are, in JSON. */
+  format?: ((line: string) => string) | undefined;
+  /** Takes one line with its end; it may wait for others. */
+  write(line: string): void;
+  /** Nothing waits any longer. */
+  flush?(): void;
+}
 
 const STANDARD_ERROR = 2;
 
@@ -17,44 +42,41 @@ export function createLogger(settings: Settings["logging"]): Logger {
     (count) =>
       `${JSON.stringify({ level: "warn", msg: `${count} log lines were dropped: their reader was too slow` })}\n`,
   );
-  const destination: Destination = {
-    // pino leaves the level of each line here for streams that ask for it.
-    [Symbol.for("pino.metadata")]: true,
-    lastLevel: 0,
-    format: formatOf(settings),
-    write(line: string) {
-      const { format } = destination;
-      output.write(format === undefined ? line : format(line));
-      if (destination.lastLevel >= pino.levels.values.warn!) output.flush();
-    },
-  };
-  const options = {
-    level: settings.level,
-    base: null,
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label: string) => ({ level: label }) },
-  };
-  return pino(options, destination);
+  return loggerTo({ ...output, format: formatOf(settings) }, settings.level);
 }
 
-interface Destination {
-  lastLevel: number;
-  /** Undefined: lines go out as they are, in JSON. */
-  format: ((line: string) => string) | undefined;
-  write(line: string): void;
+export function loggerTo(destination: Destination, level: Logger["level"] = "info"): Logger {
+  const isLevelEnabled = (asked: Level) => logger.level !== "silent" && isAtLeast(asked, logger.level);
+  const writer = (level: Level): WriteLine => {
+    const isUrgent = isAtLeast(level, "warn");
+    return (first: object | string, message?: string) => {
+      if (!isLevelEnabled(level)) return;
+      const fields = typeof first === "string" ? { msg: first } : { ...withErrorDescribed(first), msg: message };
+      send(destination, `${JSON.stringify({ level, time: new Date().toISOString(), ...fields })}\n`);
+      if (isUrgent) destination.flush?.();
+    };
+  };
+  const writers = Object.fromEntries(LEVELS.map((level) => [level, writer(level)])) as Record<Level, WriteLine>;
+  const logger: Logger = { ...writers, level, isLevelEnabled, destination };
+  return logger;
 }
 
-/** Undefined for logs that were not made by createLogger(). */
-function destinationOf(log: Logger): Destination | undefined {
-  const stream = (log as unknown as Record<symbol, object>)[pino.symbols.streamSym as symbol];
-  return stream !== undefined && "lastLevel" in stream ? (stream as Destination) : undefined;
+function isAtLeast(one: Level, other: Level): boolean {
+  return LEVELS.indexOf(one) >= LEVELS.indexOf(other);
+}
+
+function withErrorDescribed(fields: { err?: unknown }): object {
+  return "err" in fields ? { ...fields, err: describeError(fields.err) } : fields;
+}
+
+function send(destination: Destination, line: string): void {
+  destination.write(destination.format === undefined ? line : destination.format(line));
 }
 
 /** The log writes by these settings from now on. */
 export function applyLogSettings(log: Logger, settings: Settings["logging"]): void {
   log.level = settings.level;
-  const destination = destinationOf(log);
-  if (destination !== undefined) destination.format = formatOf(settings);
+  log.destination.format = formatOf(settings);
 }
 
 /** Levels of lines that come with every request. */
@@ -62,13 +84,11 @@ export type LineLevel = "debug" | "info" | "warn";
 
 /**
  * Writes the same lines as `log.info(fields, message)` and the like, for those that come with every request; of the fields
- * at least one is not undefined. One call of JSON.stringify makes most of a line. pino puts it together from a dozen
- * pieces, which costs three times as much, and again as much when the pieces become one text for the batch. Warnings of
- * this kind wait for their batch too: a backend in trouble must not cost a system call per request.
+ * at least one is not undefined. The time is put into words once a millisecond, and no object is made of the fields and the
+ * rest. Warnings of this kind wait for their batch too: a backend in trouble must not cost a system call per request.
  */
 export function lineWriter(log: Logger, message: string): (level: LineLevel, fields: object) => void {
-  const destination = destinationOf(log);
-  if (destination === undefined) return (level, fields) => log[level](fields, message);
+  const { destination } = log;
   const end = `,"msg":${JSON.stringify(message)}}\n`;
   let atMs = 0;
   let time = "";
@@ -79,17 +99,18 @@ export function lineWriter(log: Logger, message: string): (level: LineLevel, fie
       atMs = nowMs;
       time = new Date(nowMs).toISOString();
     }
-    destination.lastLevel = pino.levels.values.info as number;
-    destination.write(`{"level":"${level}","time":"${time}",${JSON.stringify(fields).slice(1, -1)}${end}`);
+    send(destination, `{"level":"${level}","time":"${time}",${JSON.stringify(fields).slice(1, -1)}${end}`);
   };
 }
 
 /** Undefined: lines go out as they are. Where no format is set, whoever looks at a terminal gets lines for people. */
-function formatOf({ format = isatty(STANDARD_ERROR) ? "pretty" : "json" }: Settings["logging"]): Destination["format"] {
+function formatOf({
+  format = isTerminal(STANDARD_ERROR) ? "pretty" : "json",
+}: Settings["logging"]): Destination["format"] {
   return { json: undefined, text: textLine, pretty: prettyLine }[format];
 }
 
 /** For tests and for one-off commands. */
 export function silentLogger(): Logger {
-  return pino({ level: "silent" });
+  return loggerTo({ write() {} }, "silent");
 }

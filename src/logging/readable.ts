@@ -1,6 +1,6 @@
 // Log lines for people: time, level and message in columns, then the fields as key=value.
 
-/** A line as pino makes it. */
+/** A line as the logger makes it. */
 interface Entry {
   time?: string;
   level?: string;

@@ -5,6 +5,7 @@ import { displayUrl, toBackend } from "../backends/backend.ts";
 import { renderBanner } from "../cli/banner.ts";
 import type { FoundBackend } from "../discovery/discover.ts";
 import { systemClock } from "../lib/clock.ts";
+import { isTerminal } from "../lib/terminal.ts";
 import { VERSION } from "../names.ts";
 import { listen, type Server } from "../server/listener.ts";
 import { type Surface, serveTargets } from "../server/request-target.ts";
@@ -18,6 +19,8 @@ interface ServeParts extends Omit<GatewayParts, "clock"> {
 
 /** How long the start waits for the first health checks before it says that it is up. */
 const FIRST_CHECKS_MS = 1_000;
+
+const STANDARD_OUTPUT = 1;
 
 const OPEN_TO_ALL =
   "other machines can connect and no API key is required: whoever reaches the port can use all backends and spend their " +
@@ -59,7 +62,7 @@ export async function serve({ found, ...options }: ServeParts): Promise<{ exitCo
 
   const signalled = untilSignalled();
   await Promise.race([gateway.fleet.firstChecks, Bun.sleep(FIRST_CHECKS_MS)]);
-  process.stdout.write(await bannerOf(addresses, found, options, gateway));
+  await writeOut(await bannerOf(addresses, found, options, gateway));
 
   await signalled;
   const { shutdown_timeout } = store.current.settings.server;
@@ -89,8 +92,13 @@ async function bannerOf(
     ...(path !== undefined && { configPath: path }),
     ...(model !== undefined && { model }),
     apiKeyRequired: settings.api_keys.mode === "blocking",
-    colour: process.stdout.isTTY === true && !env.NO_COLOR,
+    colour: isTerminal(STANDARD_OUTPUT) && !env.NO_COLOR,
   });
+}
+
+/** process.stdout would bring Node's streams with it. Whoever has closed the output wants no banner. */
+async function writeOut(text: string): Promise<void> {
+  await Bun.write(Bun.stdout, text).catch(() => {});
 }
 
 /** For the moment between the first address and the last one. */

@@ -1,12 +1,12 @@
 // The frame of a request as its log sees it; the rest is tested from outside.
 
 import { expect, test } from "bun:test";
-import pino from "pino";
 import { serveRoutes } from "../../test/support/serve-routes.ts";
+import { loggerTo } from "../logging/logger.ts";
 
 test("a bug is told once, as an error, with all that an access line has", async () => {
   const lines: Record<string, unknown>[] = [];
-  const log = pino({ base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  const log = loggerTo({ write: (line) => void lines.push(JSON.parse(line)) });
   const broken = () => {
     throw new TypeError("x is not a function");
   };
@@ -17,7 +17,7 @@ test("a bug is told once, as an error, with all that an access line has", async 
   await served.stop();
   expect(lines).toMatchObject([
     {
-      level: pino.levels.values.error as number,
+      level: "error",
       msg: "unexpected error",
       method: "GET",
       path: "/broken",

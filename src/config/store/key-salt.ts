@@ -1,7 +1,6 @@
 // The salt for names that are made of secrets: one per data folder, in its database, so that all processes agree.
 
 import type { Database } from "bun:sqlite";
-import { randomBytes } from "node:crypto";
 import { type ConfigDatabase, storageMessage } from "./database.ts";
 import type { ConfigLog } from "./listeners.ts";
 
@@ -30,5 +29,5 @@ function readKeySalt(sqlite: Database): string {
 }
 
 function randomKeySalt(): string {
-  return randomBytes(32).toString("hex");
+  return crypto.getRandomValues(new Uint8Array(32)).toHex();
 }

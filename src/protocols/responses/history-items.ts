@@ -1,6 +1,5 @@
 // The messages of a request -> input items for a backend.
 
-import { createHash } from "node:crypto";
 import type {
   ContentPart,
   Message,
@@ -160,7 +159,7 @@ const LONGEST_CALL_ID = 64;
 /** Ids of other formats may be longer; call and result get the same short one. */
 function callId(id: string): string {
   if (id.length <= LONGEST_CALL_ID) return id;
-  return `call_${createHash("sha256").update(id).digest("hex").slice(0, 40)}`;
+  return `call_${new Bun.CryptoHasher("sha256").update(id).digest("hex").slice(0, 40)}`;
 }
 
 /** The format has no flag for a tool that failed; the model reads this instead. */
