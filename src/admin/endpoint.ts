@@ -17,6 +17,7 @@ import {
 } from "../openapi/operation.ts";
 import type { Administrator, Call, Method } from "../server/endpoint.ts";
 import type { ParameterOf } from "../server/path-pattern.ts";
+import type { AdminPath } from "./paths.ts";
 import { unknownSection } from "./refusals.ts";
 import { readBody, readFields, refuseOtherParameters } from "./request.ts";
 
@@ -43,7 +44,7 @@ const OF_A_CHANGE = [409, 503];
 
 /** For endpoints of one group, which name those schemas. Each has a method and a path, such as "GET /admin/keys/{id}". */
 export function adminGroup(tag: Tag, schemas: Schemas) {
-  return <Path extends string, Fields extends z.ZodType>(
+  return <Path extends AdminPath, Fields extends z.ZodType>(
     place: `${Method} ${Path}`,
     declaration: AdminDeclaration<Path, Fields>,
   ): DescribedEndpoint => {

@@ -2,17 +2,19 @@
 
 import { describe, expect, test } from "bun:test";
 import { ADMIN_ENDPOINTS, ENDPOINTS } from "../../test/support/endpoints.ts";
+import { ADMIN_PATHS } from "./paths.ts";
 
-// Scrapers have credentials of their own.
-const isMetrics = ({ path }: { path: string }) => path === "/metrics";
-const admin = ADMIN_ENDPOINTS.filter((endpoint) => !isMetrics(endpoint));
-const others = ENDPOINTS.filter((endpoint) => !admin.includes(endpoint));
+const others = ENDPOINTS.filter((endpoint) => !ADMIN_ENDPOINTS.includes(endpoint));
 
 describe("admin routes", () => {
   test("all have the access admin", () => {
-    expect(admin.length).toBeGreaterThan(35);
-    expect(admin.filter(({ access }) => access !== "admin").map(({ path }) => path)).toEqual([]);
-    expect(admin.filter(({ path }) => !/^\/admin(\/|$)/.test(path)).map(({ path }) => path)).toEqual([]);
+    expect(ADMIN_ENDPOINTS.length).toBeGreaterThan(35);
+    expect(ADMIN_ENDPOINTS.filter(({ access }) => access !== "admin").map(({ path }) => path)).toEqual([]);
+    expect(ADMIN_ENDPOINTS.filter(({ path }) => !/^\/admin(\/|$)/.test(path)).map(({ path }) => path)).toEqual([]);
+  });
+
+  test("every path that the server knows leads to one of them", () => {
+    expect([...new Set(ADMIN_ENDPOINTS.map(({ path }) => path))].toSorted()).toEqual([...ADMIN_PATHS].toSorted());
   });
 
   test("nothing else answers below /admin", () => {

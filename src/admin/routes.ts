@@ -1,5 +1,5 @@
-// Every endpoint of the control plane, in the order of the OpenAPI document. All but the metrics stand behind one door:
-// access "admin" (admin-auth.ts).
+// Every endpoint of the control plane but the metrics (metrics.ts), in the order of the OpenAPI document. All of them stand
+// behind one door: access "admin" (admin-auth.ts).
 
 import type { DescribedEndpoint } from "../openapi/operation.ts";
 import { backendRoutes } from "./backends.ts";
@@ -11,7 +11,6 @@ import { configWriteRoutes } from "./config-write.ts";
 import { errorRoutes } from "./errors.ts";
 import { healthRoutes } from "./health.ts";
 import { keyRoutes } from "./keys.ts";
-import { metricsRoutes } from "./metrics.ts";
 import { metricsHistoryRoutes } from "./metrics-history.ts";
 import type { AdminParts } from "./parts.ts";
 import { promptRoutes } from "./prompts.ts";
@@ -35,6 +34,5 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...errorRoutes(parts),
     ...requestRoutes(parts),
     ...responseCacheRoutes(parts),
-    ...metricsRoutes(parts),
   ];
 }

@@ -20,6 +20,7 @@ import type { StatsCollector } from "../stats/collector.ts";
 import { COST_GROUPS, COST_WINDOW_MS, costsView } from "./costs-view.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
+import type { AdminPath } from "./paths.ts";
 import { readWindow, type StatsWindow, WINDOW_NAMES } from "./query.ts";
 import { queryOf } from "./request.ts";
 import { backendStatsView, modelStatsView, requireStats, resetStats, statsView } from "./stats-view.ts";
@@ -91,9 +92,27 @@ export const statsWindow = queryParameter(
 
 export function statsRoutes({ collector }: Pick<AdminParts, "collector">): DescribedEndpoint[] {
   return [
-    statistics("", "getStatistics", "Statistics", "Statistics of all requests, models and backends", statsView),
-    statistics("/models", "getModelStatistics", "StatisticsOfModels", "Statistics of models", modelStatsView),
-    statistics("/backends", "getBackendStatistics", "StatisticsOfBackends", "Statistics of backends", backendStatsView),
+    statistics(
+      "/admin/stats",
+      "getStatistics",
+      "Statistics",
+      "Statistics of all requests, models and backends",
+      statsView,
+    ),
+    statistics(
+      "/admin/stats/models",
+      "getModelStatistics",
+      "StatisticsOfModels",
+      "Statistics of models",
+      modelStatsView,
+    ),
+    statistics(
+      "/admin/stats/backends",
+      "getBackendStatistics",
+      "StatisticsOfBackends",
+      "Statistics of backends",
+      backendStatsView,
+    ),
     endpoint("GET /admin/stats/costs", {
       id: "getCosts",
       summary: "Costs per key and model, or by something else",
@@ -118,13 +137,13 @@ export function statsRoutes({ collector }: Pick<AdminParts, "collector">): Descr
   ];
 
   function statistics(
-    path: string,
+    path: AdminPath,
     id: string,
     schema: string,
     summary: string,
     view: (counted: StatsCollector, window: StatsWindow) => unknown,
   ): DescribedEndpoint {
-    return endpoint(`GET /admin/stats${path}`, {
+    return endpoint(`GET ${path}`, {
       id,
       summary,
       parameters: [statsWindow],

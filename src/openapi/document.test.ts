@@ -16,8 +16,9 @@ import { readRerankRequest } from "../protocols/rerank/read-request.ts";
 import { readResponsesRequest } from "../protocols/responses/read-request.ts";
 import type { Endpoint } from "../server/endpoint.ts";
 import { createRouteTable } from "../server/route-table.ts";
-import { openApiDocument, openApiRoute } from "./document.ts";
+import { openApiDocument } from "./document.ts";
 import type { DescribedEndpoint } from "./operation.ts";
+import { openApiRoute } from "./route.ts";
 import { sectionRef } from "./section-schemas.ts";
 
 const document = openApiDocument(ENDPOINTS);
@@ -128,7 +129,7 @@ describe("endpoints", () => {
   });
 
   test("GET /openapi.json answers the document", async () => {
-    const route = openApiRoute(() => ENDPOINTS);
+    const route = openApiRoute(async () => ENDPOINTS);
     const call = { headers: { "X-Request-ID": "1" } } as unknown as Parameters<Endpoint["handle"]>[0];
     for (let time = 0; time < 2; time++) {
       const response = await route.handle(call);

@@ -1,11 +1,11 @@
-// The OpenAPI 3.1 document, made of what the endpoints say of themselves; and the endpoint that serves it.
+// The OpenAPI 3.1 document, made of what the endpoints say of themselves.
 
 import { freezeDeep } from "../config/store/publish.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
 import { errorReferences, errorResponses, headerReferences } from "./error-responses.ts";
 import { COMMON_HEADERS, HEADERS } from "./headers.ts";
 import { type Schemas, text } from "./json-schema.ts";
-import { type Answer, type Body, type DescribedEndpoint, jsonAnswer, type Parameter, type Tag } from "./operation.ts";
+import type { Answer, Body, DescribedEndpoint, Parameter, Tag } from "./operation.ts";
 import { configSchemas } from "./section-schemas.ts";
 import { AUDIENCE_NOTES, audienceOf, SECURITY_SCHEMES, securityOf } from "./security.ts";
 
@@ -23,25 +23,6 @@ const DESCRIPTION = `Signalbox routes requests for models to the backends that s
 
 HEAD works wherever GET does. Any other method is 405 with \`Allow\`, any other path 404. Objects may get further members in
 later versions.`;
-
-/** `endpoints`: all that are served, this one included; asked for with the first request, which the document is made for. */
-export function openApiRoute(endpoints: () => readonly DescribedEndpoint[]): DescribedEndpoint {
-  let body: string | undefined;
-  return {
-    method: "GET",
-    path: "/openapi.json",
-    access: "open",
-    id: "getOpenApiDocument",
-    tag: "Health",
-    summary: "This document",
-    answers: [jsonAnswer({ type: "object", additionalProperties: true }, "The document.")],
-    errors: [],
-    handle({ headers }) {
-      body ??= JSON.stringify(openApiDocument(endpoints()));
-      return new Response(body, { headers: { ...headers, "Content-Type": "application/json" } });
-    },
-  };
-}
 
 /** In the order of the endpoints. */
 export function openApiDocument(endpoints: readonly DescribedEndpoint[]): object {

@@ -6,14 +6,16 @@ import { createClientAddressReader } from "../access/client-address.ts";
 import type { KeyIdentity } from "../access/key-identity.ts";
 import { hasSeveralOwners } from "../access/owner.ts";
 import { createWebPageRules } from "../access/web-pages.ts";
+import { ADMIN_PATHS } from "../admin/paths.ts";
 import { NOT_BUILT, type PublicApiParts, publicRoutes } from "../api/routes.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Fleet } from "../fleet/fleet.ts";
+import { lazily } from "../lib/lazily.ts";
 import { resolveAlias } from "../models/aliases.ts";
 import { createListEnricher, type ModelMetadataSource } from "../models/metadata.ts";
-import { openApiRoute } from "../openapi/document.ts";
 import type { DescribedEndpoint } from "../openapi/operation.ts";
+import { openApiRoute } from "../openapi/route.ts";
 import { type BridgeParts, createBridge } from "../pipeline/bridge.ts";
 import { withEmbeddingBatches } from "../pipeline/embedding-batches.ts";
 import { createFallbackChains } from "../pipeline/fallback.ts";
@@ -26,6 +28,7 @@ import { withWebSearch } from "../pipeline/search.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import { createPrompts } from "../prompts/resolve.ts";
 import { createHandler, type HandlerParts } from "../server/handler.ts";
+import type { TargetHandler } from "../server/request-target.ts";
 import { createRouteTable, type RouteTable } from "../server/route-table.ts";
 import { searchesItself } from "../web-search/native.ts";
 import { createSearchProvider } from "../web-search/provider.ts";
@@ -38,7 +41,9 @@ export interface DataPlaneParts extends Pick<HandlerParts, "adminDoor" | "limite
   fleet: Fleet;
   reporter: RequestReporter;
   identify: KeyIdentity;
-  adminTable: RouteTable<DescribedEndpoint>;
+  metrics: readonly DescribedEndpoint[];
+  /** Made once, whatever the settings become, and when it is first asked for: few gateways are asked at all. */
+  adminTable: () => Promise<RouteTable<DescribedEndpoint>>;
 }
 
 /** What one is made for. */
@@ -49,20 +54,22 @@ export interface Configured {
 }
 
 export function buildDataPlane(parts: DataPlaneParts, kept: Kept, configured: Configured) {
-  const { adminTable } = parts;
+  const { adminTable, metrics } = parts;
   const { generate, chains } = buildPipeline(parts, kept, configured);
   const publicApi = publicApiParts(parts, configured, generate);
-  const openApi = openApiRoute(() => [...table.endpoints, ...adminTable.endpoints]);
-  const table = createRouteTable([...publicRoutes(publicApi), openApi], {
+  const openApi = openApiRoute(async () => [...table.endpoints, ...(await adminTable()).endpoints]);
+  const table = createRouteTable([...publicRoutes(publicApi), ...metrics, openApi], {
     notBuilt: NOT_BUILT,
-    elsewhere: adminTable.paths,
+    elsewhere: ADMIN_PATHS,
   });
   const frame = frameParts(parts, kept, configured);
+  const adminHandler = lazily(async () => createHandler({ ...frame, routes: await adminTable() }));
+  const handleAdmin: TargetHandler = async (request, server, target) => (await adminHandler())(request, server, target);
   return {
     /** Of the public API; no change of the configuration changes them. */
     paths: table.paths,
     handle: createHandler({ ...frame, routes: table }),
-    handleAdmin: createHandler({ ...frame, routes: adminTable }),
+    handleAdmin,
     ...createNeutralEntry({ ...frame, ...publicApi, chains, reporter: parts.reporter }),
   };
 }

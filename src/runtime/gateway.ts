@@ -3,12 +3,15 @@
 
 import { createKeyIdentity } from "../access/key-identity.ts";
 import { createAdminDoor } from "../admin/admin-auth.ts";
-import { adminRoutes } from "../admin/routes.ts";
+import { metricsRoutes } from "../admin/metrics.ts";
+import type { AdminParts } from "../admin/parts.ts";
+import { ADMIN_PATHS } from "../admin/paths.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { followConfigFile } from "../config/store/file-reload.ts";
 import type { ConfigStore } from "../config/store/store.ts";
 import { Fleet } from "../fleet/fleet.ts";
 import type { Clock } from "../lib/clock.ts";
+import { lazily } from "../lib/lazily.ts";
 import { applyLogSettings, type Logger } from "../logging/logger.ts";
 import { createModelMetadata } from "../models/metadata.ts";
 import type { NeutralEntry } from "../pipeline/neutral-entry.ts";
@@ -62,32 +65,29 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
   const configVersion = () => store.current.version;
   const configReloadOk = () => reloader.status().lastFailure === undefined;
   telemetry.show({ fleet, cache, configVersion, configReloadOk });
-  // Made once, whatever the settings become.
-  const adminTable = createRouteTable(
-    adminRoutes({
-      ...telemetry,
-      store,
-      cache,
-      identify,
-      clock,
-      log,
-      settings: () => store.current.settings,
-      newId: () => crypto.randomUUID(),
-      storageProblems: () => [...(store.storageProblem ? [store.storageProblem] : []), ...telemetry.storageProblems()],
-      promptFiles: {
-        baseDir: snapshot.baseDir,
-        home,
-        current: () => store.current.attachments.promptFiles,
-        use: (promptFiles) => store.attach({ promptFiles }),
-      },
-      backendStatus: () => fleet.status(),
-      backendUsage(name) {
-        const sums = telemetry.collector.backend(name);
-        return sums && { averageLatencyMs: averageLatency(sums), lastUsedMs: sums.lastUsedMs };
-      },
-      reloadStatus: () => reloader.status(),
-    }),
-  );
+  const adminParts: AdminParts = {
+    ...telemetry,
+    store,
+    cache,
+    identify,
+    clock,
+    log,
+    settings: () => store.current.settings,
+    newId: () => crypto.randomUUID(),
+    storageProblems: () => [...(store.storageProblem ? [store.storageProblem] : []), ...telemetry.storageProblems()],
+    promptFiles: {
+      baseDir: snapshot.baseDir,
+      home,
+      current: () => store.current.attachments.promptFiles,
+      use: (promptFiles) => store.attach({ promptFiles }),
+    },
+    backendStatus: () => fleet.status(),
+    backendUsage(name) {
+      const sums = telemetry.collector.backend(name);
+      return sums && { averageLatencyMs: averageLatency(sums), lastUsedMs: sums.lastUsedMs };
+    },
+    reloadStatus: () => reloader.status(),
+  };
   const parts: DataPlaneParts = {
     lasting,
     fleet,
@@ -95,7 +95,11 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
     limited,
     identify,
     adminDoor: createAdminDoor({ settings: () => store.current.settings, identify, clock, log }),
-    adminTable,
+    metrics: metricsRoutes(adminParts),
+    adminTable: lazily(async () => {
+      const { adminRoutes } = await import("../admin/routes.ts");
+      return createRouteTable(adminRoutes(adminParts));
+    }),
     clock,
     log,
   };
@@ -116,7 +120,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
   return {
     api: { paths: running.paths, handle: (request, server, target) => running.handle(request, server, target) },
     admin: {
-      paths: adminTable.paths,
+      paths: ADMIN_PATHS,
       handle: (request, server, target) => running.handleAdmin(request, server, target),
     },
     generate: (request, call) => running.generate(request, call),

@@ -24,7 +24,7 @@ test.each<
   const settings = settingsOf({ server: client === undefined ? {} : { upstream_client: client } });
   expect(clientInUse(settings.server.upstream_client, env)).toBe(inUse);
   const logged: unknown[] = [];
-  const log = { info: (_fields: object, message?: string) => void logged.push(message) };
+  const log = { info: (...line: unknown[]) => void logged.push(line.at(-1)) };
   createWayToBackends({ settings, attachments: holding({}) }, env, log);
   expect(logged).toHaveLength(lines);
   for (const line of logged) expect(line).not.toContain(PROXY);

@@ -1,9 +1,10 @@
 // The way to the backends that a gateway has: the client that the configuration of the start asks for, and the authorities
 // that the configuration names at the moment.
 
+import type { EmbeddedBackend } from "../backends/transport.ts";
 import type { Attachments } from "../config/compile/attachments.ts";
 import type { Settings } from "../config/sections/registry.ts";
-import { createDemoBackend } from "../demo/backend.ts";
+import { lazily } from "../lib/lazily.ts";
 import type { Logger } from "../logging/logger.ts";
 import { createTlsOf } from "../upstream/backend-tls.ts";
 import { clientInUse, createTransport, type OwnedTransport } from "../upstream/transport.ts";
@@ -34,9 +35,9 @@ export function createWayToBackends(
   const { upstream_client: client, connection_pool_size: poolSize } = settings.server;
   let { authorities } = attachments;
   const tlsOf = createTlsOf(() => authorities);
-  if (clientInUse(client, env) !== client) log.info({}, PROXIED);
+  if (clientInUse(client, env) !== client) log.info(PROXIED);
   return {
-    transport: createTransport(createDemoBackend(), { client, poolSize, env, tlsOf }),
+    transport: createTransport(demoBackend(), { client, poolSize, env, tlsOf }),
     follow({ settings, attachments }) {
       const before = authorities;
       authorities = attachments.authorities;
@@ -44,4 +45,10 @@ export function createWayToBackends(
       return settings.backends.filter(({ tls }) => isOther(tls?.ca)).map(({ name }) => name);
     },
   };
+}
+
+/** Few gateways have one. */
+function demoBackend(): EmbeddedBackend {
+  const made = lazily(async () => (await import("../demo/backend.ts")).createDemoBackend());
+  return async (request) => (await made())(request);
 }

@@ -256,6 +256,7 @@ describe("metrics history: sampling", () => {
       await sampler.sample();
     }
     sampler.start();
+    await pass(MINUTE);
     const three = new Date(time.ms);
     three.setHours(3, 0, 0, 0);
     if (three.getTime() <= time.ms) three.setDate(three.getDate() + 1);

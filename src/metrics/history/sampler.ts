@@ -29,6 +29,7 @@ const MAX_ROWS_PER_SNAPSHOT = 50_000;
 const MAX_RETRIES = 5;
 const RETRY_MS = 5_000;
 const FORGET_EVERY_MS = 3_600_000;
+const FIRST_PLAN_MS = 60_000;
 
 /** Lets everything run that is waiting. */
 const otherWork = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -56,7 +57,8 @@ export class HistorySampler {
 
   start(): void {
     this.#planSample();
-    this.#planCompaction();
+    // The time of day is local: the first look at it loads the time zones, 4 MB, and nobody is to wait for that at the start.
+    this.#cancelCompaction = this.#after(FIRST_PLAN_MS, () => this.#planCompaction());
   }
 
   /** Interval, retention and compaction; what else is different needs a restart. */
