@@ -1,6 +1,5 @@
 // The certificates that those of backends are checked with (backends[].tls.ca): PEM text, or files of it.
 
-import { X509Certificate } from "node:crypto";
 import { readText } from "../config/files/read-text.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { resolvePath } from "../config/values/paths.ts";
@@ -56,6 +55,7 @@ export function pemProblem(text: string): string | undefined {
 }
 
 function isCertificate(pem: string): boolean {
+  const { X509Certificate } = process.getBuiltinModule("node:crypto"); // few gateways need it
   try {
     new X509Certificate(pem);
     return true;

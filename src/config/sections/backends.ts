@@ -1,6 +1,5 @@
 // Section backends: the model servers behind the gateway.
 
-import { isIP } from "node:net";
 import { z } from "zod";
 import {
   BACKEND_KIND_NAMES,
@@ -58,7 +57,7 @@ const tls = z.strictObject({
     .string()
     .max(253, "at most 253 characters")
     .regex(/^(?!-)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/, "expected a host name")
-    .refine((name) => isIP(name) === 0, "expected a host name, not an address")
+    .refine((name) => !/^[\d.]+$/.test(name), "expected a host name, not an address")
     .optional()
     .describe("Name that is asked for (SNI) and looked for in the certificate. Default: the host of url."),
 });

@@ -1,10 +1,10 @@
 // Bodies of backends that compress although they were asked not to.
 
-import type { Transform } from "node:stream";
 import type { BodyReceiver } from "../../backends/transport.ts";
 import { HttpError } from "./http-error.ts";
 
 type Zlib = typeof import("node:zlib");
+type Transform = import("node:stream").Transform;
 
 const CODINGS: Readonly<Record<string, (zlib: Zlib) => Transform>> = {
   gzip: (zlib) => zlib.createGunzip(),

@@ -1,6 +1,5 @@
 // Where the requests to a backend go: worked out once, with the lines that all their heads have.
 
-import { isIP } from "node:net";
 import type { Backend } from "../../backends/backend.ts";
 import type { BackendTls } from "../backend-tls.ts";
 import { HttpError } from "./http-error.ts";
@@ -13,6 +12,9 @@ export type Address =
 /** Paths whose written form is remembered; more than a backend is usually asked for. */
 const MAX_PATHS = 32;
 const NOT_IN_PATHS = /[^\x20-\x7e\x80-\uffff]/;
+
+/** As URLs have them: all other host names have letters, and no colon. */
+const ADDRESS = /^[\d.]+$|:/;
 
 /** The protocol that is offered, with its length before it (RFC 7301, section 3.1). */
 const HTTP11: Readonly<Uint8Array> = Buffer.from("\x08http/1.1");
@@ -67,7 +69,7 @@ function addressOf(url: URL, tls: BackendTls | undefined): Address {
   if (url.protocol !== "https:") return { hostname, port: Number(url.port || 80) };
   // The certificate is compared with the name that is given here, else with the host. Addresses are not asked for by name
   // (RFC 6066, section 3), which the runtime would do if it were not told otherwise.
-  const serverName = tls?.serverName ?? (isIP(hostname) ? "" : hostname);
+  const serverName = tls?.serverName ?? (ADDRESS.test(hostname) ? "" : hostname);
   const options = { rejectUnauthorized: true, ALPNProtocols: HTTP11, serverName };
   return {
     hostname,
