@@ -36,7 +36,7 @@ export async function arrangeResponse(
   { store, hasNative, isShared, fetchExternal }: ResponsesParts,
 ): Promise<ModelRequest> {
   for (const { url, param } of fileUrls(asked.body.value)) {
-    await fetchExternal.check({ url, param, signal: call.context.signal });
+    await fetchExternal.check({ url, param, signal: call.context.client.signal });
   }
   checkDepth(asked.body.value);
   const isNative = hasNative(asked.model);

@@ -44,7 +44,7 @@ export async function attempt(
   timeouts: ExchangeTimeouts,
 ): Promise<ForwardResult> {
   const { watch, circuits, sender, bridge, attempted, now } = parts;
-  const { record, clientHeaders, trace, signal, settings } = context;
+  const { record, clientHeaders, trace, client, settings } = context;
   const { model, stream, choices } = request;
   const { name } = entry.backend;
   record.attempts++;
@@ -68,7 +68,7 @@ export async function attempt(
   try {
     const preparing = bridge.prepare(context, request, entry.backend);
     const prepared = preparing instanceof Promise ? await preparing : preparing;
-    const outgoing = { ...prepared, model, stream, choices, clientHeaders, trace, signal, timeouts };
+    const outgoing = { ...prepared, model, stream, choices, clientHeaders, trace, client, timeouts };
     const outcome = await sender.send(entry, outgoing, settings);
     const { firstByteMs } = outcome;
     step.firstByteMs = firstByteMs;

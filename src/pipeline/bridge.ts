@@ -168,7 +168,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     };
     const kinds = inlinedKinds(protocol, kind);
     if (kinds === undefined || !needsInlining(request, { kinds })) return encode(request);
-    return inlineMedia(request, { kinds, fetchExternal, signal: context.signal }).then(encode);
+    return inlineMedia(request, { kinds, fetchExternal, signal: context.client.signal }).then(encode);
   }
 
   function answerContext({ askedModel }: ModelRequest, request: GenerationRequest): AnswerContext {

@@ -88,7 +88,7 @@ export function createCandidates(parts: CandidatesParts) {
 
     /** A model without a candidate: waits for the first checks, and asks for a model that seems unknown. */
     async chooseCold(context: RequestContext, request: ModelRequest): Promise<Admitted | undefined> {
-      const { signal } = context;
+      const { signal } = context.client;
       if (watch.board.candidates(request.model).length > 0) return undefined;
       await orLeft(watch.firstChecks, signal);
       const admitted = choose(context, request, request.avoid);
@@ -117,8 +117,8 @@ export function createCandidates(parts: CandidatesParts) {
           if (ends.length === 0 || leftMs <= 0) return undefined;
           const ended = new AbortController();
           void Promise.race(ends).then(() => ended.abort());
-          await delay(leftMs, AbortSignal.any([context.signal, ended.signal]));
-          if (context.signal.aborted) throw clientLeft();
+          await delay(leftMs, AbortSignal.any([context.client.signal, ended.signal]));
+          if (context.client.signal.aborted) throw clientLeft();
           // Everyone who waits is woken; whoever finds no place waits on.
           const admitted = choose(context, request, tried);
           if (admitted !== undefined) return admitted;

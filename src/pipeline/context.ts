@@ -6,6 +6,7 @@ import type { Fleet } from "../fleet/fleet.ts";
 import type { Usage } from "../generation/usage.ts";
 import { NO_STORY, type Story } from "../stats/stories.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
+import type { Client } from "../upstream/exchange.ts";
 
 export interface RequestContext {
   /** The client's own, where it sent one: two requests may have the same. */
@@ -17,8 +18,7 @@ export interface RequestContext {
   readonly startedAtMs: number;
   /** One request never sees two configurations. */
   readonly settings: Settings;
-  /** Aborts when the client leaves. */
-  readonly signal: AbortSignal;
+  readonly client: Client;
   caller: Caller | undefined;
   /** Request headers that may be handed on to a backend. */
   readonly clientHeaders: Headers;

@@ -117,7 +117,7 @@ function bench(options: BenchOptions) {
     trace: { id: "request-1", traceparent: undefined, tracestate: undefined },
     startedAtMs: now(),
     settings,
-    signal: controller.signal,
+    client: controller,
     caller:
       options.keyId === undefined
         ? undefined
@@ -196,7 +196,7 @@ describe("a request that succeeds", () => {
     expect(b.context.record).toMatchObject({ backend: "a", attempts: 1, failure: undefined });
     expect(new TextDecoder().decode(b.requests[0]?.body)).toBe('{"model":"m"}');
     expect(b.requests[0]).toMatchObject({ operation: "chat", model: "m", stream: false });
-    expect(b.requests[0]?.signal).toBe(b.controller.signal);
+    expect(b.requests[0]?.client).toBe(b.controller);
   });
 
   test("has the timeouts of the settings, and those of its model where it has some", async () => {

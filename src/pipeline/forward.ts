@@ -81,9 +81,9 @@ export function createForwarder(parts: ForwarderParts) {
         );
         if (waitMs > 0) {
           record.story.add({ kind: "wait", durationMs: waitMs, reason: "retry" });
-          await delay(waitMs, context.signal);
-          if (context.signal.aborted) return { kind: "failed", failure: { kind: "aborted" }, entry };
+          await delay(waitMs, context.client.signal);
         }
+        if (context.client.signal.aborted) return { kind: "failed", failure: { kind: "aborted" }, entry };
         // While waiting a backend may have come up or gone down, or have been taken out of service.
         admitted = candidates.choose(context, request, tried);
         if (admitted === undefined) {

@@ -70,7 +70,14 @@ function bench({
     chainOf: () => [],
     async forward(context, request): Promise<FallbackResult> {
       const common = { entry, headers: {}, model: request.model, reasons };
-      const upstream: Upstream = { signal: context.signal, ends: [], released: 0, send() {}, end() {}, cut() {} };
+      const upstream: Upstream = {
+        signal: context.client.signal,
+        ends: [],
+        released: 0,
+        send() {},
+        end() {},
+        cut() {},
+      };
       calls.push(upstream);
       context.record.attempts += attempts;
       if (refusal !== undefined) throw refusal;
@@ -89,7 +96,7 @@ function bench({
       upstream.end = () => source.close();
       upstream.cut = () => source.error(new Error("cut"));
       const given = new AbortController();
-      context.signal.addEventListener("abort", () => given.abort());
+      context.client.signal.addEventListener("abort", () => given.abort());
       given.signal.addEventListener("abort", () => {
         try {
           source.error(new Error("aborted"));
@@ -109,7 +116,7 @@ function bench({
         chunkReceived() {},
         answerComplete() {},
         failureOf: (): UpstreamFailure =>
-          context.signal.aborted ? { kind: "aborted" } : { kind: "reset", message: "broken" },
+          context.client.signal.aborted ? { kind: "aborted" } : { kind: "reset", message: "broken" },
       };
       const live = {
         stream: { answer, framer: new EventFramer(), firstEvents: encoder.encode(EVENTS[0]) },
@@ -156,7 +163,7 @@ function bench({
       trace: { id: "r", traceparent: undefined, tracestate: undefined },
       startedAtMs: 0,
       settings,
-      signal: controller.signal,
+      client: controller,
       caller: undefined,
       clientHeaders: new Headers(headers),
       peerAddress: () => undefined,

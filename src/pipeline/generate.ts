@@ -156,10 +156,10 @@ export function createGenerator(parts: GeneratorParts): Generate {
     const joined = await deduplicator.join({
       key,
       ttlMs: context.settings.deduplication.ttl,
-      signal: context.signal,
+      signal: context.client.signal,
       async start(signal) {
         // The call lives as long as any of its clients, not as long as the first.
-        const shared: RequestContext = { ...context, signal };
+        const shared: RequestContext = { ...context, client: { signal } };
         const { record } = shared;
         let outcome: CallResult;
         try {

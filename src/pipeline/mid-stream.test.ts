@@ -90,7 +90,7 @@ function bench(options: BenchOptions = {}) {
     trace: { id: "request-1", traceparent: undefined, tracestate: undefined },
     startedAtMs: 0,
     settings,
-    signal: controller.signal,
+    client: controller,
     caller: undefined,
     clientHeaders: new Headers(),
     peerAddress: () => undefined,

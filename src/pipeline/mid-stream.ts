@@ -120,7 +120,7 @@ export function takeoverFor(
         if (!(error instanceof GatewayError)) log.error({ request_id: context.id, err: error }, "unexpected error");
         return undefined; // no backend any more
       });
-      if (context.signal.aborted) {
+      if (context.client.signal.aborted) {
         if (result?.kind === "stream") discard(result.live);
         return undefined;
       }

@@ -59,7 +59,7 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
       trace,
       startedAtMs: clock.now(),
       settings,
-      signal,
+      client: { signal },
       caller,
       clientHeaders,
       peerAddress: () => undefined,

@@ -62,9 +62,13 @@ async function answerWithSearches(
 ): Promise<Generated> {
   const nonce = crypto.randomUUID().replaceAll("-", "");
   const abort = new AbortController();
-  const signal = AbortSignal.any([context.signal, abort.signal]);
+  const signal = AbortSignal.any([context.client.signal, abort.signal]);
   const unexpected = (error: unknown) => failureOf(error, log, context.id);
-  const searching: RequestContext = { ...context, signal, clientHeaders: turnHeaders(context.clientHeaders) };
+  const searching: RequestContext = {
+    ...context,
+    client: { signal },
+    clientHeaders: turnHeaders(context.clientHeaders),
+  };
   const turns = createTurns(chains, searching, request, client, unexpected);
   const events = emulateSearch({
     request: neutral,

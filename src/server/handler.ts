@@ -8,6 +8,7 @@ import { newRecord, type RequestContext } from "../pipeline/context.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
 import { resolveTrace, type TraceContext, writeIds } from "../tracing/trace-context.ts";
+import { CLIENT_LOOK_MS } from "../upstream/exchange.ts";
 import { type AccessLog, createAccessLog } from "./access-log.ts";
 import { openToPages, preflightEndpoint } from "./cors.ts";
 import type { BodyDrain } from "./drain-body.ts";
@@ -120,7 +121,7 @@ class FramedCall implements Call {
       trace,
       startedAtMs: frame.clock.now(),
       settings: frame.settings,
-      signal: request.signal,
+      client: request,
       caller: undefined,
       clientHeaders: request.headers,
       peerAddress: () => this.#clientAddress(),
@@ -172,8 +173,10 @@ class FramedCall implements Call {
     const { clock, finished, bodies, accessLog } = this.#frame;
     // A client that does not read its answer is not waited for.
     this.server.timeout(request, IDLE_TIMEOUT_SECONDS);
-    const status = request.signal.aborted ? CLIENT_CLOSED_REQUEST : answeredStatus;
     const durationMs = clock.now() - context.startedAtMs;
+    // Whether the client of a quick answer is still there is worth less than the look.
+    const hasLeft = (durationMs >= CLIENT_LOOK_MS || answeredStatus >= 400) && request.signal.aborted;
+    const status = hasLeft ? CLIENT_CLOSED_REQUEST : answeredStatus;
     finished(context, status, durationMs);
     if (context.record.heldBytes !== undefined) bodies.release(context.record);
     const level = levelOf(status, this.endpoint);

@@ -5,7 +5,7 @@ import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import { documentSchema } from "../config/sections/registry.ts";
 import type { Deadline } from "../lib/deadlines.ts";
-import { Exchange, type ExchangeTimeouts } from "./exchange.ts";
+import { CLIENT_LOOK_MS, Exchange, type ExchangeTimeouts } from "./exchange.ts";
 import type { UpstreamFailure } from "./failure.ts";
 
 const TIMEOUTS: ExchangeTimeouts = {
@@ -33,7 +33,7 @@ function bench(more: Partial<ExchangeTimeouts> = {}, options: { reachable?: bool
   if (options.aborted) client.abort();
   const exchange = new Exchange(
     entry,
-    client.signal,
+    client,
     { ...TIMEOUTS, ...more },
     {
       now: () => nowMs,
@@ -103,18 +103,24 @@ describe("its place in the count", () => {
 });
 
 describe("the client", () => {
-  test("leaves: the backend's connection is closed, and that is how the failure reads", () => {
-    const { client, failure, isClosed } = bench();
+  test("leaves: the backend's connection is closed, and that is how the failure reads", async () => {
+    const { client, moveTo, failure, isClosed } = bench();
+    await moveTo(CLIENT_LOOK_MS);
     expect(isClosed()).toBe(false);
     client.abort();
     expect(isClosed()).toBe(true);
     expect(failure()).toEqual({ kind: "aborted" });
   });
 
-  test("had left before: nothing is begun", () => {
-    const { exchange, failure } = bench({}, { aborted: true });
-    expect(exchange.isAborted).toBe(true);
-    expect(failure()).toEqual({ kind: "aborted" });
+  test("leaves at once, or had left before: that is seen at the first look, whatever has come until then", async () => {
+    for (const come of [[], ["headReceived"], ["headReceived", "chunkReceived"], ["headReceived", "pause"]] as const) {
+      const { exchange, moveTo, failure, isClosed } = bench({}, { aborted: true });
+      for (const event of come) exchange[event]();
+      expect(isClosed()).toBe(false);
+      await moveTo(CLIENT_LOOK_MS);
+      expect(isClosed()).toBe(true);
+      expect(failure()).toEqual({ kind: "aborted" });
+    }
   });
 
   test("leaves after the release: that is not counted again", () => {
@@ -195,7 +201,7 @@ describe("deadlines", () => {
     await moveTo(500);
     await moveTo(9_999);
     expect(isClosed()).toBe(false);
-    expect(entered()).toBe(2);
+    expect(entered()).toBe(3);
     await moveTo(10_000);
     expect(isClosed()).toBe(true);
     expect(timeout(failure())).toBe("first_byte");

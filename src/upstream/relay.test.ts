@@ -104,7 +104,7 @@ beforeAll(() => {
         body: await request.bytes(),
         clientHeaders: request.headers,
         trace: { id: "t", traceparent: undefined, tracestate: undefined },
-        signal: request.signal,
+        client: request,
         timeouts: {
           connectMs: LONG_MS,
           firstByteMs: LONG_MS,

@@ -14,7 +14,7 @@ import { passThrough } from "../protocols/registry.ts";
 import type { Translation } from "../protocols/translate.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 import { rewordedErrorBody } from "./error-body.ts";
-import { Exchange, type ExchangeEnvironment, type ExchangeTimeouts } from "./exchange.ts";
+import { type Client, Exchange, type ExchangeEnvironment, type ExchangeTimeouts } from "./exchange.ts";
 import { isCredentialRefusal, type StatusFailure, toldFailure, type UpstreamFailure } from "./failure.ts";
 import { forwardedResponseHeaders, upstreamHeaders } from "./headers.ts";
 import { withoutSecrets } from "./own-secrets.ts";
@@ -49,7 +49,7 @@ export interface OutgoingRequest {
   mayBeList?: boolean | undefined;
   clientHeaders: Headers;
   trace: TraceContext;
-  signal: AbortSignal;
+  client: Client;
   timeouts: ExchangeTimeouts;
 }
 
@@ -96,12 +96,11 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
       const { operation, translation } = request;
       // The router saw that the backend has the operation.
       const path = request.path ?? (operationPath(backend, operation, request.model, request.stream) as string);
-      const exchange = new Exchange(entry, request.signal, request.timeouts, environment);
+      const exchange = new Exchange(entry, request.client, request.timeouts, environment);
       counters.totalRequests++;
       let open = false;
       let firstByteMs: number | undefined;
       try {
-        if (exchange.isAborted) return { ok: false, failure: { kind: "aborted" } };
         const headers = upstreamHeaders(backend, request, settings);
         const call = transport(backend, path, { method: "POST", headers, body: request.body });
         exchange.begin(call);

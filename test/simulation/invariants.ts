@@ -246,7 +246,7 @@ export class Invariants {
         } catch (error) {
           if (!(error instanceof GatewayError)) this.fail(`${context.id} ended with ${error}`);
           const willing = this.#willing(request.model);
-          const isLeft = context.signal.aborted;
+          const isLeft = context.client.signal.aborted;
           if (willing.length > 0 && !isLeft)
             this.fail(`${context.id} was refused (${error}) while ${listOf(willing)} had room`);
           throw error;
@@ -322,10 +322,10 @@ export class Invariants {
   #judgeGivingUp(walk: Walk, failure: UpstreamFailure): void {
     const { context, request } = walk;
     if (failure.kind === "aborted") {
-      if (!context.signal.aborted) this.fail(`${context.id} was ended, but its client is still there`);
+      if (!context.client.signal.aborted) this.fail(`${context.id} was ended, but its client is still there`);
       return;
     }
-    if (context.signal.aborted || walk.hadFinalFailure) return;
+    if (context.client.signal.aborted || walk.hadFinalFailure) return;
     const { max_attempts, max_delay } = context.settings.retry;
     if (walk.counted >= max_attempts) return;
     const willing = this.#willing(request.model);

@@ -291,7 +291,7 @@ export function createNetwork(names: readonly string[], options: NetworkOptions)
     },
     async send(entry, request) {
       const backend = backends.get(entry.backend.name) as SimulatedBackend;
-      const exchange = new Exchange(entry, request.signal, request.timeouts, environment);
+      const exchange = new Exchange(entry, request.client, request.timeouts, environment);
       entry.counters.totalRequests++;
       const outcome = await meet(backend, exchange, request);
       if (outcome.ok) observeLatency(entry, time.nowMs - exchange.startedAtMs);

@@ -5,6 +5,7 @@ import type { BackendBoard } from "../../src/backends/board.ts";
 import { createDrains } from "../../src/backends/drains.ts";
 import { createRegistry } from "../../src/backends/registry.ts";
 import { GatewayError } from "../../src/errors/gateway-error.ts";
+import { DEADLINE_RESOLUTION_MS } from "../../src/lib/deadlines.ts";
 import { RequestBody } from "../../src/lib/request-body.ts";
 import { silentLogger } from "../../src/logging/logger.ts";
 import type { RequestContext } from "../../src/pipeline/context.ts";
@@ -17,6 +18,7 @@ import { type Circuits, createCircuits } from "../../src/routing/circuits.ts";
 import { createStrategy } from "../../src/routing/strategies/registry.ts";
 import type { SelectionStrategy } from "../../src/routing/strategy.ts";
 import { NO_STORY } from "../../src/stats/stories.ts";
+import { CLIENT_LOOK_MS } from "../../src/upstream/exchange.ts";
 import type { UpstreamFailure } from "../../src/upstream/failure.ts";
 import { relayInto } from "../../src/upstream/relay.ts";
 import type { Sender } from "../../src/upstream/send.ts";
@@ -26,6 +28,12 @@ import { type Condition, createNetwork, type SimulatedBody, wholeText } from "./
 import { startProber } from "./prober.ts";
 import type { Scenario } from "./scenario.ts";
 import { VirtualTime } from "./virtual-time.ts";
+
+/** Who has left, and when that must have been seen. */
+interface Leaver {
+  client: Client;
+  untilMs: number;
+}
 
 /** Parts that a test replaces by broken ones, to see that the invariants notice. */
 export interface Sabotage {
@@ -207,7 +215,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
       trace: { id, traceparent: undefined, tracestate: undefined },
       startedAtMs,
       settings,
-      signal: client.controller.signal,
+      client: client.controller,
       caller: undefined,
       clientHeaders: new Headers(),
       peerAddress: () => undefined,
@@ -356,7 +364,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
           if (client.isOver) return;
           trace(`${client.id} leaves`);
           client.controller.abort();
-          leavers.push(client);
+          leavers.push({ client, untilMs: time.nowMs + CLIENT_LOOK_MS + 2 * DEADLINE_RESOLUTION_MS });
         })
       : undefined;
     const over = (failure: string | undefined) => {
@@ -381,7 +389,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
 
   // --- after each event ---
 
-  const leavers: Client[] = [];
+  const leavers: Leaver[] = [];
   const sizeBound = 3 * scenario.maxEntries + scenario.keyLimits.size;
 
   /** Of every backend that ever had the name. */
@@ -396,7 +404,8 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
   rememberCounters();
 
   function checkEach(): void {
-    for (const client of leavers.splice(0)) {
+    while (leavers[0] !== undefined && leavers[0].untilMs <= time.nowMs) {
+      const { client } = leavers.shift() as Leaver;
       // Before the first round of checks a request waits for that round, client or not.
       if (!client.isOver && isFirstRoundOver) invariants.fail(`${client.id} goes on although its client has left`);
     }
