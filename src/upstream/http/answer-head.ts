@@ -2,8 +2,10 @@
 
 import { malformed } from "./http-error.ts";
 
+const TAB = 9;
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
+const SPACE = 32;
 const COLON = 58;
 
 /** 1 for the bytes that a header name may consist of (RFC 9110, section 5.6.2). */
@@ -51,25 +53,33 @@ export class AnswerHead {
     return values.join(", ");
   }
 
-  #valueAt(start: number): string {
-    return this.#text.slice(start, this.#text.indexOf("\r", start)).trim();
+  /** Without the spaces and tabs around it; others belong to it, such as the last byte of an "à" in UTF-8. */
+  #valueAt(lineAt: number): string {
+    let start = lineAt;
+    let end = this.#text.indexOf("\r", start);
+    while (isBlank(this.#text.charCodeAt(start))) start++;
+    while (end > start && isBlank(this.#text.charCodeAt(end - 1))) end--;
+    return this.#text.slice(start, end);
   }
+}
+
+function isBlank(character: number): boolean {
+  return character === SPACE || character === TAB;
 }
 
 /**
  * Checks the line of a head that begins at `start`, its first one being the status line.
+ * @param checked - up to where an earlier call has seen nothing wrong, at most to a CR; else `start`
  * @returns where the next line begins; -1 if the line is not there in whole yet
  * @throws HttpError for bytes that no such line has: a line that is folded, ends with a bare LF, has no name, …
  */
-export function readLine(bytes: Uint8Array, start: number, isFirst: boolean): number {
-  let at = start;
+export function readLine(bytes: Uint8Array, start: number, isFirst: boolean, checked: number): number {
+  let at = checked;
   if (isFirst) {
-    at = checkStart(bytes, start);
-  } else if (bytes[at] !== CARRIAGE_RETURN) {
-    while (NAME_BYTES[bytes[at] as number] === 1) at++;
+    at = Math.max(at, checkStart(bytes, start));
+  } else if (bytes[start] !== CARRIAGE_RETURN && !hasColon(bytes, start, checked)) {
+    at = nameEnd(bytes, start, checked);
     if (at >= bytes.length) return -1;
-    if (at === start || bytes[at] !== COLON) malformed("no header name");
-    at++;
   }
   while (VALUE_BYTES[bytes[at] as number] === 1) at++;
   if (at >= bytes.length) return -1;
@@ -77,6 +87,20 @@ export function readLine(bytes: Uint8Array, start: number, isFirst: boolean): nu
   if (at + 1 >= bytes.length) return -1;
   if (bytes[at + 1] !== LINE_FEED) malformed("a bare CR in a header");
   return at + 2;
+}
+
+function hasColon(bytes: Uint8Array, start: number, end: number): boolean {
+  if (start === end) return false;
+  const colon = bytes.indexOf(COLON, start);
+  return colon >= 0 && colon < end;
+}
+
+/** Where the colon behind a header's name is; the end of the bytes if they end before it. */
+function nameEnd(bytes: Uint8Array, start: number, checked: number): number {
+  let at = checked;
+  while (NAME_BYTES[bytes[at] as number] === 1) at++;
+  if (at < bytes.length && (at === start || bytes[at] !== COLON)) malformed("no header name");
+  return at;
 }
 
 /** What is no HTTP shows in its first bytes: a server of another protocol may wait for more after them. */

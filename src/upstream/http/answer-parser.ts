@@ -44,9 +44,12 @@ export class AnswerParser {
   readonly #sink: AnswerSink;
   #state: State = "head";
   #forHead = false;
-  /** Bytes of a head that is not there in whole, and where its first unread line begins. */
+  /** A head that is not there in whole, in memory that is doubled as it grows; and where its first unread line begins. */
   #held: Uint8Array = NOTHING;
-  #heldAt = 0;
+  #heldBytes = 0;
+  #lineAt = 0;
+  /** Up to where that line was checked. */
+  #checkedTo = 0;
   #headLines = 0;
   #interimHeads = 0;
   /** Bytes that the body or the chunk still has, or the chunk's size so far. */
@@ -106,31 +109,49 @@ export class AnswerParser {
   }
 
   #readHead(bytes: Uint8Array, from: number): number {
-    const heldBytes = this.#held.length;
-    const head = heldBytes > 0 ? joined(this.#held, bytes.subarray(from)) : bytes;
+    const heldBytes = this.#heldBytes;
+    const head = heldBytes > 0 ? this.#hold(bytes.subarray(from)) : bytes;
     const start = heldBytes > 0 ? 0 : from;
-    let line = start + this.#heldAt;
+    let line = start + this.#lineAt;
+    let checked = start + this.#checkedTo;
     for (;;) {
-      const next = line < head.length ? readLine(head, line, line === start) : -1;
+      const next = line < head.length ? readLine(head, line, line === start, checked) : -1;
       if (next > start + MAX_HEAD_BYTES || this.#headLines > MAX_HEAD_LINES) malformed("its head is too large");
       if (next < 0) break;
       this.#headLines++;
       const isLast = next === line + 2;
       line = next;
+      checked = next;
       if (!isLast) continue;
       this.#forgetHead();
       this.#applyHead(new AnswerHead(latin1(head, start, line)));
       return line - start - heldBytes + from;
     }
     if (head.length - start > MAX_HEAD_BYTES) malformed("its head is too large");
-    this.#held = heldBytes > 0 ? head : head.slice(start);
-    this.#heldAt = line - start;
+    if (heldBytes === 0) this.#hold(bytes.subarray(from));
+    this.#lineAt = line - start;
+    this.#checkedTo = head.length - start - (head.length > line && head[head.length - 1] === CARRIAGE_RETURN ? 1 : 0);
     return bytes.length;
+  }
+
+  /** Adds to what is held of the head. @returns all of it */
+  #hold(piece: Uint8Array): Uint8Array {
+    const bytes = this.#heldBytes + piece.length;
+    if (bytes > this.#held.length) {
+      const larger = new Uint8Array(Math.max(bytes, 2 * this.#held.length));
+      larger.set(this.#held);
+      this.#held = larger;
+    }
+    this.#held.set(piece, this.#heldBytes);
+    this.#heldBytes = bytes;
+    return this.#held.subarray(0, bytes);
   }
 
   #forgetHead(): void {
     this.#held = NOTHING;
-    this.#heldAt = 0;
+    this.#heldBytes = 0;
+    this.#lineAt = 0;
+    this.#checkedTo = 0;
     this.#headLines = 0;
   }
 
@@ -254,13 +275,6 @@ export class AnswerParser {
     }
     return bytes.length;
   }
-}
-
-function joined(first: Uint8Array, second: Uint8Array): Uint8Array<ArrayBuffer> {
-  const all = new Uint8Array(first.length + second.length);
-  all.set(first);
-  all.set(second, first.length);
-  return all;
 }
 
 function latin1(bytes: Uint8Array, start: number, end: number): string {
