@@ -44,7 +44,7 @@ export class Call implements BackendCall, Exchange {
     this.#request = undefined;
     connection?.abort();
     if (this.#answer !== undefined) this.#answer.broke(callAborted());
-    else this.#reject(callAborted());
+    else this.#refuse(callAborted());
   }
 
   async connects(withinMs: number): Promise<boolean> {
@@ -87,10 +87,18 @@ export class Call implements BackendCall, Exchange {
       this.#pool.distrust();
       this.#connection.begin(this, request);
     } else {
-      this.#reject(error);
+      this.#refuse(error);
     }
   }
+
+  /** Whoever waits for the answer is told, and nobody has to. */
+  #refuse(error: unknown): void {
+    this.answer.catch(ignore);
+    this.#reject(error);
+  }
 }
+
+function ignore(): void {}
 
 async function isSettled(promise: Promise<void>, withinMs: number): Promise<boolean> {
   let timer: Timer | undefined;

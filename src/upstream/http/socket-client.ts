@@ -108,5 +108,7 @@ export function createSocketClient({
 
 /** A request that cannot be sent as it is. */
 function refusedCall(error: unknown): BackendCall {
-  return { answer: Promise.reject(error), abort() {}, connects: async () => true };
+  const answer = Promise.reject(error);
+  answer.catch(() => {}); // nobody has to wait for it
+  return { answer, abort() {}, connects: async () => true };
 }
