@@ -5,63 +5,86 @@ import type { AnswerHead } from "./answer-head.ts";
 import type { Connection } from "./connection.ts";
 import { ContentDecoder } from "./content-decoder.ts";
 
-export class Answer implements BackendAnswer {
+export class Answer implements BackendAnswer, BodyReceiver {
   readonly status: number;
   readonly #head: AnswerHead;
-  /** Undefined once all has come, because the connection may be another's then. */
-  #connection: Connection | undefined;
-  readonly #decoder: ContentDecoder | undefined;
-  #reader: BodyReceiver | undefined;
-  /** What the reader is to be told of. */
-  #failure: { error: unknown } | undefined;
+  readonly #isDecoded: boolean;
+  /** Where the body comes from; undefined once all of it has come, because the connection may be another's then. */
+  #source: Connection | ContentDecoder | undefined;
+  /** Who takes what the connection brings: the answer itself, or what decodes it. */
+  readonly #taker: BodyReceiver;
+  #receiver: BodyReceiver | undefined;
+  #isPaused = false;
+  #isOver = false;
+  /** Why the body broke off. */
+  #failure: unknown;
 
   /** @throws HttpError for a content coding that is not known */
   constructor(head: AnswerHead, connection: Connection) {
     this.status = head.status;
     this.#head = head;
-    this.#connection = connection;
     const coding = head.header("content-encoding")?.toLowerCase() ?? "";
-    if (coding !== "" && coding !== "identity") this.#decoder = new ContentDecoder(coding, connection);
+    this.#isDecoded = coding !== "" && coding !== "identity";
+    if (this.#isDecoded) {
+      const decoder = new ContentDecoder(coding, connection, this);
+      this.#source = decoder;
+      this.#taker = decoder;
+    } else {
+      this.#source = connection;
+      this.#taker = this;
+    }
   }
 
   header(name: string): string | null {
-    if (this.#decoder !== undefined && (name === "content-encoding" || name === "content-length")) return null;
+    if (this.#isDecoded && (name === "content-encoding" || name === "content-length")) return null;
     return this.#head.header(name);
   }
 
-  read(reader: BodyReceiver): void {
-    if (this.#failure !== undefined) {
-      reader.failed(this.#failure.error);
-      return;
-    }
-    this.#decoder?.read(reader);
-    this.#reader = this.#decoder ?? reader;
-    this.#connection?.resume();
+  read(receiver: BodyReceiver): void {
+    this.#receiver = receiver;
+    if (this.#failure !== undefined) receiver.failed(this.#failure);
+    else if (!this.#isPaused) this.#source?.resume();
   }
 
   pause(): void {
-    this.#decoder?.pause();
-    this.#connection?.pause();
+    this.#isPaused = true;
+    this.#source?.pause();
   }
 
   resume(): void {
-    this.#decoder?.resume();
-    this.#connection?.resume();
+    this.#isPaused = false;
+    if (this.#receiver !== undefined) this.#source?.resume();
   }
 
   pieceRead(piece: Uint8Array): void {
-    this.#reader?.received(piece);
+    this.#taker.received(piece);
   }
 
   answerRead(): void {
-    this.#connection = undefined;
-    this.#reader?.ended();
-    if (this.#decoder === undefined) this.#reader = undefined;
+    this.#taker.ended();
   }
 
   broke(error: unknown): void {
-    this.#connection = undefined;
-    if (this.#reader === undefined) this.#failure ??= { error };
-    else this.#reader.failed(error);
+    this.#taker.failed(error);
+  }
+
+  received(piece: Uint8Array): void {
+    this.#receiver?.received(piece);
+  }
+
+  ended(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#source = undefined;
+    this.#receiver?.ended();
+  }
+
+  /** Does nothing when the body is over. */
+  failed(error: unknown): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#failure = error;
+    this.#source = undefined;
+    this.#receiver?.failed(error);
   }
 }

@@ -209,6 +209,7 @@ describe("a reader that pauses", () => {
       failed: () => first.push("failed"),
     });
     const second = record(answer);
+    answer.resume();
     expect(await second.end).toBe("ended");
     expect([first, second.pieces]).toEqual([["a"], ["b"]]);
   });
