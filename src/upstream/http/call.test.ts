@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { startSilentHost } from "../../../test/support/silent-host.ts";
 import {
   answerWith,
@@ -362,7 +362,7 @@ describe("compressed answers", () => {
     ["x-gzip", gzipSync],
     ["deflate", deflateSync],
     ["br", brotliCompressSync],
-    ["zstd", zstdCompressSync],
+    ["deflate", deflateRawSync],
     ["GZIP", gzipSync],
   ];
   test.each(codings)("are shown as they were: %s", async (coding, compress) => {
