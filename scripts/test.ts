@@ -38,6 +38,7 @@ const TEST_GROUPS: TestGroup[] = [
     environment: { UPSTREAM_CLIENT: "fetch" },
   },
   { name: "attacks", paths: ["./test/attacks"] },
+  { name: "torture of the HTTP client", paths: ["./test/torture"], prepare: () => providePackages("openssl") },
   {
     name: "attacks through real proxies",
     paths: ["./test/proxies"],
