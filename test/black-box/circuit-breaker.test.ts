@@ -241,6 +241,8 @@ test("failures of one incident that arrive together count once", async () => {
   await using gateway = await start({ backend }, { failure_threshold: 2 });
   const pending = Array.from({ length: 40 }, () => gateway.chat());
   await waitFor("all are under way", () => backend.requests.length === 40);
+  // One whose connection had been used before is sent once more over a new one.
+  backend.answer = { breakWith: "reset" };
   backend.dropConnections();
   for (const response of await Promise.all(pending)) await expectError(response, 502);
   expect((await gateway.backend("backend")).circuit).toBe("closed");
