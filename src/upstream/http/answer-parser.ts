@@ -6,7 +6,7 @@ import { connectionReset, HttpError, malformed } from "./http-error.ts";
 /** What is told of an answer, from within `push` and `finish`. */
 export interface AnswerSink {
   headRead(head: AnswerHead): void;
-  /** A part of the bytes that were pushed, not a copy. */
+  /** A part of the bytes that were pushed; a large one is no copy. */
   pieceRead(piece: Uint8Array): void;
 }
 
@@ -192,7 +192,7 @@ export class AnswerParser {
   #readBody(bytes: Uint8Array, at: number): number {
     const there = bytes.length - at;
     if (this.#state === "close") {
-      this.#sink.pieceRead(at === 0 ? bytes : bytes.subarray(at));
+      this.#sink.pieceRead(part(bytes, at, bytes.length));
       return bytes.length;
     }
     const end = this.#left < there ? at + this.#left : bytes.length;
@@ -201,7 +201,7 @@ export class AnswerParser {
       if (this.#state === "length") this.#state = "over";
       else this.#beginLine("chunk-end");
     }
-    this.#sink.pieceRead(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end));
+    this.#sink.pieceRead(part(bytes, at, end));
     return end;
   }
 
@@ -277,8 +277,19 @@ export class AnswerParser {
   }
 }
 
+const { latin1Slice } = Buffer.prototype;
+
+/** Without an object for a view of the bytes. */
 function latin1(bytes: Uint8Array, start: number, end: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("latin1");
+  return latin1Slice.call(bytes, start, end);
+}
+
+/** Up to this size a copy takes the runtime less than a view does. */
+const MAX_COPIED_BYTES = 4 * 1024;
+
+export function part(bytes: Uint8Array, start: number, end: number): Uint8Array {
+  if (start === 0 && end === bytes.length) return bytes;
+  return end - start <= MAX_COPIED_BYTES ? bytes.slice(start, end) : bytes.subarray(start, end);
 }
 
 /** -1 for what is no digit. */

@@ -1,7 +1,7 @@
 // One socket to a backend, from the first attempt to connect until it is closed, and the one exchange it has at a time.
 
 import type { AnswerHead } from "./answer-head.ts";
-import { AnswerParser, type AnswerSink } from "./answer-parser.ts";
+import { AnswerParser, type AnswerSink, part } from "./answer-parser.ts";
 import { connect, type Socket, type SocketUser } from "./connect.ts";
 import { connectionReset } from "./http-error.ts";
 import { Inbox } from "./inbox.ts";
@@ -214,7 +214,7 @@ export class Connection implements AnswerSink, SocketUser {
     if (this.#parser.isOver && !this.#parser.paused) {
       this.#complete(taken < bytes.length);
     } else if (taken < bytes.length) {
-      this.#inbox.putBack(bytes.subarray(taken));
+      this.#inbox.putBack(part(bytes, taken, bytes.length));
     }
   }
 
