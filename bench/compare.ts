@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { median } from "./figures.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
-import { runLoad } from "./measure.ts";
+import { runLoad, warmUp } from "./measure.ts";
 import { runBenchmark } from "./program.ts";
 import { ALL_MODELS, type GatewayParts, LOAD_SCENARIOS, type LoadScenario, type Metric } from "./scenarios.ts";
 import {
@@ -21,9 +21,8 @@ import { threadShares } from "./threads.ts";
 
 const RUN_LIMIT_MS = 60 * 60_000;
 const SLICE_MS = 1000;
-/** Requests or chunks after which hardly anything is compiled any more; a busy machine needs long for them. */
-const WARM_UP_UNITS = 30_000;
-const WARM_UP_LIMIT_MS = 20_000;
+/** Requests or chunks before anything is measured. */
+const WARM_UP_UNITS = 100_000;
 const SCENARIOS = LOAD_SCENARIOS.filter(({ metrics }) => cpuMetric(metrics) !== undefined);
 
 const HELP = `Usage: sh bin/bun bench/compare.ts <treeA> <treeB> [options]
@@ -97,7 +96,7 @@ async function measurePair(
   const { job } = scenario;
   const slice: LoadJob = { ...job, measureMs: SLICE_MS };
   for (const subject of subjects) await awaitFirstAnswer(subject);
-  for (const subject of subjects) await warmUp(subject, { ...job, warmUpMs: 0, measureMs: 2 * SLICE_MS });
+  for (const subject of subjects) await warmUp(subject, job, WARM_UP_UNITS);
   for (let round = 0; round < rounds; round++) {
     // ABBA within a pair, and the next pair the other way round: what drifts hits both alike.
     const order = (pair + round) % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const);
@@ -105,14 +104,6 @@ async function measurePair(
   }
   for (const subject of subjects) await stopSubject(subject);
   return figures;
-}
-
-async function warmUp(subject: Subject, job: LoadJob): Promise<void> {
-  let units = 0;
-  for (let spentMs = 0; units < WARM_UP_UNITS && spentMs < WARM_UP_LIMIT_MS; spentMs += job.measureMs) {
-    const { requests, chunks } = await runLoad(job, subject);
-    units += Math.max(requests, chunks);
-  }
 }
 
 async function compare(comparison: Comparison, temporaryFolder: string): Promise<void> {

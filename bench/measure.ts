@@ -49,6 +49,21 @@ export async function runLoad(job: LoadJob, subject: Subject): Promise<LoadResul
   return output.result;
 }
 
+const WARM_UP_SLICE_MS = 2000;
+const WARM_UP_LIMIT_MS = 20_000;
+
+/**
+ * Runs a job until so many requests or chunks have passed, or for 20 s: code that runs is compiled several times over, each
+ * time better, and the last time after some hundred thousand.
+ */
+export async function warmUp(subject: Subject, job: LoadJob, units: number): Promise<void> {
+  let done = 0;
+  for (let spentMs = 0; done < units && spentMs < WARM_UP_LIMIT_MS; spentMs += WARM_UP_SLICE_MS) {
+    const { requests, chunks } = await runLoad({ ...job, warmUpMs: 0, measureMs: WARM_UP_SLICE_MS }, subject);
+    done += Math.max(requests, chunks);
+  }
+}
+
 /**
  * All subjects run side by side and are loaded in turn, round after round, so that a noisy moment of the machine
  * hits all of them and not one.

@@ -1,7 +1,15 @@
 // The parts of a run and the rows of the table that each gives.
 
 import type { LoadJob, LoadResult } from "./load.ts";
-import { measureColdStarts, measureLoad, measureMemory, type Progress, type Rounds, runLoad } from "./measure.ts";
+import {
+  measureColdStarts,
+  measureLoad,
+  measureMemory,
+  type Progress,
+  type Rounds,
+  runLoad,
+  warmUp,
+} from "./measure.ts";
 import { loadRows, makeRow, type Row } from "./report.ts";
 import {
   COLD_START_TARGET_SECONDS,
@@ -37,6 +45,10 @@ export function subjectsOfParts(parts: ReadonlySet<string>): SubjectName[] {
   return (Object.keys(SUBJECT_TITLES) as SubjectName[]).filter((name) => measured.has(name));
 }
 
+/** Requests or chunks. */
+const GATEWAY_WARM_UP_UNITS = 200_000;
+const PAIR_WARM_UP_UNITS = 30_000;
+
 export interface Run {
   parts: ReadonlySet<string>;
   quick: boolean;
@@ -69,9 +81,10 @@ async function loadPartRows(run: Run): Promise<Row[]> {
     const usual = subjects.filter(({ name }) => measured.includes(name));
     const results =
       scenario.comparedWith === undefined
-        ? await withOwnGateway(scenario, usual, run.surroundings, (taking) =>
-            measureLoad(sized, taking, run.rounds, run.progress),
-          )
+        ? await withOwnGateway(scenario, usual, run.surroundings, async (taking) => {
+            if (!run.quick && hasTarget(scenario)) await warmUpGateways(sized, taking);
+            return measureLoad(sized, taking, run.rounds, run.progress);
+          })
         : await measurePairs(sized, scenario.comparedWith, run);
     rows.push(...loadRows(scenario, results));
     for (const [name, figures] of results) {
@@ -86,6 +99,18 @@ async function loadPartRows(run: Run): Promise<Row[]> {
 
 function highestMegabytes(results: readonly LoadResult[]): number {
   return Math.max(...results.map(({ residentBytes }) => residentBytes.highest)) / 1e6;
+}
+
+/** What has a target is measured on processes that have long been running, as gateways are. */
+function hasTarget({ metrics }: LoadScenario): boolean {
+  return metrics.some(({ target }) => target?.of === "ratio");
+}
+
+async function warmUpGateways({ job, passedThrough }: LoadScenario, subjects: readonly Subject[]): Promise<void> {
+  for (const subject of subjects) {
+    if (subject.name === "passed") await warmUp(subject, passedThrough ?? job, GATEWAY_WARM_UP_UNITS);
+    else if (subject.name.startsWith("signalbox")) await warmUp(subject, job, GATEWAY_WARM_UP_UNITS);
+  }
 }
 
 /** A scenario with a configuration of its own is measured on a gateway of its own. */
@@ -125,7 +150,7 @@ async function measurePairs(
     const own = startSubject("signalbox", surroundings, scenario.gateway);
     const pair = round % 2 === 1 ? [other, own] : [own, other];
     for (const subject of pair) await awaitFirstAnswer(subject);
-    for (const subject of pair) await runLoad(WARM_UP, subject);
+    for (const subject of pair) await warmUp(subject, scenario.job, PAIR_WARM_UP_UNITS);
     for (const [name, figures] of await measureLoad(scenario, pair, TURNS_PER_PAIR, progress)) {
       results.set(name, [...(results.get(name) ?? []), ...figures]);
     }
