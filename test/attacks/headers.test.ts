@@ -196,7 +196,11 @@ describe("to a backend", () => {
     const lines = FROM_CLIENT.map((name) => `${name}: ${MARK}-${name}`);
     await post("/v1/chat/completions", LISTED, lines);
     const { headers } = backend.lastRequest;
-    expect(Object.keys(headers).filter((name) => headers[name]?.includes(MARK))).toEqual(names);
+    expect(
+      Object.keys(headers)
+        .filter((name) => headers[name]?.includes(MARK))
+        .sort(),
+    ).toEqual(names);
   });
 
   test.each(["generic", "anthropic", "vllm", "federated", "gemini"] as const)(
