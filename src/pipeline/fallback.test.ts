@@ -7,10 +7,9 @@ import { type ConfigDocument, documentSchema } from "../config/sections/registry
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { RequestBody } from "../lib/request-body.ts";
-import { NO_STORY } from "../stats/stories.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { ForwardResult } from "./attempt.ts";
-import type { RequestContext } from "./context.ts";
+import { newRecord, type RequestContext } from "./context.ts";
 import { createFallbackChains, type FallbackResult, writeFallbackHeaders } from "./fallback.ts";
 import type { ModelRequest } from "./model-request.ts";
 
@@ -66,17 +65,7 @@ function bench({ outcomes = {}, policy = {}, enabled = true, chains = { m: ["n",
     caller: undefined,
     clientHeaders: new Headers(),
     peerAddress: () => undefined,
-    record: {
-      method: "POST",
-      path: "/",
-      model: "m",
-      fallbackModel: undefined,
-      stream: false,
-      backend: undefined,
-      attempts: 0,
-      failure: undefined,
-      story: NO_STORY,
-    },
+    record: { ...newRecord("POST", "/"), model: "m" },
   };
   const request: ModelRequest = {
     operation: "chat",

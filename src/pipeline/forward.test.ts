@@ -14,12 +14,11 @@ import { createCircuits } from "../routing/circuits.ts";
 import { consistentHash } from "../routing/strategies/consistent-hash.ts";
 import { roundRobin } from "../routing/strategies/round-robin.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
-import { NO_STORY } from "../stats/stories.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { AttemptOutcome, OutgoingRequest } from "../upstream/send.ts";
 import type { ForwardResult } from "./attempt.ts";
 import { MAX_TRIAL_WAITERS } from "./candidates.ts";
-import type { BackendWatch, RequestContext } from "./context.ts";
+import { type BackendWatch, newRecord, type RequestContext } from "./context.ts";
 import { createForwarder } from "./forward.ts";
 import type { ModelRequest } from "./model-request.ts";
 
@@ -124,17 +123,7 @@ function bench(options: BenchOptions) {
         : { keyId: options.keyId, userId: undefined, organizationId: undefined, scopes: new Set() },
     clientHeaders: new Headers({ "user-agent": "client" }),
     peerAddress: () => "10.0.0.1",
-    record: {
-      method: "POST",
-      path: "/v1/chat/completions",
-      model: "m",
-      fallbackModel: undefined,
-      stream: false,
-      backend: undefined,
-      attempts: 0,
-      failure: undefined,
-      story: NO_STORY,
-    },
+    record: { ...newRecord("POST", "/v1/chat/completions"), model: "m" },
   };
   const request: ModelRequest = {
     operation: "chat",

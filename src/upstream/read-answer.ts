@@ -6,6 +6,7 @@ import { readWholeBody } from "../backends/whole-body.ts";
 import type { ProtocolName } from "../generation/content.ts";
 import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
 import { objectNearEnd } from "../lib/json-tail.ts";
+import { hasMarker, markersOf } from "../protocols/markers.ts";
 import { errorToldIn, passThrough } from "../protocols/registry.ts";
 import { EventFramer, readEvents, type SseEvent } from "../protocols/sse.ts";
 import { hasStandardError } from "./error-body.ts";
@@ -23,6 +24,9 @@ const MAX_PROVEN_BYTES = 64 * 1024;
 const MAX_PARSED_BYTES = 1024 * 1024;
 /** Comments before the first event are held back with it, up to this size. */
 const MAX_COMMENT_BYTES = 1024 * 1024;
+
+/** A member or a type of that name: inside a text the quotes have backslashes before them. */
+const ERROR_MARKER = markersOf('"error"');
 
 const decoder = new TextDecoder();
 
@@ -105,7 +109,10 @@ function checked(
 ): PlainAnswer | UpstreamFailure {
   if (body === undefined) return invalid(entry, `sent an answer of more than ${MAX_ANSWER_BYTES} bytes`);
   if (body.length === 0) return invalid(entry, "sent an empty answer");
-  if (body.length > MAX_PARSED_BYTES || (body.length > MAX_PROVEN_BYTES && !format.isRead && !mayTellError(body))) {
+  if (
+    body.length > MAX_PARSED_BYTES ||
+    (body.length > MAX_PROVEN_BYTES && !format.isRead && !hasMarker(body, ERROR_MARKER))
+  ) {
     const isWhole = mayBeList || looksLikeObject(body);
     if (!isWhole) return invalid(entry, notJson(answer));
     return { body, parsed: undefined, usage: objectNearEnd(body, "usage") };
@@ -254,11 +261,6 @@ function readWhole(answer: BackendAnswer, exchange: Exchange, maxBytes: number) 
 function withinLimit(body: Uint8Array | undefined, exchange: Exchange): Uint8Array | undefined {
   if (body === undefined) exchange.abort();
   return body;
-}
-
-/** Whether there is a member or a type of that name: inside a text the quotes have backslashes before them. */
-function mayTellError(body: Uint8Array): boolean {
-  return Buffer.from(body.buffer, body.byteOffset, body.length).includes('"error"');
 }
 
 function looksLikeObject(body: Uint8Array): boolean {
