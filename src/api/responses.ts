@@ -4,7 +4,7 @@ import { ownerOf } from "../access/owner.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { RequestBody } from "../lib/request-body.ts";
+import { JsonBody } from "../lib/request-body.ts";
 import type { ExternalCheck } from "../media/fetch-external.ts";
 import type { Generated } from "../pipeline/generate.ts";
 import type { ModelRequest } from "../pipeline/model-request.ts";
@@ -83,7 +83,7 @@ export async function arrangeResponse(
   }
   // The answer names what it builds on; a backend that keeps responses itself would look for one that it never had.
   const sent = isResolved ? { ...value, previous_response_id: undefined } : value;
-  const body = value === asked.body.value ? asked.body : RequestBody.written(value, sent);
+  const body = value === asked.body.value ? asked.body : JsonBody.written(value, sent);
   const isKept = value.store !== false;
   return {
     ...asked,

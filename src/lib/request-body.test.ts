@@ -3,13 +3,13 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { JsonObject } from "./json.ts";
-import { RequestBody } from "./request-body.ts";
+import { JsonBody, type RequestBody } from "./request-body.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 const parse = (body: RequestBody) => JSON.parse(decoder.decode(body.bytes())) as JsonObject;
-const received = (text: string) => new RequestBody(encoder.encode(text), JSON.parse(text) as JsonObject);
+const received = (text: string) => new JsonBody(encoder.encode(text), JSON.parse(text) as JsonObject);
 
 const LONG = `{"model":"m", "text":"${"x".repeat(70_000)}", "n":1.0}`;
 
@@ -30,7 +30,7 @@ describe("with()", () => {
         fc.boolean(),
         (own, steps, isLong, isWritten) => {
           const start = isLong ? { ...own, filler: "x".repeat(70_000) } : own;
-          let body = isWritten ? RequestBody.written(start) : received(JSON.stringify(start, undefined, 1));
+          let body = isWritten ? JsonBody.written(start) : received(JSON.stringify(start, undefined, 1));
           let expected = start;
           for (const step of steps) {
             body = body.with(step);
@@ -58,13 +58,13 @@ describe("with()", () => {
 test("a body that came is its own bytes and value", () => {
   const bytes = encoder.encode('{"a":1}');
   const content = { a: 1 };
-  const body = new RequestBody(bytes, content);
+  const body = new JsonBody(bytes, content);
   expect(body.bytes()).toBe(bytes);
   expect(body.value).toBe(content);
 });
 
 test("bytes may say less than the value", () => {
-  const body = RequestBody.written({ a: 1, b: 2 }, { a: 1 });
+  const body = JsonBody.written({ a: 1, b: 2 }, { a: 1 });
   expect(body.value).toEqual({ a: 1, b: 2 });
   expect(parse(body)).toEqual({ a: 1 });
   expect(body.letValueGo()).toBe(false);

@@ -9,13 +9,30 @@ const MAX_KEPT_BYTES = 64 * 1024;
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
+/** Bytes and what they say are one thing, whatever they are written in. */
+export interface RequestBody {
+  /** What it says: the members of an object, or the fields of a form that are texts. */
+  readonly value: JsonObject;
+  /** Undefined: JSON. Else the Content-Type that belongs to the bytes. */
+  readonly contentType?: string;
+  /** The client's own, where nothing was changed; else they differ from those in what was changed alone. */
+  bytes(): Uint8Array;
+  /** The same with other top-level members; those that are undefined are left out. */
+  with(members: JsonObject): RequestBody;
+  /**
+   * A stream may go on for minutes, and what was parsed takes many times the memory of its bytes: it is let go, and parsed
+   * anew for whoever still wants it. False where it is kept, because the body is small or never came in bytes.
+   */
+  letValueGo(): boolean;
+}
+
 /** What a body is made of: another one with other members, or these members alone. */
 interface Origin {
-  of: RequestBody | undefined;
+  of: JsonBody | undefined;
   members: JsonObject;
 }
 
-export class RequestBody {
+export class JsonBody implements RequestBody {
   #bytes: Uint8Array | undefined;
   /** Undefined where it was let go, and of a body that is made of another, which keeps it as long as it is wanted. */
   #value: JsonObject | undefined;
@@ -33,8 +50,8 @@ export class RequestBody {
   }
 
   /** @param sent - what its bytes say, where that is not all of the value */
-  static written(value: JsonObject, sent = value): RequestBody {
-    return new RequestBody(undefined, value, { of: undefined, members: sent });
+  static written(value: JsonObject, sent = value): JsonBody {
+    return new JsonBody(undefined, value, { of: undefined, members: sent });
   }
 
   get value(): JsonObject {
@@ -49,7 +66,6 @@ export class RequestBody {
     return value;
   }
 
-  /** The client's own, where nothing was changed; else they differ from those in what was changed alone. */
   bytes(): Uint8Array {
     if (this.#bytes !== undefined) return this.#bytes;
     const { of, members } = this.#origin as Origin;
@@ -57,15 +73,10 @@ export class RequestBody {
     return this.#bytes;
   }
 
-  /** The same with other top-level members; those that are undefined are left out. */
-  with(members: JsonObject): RequestBody {
-    return new RequestBody(undefined, undefined, { of: this, members });
+  with(members: JsonObject): JsonBody {
+    return new JsonBody(undefined, undefined, { of: this, members });
   }
 
-  /**
-   * A stream may go on for minutes, and what was parsed takes many times the memory of its bytes: it is let go, and parsed
-   * anew for whoever still wants it. False where it is kept, because the body is small or never came in bytes.
-   */
   letValueGo(): boolean {
     const origin = this.#origin;
     const isGone =

@@ -1,7 +1,7 @@
 // Embeddings of more inputs than a backend takes at once: asked for in slices, answered as one list.
 
 import type { JsonObject } from "../lib/json.ts";
-import { RequestBody } from "../lib/request-body.ts";
+import { JsonBody } from "../lib/request-body.ts";
 import type { RequestContext } from "./context.ts";
 import type { Generate, Generated, StreamFrame } from "./generate.ts";
 import type { ModelRequest } from "./model-request.ts";
@@ -49,5 +49,5 @@ export function withEmbeddingBatches(generate: Generate, takesAll: (model: strin
 }
 
 function slice(request: ModelRequest, input: readonly unknown[]): ModelRequest {
-  return { ...request, body: RequestBody.written({ ...request.body.value, input }) };
+  return { ...request, body: JsonBody.written({ ...request.body.value, input }) };
 }

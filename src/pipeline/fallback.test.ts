@@ -6,7 +6,7 @@ import type { BackendEntry } from "../backends/board.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { RequestBody } from "../lib/request-body.ts";
+import { JsonBody } from "../lib/request-body.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { ForwardResult } from "./attempt.ts";
 import { newRecord, type RequestContext } from "./context.ts";
@@ -28,7 +28,7 @@ const status = (code: number) =>
   failed({ kind: "status", status: code, body: new Uint8Array(), retryAfterMs: undefined, headers: {} });
 const refused = (definition: ErrorDefinition) => new GatewayError(definition, "refused");
 
-const body = new RequestBody(new TextEncoder().encode('{ "model": "m", "n" : 1.0 }'), { model: "m", n: 1 });
+const body = new JsonBody(new TextEncoder().encode('{ "model": "m", "n" : 1.0 }'), { model: "m", n: 1 });
 
 interface BenchOptions {
   /** What the forwarder comes to, by model; plain when left out. */

@@ -7,7 +7,7 @@ import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendBoard, BackendEntry } from "../backends/board.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { RequestBody } from "../lib/request-body.ts";
+import { JsonBody } from "../lib/request-body.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { createLimiter } from "../rate-limit/limiter.ts";
 import { createCircuits } from "../routing/circuits.ts";
@@ -133,7 +133,7 @@ function bench(options: BenchOptions) {
     affinity: () => options.affinity,
     patience: 1,
     avoid: new Set(),
-    body: RequestBody.written({ model: "m" }),
+    body: JsonBody.written({ model: "m" }),
     askedModel: "m",
   };
   return {

@@ -7,7 +7,7 @@ import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { ByteAllowance } from "../lib/byte-allowance.ts";
-import { RequestBody } from "../lib/request-body.ts";
+import { JsonBody } from "../lib/request-body.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { PassReader } from "../protocols/pass-reader.ts";
 import { EventFramer } from "../protocols/sse.ts";
@@ -185,7 +185,7 @@ function bench({
       stream,
       choices: 1,
       affinity: () => undefined,
-      body: RequestBody.written(value),
+      body: JsonBody.written(value),
       askedModel: "m",
       patience: 1,
       avoid: new Set(),

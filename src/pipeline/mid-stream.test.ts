@@ -8,7 +8,7 @@ import type { BackendEntry } from "../backends/board.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { RequestBody } from "../lib/request-body.ts";
+import { JsonBody } from "../lib/request-body.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { PassReader } from "../protocols/pass-reader.ts";
 import type { ClientProtocol } from "../protocols/protocol.ts";
@@ -112,7 +112,7 @@ function bench(options: BenchOptions = {}) {
     stream: true,
     choices: 1,
     affinity: () => undefined,
-    body: new RequestBody(encoder.encode('{"model":"m", "messages":[{"role":"user","content":"hi"}], "n":1.0}'), {
+    body: new JsonBody(encoder.encode('{"model":"m", "messages":[{"role":"user","content":"hi"}], "n":1.0}'), {
       model: "m",
       messages: [{ role: "user", content: "hi" }],
       n: 1,

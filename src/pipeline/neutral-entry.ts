@@ -9,7 +9,7 @@ import type { GenerationEvent } from "../generation/events.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { Failure } from "../generation/result.ts";
 import type { Clock } from "../lib/clock.ts";
-import { RequestBody } from "../lib/request-body.ts";
+import { JsonBody } from "../lib/request-body.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
@@ -108,7 +108,7 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
 
 function modelRequest({ model, origin, promptCacheKey, user }: GenerationRequest): ModelRequest {
   const summary = { model, stream: true, choices: 1, affinity: () => promptCacheKey ?? user };
-  return firstRequest(summary, origin.protocol, RequestBody.written({ model }));
+  return firstRequest(summary, origin.protocol, JsonBody.written({ model }));
 }
 
 const BUG = { message: "unexpected error", status: 500, type: ERRORS.internal.type };

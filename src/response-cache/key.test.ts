@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { JsonObject } from "../lib/json.ts";
-import { RequestBody } from "../lib/request-body.ts";
+import { JsonBody } from "../lib/request-body.ts";
 import type { RequestKey } from "./cache.ts";
 import { KEYED_HEADERS, type KeyedRequest, requestKey } from "./key.ts";
 
@@ -21,7 +21,7 @@ interface Written extends Omit<RequestKey, "sketch"> {
 function keyOf(text: string, { owner = "anonymous", headers = {}, ...more }: Variant = {}): Written {
   const value = JSON.parse(text) as JsonObject;
   const request = { operation: "chat", askedModel: "m", stream: value.stream === true } as const;
-  const body = new RequestBody(encoder.encode(text), value);
+  const body = new JsonBody(encoder.encode(text), value);
   const key = requestKey({ ...request, body, ...more }, owner, new Headers(headers));
   const { form, otherForm } = key;
   // In this order: a cache asks for the question after it has seen the sketch.
@@ -214,7 +214,7 @@ describe("sketches", () => {
     const sketches = bodies.flatMap((value) => [sketchOf(value), sketchOf(value, "key:a"), sketchOf(value, "key:b")]);
     expect(new Set(sketches).size).toBe(sketches.length);
     const key = requestKey(
-      { operation: "chat", askedModel: "m", stream: false, body: RequestBody.written(messages("a")) },
+      { operation: "chat", askedModel: "m", stream: false, body: JsonBody.written(messages("a")) },
       "anonymous",
       new Headers(),
     );

@@ -5,7 +5,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
-import { RequestBody } from "../lib/request-body.ts";
+import { JsonBody, type RequestBody } from "../lib/request-body.ts";
 import { BodyBudget, type BodyHolder } from "./body-budget.ts";
 import { type BodyToParse, createBodyParser } from "./parse-body.ts";
 
@@ -67,8 +67,8 @@ export function createBodyReader({ deadlines, now, budget = new BodyBudget() }: 
 
   function toBody(bytes: Uint8Array, body: IncomingBody): RequestBody | Promise<RequestBody> {
     const parsing = parseBody(bytes, body);
-    if (parsing instanceof Promise) return parsing.then((value) => new RequestBody(bytes, value));
-    return new RequestBody(bytes, parsing);
+    if (parsing instanceof Promise) return parsing.then((value) => new JsonBody(bytes, value));
+    return new JsonBody(bytes, parsing);
   }
 
   return {

@@ -6,7 +6,7 @@ import { createDrains } from "../../src/backends/drains.ts";
 import { createRegistry } from "../../src/backends/registry.ts";
 import { GatewayError } from "../../src/errors/gateway-error.ts";
 import { DEADLINE_RESOLUTION_MS } from "../../src/lib/deadlines.ts";
-import { RequestBody } from "../../src/lib/request-body.ts";
+import { JsonBody } from "../../src/lib/request-body.ts";
 import { silentLogger } from "../../src/logging/logger.ts";
 import type { RequestContext } from "../../src/pipeline/context.ts";
 import { createFallbackChains, type FallbackChains } from "../../src/pipeline/fallback.ts";
@@ -238,7 +238,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
       stream,
       choices: 1,
       affinity: () => session,
-      body: RequestBody.written({ ...content }),
+      body: JsonBody.written({ ...content }),
       askedModel: model,
       patience: 1,
       avoid: new Set(),
