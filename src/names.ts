@@ -1,4 +1,5 @@
-// The one table of names: every spelling of a backend kind that people and the specification use, and its canonical form.
+// The one table of names: every spelling of a backend kind and of an image model that people and the specification use, and
+// its canonical form.
 
 /** The version of this release; package.json carries the same, which a test proves. */
 export const VERSION = "0.1.0";
@@ -41,4 +42,33 @@ export const BACKEND_KIND_SPELLINGS: readonly string[] = [
 /** The canonical kind for any accepted spelling, in any letter case; undefined for an unknown one. */
 export function resolveBackendKind(spelling: string): BackendKindName | undefined {
   return CANONICAL_KINDS.get(spelling.toLowerCase());
+}
+
+/** The image models that have rules of their own, with other accepted spellings (decisions.md, section 2). */
+const IMAGE_MODEL_SPELLINGS = {
+  "dall-e-2": ["img-legacy-2"],
+  "dall-e-3": ["img-legacy-3"],
+  "gpt-image-1": ["img-v1"],
+  "gpt-image-1.5": ["img-v1.5"],
+  "gpt-image-1-mini": ["img-v1-mini"],
+  "nano-banana": ["img-alt", "gemini-2.5-flash-image", "gemini-2.5-flash-image-preview"],
+  "nano-banana-pro": ["img-alt-pro", "gemini-3-pro-image", "gemini-3-pro-image-preview"],
+} as const satisfies Record<string, readonly string[]>;
+
+export type ImageModelName = keyof typeof IMAGE_MODEL_SPELLINGS;
+
+const CANONICAL_IMAGE_MODELS: ReadonlyMap<string, ImageModelName> = new Map(
+  Object.entries(IMAGE_MODEL_SPELLINGS).flatMap(([name, others]) =>
+    [name, ...others].map((spelling) => [spelling, name as ImageModelName] as const),
+  ),
+);
+
+/** The canonical name for any accepted spelling of an image model that has rules of its own; undefined for any other. */
+export function resolveImageModel(spelling: string): ImageModelName | undefined {
+  return CANONICAL_IMAGE_MODELS.get(spelling);
+}
+
+/** Every name of such a model, the canonical one first. */
+export function spellingsOfImageModel(name: ImageModelName): readonly string[] {
+  return [name, ...IMAGE_MODEL_SPELLINGS[name]];
 }

@@ -9,20 +9,42 @@ import { ENGINE_CHAT, OPENAI_CHAT, UNKNOWN_CHAT } from "../protocols/chat/quirks
 import type { Dialect } from "../protocols/protocol.ts";
 
 /** What a backend can be asked to do; each has an endpoint of its own. Those that generate have the name of their format. */
-export type Operation = ProtocolName | "count-tokens" | "embeddings" | "embed-content" | "rerank" | "embed-sparse";
+export type Operation =
+  | ProtocolName
+  | "count-tokens"
+  | "embeddings"
+  | "embed-content"
+  | "rerank"
+  | "embed-sparse"
+  | "images"
+  | "image-edits"
+  | "image-variations"
+  | "image-content"
+  | "speech"
+  | "transcriptions"
+  | "translations"
+  | "moderations";
 
-/** Operations whose formats are not translated alike. */
-const WITHOUT_FORMAT: ReadonlySet<Operation> = new Set([
-  "count-tokens",
-  "embeddings",
-  "embed-content",
-  "rerank",
-  "embed-sparse",
+/** The formats of operations that do not have the name of theirs. */
+const FORMATS: ReadonlyMap<Operation, ProtocolName | undefined> = new Map([
+  ["count-tokens", undefined],
+  ["embeddings", undefined],
+  ["embed-content", undefined],
+  ["rerank", undefined],
+  ["embed-sparse", undefined],
+  ["moderations", undefined],
+  ["images", "images"],
+  ["image-edits", "images"],
+  ["image-variations", "images"],
+  ["image-content", "generate-content"],
+  ["speech", "audio"],
+  ["transcriptions", "audio"],
+  ["translations", "audio"],
 ]);
 
-/** The wire format of an operation that generates; undefined for the others. */
+/** The wire format of what a backend answers; undefined where no other operation has it. */
 export function formatOf(operation: Operation): ProtocolName | undefined {
-  return WITHOUT_FORMAT.has(operation) ? undefined : operation;
+  return FORMATS.has(operation) ? FORMATS.get(operation) : operation;
 }
 
 /** The format whose headers and errors an operation has, though it may have no format of its own. */
@@ -36,6 +58,7 @@ const STAND_INS: Readonly<Record<Operation, readonly Operation[]>> = {
   responses: ["messages", "generate-content", "chat"],
   messages: ["generate-content", "chat", "responses"],
   embeddings: ["embed-content"],
+  images: ["image-content"],
 };
 
 const NONE: readonly Operation[] = [];
@@ -48,7 +71,7 @@ export type OperationPaths = Readonly<Partial<Record<Operation, string>>>;
 /** The operation that a backend with these paths is asked for; undefined when it cannot do it, nor anything like it. */
 export function servedBy(paths: OperationPaths, operation: Operation): Operation | undefined {
   if (paths[operation] !== undefined) return operation;
-  const standIns = STAND_INS[operation] ?? (WITHOUT_FORMAT.has(operation) ? NONE : ANY_FORMAT);
+  const standIns = STAND_INS[operation] ?? (FORMATS.has(operation) ? NONE : ANY_FORMAT);
   return standIns.find((standIn) => paths[standIn] !== undefined);
 }
 
@@ -202,6 +225,20 @@ const OPENAI_PATHS = {
   embeddings: "/v1/embeddings",
 } as const;
 
+const IMAGE_PATHS = {
+  images: "/v1/images/generations",
+  "image-edits": "/v1/images/edits",
+  "image-variations": "/v1/images/variations",
+} as const;
+
+const AUDIO_PATHS = {
+  speech: "/v1/audio/speech",
+  transcriptions: "/v1/audio/transcriptions",
+  translations: "/v1/audio/translations",
+} as const;
+
+const MODERATION_PATHS = { moderations: "/v1/moderations" } as const;
+
 const RERANK_PATHS = { rerank: "/v1/rerank", "embed-sparse": "/embed_sparse" } as const;
 
 const ANTHROPIC_RESPONSE_HEADERS = [
@@ -255,7 +292,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
   openai: openAiStyle("openai", {
     defaultUrl: "https://api.openai.com",
     environment: { keys: ["OPENAI_API_KEY"], url: "OPENAI_BASE_URL" },
-    paths: { ...OPENAI_PATHS, responses: "/v1/responses" },
+    paths: { ...OPENAI_PATHS, ...IMAGE_PATHS, ...AUDIO_PATHS, ...MODERATION_PATHS, responses: "/v1/responses" },
     probe: probe("/v1/models"),
     ownedBy: "openai",
     responseHeaders: OPENAI_RESPONSE_HEADERS,
@@ -271,6 +308,11 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
       // The deployment is named by the body's model (Microsoft, "Azure OpenAI Responses API").
       responses: "/openai/v1/responses",
       embeddings: "/openai/deployments/{deployment}/embeddings",
+      images: "/openai/deployments/{deployment}/images/generations",
+      "image-edits": "/openai/deployments/{deployment}/images/edits",
+      speech: "/openai/deployments/{deployment}/audio/speech",
+      transcriptions: "/openai/deployments/{deployment}/audio/transcriptions",
+      translations: "/openai/deployments/{deployment}/audio/translations",
     },
     // The service lists base models, not deployments: the models of an azure backend are configured.
     probe: probe("/openai/models"),
@@ -309,6 +351,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     paths: {
       "generate-content": "/v1beta/models/{model}:{method}",
       "embed-content": "/v1beta/models/{model}:batchEmbedContents",
+      "image-content": "/v1beta/models/{model}:generateContent",
     },
     modelList: {
       path: "/v1beta/models",
@@ -343,11 +386,12 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     ],
     probe: probe("/v1/models", ["/api/v1/models"]),
     ownedBy: "lmstudio",
+    paths: { ...OPENAI_PATHS, ...IMAGE_PATHS },
     chat: { ...ENGINE_CHAT, jsonObject: false },
   }),
   vllm: openAiStyle("vllm", {
     defaultUrl: "http://127.0.0.1:8000",
-    paths: { ...OPENAI_PATHS, ...RERANK_PATHS },
+    paths: { ...OPENAI_PATHS, ...RERANK_PATHS, ...IMAGE_PATHS, ...AUDIO_PATHS },
     probe: probe("/health", ["/v1/models"]),
     ownedBy: "vllm",
     ownerSign: "vllm",
@@ -370,6 +414,9 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     paths: {
       ...OPENAI_PATHS,
       ...RERANK_PATHS,
+      ...IMAGE_PATHS,
+      ...AUDIO_PATHS,
+      ...MODERATION_PATHS,
       responses: "/v1/responses",
       messages: "/v1/messages",
       "count-tokens": "/v1/messages/count_tokens",
@@ -387,12 +434,13 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     searches: "everywhere",
   }),
   generic: openAiStyle("generic", {
-    paths: { ...OPENAI_PATHS, ...RERANK_PATHS },
+    paths: { ...OPENAI_PATHS, ...RERANK_PATHS, ...IMAGE_PATHS, ...AUDIO_PATHS, ...MODERATION_PATHS },
     probe: probe("/v1/models", ["/health"]),
     nestedReasoning: "kept",
   }),
   demo: openAiStyle("demo", {
     defaultUrl: "http://demo.invalid",
+    paths: { ...OPENAI_PATHS, images: IMAGE_PATHS.images },
     probe: probe("/health"),
     ownedBy: "signalbox",
     isEmbedded: true,

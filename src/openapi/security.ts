@@ -36,6 +36,7 @@ const REQUIREMENTS: Readonly<Record<Audience, readonly Requirement[]>> = {
   open: [],
   read: [{ bearer: [] }, { api_key: [] }, {}],
   write: [{ bearer: [] }, { api_key: [] }, {}],
+  files: [{ bearer: [] }, { api_key: [] }, {}],
   admin: [{ admin_bearer: [] }, { admin_basic: [] }, { admin_api_key: [] }, {}],
   metrics: [{ metrics_basic: [] }, {}],
 };
@@ -48,6 +49,7 @@ export const AUDIENCE_NOTES: Readonly<Record<Audience, string>> = {
   open: "",
   read: "Keys need the scope `read`.",
   write: "Keys need the scope `write`.",
+  files: "Keys need the scope `files`.",
   admin: "With admin.auth.method none, only clients on the gateway's own machine are answered.",
   metrics: "",
 };

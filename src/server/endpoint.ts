@@ -7,7 +7,7 @@ import type { ErrorFormat } from "./error-response.ts";
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** Who may use an endpoint: anyone, callers whose key has a scope, or, for "admin", whom the admin door lets in. */
-export type Access = "open" | Exclude<Scope, "files">;
+export type Access = "open" | Scope;
 
 /** Who calls the admin API. */
 export interface Administrator {

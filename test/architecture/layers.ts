@@ -15,7 +15,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["health", "models", "prompts"],
   ["backends"],
   ["rate-limit"],
-  ["access", "stats", "metrics"],
+  ["access", "files", "stats", "metrics"],
   ["protocols"],
   ["generation", "media"],
   ["tracing", "logging"],
