@@ -11,7 +11,8 @@ type MultipartTrouble =
   | "headBroken"
   | "noName"
   | "nested"
-  | "encoded";
+  | "encoded"
+  | "notText";
 
 export class MultipartFault extends Error {
   readonly trouble: MultipartTrouble;

@@ -1,10 +1,12 @@
 // Bodies of clients over real connections: what is read, and how each kind of trouble is told.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { BOUNDARY, formOf } from "../../test/support/multipart-forms.ts";
 import { RawConnection } from "../../test/support/raw-http.ts";
 import { waitFor } from "../../test/support/wait-for.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
+import type { FormBody } from "../lib/form-body.ts";
 import type { RequestBody } from "../lib/request-body.ts";
 import { BodyBudget, type BodyHolder } from "./body-budget.ts";
 import { createBodyReader } from "./read-body.ts";
@@ -17,6 +19,7 @@ const bodies = createBodyReader({ deadlines, now, budget });
 
 let server: Bun.Server<undefined>;
 let results: (RequestBody | Error)[] = [];
+let readBody: typeof bodies.readJson = bodies.readJson;
 let timeoutMs = 60_000;
 let maxBytes = MAX_BYTES;
 let budgetBytes = 64 * MAX_BYTES;
@@ -31,7 +34,7 @@ beforeAll(() => {
     async fetch(request) {
       const holder: BodyHolder = {};
       try {
-        results.push(await bodies.readJson(request, holder, { maxBytes, timeoutMs, budgetBytes }));
+        results.push(await readBody(request, holder, { maxBytes, timeoutMs, budgetBytes }));
         await whileHeld(holder);
         return new Response("read");
       } catch (error) {
@@ -47,6 +50,7 @@ beforeAll(() => {
 afterAll(() => server.stop(true));
 afterEach(() => {
   results = [];
+  readBody = bodies.readJson;
   timeoutMs = 60_000;
   maxBytes = MAX_BYTES;
   budgetBytes = 64 * MAX_BYTES;
@@ -274,4 +278,80 @@ test("what arrives after its request was refused for taking too long takes no me
   sender?.enqueue(encode('"a"'));
   await waitFor("the body is let go", () => !body.locked || budget.heldBytes > 0);
   expect(budget.heldBytes).toBe(0);
+});
+
+describe("forms", () => {
+  const edit = formOf([
+    { name: "model", content: "sample" },
+    { name: "image", filename: "a.png", contentType: "image/png", content: Uint8Array.of(137, 80, 0, 255) },
+  ]);
+  const type = { "content-type": `multipart/form-data; boundary="${BOUNDARY}"` };
+  const postForm = (body: Body, headers: Record<string, string> = type) => {
+    readBody = bodies.readForm;
+    return post(body, headers) as Promise<FormBody | Error>;
+  };
+
+  for (const [name, wrap] of framings) {
+    test(`${name}: they are read, and counted with their texts`, async () => {
+      let held = 0;
+      whileHeld = async ({ heldBytes = 0 }) => {
+        held = heldBytes;
+      };
+      const body = (await postForm(wrap(edit))) as FormBody;
+      expect(body.value).toEqual({ model: "sample" });
+      expect(body.files).toMatchObject([{ name: "image", filename: "a.png", contentType: "image/png" }]);
+      expect(Buffer.from(body.bytes()).equals(edit)).toBe(true);
+      expect(held).toBe(edit.length + "sample".length);
+    });
+
+    test(`${name}: bounded as all bodies are`, async () => {
+      maxBytes = edit.length - 1;
+      expect(await postForm(wrap(edit))).toMatchObject({ status: 413 });
+      maxBytes = edit.length;
+      budgetBytes = edit.length;
+      results = [];
+      expect(await postForm(wrap(formOf([{ name: "a", content: "x".repeat(edit.length - 130) }])))).toMatchObject({
+        status: 413,
+        message: expect.stringContaining("server.max_buffered_bodies"),
+      });
+    });
+
+    test.each([
+      ["cut off", edit.slice(0, -4), undefined, "final boundary is missing"],
+      ["nothing", new Uint8Array(0), undefined, "does not contain the boundary"],
+      ["a nameless part", formOf([{ name: "", content: "" }]), undefined, "The form has a part without a name"],
+      [
+        "a form within",
+        formOf([{ name: "a", contentType: "multipart/mixed; boundary=b", content: "" }]),
+        "a",
+        "a: forms",
+      ],
+      ["no text", formOf([{ name: "image", content: Uint8Array.of(255) }]), "image", "image: is neither a file"],
+    ])(`${name}: %s is refused`, async (_title, bytes, param, message) => {
+      const error = await postForm(wrap(bytes));
+      expect(error).toBeInstanceOf(GatewayError);
+      expect(error).toMatchObject({ status: 400, type: "invalid_request_error", param });
+      expect((error as Error).message).toContain(message);
+    });
+  }
+
+  test.each([
+    ["JSON", { "content-type": "application/json" }, "'multipart/form-data; boundary=...'"],
+    ["no type", {} as Record<string, string>, "'multipart/form-data; boundary=...'"],
+    ["no boundary", { "content-type": "multipart/form-data" }, "no valid boundary"],
+    ["compressed", { ...type, "content-encoding": "gzip" }, "Content-Encoding 'gzip' is not supported"],
+  ])("%s is refused", async (_title, headers, message) => {
+    const error = await postForm(new Uint8Array(10), headers as Record<string, string>);
+    expect(error).toMatchObject({ status: 400, type: "invalid_request_error" });
+    expect((error as Error).message).toContain(message);
+  });
+
+  test("slow ones are refused when their time is over", async () => {
+    timeoutMs = 100;
+    readBody = bodies.readForm;
+    const connection = await RawConnection.open(server.port as number);
+    const head = `Content-Type: ${type["content-type"]}\r\nContent-Length: ${edit.length}`;
+    connection.write(`POST / HTTP/1.1\r\nHost: h\r\n${head}\r\n\r\n--`);
+    expect((await connection.response()).status).toBe(408);
+  });
 });

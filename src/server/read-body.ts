@@ -5,8 +5,10 @@ import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
+import { FormBody } from "../lib/form-body.ts";
 import { JsonBody, type RequestBody } from "../lib/request-body.ts";
 import { BodyBudget, type BodyHolder } from "./body-budget.ts";
+import { formBoundary, formRefusal } from "./form-refusal.ts";
 import { type BodyToParse, createBodyParser } from "./parse-body.ts";
 
 interface BodyLimits {
@@ -71,11 +73,24 @@ export function createBodyReader({ deadlines, now, budget = new BodyBudget() }: 
     return new JsonBody(bytes, parsing);
   }
 
+  function readForm(request: Request, holder: BodyHolder, limits: BodyLimits): Promise<FormBody> {
+    const boundary = formBoundary(request);
+    return read(request, holder, limits, (bytes, body) => {
+      try {
+        return FormBody.read(bytes, boundary, (byteCount) => body.take(byteCount));
+      } catch (error) {
+        throw formRefusal(error);
+      }
+    });
+  }
+
   return {
     /** The body as it came; throws 413, 408 and 503. */
     readBytes: (request: Request, holder: BodyHolder, limits: BodyLimits) => read(request, holder, limits, asItCame),
     /** Throws also 400. */
     readJson: (request: Request, holder: BodyHolder, limits: BodyLimits) => read(request, holder, limits, toBody),
+    /** multipart/form-data, files included; throws also 400. */
+    readForm,
     /** What the request holds of the budget is free again: all of it, or all but the bytes that it still needs. */
     release: (holder: BodyHolder, neededBytes?: number) => budget.release(holder, neededBytes),
   };
@@ -164,7 +179,7 @@ async function readChunked(request: Request, maxBytes: number, body: IncomingBod
   return whole.length === 0 && loose.length === 1 ? (loose[0] as Uint8Array) : Buffer.concat([...whole, ...loose]);
 }
 
-function tooLarge(maxBytes: number): GatewayError {
+export function tooLarge(maxBytes: number): GatewayError {
   const megabytes = maxBytes / (1024 * 1024);
   return new GatewayError(
     ERRORS.payloadTooLarge,
