@@ -13,6 +13,7 @@ export const ERRORS = {
   validation: { status: 400, type: "validation_error", code: 400 },
   missingParameter: { status: 400, type: "invalid_request_error", code: "missing_required_parameter" },
   unsupportedOperation: { status: 400, type: "invalid_request_error", code: "unsupported_operation" },
+  unsupportedModel: { status: 400, type: "invalid_request_error", code: "unsupported_model" },
   invalidApiKey: { status: 401, type: "authentication_error", code: "invalid_api_key" },
   expiredApiKey: { status: 401, type: "authentication_error", code: "expired_api_key" },
   forbidden: { status: 403, type: "permission_error", code: "forbidden" },
