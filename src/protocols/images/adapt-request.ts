@@ -7,7 +7,7 @@ import type { Adapted } from "../protocol.ts";
 import { checkImageValues, formValues } from "./check-values.ts";
 import { type ImageModelRules, type ImageOperation, rulesOfImageModel } from "./model-rules.ts";
 
-export interface ImageTarget {
+interface ImageTarget {
   /** The model that is asked now, by a name that resolveImageModel() knows where it has rules. */
   model: string;
   /** The model as the client named it. */
