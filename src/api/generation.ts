@@ -9,8 +9,8 @@ import { writeFallbackHeaders } from "../pipeline/fallback.ts";
 import type { Generate, Generated, StreamFrame } from "../pipeline/generate.ts";
 import { firstRequest, type ModelRequest } from "../pipeline/model-request.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
-import type { ClientProtocol } from "../protocols/protocol.ts";
-import { clientProtocol } from "../protocols/registry.ts";
+import type { ClientWords } from "../protocols/protocol.ts";
+import { clientWords } from "../protocols/registry.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
 import type { Answering, BrokenStream, Call } from "../server/endpoint.ts";
 import { clientError } from "../server/error-response.ts";
@@ -40,14 +40,14 @@ export interface GenerationEndpoint {
 }
 
 /** How endpoints for clients of a format tell of errors, where the format has a way of its own. */
-export function errorsOf({ ownErrors, errorBody }: ClientProtocol): Pick<Answering, "errorFormat" | "idHeader"> {
+export function errorsOf({ ownErrors, errorBody }: ClientWords): Pick<Answering, "errorFormat" | "idHeader"> {
   return ownErrors === undefined ? {} : { errorFormat: errorBody, idHeader: ownErrors.idHeader };
 }
 
 export function generationEndpoint(endpoint: GenerationEndpoint, parts: GenerationParts): Answering {
   const { operation, maxBodyBytes, read, arrange, answerHere, noted } = endpoint;
   const { generate, bodies, now, begun } = parts;
-  const client = clientProtocol(conventionsOf(operation));
+  const client = clientWords(conventionsOf(operation));
   return {
     access: "write",
     ...errorsOf(client),
@@ -91,7 +91,7 @@ interface ClientStream extends StreamFrame {
   over: Promise<BrokenStream | undefined> | undefined;
 }
 
-function clientStream(client: ClientProtocol, requestId: string): ClientStream {
+function clientStream(client: ClientWords, requestId: string): ClientStream {
   const { promise, resolve } = Promise.withResolvers<BrokenStream | undefined>();
   return {
     over: promise,
@@ -109,7 +109,7 @@ function brokenBy(failure: UpstreamFailure): BrokenStream {
   return { failure: failureLabel(failure), status: told, error: { type, code, message } };
 }
 
-function answer(call: Call, asked: ModelRequest, client: ClientProtocol, generated: Generated): Response {
+function answer(call: Call, asked: ModelRequest, client: ClientWords, generated: Generated): Response {
   const { headers } = call;
   if (generated.cache !== undefined) headers["X-Cache"] = generated.cache;
   if (generated.kind === "replayed") {
@@ -155,7 +155,7 @@ function droppedHeader(dropped: readonly string[]): string {
 /** The answer to a request whose attempts are used up. */
 function failureResponse(
   { headers, context }: Call,
-  client: ClientProtocol,
+  client: ClientWords,
   isNative: boolean,
   failure: UpstreamFailure,
 ): Response {
@@ -173,7 +173,7 @@ function failureResponse(
 
 /** A backend's own error goes on as it came where it has the client's format. */
 function errorBodyFor(
-  client: ClientProtocol,
+  client: ClientWords,
   isNative: boolean,
   { status, body }: StatusFailure,
   requestId: string,

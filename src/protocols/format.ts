@@ -1,11 +1,13 @@
 // A wire format as the registry lists it: what of it there is.
 
-import type { BackendProtocol, ClientProtocol, PassThrough } from "./protocol.ts";
+import type { BackendProtocol, ClientProtocol, ClientWords, PassThrough } from "./protocol.ts";
 import type { StreamJoin } from "./stream-join.ts";
 
 export interface Format {
   /** Clients may speak it. */
   client?: ClientProtocol;
+  /** Its words for errors, where it has no client half; left out: those of its client half. */
+  words?: ClientWords;
   /** Backends are spoken to in it, whatever their clients speak. */
   backend?: BackendProtocol;
   passing: PassThrough;

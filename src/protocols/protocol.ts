@@ -55,6 +55,9 @@ export interface ClientProtocol {
   losses: AnswerLosses;
 }
 
+/** How errors are told to clients of a format. */
+export type ClientWords = Pick<ClientProtocol, "errorBody" | "errorEvent" | "ownErrors">;
+
 /** An error in words that every client format can say. */
 export interface ClientError {
   status: number;
@@ -205,6 +208,8 @@ export interface AnswerEdits {
   whole(body: Uint8Array, parsed: JsonObject): Uint8Array;
   /** Whole events of a stream. */
   push(events: Uint8Array): Uint8Array;
+  /** What is still to be said when the stream has ended as a complete answer; undefined: nothing. */
+  end?(): Uint8Array | undefined;
 }
 
 export interface WatchOptions {

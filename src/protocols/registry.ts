@@ -2,13 +2,22 @@
 
 import type { ProtocolName } from "../generation/content.ts";
 import type { Failure } from "../generation/result.ts";
+import { audio } from "./audio/index.ts";
 import { chat } from "./chat/index.ts";
 import { asChatChunk } from "./completions/as-chat.ts";
 import { completions } from "./completions/index.ts";
 import type { Format } from "./format.ts";
 import { generateContent } from "./generate-content/index.ts";
+import { images } from "./images/index.ts";
 import { messages } from "./messages/index.ts";
-import type { BackendProtocol, ClientProtocol, KeptMembers, PassThrough, StreamDecoder } from "./protocol.ts";
+import type {
+  BackendProtocol,
+  ClientProtocol,
+  ClientWords,
+  KeptMembers,
+  PassThrough,
+  StreamDecoder,
+} from "./protocol.ts";
 import { responses } from "./responses/index.ts";
 import type { StreamJoin } from "./stream-join.ts";
 
@@ -19,6 +28,8 @@ const FORMATS: Readonly<Record<ProtocolName, Format>> = {
   responses,
   messages,
   "generate-content": generateContent,
+  images,
+  audio,
 };
 
 function decodeAsChat(keeps?: KeptMembers): StreamDecoder {
@@ -38,6 +49,12 @@ export function streamJoin(name: ProtocolName | undefined): StreamJoin | undefin
 /** The client half of a format; what has no format of its own speaks as chat does. */
 export function clientProtocol(name: ProtocolName | undefined): ClientProtocol {
   return formatNamed(name)?.client ?? chat.client;
+}
+
+/** How errors are told to clients of a format; what has no words of its own speaks as chat does. */
+export function clientWords(name: ProtocolName | undefined): ClientWords {
+  const format = formatNamed(name);
+  return format?.words ?? format?.client ?? chat.client;
 }
 
 /** The backend half of a format. */

@@ -10,6 +10,7 @@ const AT_HOME: ReadonlyMap<string, string> = new Map([
   ["backends/kinds.ts", "the rows"],
   ["api/welcome.ts", "whose SDKs the addresses are for"],
   ["demo/backend.ts", "the name of the model of the embedded backend"],
+  ["protocols/images/stream-edits.ts", "whose names of events a client gets: a word of the configuration"],
 ]);
 
 /** SGLang has a row and no name of its own. */

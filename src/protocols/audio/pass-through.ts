@@ -1,0 +1,66 @@
+// Speech and transcriptions that pass: streams of typed events, as the public API has them, and the chunks of engines such
+// as vLLM, which look like those of chat.
+
+import type { Usage } from "../../generation/usage.ts";
+import { isObject } from "../../lib/json.ts";
+import type { Verdict } from "../answer-reader.ts";
+import { ChunkWatch } from "../chunk-watch.ts";
+import { MarkedWatch, type Marks } from "../marked-watch.ts";
+import { hasMarker, markersOf } from "../markers.ts";
+import type { PassThrough, StreamWatch, WatchOptions } from "../protocol.ts";
+import { decodeTokenCounts } from "../token-counts.ts";
+
+const END = markersOf('"speech.audio.done"', '"transcript.text.done"');
+
+const MARKS: Marks = {
+  end: END,
+  counts: END,
+  countsIn: ({ usage }, before) => (isObject(usage) ? usage : before),
+  // What is counted in seconds has no tokens.
+  decodeCounts: decodeTokenCounts,
+};
+
+const CHUNK = markersOf('"choices"', "data: [DONE]");
+const DATA = markersOf("data:");
+
+export const audioPassThrough: PassThrough = {
+  usageOf: ({ usage }) => decodeTokenCounts(usage),
+  preamble: new Set(["ping", "keepalive"]),
+  watch: (options) => new AudioWatch(options),
+};
+
+/** Which of the two a stream is tells its first event. */
+class AudioWatch implements StreamWatch {
+  readonly #options: WatchOptions;
+  #watch: StreamWatch | undefined;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+  }
+
+  push(events: Uint8Array): Uint8Array | undefined {
+    if (this.#watch === undefined && !hasMarker(events, DATA)) return events;
+    this.#watch ??= hasMarker(events, CHUNK) ? new ChunkWatch(this.#options) : new MarkedWatch(MARKS);
+    return this.#watch.push(events);
+  }
+
+  get isDone(): boolean {
+    return this.#watch?.isDone ?? false;
+  }
+
+  verdict(): Verdict {
+    return this.#watch?.verdict() ?? "incomplete";
+  }
+
+  get endMarker(): Uint8Array | undefined {
+    return this.#watch?.endMarker;
+  }
+
+  get usage(): Usage | undefined {
+    return this.#watch?.usage;
+  }
+
+  get itemIds(): readonly string[] {
+    return [];
+  }
+}

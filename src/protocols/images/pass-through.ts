@@ -1,0 +1,102 @@
+// Image requests and answers that pass: what their answers counted, and whether their streams were complete.
+
+import type { Usage } from "../../generation/usage.ts";
+import { isObject, type JsonObject } from "../../lib/json.ts";
+import type { Verdict } from "../answer-reader.ts";
+import type { AnswerEdits, PassThrough, StreamWatch, WatchOptions } from "../protocol.ts";
+import { addCounts, decodeTokenCounts } from "../token-counts.ts";
+import { type ImageEvent, imageEvents } from "./image-event.ts";
+import { ImageStreamEdits } from "./stream-edits.ts";
+
+export const imagesPassThrough: PassThrough = {
+  usageOf: ({ usage }) => decodeTokenCounts(usage),
+  preamble: new Set(["ping", "keepalive"]),
+  watch: (options) => new ImageWatch(options),
+};
+
+/** What an event means for the end of its stream; any other means nothing. */
+const MEANINGS: ReadonlyMap<string, "complete" | "completed" | "usage" | "done" | "error"> = new Map([
+  ...["image_generation", "image_edit"].flatMap((prefix) =>
+    (["complete", "completed", "usage"] as const).map((kind) => [`${prefix}.${kind}`, kind] as const),
+  ),
+  ["done", "done"],
+  ["error", "error"],
+]);
+
+class ImageWatch implements StreamWatch {
+  readonly itemIds: readonly string[] = [];
+  readonly #edits: AnswerEdits | undefined;
+  readonly #images: number;
+  /** Last images that have come, by each of their names. */
+  readonly #came = { complete: 0, completed: 0 };
+  #isOver = false;
+  #isError = false;
+  #counts: JsonObject | undefined;
+  #left: Uint8Array | undefined;
+
+  constructor({ choices, edits }: WatchOptions) {
+    this.#images = choices;
+    this.#edits = edits;
+  }
+
+  /** A backend with the specification's names says by itself that it is done. */
+  get isDone(): boolean {
+    return this.#isOver || (this.#came.complete === 0 && this.#came.completed >= this.#images);
+  }
+
+  /** What the client has not been told yet. */
+  get endMarker(): Uint8Array | undefined {
+    return this.#left;
+  }
+
+  get usage(): Usage | undefined {
+    return decodeTokenCounts(this.#counts);
+  }
+
+  push(received: Uint8Array): Uint8Array | undefined {
+    const found = imageEvents(received);
+    for (const event of found) this.#see(event);
+    const edits = this.#edits;
+    if (edits === undefined) return received;
+    const events = edits instanceof ImageStreamEdits ? edits.edit(received, found) : edits.push(received);
+    return events.length === 0 ? undefined : events;
+  }
+
+  verdict(): Verdict {
+    if (this.#isError) return "reported";
+    const { complete, completed } = this.#came;
+    if (!this.#isOver && Math.max(complete, completed) < this.#images) return "incomplete";
+    this.#left ??= this.#edits?.end?.();
+    return this.#left === undefined ? "done" : "finished";
+  }
+
+  #see(event: ImageEvent): void {
+    const meaning = event.type === "" ? "other" : MEANINGS.get(event.type);
+    switch (meaning) {
+      case undefined:
+        return;
+      case "done":
+        this.#isOver = true;
+        return;
+      case "error":
+        this.#isError = true;
+        return;
+      case "other":
+        if (event.isDoneMarker) this.#isOver = true;
+        else this.#readWhole(event.said.members);
+        return;
+      default: {
+        const { usage } = event.said.members;
+        if (meaning !== "usage") this.#came[meaning]++;
+        if (isObject(usage)) this.#counts = meaning === "usage" ? usage : addCounts(this.#counts, usage);
+      }
+    }
+  }
+
+  /** A whole answer in place of a stream. */
+  #readWhole({ data, usage }: JsonObject): void {
+    if (!Array.isArray(data)) return;
+    this.#isOver = true;
+    if (isObject(usage)) this.#counts = usage;
+  }
+}
