@@ -170,7 +170,10 @@ const CONFIG = message({
     "thinkingBudget?": integer(-1, 32_768),
     "thinkingLevel?": oneOf(...THINKING_LEVELS),
   }),
-  "imageConfig?": anyObject,
+  "imageConfig?": message({
+    "aspectRatio?": oneOf("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"),
+    "imageSize?": oneOf("1K", "2K", "4K"),
+  }),
   "speechConfig?": anyObject,
   "mediaResolution?": string(),
 });
@@ -220,6 +223,7 @@ function checkConfig(config: JsonObject, model: string): void {
       if (config[field] !== undefined) refuse(`generationConfig.${field}`, "Penalty is not enabled for this model");
     }
   }
+  checkImages(config, model);
   const { thinkingBudget, thinkingLevel } = (config.thinkingConfig ?? {}) as {
     thinkingBudget?: number;
     thinkingLevel?: string;
@@ -238,6 +242,18 @@ function checkConfig(config: JsonObject, model: string): void {
   if (!isOff && (thinkingBudget < range.min || thinkingBudget > range.max)) {
     refuse(`${field}.thinkingBudget`, `The thinking budget ${thinkingBudget} is invalid: ${range.min} to ${range.max}`);
   }
+}
+
+/** Models with "-image" in their name draw; those before the third generation have one size. */
+function checkImages({ responseModalities, imageConfig }: JsonObject, model: string): void {
+  const draws = model.includes("-image");
+  const wanted = (responseModalities ?? []) as string[];
+  if (!draws && wanted.includes("IMAGE"))
+    refuse("generationConfig.responseModalities", "Multi-modal output is not supported.");
+  if (imageConfig === undefined) return;
+  if (!draws) refuse("generationConfig.imageConfig", "Image generation is not supported for this model.");
+  if ((imageConfig as JsonObject).imageSize !== undefined && !isAtLeast3(model))
+    refuse("generationConfig.imageConfig.imageSize", "imageSize is not supported for this model.");
 }
 
 const BUDGETS: readonly [RegExp, { min: number; max: number; off: boolean }][] = [
