@@ -43,7 +43,7 @@ describe("paths", () => {
     expect([head.status, await head.text()]).toEqual([200, ""]);
 
     const list = (await (await fetch(new URL("/v1/models", server.url))).json()) as { data: { id: string }[] };
-    expect(list.data.map((model) => model.id)).toEqual(["demo", "demo-embedding"]);
+    expect(list.data.map((model) => model.id)).toEqual(["demo", "demo-embedding", "demo-image"]);
   });
 
   test("unknown path and wrong method", async () => {

@@ -8,6 +8,7 @@ import type { DemoContext } from "./answer.ts";
 import { answerChat } from "./chat.ts";
 import { answerCompletion } from "./completions.ts";
 import { answerEmbeddings } from "./embeddings.ts";
+import { answerImages } from "./images.ts";
 
 export interface DemoParts {
   clock?: Clock;
@@ -19,7 +20,7 @@ export interface DemoParts {
 
 const DEFAULT_WORD_DELAY_MS = 15;
 
-const MODELS = ["demo", "demo-embedding"].map((id) => ({
+const MODELS = ["demo", "demo-embedding", "demo-image"].map((id) => ({
   id,
   object: "model",
   created: 1_735_689_600, // the first second of 2025: a fixed time keeps the list the same in every process
@@ -37,6 +38,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ["/v1/chat/completions", { method: "POST", answer: answerChat }],
   ["/v1/completions", { method: "POST", answer: answerCompletion }],
   ["/v1/embeddings", { method: "POST", answer: answerEmbeddings }],
+  ["/v1/images/generations", { method: "POST", answer: answerImages }],
 ]);
 
 /** Which models exist is decided by routing; like most local engines, this one answers to any model name. */

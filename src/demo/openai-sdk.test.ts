@@ -25,7 +25,7 @@ const weather = {
 test("models", async () => {
   const ids: string[] = [];
   for await (const model of client.models.list()) ids.push(model.id);
-  expect(ids).toEqual(["demo", "demo-embedding"]);
+  expect(ids).toEqual(["demo", "demo-embedding", "demo-image"]);
 });
 
 describe("chat", () => {

@@ -9,6 +9,28 @@ import { createMetadataLookup } from "./metadata-lookup.ts";
 const lookup = createMetadataLookup([builtinMetadata()]);
 
 test.each([
+  ["gpt-image-1", ["images.generations", "images.edits"]],
+  ["img-v1", ["images.generations", "images.edits"]],
+  ["gpt-image-1-mini", ["images.generations", "images.edits"]],
+  ["img-v1-mini", ["images.generations", "images.edits"]],
+  ["gpt-image-1.5-2025-12-16", ["images.generations", "images.edits"]],
+  ["img-v1.5", ["images.generations", "images.edits"]],
+  ["dall-e-2", ["images.generations", "images.edits", "images.variations"]],
+  ["img-legacy-2", ["images.generations", "images.edits", "images.variations"]],
+  ["dall-e-3", ["images.generations"]],
+  ["img-legacy-3", ["images.generations"]],
+  ["nano-banana", ["images.generations"]],
+  ["img-alt", ["images.generations"]],
+  ["gemini-2.5-flash-image-preview", ["images.generations"]],
+  ["models/gemini-3-pro-image", ["images.generations"]],
+  ["nano-banana-pro", ["images.generations"]],
+  ["img-alt-pro", ["images.generations"]],
+  ["demo-image", ["images.generations"]],
+])("%s is asked by %j", (model, methods) => {
+  expect(supportedMethods(lookup(model)?.capabilities ?? [])).toEqual(methods);
+});
+
+test.each([
   ["gpt-4o", "GPT-4o"],
   ["gpt-4o-2024-08-06", "GPT-4o"],
   ["openai/gpt-4o-mini", "GPT-4o mini"],

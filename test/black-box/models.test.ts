@@ -174,6 +174,26 @@ const METADATA = `models:
       limits: { context_window: 8192, max_output: 1024 }
 `;
 
+test("image models say by which methods they are asked, the demo's own among them", async () => {
+  const backend = engine(() => models(["gpt-image-1", "dall-e-2", "dall-e-3"]));
+  await using gateway = await startGateway({
+    config: {
+      backends: [
+        { name: "a", type: "openai", url: backend.url, api_key: "sekret-key" },
+        { name: "demo", type: "demo" },
+      ],
+    },
+  });
+  const methodsOf = async (id: string) => {
+    const model = (await (await gateway.fetch(`/v1/models/${id}`)).json()) as { supported_methods: string[] };
+    return model.supported_methods;
+  };
+  expect(await methodsOf("gpt-image-1")).toEqual(["images.generations", "images.edits"]);
+  expect(await methodsOf("dall-e-2")).toEqual(["images.generations", "images.edits", "images.variations"]);
+  expect(await methodsOf("dall-e-3")).toEqual(["images.generations"]);
+  expect(await methodsOf("demo-image")).toEqual(["images.generations"]);
+});
+
 test("--model-metadata enriches a single model, by id and by alias", async () => {
   const backend = engine(() => models(["m", "m-large", "plain"]));
   await using gateway = await startGateway({
