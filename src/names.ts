@@ -68,7 +68,13 @@ export function resolveImageModel(spelling: string): ImageModelName | undefined 
   return CANONICAL_IMAGE_MODELS.get(spelling);
 }
 
-/** Every name of such a model, the canonical one first. */
-export function spellingsOfImageModel(name: ImageModelName): readonly string[] {
-  return [name, ...IMAGE_MODEL_SPELLINGS[name]];
+/** Every name of such a model, the canonical one first; of any other model its own. */
+export function spellingsOfModel(model: string): readonly string[] {
+  const name = resolveImageModel(model);
+  return name === undefined ? [model] : [name, ...IMAGE_MODEL_SPELLINGS[name]];
+}
+
+/** The specification's own names are never told to a backend. */
+export function isSpecificationName(model: string): boolean {
+  return model.startsWith("img-") && resolveImageModel(model) !== undefined;
 }

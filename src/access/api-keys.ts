@@ -5,6 +5,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { compileGlob } from "../lib/glob.ts";
+import { spellingsOfModel } from "../names.ts";
 import type { KeyIdentity } from "./key-identity.ts";
 
 export type Scope = (typeof SCOPES)[number];
@@ -81,7 +82,7 @@ export function acceptedSecrets(key: KeySettings, identify: KeyIdentity): Accept
 }
 
 export function callerOf(key: KeySettings, identify: KeyIdentity): Caller {
-  const patterns = key.models?.map(compileGlob);
+  const patterns = key.models?.flatMap(spellingsOfModel).map(compileGlob);
   return {
     keyId: identify(key),
     userId: key.user_id,

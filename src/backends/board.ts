@@ -22,6 +22,8 @@ export interface BackendBoard {
   candidates(model: string): readonly BackendEntry[];
   /** Every configured backend that serves a model, or served it when it was last asked. */
   serving(model: string): readonly BackendEntry[];
+  /** The name under which a backend itself lists a model that it serves. */
+  listedAs(backendName: string, model: string): string | undefined;
   /** The ids of the models that available backends serve; one may come twice. */
   models(): Iterable<string>;
 }

@@ -1,5 +1,6 @@
 // The registry of backends: takes facts from health checks and model lists, and publishes them as boards.
 
+import { spellingsOfModel } from "../names.ts";
 import type { Backend, BackendCounters } from "./backend.ts";
 import { newCounters, ofKind } from "./backend.ts";
 import type { BackendBoard, BackendEntry, HealthState } from "./board.ts";
@@ -23,8 +24,8 @@ interface Slot {
   health: HealthState;
   held: boolean;
   models: readonly string[];
-  /** Every name under which a request may ask for one of the models. */
-  names: ReadonlySet<string>;
+  /** Every name under which a request may ask for one of the models, and that under which the backend lists it. */
+  names: ReadonlyMap<string, string>;
   counters: BackendCounters;
   /** Built from the fields above; kept while none of them changes. */
   entry: BackendEntry;
@@ -42,7 +43,7 @@ export function createRegistry(backends: readonly Backend[], first: { checksEnab
 
   function newSlot(backend: Backend): Slot {
     const facts = { backend, health: "unknown" as const, held: false, counters: newCounters() };
-    return { ...facts, models: [], names: new Set<string>(), entry: toEntry(facts, checksEnabled) };
+    return { ...facts, models: [], names: new Map(), entry: toEntry(facts, checksEnabled) };
   }
 
   function slotOf(name: string): Slot {
@@ -160,6 +161,7 @@ function toBoard(version: number, slots: readonly Slot[]): BackendBoard {
     version,
     entries,
     serving,
+    listedAs: (backendName, model) => rows.find(({ entry }) => entry.backend.name === backendName)?.names.get(model),
     models: () => rows.flatMap(({ entry, models }) => (entry.available ? models : [])),
     candidates(model) {
       const known = candidatesCache.get(model);
@@ -173,16 +175,19 @@ function toBoard(version: number, slots: readonly Slot[]): BackendBoard {
   };
 }
 
-/** The models, and their other names where a kind knows a tag that need not be said. */
-function requestNames({ kind }: Backend, models: readonly string[]): ReadonlySet<string> {
-  const names = new Set(models);
-  if (kind.impliedTag === undefined) return names;
-  const tag = `:${kind.impliedTag}`;
+/** The models, and their other names: of image models, and where a kind knows a tag that need not be said. */
+function requestNames({ kind }: Backend, models: readonly string[]): Slot["names"] {
+  const names = new Map<string, string>();
   for (const model of models) {
+    for (const spelling of spellingsOfModel(model)) if (!names.has(spelling)) names.set(spelling, model);
+    if (kind.impliedTag === undefined) continue;
+    const tag = `:${kind.impliedTag}`;
     const hasTag = model.lastIndexOf(":") > model.lastIndexOf("/");
-    if (!hasTag) names.add(model + tag);
-    else if (model.endsWith(tag)) names.add(model.slice(0, -tag.length));
+    if (!hasTag) names.set(model + tag, model);
+    else if (model.endsWith(tag)) names.set(model.slice(0, -tag.length), model);
   }
+  // What a backend lists in so many words is meant by them.
+  for (const model of models) names.set(model, model);
   return names;
 }
 

@@ -162,6 +162,13 @@ describe("what leads to the next model", () => {
     expect(await b.forward().catch((error: unknown) => error)).toBe(bug);
     expect(b.models()).toEqual(["m"]);
   });
+
+  test("the mistake of a client that the pipeline finds is answered at once", async () => {
+    const mistake = refused(ERRORS.invalidRequest);
+    const on = bench({ outcomes: { m: mistake } });
+    expect(await on.refusal()).toBe(mistake);
+    expect(on.models()).toEqual(["m"]);
+  });
 });
 
 describe("the walk", () => {

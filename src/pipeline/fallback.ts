@@ -1,8 +1,9 @@
 // Walks the chain of models: when the backends of one model cannot answer, the next model does
 // (specification, Errors, "Model fallback").
 
-import { ERRORS } from "../errors/catalog.ts";
+import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import { spellingsOfModel } from "../names.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { ForwardResult } from "./attempt.ts";
 import type { RequestContext } from "./context.ts";
@@ -11,7 +12,7 @@ import type { ModelRequest } from "./model-request.ts";
 
 interface FailureReason {
   model: string;
-  /** e.g. "error_code_429", "timeout", "connection_error", "circuit_breaker_open", "no_backend_available". */
+  /** e.g. "error_code_429", "timeout", "connection_error", "circuit_breaker_open", "no_backend_available", "unsupported_size". */
   reason: string;
 }
 
@@ -32,8 +33,10 @@ export function createFallbackChains(forwarder: Forwarder) {
   /** The models that may stand in for a model, in order; empty without a chain. */
   function chainOf({ settings }: RequestContext, model: string): readonly string[] {
     const { enabled, fallback_chains, fallback_policy } = settings.fallback;
-    if (!enabled || !Object.hasOwn(fallback_chains, model)) return NO_MODELS;
-    return (fallback_chains[model] as string[]).slice(0, fallback_policy.max_fallback_attempts);
+    if (!enabled) return NO_MODELS;
+    const name = spellingsOfModel(model).find((spelling) => Object.hasOwn(fallback_chains, spelling));
+    if (name === undefined) return NO_MODELS;
+    return (fallback_chains[name] as string[]).slice(0, fallback_policy.max_fallback_attempts);
   }
 
   return {
@@ -81,8 +84,8 @@ export function createFallbackChains(forwarder: Forwarder) {
           if (reason === undefined) return { ...result, model, reasons };
         } catch (error) {
           reason = refusalOf(error, fallback_policy.trigger_conditions);
-          // What a stand-in's format cannot say is no mistake of the client.
-          if (!isOriginal && error instanceof GatewayError && error.status === 400) reason ??= "error_code_400";
+          // What a stand-in or its format cannot do is no mistake of the client.
+          if (!isOriginal && error instanceof GatewayError && error.status === 400) reason ??= refusedFor(error);
           if (reason === undefined) throw error;
           retryAfterMs = Math.min(retryAfterMs, refusedForMs(error));
         }
@@ -96,6 +99,14 @@ export function createFallbackChains(forwarder: Forwarder) {
     },
   };
 }
+
+/** Nobody serves the model, or none of those who do can be asked for this. */
+const UNAVAILABLE: readonly ErrorDefinition[] = [
+  ERRORS.modelNotFound,
+  ERRORS.noBackends,
+  ERRORS.allBackendsUnhealthy,
+  ERRORS.unsupportedOperation,
+];
 
 type TriggerConditions = RequestContext["settings"]["fallback"]["fallback_policy"]["trigger_conditions"];
 
@@ -125,12 +136,14 @@ function refusalOf(error: unknown, conditions: TriggerConditions): string | unde
     return conditions.circuit_breaker_open ? "circuit_breaker_open" : undefined;
   if (error.type === ERRORS.rateLimited.type)
     return conditions.error_codes.includes(429) ? "error_code_429" : undefined;
-  const unavailable: readonly string[] = [
-    ERRORS.modelNotFound.type,
-    ERRORS.allBackendsUnhealthy.type,
-    ERRORS.unsupportedOperation.type,
-  ];
-  return conditions.connection_error && unavailable.includes(error.type) ? "no_backend_available" : undefined;
+  // By type and code: the type of one of them is that of every mistake of a client.
+  const isUnavailable = UNAVAILABLE.some(({ type, code }) => error.type === type && error.code === code);
+  return conditions.connection_error && isUnavailable ? "no_backend_available" : undefined;
+}
+
+/** Which field a stand-in cannot serve, where one is to blame. */
+function refusedFor({ param }: GatewayError): string {
+  return param !== undefined && /^\w{1,40}$/.test(param) ? `unsupported_${param}` : "error_code_400";
 }
 
 /** How long a refusal holds; Infinity when it does not say. */

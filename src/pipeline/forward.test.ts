@@ -159,6 +159,7 @@ function boardOf(entries: readonly BackendEntry[]): BackendBoard {
   const serving = (model: string) => entries.filter((entry) => entry.backend.configuredModels?.includes(model));
   return {
     models: () => [],
+    listedAs: (_name, model) => model,
     version: 1,
     entries,
     serving,

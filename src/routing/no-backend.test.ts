@@ -20,6 +20,7 @@ function boardOf(entries: readonly BackendEntry[]): BackendBoard {
     version: 1,
     entries,
     serving,
+    listedAs: (_name, model) => model,
     models: () => entries.flatMap(({ available, backend }) => (available ? (backend.configuredModels ?? []) : [])),
     candidates: (model) => serving(model).filter((entry) => entry.available),
   };

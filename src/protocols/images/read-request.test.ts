@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../errors/gateway-error.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import { spellingsOfImageModel } from "../../names.ts";
+import { spellingsOfModel } from "../../names.ts";
 import { readImageRequest } from "./read-request.ts";
 
 const GPT = ["gpt-image-1", "gpt-image-1.5", "gpt-image-1-mini"] as const;
@@ -39,7 +39,7 @@ function refusal(more: JsonObject): { param: string | undefined; message: string
 
 describe.each(TABLE)("$model", ({ model, sizes, most, qualities }) => {
   test("is known by every spelling, and named by one", () => {
-    for (const spelling of spellingsOfImageModel(model)) expect(read({ model: spelling }).model).toBe(model);
+    for (const spelling of spellingsOfModel(model)) expect(read({ model: spelling }).model).toBe(model);
   });
 
   test("takes its sizes alone, and says which", () => {
