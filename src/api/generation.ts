@@ -4,6 +4,7 @@ import { requireModel } from "../access/api-keys.ts";
 import { conventionsOf, type Operation, servedBy } from "../backends/kinds.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
+import type { FormBody } from "../lib/form-body.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { writeFallbackHeaders } from "../pipeline/fallback.ts";
 import type { Generate, Generated, StreamFrame } from "../pipeline/generate.ts";
@@ -18,6 +19,7 @@ import { type BodyReader, bodyLimits } from "../server/read-body.ts";
 import { SERVER_TIMING, serverTiming } from "../server/server-timing.ts";
 import { forwardableErrorBody, hasStandardError, standardError } from "../upstream/error-body.ts";
 import { failureLabel, type StatusFailure, type UpstreamFailure } from "../upstream/failure.ts";
+import { EVENT_STREAM } from "../upstream/send.ts";
 
 export interface GenerationParts {
   generate: Generate;
@@ -26,11 +28,15 @@ export interface GenerationParts {
   begun: RequestReporter["begun"];
 }
 
+type ReadJson = (body: JsonObject) => RequestSummary;
+/** The same of a form, which may hold files; the model may be one that the form does not name. */
+type ReadForm = (form: FormBody) => RequestSummary;
+
 export interface GenerationEndpoint {
   operation: Operation;
   maxBodyBytes: number;
   /** Validates the body; throws 400 with the field. */
-  read(body: JsonObject): RequestSummary;
+  read: ReadJson | { form: ReadForm };
   /** What is done with a request before a backend is looked for; most endpoints have nothing to do. */
   arrange?(call: Call, asked: ModelRequest): ModelRequest | Promise<ModelRequest>;
   /** Answers in the gateway's own words where no backend is needed; undefined: a backend is asked. */
@@ -54,8 +60,10 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
     async handle(call) {
       const { context, request } = call;
       const { record } = context;
-      const body = await bodies.readJson(request, record, bodyLimits(context.settings, maxBodyBytes));
-      const summary = read(body.value);
+      const limits = bodyLimits(context.settings, maxBodyBytes);
+      const isForm = typeof read !== "function";
+      const body = await (isForm ? bodies.readForm(request, record, limits) : bodies.readJson(request, record, limits));
+      const summary = isForm ? read.form(body as FormBody) : read(body.value);
       record.operation = operation;
       record.model = summary.model;
       record.stream = summary.stream;
@@ -68,7 +76,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       begun(context);
       const own = answerHere?.(call, asked);
       if (own !== undefined) return own;
-      const frame = asked.stream ? clientStream(client, context.id) : NO_STREAM;
+      const frame = asked.stream ? clientStream(client, context.id, asked.answers) : NO_STREAM;
       const generated = await generate(context, asked, frame);
       const nowMs = now();
       const elapsedMs = nowMs - context.startedAtMs;
@@ -91,11 +99,12 @@ interface ClientStream extends StreamFrame {
   over: Promise<BrokenStream | undefined> | undefined;
 }
 
-function clientStream(client: ClientWords, requestId: string): ClientStream {
+function clientStream(client: ClientWords, requestId: string, answers: ModelRequest["answers"]): ClientStream {
   const { promise, resolve } = Promise.withResolvers<BrokenStream | undefined>();
   return {
     over: promise,
-    errorEvent: (failure, sent) => client.errorEvent(clientError(toError(failure), requestId), sent),
+    errorEvent: (failure, sent) =>
+      answers === "bytes" ? undefined : client.errorEvent(clientError(toError(failure), requestId), sent),
     ended: (failure) => resolve(failure && brokenBy(failure)),
   };
 }
@@ -130,7 +139,7 @@ function answer(call: Call, asked: ModelRequest, client: ClientWords, generated:
     if (dropped !== undefined && dropped.length > 0) headers["X-Signalbox-Dropped"] = droppedHeader(dropped);
     return new Response(generated.result.body as Uint8Array<ArrayBuffer>, { headers });
   }
-  headers["Content-Type"] = "text/event-stream; charset=utf-8";
+  headers["Content-Type"] = generated.result.contentType ?? EVENT_STREAM;
   headers["Cache-Control"] = "no-cache";
   headers["X-Accel-Buffering"] = "no"; // asks reverse proxies such as nginx not to hold events back
   return new Response(generated.body, { headers });

@@ -1,9 +1,8 @@
 // Every endpoint of the public API, in the order of the OpenAPI document.
 
 import { SERVICE_NAME } from "../names.ts";
-import { GENERATION_HEADERS } from "../openapi/headers.ts";
-import { ref, text } from "../openapi/json-schema.ts";
-import { type Answer, at, type DescribedEndpoint, jsonAnswer, type Parameter } from "../openapi/operation.ts";
+import { text } from "../openapi/json-schema.ts";
+import { at, type DescribedEndpoint, jsonAnswer, type Parameter } from "../openapi/operation.ts";
 import type { ModelRequest } from "../pipeline/model-request.ts";
 import { readChatRequest } from "../protocols/chat/read-request.ts";
 import { readCompletionRequest } from "../protocols/completions/read-request.ts";
@@ -12,8 +11,10 @@ import { readEmbeddingRequest } from "../protocols/embeddings/read-request.ts";
 import { readCountTokensRequest, readMessagesRequest } from "../protocols/messages/read-request.ts";
 import { readRerankRequest } from "../protocols/rerank/read-request.ts";
 import { readResponsesRequest } from "../protocols/responses/read-request.ts";
-import { type GenerationEndpoint, type GenerationParts, generationEndpoint } from "./generation.ts";
+import { generating } from "./generating.ts";
+import type { GenerationParts } from "./generation.ts";
 import { GENERATION_SCHEMAS } from "./generation-schemas.ts";
+import { MEDIA_SCHEMAS, mediaRoutes } from "./media-routes.ts";
 import { estimatedCount, messagesModelRoutes } from "./messages.ts";
 import { MODEL_SCHEMAS } from "./model-schemas.ts";
 import { type ModelParts, modelRoutes } from "./models.ts";
@@ -35,16 +36,13 @@ const BODY_LIMITS = {
 /** Beginnings of paths that clients know from other servers, and that are not built. */
 export const NOT_BUILT: readonly string[] = [
   "/v1/assistants",
-  "/v1/audio",
   "/v1/batches",
   "/v1/containers",
   "/v1/conversations",
   "/v1/evals",
   "/v1/files",
   "/v1/fine_tuning",
-  "/v1/images",
   "/v1/messages/batches",
-  "/v1/moderations",
   "/v1/realtime",
   "/v1/responses",
   "/v1/threads",
@@ -72,9 +70,11 @@ export function publicRoutes(parts: PublicApiParts): DescribedEndpoint[] {
   const { models } = parts;
   const ofModels = [...welcomeRoutes(), ...healthRoutes(parts), ...modelRoutes(models), ...messagesModelRoutes(models)];
   const ofGeneration = [...textRoutes(parts), ...messagesRoutes(parts), ...vectorRoutes(parts)];
+  const ofMedia = mediaRoutes(parts);
   return [
     ...ofModels.map((endpoint) => ({ ...endpoint, schemas: MODEL_SCHEMAS })),
     ...ofGeneration.map((endpoint) => ({ ...endpoint, schemas: GENERATION_SCHEMAS })),
+    ...ofMedia.map((endpoint) => ({ ...endpoint, schemas: MEDIA_SCHEMAS })),
   ];
 }
 
@@ -231,41 +231,4 @@ function vectorRoutes(parts: PublicApiParts): DescribedEndpoint[] {
       example: { model: "splade", inputs: ["Hello!"] },
     }),
   ];
-}
-
-interface Generating
-  extends GenerationEndpoint,
-    Pick<DescribedEndpoint, "id" | "summary" | "description" | "parameters"> {
-  /** Names of schemas; `events` where an answer can be a stream. */
-  request: string;
-  reply: string;
-  events?: string;
-  headers?: readonly string[];
-  example: unknown;
-}
-
-/** An endpoint that asks a model, under one path or several. */
-function generating(paths: readonly string[], parts: PublicApiParts, asked: Generating): DescribedEndpoint[] {
-  const { id, summary, description, parameters, request, reply, events, headers = GENERATION_HEADERS, example } = asked;
-  const answer: Answer = {
-    ...jsonAnswer(
-      reply,
-      events === undefined ? "The answer." : "The answer, or a stream of events if it was asked for.",
-    ),
-    ...(events !== undefined && { events: ref(events) }),
-    headers,
-  };
-  return at(paths, {
-    method: "POST",
-    id,
-    tag: "Generation",
-    summary,
-    ...(description !== undefined && { description }),
-    ...(parameters !== undefined && { parameters }),
-    body: { schema: ref(request), example },
-    answers: [answer],
-    errors: [400, 401, 403, 404, 408, 413, 429, 500, 502, 503, 504],
-    forwardsErrors: true,
-    ...generationEndpoint(asked, parts),
-  });
 }

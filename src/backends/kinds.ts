@@ -47,6 +47,11 @@ export function formatOf(operation: Operation): ProtocolName | undefined {
   return FORMATS.has(operation) ? FORMATS.get(operation) : operation;
 }
 
+/** Whether the answer is made of pictures, which take their time. */
+export function drawsPictures(operation: Operation): boolean {
+  return FORMATS.get(operation) === "images";
+}
+
 /** The format whose headers and errors an operation has, though it may have no format of its own. */
 export function conventionsOf(operation: Operation): ProtocolName | undefined {
   return operation === "count-tokens" ? "messages" : formatOf(operation);

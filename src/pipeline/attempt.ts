@@ -10,6 +10,7 @@ import { countFailure, type Sender } from "../upstream/send.ts";
 import type { BackendWatch, RequestContext } from "./context.ts";
 import type { Bridge, ModelRequest } from "./model-request.ts";
 import type { RequestReporter } from "./observe.ts";
+import { sendSideBySide } from "./side-by-side.ts";
 
 /** `entry` is the backend of the last attempt. */
 export type ForwardResult = { entry: BackendEntry } & (
@@ -20,7 +21,8 @@ export type ForwardResult = { entry: BackendEntry } & (
       headers: Record<string, string>;
       itemIds?: readonly string[] | undefined;
     }
-  | { kind: "stream"; live: LiveStream; headers: Record<string, string> }
+  /** `contentType` is undefined for a stream of events. */
+  | { kind: "stream"; live: LiveStream; headers: Record<string, string>; contentType?: string | undefined }
   /** `retryAfterMs` is the soonest that any attempt was told. */
   | { kind: "failed"; failure: UpstreamFailure; retryAfterMs?: number | undefined }
 );
@@ -69,7 +71,11 @@ export async function attempt(
     const preparing = bridge.prepare(context, request, entry.backend);
     const prepared = preparing instanceof Promise ? await preparing : preparing;
     const outgoing = { ...prepared, model, stream, choices, clientHeaders, trace, client, timeouts };
-    const outcome = await sender.send(entry, outgoing, settings);
+    const { sideBySide } = prepared;
+    const outcome =
+      sideBySide === undefined
+        ? await sender.send(entry, outgoing, settings)
+        : await sendSideBySide(sender, entry, outgoing, settings, sideBySide);
     const { firstByteMs } = outcome;
     step.firstByteMs = firstByteMs;
     if (!outcome.ok) {
@@ -87,7 +93,7 @@ export async function attempt(
     // A trial that streams has shown what it was to show; others need its place before it ends.
     if (permit.isProbe) permit.settle("success");
     step.status = 200;
-    const { stream: opened, exchange, reader } = outcome;
+    const { stream: opened, exchange, reader, contentType } = outcome;
     function finished(failure: UpstreamFailure | undefined): void {
       const { usage } = reader;
       if (usage !== undefined) record.usage = usage;
@@ -96,7 +102,7 @@ export async function attempt(
       countFailure(entry, failure);
       if (failure.kind === "reset") watch.suspect(name);
     }
-    return { kind: "stream", entry, headers, live: { stream: opened, exchange, reader, finished } };
+    return { kind: "stream", entry, headers, contentType, live: { stream: opened, exchange, reader, finished } };
   } catch (error) {
     step.durationMs = now() - startedAtMs;
     step.failure = "not_sent"; // the backend's format cannot say what is asked

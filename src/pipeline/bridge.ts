@@ -41,6 +41,7 @@ import { requestInOwnFormat } from "../protocols/stream-join.ts";
 import { createTranslation } from "../protocols/translate.ts";
 import type { RequestContext } from "./context.ts";
 import { prefillMembers } from "./exact-continuation.ts";
+import { createMediaBridge } from "./media-bridge.ts";
 import type { Bridge, ModelRequest, Prepared } from "./model-request.ts";
 import { createVectorBridge } from "./vector-bridge.ts";
 
@@ -48,6 +49,8 @@ export interface BridgeParts {
   prompts: PromptSource;
   /** What is known of a model on a backend. */
   metadataOf(backend: Backend, model: string): ModelMetadata | undefined;
+  /** The name under which a backend lists a model. */
+  listedAs(backendName: string, model: string): string | undefined;
   fetchExternal: FetchExternal;
   signatures: SignatureMemory;
   clock: Clock;
@@ -70,9 +73,10 @@ export function createSignatureMemory(now: () => number): SignatureMemory {
 }
 
 export function createBridge(parts: BridgeParts): Bridge {
-  const { prompts, metadataOf, fetchExternal, signatures, clock, log } = parts;
+  const { prompts, metadataOf, listedAs, fetchExternal, signatures, clock, log } = parts;
   const prepareVectors = createVectorBridge(clock.now);
   const unixTime = () => Math.floor(clock.wallTime() / 1000);
+  const prepareMedia = createMediaBridge({ listedAs, unixTime, noteDropped: noteLostMembers });
   const decoded = new WeakMap<JsonObject, GenerationRequest>();
 
   /** The neutral form of a body, made once however many backends are tried. */
@@ -212,6 +216,11 @@ export function createBridge(parts: BridgeParts): Bridge {
     );
   }
 
+  /** Of a request that is not translated by way of the neutral model. */
+  function noteLostMembers(context: RequestContext, backend: Backend, dropped: readonly Dropped[]): void {
+    noteDropped(context, backend, "images", "images", dropped);
+  }
+
   /** What the gateway remembers of an answer on its way, and what of it the client does not get. */
   function observers(
     context: RequestContext,
@@ -265,6 +274,8 @@ export function createBridge(parts: BridgeParts): Bridge {
       if (format === undefined) {
         return prepareVectors(request, backend, operation) ?? { operation, body: request.body.bytes() };
       }
+      const media = prepareMedia(context, request, backend, operation);
+      if (media !== undefined) return media;
       const { kind } = backend;
       const { value } = request.body;
       const metadata = metadataOf(backend, request.model);

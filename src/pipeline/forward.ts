@@ -1,6 +1,7 @@
 // One model's request on its way: attempt, retry, hand the answer on.
 
 import { statusText } from "../backends/control-request.ts";
+import { drawsPictures } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { abortableDelay } from "../lib/abortable-delay.ts";
 import type { Logger } from "../logging/logger.ts";
@@ -106,14 +107,15 @@ function isUnreachable(failure: UpstreamFailure): boolean {
 
 function exchangeTimeouts(
   { timeouts }: Settings,
-  { model, patience }: ModelRequest,
+  { operation, model, patience }: ModelRequest,
   startedAtMs: number,
 ): ExchangeTimeouts {
   const own = Object.hasOwn(timeouts.models, model) ? timeouts.models[model] : undefined;
+  const ofPictures = drawsPictures(operation) ? timeouts.image_generation : undefined;
   return {
     connectMs: timeouts.connect,
-    firstByteMs: (own?.first_byte ?? timeouts.first_byte) * patience,
-    betweenChunksMs: (own?.between_chunks ?? timeouts.between_chunks) * patience,
-    requestDeadlineMs: startedAtMs + (own?.request ?? timeouts.request) * patience,
+    firstByteMs: (own?.first_byte ?? ofPictures ?? timeouts.first_byte) * patience,
+    betweenChunksMs: (own?.between_chunks ?? ofPictures ?? timeouts.between_chunks) * patience,
+    requestDeadlineMs: startedAtMs + (own?.request ?? ofPictures ?? timeouts.request) * patience,
   };
 }

@@ -25,8 +25,11 @@ import type { ModelRequest } from "./model-request.ts";
 
 /** What the front door adds to a stream, in its protocol. */
 export interface StreamFrame {
-  /** @param sent - the last events that the client has */
-  errorEvent(failure: UpstreamFailure, sent: Uint8Array | undefined): string;
+  /**
+   * Undefined where the answer has no place for one.
+   * @param sent - the last events that the client has
+   */
+  errorEvent(failure: UpstreamFailure, sent: Uint8Array | undefined): string | undefined;
   /** Called exactly once, when this client's stream is over; undefined = it was complete. */
   ended(failure: UpstreamFailure | undefined): void;
 }
@@ -212,7 +215,9 @@ export function createGenerator(parts: GeneratorParts): Generate {
     const { value } = request.body;
     const idempotencyKey = clientHeaders.get("idempotency-key");
     const store = cache !== undefined && isCacheableRequest(operation, value) ? cache.store : undefined;
-    const isShared = isSharable(settings.deduplication.mode, value, idempotencyKey);
+    // A form holds more than the texts that are compared, and bytes have no words for a copy that fell behind.
+    const isComparable = request.body.contentType === undefined && request.answers !== "bytes";
+    const isShared = isComparable && isSharable(settings.deduplication.mode, value, idempotencyKey);
     const decision =
       cache === undefined || !CACHED_OPERATIONS.has(operation) ? undefined : store !== undefined ? "MISS" : "BYPASS";
     if (store === undefined && !isShared) return generateAlone(context, request, frame, decision, undefined);

@@ -4,6 +4,7 @@ import type { Backend } from "../backends/backend.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { GenerationResult } from "../generation/result.ts";
+import type { Usage } from "../generation/usage.ts";
 import type { RequestBody } from "../lib/request-body.ts";
 import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
@@ -50,8 +51,18 @@ export const NOBODY: ReadonlySet<string> = new Set();
 /** A request as one backend gets it: what depends on the backend's format. */
 export type Prepared = Pick<
   OutgoingRequest,
-  "operation" | "body" | "path" | "headers" | "translation" | "hidesUsage" | "edits" | "mayBeList"
->;
+  "operation" | "body" | "path" | "headers" | "translation" | "hidesUsage" | "edits" | "answers"
+> & {
+  /** Set where the backend does once what the client asks for several times. */
+  sideBySide?: SideBySide;
+};
+
+/** One attempt that is several exchanges, each with a plain answer. */
+export interface SideBySide {
+  times: number;
+  /** What their answers are together, as the client gets it. */
+  join(answers: readonly Uint8Array[]): { body: Uint8Array; contentType: string; usage: Usage | undefined };
+}
 
 /** Puts a request into the format of a backend. */
 export interface Bridge {

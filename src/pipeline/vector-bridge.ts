@@ -41,7 +41,7 @@ export function createVectorBridge(now: () => number) {
     const answered = { ...request, model: askedModel };
     return {
       operation,
-      mayBeList: true,
+      answers: "list",
       body: encoder.encode(JSON.stringify(body)),
       ...(path === undefined ? {} : { path }),
       translation: wholeAnswers(
@@ -60,7 +60,7 @@ export function createVectorBridge(now: () => number) {
     const request = readSparseEmbeddingRequest(body.value);
     return {
       operation,
-      mayBeList: true,
+      answers: "list",
       body: encoder.encode(JSON.stringify(encodeSparseEmbedding(request, model))),
       translation: wholeAnswers((answer) => decodeSparseEmbedding(answer, request)),
     };

@@ -196,6 +196,11 @@ export interface PassThrough {
   itemIdsOf?(answer: JsonObject): readonly string[];
   /** Names of events (or their type, where they have no name) that announce an answer without saying anything of it. */
   preamble: ReadonlySet<string>;
+  /**
+   * A whole answer as the events of a stream, for backends that do not stream. Such an answer is refused where this is left
+   * out, or cannot make any events of it.
+   */
+  asEvents?(answer: Uint8Array): Uint8Array | undefined;
   /** Whether an answer or an event tells that it failed, where it has no member and no type of the name "error". */
   hasFailed?(told: JsonObject): boolean;
   /** One per stream. */

@@ -7,6 +7,8 @@ export interface RequestSummary {
   stream: boolean;
   /** How many choices a complete answer has (the field n). */
   choices: number;
+  /** What the answer is besides a JSON object or its events; see AnswerShape (upstream/read-answer.ts). */
+  answers?: "text" | "bytes" | undefined;
   /** What tells this conversation from others; asked for only by strategies that keep it on one backend. */
   affinity(body: JsonObject): string | undefined;
 }

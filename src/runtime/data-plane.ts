@@ -80,13 +80,14 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
   const { settings, metadata, promptFiles } = configured;
   const prompts = createPrompts(settings.global_prompts, promptFiles);
   const metadataOf: BridgeParts["metadataOf"] = (backend, model) => metadata.of(model, backend.name);
+  const listedAs: BridgeParts["listedAs"] = (backendName, model) => fleet.board.listedAs(backendName, model);
   const forwarder = createForwarder({
     watch: fleet,
     strategy: kept.strategy,
     circuits: fleet.circuits,
     limits: kept.limiter,
     sender: lasting.sender,
-    bridge: createBridge({ ...lasting, prompts, metadataOf, clock, log }),
+    bridge: createBridge({ ...lasting, prompts, metadataOf, listedAs, clock, log }),
     log,
     attempted: reporter.attempted,
     now: clock.now,

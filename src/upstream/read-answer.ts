@@ -64,10 +64,18 @@ export async function readRefusal(answer: BackendAnswer, exchange: Exchange): Pr
   };
 }
 
+/**
+ * list: the answer may be a list, as text-embeddings-inference's is (wire/local-engines.md, sections 6 and 7). text: it may
+ * be a text of any kind, such as subtitles. bytes: what comes is the answer, such as speech, and is handed on as it comes.
+ */
+export type AnswerShape = "list" | "text" | "bytes";
+
 /** What a backend's answer is written in, and whether the client gets it in another form. */
 export interface AnswerFormat {
   name: ProtocolName | undefined;
   isTranslated: boolean;
+  /** Undefined: a JSON object, or events. */
+  answers: AnswerShape | undefined;
   /** Whether anybody wants to know more of a whole answer than its token counts. */
   isRead: boolean;
 }
@@ -81,18 +89,17 @@ export interface PlainAnswer {
   usage?: unknown;
 }
 
-/** Reads a plain JSON answer, at once where it is there already; some endpoints answer with an array. */
+/** Reads a plain answer, at once where it is there already. */
 export function readPlain(
   answer: BackendAnswer,
   exchange: Exchange,
   format: AnswerFormat,
-  mayBeList = false,
 ): PlainAnswer | UpstreamFailure | Promise<PlainAnswer | UpstreamFailure> {
   try {
     const body = readWhole(answer, exchange, MAX_ANSWER_BYTES);
-    if (!(body instanceof Promise)) return checked(body, answer, exchange, format, mayBeList);
+    if (!(body instanceof Promise)) return checked(body, answer, exchange, format);
     return body.then(
-      (whole) => checked(whole, answer, exchange, format, mayBeList),
+      (whole) => checked(whole, answer, exchange, format),
       (error) => exchange.failureOf(error),
     );
   } catch (error) {
@@ -105,49 +112,119 @@ function checked(
   answer: BackendAnswer,
   { entry }: Exchange,
   format: AnswerFormat,
-  mayBeList: boolean,
 ): PlainAnswer | UpstreamFailure {
   if (body === undefined) return invalid(entry, `sent an answer of more than ${MAX_ANSWER_BYTES} bytes`);
+  // A recording in which nobody speaks is an empty text.
+  if (format.answers === "text") return checkedText(body, answer, entry, format);
   if (body.length === 0) return invalid(entry, "sent an empty answer");
   if (
     body.length > MAX_PARSED_BYTES ||
     (body.length > MAX_PROVEN_BYTES && !format.isRead && !hasMarker(body, ERROR_MARKER))
   ) {
-    const isWhole = mayBeList || looksLikeObject(body);
+    const isWhole = format.answers === "list" || looksLikeObject(body);
     if (!isWhole) return invalid(entry, notJson(answer));
     return { body, parsed: undefined, usage: objectNearEnd(body, "usage") };
   }
   const parsed = parseJson(decoder.decode(body));
   if (parsed === undefined) return invalid(entry, notJson(answer));
-  if (mayBeList && Array.isArray(parsed)) return { body, parsed: undefined };
+  if (format.answers === "list" && Array.isArray(parsed)) return { body, parsed: undefined };
   if (!isObject(parsed)) return invalid(entry, "sent JSON that is no object");
   // Some engines answer 200 with an error inside (wire/local-engines.md, section 8).
   if (tellsError(parsed, format)) return embeddedError(format, parsed, body);
   return { body, parsed };
 }
 
-/** A stream of which the first event is known to be good. Its body is paused. */
+/** A text of any kind; what a proxy shows to people, and an error inside a 200, are none. */
+function checkedText(
+  body: Uint8Array,
+  answer: BackendAnswer,
+  entry: BackendEntry,
+  format: AnswerFormat,
+): PlainAnswer | UpstreamFailure {
+  const contentType = answer.header("content-type") ?? "";
+  if (contentType.includes("html")) return invalid(entry, `answered with ${contentType}`);
+  if (body.length > MAX_PARSED_BYTES || !looksLikeObject(body)) return { body, parsed: undefined };
+  const parsed = parseJson(decoder.decode(body));
+  if (!isObject(parsed)) return { body, parsed: undefined };
+  return tellsError(parsed, format) ? embeddedError(format, parsed, body) : { body, parsed };
+}
+
+/** A stream of which the first event, or the first bytes, are known to be good. Its body is paused. */
 export interface OpenStream {
   answer: BackendAnswer;
-  framer: EventFramer;
+  framer: Framer;
   /** Whole events, ready for the client. */
   firstEvents: Uint8Array;
 }
 
-/** Reads until the first event with data; a stream that fails before it can be retried unseen. */
+/** The whole answer of a backend that does not stream, in place of a stream. */
+export interface EventsOfWhole {
+  events: Uint8Array;
+  answer: PlainAnswer;
+}
+
+/** What of the pieces that came may go on to a client. */
+interface Framer {
+  push(piece: Uint8Array): Uint8Array | undefined;
+  /** What is left at the end. */
+  rest(): Uint8Array;
+}
+
+/** Bytes go on as they come. */
+const NO_FRAMES: Framer = { push: (piece) => piece, rest: () => new Uint8Array(0) };
+
+/**
+ * Reads until the first event with data, or the first of an answer that is bytes; what fails before it can be retried
+ * unseen. The whole answer of a backend that does not stream, where its format has events for it.
+ */
 export async function openStream(
   answer: BackendAnswer,
   exchange: Exchange,
   format: AnswerFormat,
-): Promise<OpenStream | UpstreamFailure> {
+): Promise<OpenStream | EventsOfWhole | UpstreamFailure> {
   const contentType = answer.header("content-type") ?? "";
   if (contentType.includes("json") || contentType.includes("html")) {
-    // An error told as a plain answer has a message worth forwarding; anything else is no stream.
+    // An error told as a plain answer has a message worth forwarding; most else is no stream.
     const plain = await readPlain(answer, exchange, format);
     if ("kind" in plain) return plain;
+    const events = format.answers === "bytes" ? undefined : passThrough(format.name).asEvents?.(plain.body);
+    if (events !== undefined) return { events, answer: plain };
     return invalid(exchange.entry, `answered a request for a stream with ${contentType}`);
   }
-  return new Promise((resolve) => answer.read(new Gate(answer, exchange, format, resolve)));
+  return new Promise((resolve) =>
+    answer.read(
+      format.answers === "bytes"
+        ? new FirstBytes(answer, exchange, resolve)
+        : new Gate(answer, exchange, format, resolve),
+    ),
+  );
+}
+
+/** Waits for the first bytes of an answer that is nothing else. */
+class FirstBytes implements BodyReceiver {
+  readonly #answer: BackendAnswer;
+  readonly #exchange: Exchange;
+  readonly #open: (opened: OpenStream | UpstreamFailure) => void;
+
+  constructor(answer: BackendAnswer, exchange: Exchange, open: (opened: OpenStream | UpstreamFailure) => void) {
+    this.#answer = answer;
+    this.#exchange = exchange;
+    this.#open = open;
+  }
+
+  received(piece: Uint8Array): void {
+    this.#exchange.chunkReceived();
+    this.#answer.pause();
+    this.#open({ answer: this.#answer, framer: NO_FRAMES, firstEvents: piece });
+  }
+
+  ended(): void {
+    this.#open(invalid(this.#exchange.entry, "sent an empty answer"));
+  }
+
+  failed(error: unknown): void {
+    this.#open(this.#exchange.failureOf(error));
+  }
 }
 
 /** Holds everything back until the first event is known. */

@@ -28,7 +28,10 @@ export interface ByteSink {
   /** Goes out by itself. A promise when the reader has fallen behind; it resolves when more may come. */
   write(bytes: Uint8Array): number | Promise<unknown>;
   close(): void;
-  /** Ends with an error event in the client's format: the given one, or one that the client's front door makes. */
+  /**
+   * Ends with an error event in the client's format: the given one, or one that the client's front door makes. Where it
+   * has no words for it, the connection breaks off.
+   */
   fail(failure: UpstreamFailure, words: Uint8Array | undefined): void;
 }
 
@@ -151,7 +154,7 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
  */
 export function relayStream(
   live: LiveStream,
-  errorEvent: (failure: UpstreamFailure, sent: Uint8Array | undefined) => string,
+  errorEvent: (failure: UpstreamFailure, sent: Uint8Array | undefined) => string | undefined,
   options: RelayOptions,
 ): ReadableStream {
   let relay: Relay | undefined;
@@ -166,7 +169,12 @@ export function relayStream(
         },
         close: () => client.close(),
         fail(failure, words) {
-          void client.write(words ?? encoder.encode(errorEvent(failure, sent)));
+          const told = words ?? errorEvent(failure, sent);
+          if (told === undefined) {
+            client.close(new Error("the answer broke off"));
+            return;
+          }
+          void client.write(typeof told === "string" ? encoder.encode(told) : told);
           client.close();
         },
       };

@@ -170,7 +170,7 @@ describe("a plain answer", () => {
       error: (status) => ({ status, message: "no error was told" }),
     };
     const outcome = await attempt(entryAt(backend.url), {
-      more: { operation, mayBeList: operation === "rerank", translation, path: "/v1/any" },
+      more: { operation, answers: operation === "rerank" ? "list" : undefined, translation, path: "/v1/any" },
     });
     expect(outcome).toMatchObject({ ok: true, kind: "plain", body: new Uint8Array([1]) });
     expect(given).toEqual([[text, expected]]);

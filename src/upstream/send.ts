@@ -8,6 +8,7 @@ import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Usage } from "../generation/usage.ts";
 import type { AnswerReader } from "../protocols/answer-reader.ts";
+import { BytesReader } from "../protocols/bytes-reader.ts";
 import { PassReader } from "../protocols/pass-reader.ts";
 import { type AnswerEdits, AnswerFailed, DecodeError } from "../protocols/protocol.ts";
 import { passThrough } from "../protocols/registry.ts";
@@ -20,6 +21,8 @@ import { forwardedResponseHeaders, upstreamHeaders } from "./headers.ts";
 import { withoutSecrets } from "./own-secrets.ts";
 import {
   type AnswerFormat,
+  type AnswerShape,
+  type EventsOfWhole,
   type OpenStream,
   openStream,
   type PlainAnswer,
@@ -45,8 +48,8 @@ export interface OutgoingRequest {
   hidesUsage?: boolean | undefined;
   /** What is changed in an answer that passes. */
   edits?: AnswerEdits | undefined;
-  /** The answer may be a list, as text-embeddings-inference's is (wire/local-engines.md, sections 6 and 7). */
-  mayBeList?: boolean | undefined;
+  /** What an answer is besides a JSON object or its events. */
+  answers?: AnswerShape | undefined;
   clientHeaders: Headers;
   trace: TraceContext;
   client: Client;
@@ -76,6 +79,8 @@ export type AttemptOutcome = {
       reader: AnswerReader;
       exchange: Exchange;
       headers: Record<string, string>;
+      /** Undefined: a stream of events. */
+      contentType?: string | undefined;
     }
   | { ok: false; failure: UpstreamFailure }
 );
@@ -83,6 +88,11 @@ export type AttemptOutcome = {
 export interface Sender {
   send(entry: BackendEntry, request: OutgoingRequest, settings: Settings): Promise<AttemptOutcome>;
 }
+
+/** Of a stream of events. */
+export const EVENT_STREAM = "text/event-stream; charset=utf-8";
+/** RFC 9110, section 8.3: what a receiver may take content for whose type is not said. */
+const UNKNOWN_TYPE = "application/octet-stream";
 
 /** Weight of the newest measurement in a backend's average time to the first byte. */
 const LATENCY_SMOOTHING = 0.2;
@@ -120,18 +130,22 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
         if (request.stream) {
           const stream = await openStream(answer, exchange, formatOfAnswer(request));
           if ("kind" in stream) return failed(entry, environment.now(), stream, firstByteMs);
+          if ("events" in stream) return toldInEvents(stream, request, answerHeaders, firstByteMs);
           open = true;
+          const isBytes = request.answers === "bytes";
           return {
             ok: true,
             kind: "stream",
             firstByteMs: environment.now() - exchange.startedAtMs,
             stream,
-            reader: translation?.stream() ?? new PassReader(formatOf(operation), request),
+            reader:
+              translation?.stream() ?? (isBytes ? new BytesReader() : new PassReader(formatOf(operation), request)),
             exchange,
             headers: answerHeaders,
+            contentType: isBytes ? (answer.header("content-type") ?? UNKNOWN_TYPE) : undefined,
           };
         }
-        const reading = readPlain(answer, exchange, formatOfAnswer(request), request.mayBeList);
+        const reading = readPlain(answer, exchange, formatOfAnswer(request));
         const whole = reading instanceof Promise ? await reading : reading;
         if ("kind" in whole) return failed(entry, environment.now(), whole, firstByteMs);
         const { body, parsed } = whole;
@@ -156,12 +170,31 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
   };
 }
 
-function formatOfAnswer({ operation, translation, edits }: OutgoingRequest): AnswerFormat {
+/** The answer of a backend that does not stream, for a client that has asked for a stream. */
+function toldInEvents(
+  { events, answer: { parsed, usage } }: EventsOfWhole,
+  { operation, edits }: OutgoingRequest,
+  headers: Record<string, string>,
+  firstByteMs: number,
+): AttemptOutcome {
+  return {
+    ok: true,
+    kind: "plain",
+    firstByteMs,
+    body: edits?.push(events) ?? events,
+    contentType: EVENT_STREAM,
+    headers,
+    usage: passThrough(formatOf(operation)).usageOf?.(parsed ?? { usage }),
+  };
+}
+
+function formatOfAnswer({ operation, translation, edits, answers }: OutgoingRequest): AnswerFormat {
   const name = formatOf(operation);
   const isTranslated = translation !== undefined;
   return {
     name,
     isTranslated,
+    answers,
     isRead: isTranslated || edits !== undefined || passThrough(name).itemIdsOf !== undefined,
   };
 }

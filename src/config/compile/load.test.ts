@@ -313,7 +313,7 @@ timeouts: {zzzzzzzzzz: 1s}
         "14: backends[1].health_check.body: expected a string or a mapping, found a number",
         "15: retry: expected a mapping, found a number",
         "16: logging.level: expected one of trace, debug, info, warn, error; did you mean info?",
-        "17: timeouts.zzzzzzzzzz: unknown key `zzzzzzzzzz`; known are connect, first_byte, between_chunks, request, request_body, models",
+        "17: timeouts.zzzzzzzzzz: unknown key `zzzzzzzzzz`; known are connect, first_byte, between_chunks, request, image_generation, request_body, models",
       ].sort(),
     );
   });

@@ -11,6 +11,12 @@ export const streamingSection = defineSection({
       .boolean()
       .default(true)
       .describe("true: backends are asked for the token counts of every stream; who did not ask does not see them."),
+    image_events: z
+      .enum(["both", "specification", "openai"])
+      .default("both")
+      .describe(
+        "Names of the events of image streams: those of the gateway's own specification, those of OpenAI's API, or both.",
+      ),
     mid_stream_fallback: z
       .strictObject({
         enabled: z

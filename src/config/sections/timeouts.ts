@@ -17,6 +17,9 @@ export const timeoutsSection = defineSection({
     first_byte: positiveDuration().prefault("120s").describe("Until the backend sends the first byte of its answer."),
     between_chunks: positiveDuration().prefault("60s").describe("Longest silence inside an answer."),
     request: positiveDuration().prefault("300s").describe("The whole request, retries included."),
+    image_generation: positiveDuration()
+      .prefault("180s")
+      .describe("In place of first_byte, between_chunks and request where pictures are asked for."),
     request_body: positiveDuration().prefault("30s").describe("Until a client has sent its whole request (else 408)."),
     models: z.record(z.string(), modelTimeouts).default({}).describe("Overrides by model id."),
   }),

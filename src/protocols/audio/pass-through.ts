@@ -2,7 +2,7 @@
 // as vLLM, which look like those of chat.
 
 import type { Usage } from "../../generation/usage.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject, parseObject } from "../../lib/json.ts";
 import type { Verdict } from "../answer-reader.ts";
 import { ChunkWatch } from "../chunk-watch.ts";
 import { MarkedWatch, type Marks } from "../marked-watch.ts";
@@ -20,14 +20,27 @@ const MARKS: Marks = {
   decodeCounts: decodeTokenCounts,
 };
 
+const decoder = new TextDecoder();
+const encoder = new TextEncoder();
+
 const CHUNK = markersOf('"choices"', "data: [DONE]");
 const DATA = markersOf("data:");
 
 export const audioPassThrough: PassThrough = {
   usageOf: ({ usage }) => decodeTokenCounts(usage),
   preamble: new Set(["ping", "keepalive"]),
+  asEvents: transcriptAsEvents,
   watch: (options) => new AudioWatch(options),
 };
+
+/** Models that do not stream answer with the whole transcription (OpenAI: "whisper-1 ignores the parameter"). */
+function transcriptAsEvents(answer: Uint8Array): Uint8Array | undefined {
+  const transcription = parseObject(decoder.decode(answer));
+  if (typeof transcription?.text !== "string") return undefined;
+  const { text, usage } = transcription;
+  const event = { type: "transcript.text.done", text, ...(isObject(usage) && { usage }) };
+  return encoder.encode(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+}
 
 /** Which of the two a stream is tells its first event. */
 class AudioWatch implements StreamWatch {

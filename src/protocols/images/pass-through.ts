@@ -11,8 +11,24 @@ import { ImageStreamEdits } from "./stream-edits.ts";
 export const imagesPassThrough: PassThrough = {
   usageOf: ({ usage }) => decodeTokenCounts(usage),
   preamble: new Set(["ping", "keepalive"]),
+  asEvents: (answer) => Buffer.concat([DATA, onOneLine(answer), EVENT_END]),
   watch: (options) => new ImageWatch(options),
 };
+
+const DATA = Buffer.from("data: ");
+const EVENT_END = Buffer.from("\n\n");
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
+const SPACE = 32;
+
+/** In JSON, ends of lines stand between its words only. */
+function onOneLine(json: Uint8Array): Buffer {
+  const line = Buffer.from(json);
+  for (const end of [LINE_FEED, CARRIAGE_RETURN]) {
+    for (let at = line.indexOf(end); at >= 0; at = line.indexOf(end, at + 1)) line[at] = SPACE;
+  }
+  return line;
+}
 
 /** What an event means for the end of its stream; any other means nothing. */
 const MEANINGS: ReadonlyMap<string, "complete" | "completed" | "usage" | "done" | "error"> = new Map([

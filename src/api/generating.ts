@@ -1,0 +1,53 @@
+// What every endpoint that asks a model says of itself, and what answers it.
+
+import { GENERATION_HEADERS } from "../openapi/headers.ts";
+import { ref } from "../openapi/json-schema.ts";
+import { type Answer, at, type DescribedEndpoint } from "../openapi/operation.ts";
+import { type GenerationEndpoint, type GenerationParts, generationEndpoint } from "./generation.ts";
+
+export interface Generating
+  extends GenerationEndpoint,
+    Pick<DescribedEndpoint, "id" | "summary" | "description" | "parameters"> {
+  /** Names of schemas; `events` where an answer can be a stream. */
+  request: string;
+  /** Undefined where an answer is no JSON. */
+  reply?: string;
+  events?: string;
+  headers?: readonly string[];
+  /** Of the body; undefined: JSON. */
+  takes?: "multipart/form-data";
+  /** Of an answer that is no JSON. */
+  gives?: string;
+  example?: unknown;
+}
+
+/** An endpoint that asks a model, under one path or several. */
+export function generating(paths: readonly string[], parts: GenerationParts, asked: Generating): DescribedEndpoint[] {
+  const { id, summary, description, parameters, request, reply, events, headers = GENERATION_HEADERS } = asked;
+  const { takes, gives, example } = asked;
+  const answer: Answer = {
+    status: 200,
+    description: events === undefined ? "The answer." : "The answer, or a stream of events if it was asked for.",
+    ...(reply !== undefined && { schema: ref(reply) }),
+    ...(gives !== undefined && { type: gives }),
+    ...(events !== undefined && { events: ref(events) }),
+    headers,
+  };
+  return at(paths, {
+    method: "POST",
+    id,
+    tag: "Generation",
+    summary,
+    ...(description !== undefined && { description }),
+    ...(parameters !== undefined && { parameters }),
+    body: {
+      schema: ref(request),
+      ...(takes !== undefined && { types: [takes] }),
+      ...(example !== undefined && { example }),
+    },
+    answers: [answer],
+    errors: [400, 401, 403, 404, 408, 413, 429, 500, 502, 503, 504],
+    forwardsErrors: true,
+    ...generationEndpoint(asked, parts),
+  });
+}
