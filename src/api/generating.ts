@@ -5,7 +5,7 @@ import { ref } from "../openapi/json-schema.ts";
 import { type Answer, at, type DescribedEndpoint } from "../openapi/operation.ts";
 import { type GenerationEndpoint, type GenerationParts, generationEndpoint } from "./generation.ts";
 
-export interface Generating
+interface Generating
   extends GenerationEndpoint,
     Pick<DescribedEndpoint, "id" | "summary" | "description" | "parameters"> {
   /** Names of schemas; `events` where an answer can be a stream. */

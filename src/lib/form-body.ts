@@ -7,7 +7,7 @@ import { MultipartReader } from "./multipart.ts";
 import type { PartHead } from "./multipart-head.ts";
 import type { RequestBody } from "./request-body.ts";
 
-export interface FormFile extends PartHead {
+interface FormFile extends PartHead {
   filename: string;
   /** A view of the form's bytes. */
   bytes: Uint8Array;

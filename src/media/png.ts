@@ -8,7 +8,7 @@ export interface PngFacts {
 }
 
 /** What is wrong, as words behind the name of a field: "is not a PNG image". */
-export interface PngFault {
+interface PngFault {
   problem: string;
 }
 

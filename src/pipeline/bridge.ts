@@ -217,8 +217,13 @@ export function createBridge(parts: BridgeParts): Bridge {
   }
 
   /** Of a request that is not translated by way of the neutral model. */
-  function noteLostMembers(context: RequestContext, backend: Backend, dropped: readonly Dropped[]): void {
-    noteDropped(context, backend, "images", "images", dropped);
+  function noteLostMembers(
+    context: RequestContext,
+    backend: Backend,
+    operation: Operation,
+    dropped: readonly Dropped[],
+  ): void {
+    noteDropped(context, backend, operation, operation, dropped);
   }
 
   /** What the gateway remembers of an answer on its way, and what of it the client does not get. */

@@ -32,7 +32,7 @@ interface MediaBridgeParts {
   listedAs(backendName: string, model: string): string | undefined;
   /** Unix time in seconds. */
   unixTime(): number;
-  noteDropped(context: RequestContext, backend: Backend, dropped: readonly Dropped[]): void;
+  noteDropped(context: RequestContext, backend: Backend, operation: Operation, dropped: readonly Dropped[]): void;
 }
 
 const encoder = new TextEncoder();
@@ -48,11 +48,8 @@ export function createMediaBridge({ listedAs, unixTime, noteDropped }: MediaBrid
     const { body, model, askedModel } = request;
     const sources = body instanceof FormBody ? body.files.filter(({ name }) => name.startsWith("image")).length : 1;
     const { members, lost = [] } = adaptImageBody(operation, body.value, { model, askedModel, sources }) ?? UNCHANGED;
-    noteDropped(
-      context,
-      backend,
-      lost.map((feature) => ({ feature })),
-    );
+    const dropped = lost.map((feature) => ({ feature }));
+    noteDropped(context, backend, operation, dropped);
     const listed = listedAs(backend.name, model) ?? model;
     const sent = outgoingBody(body, members, isSpecificationName(listed) ? resolveImageModel(listed) : listed);
     const path = operationPath(backend, operation, listed, false);
@@ -66,7 +63,10 @@ export function createMediaBridge({ listedAs, unixTime, noteDropped }: MediaBrid
     const listed = listedAs(backend.name, model);
     const name = googleImageModel(listed === undefined ? [] : [listed], model);
     const { body, dropped } = encodeImageRequest(value, { model: name });
-    noteDropped(context, backend, [...(adapted.lost ?? []).map((feature) => ({ feature })), ...dropped]);
+    noteDropped(context, backend, "image-content", [
+      ...(adapted.lost ?? []).map((feature) => ({ feature })),
+      ...dropped,
+    ]);
     const responseFormat = value.response_format === "b64_json" ? "b64_json" : "url";
     const created = unixTime();
     const edits = editsFor(context, request, created);

@@ -7,10 +7,13 @@ import { sourceFiles, sourceText } from "./source-files.ts";
 const NAMES = [
   ...["chat", "completions", "responses", "messages", "generate-content"],
   ...["embeddings", "embed-content", "embed-sparse", "rerank", "count-tokens"],
+  ...["images", "image-edits", "image-variations", "image-content"],
+  ...["speech", "transcriptions", "translations", "moderations"],
 ].join("|");
 
 /** Where they are named all the same, or words that look like them. */
 const NAMED_IN: ReadonlyMap<string, string> = new Map([
+  ["api/media-routes.ts", "endpoints: which operation a path stands for"],
   ["api/routes.ts", "endpoints: which operation a path stands for"],
   ["backends/kinds.ts", "the rows: which operations a kind has, and which stand in for others"],
   ["config/sections/backends.ts", "what backends[].protocols may say; the configuration lies below the kinds"],
@@ -18,6 +21,7 @@ const NAMED_IN: ReadonlyMap<string, string> = new Map([
   ["metrics/request-metrics.ts", "the words of the OpenTelemetry conventions"],
   ["models/capabilities.ts", "the words of a model's metadata"],
   ["pipeline/embedding-batches.ts", "the one operation whose inputs are cut into slices"],
+  ["pipeline/media-bridge.ts", "the operations that pass, or are translated without the neutral model"],
   ["pipeline/vector-bridge.ts", "the operations that are translated without the neutral model"],
   ["response-cache/policy.ts", "the specification keeps chat answers alone"],
   ["runtime/data-plane.ts", "what the endpoints want to know of backends"],
@@ -25,10 +29,12 @@ const NAMED_IN: ReadonlyMap<string, string> = new Map([
 
 /** Who looks into the folder of a format. */
 const LOOKED_INTO_BY: ReadonlyMap<string, string> = new Map([
+  ["api/media-routes.ts", "endpoints: who reads a request"],
   ["api/messages.ts", "endpoints that this format alone has"],
   ["api/responses.ts", "what its endpoint does before and after"],
   ["api/routes.ts", "endpoints: who reads a request"],
   ["backends/kinds.ts", "what a row says to the chat format"],
+  ["pipeline/media-bridge.ts", "the operations that pass, or are translated without the neutral model"],
   ["pipeline/response-store.ts", "the items that only its answers have"],
   ["pipeline/vector-bridge.ts", "the operations that are translated without the neutral model"],
 ]);

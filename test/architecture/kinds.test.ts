@@ -9,6 +9,7 @@ const AT_HOME: ReadonlyMap<string, string> = new Map([
   ["names.ts", "the names and their spellings"],
   ["backends/kinds.ts", "the rows"],
   ["api/welcome.ts", "whose SDKs the addresses are for"],
+  ["config/sections/streaming.ts", "whose names of events a client gets"],
   ["demo/backend.ts", "the name of the model of the embedded backend"],
   ["protocols/images/stream-edits.ts", "whose names of events a client gets: a word of the configuration"],
 ]);

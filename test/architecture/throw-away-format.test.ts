@@ -37,7 +37,7 @@ const ENDPOINT = [
 /** A kind of backend that speaks it. */
 const NATIVE = {
   file: "src/backends/kinds.ts",
-  before: '    defaultUrl: "http://127.0.0.1:1234",',
+  before: '    impliedTag: "latest",',
   insert: '    paths: { ...OPENAI_PATHS, "throw-away": "/native" },',
 };
 
@@ -58,7 +58,7 @@ describe("a folder and a line", () => {
       config: {
         backends: [
           { name: "other", type: "vllm", url: other.url, models: ["far"] },
-          { name: "native", type: "lmstudio", url: native.url, models: ["near"] },
+          { name: "native", type: "ollama", url: native.url, models: ["near"] },
         ],
         global_prompts: { default: "Be brief.", separator: " " },
       },

@@ -6,7 +6,7 @@ import { checkString, invalidField, missingField, requireModel, wrongType } from
 import { affinityOf, type RequestSummary } from "../request-summary.ts";
 
 /** What of a form with a recording is looked at. */
-export interface AudioForm {
+interface AudioForm {
   /** Fields that are texts. */
   readonly value: JsonObject;
   readonly files: readonly { name: string; bytes: Uint8Array }[];
