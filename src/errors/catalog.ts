@@ -43,6 +43,8 @@ export const ERRORS = {
   allBackendsUnhealthy: { status: 503, type: "service_unavailable", code: "all_backends_unhealthy" },
   bodiesExhausted: { status: 503, type: "service_unavailable", code: "bodies_exhausted" },
   changesUnavailable: { status: 503, type: "service_unavailable", code: "changes_unavailable" },
+  storageFull: { status: 503, type: "service_unavailable", code: "storage_full" },
+  storageUnavailable: { status: 503, type: "service_unavailable", code: "storage_unavailable" },
   circuitOpen: { status: 503, type: "circuit_breaker_open", code: "circuit_breaker_open" },
   allFallbacksExhausted: { status: 503, type: "all_fallbacks_exhausted", code: "all_fallbacks_exhausted" },
   backendTimeout: { status: 504, type: "backend_timeout", code: 504 },

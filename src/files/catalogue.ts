@@ -1,0 +1,207 @@
+// The list of the stored files, in SQLite: what is known of each, and how much every owner keeps.
+
+import { Database } from "bun:sqlite";
+import { createPrivateFile, makePrivate } from "../lib/private-file.ts";
+import type { FilePage, FileQuery, FileUsage, StoredFile } from "./file-store.ts";
+
+/** A write that finds the list locked by another process waits this long; the whole process waits with it. */
+const BUSY_TIMEOUT_MS = 100;
+
+const SCHEMA_VERSION = 1;
+
+/** The row of `totals` that counts the files of all owners; no owner has this name. */
+const EVERYBODY = "";
+
+/** The totals are exact because nothing can change the files without them. */
+const SCHEMA = `
+  CREATE TABLE files (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL,
+    filename TEXT NOT NULL,
+    media_type TEXT NOT NULL,
+    purpose TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    sha256 TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER
+  ) STRICT;
+  CREATE UNIQUE INDEX files_of_owner ON files (owner, id);
+  CREATE INDEX files_in_order ON files (owner, created_at, sequence);
+  CREATE INDEX files_of_purpose ON files (owner, purpose, created_at, sequence);
+  CREATE INDEX files_that_expire ON files (expires_at) WHERE expires_at IS NOT NULL;
+  CREATE TABLE totals (owner TEXT PRIMARY KEY, count INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  INSERT INTO totals VALUES ('${EVERYBODY}', 0, 0);
+  CREATE TRIGGER file_added AFTER INSERT ON files BEGIN
+    INSERT INTO totals VALUES (NEW.owner, 1, NEW.bytes), ('${EVERYBODY}', 1, NEW.bytes)
+      ON CONFLICT (owner) DO UPDATE SET count = count + 1, bytes = bytes + excluded.bytes;
+  END;
+  CREATE TRIGGER file_removed AFTER DELETE ON files BEGIN
+    UPDATE totals SET count = count - 1, bytes = bytes - OLD.bytes WHERE owner IN (OLD.owner, '${EVERYBODY}');
+    DELETE FROM totals WHERE owner = OLD.owner AND count = 0;
+  END;
+  CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+`;
+
+const COLUMNS = `id, owner, filename, media_type AS mediaType, purpose, bytes, sha256, created_at AS createdAt,
+  expires_at AS expiresAt`;
+
+type Row = Omit<StoredFile, "expiresAt"> & { expiresAt: number | null };
+
+interface Place {
+  createdAt: number;
+  sequence: number;
+}
+
+/** What recovery compares with what is on disk. */
+interface KnownContent {
+  id: string;
+  bytes: number;
+}
+
+export type Catalogue = ReturnType<typeof openCatalogue>;
+
+/** Throws the file system's error or SQLite's; so does everything that it offers. Times are Unix times in seconds. */
+export function openCatalogue(path: string) {
+  const sqlite = openDatabase(path);
+  const insert = sqlite.query(`
+    INSERT INTO files (id, owner, filename, media_type, purpose, bytes, sha256, created_at, expires_at)
+    VALUES ($id, $owner, $filename, $mediaType, $purpose, $bytes, $sha256, $createdAt, $expiresAt)`);
+  // Whoever asks for a file of somebody else walks the same index to the same nothing as for one that never was.
+  const find = sqlite.query<Row, [string, string, number]>(
+    `SELECT ${COLUMNS} FROM files WHERE owner = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?)`,
+  );
+  const place = sqlite.query<Place, [string, string, number]>(
+    `SELECT created_at AS createdAt, sequence FROM files
+     WHERE owner = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?)`,
+  );
+  const remove = sqlite.query("DELETE FROM files WHERE id = ?");
+  const isKnown = sqlite.query("SELECT 1 FROM files WHERE id = ?");
+  const total = sqlite.query<{ count: number; bytes: number }, [string]>(
+    "SELECT count, bytes FROM totals WHERE owner = ?",
+  );
+  const everybody = () => total.get(EVERYBODY) ?? { count: 0, bytes: 0 };
+
+  return {
+    insert(file: StoredFile): void {
+      insert.run({ ...file, expiresAt: file.expiresAt ?? null });
+    },
+    find(owner: string, id: string, now: number): StoredFile | undefined {
+      const row = find.get(owner, id, now);
+      return row === null ? undefined : toFile(row);
+    },
+    list(owner: string, query: FileQuery, now: number): FilePage {
+      const placeOf = (id: string | undefined) => (id === undefined ? null : place.get(owner, id, now));
+      return listFiles(sqlite, owner, query, { now, after: placeOf(query.after), before: placeOf(query.before) });
+    },
+    isKnown: (id: string) => isKnown.get(id) !== null,
+    /** False where there is none. */
+    remove: (id: string) => remove.run(id).changes > 0,
+    removeAll(ids: readonly string[]): void {
+      sqlite
+        .transaction(() => {
+          for (const id of ids) remove.run(id);
+        })
+        .immediate();
+    },
+    /** Files whose time is over. */
+    expired(now: number, limit: number): string[] {
+      const rows = sqlite.query<{ id: string }, [number, number]>(
+        "SELECT id FROM files WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
+      );
+      return rows.all(now, limit).map(({ id }) => id);
+    },
+    /** In the order of ids, from behind one of them ("": from the beginning). */
+    contentsAfter(id: string, limit: number): KnownContent[] {
+      const rows = sqlite.query<KnownContent, [string, number]>(
+        "SELECT id, bytes FROM files WHERE id > ? ORDER BY id LIMIT ?",
+      );
+      return rows.all(id, limit);
+    },
+    totalBytes: () => everybody().bytes,
+    /** With files whose time is over until they are removed: they take space still. */
+    usage(): FileUsage {
+      const owners = sqlite.query<FileUsage["owners"][number], [string]>(
+        "SELECT owner, count, bytes FROM totals WHERE owner <> ? ORDER BY owner",
+      );
+      return { ...everybody(), owners: owners.all(EVERYBODY) };
+    },
+    /** A name of this list that no other has; it stays the same as long as the list is there. */
+    name(): string {
+      const kept = sqlite.query<{ value: string }, []>("SELECT value FROM state WHERE key = 'name'");
+      const made = crypto.randomUUID();
+      sqlite.query("INSERT INTO state VALUES ('name', ?) ON CONFLICT DO NOTHING").run(made);
+      return kept.get()?.value ?? made;
+    },
+    close(): void {
+      sqlite.close();
+    },
+  };
+}
+
+interface PageBounds {
+  now: number;
+  /** Null: not given, or not known. */
+  after: Place | null;
+  before: Place | null;
+}
+
+function listFiles(sqlite: Database, owner: string, query: FileQuery, { now, after, before }: PageBounds): FilePage {
+  const { limit, purpose } = query;
+  const [behind, ahead] = query.order === "asc" ? [">", "<"] : ["<", ">"];
+  const conditions = ["owner = ?", "(expires_at IS NULL OR expires_at > ?)"];
+  const values: (string | number)[] = [owner, now];
+  const add = (condition: string, ...more: (string | number)[]) => {
+    conditions.push(condition);
+    values.push(...more);
+  };
+  if (purpose !== undefined) add("purpose = ?", purpose);
+  if (after !== null) add(`(created_at, sequence) ${behind} (?, ?)`, after.createdAt, after.sequence);
+  if (before !== null) add(`(created_at, sequence) ${ahead} (?, ?)`, before.createdAt, before.sequence);
+  // A page that only ends somewhere is what stands right before that place: it is read backwards from there.
+  const isBackwards = before !== null && after === null;
+  const direction = (query.order === "asc") === isBackwards ? "DESC" : "ASC";
+  const rows = sqlite
+    .query<Row, (string | number)[]>(
+      `SELECT ${COLUMNS} FROM files WHERE ${conditions.join(" AND ")}
+       ORDER BY created_at ${direction}, sequence ${direction} LIMIT ?`,
+    )
+    .all(...values, limit + 1);
+  const files = rows.slice(0, limit).map(toFile);
+  return { files: isBackwards ? files.reverse() : files, hasMore: rows.length > limit };
+}
+
+function toFile(row: Row): StoredFile {
+  return { ...row, expiresAt: row.expiresAt ?? undefined };
+}
+
+function openDatabase(path: string): Database {
+  createPrivateFile(path);
+  makePrivate(path);
+  const sqlite = new Database(path, { readwrite: true, strict: true });
+  try {
+    prepareDatabase(sqlite);
+    return sqlite;
+  } catch (error) {
+    sqlite.close();
+    throw error;
+  }
+}
+
+function prepareDatabase(sqlite: Database): void {
+  sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  sqlite.run("PRAGMA journal_mode = WAL");
+  // A file that the client was told of must survive a power cut too.
+  sqlite.run("PRAGMA synchronous = FULL");
+  sqlite
+    .transaction(() => {
+      const found = sqlite.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
+      if (found > SCHEMA_VERSION) throw new Error("it was written by a newer version of Signalbox");
+      if (found === SCHEMA_VERSION) return;
+      sqlite.run(SCHEMA);
+      sqlite.run(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+    })
+    .immediate();
+  // A damaged file is told now, not with the first upload.
+  sqlite.query("SELECT count FROM totals WHERE owner = ?").get(EVERYBODY);
+}

@@ -1,0 +1,41 @@
+// What clients and logs are told when the storage of files does not do what it should.
+
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+
+/** Codes of the file system and of SQLite that mean that there is no room. */
+const FULL = /^(ENOSPC|EDQUOT|EFBIG|SQLITE_FULL)/;
+
+export function isFull(error: unknown): boolean {
+  return FULL.test(codeOf(error) ?? "");
+}
+
+/** A refusal stays what it is; neither the place of the storage nor what it said goes to the client. */
+export function storageTrouble(error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error;
+  if (isFull(error)) {
+    const message =
+      "The storage for files is full: delete files that are no longer needed, or ask the operator for more room " +
+      "(files.path).";
+    return new GatewayError(ERRORS.storageFull, message, { cause: error });
+  }
+  const message =
+    "The storage for files cannot be used at the moment. Try again later; the operator finds the reason in the log.";
+  return new GatewayError(ERRORS.storageUnavailable, message, { cause: error });
+}
+
+/** For the log. */
+export function reasonOf(error: unknown): string {
+  return codeOf(error) ?? (error instanceof Error ? error.message : "unknown error");
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null | undefined)?.code;
+  return typeof code === "string" ? code : undefined;
+}
+
+/** Of a file that is listed: somebody has taken its content out of the storage. */
+export function vanished(id: string): GatewayError {
+  const message = `The content of ${id} is no longer in the storage for files. Delete the file and upload it again.`;
+  return new GatewayError(ERRORS.storageUnavailable, message);
+}

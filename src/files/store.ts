@@ -1,0 +1,255 @@
+// The store of files: the list, the contents, uploads on their way from one to the other, and what goes when its time is over.
+
+import { mkdirSync, readdirSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { type Catalogue, openCatalogue } from "./catalogue.ts";
+import type { ContentStorage, Recovered } from "./content-storage.ts";
+import type { FileFacts, FileStore, StoredFile } from "./file-store.ts";
+import { lockFolder } from "./folder-lock.ts";
+import { type Arrived, createSpool } from "./incoming.ts";
+import { createLocalStorage } from "./local-storage.ts";
+import { isFull, reasonOf, storageTrouble, vanished } from "./storage-trouble.ts";
+
+const CATALOGUE_NAME = "files.db";
+const LOCK_NAME = "files.lock";
+
+const EXPIRY_INTERVAL_MS = 60_000;
+/** Files that are removed in one turn. */
+const EXPIRY_BATCH = 200;
+/** After the end of a store, for requests that began with it. */
+const CLOSING_GRACE_MS = 60_000;
+
+/** Times of files are as coarse as the kernel's tick. */
+const TICK_MS = 20;
+
+const ID_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789";
+const ID_LENGTH = 24;
+
+export interface FileStoreParts {
+  /** Of the list, of uploads under way, and of the contents where they stay on this machine. */
+  folder: string;
+  /** For what is not given a time of its own: seconds, undefined without an end. */
+  retentionSeconds(): number | undefined;
+  /** Milliseconds since the Unix epoch. */
+  wallTime(): number;
+  log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
+  /** Default: the disk, in the same folder. */
+  storage?: (listName: string) => ContentStorage;
+}
+
+/** A store, and when it has cleaned up behind a crash; undefined where other processes were using the folder. */
+interface OpenedFileStore extends FileStore {
+  readonly recovered: Promise<Recovered | undefined>;
+  /** Removes some of what is over; resolves with the number. */
+  expire(): Promise<number>;
+}
+
+/** Throws what file system and SQLite throw, when the folder cannot be used. */
+export function createFileStore(parts: FileStoreParts): OpenedFileStore {
+  const { folder, log } = parts;
+  const incomingFolder = join(folder, "incoming");
+  mkdirSync(incomingFolder, { recursive: true, mode: 0o700 });
+  const openedAtMs = Date.now() - TICK_MS;
+  let left: string[] = [];
+  const lock = lockFolder(join(folder, LOCK_NAME), () => {
+    left = readdirSync(incomingFolder);
+  });
+  const catalogue = openCatalogue(join(folder, CATALOGUE_NAME));
+  const storage = parts.storage?.(catalogue.name()) ?? createLocalStorage(join(folder, "contents"));
+  const life = createLife(() => {
+    lock.release();
+    setTimeout(() => catalogue.close(), CLOSING_GRACE_MS).unref();
+  });
+  const inside: Inside = { ...parts, catalogue, storage, now: () => Math.floor(parts.wallTime() / 1000) };
+  const receive = createSpool({
+    folder: incomingFolder,
+    newId,
+    storedBytes: catalogue.totalBytes,
+    store: (arrived, facts, listed) => store(inside, arrived, facts, listed),
+    ended: life.leave,
+  });
+  const expire = () => life.during(() => expireSome(inside));
+  const timer = setInterval(() => void expireAll(expire, inside), EXPIRY_INTERVAL_MS);
+  timer.unref();
+
+  async function recover(): Promise<Recovered | undefined> {
+    if (!lock.wasAlone) return undefined;
+    for (const name of left) await rm(join(incomingFolder, name), { force: true });
+    const recovered = await storage.recover(catalogue, openedAtMs, () => life.isClosing);
+    const removed = { ...recovered, removedUploads: left.length };
+    if (Object.values(removed).some((count) => count > 0)) {
+      log.warn({ folder, ...removed }, "files that were not whole were removed, as after a crash");
+    }
+    await expireAll(expire, inside);
+    return recovered;
+  }
+
+  return {
+    ...reading(inside),
+    receive(limits) {
+      life.enter();
+      return receive(limits);
+    },
+    delete: (owner, id) => life.during(() => deleteFile(inside, owner, id)),
+    expire,
+    recovered: life.during(recover).catch((error) => {
+      log.warn({ folder, reason: reasonOf(error) }, "cleaning up the files failed; the next start tries again");
+      return undefined;
+    }),
+    close() {
+      clearInterval(timer);
+      life.close();
+    },
+  };
+}
+
+interface Inside extends Pick<FileStoreParts, "log" | "retentionSeconds"> {
+  catalogue: Catalogue;
+  storage: ContentStorage;
+  /** Unix time in seconds. */
+  now(): number;
+}
+
+function reading({ catalogue, storage, now }: Inside) {
+  async function content(file: StoredFile, start: number, end: number) {
+    try {
+      const found = await storage.slice(file.id, file.bytes, start, Math.min(end, file.bytes));
+      if (found === undefined) throw vanished(file.id);
+      return found;
+    } catch (error) {
+      throw storageTrouble(error);
+    }
+  }
+  return {
+    find: (owner, id) => guarded(() => catalogue.find(owner, id, now())),
+    list: (owner, query) => guarded(() => catalogue.list(owner, query, now())),
+    content,
+    async read(file) {
+      const found = await content(file, 0, file.bytes);
+      const bytes = await new Response(found).bytes().catch((error) => {
+        throw storageTrouble(error);
+      });
+      if (bytes.byteLength !== file.bytes) throw vanished(file.id);
+      return bytes;
+    },
+    usage: () => guarded(() => catalogue.usage()),
+  } satisfies Partial<FileStore>;
+}
+
+/** First the content, then the row, and only then is anybody told: what is listed is whole. */
+async function store(inside: Inside, arrived: Arrived, facts: FileFacts, listed: () => void): Promise<StoredFile> {
+  const { catalogue, storage, log } = inside;
+  const { id, path, bytes, sha256 } = arrived;
+  const { owner, filename, mediaType, purpose } = facts;
+  const forget = () =>
+    storage.remove(id).catch((error) => {
+      log.warn({ id, reason: reasonOf(error) }, "the rest of a failed upload could not be removed");
+    });
+  try {
+    await storage.keep(id, path, mediaType);
+    const createdAt = inside.now();
+    const seconds = facts.expiresAfterSeconds ?? inside.retentionSeconds();
+    const expiresAt = seconds === undefined ? undefined : createdAt + seconds;
+    const file = { id, owner, filename, mediaType, purpose, bytes, sha256, createdAt, expiresAt };
+    catalogue.insert(file);
+    listed();
+    return file;
+  } catch (error) {
+    await forget();
+    const trouble = storageTrouble(error);
+    log.warn({ reason: reasonOf(error) }, "a file could not be stored");
+    throw trouble;
+  }
+}
+
+/** First the row, then the content: what a crash leaves between them is listed nowhere, and the next start removes it. */
+async function deleteFile({ catalogue, storage, now, log }: Inside, owner: string, id: string): Promise<boolean> {
+  if (guarded(() => catalogue.find(owner, id, now())) === undefined) return false;
+  try {
+    if (!catalogue.remove(id)) return false;
+  } catch (error) {
+    if (!isFull(error)) throw storageTrouble(error);
+    // A full disk takes no change of the list: the content makes room for it.
+    await storage.remove(id).catch(() => {}); // the row tells whether the file is gone
+    guarded(() => catalogue.remove(id));
+  }
+  await removeContents(storage, [id], log);
+  return true;
+}
+
+async function expireSome({ catalogue, storage, now, log }: Inside): Promise<number> {
+  const ids = catalogue.expired(now(), EXPIRY_BATCH);
+  if (ids.length === 0) return 0;
+  catalogue.removeAll(ids);
+  await removeContents(storage, ids, log);
+  return ids.length;
+}
+
+async function expireAll(expire: () => Promise<number>, { log }: Inside): Promise<void> {
+  try {
+    while ((await expire()) === EXPIRY_BATCH);
+  } catch (error) {
+    log.warn({ reason: reasonOf(error) }, "files whose time is over could not be removed; they are hidden");
+  }
+}
+
+async function removeContents(storage: ContentStorage, ids: readonly string[], log: Inside["log"]): Promise<void> {
+  for (const id of ids) {
+    await storage.remove(id).catch((error) => {
+      log.warn({ id, reason: reasonOf(error) }, "the content of a deleted file could not be removed");
+    });
+  }
+}
+
+function guarded<Result>(task: () => Result): Result {
+  try {
+    return task();
+  } catch (error) {
+    throw storageTrouble(error);
+  }
+}
+
+/** Counts what is under way; `over` is called once, when it was closed and nothing is. */
+function createLife(over: () => void) {
+  let underWay = 0;
+  let isClosing = false;
+  const leave = () => {
+    underWay--;
+    if (isClosing && underWay === 0) over();
+  };
+  return {
+    get isClosing() {
+      return isClosing;
+    },
+    enter() {
+      underWay++;
+    },
+    leave,
+    async during<Result>(task: () => Promise<Result>): Promise<Result> {
+      underWay++;
+      try {
+        return await task();
+      } finally {
+        leave();
+      }
+    },
+    close() {
+      if (isClosing) return;
+      isClosing = true;
+      if (underWay === 0) over();
+    },
+  };
+}
+
+/** Nobody can guess one: 36 to the power of 24. */
+function newId(): string {
+  let id = "file-";
+  while (id.length < "file-".length + ID_LENGTH) {
+    for (const byte of crypto.getRandomValues(new Uint8Array(ID_LENGTH * 2))) {
+      // Bytes above the last whole multiple would make some letters likelier.
+      if (byte < 252 && id.length < "file-".length + ID_LENGTH) id += ID_LETTERS[byte % 36];
+    }
+  }
+  return id;
+}
