@@ -5,6 +5,7 @@ import type { KeyIdentity } from "../access/key-identity.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { ReloadStatus } from "../config/store/file-reload.ts";
 import type { ConfigStore } from "../config/store/store.ts";
+import type { FilesInUse } from "../files/file-store.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { HistoryStore } from "../metrics/history/store.ts";
 import type { MetricsRegistry } from "../metrics/registry.ts";
@@ -17,6 +18,7 @@ import type { BackendRow, BackendUsage } from "./backend-record.ts";
 
 export interface AdminParts {
   store: ConfigStore;
+  files: FilesInUse;
   /** Those that run now. */
   settings(): Settings;
   identify: KeyIdentity;

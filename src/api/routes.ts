@@ -1,5 +1,6 @@
 // Every endpoint of the public API, in the order of the OpenAPI document.
 
+import type { FilesInUse } from "../files/file-store.ts";
 import { SERVICE_NAME } from "../names.ts";
 import { text } from "../openapi/json-schema.ts";
 import { at, type DescribedEndpoint, jsonAnswer, type Parameter } from "../openapi/operation.ts";
@@ -56,6 +57,7 @@ export const NOT_BUILT: readonly string[] = [
 ];
 
 export interface PublicApiParts extends GenerationParts {
+  files: FilesInUse;
   models: ModelParts;
   /** The request under the model that its alias leads to. */
   aliases(asked: ModelRequest): ModelRequest;

@@ -18,6 +18,8 @@ const ENV = {
   SIGNALBOX_ADMIN_PASSWORD: "example",
   SIGNALBOX_METRICS_PASSWORD: "example",
   SEARCH_API_KEY: "example",
+  SIGNALBOX_S3_ACCESS_KEY: "example",
+  SIGNALBOX_S3_SECRET_KEY: "example",
 };
 
 function compile(text: string): { document: Mapping; settings: Settings } {

@@ -10,6 +10,7 @@ import { ADMIN_PATHS } from "../admin/paths.ts";
 import { NOT_BUILT, type PublicApiParts, publicRoutes } from "../api/routes.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import type { FilesInUse } from "../files/file-store.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import { lazily } from "../lib/lazily.ts";
 import { resolveAlias } from "../models/aliases.ts";
@@ -38,6 +39,7 @@ import type { Lasting } from "./lasting.ts";
 /** What a data plane is made of, whatever the configuration says. */
 export interface DataPlaneParts extends Pick<HandlerParts, "adminDoor" | "limited" | "clock" | "log"> {
   lasting: Lasting;
+  files: FilesInUse;
   fleet: Fleet;
   reporter: RequestReporter;
   identify: KeyIdentity;
@@ -112,11 +114,12 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
 }
 
 function publicApiParts(parts: DataPlaneParts, { settings, metadata }: Configured, generate: Generate) {
-  const { lasting, fleet, reporter, identify, clock } = parts;
+  const { lasting, files, fleet, reporter, identify, clock } = parts;
   const toShownList = createListEnricher(metadata, settings.model_metadata.enrichment);
   const isServed = (model: string) => fleet.board.serving(model).length > 0;
   return {
     generate,
+    files,
     bodies: lasting.bodies,
     now: clock.now,
     begun: reporter.begun,

@@ -9,6 +9,7 @@ import { ADMIN_PATHS } from "../admin/paths.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { followConfigFile } from "../config/store/file-reload.ts";
 import type { ConfigStore } from "../config/store/store.ts";
+import { resolveDataPath } from "../config/values/paths.ts";
 import { Fleet } from "../fleet/fleet.ts";
 import type { Clock } from "../lib/clock.ts";
 import { lazily } from "../lib/lazily.ts";
@@ -19,6 +20,7 @@ import type { Surface } from "../server/request-target.ts";
 import { createRouteTable } from "../server/route-table.ts";
 import { averageLatency } from "../stats/windows.ts";
 import { buildDataPlane, type Configured, type DataPlaneParts } from "./data-plane.ts";
+import { createFilesOwner } from "./files-in-use.ts";
 import { followConfiguration } from "./follow-configuration.ts";
 import { createKeeper } from "./kept.ts";
 import { createLasting } from "./lasting.ts";
@@ -58,6 +60,12 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
   const { transport } = wayToBackends;
   const fleet = new Fleet({ settings, transport, clock, log, circuitChanged });
   const lasting = createLasting(clock, log, transport, [settings.server.bind_address].flat());
+  const files = createFilesOwner({
+    settings: settings.files,
+    dataPath: (path) => resolveDataPath(path, { dataDir: settings.server.data_dir, baseDir: snapshot.baseDir, home }),
+    clock,
+    log,
+  });
   const keep = createKeeper(identify, clock);
   let kept = keep(settings);
 
@@ -68,6 +76,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
   const adminParts: AdminParts = {
     ...telemetry,
     store,
+    files: files.inUse,
     cache,
     identify,
     clock,
@@ -90,6 +99,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
   };
   const parts: DataPlaneParts = {
     lasting,
+    files: files.inUse,
     fleet,
     reporter: telemetry.reporter,
     limited,
@@ -112,6 +122,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
     fleet.update(next.settings);
     for (const name of reassessed) fleet.suspect(name);
     kept = keep(next.settings);
+    files.apply(next.settings.files);
     running = buildDataPlane(parts, kept, configured);
     telemetry.apply(next.settings, configured.metadata);
   }
@@ -125,13 +136,17 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
     },
     generate: (request, call) => running.generate(request, call),
     fleet,
-    start: () => telemetry.restore(),
+    start() {
+      files.start();
+      return telemetry.restore();
+    },
     apply,
     async stop() {
       unfollow();
       reloader.stop();
       await fleet.stop();
       transport.close();
+      files.stop();
       await telemetry.stop();
     },
   };

@@ -8,13 +8,13 @@ import { waitFor } from "../support/wait-for.ts";
 const bed = createTestBed();
 
 const SAID = "server.workers is kept, but this version does nothing with it";
-const OF_FILES = "files.max_file_size is kept, but this version does nothing with it";
+const OF_FILES = "files.s3.bucket has no effect while files.storage is local";
 
 test("in the log at the start and after an edit", async () => {
   const gateway = await bed.gateway({ config: { backends: [], server: { workers: 4 } }, awaitHealth: false });
   const told = () => gateway.process.logEntries.filter(({ level }) => level === "warn").map(({ msg }) => msg);
   expect(told()).toContain(SAID);
-  gateway.writeConfig({ backends: [], files: { max_file_size: 1 }, admin: { auth: { token: "sekret-token" } } });
+  gateway.writeConfig({ backends: [], files: { s3: { bucket: "b" } }, admin: { auth: { token: "sekret-token" } } });
   await waitFor("the edit is told", () => told().includes(OF_FILES));
   expect(told()).toContain("admin.auth.token has no effect while admin.auth.method is none");
   await gateway.restart();

@@ -163,7 +163,11 @@ async function pathProblem(text: string, path: Path, place: FencePlace): Promise
     const isTaken = named.use === "written" && parse(target).base === DATABASE_NAME;
     return isTaken ? "is the database of the configuration; name another file" : undefined;
   }
-  return `must lie in ${named.use === "written" ? "the data folder" : "the folder of the configuration or the data folder"}; name other places in the configuration file`;
+  return `must lie in ${isWritten(named) ? "the data folder" : "the folder of the configuration or the data folder"}; name other places in the configuration file`;
+}
+
+function isWritten({ use }: Pick<FilePathUse, "use">): boolean {
+  return use === "written" || use === "data-folder";
 }
 
 function isHidden(text: string): boolean {
@@ -175,7 +179,7 @@ function resolved(
   text: string,
   { baseDir, hasFile, dataDir, home }: FencePlace,
 ): { folders: string[]; target: string } {
-  if (use === "written") return { folders: [dataDir], target: resolveDataPath(text, { dataDir, baseDir, home }) };
+  if (isWritten({ use })) return { folders: [dataDir], target: resolveDataPath(text, { dataDir, baseDir, home }) };
   // Everything lies in the root folder, where a configuration of a container may stand.
   const isOwnFolder = hasFile && baseDir !== parse(baseDir).root;
   const target = resolvePath(use === "socket" ? text.slice("unix:".length) : text, baseDir, home);

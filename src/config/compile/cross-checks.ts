@@ -15,6 +15,7 @@ export const CROSS_CHECKS: readonly SettingsRule<Settings>[] = [
   knownBackendsOf("circuit_breaker"),
   knownBackendsOf("global_prompts"),
   searchKey,
+  bucketOfFiles,
 ];
 
 /** Overrides under a mistyped name would be ignored in silence. */
@@ -35,6 +36,13 @@ function knownBackendsOf(section: "circuit_breaker" | "global_prompts"): Setting
 function searchKey({ web_search: { provider, api_key, base_url } }: Settings) {
   if (provider === undefined || api_key !== undefined || base_url !== undefined) return [];
   return [{ path: ["web_search", "api_key"], message: `is missing; ${provider} wants one` }];
+}
+
+function bucketOfFiles({ files: { storage, s3 } }: Settings) {
+  if (storage !== "s3") return [];
+  return (["bucket", "access_key", "secret_key"] as const)
+    .filter((key) => s3[key] === undefined)
+    .map((key) => ({ path: ["files", "s3", key], message: "is required by storage s3" }));
 }
 
 /** Without its credentials a method would let nobody in, and the next change could only be made in the file. */

@@ -425,7 +425,7 @@ describe("api_keys_file", () => {
       { KEY: "from-variable" },
     );
     expect(settings.api_keys.keys).toEqual([
-      { key: "long-enough", scopes: ["read", "write"], enabled: true },
+      { key: "long-enough", scopes: ["read", "write", "files"], enabled: true },
       { key: "from-variable", scopes: ["admin"], enabled: true },
     ]);
   });

@@ -8,7 +8,12 @@ test.each<[document: object, told: string[]]>([
   [{}, []],
   [{ server: { workers: 1, connection_pool_size: 100 } }, []],
   [{ server: { workers: 0, connection_pool_size: 9 } }, ["server.workers"]],
-  [{ files: { max_file_size: 1 } }, ["files.max_file_size"]],
+  [{ files: { max_file_size: 1, s3: { region: "auto" } } }, []],
+  [
+    { files: { s3: { bucket: "b", access_key: "sekret", secret_key: "sekret" } } },
+    ["files.s3.bucket", "files.s3.access_key", "files.s3.secret_key"],
+  ],
+  [{ files: { storage: "s3", s3: { bucket: "b", access_key: "sekret", secret_key: "sekret" } } }, []],
   [{ admin: { auth: { token: "sekret-token" } } }, ["admin.auth.token"]],
   [{ admin: { auth: { method: "bearer", token: "sekret-token" } } }, []],
   [

@@ -5,7 +5,14 @@ import { documentSchema, SECTIONS, type Settings } from "../sections/registry.ts
 import type { Problem, SettingsRule } from "../values/problems.ts";
 import { formatPath, type PathSegment, valueAt } from "../values/values.ts";
 
-const RULES: readonly SettingsRule<Settings>[] = [unbuilt, adminCredentials, metricsCredentials, promptTexts, search];
+const RULES: readonly SettingsRule<Settings>[] = [
+  unbuilt,
+  adminCredentials,
+  metricsCredentials,
+  promptTexts,
+  search,
+  bucketOfFiles,
+];
 
 /** Each answer reads on from its path: "server.workers" "is kept, but …". */
 function withoutEffect(settings: Settings): Problem[] {
@@ -70,5 +77,14 @@ function search({ web_search }: Settings): Problem[] {
   return given.map((key) => ({
     path: ["web_search", key],
     message: "has no effect without web_search.provider",
+  }));
+}
+
+function bucketOfFiles({ files: { storage, s3 } }: Settings): Problem[] {
+  if (storage === "s3") return [];
+  const given = (["endpoint", "bucket", "access_key", "secret_key"] as const).filter((key) => s3[key] !== undefined);
+  return given.map((key) => ({
+    path: ["files", "s3", key],
+    message: `has no effect while files.storage is ${storage}`,
   }));
 }

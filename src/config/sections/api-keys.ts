@@ -20,8 +20,8 @@ export const apiKeySchema = z.strictObject({
   organization_id: z.string().min(1).optional(),
   scopes: z
     .array(z.enum(SCOPES))
-    .default(["read", "write"])
-    .describe("read = list models, write = inference; files and admin are kept for those APIs."),
+    .default(["read", "write", "files"])
+    .describe("read = list models, write = inference, files = the Files API, admin = the admin API."),
   rate_limit: requestCount().optional().describe("Requests per minute; holds also while rate_limiting is off."),
   models: z
     .array(text())

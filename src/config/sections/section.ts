@@ -6,11 +6,11 @@ import type { z } from "zod";
 export type ReloadClass = "immediate" | "gradual" | "requires_restart";
 
 /**
- * What a text of the configuration names: a folder or a file that is read, a file of prompts_dir, a file that is written,
- * or, behind "unix:", a socket.
+ * What a text of the configuration names: a folder or a file that is read, a file of prompts_dir, a file or a folder that
+ * is written, or, behind "unix:", a socket.
  */
 export type FilePathUse =
-  | { use: "folder" | "socket" }
+  | { use: "folder" | "data-folder" | "socket" }
   | {
       use: "file" | "prompt" | "written";
       endings: readonly string[];

@@ -1,0 +1,102 @@
+// The store of files that the configuration asks for: opened when it is first used, and made anew when its place changes.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Settings } from "../config/sections/registry.ts";
+import type { FileStore, FilesInUse } from "../files/file-store.ts";
+import { reasonOf, storageTrouble } from "../files/storage-trouble.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../logging/logger.ts";
+
+type FileSettings = Settings["files"];
+
+interface FilesParts {
+  settings: FileSettings;
+  /** Where a path of the settings leads. */
+  dataPath(path: string): string;
+  clock: Pick<Clock, "wallTime">;
+  log: Pick<Logger, "info" | "warn" | "error">;
+}
+
+interface FilesOwner {
+  readonly inUse: FilesInUse;
+  /** What an earlier run has left is cleaned up, and what expires goes, also when nobody asks. */
+  start(): void;
+  apply(settings: FileSettings): void;
+  stop(): void;
+}
+
+/** A store at one place; another place is another store. */
+interface Place {
+  folder: string;
+  /** All that it is made of. */
+  made: Pick<FileSettings, "storage" | "path" | "s3">;
+  opened: Promise<FileStore> | undefined;
+}
+
+export function createFilesOwner({ settings, dataPath, clock, log }: FilesParts): FilesOwner {
+  let current = settings;
+  let place = placeOf(settings);
+
+  function placeOf({ storage, path, s3 }: FileSettings): Place {
+    const folder = dataPath(path);
+    const made = { storage, path, s3 };
+    return { folder: storage === "s3" ? join(folder, nameOfBucket(s3)) : folder, made, opened: undefined };
+  }
+
+  function open(): Promise<FileStore> {
+    const asked = place;
+    asked.opened ??= openStore(asked).catch((error) => {
+      // The next one who asks tries again: it may be repaired by then.
+      asked.opened = undefined;
+      log.error({ folder: asked.folder, reason: reasonOf(error) }, "the storage for files cannot be opened");
+      throw storageTrouble(error);
+    });
+    return asked.opened;
+  }
+
+  async function openStore({ folder }: Place): Promise<FileStore> {
+    const { createFileStore } = await import("../files/store.ts");
+    return createFileStore({
+      folder,
+      retentionSeconds: () => (current.retention === undefined ? undefined : Math.ceil(current.retention / 1000)),
+      wallTime: clock.wallTime,
+      log,
+    });
+  }
+
+  function openIfThere(): void {
+    // Whoever never had a file pays nothing for them.
+    if (current.enabled && existsSync(place.folder)) void open().catch(() => {}); // the log says it
+  }
+
+  function close(): void {
+    void place.opened?.then(
+      (store) => store.close(),
+      () => {}, // it was never open
+    );
+    place.opened = undefined;
+  }
+
+  return {
+    inUse: () => (current.enabled ? open() : undefined),
+    start: openIfThere,
+    apply(next) {
+      const nextPlace = placeOf(next);
+      const isSame = Bun.deepEquals(nextPlace.made, place.made, true);
+      const stays = isSame && next.enabled === current.enabled;
+      current = next;
+      if (stays) return;
+      close();
+      place = nextPlace;
+      openIfThere();
+    },
+    stop: close,
+  };
+}
+
+/** Another bucket has other files. Who may use it is not part of its name. */
+function nameOfBucket({ endpoint, bucket, key_prefix }: FileSettings["s3"]): string {
+  const text = JSON.stringify([endpoint, bucket, key_prefix]);
+  return `s3-${new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, 16)}`;
+}
