@@ -1,6 +1,6 @@
-// Programs from the npm registry, for those who run them: the coding agents of the tests, and the peer of the benchmark. They
-// are too large for everybody's node_modules, so each is installed when it is first needed, at one exact version, into a
-// cache of its own.
+// Programs from the npm registry, for those who run them: the coding agents and the S3 server of the tests, and the peer
+// of the benchmark. They are too large for everybody's node_modules, so each is installed when it is first needed, at one
+// exact version, into a cache of its own.
 
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,6 +18,7 @@ export interface NpmProgram {
 export const CODEX: NpmProgram = { package: "@openai/codex", version: "0.169.0", command: "codex" };
 export const CLAUDE_CODE: NpmProgram = { package: "@anthropic-ai/claude-code", version: "2.1.330", command: "claude" };
 export const PORTKEY: NpmProgram = { package: "@portkey-ai/gateway", version: "1.15.2", command: "gateway" };
+export const S3RVER: NpmProgram = { package: "s3rver", version: "3.7.1", command: "s3rver" };
 
 /** Some hundred megabytes come from the registry. */
 export const INSTALL_TIMEOUT_MS = 300_000;

@@ -40,6 +40,7 @@ const SCHEMA = `
     UPDATE totals SET count = count - 1, bytes = bytes - OLD.bytes WHERE owner IN (OLD.owner, '${EVERYBODY}');
     DELETE FROM totals WHERE owner = OLD.owner AND count = 0;
   END;
+  CREATE TABLE leftovers (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
   CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 `;
 
@@ -76,6 +77,8 @@ export function openCatalogue(path: string) {
      WHERE owner = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?)`,
   );
   const remove = sqlite.query("DELETE FROM files WHERE id = ?");
+  const note = sqlite.query("INSERT INTO leftovers VALUES (?) ON CONFLICT DO NOTHING");
+  const forget = sqlite.query("DELETE FROM leftovers WHERE id = ?");
   const isKnown = sqlite.query("SELECT 1 FROM files WHERE id = ?");
   const total = sqlite.query<{ count: number; bytes: number }, [string]>(
     "SELECT count, bytes FROM totals WHERE owner = ?",
@@ -84,7 +87,12 @@ export function openCatalogue(path: string) {
 
   return {
     insert(file: StoredFile): void {
-      insert.run({ ...file, expiresAt: file.expiresAt ?? null });
+      sqlite
+        .transaction(() => {
+          insert.run({ ...file, expiresAt: file.expiresAt ?? null });
+          forget.run(file.id);
+        })
+        .immediate();
     },
     find(owner: string, id: string, now: number): StoredFile | undefined {
       const row = find.get(owner, id, now);
@@ -95,15 +103,28 @@ export function openCatalogue(path: string) {
       return listFiles(sqlite, owner, query, { now, after: placeOf(query.after), before: placeOf(query.before) });
     },
     isKnown: (id: string) => isKnown.get(id) !== null,
-    /** False where there is none. */
-    remove: (id: string) => remove.run(id).changes > 0,
-    removeAll(ids: readonly string[]): void {
-      sqlite
+    /** All or none; returns how many there were. `isNoted`: their contents are leftovers until they are forgotten. */
+    remove(ids: readonly string[], isNoted = false): number {
+      return sqlite
         .transaction(() => {
-          for (const id of ids) remove.run(id);
+          let removed = 0;
+          for (const id of ids) {
+            if (remove.run(id).changes === 0) continue;
+            removed++;
+            if (isNoted) note.run(id);
+          }
+          return removed;
         })
         .immediate();
     },
+    /** There may be a content without a row from now on. */
+    note: (id: string) => void note.run(id),
+    forget: (id: string) => void forget.run(id),
+    leftovers: () =>
+      sqlite
+        .query<{ id: string }, []>("SELECT id FROM leftovers")
+        .all()
+        .map(({ id }) => id),
     /** Files whose time is over. */
     expired(now: number, limit: number): string[] {
       const rows = sqlite.query<{ id: string }, [number, number]>(

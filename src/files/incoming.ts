@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { Arrived } from "./content-storage.ts";
 import type { FileFacts, IncomingFile, StoredFile, UploadLimits } from "./file-store.ts";
 import { storageTrouble } from "./storage-trouble.ts";
 
@@ -18,14 +19,6 @@ const writeFile: (
   offset: number,
   length: number,
 ) => Promise<{ bytesWritten: number }> = promisify(write);
-
-/** A file that has arrived as a whole and is synced, but is known nowhere yet. */
-export interface Arrived {
-  id: string;
-  path: string;
-  bytes: number;
-  sha256: string;
-}
 
 interface SpoolParts {
   folder: string;

@@ -3,7 +3,7 @@
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Catalogue } from "./catalogue.ts";
-import type { ContentStorage } from "./content-storage.ts";
+import type { ContentStorage, Crash } from "./content-storage.ts";
 
 /** How many files are looked at side by side after a crash; requests have their turn between such batches. */
 const BATCH = 64;
@@ -12,10 +12,11 @@ export function createLocalStorage(folder: string): ContentStorage {
   const folderOf = (id: string) => join(folder, shelfOf(id));
   const pathOf = (id: string) => join(folderOf(id), id);
   return {
-    async keep(id, incomingPath) {
+    notesLeftovers: false,
+    async keep({ id, path }) {
       const shelf = folderOf(id);
       await mkdir(shelf, { recursive: true, mode: 0o700 });
-      await rename(incomingPath, pathOf(id));
+      await rename(path, pathOf(id));
       // Without this a power cut could leave the row and take the name of its content.
       await syncFolder(shelf);
       await syncFolder(folder);
@@ -25,10 +26,10 @@ export function createLocalStorage(folder: string): ContentStorage {
       const path = pathOf(id);
       return (await sizeOf(path)) === bytes ? Bun.file(path).slice(start, end) : undefined;
     },
-    async recover(catalogue, openedAtMs, isClosed) {
+    async recover(catalogue, crash) {
       await mkdir(folder, { recursive: true, mode: 0o700 });
-      const removedRows = await removeRows(catalogue, pathOf, isClosed);
-      const removedContents = await removeContents(catalogue, { folder, openedAtMs, isClosed });
+      const removedRows = await removeRows(catalogue, pathOf, crash.isClosed);
+      const removedContents = await removeContents(catalogue, folder, crash);
       return { removedRows, removedContents };
     },
   };
@@ -48,20 +49,14 @@ async function removeRows(catalogue: Catalogue, pathOf: (id: string) => string, 
     const sizes = await Promise.all(rows.map(({ id }) => sizeOf(pathOf(id))));
     // What was deleted in the meantime is no longer known, and has no content for that reason.
     const broken = rows.filter(({ id, bytes }, index) => sizes[index] !== bytes && catalogue.isKnown(id));
-    if (broken.length > 0) catalogue.removeAll(broken.map(({ id }) => id));
+    if (broken.length > 0) catalogue.remove(broken.map(({ id }) => id));
     removed += broken.length;
     last = rows.at(-1)?.id ?? "";
   }
   return removed;
 }
 
-interface Cleaning {
-  folder: string;
-  openedAtMs: number;
-  isClosed(): boolean;
-}
-
-async function removeContents(catalogue: Catalogue, { folder, openedAtMs, isClosed }: Cleaning): Promise<number> {
+async function removeContents(catalogue: Catalogue, folder: string, { openedAtMs, isClosed }: Crash): Promise<number> {
   let removed = 0;
   for (const shelf of await readdir(folder)) {
     if (isClosed()) break;
@@ -70,7 +65,7 @@ async function removeContents(catalogue: Catalogue, { folder, openedAtMs, isClos
       if (catalogue.isKnown(name)) continue;
       const path = join(folder, shelf, name);
       const found = await statIfThere(path);
-      if (found === undefined || found.mtimeMs > openedAtMs) continue;
+      if (found === undefined || found.mtimeMs >= openedAtMs) continue;
       await rm(path, { force: true, recursive: true });
       removed++;
     }

@@ -1,13 +1,13 @@
 // The store of files: the list, the contents, uploads on their way from one to the other, and what goes when its time is over.
 
-import { mkdirSync, readdirSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readdirSync, statSync, unlinkSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Catalogue, openCatalogue } from "./catalogue.ts";
-import type { ContentStorage, Recovered } from "./content-storage.ts";
+import type { Arrived, ContentStorage, Recovered } from "./content-storage.ts";
 import type { FileFacts, FileStore, StoredFile } from "./file-store.ts";
 import { lockFolder } from "./folder-lock.ts";
-import { type Arrived, createSpool } from "./incoming.ts";
+import { createSpool } from "./incoming.ts";
 import { createLocalStorage } from "./local-storage.ts";
 import { isFull, reasonOf, storageTrouble, vanished } from "./storage-trouble.ts";
 
@@ -19,9 +19,6 @@ const EXPIRY_INTERVAL_MS = 60_000;
 const EXPIRY_BATCH = 200;
 /** After the end of a store, for requests that began with it. */
 const CLOSING_GRACE_MS = 60_000;
-
-/** Times of files are as coarse as the kernel's tick. */
-const TICK_MS = 20;
 
 const ID_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH = 24;
@@ -35,7 +32,7 @@ export interface FileStoreParts {
   wallTime(): number;
   log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
   /** Default: the disk, in the same folder. */
-  storage?: (listName: string) => ContentStorage;
+  storage?: ((catalogue: Catalogue) => ContentStorage) | undefined;
 }
 
 /** A store, and when it has cleaned up behind a crash; undefined where other processes were using the folder. */
@@ -50,13 +47,14 @@ export function createFileStore(parts: FileStoreParts): OpenedFileStore {
   const { folder, log } = parts;
   const incomingFolder = join(folder, "incoming");
   mkdirSync(incomingFolder, { recursive: true, mode: 0o700 });
-  const openedAtMs = Date.now() - TICK_MS;
+  const openedAtMs = timeOfFiles(incomingFolder);
   let left: string[] = [];
   const lock = lockFolder(join(folder, LOCK_NAME), () => {
     left = readdirSync(incomingFolder);
   });
   const catalogue = openCatalogue(join(folder, CATALOGUE_NAME));
-  const storage = parts.storage?.(catalogue.name()) ?? createLocalStorage(join(folder, "contents"));
+  const leftovers = lock.wasAlone ? catalogue.leftovers() : [];
+  const storage = parts.storage?.(catalogue) ?? createLocalStorage(join(folder, "contents"));
   const life = createLife(() => {
     lock.release();
     setTimeout(() => catalogue.close(), CLOSING_GRACE_MS).unref();
@@ -76,7 +74,7 @@ export function createFileStore(parts: FileStoreParts): OpenedFileStore {
   async function recover(): Promise<Recovered | undefined> {
     if (!lock.wasAlone) return undefined;
     for (const name of left) await rm(join(incomingFolder, name), { force: true });
-    const recovered = await storage.recover(catalogue, openedAtMs, () => life.isClosing);
+    const recovered = await storage.recover(catalogue, { openedAtMs, leftovers, isClosed: () => life.isClosing });
     const removed = { ...recovered, removedUploads: left.length };
     if (Object.values(removed).some((count) => count > 0)) {
       log.warn({ folder, ...removed }, "files that were not whole were removed, as after a crash");
@@ -102,6 +100,15 @@ export function createFileStore(parts: FileStoreParts): OpenedFileStore {
       life.close();
     },
   };
+}
+
+/** What a file that is written now is dated by the file system, whose clock may be another and has coarse ticks. */
+function timeOfFiles(folder: string): number {
+  const path = join(folder, crypto.randomUUID());
+  closeSync(openSync(path, "wx", 0o600));
+  const { mtimeMs } = statSync(path);
+  unlinkSync(path);
+  return mtimeMs;
 }
 
 interface Inside extends Pick<FileStoreParts, "log" | "retentionSeconds"> {
@@ -140,14 +147,11 @@ function reading({ catalogue, storage, now }: Inside) {
 /** First the content, then the row, and only then is anybody told: what is listed is whole. */
 async function store(inside: Inside, arrived: Arrived, facts: FileFacts, listed: () => void): Promise<StoredFile> {
   const { catalogue, storage, log } = inside;
-  const { id, path, bytes, sha256 } = arrived;
+  const { id, bytes, sha256 } = arrived;
   const { owner, filename, mediaType, purpose } = facts;
-  const forget = () =>
-    storage.remove(id).catch((error) => {
-      log.warn({ id, reason: reasonOf(error) }, "the rest of a failed upload could not be removed");
-    });
   try {
-    await storage.keep(id, path, mediaType);
+    if (storage.notesLeftovers) catalogue.note(id);
+    await storage.keep(arrived, mediaType);
     const createdAt = inside.now();
     const seconds = facts.expiresAfterSeconds ?? inside.retentionSeconds();
     const expiresAt = seconds === undefined ? undefined : createdAt + seconds;
@@ -156,33 +160,34 @@ async function store(inside: Inside, arrived: Arrived, facts: FileFacts, listed:
     listed();
     return file;
   } catch (error) {
-    await forget();
-    const trouble = storageTrouble(error);
     log.warn({ reason: reasonOf(error) }, "a file could not be stored");
-    throw trouble;
+    await removeContents(inside, [id]);
+    throw storageTrouble(error);
   }
 }
 
 /** First the row, then the content: what a crash leaves between them is listed nowhere, and the next start removes it. */
-async function deleteFile({ catalogue, storage, now, log }: Inside, owner: string, id: string): Promise<boolean> {
+async function deleteFile(inside: Inside, owner: string, id: string): Promise<boolean> {
+  const { catalogue, storage, now } = inside;
   if (guarded(() => catalogue.find(owner, id, now())) === undefined) return false;
   try {
-    if (!catalogue.remove(id)) return false;
+    if (catalogue.remove([id], storage.notesLeftovers) === 0) return false;
   } catch (error) {
     if (!isFull(error)) throw storageTrouble(error);
     // A full disk takes no change of the list: the content makes room for it.
     await storage.remove(id).catch(() => {}); // the row tells whether the file is gone
-    guarded(() => catalogue.remove(id));
+    guarded(() => catalogue.remove([id]));
   }
-  await removeContents(storage, [id], log);
+  await removeContents(inside, [id]);
   return true;
 }
 
-async function expireSome({ catalogue, storage, now, log }: Inside): Promise<number> {
+async function expireSome(inside: Inside): Promise<number> {
+  const { catalogue, storage, now } = inside;
   const ids = catalogue.expired(now(), EXPIRY_BATCH);
   if (ids.length === 0) return 0;
-  catalogue.removeAll(ids);
-  await removeContents(storage, ids, log);
+  catalogue.remove(ids, storage.notesLeftovers);
+  await removeContents(inside, ids);
   return ids.length;
 }
 
@@ -194,11 +199,15 @@ async function expireAll(expire: () => Promise<number>, { log }: Inside): Promis
   }
 }
 
-async function removeContents(storage: ContentStorage, ids: readonly string[], log: Inside["log"]): Promise<void> {
+/** What stays in spite of it is gone after the next start. */
+async function removeContents({ catalogue, storage, log }: Inside, ids: readonly string[]): Promise<void> {
   for (const id of ids) {
-    await storage.remove(id).catch((error) => {
-      log.warn({ id, reason: reasonOf(error) }, "the content of a deleted file could not be removed");
-    });
+    try {
+      await storage.remove(id);
+      if (storage.notesLeftovers) catalogue.forget(id);
+    } catch (error) {
+      log.warn({ id, reason: reasonOf(error) }, "the content of a file that is gone could not be removed");
+    }
   }
 }
 

@@ -55,10 +55,12 @@ export function createFilesOwner({ settings, dataPath, clock, log }: FilesParts)
     return asked.opened;
   }
 
-  async function openStore({ folder }: Place): Promise<FileStore> {
+  async function openStore({ folder, made }: Place): Promise<FileStore> {
     const { createFileStore } = await import("../files/store.ts");
+    const s3 = made.storage === "s3" ? await import("../files/s3-storage.ts") : undefined;
     return createFileStore({
       folder,
+      storage: s3 && ((catalogue) => s3.createS3Storage(made.s3, catalogue)),
       retentionSeconds: () => (current.retention === undefined ? undefined : Math.ceil(current.retention / 1000)),
       wallTime: clock.wallTime,
       log,

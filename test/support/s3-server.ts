@@ -1,0 +1,118 @@
+// An S3 server for tests: s3rver, behind a door that checks the signatures (version 4), which s3rver itself does not.
+
+import { createHash, createHmac } from "node:crypto";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { installedProgram, S3RVER } from "../../scripts/npm-programs.ts";
+
+const ACCESS_KEY = "access-sekret";
+const SECRET_KEY = "secret-sekret";
+const BUCKET = "bucket-1";
+
+const PROGRAM = `
+  const { createRequire } = require("node:module");
+  const [folder, from] = process.argv.slice(1);
+  const load = createRequire(from);
+  const S3rver = load("s3rver");
+  load("s3rver/lib/models/account.js").DUMMY_ACCOUNT.createKeyPair("${ACCESS_KEY}", "unused");
+  const options = { address: "127.0.0.1", port: 0, silent: true, vhostBuckets: false };
+  new S3rver({ ...options, directory: folder, configureBuckets: [{ name: "${BUCKET}" }] })
+    .run()
+    .then(({ port }) => console.log(port));
+`;
+
+export type S3Server = Awaited<ReturnType<typeof startS3Server>>;
+
+export async function startS3Server() {
+  const modules = dirname(dirname(await installedProgram(S3RVER)));
+  const folder = mkdtempSync(join(tmpdir(), "s3-"));
+  const child = Bun.spawn(["node", "-e", PROGRAM, folder, join(modules, "from.js")], {
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const { value } = await child.stdout.getReader().read();
+  const inner = `http://127.0.0.1:${Number(new TextDecoder().decode(value))}`;
+  const requests: string[] = [];
+  const faults: { answer: (request: Request) => Response | Promise<Response> | undefined } = {
+    answer: () => undefined,
+  };
+  const door = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 60,
+    async fetch(request) {
+      const { pathname, search } = new URL(request.url);
+      requests.push(`${request.method} ${pathname}${search}`);
+      const fault = await faults.answer(request);
+      if (fault !== undefined) return fault;
+      if (!isSigned(request)) return refusal("SignatureDoesNotMatch");
+      const headers = new Headers(request.headers);
+      headers.set("Host", new URL(inner).host);
+      const body = request.body === null ? undefined : request.body;
+      return fetch(inner + pathname + search, { method: request.method, headers, body, redirect: "manual" });
+    },
+  });
+  return {
+    settings: {
+      endpoint: `http://127.0.0.1:${door.port}`,
+      bucket: BUCKET,
+      region: "us-east-1",
+      access_key: ACCESS_KEY,
+      secret_key: SECRET_KEY,
+      key_prefix: "files/",
+    },
+    /** What was asked, in order. */
+    requests,
+    /** Answers in place of the server, where it gives something. */
+    faults,
+    /** The last parts of the keys of all objects. Parts of uploads that were given up are no objects; s3rver keeps them. */
+    objects(): string[] {
+      const names = readdirSync(folder, { recursive: true }) as string[];
+      return names.flatMap((name) => /([^/]+)\._S3rver_object$/.exec(name)?.[1] ?? []);
+    },
+    async stop(): Promise<void> {
+      await door.stop(true);
+      child.kill();
+      await child.exited;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function refusal(code: string): Response {
+  const body = `<?xml version="1.0"?><Error><Code>${code}</Code><Message>Checked with ${SECRET_KEY}.</Message></Error>`;
+  return new Response(body, { status: 403, headers: { "Content-Type": "application/xml" } });
+}
+
+/** AWS Signature Version 4, in the header. */
+function isSigned(request: Request): boolean {
+  const authorization = request.headers.get("Authorization") ?? "";
+  const found =
+    /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/s3\/aws4_request, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/.exec(
+      authorization,
+    );
+  if (found === null) return false;
+  const [, accessKey, day, region, signedHeaders = "", signature] = found as unknown as string[];
+  const url = new URL(request.url);
+  const query = [...url.searchParams]
+    .map(([name, value]) => `${encoded(name)}=${encoded(value)}`)
+    .sort()
+    .join("&");
+  const headers = signedHeaders.split(";").map((name) => `${name}:${request.headers.get(name)?.trim()}\n`);
+  const payload = request.headers.get("x-amz-content-sha256");
+  const canonical = [request.method, url.pathname, query, headers.join(""), signedHeaders, payload].join("\n");
+  const scope = `${day}/${region}/s3/aws4_request`;
+  const digest = createHash("sha256").update(canonical).digest("hex");
+  const text = ["AWS4-HMAC-SHA256", request.headers.get("x-amz-date"), scope, digest].join("\n");
+  const hmac = (key: string | Buffer, data: string) => createHmac("sha256", key).update(data).digest();
+  const key = [region as string, "s3", "aws4_request"].reduce<Buffer>(hmac, hmac(`AWS4${SECRET_KEY}`, day as string));
+  return accessKey === ACCESS_KEY && hmac(key, text).toString("hex") === signature;
+}
+
+function encoded(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}
