@@ -1,4 +1,4 @@
-// A disk that is full: a small file system of its own for root, else a process whose files may not grow.
+// A disk that is full: a small file system of its own for root, else a process whose files may not grow beyond 6 MB.
 
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -33,7 +33,7 @@ const CHILD = `
   const seen = {};
   const small = await upload(2);
   seen.large = await codeOf(upload(200));
-  seen.sideBySide = new Set(await Promise.all([1, 2, 3, 4].map(() => codeOf(upload(60)))));
+  seen.sideBySide = new Set(await Promise.all([1, 2, 3, 4].map(() => codeOf(upload(120)))));
   seen.sideBySide = [...seen.sideBySide];
   seen.afterwards = [onDisk(), listed(), store.usage().count];
   seen.whole = new Bun.CryptoHasher("sha256").update(await store.read(small)).digest("hex") === small.sha256;
@@ -58,7 +58,7 @@ const CHILD = `
 
 test("uploads are refused and leave nothing, what is stored stays, and deleting makes room", async () => {
   const command = [process.execPath, "-e", CHILD, "--", join(folder, "files")];
-  const limited = ["sh", "-c", `trap '' XFSZ; ulimit -f 2048; exec "$@"`, "sh", ...command];
+  const limited = ["sh", "-c", `trap '' XFSZ; ulimit -f 12000; exec "$@"`, "sh", ...command];
   const child = Bun.spawn(isSmallDisk ? command : limited, { stdout: "pipe", stderr: "inherit" });
   const seen = JSON.parse(await new Response(child.stdout).text());
   await child.exited;

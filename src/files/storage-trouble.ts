@@ -3,8 +3,8 @@
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 
-/** Codes of the file system, of SQLite and of S3 servers that mean that there is no room. */
-const FULL = /^(ENOSPC|EDQUOT|EFBIG|SQLITE_FULL)|QuotaExceeded$|StorageFull$/;
+/** Codes of the file system, of SQLite, which tells a quota by the last one, and of S3 servers: there is no room. */
+const FULL = /^(ENOSPC|EDQUOT|EFBIG|SQLITE_FULL|SQLITE_IOERR_WRITE)|QuotaExceeded$|StorageFull$/;
 
 export function isFull(error: unknown): boolean {
   return FULL.test(codeOf(error) ?? "");
