@@ -1,7 +1,7 @@
 // Which store is in use under which configuration.
 
 import { afterAll, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { documentSchema } from "../config/sections/registry.ts";
@@ -78,5 +78,21 @@ test("a place that cannot be used is told, and used once it can be", async () =>
   expect((error as GatewayError).message).not.toContain(folder);
   rmSync(data);
   expect((await upload((await owner.inUse()) as FileStore)).bytes).toBe(10);
+  owner.stop();
+});
+
+test("every bucket has a list of its own, whoever may use it", async () => {
+  const s3 = { endpoint: "http://127.0.0.1:9", bucket: "one", access_key: "sekret-access", secret_key: "sekret" };
+  const { owner, folder } = setUp({ storage: "s3", s3 });
+  const lists = () => readdirSync(folder).filter((name) => name.startsWith("s3-")).length;
+  const store = (await owner.inUse()) as FileStore;
+  expect(await upload(store).catch((error: GatewayError) => error.code)).toBe("storage_unavailable");
+  expect(store.usage().count).toBe(0);
+  owner.apply(settingsOf({ storage: "s3", s3: { ...s3, secret_key: "other-sekret" } }));
+  expect(await owner.inUse()).not.toBe(store);
+  expect(lists()).toBe(1);
+  owner.apply(settingsOf({ storage: "s3", s3: { ...s3, bucket: "two" } }));
+  await owner.inUse();
+  expect(lists()).toBe(2);
   owner.stop();
 });

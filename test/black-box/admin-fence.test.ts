@@ -241,6 +241,9 @@ describe("paths", () => {
     ["metrics", { persistence: { path: "gateway.db" } }, "metrics.persistence.path"],
     ["metrics", { persistence: { path: "./data/config.db" } }, "metrics.persistence.path"],
     ["metrics", { persistence: { path: "./data/sub/../config.db" } }, "metrics.persistence.path"],
+    ["files", { path: "/tmp/files" }, "files.path"],
+    ["files", { path: "prompts" }, "files.path"],
+    ["files", { path: "./data/../prompts" }, "files.path"],
     ["server", { bind_address: "unix:/tmp/x.sock" }, "server.bind_address"],
     ["server", { bind_address: ["127.0.0.1:1", "unix:../x.sock"] }, "server.bind_address[1]"],
     ["backends", [{ name: "d", url: "https://10.0.0.1", tls: { ca: "/etc/ssl/cert.pem" } }], "backends[0].tls.ca"],
@@ -265,6 +268,7 @@ describe("paths", () => {
     await admin.ok("PATCH", "/admin/config/api_keys", { api_keys_file: "keys.yaml" });
     await admin.ok("PATCH", "/admin/config/admin", { stats: { persistence: { path: "./data/more/s.json" } } });
     await admin.ok("PATCH", "/admin/config/metrics", { persistence: { path: join(gateway.folder, "data/m.db") } });
+    await admin.ok("PATCH", "/admin/config/files", { path: "./data/uploads" });
     await admin.ok("POST", "/admin/backends", { name: "s", url: `unix:${gateway.folder}/engine.sock` });
     const { root } = createAuthority();
     writeFileSync(join(gateway.folder, "authority.pem"), root);
