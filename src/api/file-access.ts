@@ -1,0 +1,55 @@
+// Which store the Files API works on, and whose files a caller sees in it. A file of somebody else is told in the same words
+// as one that never was.
+
+import { ownerOf } from "../access/owner.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import { type FileStore, type FilesInUse, isFileId, type StoredFile } from "../files/file-store.ts";
+import { pathParameter } from "../openapi/operation.ts";
+import type { Call } from "../server/endpoint.ts";
+
+export interface FileAccess {
+  store: FileStore;
+  owner: string;
+}
+
+export const fileParameter = pathParameter("file_id", "Id of a file.");
+
+/** Throws 404 while files are switched off, and 401 for callers without a key where they need one. */
+export async function openFiles({ context }: Pick<Call, "context">, files: FilesInUse): Promise<FileAccess> {
+  const { caller, settings } = context;
+  const opening = files();
+  if (opening === undefined) {
+    throw new GatewayError(ERRORS.routeNotFound, "The Files API is switched off (files.enabled).");
+  }
+  if (settings.files.require_key && caller === undefined) {
+    throw new GatewayError(
+      ERRORS.invalidApiKey,
+      "Files need a valid API key: send it as the header 'Authorization: Bearer <key>' (files.require_key).",
+      { headers: { "WWW-Authenticate": "Bearer" } },
+    );
+  }
+  return { store: await opening, owner: ownerOf(caller) };
+}
+
+/** Throws 400 for what can be no id, and 404 for a file that the caller does not have. */
+export function requireFile({ store, owner }: FileAccess, id: string): StoredFile {
+  if (!isFileId(id)) {
+    throw new GatewayError(ERRORS.malformedFileId, "file_id: an id begins with 'file-'; this is none.", {
+      param: "file_id",
+    });
+  }
+  const file = store.find(owner, id);
+  if (file === undefined) throw unknownFile(id);
+  return file;
+}
+
+/** Throws 404 also when somebody else was quicker. */
+export async function deleteFile(access: FileAccess, id: string): Promise<void> {
+  requireFile(access, id);
+  if (!(await access.store.delete(access.owner, id))) throw unknownFile(id);
+}
+
+function unknownFile(id: string): GatewayError {
+  return new GatewayError(ERRORS.fileNotFound, `file_id: there is no file '${id}'.`, { param: "file_id" });
+}

@@ -1,0 +1,187 @@
+// /anthropic/v1/files: the same files as files.ts, in the shapes of the Messages API. The header anthropic-beta may be sent
+// or not.
+
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import type { FileQuery, StoredFile } from "../files/file-store.ts";
+import { ref } from "../openapi/json-schema.ts";
+import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
+import { messagesClient } from "../protocols/messages/index.ts";
+import { deleteFile, type FileAccess, fileParameter, openFiles, requireFile } from "./file-access.ts";
+import { contentAnswer } from "./file-content.ts";
+import { CONTENT_ANSWERS } from "./file-schemas.ts";
+import { receiveFile, seconds } from "./file-upload.ts";
+import { type FileParts, OF_FILES, pageSize } from "./files.ts";
+import { errorsOf } from "./generation.ts";
+
+const DEFAULT_PAGE = 20;
+const MAX_PAGE = 1000;
+const MAX_IDS = 100;
+
+/** The purpose of files of clients that know none. */
+const PURPOSE = "user_data";
+
+/** The bounds of expires_in_seconds. */
+const EXPIRY_SECONDS = { minimum: 3600, maximum: 90 * 86_400 };
+
+export function messagesFileRoutes(parts: FileParts): DescribedEndpoint[] {
+  return [uploadRoute(parts), listRoute(parts), ...ofOneFile(parts)].map((endpoint) => ({
+    ...endpoint,
+    ...errorsOf(messagesClient),
+  }));
+}
+
+function uploadRoute(parts: FileParts): DescribedEndpoint {
+  return {
+    method: "POST",
+    path: "/anthropic/v1/files",
+    id: "createMessagesFile",
+    tag: "Files",
+    access: "files",
+    takesUploads: true,
+    summary: "Upload a file",
+    body: { schema: ref("MessagesFileUpload"), types: ["multipart/form-data"] },
+    answers: [jsonAnswer("MessagesFile", "The file is stored.")],
+    errors: [...OF_FILES, 400, 408, 413],
+    async handle(call) {
+      const access = await openFiles(call, parts.files);
+      let expiresAfterSeconds: number | undefined;
+      const fields = {
+        expires_in_seconds(value: string, name: string) {
+          expiresAfterSeconds = seconds(value, name, EXPIRY_SECONDS);
+        },
+      };
+      const file = await receiveFile(call, access, parts, fields, () => ({ purpose: PURPOSE, expiresAfterSeconds }));
+      return Response.json(toMetadata(file), { headers: call.headers });
+    },
+  };
+}
+
+function listRoute({ files }: FileParts): DescribedEndpoint {
+  return {
+    method: "GET",
+    path: "/anthropic/v1/files",
+    id: "listMessagesFiles",
+    tag: "Files",
+    access: "files",
+    summary: "The caller's files, the newest first",
+    parameters: [
+      queryParameter("limit", "Most files of a page.", {
+        type: "integer",
+        minimum: 1,
+        maximum: MAX_PAGE,
+        default: DEFAULT_PAGE,
+      }),
+      queryParameter("after_id", "Only files behind this one."),
+      queryParameter("before_id", "Only files in front of this one."),
+      queryParameter("page", "next_page of the page before."),
+      queryParameter("ids[]", `Only these files, at most ${MAX_IDS}; for each one again.`),
+    ],
+    answers: [jsonAnswer("MessagesFileList", "A page of files.")],
+    errors: [...OF_FILES, 400],
+    async handle(call) {
+      const access = await openFiles(call, files);
+      const query = new URL(call.request.url).searchParams;
+      const ids = query.getAll("ids[]");
+      const page = ids.length > 0 ? namedFiles(access, ids) : access.store.list(access.owner, readQuery(query));
+      const last = page.files.at(-1)?.id ?? null;
+      const body = {
+        data: page.files.map(toMetadata),
+        first_id: page.files[0]?.id ?? null,
+        last_id: last,
+        has_more: page.hasMore,
+        // How newer clients ask for more.
+        next_page: page.hasMore && !query.has("before_id") ? last : null,
+      };
+      return Response.json(body, { headers: call.headers });
+    },
+  };
+}
+
+function ofOneFile({ files }: FileParts): DescribedEndpoint[] {
+  const common = {
+    tag: "Files",
+    access: "files",
+    parameters: [fileParameter],
+    errors: [...OF_FILES, 400],
+  } as const;
+  return [
+    {
+      ...common,
+      method: "GET",
+      path: "/anthropic/v1/files/{file_id}",
+      id: "getMessagesFile",
+      summary: "What is known of a file",
+      answers: [jsonAnswer("MessagesFile", "The file.")],
+      async handle(call) {
+        const { file_id: id = "" } = call.parameters;
+        const file = requireFile(await openFiles(call, files), id);
+        return Response.json(toMetadata(file), { headers: call.headers });
+      },
+    },
+    {
+      ...common,
+      method: "DELETE",
+      path: "/anthropic/v1/files/{file_id}",
+      id: "deleteMessagesFile",
+      summary: "Delete a file",
+      answers: [jsonAnswer("MessagesFileDeleted", "It is gone.")],
+      async handle(call) {
+        const { file_id: id = "" } = call.parameters;
+        await deleteFile(await openFiles(call, files), id);
+        return Response.json({ id, type: "file_deleted" }, { headers: call.headers });
+      },
+    },
+    {
+      ...common,
+      method: "GET",
+      path: "/anthropic/v1/files/{file_id}/content",
+      id: "getMessagesFileContent",
+      summary: "The content of a file",
+      answers: CONTENT_ANSWERS,
+      errors: [...common.errors, 416],
+      async handle(call) {
+        const { file_id: id = "" } = call.parameters;
+        const access = await openFiles(call, files);
+        return contentAnswer(call, access.store, requireFile(access, id));
+      },
+    },
+  ];
+}
+
+/** Shape: wire/anthropic-messages.md, section 9. */
+function toMetadata({ id, filename, mediaType, bytes, createdAt, expiresAt }: StoredFile): object {
+  return {
+    id,
+    type: "file",
+    filename,
+    mime_type: mediaType,
+    size_bytes: bytes,
+    created_at: rfc3339(createdAt),
+    downloadable: true,
+    expires_at: expiresAt === undefined ? null : rfc3339(expiresAt),
+  };
+}
+
+function rfc3339(unixSeconds: number): string {
+  return new Date(unixSeconds * 1000).toISOString().replace(".000Z", "Z");
+}
+
+function readQuery(query: URLSearchParams): FileQuery {
+  return {
+    limit: pageSize(query.get("limit"), DEFAULT_PAGE, MAX_PAGE),
+    order: "desc",
+    after: query.get("after_id") ?? query.get("page") ?? undefined,
+    before: query.get("before_id") ?? undefined,
+  };
+}
+
+/** What does not lead to a file of the caller's is left out. */
+function namedFiles({ store, owner }: FileAccess, ids: readonly string[]) {
+  const different = new Set(ids);
+  if (different.size > MAX_IDS) {
+    throw new GatewayError(ERRORS.invalidRequest, `ids: at most ${MAX_IDS} are taken.`, { param: "ids" });
+  }
+  const files = [...different].flatMap((id) => store.find(owner, id) ?? []);
+  return { files, hasMore: false };
+}
