@@ -27,6 +27,7 @@ export const ADMIN_PATHS = [
   "/admin/errors/recent",
   "/admin/errors/stats",
   "/admin/errors/{request_id...}",
+  "/admin/files",
   "/admin/health",
   "/admin/keys",
   "/admin/keys/{id...}",

@@ -9,6 +9,7 @@ import { configStagedRoutes } from "./config-staged.ts";
 import { configTransferRoutes } from "./config-transfer.ts";
 import { configWriteRoutes } from "./config-write.ts";
 import { errorRoutes } from "./errors.ts";
+import { fileRoutes } from "./files.ts";
 import { healthRoutes } from "./health.ts";
 import { keyRoutes } from "./keys.ts";
 import { metricsHistoryRoutes } from "./metrics-history.ts";
@@ -34,5 +35,6 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...errorRoutes(parts),
     ...requestRoutes(parts),
     ...responseCacheRoutes(parts),
+    ...fileRoutes(parts),
   ];
 }

@@ -4,12 +4,13 @@
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { FileQuery, FilesInUse, StoredFile } from "../files/file-store.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { oneOfTexts, ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import { deleteFile, fileParameter, openFiles, requireFile } from "./file-access.ts";
 import { contentAnswer } from "./file-content.ts";
 import { CONTENT_ANSWERS } from "./file-schemas.ts";
-import { type FormField, receiveFile, seconds, type UploadParts } from "./file-upload.ts";
+import { receiveFile, refusal, secondsField, textField, type UploadParts } from "./file-upload.ts";
 
 export interface FileParts extends UploadParts {
   files: FilesInUse;
@@ -20,6 +21,8 @@ export const OF_FILES = [401, 403, 404, 429, 500, 503] as const;
 
 const MAX_PAGE = 10_000;
 
+const ANCHOR = "expires_after[anchor]";
+const SECONDS = "expires_after[seconds]";
 /** OpenAI's bounds of expires_after. */
 const EXPIRY_SECONDS = { minimum: 3600, maximum: 30 * 86_400 };
 
@@ -43,31 +46,7 @@ function uploadRoute(parts: FileParts): DescribedEndpoint {
     async handle(call) {
       const access = await openFiles(call, parts.files);
       const { allowed_purposes: allowed } = call.context.settings.files;
-      let purpose: string | undefined;
-      let anchor: string | undefined;
-      let expiresAfterSeconds: number | undefined;
-      const fields: Record<string, FormField> = {
-        purpose(value) {
-          purpose = requirePurpose(value, allowed);
-        },
-        "expires_after[anchor]"(value, name) {
-          if (value !== "created_at") throw badField(name, "'created_at'");
-          anchor = value;
-        },
-        "expires_after[seconds]"(value, name) {
-          expiresAfterSeconds = seconds(value, name, EXPIRY_SECONDS);
-        },
-      };
-      const file = await receiveFile(call, access, parts, fields, () => {
-        if (purpose === undefined) throw missing("purpose", `one of ${allowed.join(", ")}`);
-        if (anchor !== undefined && expiresAfterSeconds === undefined) {
-          throw missing("expires_after[seconds]", "when the file expires");
-        }
-        if (anchor === undefined && expiresAfterSeconds !== undefined) {
-          throw missing("expires_after[anchor]", "'created_at'");
-        }
-        return { purpose, expiresAfterSeconds };
-      });
+      const file = await receiveFile(call, access, parts, (fields) => readFields(fields, allowed));
       return Response.json(toFileObject(file), { headers: call.headers });
     },
   };
@@ -176,7 +155,7 @@ function toFileObject({ id, bytes, createdAt, expiresAt, filename, purpose }: St
 
 function readQuery(query: URLSearchParams): FileQuery {
   const order = query.get("order") ?? "desc";
-  if (order !== "asc" && order !== "desc") throw badField("order", "'asc' or 'desc'");
+  if (order !== "asc" && order !== "desc") throw refusal("order", "must be 'asc' or 'desc'");
   return {
     limit: pageSize(query.get("limit"), MAX_PAGE, MAX_PAGE),
     order,
@@ -189,16 +168,20 @@ function readQuery(query: URLSearchParams): FileQuery {
 export function pageSize(text: string | null, usual: number, most: number): number {
   if (text === null) return usual;
   if (/^\d{1,9}$/.test(text) && Number(text) >= 1 && Number(text) <= most) return Number(text);
-  throw badField("limit", `an integer from 1 to ${most}`);
+  throw refusal("limit", `must be an integer from 1 to ${most}`);
 }
 
-function requirePurpose(value: string, allowed: readonly string[]): string {
-  if (allowed.includes(value)) return value;
-  throw badField("purpose", `one of ${allowed.join(", ")} (files.allowed_purposes)`);
-}
-
-function badField(param: string, expected: string): GatewayError {
-  return new GatewayError(ERRORS.invalidRequest, `${param}: expected ${expected}.`, { param });
+function readFields(fields: JsonObject, allowed: readonly string[]) {
+  const purposes = allowed.join(", ");
+  const purpose = textField(fields, "purpose");
+  if (purpose === undefined) throw missing("purpose", `one of ${purposes}`);
+  if (!allowed.includes(purpose)) throw refusal("purpose", `must be one of ${purposes} (files.allowed_purposes)`);
+  const anchor = textField(fields, ANCHOR);
+  if (anchor !== undefined && anchor !== "created_at") throw refusal(ANCHOR, "must be 'created_at'");
+  const expiresAfterSeconds = secondsField(fields, SECONDS, EXPIRY_SECONDS);
+  if (anchor === undefined && expiresAfterSeconds !== undefined) throw missing(ANCHOR, "'created_at'");
+  if (anchor !== undefined && expiresAfterSeconds === undefined) throw missing(SECONDS, "when the file expires");
+  return { purpose, expiresAfterSeconds };
 }
 
 function missing(param: string, expected: string): GatewayError {

@@ -10,7 +10,7 @@ import { messagesClient } from "../protocols/messages/index.ts";
 import { deleteFile, type FileAccess, fileParameter, openFiles, requireFile } from "./file-access.ts";
 import { contentAnswer } from "./file-content.ts";
 import { CONTENT_ANSWERS } from "./file-schemas.ts";
-import { receiveFile, seconds } from "./file-upload.ts";
+import { receiveFile, secondsField } from "./file-upload.ts";
 import { type FileParts, OF_FILES, pageSize } from "./files.ts";
 import { errorsOf } from "./generation.ts";
 
@@ -45,13 +45,10 @@ function uploadRoute(parts: FileParts): DescribedEndpoint {
     errors: [...OF_FILES, 400, 408, 413],
     async handle(call) {
       const access = await openFiles(call, parts.files);
-      let expiresAfterSeconds: number | undefined;
-      const fields = {
-        expires_in_seconds(value: string, name: string) {
-          expiresAfterSeconds = seconds(value, name, EXPIRY_SECONDS);
-        },
-      };
-      const file = await receiveFile(call, access, parts, fields, () => ({ purpose: PURPOSE, expiresAfterSeconds }));
+      const file = await receiveFile(call, access, parts, (fields) => ({
+        purpose: PURPOSE,
+        expiresAfterSeconds: secondsField(fields, "expires_in_seconds", EXPIRY_SECONDS),
+      }));
       return Response.json(toMetadata(file), { headers: call.headers });
     },
   };

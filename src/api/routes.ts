@@ -14,9 +14,12 @@ import { readRerankRequest } from "../protocols/rerank/read-request.ts";
 import { readResponsesRequest } from "../protocols/responses/read-request.ts";
 import { generating } from "./generating.ts";
 import type { GenerationParts } from "./generation.ts";
+import { FILE_SCHEMAS } from "./file-schemas.ts";
+import { type FileParts, fileRoutes } from "./files.ts";
 import { GENERATION_SCHEMAS } from "./generation-schemas.ts";
 import { MEDIA_SCHEMAS, mediaRoutes } from "./media-routes.ts";
 import { estimatedCount, messagesModelRoutes } from "./messages.ts";
+import { messagesFileRoutes } from "./messages-files.ts";
 import { MODEL_SCHEMAS } from "./model-schemas.ts";
 import { type ModelParts, modelRoutes } from "./models.ts";
 import { arrangeResponse, noteResponse, type ResponsesParts } from "./responses.ts";
@@ -41,7 +44,6 @@ export const NOT_BUILT: readonly string[] = [
   "/v1/containers",
   "/v1/conversations",
   "/v1/evals",
-  "/v1/files",
   "/v1/fine_tuning",
   "/v1/messages/batches",
   "/v1/realtime",
@@ -51,7 +53,6 @@ export const NOT_BUILT: readonly string[] = [
   "/v1/vector_stores",
   "/v1/videos",
   "/v1beta",
-  "/anthropic/v1/files",
   "/anthropic/v1/messages/batches",
   "/api",
 ];
@@ -62,6 +63,7 @@ export interface PublicApiParts extends GenerationParts {
   /** The request under the model that its alias leads to. */
   aliases(asked: ModelRequest): ModelRequest;
   responses: ResponsesParts;
+  files: FileParts;
   /** Whether a backend of the model counts tokens itself. */
   hasCounter(model: string): boolean;
   /** Whether at least one backend can take requests. */
@@ -69,7 +71,7 @@ export interface PublicApiParts extends GenerationParts {
 }
 
 export function publicRoutes(parts: PublicApiParts): DescribedEndpoint[] {
-  const { models } = parts;
+  const { models, files } = parts;
   const ofModels = [...welcomeRoutes(), ...healthRoutes(parts), ...modelRoutes(models), ...messagesModelRoutes(models)];
   const ofGeneration = [...textRoutes(parts), ...messagesRoutes(parts), ...vectorRoutes(parts)];
   const ofMedia = mediaRoutes(parts);
@@ -77,6 +79,7 @@ export function publicRoutes(parts: PublicApiParts): DescribedEndpoint[] {
     ...ofModels.map((endpoint) => ({ ...endpoint, schemas: MODEL_SCHEMAS })),
     ...ofGeneration.map((endpoint) => ({ ...endpoint, schemas: GENERATION_SCHEMAS })),
     ...ofMedia.map((endpoint) => ({ ...endpoint, schemas: MEDIA_SCHEMAS })),
+    ...[...fileRoutes(files), ...messagesFileRoutes(files)].map((endpoint) => ({ ...endpoint, schemas: FILE_SCHEMAS })),
   ];
 }
 

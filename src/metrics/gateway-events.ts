@@ -3,16 +3,22 @@
 import { INSTRUMENTS } from "./instruments.ts";
 import type { MetricsRegistry } from "./registry.ts";
 
+const UPLOAD_RESULTS = ["stored", "refused", "failed"] as const;
+
+/** What became of an upload. */
+export type UploadResult = (typeof UPLOAD_RESULTS)[number];
+
 export type GatewayEvents = ReturnType<typeof countGatewayEvents>;
 
 export function countGatewayEvents(registry: MetricsRegistry) {
-  const { rateLimitRefusals, translationDrops, circuitChanges, configReloads, historyWrites } = INSTRUMENTS;
+  const { rateLimitRefusals, translationDrops, circuitChanges, configReloads, historyWrites, fileUploads } = INSTRUMENTS;
   const resultOf = (isOk: boolean) => (isOk ? "success" : "failure");
   // These stand at 0 from the start, so that the first event is seen as an increase.
   for (const isOk of [true, false]) {
     registry.counter(configReloads, resultOf(isOk));
     registry.counter(historyWrites, resultOf(isOk));
   }
+  for (const result of UPLOAD_RESULTS) registry.counter(fileUploads, result);
   for (const scope of ["client", "key", "global", "backend"]) registry.counter(rateLimitRefusals, scope);
   return {
     rateLimited: (scope: string) => void registry.counter(rateLimitRefusals, scope).value++,
@@ -21,6 +27,7 @@ export function countGatewayEvents(registry: MetricsRegistry) {
     circuitChanged: (change: { backend: string; to: string }) =>
       void registry.counter(circuitChanges, change.backend, change.to).value++,
     configReloaded: (isOk: boolean) => void registry.counter(configReloads, resultOf(isOk)).value++,
+    fileUploaded: (result: UploadResult) => void registry.counter(fileUploads, result).value++,
     historyWritten: (isOk: boolean) => void registry.counter(historyWrites, resultOf(isOk)).value++,
   };
 }

@@ -120,6 +120,14 @@ export const INSTRUMENTS = {
   cacheBytes: gauge("signalbox_response_cache_bytes", "Size of the answers in the response cache."),
   cacheEvictions: counter("signalbox_response_cache_evictions_total", "Answers that made room for others."),
 
+  // Files.
+  files: gauge("signalbox_files", "Files that are stored."),
+  fileBytes: gauge("signalbox_files_bytes", "Size of the files that are stored."),
+  fileUploads: counter(
+    "signalbox_file_uploads_total{result}",
+    "Uploads: stored, refused (what the client sent, or that it left), or failed (the storage).",
+  ),
+
   // The gateway itself.
   buildInfo: gauge("signalbox_build_info{version,runtime}", "Always 1; the labels say what is running."),
   uptime: gauge("signalbox_uptime_seconds", "Time since the start of the process."),

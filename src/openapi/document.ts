@@ -13,6 +13,7 @@ const TAGS: Readonly<Record<Tag, string>> = {
   Health: "Health of the process, and this document.",
   Models: "What models there are.",
   Generation: "What models are asked for.",
+  Files: "Files that callers keep here, each their own.",
   Configuration: "The configuration: see it, change it, and go back to an earlier version.",
   Backends: "The backends, one by one.",
   Keys: "The API keys, one by one.",

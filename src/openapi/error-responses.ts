@@ -13,6 +13,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
   408: "The body did not arrive in time.",
   409: "Something else has changed meanwhile, or is in use; `details` tells what.",
   413: "The body is too large.",
+  416: "The range lies outside of the file.",
   422: "The configuration is not valid; `details.validation_errors` name the fields.",
   429: "A limit is reached; Retry-After tells when to come again.",
   500: "Something unexpected; the log has the details.",

@@ -11,7 +11,10 @@ interface Header {
 export const HEADERS = {
   "X-Request-ID": { description: "Id of the request; the log, errors and explanations name it.", schema: text },
   "X-Signalbox-Request-ID": { description: "The same; the gateway's own, which no other request has.", schema: text },
-  ETag: { description: "The version of the configuration, for If-Match.", schema: text },
+  ETag: { description: "The version of the configuration, for If-Match; of a file, what it contains.", schema: text },
+  "Accept-Ranges": { description: "bytes: Range is understood.", schema: text },
+  "Content-Range": { description: "Which bytes these are, and of how many.", schema: text },
+  "Content-Disposition": { description: "attachment, with the name of the file.", schema: text },
   "Retry-After": { description: "Seconds.", schema: integer },
   "X-RateLimit-Limit": { description: "Requests that the limit allows.", schema: count },
   "X-RateLimit-Remaining": { description: "Requests that are left.", schema: count },

@@ -3,6 +3,7 @@
 
 import type { BackendEntry } from "../backends/board.ts";
 import type { Fleet } from "../fleet/fleet.ts";
+import type { FileUsage } from "../files/file-store.ts";
 import { INSTRUMENTS } from "../metrics/instruments.ts";
 import type { MetricsRegistry, Reading } from "../metrics/registry.ts";
 import { VERSION } from "../names.ts";
@@ -12,6 +13,8 @@ export interface GaugeSources {
   fleet: { board: { entries: readonly BackendEntry[] }; circuits: Pick<Fleet["circuits"], "state"> };
   /** Undefined while it is off. */
   cache(): Pick<ResponseCache, "stats"> | undefined;
+  /** Undefined while files are switched off, and until the store is open. */
+  files(): FileUsage | undefined;
   configVersion(): number;
   /** False while the configuration file is broken. */
   configReloadOk(): boolean;
@@ -54,6 +57,15 @@ export function addGauges(registry: MetricsRegistry, sources: GaugeSources): voi
   cached(INSTRUMENTS.cacheEntries, "entries");
   cached(INSTRUMENTS.cacheBytes, "bytes");
   cached(INSTRUMENTS.cacheEvictions, "evictions");
+
+  function stored(instrument: Parameters<MetricsRegistry["read"]>[0], field: "count" | "bytes"): void {
+    registry.read(instrument, () => {
+      const usage = sources.files();
+      return usage === undefined ? [] : [{ labels: [], value: usage[field] }];
+    });
+  }
+  stored(INSTRUMENTS.files, "count");
+  stored(INSTRUMENTS.fileBytes, "bytes");
 }
 
 function addBackendGauges(registry: MetricsRegistry, fleet: GaugeSources["fleet"]): void {

@@ -6,24 +6,33 @@ import type { Deadline, Deadlines } from "../lib/deadlines.ts";
 interface BodyDrainParts {
   deadlines: Deadlines;
   now(): number;
-  maxBytes?: number;
 }
 
 export type BodyDrain = ReturnType<typeof createBodyDrain>;
 
-/** The largest body that any endpoint takes. */
-const MAX_BYTES = 64 * 1024 * 1024;
-const MAX_MS = 30_000;
+interface DrainLimits {
+  maxBytes: number;
+  maxMs: number;
+}
+
+const MEBIBYTE = 1024 * 1024;
+
+/** The largest body that any endpoint takes which keeps bodies in memory. */
+const OF_BODIES: DrainLimits = { maxBytes: 64 * MEBIBYTE, maxMs: 30_000 };
+
+/** Many clients look at the answer only when they have sent all of their file, which is too large or not wanted at all. */
+const OF_UPLOADS: DrainLimits = { maxBytes: 1024 * MEBIBYTE, maxMs: 300_000 };
+
 /** Who has stopped sending waits for the end of the answer. */
 const MAX_QUIET_MS = 2_000;
 
 /** What remains of a small body is dropped by the runtime, and the connection can be used again. */
 const LEFT_TO_RUNTIME_BYTES = 64 * 1024;
 
-export function createBodyDrain({ deadlines, now, maxBytes = MAX_BYTES }: BodyDrainParts) {
-  async function drain(body: ReadableStream<Uint8Array>): Promise<void> {
+export function createBodyDrain({ deadlines, now }: BodyDrainParts) {
+  async function drain(body: ReadableStream<Uint8Array>, { maxBytes, maxMs }: DrainLimits): Promise<void> {
     const reader = body.getReader();
-    const overMs = now() + MAX_MS;
+    const overMs = now() + maxMs;
     const deadline: Deadline = { deadlineMs: now() + MAX_QUIET_MS, expire: () => void reader.cancel() };
     deadlines.add(deadline);
     try {
@@ -42,7 +51,7 @@ export function createBodyDrain({ deadlines, now, maxBytes = MAX_BYTES }: BodyDr
 
   return {
     /** The refusal; to a client that may still be sending, one that ends when its body does, or has become too much. */
-    behind(request: Request, refusal: Response): Response {
+    behind(request: Request, refusal: Response, isUpload = false): Response {
       const { body } = request;
       if (body === null || !isUnread(request)) return refusal;
       const { status, headers } = refusal;
@@ -52,7 +61,7 @@ export function createBodyDrain({ deadlines, now, maxBytes = MAX_BYTES }: BodyDr
         async pull(client) {
           void client.write(await refusal.bytes());
           client.flush();
-          await drain(body);
+          await drain(body, isUpload ? OF_UPLOADS : OF_BODIES);
           client.close();
         },
       };

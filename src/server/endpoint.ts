@@ -66,6 +66,8 @@ export interface Answering {
   };
   /** Asked all the time by whoever watches: its lines in the access log have the level debug while all is well. */
   isWatched?: boolean;
+  /** Its bodies are files, of any size: more of them is taken from clients that are refused (drain-body.ts). */
+  takesUploads?: boolean;
   /** How its errors are told, where that is not the standard shape. */
   errorFormat?: ErrorFormat;
   /** A further header for the id of the request, where the clients of its format look for one. */

@@ -71,7 +71,8 @@ export function createHandler(parts: HandlerParts): TargetHandler {
       if (context.record.operation !== undefined) {
         headers[SERVER_TIMING] ??= serverTiming(context.record, clock.now() - context.startedAtMs);
       }
-      response = drain.behind(request, errorResponse(error, context.id, headers, call.endpoint?.errorFormat));
+      const refusal = errorResponse(error, context.id, headers, call.endpoint?.errorFormat);
+      response = drain.behind(request, refusal, call.endpoint?.takesUploads);
     }
     // Pages that may read answers of the admin API are those that come from it, and need no leave.
     if (reader !== undefined && call.endpoint?.access !== "admin") openToPages(reader, response.headers);
