@@ -75,7 +75,8 @@ async function received(
 function checkedFile(file: Upload["file"]): Pick<FileFacts, "filename" | "mediaType"> {
   if (file === undefined) throw refusal("file", "is missing: a part of the form with this name and a filename");
   const { name, filename, contentType } = file;
-  if (name !== "file") throw refusal(shown(name), "is not the name that the file of the form must have, which is 'file'");
+  if (name !== "file")
+    throw refusal(shown(name), "is not the name that the file of the form must have, which is 'file'");
   if (filename === "") throw refusal("file", "has no filename");
   if (filename.length > MAX_NAME_LENGTH) {
     throw refusal("file", `has a filename of more than ${MAX_NAME_LENGTH} characters`);

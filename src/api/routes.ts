@@ -15,7 +15,8 @@ import { readResponsesRequest } from "../protocols/responses/read-request.ts";
 import { generating } from "./generating.ts";
 import type { GenerationParts } from "./generation.ts";
 import { FILE_SCHEMAS } from "./file-schemas.ts";
-import { type FileParts, fileRoutes } from "./files.ts";
+import type { UploadParts } from "./file-upload.ts";
+import { fileRoutes } from "./files.ts";
 import { GENERATION_SCHEMAS } from "./generation-schemas.ts";
 import { MEDIA_SCHEMAS, mediaRoutes } from "./media-routes.ts";
 import { estimatedCount, messagesModelRoutes } from "./messages.ts";
@@ -59,11 +60,11 @@ export const NOT_BUILT: readonly string[] = [
 
 export interface PublicApiParts extends GenerationParts {
   files: FilesInUse;
+  uploads: UploadParts;
   models: ModelParts;
   /** The request under the model that its alias leads to. */
   aliases(asked: ModelRequest): ModelRequest;
   responses: ResponsesParts;
-  files: FileParts;
   /** Whether a backend of the model counts tokens itself. */
   hasCounter(model: string): boolean;
   /** Whether at least one backend can take requests. */
@@ -71,7 +72,8 @@ export interface PublicApiParts extends GenerationParts {
 }
 
 export function publicRoutes(parts: PublicApiParts): DescribedEndpoint[] {
-  const { models, files } = parts;
+  const { models } = parts;
+  const files = { ...parts.uploads, files: parts.files };
   const ofModels = [...welcomeRoutes(), ...healthRoutes(parts), ...modelRoutes(models), ...messagesModelRoutes(models)];
   const ofGeneration = [...textRoutes(parts), ...messagesRoutes(parts), ...vectorRoutes(parts)];
   const ofMedia = mediaRoutes(parts);

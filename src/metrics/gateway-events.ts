@@ -11,7 +11,8 @@ export type UploadResult = (typeof UPLOAD_RESULTS)[number];
 export type GatewayEvents = ReturnType<typeof countGatewayEvents>;
 
 export function countGatewayEvents(registry: MetricsRegistry) {
-  const { rateLimitRefusals, translationDrops, circuitChanges, configReloads, historyWrites, fileUploads } = INSTRUMENTS;
+  const { rateLimitRefusals, translationDrops, circuitChanges, configReloads, historyWrites, fileUploads } =
+    INSTRUMENTS;
   const resultOf = (isOk: boolean) => (isOk ? "success" : "failure");
   // These stand at 0 from the start, so that the first event is seen as an increase.
   for (const isOk of [true, false]) {

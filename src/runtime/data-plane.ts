@@ -7,6 +7,7 @@ import type { KeyIdentity } from "../access/key-identity.ts";
 import { hasSeveralOwners } from "../access/owner.ts";
 import { createWebPageRules } from "../access/web-pages.ts";
 import { ADMIN_PATHS } from "../admin/paths.ts";
+import type { UploadParts } from "../api/file-upload.ts";
 import { NOT_BUILT, type PublicApiParts, publicRoutes } from "../api/routes.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
@@ -40,6 +41,8 @@ import type { Lasting } from "./lasting.ts";
 export interface DataPlaneParts extends Pick<HandlerParts, "adminDoor" | "limited" | "clock" | "log"> {
   lasting: Lasting;
   files: FilesInUse;
+  /** An upload is over. */
+  uploaded: UploadParts["uploaded"];
   fleet: Fleet;
   reporter: RequestReporter;
   identify: KeyIdentity;
@@ -114,12 +117,13 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
 }
 
 function publicApiParts(parts: DataPlaneParts, { settings, metadata }: Configured, generate: Generate) {
-  const { lasting, files, fleet, reporter, identify, clock } = parts;
+  const { lasting, files, uploaded, fleet, reporter, identify, clock } = parts;
   const toShownList = createListEnricher(metadata, settings.model_metadata.enrichment);
   const isServed = (model: string) => fleet.board.serving(model).length > 0;
   return {
     generate,
     files,
+    uploads: { deadlines: lasting.deadlines, now: clock.now, uploaded },
     bodies: lasting.bodies,
     now: clock.now,
     begun: reporter.begun,

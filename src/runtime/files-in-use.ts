@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Settings } from "../config/sections/registry.ts";
-import type { FileStore, FilesInUse } from "../files/file-store.ts";
+import type { FileStore, FilesInUse, FileUsage } from "../files/file-store.ts";
 import { reasonOf, storageTrouble } from "../files/storage-trouble.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
@@ -20,6 +20,8 @@ interface FilesParts {
 
 interface FilesOwner {
   readonly inUse: FilesInUse;
+  /** Undefined where no store is open, or it cannot tell. */
+  usage(): FileUsage | undefined;
   /** What an earlier run has left is cleaned up, and what expires goes, also when nobody asks. */
   start(): void;
   apply(settings: FileSettings): void;
@@ -32,6 +34,8 @@ interface Place {
   /** All that it is made of. */
   made: Pick<FileSettings, "storage" | "path" | "s3">;
   opened: Promise<FileStore> | undefined;
+  /** Once it is open. */
+  store?: FileStore;
 }
 
 export function createFilesOwner({ settings, dataPath, clock, log }: FilesParts): FilesOwner {
@@ -55,16 +59,18 @@ export function createFilesOwner({ settings, dataPath, clock, log }: FilesParts)
     return asked.opened;
   }
 
-  async function openStore({ folder, made }: Place): Promise<FileStore> {
+  async function openStore(asked: Place): Promise<FileStore> {
+    const { folder, made } = asked;
     const { createFileStore } = await import("../files/store.ts");
     const s3 = made.storage === "s3" ? await import("../files/s3-storage.ts") : undefined;
-    return createFileStore({
+    asked.store = createFileStore({
       folder,
       storage: s3 && ((catalogue) => s3.createS3Storage(made.s3, catalogue)),
       retentionSeconds: () => (current.retention === undefined ? undefined : Math.ceil(current.retention / 1000)),
       wallTime: clock.wallTime,
       log,
     });
+    return asked.store;
   }
 
   function openIfThere(): void {
@@ -78,10 +84,20 @@ export function createFilesOwner({ settings, dataPath, clock, log }: FilesParts)
       () => {}, // it was never open
     );
     place.opened = undefined;
+    delete place.store;
+  }
+
+  function usage(): FileUsage | undefined {
+    try {
+      return place.store?.usage();
+    } catch {
+      return undefined; // requests for files say what is wrong with the storage
+    }
   }
 
   return {
     inUse: () => (current.enabled ? open() : undefined),
+    usage,
     start: openIfThere,
     apply(next) {
       const nextPlace = placeOf(next);

@@ -54,7 +54,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
   const identify = createKeyIdentity(() => store.keySalt());
   const configured = configuredBy(snapshot);
   const telemetry = createTelemetry(snapshot, configured.metadata, home, clock, log);
-  const { circuitChanged, configReloaded: reloaded, rateLimited: limited } = telemetry.events;
+  const { circuitChanged, configReloaded: reloaded, rateLimited: limited, fileUploaded: uploaded } = telemetry.events;
   const reloader = followConfigFile({ store, clock, log, fileHash, reloaded });
   const wayToBackends = createWayToBackends(snapshot, env, log);
   const { transport } = wayToBackends;
@@ -72,7 +72,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
   const cache = () => kept.cache?.store;
   const configVersion = () => store.current.version;
   const configReloadOk = () => reloader.status().lastFailure === undefined;
-  telemetry.show({ fleet, cache, configVersion, configReloadOk });
+  telemetry.show({ fleet, cache, files: files.usage, configVersion, configReloadOk });
   const adminParts: AdminParts = {
     ...telemetry,
     store,
@@ -100,6 +100,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
   const parts: DataPlaneParts = {
     lasting,
     files: files.inUse,
+    uploaded,
     fleet,
     reporter: telemetry.reporter,
     limited,

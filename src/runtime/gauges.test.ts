@@ -21,6 +21,7 @@ function sources(entries: readonly BackendEntry[]): GaugeSources {
   return {
     fleet: { board: { entries }, circuits: { state: () => "half_open" } },
     cache: () => ({ stats: () => ({ entries: 1, bytes: 2, evictions: 3 }) as never }),
+    files: () => ({ count: 4, bytes: 5, owners: [] }),
     configVersion: () => 7,
     configReloadOk: () => false,
     openStreams: () => 3,
@@ -58,6 +59,8 @@ test("what is read at the scrape, and what is counted by events", async () => {
     "signalbox_uptime_seconds 12",
     `signalbox_build_info{version="${VERSION}",runtime="bun ${Bun.version}"} 1`,
     "signalbox_response_cache_entries 1",
+    "signalbox_files 4",
+    "signalbox_files_bytes 5",
   ]) {
     expect(text).toContain(line);
   }

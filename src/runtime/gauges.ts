@@ -2,8 +2,8 @@
 // nothing.
 
 import type { BackendEntry } from "../backends/board.ts";
-import type { Fleet } from "../fleet/fleet.ts";
 import type { FileUsage } from "../files/file-store.ts";
+import type { Fleet } from "../fleet/fleet.ts";
 import { INSTRUMENTS } from "../metrics/instruments.ts";
 import type { MetricsRegistry, Reading } from "../metrics/registry.ts";
 import { VERSION } from "../names.ts";

@@ -62,8 +62,8 @@ describe("OpenAI's shape", () => {
       ["GET", path],
       ["DELETE", path],
       ["GET", `${path}/content`],
-    ]) {
-      const error = await expectError(await gateway.fetch(at as string, { method }), 404);
+    ] as const) {
+      const error = await expectError(await gateway.fetch(at, { method }), 404);
       expect(error).toMatchObject({ type: "invalid_request_error", code: "file_resolution_failed", param: "file_id" });
     }
     await waitUntilClean(gateway);
@@ -118,7 +118,7 @@ describe("OpenAI's shape", () => {
     expect(await page("?order=asc")).toEqual([ids, false]);
     expect(await page("?limit=3")).toEqual([newest.slice(0, 3), true]);
     expect(await page(`?limit=3&after=${newest[1]}`)).toEqual([newest.slice(2), false]);
-    expect(await page(`?order=asc&limit=1&after=${ids[0]}`)).toEqual([[ids[1]], true]);
+    expect(await page(`?order=asc&limit=1&after=${ids[0]}`)).toEqual([ids.slice(1, 2), true]);
     expect(await page("?purpose=vision")).toEqual([[vision.id], false]);
     expect(await page("?purpose=batch")).toEqual([[], false]);
     for (const [query, param] of [
@@ -127,7 +127,7 @@ describe("OpenAI's shape", () => {
       ["limit=1.5", "limit"],
       ["limit=", "limit"],
       ["order=up", "order"],
-    ]) {
+    ] as const) {
       expect((await expectError(await gateway.fetch(`/v1/files?${query}`), 400)).param).toBe(param);
     }
   });
@@ -138,9 +138,10 @@ describe("Anthropic's shape", () => {
   afterEach(clear);
 
   test("the life of a file, with and without the beta header", async () => {
-    for (const headers of [{}, { "anthropic-beta": "files-api-2025-04-14" }]) {
+    const asked: Record<string, string>[] = [{}, { "anthropic-beta": "files-api-2025-04-14" }];
+    for (const headers of asked) {
       const response = await sendForm(gateway, [filePart("hello")], { path: FILES, headers });
-      const file = (await response.json()) as { id: string; created_at: string };
+      const file = (await response.json()) as Record<string, unknown>;
       expect(file).toEqual({
         id: expect.stringMatching(/^file-/),
         type: "file",
@@ -209,7 +210,7 @@ describe("content", () => {
   let tag: string;
 
   beforeAll(async () => {
-    file = await uploadFile(gateway, TEXT, { filename: 'a"ä.html', contentType: "text/html" });
+    file = await uploadFile(gateway, TEXT, { filename: "a%22ä.html", contentType: "text/html" });
     path = `/v1/files/${file.id}/content`;
     tag = `"${new Bun.CryptoHasher("sha256").update(TEXT).digest("hex")}"`;
   });
@@ -241,9 +242,9 @@ describe("content", () => {
       ["bytes=7-", "789", "7-9"],
       ["bytes=-2", "89", "8-9"],
       ["bytes=0-99", TEXT, "0-9"],
-    ]) {
-      const response = await ask({ Range: range as string, "If-Range": tag });
-      expect({ status: response.status, text: await response.text() }).toEqual({ status: 206, text: text as string });
+    ] as const) {
+      const response = await ask({ Range: range, "If-Range": tag });
+      expect({ status: response.status, text: await response.text() }).toEqual({ status: 206, text });
       expect(response.headers.get("content-range")).toBe(`bytes ${shown}/10`);
       expect(response.headers.get("content-type")).toBe("text/html");
       expect(response.headers.get("etag")).toBe(tag);
@@ -312,7 +313,12 @@ describe("bad input leaves nothing", () => {
     ["a file name with C1 controls", [PURPOSE, filePart("x", { filename: "a\u0085b" })], "file"],
     ...(["3599", "2592001", "1.5", "-1", "", "soon"] as const).map((content): (typeof form)[number] => [
       `an end after '${content}'`,
-      [PURPOSE, filePart("x"), { name: "expires_after[anchor]", content: "created_at" }, { name: "expires_after[seconds]", content }],
+      [
+        PURPOSE,
+        filePart("x"),
+        { name: "expires_after[anchor]", content: "created_at" },
+        { name: "expires_after[seconds]", content },
+      ],
       "expires_after[seconds]",
     ]),
     [
@@ -422,12 +428,21 @@ describe("bad input leaves nothing", () => {
 
   test("ids that are none", async () => {
     for (const path of ["/v1/files", "/anthropic/v1/files"]) {
-      for (const id of ["x", "file", "file-", "file-a.b", `file-${"a".repeat(200)}`, "file-%00", "..%5cfile-a", "a%20b"]) {
+      for (const id of [
+        "x",
+        "file",
+        "file-",
+        "file-a.b",
+        `file-${"a".repeat(200)}`,
+        "file-%00",
+        "..%5cfile-a",
+        "a%20b",
+      ]) {
         for (const [method, more] of [
           ["GET", ""],
           ["DELETE", ""],
           ["GET", "/content"],
-        ]) {
+        ] as const) {
           const response = await gateway.fetch(`${path}/${id}${more}`, { method });
           expect({ id, status: response.status }).toEqual({ id, status: 400 });
         }

@@ -7,6 +7,10 @@ import { decodeError, errorBody, errorEvent } from "./errors.ts";
 describe("errors", () => {
   const cases: [status: number, type: string, code: string | undefined, expected: string][] = [
     [400, "invalid_request_error", undefined, "invalid_request_error"],
+    [404, "invalid_request_error", undefined, "not_found_error"],
+    [413, "invalid_request_error", undefined, "request_too_large"],
+    [416, "invalid_request_error", undefined, "invalid_request_error"],
+    [502, "invalid_request_error", undefined, "invalid_request_error"],
     [422, "x", undefined, "invalid_request_error"],
     [401, "authentication_error", undefined, "authentication_error"],
     [402, "x", undefined, "billing_error"],

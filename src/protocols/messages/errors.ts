@@ -29,10 +29,14 @@ const TYPE_OF_STATUS: ReadonlyMap<number, string> = new Map([
 /** What a spent account is called; its status is 429 elsewhere, which would invite retries. */
 const QUOTA_CODE = "insufficient_quota";
 
+/** What OpenAI's format calls nearly every refusal; this one has words of its own for many of them. */
+const ANY_REFUSAL = "invalid_request_error";
+
 function errorType(status: number, type: string | undefined, code: unknown): string {
+  if (type === ANY_REFUSAL && status < 500 && code !== QUOTA_CODE) return TYPE_OF_STATUS.get(status) ?? type;
   if (type !== undefined && STATUS_OF_TYPE.has(type)) return type;
   if (code === QUOTA_CODE || type === QUOTA_CODE) return "billing_error";
-  return TYPE_OF_STATUS.get(status) ?? (status < 500 ? "invalid_request_error" : "api_error");
+  return TYPE_OF_STATUS.get(status) ?? (status < 500 ? ANY_REFUSAL : "api_error");
 }
 
 export function errorBody({ status, message, type, code, details, requestId }: ClientError): JsonObject {
