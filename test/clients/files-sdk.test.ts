@@ -67,6 +67,7 @@ describe("openai", () => {
       [toStreamingFile(pieces(), "streamed.txt", { type: "text/plain" }), "streamed.txt", "one two three"],
       [new File(["from a File"], 'Ä "1".txt'), 'Ä "1".txt', "from a File"],
       [Bun.file(path), "from-disk.txt", "from the disk"],
+      [new Response("from an answer"), "unknown_file", "from an answer"],
     ] as const) {
       const made = await openai.files.create({ file, purpose: "batch" });
       expect(made).toMatchObject({ filename, bytes: text.length, purpose: "batch" });
