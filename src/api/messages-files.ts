@@ -6,13 +6,12 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { FileQuery, StoredFile } from "../files/file-store.ts";
 import { ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
-import { messagesClient } from "../protocols/messages/index.ts";
 import { deleteFile, type FileAccess, fileParameter, openFiles, requireFile } from "./file-access.ts";
 import { contentAnswer } from "./file-content.ts";
 import { CONTENT_ANSWERS } from "./file-schemas.ts";
 import { receiveFile, secondsField } from "./file-upload.ts";
 import { type FileParts, OF_FILES, pageSize } from "./files.ts";
-import { errorsOf } from "./generation.ts";
+import { messagesErrors } from "./messages.ts";
 
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 1000;
@@ -27,7 +26,7 @@ const EXPIRY_SECONDS = { minimum: 3600, maximum: 90 * 86_400 };
 export function messagesFileRoutes(parts: FileParts): DescribedEndpoint[] {
   return [uploadRoute(parts), listRoute(parts), ...ofOneFile(parts)].map((endpoint) => ({
     ...endpoint,
-    ...errorsOf(messagesClient),
+    ...messagesErrors(),
   }));
 }
 

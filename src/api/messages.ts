@@ -35,6 +35,11 @@ export async function estimatedCount(
   );
 }
 
+/** How every endpoint in these shapes tells of errors. */
+export function messagesErrors() {
+  return errorsOf(messagesClient);
+}
+
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 1000;
 
@@ -59,7 +64,7 @@ export function messagesModelRoutes(models: ModelParts): DescribedEndpoint[] {
       ],
       answers: [jsonAnswer("MessagesModelList", "A page of models.")],
       errors: [...OF_A_READER, 400],
-      ...errorsOf(messagesClient),
+      ...messagesErrors(),
       async handle({ request, context, headers }) {
         const { searchParams } = new URL(request.url);
         const all = (await allowedModels(models, context.caller)).map((entry) =>
@@ -79,7 +84,7 @@ export function messagesModelRoutes(models: ModelParts): DescribedEndpoint[] {
       parameters: [modelParameter],
       answers: [jsonAnswer("MessagesModel", "The model.")],
       errors: [...OF_A_READER, 400, 404],
-      ...errorsOf(messagesClient),
+      ...messagesErrors(),
       async handle({ parameters: { model = "" }, context, headers }) {
         const found = await findAllowed(models, model, context.caller);
         return Response.json(toMessagesModel(found, modelFields(models, found).metadata), { headers });

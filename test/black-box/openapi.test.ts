@@ -1,9 +1,11 @@
 // /openapi.json: what the gateway really answers is what the document says, for every operation and for errors.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { FormPart } from "../support/multipart-forms.ts";
 import { type OpenApiOperation, operationsOf, SchemaChecks, samplePath } from "../support/openapi.ts";
 import { readSse } from "../support/sse-reader.ts";
 import type { Gateway } from "../support/start-gateway.ts";
+import { filePart, PURPOSE, sendForm } from "../support/stored-files.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -163,6 +165,48 @@ describe("public operations", () => {
     await call("POST", path, { body: { ...body, model: 1 }, invalidBody: true, status: 400 });
   });
 
+  test.each([["/v1/files"], ["/anthropic/v1/files"]])("files at %s", async (path) => {
+    const sent = async (parts: readonly FormPart[], status: number) => {
+      const operation = checks.operation("POST", path);
+      called.add(`POST ${path}`);
+      const response = await sendForm(gateway, parts, { path });
+      const schema = checks.response(operation, response.status).content?.["application/json"]?.schema;
+      const value = (await response.json()) as { id: string };
+      expect({ status: response.status, problems: checks.problems(schema ?? {}, value) }).toEqual({ status, problems: [] });
+      return value.id;
+    };
+    await sent([], 400);
+    const expiry = [
+      { name: "expires_after[anchor]", content: "created_at" },
+      { name: "expires_after[seconds]", content: "3600" },
+    ];
+    const ids = [await sent([PURPOSE, filePart("hello")], 200), await sent([PURPOSE, filePart("you"), ...expiry], 200)];
+    await call("GET", path);
+    await call("GET", path, { query: "?limit=1" });
+    await call("GET", path, { query: "?limit=0", status: 400 });
+    for (const id of ids) {
+      const parameters = { file_id: id };
+      await call("GET", `${path}/{file_id}`, { parameters });
+      const operation = checks.operation("GET", `${path}/{file_id}/content`);
+      called.add(`GET ${path}/{file_id}/content`);
+      for (const [status, headers] of [
+        [200, {}],
+        [206, { Range: "bytes=0-0" }],
+        [304, { "If-None-Match": "*" }],
+        [416, { Range: "bytes=99-" }],
+      ] as const) {
+        const response = await gateway.fetch(`${path}/${id}/content`, { headers });
+        expect(response.status).toBe(status);
+        for (const name of Object.keys(checks.response(operation, status).headers ?? {})) {
+          expect({ name, value: response.headers.get(name) }).toEqual({ name, value: expect.any(String) });
+        }
+      }
+      await call("DELETE", `${path}/{file_id}`, { parameters });
+      await call("DELETE", `${path}/{file_id}`, { parameters, status: 404 });
+      await call("GET", `${path}/{file_id}`, { parameters: { file_id: "x" }, status: 400 });
+    }
+  });
+
   test("tool calls", async () => {
     const tools = [{ type: "function", function: { name: "look_up", parameters: { type: "object" } } }];
     const body = { model, messages: MESSAGES, tools, tool_choice: "required" };
@@ -254,8 +298,11 @@ test("what is switched off", async () => {
       backends: [{ name: "demo", type: "demo" }],
       admin: { stats: { enabled: false } },
       metrics: { enabled: false },
+      files: { enabled: false },
     },
   });
+  await call("GET", "/admin/files", { from });
+  await call("GET", "/v1/files", { from, status: 404 });
   for (const path of ["/admin/stats", "/admin/stats/costs", "/metrics"]) await call("GET", path, { from, status: 404 });
   await call("POST", "/admin/stats/reset", { from, status: 404 });
   await call("GET", "/admin/metrics/history", { from, query: "?metric=any", status: 404 });
@@ -282,6 +329,10 @@ describe("observation", () => {
     await call("GET", "/admin/response-cache");
     await call("DELETE", "/admin/response-cache");
     await call("DELETE", "/admin/response-cache", { query: "?model=a" });
+  });
+
+  test("GET /admin/files", async () => {
+    await call("GET", "/admin/files");
   });
 
   test("GET /admin/health", async () => {
