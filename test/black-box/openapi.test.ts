@@ -172,7 +172,10 @@ describe("public operations", () => {
       const response = await sendForm(gateway, parts, { path });
       const schema = checks.response(operation, response.status).content?.["application/json"]?.schema;
       const value = (await response.json()) as { id: string };
-      expect({ status: response.status, problems: checks.problems(schema ?? {}, value) }).toEqual({ status, problems: [] });
+      expect({ status: response.status, problems: checks.problems(schema ?? {}, value) }).toEqual({
+        status,
+        problems: [],
+      });
       return value.id;
     };
     await sent([], 400);
