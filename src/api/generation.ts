@@ -69,7 +69,8 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       record.stream = summary.stream;
       let asked = firstRequest(summary, operation, body);
       if (arrange !== undefined) {
-        asked = await arrange(call, asked);
+        const arranged = arrange(call, asked);
+        asked = arranged instanceof Promise ? await arranged : arranged;
         record.model = asked.model;
       }
       requireModel(context.caller, asked.model);

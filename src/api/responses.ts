@@ -5,14 +5,12 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { JsonBody } from "../lib/request-body.ts";
-import type { ExternalCheck } from "../media/fetch-external.ts";
 import type { Generated } from "../pipeline/generate.ts";
 import type { ModelRequest } from "../pipeline/model-request.ts";
 import type { ResponseStore } from "../pipeline/response-store.ts";
 import { checkDepth } from "../protocols/fields.ts";
 import {
   bareItems,
-  fileUrls,
   itemReferences,
   withPreviousItems,
   withReferencedItems,
@@ -26,18 +24,14 @@ export interface ResponsesParts {
   hasNative(model: string): boolean;
   /** Whether a request may name what a backend keeps and of which it is not known whose it is. */
   isShared: boolean;
-  fetchExternal: ExternalCheck;
 }
 
 /** Replaces references to earlier answers by what they stand for, and sees to it that this one is kept. */
-export async function arrangeResponse(
+export function arrangeResponse(
   call: Call,
   asked: ModelRequest,
-  { store, hasNative, isShared, fetchExternal }: ResponsesParts,
-): Promise<ModelRequest> {
-  for (const { url, param } of fileUrls(asked.body.value)) {
-    await fetchExternal.check({ url, param, signal: call.context.client.signal });
-  }
+  { store, hasNative, isShared }: ResponsesParts,
+): ModelRequest {
   checkDepth(asked.body.value);
   const isNative = hasNative(asked.model);
   if (asked.body.bytes().length > MAX_PASSED_BYTES && isNative) {

@@ -12,6 +12,7 @@ import { readEmbeddingRequest } from "../protocols/embeddings/read-request.ts";
 import { readCountTokensRequest, readMessagesRequest } from "../protocols/messages/read-request.ts";
 import { readRerankRequest } from "../protocols/rerank/read-request.ts";
 import { readResponsesRequest } from "../protocols/responses/read-request.ts";
+import { type AttachmentParts, arrangeAttachments } from "./attachments.ts";
 import { FILE_SCHEMAS } from "./file-schemas.ts";
 import type { UploadParts } from "./file-upload.ts";
 import { fileRoutes } from "./files.ts";
@@ -65,6 +66,7 @@ export interface PublicApiParts extends GenerationParts {
   /** The request under the model that its alias leads to. */
   aliases(asked: ModelRequest): ModelRequest;
   responses: ResponsesParts;
+  attachments: AttachmentParts;
   /** Whether a backend of the model counts tokens itself. */
   hasCounter(model: string): boolean;
   /** Whether at least one backend can take requests. */
@@ -120,12 +122,13 @@ function healthRoutes({ isReady }: PublicApiParts): DescribedEndpoint[] {
 const HELLO = [{ role: "user", content: "Hello!" }];
 
 function textRoutes(parts: PublicApiParts): DescribedEndpoint[] {
-  const { responses } = parts;
+  const { responses, attachments } = parts;
   return [
     ...generating(["/v1/chat/completions"], parts, {
       operation: "chat",
       maxBodyBytes: BODY_LIMITS.chat,
       read: readChatRequest,
+      arrange: (call, asked) => arrangeAttachments(call, asked, attachments),
       id: "createChatCompletion",
       summary: "Chat completion",
       description: "A stream ends with `data: [DONE]`. Fields that are not listed go to the backend as they are.",
@@ -150,7 +153,11 @@ function textRoutes(parts: PublicApiParts): DescribedEndpoint[] {
       operation: "responses",
       maxBodyBytes: BODY_LIMITS.responses,
       read: readResponsesRequest,
-      arrange: (call, asked) => arrangeResponse(call, asked, responses),
+      arrange(call, asked) {
+        const arranged = arrangeAttachments(call, asked, attachments);
+        if (!(arranged instanceof Promise)) return arrangeResponse(call, arranged, responses);
+        return arranged.then((request) => arrangeResponse(call, request, responses));
+      },
       noted: (call, asked, generated, ended) => noteResponse(call, asked, generated, ended, responses.store),
       id: "createResponse",
       summary: "Response, on backends of every type",
@@ -172,13 +179,13 @@ const versionHeaders = ["anthropic-version", "anthropic-beta"].map(
 );
 
 function messagesRoutes(parts: PublicApiParts): DescribedEndpoint[] {
-  const { aliases, hasCounter, models } = parts;
+  const { aliases, attachments, hasCounter, models } = parts;
   return [
     ...generating(["/v1/messages", "/anthropic/v1/messages"], parts, {
       operation: "messages",
       maxBodyBytes: BODY_LIMITS.messages,
       read: readMessagesRequest,
-      arrange: (_call, asked) => aliases(asked),
+      arrange: (call, asked) => arrangeAttachments(call, aliases(asked), attachments),
       id: "createMessage",
       summary: "Message, on backends of every type",
       parameters: versionHeaders,
@@ -191,7 +198,7 @@ function messagesRoutes(parts: PublicApiParts): DescribedEndpoint[] {
       operation: "count-tokens",
       maxBodyBytes: BODY_LIMITS.messages,
       read: (body) => ({ ...readCountTokensRequest(body), stream: false, choices: 1, affinity: () => undefined }),
-      arrange: (_call, asked) => aliases(asked),
+      arrange: (call, asked) => arrangeAttachments(call, aliases(asked), attachments),
       answerHere: (call, asked) => (hasCounter(asked.model) ? undefined : estimatedCount(call, asked, models)),
       id: "countTokens",
       summary: "Number of input tokens",

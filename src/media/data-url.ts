@@ -11,7 +11,7 @@ export interface DataUrl {
 }
 
 const SCHEME = "data:";
-const BASE64_MARK = ";base64";
+const BASE64_MARK = /; *base64$/;
 /** Longer heads are no media types. */
 const MAX_HEAD_LENGTH = 256;
 const NOT_BASE64 = /[^A-Za-z0-9+/]/;
@@ -21,16 +21,32 @@ export function isDataUrl(text: string): boolean {
   return text.slice(0, SCHEME.length).toLowerCase() === SCHEME;
 }
 
-/** Undefined when the text is no data URL with a base64 payload. */
-export function parseDataUrl(text: string): DataUrl | undefined {
+/** A data URL of which nothing but the beginning was looked at. */
+interface DataUrlParts {
+  /** Lower case, without parameters; "" when the URL names none. */
+  mediaType: string;
+  isBase64: boolean;
+  /** What stands behind the comma, as it is written. */
+  payload: string;
+}
+
+/** Undefined when the text is no data URL. */
+export function splitDataUrl(text: string): DataUrlParts | undefined {
   if (!isDataUrl(text)) return undefined;
   const comma = text.slice(0, MAX_HEAD_LENGTH).indexOf(",");
   if (comma < 0) return undefined;
   const head = text.slice(SCHEME.length, comma).toLowerCase().trimEnd();
-  if (!head.endsWith(BASE64_MARK)) return undefined;
-  const [mediaType = ""] = head.slice(0, -BASE64_MARK.length).split(";");
-  const base64 = normalizeBase64(text.slice(comma + 1));
-  return base64 && { mediaType: mediaType.trim(), ...base64 };
+  const isBase64 = BASE64_MARK.test(head);
+  const [mediaType = ""] = head.split(";", 1);
+  return { mediaType: mediaType.trim(), isBase64, payload: text.slice(comma + 1) };
+}
+
+/** Undefined when the text is no data URL with a base64 payload. */
+export function parseDataUrl(text: string): DataUrl | undefined {
+  const parts = splitDataUrl(text);
+  if (parts?.isBase64 !== true) return undefined;
+  const base64 = normalizeBase64(parts.payload);
+  return base64 && { mediaType: parts.mediaType, ...base64 };
 }
 
 /**

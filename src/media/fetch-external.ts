@@ -6,6 +6,15 @@ import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
 import { readBounded } from "../lib/read-bounded.ts";
 import {
+  closedHost,
+  judgeHost,
+  literalAddress,
+  mayConnect,
+  type OpenHosts,
+  parseLink,
+  redirectTarget,
+} from "./links.ts";
+import {
   type AcceptedMedia,
   acceptedTypes,
   checkMedia,
@@ -18,19 +27,14 @@ import {
   sniffMediaType,
   tooLarge,
 } from "./media-types.ts";
-import { canonicalAddress, isLocalName, isPublicAddress } from "./public-address.ts";
+import { canonicalAddress } from "./public-address.ts";
 
-export interface ExternalFetchParts {
+export interface ExternalFetchParts extends OpenHosts {
   deadlines: Deadlines;
   /** For the whole fetch, redirects included. */
   timeoutMs?: number;
   /** Addresses of a name; the system's resolver when left out. */
   resolve?: (hostname: string) => Promise<readonly string[]>;
-  /**
-   * Addresses that the operator opened though they are not public, in the spelling of canonicalAddress. Without it no
-   * local name is even looked up.
-   */
-  allowAddress?: (address: string) => boolean;
   now?: () => number;
   /** Certificates that are trusted instead of the system's. */
   ca?: string;
@@ -55,37 +59,28 @@ interface ExternalFile {
 /** Throws GatewayError 400 that names the field; the message holds neither addresses nor more of the URL than its host. */
 export type FetchExternal = (request: ExternalFetchRequest) => Promise<ExternalFile>;
 
-export interface ExternalCheck {
-  /** The same rules for a URL that somebody else will fetch: scheme, host, and where its name leads to now. */
-  check(request: Pick<ExternalFetchRequest, "url" | "param" | "signal">): Promise<void>;
-}
-
 const DEFAULT_TIMEOUT_MS = 15_000;
 const MAX_REDIRECTS = 3;
-const MAX_URL_LENGTH = 8192;
 /** Of a name with many addresses, only so many are tried. */
 const MAX_ADDRESSES_TRIED = 3;
 const REDIRECT_STATUS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-/** Below it live protocols that an HTTP request must not be spoken to: mail, databases of a neighbour, and the like. */
-const FIRST_UNPRIVILEGED_PORT = 1024;
-const LOCAL_OR_PRIVATE = "leads to a local, private or reserved address, which is not fetched.";
 
 /** One fetch under way; the signal also ends it when its time is over. */
 type Fetching = ExternalFetchRequest & { signal: AbortSignal };
 
-export function createExternalFetch(options: ExternalFetchParts): FetchExternal & ExternalCheck {
-  const { deadlines, timeoutMs = DEFAULT_TIMEOUT_MS, resolve = systemResolver, allowAddress } = options;
+export function createExternalFetch(options: ExternalFetchParts): FetchExternal {
+  const { deadlines, timeoutMs = DEFAULT_TIMEOUT_MS, resolve = systemResolver } = options;
   const now = options.now ?? (() => performance.now());
 
   async function fetchFile(fetching: Fetching): Promise<ExternalFile> {
-    let url = parseUrl(fetching.url, fetching.param);
+    let url = parseLink(fetching.url, fetching.param);
     for (let redirects = 0; ; redirects++) {
       const response = await openHop(url, fetching);
       if (!REDIRECT_STATUS.has(response.status)) return readFile(response, url, fetching);
       await response.body?.cancel().catch(() => undefined);
       if (redirects === MAX_REDIRECTS)
         throw refused(fetching.param, `more than ${MAX_REDIRECTS} redirects were answered.`);
-      url = redirectTarget(response, url, fetching);
+      url = redirectTarget(response.headers.get("location"), url, fetching.param);
     }
   }
 
@@ -103,18 +98,15 @@ export function createExternalFetch(options: ExternalFetchParts): FetchExternal 
   }
 
   async function checkedAddresses(url: URL, fetching: Fetching): Promise<readonly string[]> {
-    const literal = canonicalAddress(url.hostname.replace(/^\[|\]$/g, ""));
-    const isLocal = literal === undefined && isLocalName(url.hostname);
-    const refusal = () => refused(fetching.param, `${url.host} ${LOCAL_OR_PRIVATE}`);
-    // An address in brackets that has no canonical form is one of the forms that hide another address.
-    if (url.hostname.startsWith("[") && literal === undefined) throw refusal();
-    if (isLocal && allowAddress === undefined) throw refusal();
+    const judged = judgeHost(url, options);
+    if (judged === "closed") throw closedHost(url, fetching.param);
+    const literal = literalAddress(url);
     const found = literal === undefined ? await lookUp(url, fetching) : [literal];
     const addresses = found.map(canonicalAddress);
     // One bad address among good ones is how a name is made to point to both.
     const isFine = (address: string | undefined): address is string =>
-      address !== undefined && ((!isLocal && isPublicAddress(address)) || allowAddress?.(address) === true);
-    if (!addresses.every(isFine)) throw refusal();
+      address !== undefined && mayConnect(address, judged, options);
+    if (!addresses.every(isFine)) throw closedHost(url, fetching.param);
     return addresses;
   }
 
@@ -125,10 +117,10 @@ export function createExternalFetch(options: ExternalFetchParts): FetchExternal 
   }
 
   /** Within the time limit, and only as long as the client is there. */
-  async function within<Value>(
+  async function within(
     request: ExternalFetchRequest,
-    work: (fetching: Fetching) => Promise<Value>,
-  ): Promise<Value> {
+    work: (fetching: Fetching) => Promise<ExternalFile>,
+  ): Promise<ExternalFile> {
     if (request.signal?.aborted) throw clientLeft();
     const abort = new AbortController();
     const leave = () => abort.abort();
@@ -152,40 +144,7 @@ export function createExternalFetch(options: ExternalFetchParts): FetchExternal 
     }
   }
 
-  return Object.assign((request: ExternalFetchRequest) => within(request, fetchFile), {
-    check: (request: ExternalFetchRequest) =>
-      within(request, async (fetching) => {
-        await checkedAddresses(parseUrl(fetching.url, fetching.param), fetching);
-      }),
-  });
-}
-
-function parseUrl(text: string, param: string): URL {
-  const url = text.length > MAX_URL_LENGTH ? null : URL.parse(text);
-  if (url === null) throw refused(param, "expected an http or https URL.");
-  checkUrl(url, param);
-  return url;
-}
-
-function checkUrl(url: URL, param: string): void {
-  if (url.protocol !== "https:" && url.protocol !== "http:") {
-    throw refused(param, `expected an http or https URL, got ${JSON.stringify(url.protocol.slice(0, 20))}.`);
-  }
-  if (url.username !== "" || url.password !== "") throw refused(param, "credentials in a URL are not accepted.");
-  if (url.port !== "" && Number(url.port) < FIRST_UNPRIVILEGED_PORT && url.port !== "80" && url.port !== "443") {
-    throw refused(param, `the port ${url.port} is not accepted.`);
-  }
-}
-
-function redirectTarget(response: Response, from: URL, { param }: Fetching): URL {
-  const location = response.headers.get("location");
-  const url = location === null || location.length > MAX_URL_LENGTH ? null : URL.parse(location, from.href);
-  if (url === null) throw refused(param, `${from.host} answered a redirect without a target.`);
-  checkUrl(url, param);
-  if (from.protocol === "https:" && url.protocol === "http:") {
-    throw refused(param, `${from.host} redirects from https to http, which is not followed.`);
-  }
-  return url;
+  return (request) => within(request, fetchFile);
 }
 
 /**
@@ -195,7 +154,7 @@ function redirectTarget(response: Response, from: URL, { param }: Fetching): URL
 function connect(url: URL, address: string, signal: AbortSignal, ca: string | undefined): Promise<Response> {
   const host = address.includes(":") ? `[${address}]` : address;
   const target = `${url.protocol}//${host}${url.port && `:${url.port}`}${url.pathname}${url.search}`;
-  const isLiteral = canonicalAddress(url.hostname.replace(/^\[|\]$/g, "")) !== undefined;
+  const isLiteral = literalAddress(url) !== undefined;
   // A name in a certificate has no dot at its end.
   const serverName = isLiteral ? undefined : url.hostname.replace(/\.$/, "");
   const tls = { ...(serverName !== undefined && { serverName }), ...(ca !== undefined && { ca }) };

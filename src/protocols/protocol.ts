@@ -12,6 +12,7 @@ import type { Failure, GenerationResult } from "../generation/result.ts";
 import type { Usage } from "../generation/usage.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import type { Verdict } from "./answer-reader.ts";
+import type { Attachment } from "./attachments.ts";
 import type { ChatQuirks } from "./chat/quirks.ts";
 import type { PromptMerge } from "./inject-prompt.ts";
 
@@ -48,6 +49,8 @@ export interface ClientProtocol {
   errorEvent(error: ClientError, sent?: Uint8Array): string;
   /** Its errors do not have the standard shape; its SDKs look for the id of a request in a header of their own. */
   ownErrors?: { idHeader: string };
+  /** What a request brings or names besides text, as it is written; a quick look, because most are text alone. */
+  attachments?(body: JsonObject): readonly Attachment[];
   /** Whether a request asks for a search of the web; a quick look, because most do not. */
   offersSearch?(body: JsonObject): boolean;
   /** A citation quotes its source. */

@@ -14,6 +14,8 @@ import type { Settings } from "../config/sections/registry.ts";
 import type { FilesInUse } from "../files/file-store.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import { lazily } from "../lib/lazily.ts";
+import { createExternalFetch } from "../media/fetch-external.ts";
+import { openHosts } from "../media/links.ts";
 import { resolveAlias } from "../models/aliases.ts";
 import { createListEnricher, type ModelMetadataSource } from "../models/metadata.ts";
 import type { DescribedEndpoint } from "../openapi/operation.ts";
@@ -84,6 +86,12 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
   const { lasting, fleet, reporter, clock, log } = parts;
   const { settings, metadata, promptFiles } = configured;
   const prompts = createPrompts(settings.global_prompts, promptFiles);
+  const { deadlines } = lasting;
+  const fetchExternal = createExternalFetch({
+    deadlines,
+    now: clock.now,
+    ...openHosts(settings.server.allowed_link_hosts),
+  });
   const metadataOf: BridgeParts["metadataOf"] = (backend, model) => metadata.of(model, backend.name);
   const listedAs: BridgeParts["listedAs"] = (backendName, model) => fleet.board.listedAs(backendName, model);
   const forwarder = createForwarder({
@@ -92,7 +100,7 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
     circuits: fleet.circuits,
     limits: kept.limiter,
     sender: lasting.sender,
-    bridge: createBridge({ ...lasting, prompts, metadataOf, listedAs, clock, log }),
+    bridge: createBridge({ ...lasting, fetchExternal, prompts, metadataOf, listedAs, clock, log }),
     log,
     attempted: reporter.attempted,
     now: clock.now,
@@ -102,7 +110,7 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
   const plain = createGenerator({ ...lasting, forwarder, chains, log, cache: kept.cache });
   const embedder = withEmbeddingBatches(plain, (model) => hasNative(fleet, model, "embeddings"));
   const { max_results: maxResults, max_rounds: maxRounds } = settings.web_search;
-  const provider = createSearchProvider(settings.web_search, { deadlines: lasting.deadlines, now: clock.now });
+  const provider = createSearchProvider(settings.web_search, { deadlines, now: clock.now });
   if (provider === undefined) return { chains, generate: embedder };
   const generate = withWebSearch(embedder, {
     provider,
@@ -133,8 +141,8 @@ function publicApiParts(parts: DataPlaneParts, { settings, metadata }: Configure
       store: lasting.responses,
       hasNative: (model) => hasNative(fleet, model, "responses"),
       isShared: settings.responses.share_vendor_state || !hasSeveralOwners(settings.api_keys, identify),
-      fetchExternal: lasting.fetchExternal,
     },
+    attachments: { openHosts: openHosts(settings.server.allowed_link_hosts) },
     hasCounter: (model) => hasNative(fleet, model, "count-tokens"),
     models: { fleet, metadata, toShownList },
   } satisfies PublicApiParts;

@@ -5,7 +5,6 @@ import type { Clock } from "../lib/clock.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
 import { createOwnIds } from "../lib/own-ids.ts";
 import type { Logger } from "../logging/logger.ts";
-import { createExternalFetch } from "../media/fetch-external.ts";
 import { createSignatureMemory } from "../pipeline/bridge.ts";
 import { Deduplicator } from "../pipeline/deduplicate.ts";
 import type { SharedCall } from "../pipeline/generate.ts";
@@ -25,7 +24,6 @@ export function createLasting({ now }: Clock, log: Logger, transport: Transport,
     bodies: createBodyReader({ deadlines, now }),
     drain: createBodyDrain({ deadlines, now }),
     sender: createSender(transport, { deadlines, now }),
-    fetchExternal: createExternalFetch({ deadlines, now }),
     responses: createResponseStore(now),
     signatures: createSignatureMemory(now),
     deduplicator: new Deduplicator<SharedCall>(now),

@@ -18,6 +18,12 @@ const hostPattern = z.string().regex(/^(\*|(\*\.)?[A-Za-z0-9_][A-Za-z0-9._-]*|[0
   message: 'expected a host name or an address without port, "*.example.com", or "*" for any',
 });
 
+/** The last part of a name is no number: what ends with one is an address, in whatever spelling. */
+const linkHost = z.union(
+  [addressRange(), z.string().regex(/^(\*\.)?([A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]*[A-Za-z_-][A-Za-z0-9_-]*$/)],
+  { error: 'expected a host name without port, "*.example.com", an address or a CIDR range' },
+);
+
 const originPattern = z.string().regex(/^(\*|[a-z][a-z0-9+.-]*:\/\/(\*\.)?[^\s/*?#@]+)$/i, {
   message:
     'expected an origin without path, such as "https://app.example.com" or "https://*.example.com", or "*" for any',
@@ -70,6 +76,13 @@ export const serverSection = defineSection({
       .describe(
         "Names in the Host header that requests may carry besides local ones and those of bind_address. Empty: any, but " +
           "only those while all addresses are loopback and API keys are not required.",
+      ),
+    allowed_link_hosts: z
+      .array(linkHost)
+      .default([])
+      .describe(
+        "Hosts that links in requests may lead to though they are not public, such as an image server of the engines: " +
+          "names, addresses and CIDR ranges.",
       ),
     cors: z
       .strictObject({

@@ -2,25 +2,19 @@
 
 import type { ContentPart, MediaSource } from "../../generation/content.ts";
 import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { isDataUrl, splitDataUrl } from "../../media/data-url.ts";
 import { invalidField, missingField } from "../fields.ts";
 import { nonEmptyText } from "../reading.ts";
-
-const BASE64_MARK = ";base64";
 
 /** A data: URL or any other address. */
 function decodeUrl(url: string, path: string): MediaSource {
   if (!isDataUrl(url)) return { kind: "url", url };
-  const comma = url.indexOf(",");
-  if (comma < 0) throw invalidField(path, "is no valid data: URL.");
-  const header = url.slice("data:".length, comma);
-  const mediaType = header.split(";", 1)[0] || "text/plain";
-  const data = url.slice(comma + 1);
-  if (header.toLowerCase().endsWith(BASE64_MARK)) return { kind: "base64", mediaType, data };
-  return { kind: "base64", mediaType, data: Buffer.from(decodePercent(data, path)).toString("base64") };
-}
-
-export function isDataUrl(url: string): boolean {
-  return url.slice(0, 5).toLowerCase() === "data:";
+  const parts = splitDataUrl(url);
+  if (parts === undefined) throw invalidField(path, "is no valid data: URL.");
+  const { isBase64, payload } = parts;
+  const mediaType = parts.mediaType || "text/plain";
+  if (isBase64) return { kind: "base64", mediaType, data: payload };
+  return { kind: "base64", mediaType, data: Buffer.from(decodePercent(payload, path)).toString("base64") };
 }
 
 function decodePercent(text: string, path: string): string {
@@ -33,7 +27,7 @@ function decodePercent(text: string, path: string): string {
 }
 
 export function dataUrl(source: Extract<MediaSource, { kind: "base64" }>): string {
-  return `data:${source.mediaType}${BASE64_MARK},${source.data}`;
+  return `data:${source.mediaType};base64,${source.data}`;
 }
 
 /** input_audio names formats, the neutral model media types. */
@@ -113,7 +107,16 @@ function decodeFile(file: unknown, path: string): ContentPart {
 }
 
 function decodeFileData(data: string, title: string | undefined, path: string): MediaSource {
-  if (isDataUrl(data) || data.startsWith("https://") || data.startsWith("http://")) return decodeUrl(data, path);
-  const extension = title?.split(".").at(-1)?.toLowerCase() ?? "";
-  return { kind: "base64", mediaType: FILE_TYPES[extension] ?? "application/pdf", data };
+  return isAddress(data) ? decodeUrl(data, path) : { kind: "base64", mediaType: mediaTypeOfFile(title), data };
+}
+
+/** Whether the data of a file is a data URL or a link; else it is base64. */
+export function isAddress(data: string): boolean {
+  return isDataUrl(data) || /^https?:/i.test(data);
+}
+
+/** What a file without a declared type is taken for. */
+export function mediaTypeOfFile(filename: unknown): string {
+  const extension = typeof filename === "string" ? (filename.split(".").at(-1)?.toLowerCase() ?? "") : "";
+  return (Object.hasOwn(FILE_TYPES, extension) ? FILE_TYPES[extension] : undefined) ?? "application/pdf";
 }

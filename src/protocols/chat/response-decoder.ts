@@ -3,12 +3,12 @@
 import type { ContentPart, ImagePart, ToolCallPart } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
 import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { isDataUrl } from "../../media/data-url.ts";
 import { decodeUsage } from "../chunk-usage.ts";
 import { AnswerFailed, DecodeError } from "../protocol.ts";
 import { filled, nonEmptyText, numberOf, objectsOf, textOf } from "../reading.ts";
 import { embeddedError } from "./errors.ts";
 import { decodeFinish, isBroken, readFinishReason } from "./finish-reason.ts";
-import { isDataUrl } from "./media.ts";
 import { decodeAnnotations } from "./message-decoder.ts";
 import { decodeReasoning } from "./reasoning-details.ts";
 import { argumentText, decodeToolCall, missingCallId } from "./tools.ts";

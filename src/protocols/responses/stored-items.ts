@@ -58,33 +58,6 @@ export function withReferencedItems(body: JsonObject, items: ReadonlyMap<string,
   return { ...body, input };
 }
 
-/** The external files that a request names, whoever will fetch them; data URLs are none. */
-export function fileUrls(body: JsonObject): { url: string; param: string }[] {
-  if (!Array.isArray(body.input)) return [];
-  const found: { url: string; param: string }[] = [];
-  for (const [index, item] of body.input.entries()) {
-    if (!isObject(item)) continue;
-    for (const member of ["content", "output"]) {
-      const parts: unknown = item[member];
-      // The screenshot of a computer is one part, not a list.
-      if (isObject(parts)) found.push(...namedUrls(parts, `input[${index}].${member}`));
-      if (!Array.isArray(parts)) continue;
-      for (const [place, part] of parts.entries()) {
-        const param = `input[${index}].${member}[${place}]`;
-        if (isObject(part)) found.push(...namedUrls(part, param));
-      }
-    }
-  }
-  return found;
-}
-
-function namedUrls(part: JsonObject, param: string): { url: string; param: string }[] {
-  const image = isObject(part.image_url) ? part.image_url.url : part.image_url;
-  return Object.entries({ file_url: part.file_url, image_url: image }).flatMap(([field, url]) =>
-    typeof url === "string" && !/^data:/i.test(url) ? [{ url, param: `${param}.${field}` }] : [],
-  );
-}
-
 function inputItems(input: unknown): JsonObject[] {
   if (typeof input === "string") return [{ type: "message", role: "user", content: input }];
   return Array.isArray(input) ? input.filter(isObject) : [];

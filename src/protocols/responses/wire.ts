@@ -1,6 +1,7 @@
 // What the files of this format share: its media types and roles, data URLs and references to items.
 
 import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";
+import { splitDataUrl } from "../../media/data-url.ts";
 import { nonEmptyText } from "../reading.ts";
 
 /** Media types that a file input may have (specification, "Responses-style request"). */
@@ -27,18 +28,10 @@ export interface DataUrl {
   data: string;
 }
 
-/** Longest media type with parameters that is looked for; the data behind it may be many megabytes. */
-const LONGEST_HEAD = 256;
-
 /** Undefined for what is no base64 data URL. */
 export function parseDataUrl(url: string): DataUrl | undefined {
-  if (!/^data:/i.test(url)) return undefined;
-  const head = url.slice(0, LONGEST_HEAD);
-  const comma = head.indexOf(",");
-  if (comma < 0) return undefined;
-  const [mediaType = "", ...parameters] = head.slice("data:".length, comma).split(";");
-  if (parameters.at(-1)?.trim().toLowerCase() !== "base64") return undefined;
-  return { mediaType: mediaType.trim().toLowerCase(), data: url.slice(comma + 1) };
+  const parts = splitDataUrl(url);
+  return parts?.isBase64 === true ? { mediaType: parts.mediaType, data: parts.payload } : undefined;
 }
 
 export function toDataUrl(mediaType: string, data: string): string {
