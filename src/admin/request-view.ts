@@ -171,6 +171,8 @@ function stepView(step: StoryStep): object {
       return { kind: step.kind, at_ms, from: step.from, to: step.to, reason: step.reason };
     case "shared":
       return { kind: step.kind, at_ms, leader: step.leader };
+    case "file":
+      return { kind: step.kind, at_ms, field: step.field };
     case "refused":
       return { kind: step.kind, at_ms, reason: step.reason };
   }

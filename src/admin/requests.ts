@@ -88,6 +88,7 @@ function requestStep(): JsonSchema {
       step(["wait"], { duration_ms: number, reason: text }),
       step(["fallback", "takeover"], { from: text, to: text, reason: text }),
       step(["shared"], { leader: text }),
+      step(["file"], { field: text }),
       step(["refused"], { reason: text }),
     ],
   };

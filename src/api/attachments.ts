@@ -1,32 +1,150 @@
 // What a request brings or names besides text, before a backend is looked for: files and links are checked the same way in
-// every format, and whoever the backend is.
+// every format, whoever the backend is, and the id of a file that is kept here gives way to its content.
 
-import { conventionsOf } from "../backends/kinds.ts";
+import { ownerOf } from "../access/owner.ts";
+import { conventionsOf, type Operation } from "../backends/kinds.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import { type FileStore, type FilesInUse, isFileId, type StoredFile } from "../files/file-store.ts";
+import type { JsonObject } from "../lib/json.ts";
+import type { Logger } from "../logging/logger.ts";
 import { checkGivenData } from "../media/given-data.ts";
 import { checkLink, type OpenHosts } from "../media/links.ts";
+import { isPlainText, refused, sniffMediaType } from "../media/media-types.ts";
+import { unknownFile } from "../pipeline/candidates.ts";
+import type { FallbackChains } from "../pipeline/fallback.ts";
 import type { ModelRequest } from "../pipeline/model-request.ts";
-import type { Attachment } from "../protocols/attachments.ts";
+import { type Attachment, type FileContent, partAt, withPart } from "../protocols/attachments.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import type { Call } from "../server/endpoint.ts";
+import type { BodyReader } from "../server/read-body.ts";
 
 export interface AttachmentParts {
   /** Where links may lead though it is not public. */
   openHosts: OpenHosts;
+  files: FilesInUse;
+  bodies: Pick<BodyReader, "hold">;
+  isServed(model: string): boolean;
+  /** Whether a backend of the model, available or not, may hold files of which only the id is named. */
+  keepsFiles(model: string, operation: Operation): boolean;
+  chainOf: FallbackChains["chainOf"];
+  log: Pick<Logger, "warn">;
 }
 
-/** The request itself where there is nothing to do, which it is at once then. Throws 400 with the field. */
+/** Specification, Limits: "File references per request" and "File injection into a request". */
+const MAX_REFERENCES = 20;
+const MAX_INJECTED_BYTES = 10 * 1024 * 1024;
+/** Base64 as a text, and as the bytes of the body that is sent. */
+const HELD_PER_BYTE = (2 * 4) / 3;
+
+/** The request itself where there is nothing to do, which it is at once then. Throws 400 and 404 with the field. */
 export function arrangeAttachments(
-  _call: Call,
+  call: Call,
   asked: ModelRequest,
-  { openHosts }: AttachmentParts,
+  parts: AttachmentParts,
 ): ModelRequest | Promise<ModelRequest> {
   const attachments = clientProtocol(conventionsOf(asked.operation)).attachments?.(asked.body.value);
   if (attachments === undefined || attachments.length === 0) return asked;
-  for (const attachment of attachments) check(attachment, openHosts);
-  return asked;
+  let references: Attachment[] | undefined;
+  for (const attachment of attachments) {
+    const { kind, value, param } = attachment;
+    if (kind === "link") checkLink(value, param, parts.openHosts);
+    else if (kind === "data") checkGivenData(attachment);
+    else {
+      references ??= [];
+      checkReference(attachment, references.length);
+      references.push(attachment);
+    }
+  }
+  return references === undefined ? asked : withFiles(call, asked, references, parts);
 }
 
-function check(attachment: Attachment, openHosts: OpenHosts): void {
-  if (attachment.kind === "link") checkLink(attachment.value, attachment.param, openHosts);
-  else if (attachment.kind === "data") checkGivenData(attachment);
+function checkReference({ value, param }: Attachment, before: number): void {
+  if (before >= MAX_REFERENCES) throw refused(param, `a request may name at most ${MAX_REFERENCES} files by their id.`);
+  if (isFileId(value)) return;
+  const message = `${param}: expected the id of a file, such as "file-abc123".`;
+  throw new GatewayError(ERRORS.malformedFileId, message, { param });
+}
+
+type Found = Attachment & { file: StoredFile };
+
+async function withFiles(
+  call: Call,
+  asked: ModelRequest,
+  references: readonly Attachment[],
+  parts: AttachmentParts,
+): Promise<ModelRequest> {
+  const { context } = call;
+  const owner = ownerOf(context.caller);
+  const store = await parts.files();
+  const found: Found[] = [];
+  let unknown: string | undefined;
+  let totalBytes = 0;
+  for (const reference of references) {
+    const file = store?.find(owner, reference.value);
+    if (file === undefined) {
+      unknown ??= reference.param;
+      continue;
+    }
+    totalBytes += file.bytes;
+    if (totalBytes > MAX_INJECTED_BYTES) {
+      const megabytes = MAX_INJECTED_BYTES / (1024 * 1024);
+      throw refused(reference.param, `the files of a request may have at most ${megabytes} MB together.`);
+    }
+    found.push({ ...reference, file });
+  }
+  if (unknown !== undefined) checkHolder(call, asked, unknown, parts);
+  const request = unknown === undefined ? asked : { ...asked, foreignFile: unknown };
+  if (store === undefined || found.length === 0) return request;
+  const injectedBytes = Math.ceil(totalBytes * HELD_PER_BYTE);
+  parts.bodies.hold(context.record, injectedBytes, context.settings);
+  return { ...request, injectedBytes, body: request.body.with(await changes(asked, found, store)) };
+}
+
+/** A file that is not kept here may be one of a vendor's; where no vendor can be asked, it is none at all. */
+function checkHolder(
+  { context }: Call,
+  { model, operation }: ModelRequest,
+  param: string,
+  parts: AttachmentParts,
+): void {
+  const models = [model, ...parts.chainOf(context, model)].filter(parts.isServed);
+  // Of a model that nobody knows yet it is seen later who may be asked.
+  if (models.length > 0 && !models.some((name) => parts.keepsFiles(name, operation))) throw unknownFile(param);
+  const message = "a file that is not kept here is left to a backend that may hold it";
+  parts.log.warn({ request_id: context.id, model, field: param }, message);
+}
+
+/** The members of the body that change. */
+async function changes(
+  { operation, body }: ModelRequest,
+  found: readonly Found[],
+  store: FileStore,
+): Promise<JsonObject> {
+  const { withFile } = clientProtocol(conventionsOf(operation));
+  const contents = new Map<string, FileContent>();
+  let { value } = body;
+  const members: JsonObject = {};
+  for (const { file, at, param } of found) {
+    let content = contents.get(file.id);
+    if (content === undefined) {
+      const bytes = await store.read(file);
+      content = { filename: file.filename, mediaType: typeOf(bytes, param), bytes };
+      contents.set(file.id, content);
+    }
+    const part = withFile?.(partAt(value, at), content, param);
+    if (part === undefined) continue;
+    value = withPart(value, at, part);
+    const [member] = at as [string];
+    members[member] = value[member];
+  }
+  return members;
+}
+
+/** By the content, whatever was said when the file was uploaded. */
+function typeOf(bytes: Uint8Array, param: string): string {
+  if (bytes.length === 0) throw refused(param, "the file is empty.");
+  const mediaType = sniffMediaType(bytes) ?? (isPlainText(bytes) ? "text/plain" : undefined);
+  if (mediaType !== undefined) return mediaType;
+  throw refused(param, "the content of the file is neither a PDF, nor a PNG, JPEG, GIF or WebP image, nor plain text.");
 }

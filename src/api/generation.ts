@@ -75,6 +75,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       }
       requireModel(context.caller, asked.model);
       begun(context);
+      if (asked.foreignFile !== undefined) record.story.add({ kind: "file", field: asked.foreignFile });
       const own = answerHere?.(call, asked);
       if (own !== undefined) return own;
       const frame = asked.stream ? clientStream(client, context.id, asked.answers) : NO_STREAM;
@@ -88,7 +89,9 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       // A shared stream may have ended for this client already.
       if (generated.kind === "stream") void frame.over?.then(call.deferLog());
       noted?.(call, asked, generated, frame.over);
-      if (generated.kind === "stream" && asked.body.letValueGo()) bodies.release(record, body.bytes().length);
+      if (generated.kind === "stream" && asked.body.letValueGo()) {
+        bodies.release(record, body.bytes().length + (asked.injectedBytes ?? 0));
+      }
       return answer(call, asked, client, generated);
     },
   };

@@ -66,7 +66,7 @@ export interface PublicApiParts extends GenerationParts {
   /** The request under the model that its alias leads to. */
   aliases(asked: ModelRequest): ModelRequest;
   responses: ResponsesParts;
-  attachments: AttachmentParts;
+  attachments: Omit<AttachmentParts, "files" | "bodies">;
   /** Whether a backend of the model counts tokens itself. */
   hasCounter(model: string): boolean;
   /** Whether at least one backend can take requests. */
@@ -122,7 +122,8 @@ function healthRoutes({ isReady }: PublicApiParts): DescribedEndpoint[] {
 const HELLO = [{ role: "user", content: "Hello!" }];
 
 function textRoutes(parts: PublicApiParts): DescribedEndpoint[] {
-  const { responses, attachments } = parts;
+  const { responses } = parts;
+  const attachments = { ...parts, ...parts.attachments };
   return [
     ...generating(["/v1/chat/completions"], parts, {
       operation: "chat",
@@ -179,7 +180,8 @@ const versionHeaders = ["anthropic-version", "anthropic-beta"].map(
 );
 
 function messagesRoutes(parts: PublicApiParts): DescribedEndpoint[] {
-  const { aliases, attachments, hasCounter, models } = parts;
+  const { aliases, hasCounter, models } = parts;
+  const attachments = { ...parts, ...parts.attachments };
   return [
     ...generating(["/v1/messages", "/anthropic/v1/messages"], parts, {
       operation: "messages",

@@ -80,6 +80,14 @@ export function servedBy(paths: OperationPaths, operation: Operation): Operation
   return standIns.find((standIn) => paths[standIn] !== undefined);
 }
 
+/** Whether a backend may hold a file of which only the id is named: ids are known in the format of its own API alone. */
+export function mayHoldFiles(
+  { kind, paths }: { kind: BackendKind; paths: OperationPaths },
+  operation: Operation,
+): boolean {
+  return kind.keepsFiles === true && paths[operation] !== undefined;
+}
+
 /** The operation by which a backend searches the web for a client of another format, where that is one of its own. */
 export function searchOperation({ kind, paths }: { kind: BackendKind; paths: OperationPaths }): Operation | undefined {
   return kind.searches === "in-responses" && paths.responses !== undefined ? "responses" : undefined;
@@ -196,6 +204,8 @@ export interface BackendKind extends Dialect {
    * Responses endpoint, whatever model is asked.
    */
   searches?: "everywhere" | "in-responses";
+  /** Has a Files API of its own: an id that the gateway does not know may be one of its files. */
+  keepsFiles?: true;
   /** Answered inside this process; the url is only a name that can be shown. */
   isEmbedded?: true;
   /**
@@ -213,6 +223,7 @@ const OPENAI_MODELS = {
   efforts: OPENAI_EFFORTS,
   leastOutputTokens: 16, // a lower limit, which clients send to test a key, is refused
   searches: "in-responses",
+  keepsFiles: true,
   takesOrganisation: true,
 } as const;
 
@@ -346,6 +357,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     chat: UNKNOWN_CHAT,
     efforts: [], // the messages encoder maps every effort by the tier of the model, auto and xhigh too
     searches: "everywhere",
+    keepsFiles: true,
   },
   gemini: {
     name: "gemini",
@@ -437,6 +449,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     },
     nestedReasoning: "known",
     searches: "everywhere",
+    keepsFiles: true,
   }),
   generic: openAiStyle("generic", {
     paths: { ...OPENAI_PATHS, ...RERANK_PATHS, ...IMAGE_PATHS, ...AUDIO_PATHS, ...MODERATION_PATHS },

@@ -1,7 +1,9 @@
 // Who may be asked for a model now, what is worth waiting for when nobody may, and what a client is told then.
 
 import type { BackendEntry } from "../backends/board.ts";
-import { clientLeft } from "../errors/gateway-error.ts";
+import { mayHoldFiles } from "../backends/kinds.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import { abortableDelay, orAborted } from "../lib/abortable-delay.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
@@ -26,7 +28,7 @@ export interface CandidatesParts {
 }
 
 /** What a backend is asked for, as far as it decides who may be. */
-export type Asked = Pick<ModelRequest, "model" | "operation" | "goesOn">;
+export type Asked = Pick<ModelRequest, "model" | "operation" | "goesOn" | "foreignFile">;
 
 /** How long a request waits for requests that try its backend after failures, and how many may wait in all. */
 const MAX_TRIAL_WAIT_MS = 5_000;
@@ -40,8 +42,10 @@ export function createCandidates(parts: CandidatesParts) {
   let trialWaiters = 0;
 
   /** The board is read anew for every attempt: a backend that has gone down since is not asked again. */
-  function candidatesFor({ model, operation, goesOn }: Asked): readonly BackendEntry[] {
-    const candidates = watch.board.candidates(model);
+  function candidatesFor({ model, operation, goesOn, foreignFile }: Asked): readonly BackendEntry[] {
+    const serving = watch.board.candidates(model);
+    const candidates =
+      foreignFile === undefined ? serving : serving.filter(({ backend }) => mayHoldFiles(backend, operation));
     return goesOn ? candidates.filter(({ backend }) => goesOnExactly(backend, operation, model)) : candidates;
   }
 
@@ -133,11 +137,32 @@ export function createCandidates(parts: CandidatesParts) {
       const full = limits.backendRefusal(willing.map(({ backend }) => backend.name));
       if (willing.length > 0 && full !== undefined) return new RateLimitError(full);
       const { board } = watch;
+      if (request.foreignFile !== undefined) {
+        const isAway = candidatesFor(request).length === 0 && board.candidates(request.model).length > 0;
+        if (isAway) throw noHolderError(board.serving(request.model), request, request.foreignFile);
+      }
       const absenceOf = (name: string) => watch.absenceOf(name);
       const { model, operation } = request;
       return noBackendError({ board, circuits, absenceOf, model, operation, allowsModel: caller?.allowsModel });
     },
   };
+}
+
+/** Backends of the model can be asked, but none of them may hold the file that the request names. */
+function noHolderError(
+  serving: readonly BackendEntry[],
+  { model, operation }: ModelRequest,
+  param: string,
+): GatewayError {
+  if (!serving.some(({ backend }) => mayHoldFiles(backend, operation))) return unknownFile(param);
+  const message = `${param}: the backends of the model '${model}' that may hold this file are not available now.`;
+  return new GatewayError(ERRORS.allBackendsUnhealthy, message, { param });
+}
+
+/** Nobody is told whether there is such a file of somebody else. */
+export function unknownFile(param: string): GatewayError {
+  const message = `${param}: there is no such file; upload it to /v1/files, or send its content instead.`;
+  return new GatewayError(ERRORS.fileNotFound, message, { param });
 }
 
 /** Waits for work of which anybody may be glad, but not longer than the client does. */

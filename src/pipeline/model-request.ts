@@ -33,6 +33,13 @@ export interface ModelRequest extends RequestSummary {
    * (exact-continuation.ts).
    */
   goesOn?: boolean;
+  /**
+   * The field with the id of a file that is not known here: only backends are asked that may hold it (kinds.ts,
+   * keepsFiles).
+   */
+  foreignFile?: string | undefined;
+  /** What the contents of files that were put into the body take in memory. */
+  injectedBytes?: number;
   /** Factor of all timeouts; 1 for the model that was asked for. */
   patience: number;
   /** Backends that are asked only when no other is left, because this request has failed there already. */

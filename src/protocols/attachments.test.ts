@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import type { JsonObject } from "../lib/json.ts";
-import { NO_ATTACHMENTS } from "./attachments.ts";
+import { NO_ATTACHMENTS, partAt, withPart } from "./attachments.ts";
 import { clientProtocol } from "./registry.ts";
 
 const link = "https://example.com/a.png";
@@ -181,4 +181,16 @@ describe("Messages", () => {
       ["link", "image", link, "messages[0].content[0].content[0].source.content[0].source.url"],
     ]);
   });
+});
+
+test("another part takes its place, and all that does not lead there is shared", () => {
+  const value = { model: "m", messages: [{ content: "x" }, { role: "user", content: [{ a: 1 }, { b: 2 }] }] };
+  const changed = withPart(value, ["messages", 1, "content", 0], { c: 3 });
+  expect(changed).toEqual({
+    model: "m",
+    messages: [{ content: "x" }, { role: "user", content: [{ c: 3 }, { b: 2 }] }],
+  });
+  expect(partAt(changed, ["messages", 0])).toBe(value.messages[0] as JsonObject);
+  expect(partAt(changed, ["messages", 1, "content", 1])).toBe(partAt(value, ["messages", 1, "content", 1]));
+  expect(partAt(value, ["messages", 1, "content", 0])).toEqual({ a: 1 });
 });

@@ -1,5 +1,6 @@
 // What a request brings or names besides text, told by every client format in the same words.
 
+import { isObject, type JsonObject } from "../lib/json.ts";
 import { isDataUrl } from "../media/data-url.ts";
 
 /** Where something stands in a body: the names and indexes that lead there. */
@@ -17,6 +18,14 @@ export interface Attachment {
   at: BodyPath;
   /** The client's own name of the field. */
   param: string;
+}
+
+/** The content of a file that a request only named. */
+export interface FileContent {
+  filename: string;
+  /** Proven by the content; one of the types that files may have. */
+  mediaType: string;
+  bytes: Uint8Array;
 }
 
 /** Most requests are text alone: they share this one. */
@@ -51,4 +60,40 @@ function paramAt(at: BodyPath, field: string): string {
   let param = "";
   for (const step of at) param += typeof step === "number" ? `[${step}]` : param === "" ? step : `.${step}`;
   return `${param}.${field}`;
+}
+
+export function toBase64({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, length).toString("base64");
+}
+
+export function fileDataUrl({ mediaType, bytes }: FileContent): string {
+  return `data:${mediaType};base64,${toBase64(bytes)}`;
+}
+
+/** A text file for those who have no place for one, as text with its name. */
+export function titledText({ filename, bytes }: FileContent): string {
+  return `${filename}:\n\n${new TextDecoder().decode(bytes)}`;
+}
+
+export function partAt(value: JsonObject, at: BodyPath): JsonObject {
+  let part: unknown = value;
+  for (const step of at) part = (part as Record<string | number, unknown>)[step];
+  return part as JsonObject;
+}
+
+/** The value with another part in its place; all that does not lead there is shared. */
+export function withPart(value: JsonObject, at: BodyPath, part: JsonObject): JsonObject {
+  return replaced(value, at, 0, part) as JsonObject;
+}
+
+function replaced(value: unknown, at: BodyPath, depth: number, part: JsonObject): unknown {
+  const step = at[depth];
+  if (step === undefined) return part;
+  if (Array.isArray(value)) {
+    const copy: unknown[] = [...value];
+    copy[step as number] = replaced(value[step as number], at, depth + 1, part);
+    return copy;
+  }
+  if (!isObject(value)) return value;
+  return { ...value, [step]: replaced(value[step], at, depth + 1, part) };
 }

@@ -12,7 +12,7 @@ import type { Failure, GenerationResult } from "../generation/result.ts";
 import type { Usage } from "../generation/usage.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import type { Verdict } from "./answer-reader.ts";
-import type { Attachment } from "./attachments.ts";
+import type { Attachment, FileContent } from "./attachments.ts";
 import type { ChatQuirks } from "./chat/quirks.ts";
 import type { PromptMerge } from "./inject-prompt.ts";
 
@@ -51,6 +51,8 @@ export interface ClientProtocol {
   ownErrors?: { idHeader: string };
   /** What a request brings or names besides text, as it is written; a quick look, because most are text alone. */
   attachments?(body: JsonObject): readonly Attachment[];
+  /** What takes the place of the part that names a file; throws a 400 that names the field for a type that has none. */
+  withFile?(part: JsonObject, file: FileContent, param: string): JsonObject;
   /** Whether a request asks for a search of the web; a quick look, because most do not. */
   offersSearch?(body: JsonObject): boolean;
   /** A citation quotes its source. */

@@ -9,7 +9,7 @@ import { createWebPageRules } from "../access/web-pages.ts";
 import { ADMIN_PATHS } from "../admin/paths.ts";
 import type { UploadParts } from "../api/file-upload.ts";
 import { NOT_BUILT, type PublicApiParts, publicRoutes } from "../api/routes.ts";
-import type { Operation } from "../backends/kinds.ts";
+import { mayHoldFiles, type Operation } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { FilesInUse } from "../files/file-store.ts";
 import type { Fleet } from "../fleet/fleet.ts";
@@ -24,7 +24,7 @@ import { type BridgeParts, createBridge } from "../pipeline/bridge.ts";
 import { withEmbeddingBatches } from "../pipeline/embedding-batches.ts";
 import { createFallbackChains } from "../pipeline/fallback.ts";
 import { createForwarder } from "../pipeline/forward.ts";
-import { createGenerator, type Generate } from "../pipeline/generate.ts";
+import { createGenerator } from "../pipeline/generate.ts";
 import type { ModelRequest } from "../pipeline/model-request.ts";
 import { createNeutralEntry } from "../pipeline/neutral-entry.ts";
 import type { RequestReporter } from "../pipeline/observe.ts";
@@ -62,8 +62,9 @@ export interface Configured {
 
 export function buildDataPlane(parts: DataPlaneParts, kept: Kept, configured: Configured) {
   const { adminTable, metrics } = parts;
-  const { generate, chains } = buildPipeline(parts, kept, configured);
-  const publicApi = publicApiParts(parts, configured, generate);
+  const pipeline = buildPipeline(parts, kept, configured);
+  const { chains } = pipeline;
+  const publicApi = publicApiParts(parts, configured, pipeline);
   const openApi = openApiRoute(async () => [...table.endpoints, ...(await adminTable()).endpoints]);
   const table = createRouteTable([...publicRoutes(publicApi), ...metrics, openApi], {
     notBuilt: NOT_BUILT,
@@ -80,6 +81,8 @@ export function buildDataPlane(parts: DataPlaneParts, kept: Kept, configured: Co
     ...createNeutralEntry({ ...frame, ...publicApi, chains, reporter: parts.reporter }),
   };
 }
+
+type Pipeline = ReturnType<typeof buildPipeline>;
 
 /** The way of a request from the pipeline's side. */
 function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured) {
@@ -124,8 +127,8 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
   return { chains, generate };
 }
 
-function publicApiParts(parts: DataPlaneParts, { settings, metadata }: Configured, generate: Generate) {
-  const { lasting, files, uploaded, fleet, reporter, identify, clock } = parts;
+function publicApiParts(parts: DataPlaneParts, { settings, metadata }: Configured, { generate, chains }: Pipeline) {
+  const { lasting, files, uploaded, fleet, reporter, identify, clock, log } = parts;
   const toShownList = createListEnricher(metadata, settings.model_metadata.enrichment);
   const isServed = (model: string) => fleet.board.serving(model).length > 0;
   return {
@@ -142,7 +145,14 @@ function publicApiParts(parts: DataPlaneParts, { settings, metadata }: Configure
       hasNative: (model) => hasNative(fleet, model, "responses"),
       isShared: settings.responses.share_vendor_state || !hasSeveralOwners(settings.api_keys, identify),
     },
-    attachments: { openHosts: openHosts(settings.server.allowed_link_hosts) },
+    attachments: {
+      openHosts: openHosts(settings.server.allowed_link_hosts),
+      isServed,
+      keepsFiles: (model, operation) =>
+        fleet.board.serving(model).some(({ backend }) => mayHoldFiles(backend, operation)),
+      chainOf: chains.chainOf,
+      log,
+    },
     hasCounter: (model) => hasNative(fleet, model, "count-tokens"),
     models: { fleet, metadata, toShownList },
   } satisfies PublicApiParts;

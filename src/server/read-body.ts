@@ -91,6 +91,9 @@ export function createBodyReader({ deadlines, now, budget = new BodyBudget() }: 
     readJson: (request: Request, holder: BodyHolder, limits: BodyLimits) => read(request, holder, limits, toBody),
     /** multipart/form-data, files included; throws also 400. */
     readForm,
+    /** Room for what is put into a body that was read; throws 413 and 503. */
+    hold: (holder: BodyHolder, byteCount: number, { server }: Settings) =>
+      budget.take(holder, byteCount, server.max_buffered_bodies),
     /** What the request holds of the budget is free again: all of it, or all but the bytes that it still needs. */
     release: (holder: BodyHolder, neededBytes?: number) => budget.release(holder, neededBytes),
   };

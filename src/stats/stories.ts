@@ -25,6 +25,8 @@ export type StoryStep =
   | { kind: "takeover"; atMs: number; from: string; to: string; reason: string }
   /** Joined an identical request in flight. */
   | { kind: "shared"; atMs: number; leader: string }
+  /** The field names a file that is not kept here: it is left to a backend that may hold it. */
+  | { kind: "file"; atMs: number; field: string }
   /** Nobody could be asked. */
   | { kind: "refused"; atMs: number; reason: string };
 

@@ -183,15 +183,18 @@ describe("files by URL", () => {
     expect(backend.lastRequest.text).toBe(body);
   });
 
-  test("an uploaded file is a clear 400 until there are files, where the request is translated", async () => {
+  test("an id that is not known here is a 404 where no backend may hold the file", async () => {
     const backend = bed.backend();
     await using gateway = await startGateway({ config: { backends: [{ name: "b", url: backend.url }] } });
     const response = await gateway.post("/v1/responses", {
       model: "m",
       input: [{ role: "user", content: [{ type: "input_file", file_id: "file-1" }] }],
     });
-    expect(response.status).toBe(400);
-    expect(await response.json()).toMatchObject({ error: { param: "input[0].content[0].file_id" } });
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({
+      error: { code: "file_resolution_failed", param: "input[0].content[0].file_id" },
+    });
+    expect(backend.requests).toHaveLength(0);
   });
 });
 

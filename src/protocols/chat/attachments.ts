@@ -1,7 +1,15 @@
 // What a chat request brings or names besides text: pictures, files, sound and video in its messages.
 
 import { isObject, type JsonObject } from "../../lib/json.ts";
-import { type Attachment, AttachmentWalk, type BodyPath, NO_ATTACHMENTS } from "../attachments.ts";
+import {
+  type Attachment,
+  AttachmentWalk,
+  type BodyPath,
+  type FileContent,
+  fileDataUrl,
+  NO_ATTACHMENTS,
+  titledText,
+} from "../attachments.ts";
 import { isAddress, mediaTypeOfFile } from "./media.ts";
 
 /** The members count, not the type: some engines look for them whatever a part is called. */
@@ -42,4 +50,12 @@ function addPart(walk: AttachmentWalk, part: JsonObject, at: BodyPath): void {
     const mediaType = mediaTypeOfFile(file.filename);
     walk.add(at, "file.file_data", { kind: "data", place: "document", value: data, mediaType });
   }
+}
+
+/** Of files, chat backends read PDFs; pictures and texts have parts of their own. */
+export function withFile({ file: _, ...part }: JsonObject, file: FileContent): JsonObject {
+  const { mediaType, filename } = file;
+  if (mediaType.startsWith("image/")) return { ...part, type: "image_url", image_url: { url: fileDataUrl(file) } };
+  if (mediaType === "text/plain") return { ...part, type: "text", text: titledText(file) };
+  return { ...part, type: "file", file: { filename, file_data: fileDataUrl(file) } };
 }

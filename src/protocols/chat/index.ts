@@ -6,7 +6,7 @@ import type { Format } from "../format.ts";
 import type { BackendProtocol, ClientProtocol } from "../protocol.ts";
 import { hasSearchTool } from "../search-tool.ts";
 import { encodeErrorBody, encodeErrorEvent } from "../standard-error.ts";
-import { attachmentsOf } from "./attachments.ts";
+import { attachmentsOf, withFile } from "./attachments.ts";
 import { decodeError } from "./errors.ts";
 import { chatJoin } from "./join.ts";
 import { chatPassThrough } from "./pass-through.ts";
@@ -25,6 +25,7 @@ export const chatClient: ClientProtocol = {
   errorBody: encodeErrorBody,
   errorEvent: encodeErrorEvent,
   attachments: attachmentsOf,
+  withFile,
   offersSearch: ({ tools, web_search_options }) => isObject(web_search_options) || hasSearchTool({ tools }),
   losses: {
     parts: {

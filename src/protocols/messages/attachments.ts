@@ -2,7 +2,15 @@
 // tools.
 
 import { isObject, type JsonObject } from "../../lib/json.ts";
-import { type Attachment, AttachmentWalk, type BodyPath, NO_ATTACHMENTS } from "../attachments.ts";
+import {
+  type Attachment,
+  AttachmentWalk,
+  type BodyPath,
+  type FileContent,
+  NO_ATTACHMENTS,
+  toBase64,
+} from "../attachments.ts";
+import { invalidField } from "../fields.ts";
 
 /** Results of tools hold blocks, and a document among them blocks again; deeper, the format has none. */
 const MAX_DEPTH = 3;
@@ -50,4 +58,19 @@ function addSource(walk: AttachmentWalk, source: JsonObject, at: BodyPath, place
     const mediaType = typeof declared === "string" ? declared : "";
     walk.add(at, "source.data", { kind: "data", place, value: data, mediaType });
   }
+}
+
+/** The rest of the block stays: its title, its context, whether it is cited and cached. */
+export function withFile(block: JsonObject, file: FileContent, param: string): JsonObject {
+  const { mediaType, bytes } = file;
+  const isImage = mediaType.startsWith("image/");
+  if (isImage !== (block.type === "image")) {
+    const fitting = isImage ? "image" : "document";
+    throw invalidField(param, `the file is of type ${mediaType}; name it in a block of type "${fitting}".`);
+  }
+  const source =
+    mediaType === "text/plain"
+      ? { type: "text", media_type: mediaType, data: new TextDecoder().decode(bytes) }
+      : { type: "base64", media_type: mediaType, data: toBase64(bytes) };
+  return { ...block, source };
 }

@@ -4,7 +4,7 @@ import { lossOfCitation, lossOfItem } from "../../generation/answer-losses.ts";
 import type { Format } from "../format.ts";
 import type { BackendProtocol, ClientProtocol } from "../protocol.ts";
 import { hasSearchTool } from "../search-tool.ts";
-import { attachmentsOf } from "./attachments.ts";
+import { attachmentsOf, withFile } from "./attachments.ts";
 import { decodeError, errorBody, errorEvent } from "./errors.ts";
 import { messagesJoin } from "./join.ts";
 import { messagesPassThrough } from "./pass-through.ts";
@@ -23,6 +23,7 @@ export const messagesClient: ClientProtocol = {
   errorBody,
   errorEvent,
   attachments: attachmentsOf,
+  withFile,
   ownErrors: { idHeader: "request-id" },
   offersSearch: hasSearchTool,
   quotesSources: true,

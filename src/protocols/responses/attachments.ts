@@ -1,7 +1,16 @@
 // What a Responses request brings or names besides text: pictures and files in its messages and in outputs of tools.
 
 import { isObject, type JsonObject } from "../../lib/json.ts";
-import { type Attachment, AttachmentWalk, type BodyPath, NO_ATTACHMENTS } from "../attachments.ts";
+import {
+  type Attachment,
+  AttachmentWalk,
+  type BodyPath,
+  type FileContent,
+  fileDataUrl,
+  NO_ATTACHMENTS,
+  titledText,
+} from "../attachments.ts";
+import { invalidField } from "../fields.ts";
 
 const MEMBERS = ["content", "output"] as const;
 
@@ -39,4 +48,17 @@ function addPart(walk: AttachmentWalk, part: JsonObject, at: BodyPath): void {
   walk.addUrl(at, "file_data", "document", data);
   walk.addUrl(at, "file_url", "document", url);
   walk.addUrl(at, isObject(image) ? "image_url.url" : "image_url", "image", isObject(image) ? image.url : image);
+}
+
+/** Where any file may stand, a picture and a text become parts of their own, which every backend reads. */
+export function withFile({ file_id: _, ...part }: JsonObject, file: FileContent, param: string): JsonObject {
+  const { mediaType, filename } = file;
+  const isImage = mediaType.startsWith("image/");
+  if (part.type !== "input_file") {
+    if (isImage) return { ...part, image_url: fileDataUrl(file) };
+    throw invalidField(param, `the file is of type ${mediaType}, and no picture; name it in an input_file.`);
+  }
+  if (isImage) return { type: "input_image", image_url: fileDataUrl(file), detail: "auto" };
+  if (mediaType === "text/plain") return { type: "input_text", text: titledText(file) };
+  return { ...part, filename, file_data: fileDataUrl(file) };
 }

@@ -4,7 +4,7 @@ import { lossOfCitation, lossOfImage, lossOfItem } from "../../generation/answer
 import type { Format } from "../format.ts";
 import type { BackendProtocol, ClientProtocol } from "../protocol.ts";
 import { hasSearchTool } from "../search-tool.ts";
-import { attachmentsOf } from "./attachments.ts";
+import { attachmentsOf, withFile } from "./attachments.ts";
 import { decodeError, errorBody, errorEvent } from "./errors.ts";
 import { responsesJoin } from "./join.ts";
 import { responsesPassThrough } from "./pass-through.ts";
@@ -23,6 +23,7 @@ export const responsesClient: ClientProtocol = {
   errorBody,
   errorEvent,
   attachments: attachmentsOf,
+  withFile,
   offersSearch: hasSearchTool,
   losses: {
     parts: {

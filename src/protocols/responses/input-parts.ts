@@ -51,7 +51,7 @@ function refuseFileId({ file_id: id }: JsonObject, param: string): void {
   if (!isPresent(id)) return;
   throw invalidField(
     `${param}.file_id`,
-    "the Files API is not available yet; send the content itself as a base64 data URL, or a URL.",
+    "the file is not known here, and the request is translated; send the content itself as a base64 data URL, or a URL.",
   );
 }
 
