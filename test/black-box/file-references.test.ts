@@ -353,3 +353,18 @@ test("without files, an id is as unknown as any other", async () => {
   const refused = await ask(ONE, "chat", bodyOf("chat", "vllm", partOf("chat", ids.picture, true)), other);
   expect(expectRefused("chat", refused, 404)?.code).toBe("file_resolution_failed");
 });
+
+test("what is put into requests takes of the memory for bodies, and gives it back", async () => {
+  const server = { max_buffered_bodies: 16 * MEBIBYTE };
+  await using other = await startGateway({ config: { ...config(), server } });
+  const body = bodyOf("chat", "federated", partOf("chat", ids.large, false));
+  const before = sentTo("federated");
+  // Six megabytes take sixteen as base64, as a text and as bytes.
+  expect((await ask(ONE, "chat", body, other)).status).toBe(413);
+  expect(sentTo("federated")).toBe(before);
+  const small = bodyOf("chat", "federated", partOf("chat", ids.picture, false));
+  for (let turn = 0; turn < 3; turn++) expect((await ask(ONE, "chat", small, other)).status).toBe(200);
+
+  await using roomy = await startGateway({ config: { ...config(), server: { max_buffered_bodies: 20 * MEBIBYTE } } });
+  for (let turn = 0; turn < 3; turn++) expect((await ask(ONE, "chat", body, roomy)).status).toBe(200);
+});
