@@ -86,7 +86,20 @@ describe("OpenAI's shape", () => {
   });
 
   test("an empty file, and one without a media type or with a strange one", async () => {
-    expect((await uploadFile(gateway, "")).bytes).toBe(0);
+    const empty = await uploadFile(gateway, "");
+    expect(empty.bytes).toBe(0);
+    for (const [headers, status] of [
+      [{}, 200],
+      [{ Range: "bytes=0-0" }, 416],
+      [{ Range: "bytes=-5" }, 416],
+    ] as const) {
+      const content = await gateway.fetch(`/v1/files/${empty.id}/content`, { headers });
+      expect([content.status, content.headers.get("content-range")]).toEqual([
+        status,
+        status === 200 ? null : "bytes */0",
+      ]);
+      if (status === 200) expect(await content.text()).toBe("");
+    }
     for (const [contentType, kept] of [
       [undefined, "application/octet-stream"],
       ["text/markdown; charset=utf-8", "text/markdown"],
