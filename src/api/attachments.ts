@@ -37,14 +37,28 @@ const MAX_INJECTED_BYTES = 10 * 1024 * 1024;
 /** Base64 as a text, and as the bytes of the body that is sent. */
 const HELD_PER_BYTE = (2 * 4) / 3;
 
-/** The request itself where there is nothing to do, which it is at once then. Throws 400 and 404 with the field. */
+/**
+ * What arranges the requests of an endpoint. The result is the request itself where there is nothing to do, at once then;
+ * it throws 400 and 404 with the field.
+ */
 export function arrangeAttachments(
+  operation: Operation,
+  parts: AttachmentParts,
+): (call: Call, asked: ModelRequest) => ModelRequest | Promise<ModelRequest> {
+  const { attachments: read } = clientProtocol(conventionsOf(operation));
+  if (read === undefined) return (_call, asked) => asked;
+  return (call, asked) => {
+    const attachments = read(asked.body.value);
+    return attachments.length === 0 ? asked : arrange(call, asked, attachments, parts);
+  };
+}
+
+function arrange(
   call: Call,
   asked: ModelRequest,
+  attachments: readonly Attachment[],
   parts: AttachmentParts,
 ): ModelRequest | Promise<ModelRequest> {
-  const attachments = clientProtocol(conventionsOf(asked.operation)).attachments?.(asked.body.value);
-  if (attachments === undefined || attachments.length === 0) return asked;
   let references: Attachment[] | undefined;
   for (const attachment of attachments) {
     const { kind, value, param } = attachment;

@@ -124,12 +124,13 @@ const HELLO = [{ role: "user", content: "Hello!" }];
 function textRoutes(parts: PublicApiParts): DescribedEndpoint[] {
   const { responses } = parts;
   const attachments = { ...parts, ...parts.attachments };
+  const ofFiles = arrangeAttachments("responses", attachments);
   return [
     ...generating(["/v1/chat/completions"], parts, {
       operation: "chat",
       maxBodyBytes: BODY_LIMITS.chat,
       read: readChatRequest,
-      arrange: (call, asked) => arrangeAttachments(call, asked, attachments),
+      arrange: arrangeAttachments("chat", attachments),
       id: "createChatCompletion",
       summary: "Chat completion",
       description: "A stream ends with `data: [DONE]`. Fields that are not listed go to the backend as they are.",
@@ -155,7 +156,7 @@ function textRoutes(parts: PublicApiParts): DescribedEndpoint[] {
       maxBodyBytes: BODY_LIMITS.responses,
       read: readResponsesRequest,
       arrange(call, asked) {
-        const arranged = arrangeAttachments(call, asked, attachments);
+        const arranged = ofFiles(call, asked);
         if (!(arranged instanceof Promise)) return arrangeResponse(call, arranged, responses);
         return arranged.then((request) => arrangeResponse(call, request, responses));
       },
@@ -181,13 +182,13 @@ const versionHeaders = ["anthropic-version", "anthropic-beta"].map(
 
 function messagesRoutes(parts: PublicApiParts): DescribedEndpoint[] {
   const { aliases, hasCounter, models } = parts;
-  const attachments = { ...parts, ...parts.attachments };
+  const ofFiles = arrangeAttachments("messages", { ...parts, ...parts.attachments });
   return [
     ...generating(["/v1/messages", "/anthropic/v1/messages"], parts, {
       operation: "messages",
       maxBodyBytes: BODY_LIMITS.messages,
       read: readMessagesRequest,
-      arrange: (call, asked) => arrangeAttachments(call, aliases(asked), attachments),
+      arrange: (call, asked) => ofFiles(call, aliases(asked)),
       id: "createMessage",
       summary: "Message, on backends of every type",
       parameters: versionHeaders,
@@ -200,7 +201,7 @@ function messagesRoutes(parts: PublicApiParts): DescribedEndpoint[] {
       operation: "count-tokens",
       maxBodyBytes: BODY_LIMITS.messages,
       read: (body) => ({ ...readCountTokensRequest(body), stream: false, choices: 1, affinity: () => undefined }),
-      arrange: (call, asked) => arrangeAttachments(call, aliases(asked), attachments),
+      arrange: (call, asked) => ofFiles(call, aliases(asked)),
       answerHere: (call, asked) => (hasCounter(asked.model) ? undefined : estimatedCount(call, asked, models)),
       id: "countTokens",
       summary: "Number of input tokens",
