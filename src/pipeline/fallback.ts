@@ -106,6 +106,8 @@ const UNAVAILABLE: readonly ErrorDefinition[] = [
   ERRORS.noBackends,
   ERRORS.allBackendsUnhealthy,
   ERRORS.unsupportedOperation,
+  // A file that only another vendor may hold.
+  ERRORS.fileNotFound,
 ];
 
 type TriggerConditions = RequestContext["settings"]["fallback"]["fallback_policy"]["trigger_conditions"];
