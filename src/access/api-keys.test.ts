@@ -48,7 +48,7 @@ describe("blocking", () => {
       keyId: "writer",
       userId: "u",
       organizationId: "o",
-      scopes: new Set<Scope>(["read", "write"]),
+      scopes: new Set<Scope>(["read", "write", "files"]),
     });
   });
 
