@@ -19,7 +19,10 @@ let gateway: Gateway;
 
 beforeAll(async () => {
   gateway = await bed.gateway({
-    config: { backends: [{ name: "google", type: "gemini", url: google.url, api_key: "sekret-google" }] },
+    config: {
+      retry: { max_attempts: 1 },
+      backends: [{ name: "google", type: "gemini", url: google.url, api_key: "sekret-google" }],
+    },
   });
 });
 

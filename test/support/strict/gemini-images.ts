@@ -42,7 +42,10 @@ export function startStrictGeminiImages(options: GeminiImagesOptions = {}): Stri
 
   async function answer(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url);
-    if (request.method === "GET" && pathname === "/v1beta/models") return Response.json(listOf(models));
+    if (request.method === "GET") {
+      // Health checks look elsewhere first.
+      return pathname === "/v1beta/models" ? Response.json(listOf(models)) : new Response(null, { status: 404 });
+    }
     const model = PATH.exec(pathname)?.[1];
     if (model === undefined || request.method !== "POST") return refuse(404, `${request.method} ${pathname}`);
     if (request.headers.get("x-goog-api-key") === null) return refuse(403, "unregistered caller");
