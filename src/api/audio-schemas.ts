@@ -21,7 +21,10 @@ const file: JsonSchema = {
   description: "The recording.",
 };
 
-const transcribed = { language: text, prompt: text, response_format: text, temperature: text };
+const transcribed = {
+  ...{ language: text, prompt: text, response_format: text, temperature: text },
+  stream: oneOfTexts("true", "false"),
+};
 
 export const AUDIO_SCHEMAS = {
   SpeechRequest: lenientRequest(
@@ -29,7 +32,7 @@ export const AUDIO_SCHEMAS = {
     { voice: anyOf(text, anyObject), instructions: text, response_format: text, stream_format: text },
   ),
   SpeechEvent: described(open({ type: text }), "speech.audio.delta, and speech.audio.done at the end."),
-  TranscriptionRequest: open({ file, model: modelId }, { ...transcribed, stream: oneOfTexts("true", "false") }),
+  TranscriptionRequest: open({ file, model: modelId }, transcribed),
   TranslationRequest: open({ file, model: modelId }, transcribed),
   Transcription: open({ text }),
   TranscriptionEvent: described(

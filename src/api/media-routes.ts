@@ -1,11 +1,7 @@
 // The endpoints for what is not text alone: pictures, speech, transcriptions, and moderations.
 
 import type { DescribedEndpoint } from "../openapi/operation.ts";
-import {
-  readSpeechRequest,
-  readTranscriptionRequest,
-  readTranslationRequest,
-} from "../protocols/audio/read-request.ts";
+import { readRecordingRequest, readSpeechRequest } from "../protocols/audio/read-request.ts";
 import { readImageEditRequest, readImageVariationRequest } from "../protocols/images/read-edit-request.ts";
 import { readImageRequest } from "../protocols/images/read-request.ts";
 import { readModerationRequest } from "../protocols/moderations.ts";
@@ -80,7 +76,7 @@ function audioRoutes(parts: GenerationParts): DescribedEndpoint[] {
     ...generating(["/v1/audio/transcriptions"], parts, {
       operation: "transcriptions",
       maxBodyBytes: BODY_LIMITS.recordings,
-      read: { form: readTranscriptionRequest },
+      read: { form: readRecordingRequest },
       id: "createTranscription",
       summary: "What is said in a recording",
       takes: "multipart/form-data",
@@ -92,13 +88,14 @@ function audioRoutes(parts: GenerationParts): DescribedEndpoint[] {
     ...generating(["/v1/audio/translations"], parts, {
       operation: "translations",
       maxBodyBytes: BODY_LIMITS.recordings,
-      read: { form: readTranslationRequest },
+      read: { form: readRecordingRequest },
       id: "createTranslation",
       summary: "What is said in a recording, in English",
       takes: "multipart/form-data",
       request: "TranslationRequest",
       reply: "Transcription",
       gives: "text/plain",
+      events: "TranscriptionEvent",
     }),
     ...generating(["/v1/moderations"], parts, {
       operation: "moderations",
