@@ -213,6 +213,18 @@ describe("a request that succeeds", () => {
       { ...common, firstByteMs: 2_000, requestDeadlineMs: 4_500 },
     ]);
   });
+
+  test("that draws has the timeouts of its model under any name of it", async () => {
+    const timeouts = { image_generation: "9s", models: { "img-v1": { first_byte: "20s", request: "40s" } } };
+    const backends = [{ models: ["gpt-image-1", "dall-e-3"] }];
+    const b = bench({ timeouts, answer: () => fine, backends, now: () => 500 });
+    await b.forward({ model: "gpt-image-1", operation: "images" });
+    await b.forward({ model: "dall-e-3", operation: "images" });
+    expect(b.requests.map((request) => request.timeouts)).toMatchObject([
+      { firstByteMs: 20_000, betweenChunksMs: 9_000, requestDeadlineMs: 40_500 },
+      { firstByteMs: 9_000, betweenChunksMs: 9_000, requestDeadlineMs: 9_500 },
+    ]);
+  });
 });
 
 describe("retries", () => {

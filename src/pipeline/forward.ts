@@ -5,6 +5,7 @@ import { drawsPictures } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { abortableDelay } from "../lib/abortable-delay.ts";
 import type { Logger } from "../logging/logger.ts";
+import { spellingsOfModel } from "../names.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
 import { failureLabel, isCredentialRefusal, type UpstreamFailure } from "../upstream/failure.ts";
 import { type AttemptParts, attempt, type ForwardResult } from "./attempt.ts";
@@ -110,8 +111,10 @@ function exchangeTimeouts(
   { operation, model, patience }: ModelRequest,
   startedAtMs: number,
 ): ExchangeTimeouts {
-  const own = Object.hasOwn(timeouts.models, model) ? timeouts.models[model] : undefined;
-  const ofPictures = drawsPictures(operation) ? timeouts.image_generation : undefined;
+  const isPicture = drawsPictures(operation);
+  const name = isPicture ? spellingsOfModel(model).find((spelling) => Object.hasOwn(timeouts.models, spelling)) : model;
+  const own = name !== undefined && Object.hasOwn(timeouts.models, name) ? timeouts.models[name] : undefined;
+  const ofPictures = isPicture ? timeouts.image_generation : undefined;
   return {
     connectMs: timeouts.connect,
     firstByteMs: (own?.first_byte ?? ofPictures ?? timeouts.first_byte) * patience,
