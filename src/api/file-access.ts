@@ -5,6 +5,7 @@ import { ownerOf } from "../access/owner.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { type FileStore, type FilesInUse, isFileId, type StoredFile } from "../files/file-store.ts";
+import { unknownFile } from "../files/storage-trouble.ts";
 import { pathParameter } from "../openapi/operation.ts";
 import type { Call } from "../server/endpoint.ts";
 
@@ -48,8 +49,4 @@ export function requireFile({ store, owner }: FileAccess, id: string): StoredFil
 export async function deleteFile(access: FileAccess, id: string): Promise<void> {
   requireFile(access, id);
   if (!(await access.store.delete(access.owner, id))) throw unknownFile(id);
-}
-
-function unknownFile(id: string): GatewayError {
-  return new GatewayError(ERRORS.fileNotFound, `file_id: there is no file '${id}'.`, { param: "file_id" });
 }

@@ -33,6 +33,10 @@ const names: [filename: string, header: string][] = [
   ["50%.txt", `attachment; filename="50_.txt"; filename*=UTF-8''50%25.txt`],
   ["Übung's (1)*.pdf", `attachment; filename="_bung's (1)*.pdf"; filename*=UTF-8''%C3%9Cbung%27s%20%281%29%2A.pdf`],
   ["📎", `attachment; filename="_"; filename*=UTF-8''%F0%9F%93%8E`],
+  // Marks that belong to a language stay; those that turn the order around would hide what the file is.
+  ["\u05d0\u200f.txt", `attachment; filename="__.txt"; filename*=UTF-8''%D7%90%E2%80%8F.txt`],
+  ["a\u202egnp.exe", `attachment; filename="a_gnp.exe"`],
+  ["\u2066\u00e9\u2069\u2028", `attachment; filename="____"; filename*=UTF-8''_%C3%A9__`],
   ["a\ud800b", `attachment; filename="a_b"; filename*=UTF-8''a%EF%BF%BDb`],
 ];
 test.each(names)("the file name %j", (filename, header) => {

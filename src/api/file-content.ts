@@ -97,8 +97,12 @@ function unranged(content: Blob | ReadableStream<Uint8Array>): ReadableStream<Ui
   });
 }
 
+/** Characters that turn the order of others around, which lets "exe.png" be shown of "gnp.exe", and ends of lines. */
+const MISLEADING = /[\u202a-\u202e\u2066-\u2069\u2028\u2029]/g;
+
 /** RFC 6266: a name that every client can read, and beside it the true one (RFC 8187) where it is another. */
-export function disposition(filename: string): string {
+export function disposition(given: string): string {
+  const filename = given.replace(MISLEADING, "_");
   const plain = filename.replace(/[^\x20-\x7e]|["\\%]/gu, "_");
   const named = `attachment; filename="${plain}"`;
   return plain === filename ? named : `${named}; filename*=UTF-8''${percentEncoded(filename)}`;

@@ -176,6 +176,11 @@ function readFields(fields: JsonObject, allowed: readonly string[]) {
   const purpose = textField(fields, "purpose");
   if (purpose === undefined) throw missing("purpose", `one of ${purposes}`);
   if (!allowed.includes(purpose)) throw refusal("purpose", `must be one of ${purposes} (files.allowed_purposes)`);
+  const misspelt = Object.keys(fields).find(
+    (name) => /^expires_after/.test(name) && name !== ANCHOR && name !== SECONDS,
+  );
+  // A file that its owner believes to end would stay for ever.
+  if (misspelt !== undefined) throw refusal(misspelt.slice(0, 64), `is not known: use ${ANCHOR} and ${SECONDS}`);
   const anchor = textField(fields, ANCHOR);
   if (anchor !== undefined && anchor !== "created_at") throw refusal(ANCHOR, "must be 'created_at'");
   const expiresAfterSeconds = secondsField(fields, SECONDS, EXPIRY_SECONDS);

@@ -69,7 +69,10 @@ export interface FileStore {
   list(owner: string, query: FileQuery): FilePage;
   /** False where find() finds nothing. */
   delete(owner: string, id: string): Promise<boolean>;
-  /** Bytes from `start` up to `end`, which is not among them; rejects when they cannot be had. */
+  /**
+   * Bytes from `start` up to `end`, which is not among them; rejects when they cannot be had: with 404 where the file was
+   * deleted in the meantime. A Blob opens its file when it is read.
+   */
   content(file: StoredFile, start: number, end: number): Promise<Blob | ReadableStream<Uint8Array>>;
   /** All of it; to be asked only of files whose size is known to be bearable. */
   read(file: StoredFile): Promise<Uint8Array>;

@@ -277,3 +277,13 @@ test("a storage that takes nothing says so without its place", async () => {
   mkdirSync(join(folder, "incoming"));
   expect((await upload(store, "again")).bytes).toBe(5);
 });
+
+test("of a file that was deleted since it was found there is no content", async () => {
+  const { store } = setUp();
+  const file = await upload(store, "hello");
+  expect(await store.delete("key:a", file.id)).toBe(true);
+  for (const error of [await refusal(store.content(file, 0, 5)), await refusal(store.read(file))]) {
+    expect([error.status, error.code, error.param]).toEqual([404, "file_resolution_failed", "file_id"]);
+  }
+  store.close();
+});

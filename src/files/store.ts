@@ -9,7 +9,7 @@ import type { FileFacts, FileStore, StoredFile } from "./file-store.ts";
 import { lockFolder } from "./folder-lock.ts";
 import { createSpool } from "./incoming.ts";
 import { createLocalStorage } from "./local-storage.ts";
-import { isFull, reasonOf, storageTrouble, vanished } from "./storage-trouble.ts";
+import { isFull, reasonOf, storageTrouble, unknownFile, vanished } from "./storage-trouble.ts";
 
 const CATALOGUE_NAME = "files.db";
 const LOCK_NAME = "files.lock";
@@ -122,7 +122,7 @@ function reading({ catalogue, storage, now }: Inside) {
   async function content(file: StoredFile, start: number, end: number) {
     try {
       const found = await storage.slice(file.id, file.bytes, start, Math.min(end, file.bytes));
-      if (found === undefined) throw vanished(file.id);
+      if (found === undefined) throw catalogue.isKnown(file.id) ? vanished(file.id) : unknownFile(file.id);
       return found;
     } catch (error) {
       throw storageTrouble(error);

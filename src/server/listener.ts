@@ -10,6 +10,8 @@ export type FetchHandler = (request: Request, server: Server) => Promise<Respons
 export interface Served {
   routes?: Record<string, FetchHandler>;
   fetch: FetchHandler;
+  /** For an answer that cannot be sent. */
+  error?(thrown: unknown): Response;
 }
 
 /** `address` is the one that was opened, with the port that was really taken. */

@@ -8,6 +8,7 @@
 import type { BunRequest } from "bun";
 import type { FetchHandler, Served, Server } from "./listener.ts";
 import { arrangePaths, fits, readPath, type Shape, segmentName } from "./path-pattern.ts";
+import { answerForUnopenedFile } from "./unopened-file.ts";
 
 export interface RequestTarget {
   /** The path of the route table that it names; undefined when it names none. */
@@ -42,7 +43,11 @@ export function serveTargets(first: Surface, ...others: readonly Surface[]): Req
     routes[native] = toNative(path, shape, surfaceOf.get(path) as Surface);
   }
   const isServed = createServedCheck(paths);
-  return { routes, fetch: (request, server) => first.handle(request, server, readUnmatched(request.url, isServed)) };
+  return {
+    routes,
+    fetch: (request, server) => first.handle(request, server, readUnmatched(request.url, isServed)),
+    error: answerForUnopenedFile,
+  };
 }
 
 function toNative(path: string, shape: Shape, surface: Surface): FetchHandler {
