@@ -8,7 +8,9 @@ import { join } from "node:path";
 import { createFileStore } from "../../src/files/store.ts";
 import { expectErrorBody } from "../support/expect-error.ts";
 import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import { uploadFile } from "../support/stored-files.ts";
 import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const bed = createTestBed();
 const folder = mkdtempSync(join(tmpdir(), "file-references-"));
@@ -367,4 +369,34 @@ test("what is put into requests takes of the memory for bodies, and gives it bac
 
   await using roomy = await startGateway({ config: { ...config(), server: { max_buffered_bodies: 20 * MEBIBYTE } } });
   for (let turn = 0; turn < 3; turn++) expect((await ask(ONE, "chat", body, roomy)).status).toBe(200);
+});
+
+test("references need no scope but that of the request, and a key where files need one", async () => {
+  const keys = [{ key: "sekret-writer", id: "w", organization_id: "one", scopes: ["write" as const] }];
+  const settings = { ...config(), api_keys: { mode: "permissive" as const, keys } };
+  await using other = await startGateway({ config: { ...settings, files: {} } });
+  const headers = { Authorization: "Bearer sekret-writer" };
+  const text = "of somebody without a key";
+  const { id } = await uploadFile(other, text);
+  const asked = async (kind: string, more: Record<string, string> = {}) => {
+    const response = await other.post(PATHS.chat, bodyOf("chat", kind, partOf("chat", id, false)), { headers: more });
+    return [response.status, (await response.text()).includes("file_resolution_failed")];
+  };
+  expect(await asked("vllm")).toEqual([200, false]);
+  expect(backendOf("vllm").lastRequest.text).toContain(text);
+  const before = sentTo("vllm");
+  other.writeConfig({ ...settings, files: { require_key: true } });
+  await waitFor("callers need a key", async () => (await other.fetch("/v1/files")).status === 401);
+  expect(await asked("vllm")).toEqual([404, true]);
+  expect(await asked("vllm", headers)).toEqual([404, true]);
+  expect(sentTo("vllm")).toBe(before);
+  expect(await asked("openai")).toEqual([200, false]);
+  expect(backendOf("openai").lastRequest.text).toContain(id);
+  expect(backendOf("openai").lastRequest.text).not.toContain(text);
+
+  await using shared = await startGateway({ config: { ...settings, files: { path: folder, require_key: true } } });
+  expect((await shared.fetch("/v1/files", { headers })).status).toBe(403);
+  const mine = bodyOf("chat", "vllm", partOf("chat", ids.text, false));
+  expect((await shared.post(PATHS.chat, mine, { headers })).status).toBe(200);
+  expect(backendOf("vllm").lastRequest.text).toContain("Notes of organisation one");
 });
