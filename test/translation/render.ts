@@ -1,6 +1,8 @@
 // The matrix as the page docs/compatibility.md: one table per client, features as rows, backends as columns.
 
 import { join } from "node:path";
+import { BACKEND_KINDS, type BackendKind, type Operation, servedBy } from "../../src/backends/kinds.ts";
+import { BACKEND_KIND_NAMES } from "../../src/names.ts";
 import { BACKEND_NAMES, type BackendName } from "./backends.ts";
 import { FEATURES } from "./features/all.ts";
 import type { Outcome, Verdict } from "./features/feature.ts";
@@ -54,7 +56,42 @@ words for are not in its table.
 
 export function renderPage({ cells, moves }: Matrix): string {
   const sections = CLIENTS.map(({ name }) => renderClient(name, cells));
-  return [INTRODUCTION, ...sections, renderMoves(moves.length)].join("\n");
+  return [INTRODUCTION, ...sections, renderMoves(moves.length), renderMedia()].join("\n");
+}
+
+const MEDIA: readonly (readonly [title: string, operation: Operation])[] = [
+  ["Images", "images"],
+  ["Edits", "image-edits"],
+  ["Variations", "image-variations"],
+  ["Speech", "speech"],
+  ["Transcriptions", "transcriptions"],
+  ["Translations", "translations"],
+  ["Moderations", "moderations"],
+];
+
+/** By the table of types, not by the run. */
+function renderMedia(): string {
+  const rows = BACKEND_KIND_NAMES.map((name) => {
+    const kind = BACKEND_KINDS[name];
+    const cells = MEDIA.map(([, operation]) => wayOf(kind, operation));
+    return `| \`${name}\` | ${[...cells, kind.keepsFiles ? "also its own" : "the gateway's"].join(" | ")} |`;
+  });
+  return `## Images, audio, moderations and files
+
+Which type of backend has what. Nothing but images is translated; a type without the endpoint is refused with 400
+\`unsupported_operation\`. Files are the gateway's own on every type ([files.md](files.md)); ids that it does not know go on to
+types with a Files API of their own.
+
+| Type | ${MEDIA.map(([title]) => title).join(" | ")} | Files |
+|---|${MEDIA.map(() => "---|").join("")}---|
+${rows.join("\n")}
+`;
+}
+
+function wayOf({ paths }: BackendKind, operation: Operation): string {
+  const served = servedBy(paths, operation);
+  if (served === undefined) return WORDS.absent;
+  return served === operation ? "passes" : "translated";
 }
 
 function renderClient(name: keyof typeof CLIENT_TITLES, all: readonly Cell[]): string {
