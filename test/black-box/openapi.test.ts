@@ -1,8 +1,10 @@
 // /openapi.json: what the gateway really answers is what the document says, for every operation and for errors.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Answer, RecordedRequest } from "../support/fake-backend.ts";
 import type { FormPart } from "../support/multipart-forms.ts";
 import { type OpenApiOperation, operationsOf, SchemaChecks, samplePath } from "../support/openapi.ts";
+import { pngImage } from "../support/png-images.ts";
 import { readSse } from "../support/sse-reader.ts";
 import type { Gateway } from "../support/start-gateway.ts";
 import { filePart, PURPOSE, sendForm } from "../support/stored-files.ts";
@@ -12,6 +14,7 @@ import { waitFor } from "../support/wait-for.ts";
 const bed = createTestBed();
 const engine = bed.backend({ models: ["reranker"] });
 const failing = bed.backend({ models: ["failing"] });
+const media = bed.backend({ models: ["media"] });
 const MESSAGES = [{ role: "user", content: "Hello!" }];
 const PROMPT = "You are terse.\n";
 
@@ -22,6 +25,7 @@ const called = new Set<string>();
 
 beforeAll(async () => {
   failing.answer = { status: 503, body: '{"error": {"message": "busy", "type": "busy"}}' };
+  media.answer = mediaAnswer;
   engine.answer = (request) => ({
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(
@@ -36,6 +40,7 @@ beforeAll(async () => {
       backends: [
         { name: "demo", type: "demo" },
         { name: "engine", type: "vllm", url: engine.url },
+        { name: "media", type: "generic", url: media.url },
         { name: "closed", type: "generic", url: "http://127.0.0.1:9", models: ["unreachable"], api_key: "sekret-1" },
       ],
       health_checks: { interval: "200ms" },
@@ -53,6 +58,31 @@ beforeAll(async () => {
   expect(list.length).toBeGreaterThan(50);
 });
 
+/** Pictures, transcriptions and moderations in one; or as a stream, which asks by its words for one. */
+function mediaAnswer({ path, text }: RecordedRequest): Answer {
+  const usage = { input_tokens: 1, output_tokens: 2, total_tokens: 3 };
+  if (path.endsWith("/speech") && !text.includes("sse")) {
+    return { headers: { "Content-Type": "audio/mpeg" }, body: "ID3" };
+  }
+  if (!/"stream"(:true|\r\n\r\ntrue)|sse/.test(text)) {
+    const body = { created: 7, data: [{ b64_json: "QUJD" }], text: "Hello", results: [{ flagged: false }], usage };
+    return { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  }
+  const [part, end] = path.includes("edits")
+    ? ["image_edit.partial_image", "image_edit.completed"]
+    : path.endsWith("/speech")
+      ? ["speech.audio.delta", "speech.audio.done"]
+      : ["transcript.text.delta", "transcript.text.done"];
+  const events = [
+    { type: part, b64_json: "QUJD", partial_image_index: 0, created_at: 7, delta: "He", audio: "QUJD" },
+    { type: end, b64_json: "QUJD", created_at: 7, text: "Hello", usage },
+  ];
+  return {
+    headers: { "Content-Type": "text/event-stream" },
+    body: events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`),
+  };
+}
+
 interface CallOptions {
   /** Expected; default 200. */
   status?: number;
@@ -64,26 +94,34 @@ interface CallOptions {
   headers?: Record<string, string>;
   /** Default: the one that all tests share. */
   from?: Gateway;
+  /** In place of a body: the answer to it is checked, not its schema. */
+  form?: readonly FormPart[];
 }
 
 /** Calls an operation, and checks the answer with all that the document says of it. */
 async function call<Body = Record<string, unknown>>(
   method: string,
   path: string,
-  { status = 200, parameters, query = "", body, invalidBody = false, headers, from = gateway }: CallOptions = {},
+  { status = 200, parameters, query = "", body, invalidBody = false, headers, from = gateway, form }: CallOptions = {},
 ): Promise<Body> {
   const operation = checks.operation(method, path);
   called.add(`${method} ${path}`);
   if (body !== undefined) checkRequest(operation, body, invalidBody);
-  const response = await from.fetch(samplePath(path, parameters) + query, {
-    method,
-    headers: { ...(body !== undefined && { "Content-Type": "application/json" }), ...headers },
-    ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
-  });
+  if (form !== undefined) expect(Object.keys(operation.requestBody?.content ?? {})).toEqual(["multipart/form-data"]);
+  const sent = form === undefined ? undefined : sendForm(from, form, { path });
+  const request =
+    sent ??
+    from.fetch(samplePath(path, parameters) + query, {
+      method,
+      headers: { ...(body !== undefined && { "Content-Type": "application/json" }), ...headers },
+      ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+  const response = await request;
   const described = checks.response(operation, response.status);
   expect(response.headers.get("x-request-id") ?? "").not.toBe("");
   const type = (response.headers.get("content-type") ?? "").split(";")[0] as string;
-  const media = described.content?.[type];
+  // Whatever a sound is, it is described as bytes.
+  const media = described.content?.[type.startsWith("audio/") ? "application/octet-stream" : type];
   if (media === undefined) throw new Error(`${method} ${path} answers ${response.status} as ${type}: not described`);
 
   if (type === "text/event-stream") {
@@ -163,6 +201,43 @@ describe("public operations", () => {
   test.each(computing)("POST %s and its errors", async (path, body) => {
     await call("POST", path, { body });
     await call("POST", path, { body: { ...body, model: 1 }, invalidBody: true, status: 400 });
+  });
+
+  test("images: generations", async () => {
+    const path = "/v1/images/generations";
+    const body = { model: "demo-image", prompt: "A box", size: "16x16" };
+    await call("POST", path, { body });
+    await call("POST", path, { body: { ...body, stream: true, partial_images: 1 } });
+    await call("POST", path, { body: { ...body, prompt: 1 }, invalidBody: true, status: 400 });
+    await call("POST", path, { body: { ...body, model: "nobody-has-it" }, status: 404 });
+  });
+
+  const png = pngImage({ width: 4, height: 4 });
+  const image: FormPart = { name: "image", filename: "a.png", content: png };
+  const recording: FormPart = { name: "file", filename: "a.wav", content: "RIFF" };
+  const named: FormPart = { name: "model", content: "media" };
+  const streamed: FormPart = { name: "stream", content: "true" };
+  const forms: [path: string, form: FormPart[], isStreamed: boolean][] = [
+    ["/v1/images/edits", [named, { name: "prompt", content: "x" }, image], true],
+    ["/v1/images/variations", [named, image], false],
+    ["/v1/audio/transcriptions", [named, recording], true],
+    ["/v1/audio/translations", [named, recording], true],
+  ];
+  test.each(forms)("a form for %s, and its errors", async (path, form, isStreamed) => {
+    await call("POST", path, { form });
+    if (isStreamed) await call("POST", path, { form: [...form, streamed] });
+    await call("POST", path, { form: [named], status: 400 });
+    await call("POST", path, { form: [{ ...named, content: "nobody-has-it" }, ...form.slice(1)], status: 404 });
+  });
+
+  test("speech and moderations", async () => {
+    const speech = { model: "media", input: "Mind the gap.", voice: "alloy" };
+    await call("POST", "/v1/audio/speech", { body: speech });
+    await call("POST", "/v1/audio/speech", { body: { ...speech, stream_format: "sse" } });
+    await call("POST", "/v1/audio/speech", { body: { ...speech, input: "" }, invalidBody: true, status: 400 });
+    await call("POST", "/v1/moderations", { body: { model: "media", input: ["a", "b"] } });
+    await call("POST", "/v1/moderations", { body: { model: "media", input: 1 }, invalidBody: true, status: 400 });
+    await call("POST", "/v1/moderations", { body: { input: "a" }, status: 404 });
   });
 
   test.each([["/v1/files"], ["/anthropic/v1/files"]])("files at %s", async (path) => {
