@@ -120,5 +120,6 @@ function exchangeTimeouts(
     firstByteMs: (own?.first_byte ?? ofPictures ?? timeouts.first_byte) * patience,
     betweenChunksMs: (own?.between_chunks ?? ofPictures ?? timeouts.between_chunks) * patience,
     requestDeadlineMs: startedAtMs + (own?.request ?? ofPictures ?? timeouts.request) * patience,
+    ...(ofPictures !== undefined && { standIn: own === undefined ? "image_generation" : "models" }),
   };
 }

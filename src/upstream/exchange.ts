@@ -12,6 +12,8 @@ export interface ExchangeTimeouts {
   betweenChunksMs: number;
   /** Clock milliseconds at which the whole request must be over. */
   requestDeadlineMs: number;
+  /** The key of section timeouts that stands in for those of all phases but connecting, where one does. */
+  standIn?: string;
 }
 
 /** Whoever waits for an answer. */
@@ -182,10 +184,11 @@ export class Exchange implements Deadline, Running {
       request: undefined,
     }[phase];
     const limit = limitMs === undefined ? "" : ` of ${limitMs} ms`;
+    const key = phase === "connect" ? phase : (this.#timeouts.standIn ?? phase);
     this.#end({
       kind: "timeout",
       phase,
-      message: `Backend '${this.entry.backend.name}' did not answer in time: the limit${limit} for timeouts.${phase} has passed.`,
+      message: `Backend '${this.entry.backend.name}' did not answer in time: the limit${limit} for timeouts.${key} has passed.`,
     });
   }
 

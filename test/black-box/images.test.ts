@@ -14,6 +14,7 @@ const openai = bed.backend({ models: ["gpt-image-1", "gpt-image-1-mini", "dall-e
 const spare = bed.backend({ models: ["gpt-image-1"] });
 const local = bed.backend({ models: ["flux"] });
 const gemini = bed.backend({ models: ["gemini-2.5-flash-image"] });
+const slow = bed.backend({ models: ["slow"] });
 const ollama = bed.backend({ models: ["llava"] });
 const azure = bed.backend();
 const everyone = [openai, spare, local, gemini, ollama, azure];
@@ -23,10 +24,12 @@ beforeAll(async () => {
   gateway = await bed.gateway({
     config: {
       retry: { base_delay: "1ms", max_delay: "5ms" },
+      timeouts: { image_generation: "2s" },
       backends: [
         { name: "openai", type: "openai", url: openai.url, api_key: "sekret-vendor" },
         { name: "spare", type: "vllm", url: spare.url, weight: 0 },
         { name: "local", url: local.url },
+        { name: "slow", url: slow.url },
         {
           name: "google",
           type: "kind_d",
@@ -155,6 +158,12 @@ describe("generations that pass", () => {
     const error = { message: "blocked", type: "image_generation_user_error", param: null, code: "moderation_blocked" };
     openai.answer = json({ error }, 400);
     expect(await expectError(await draw({ model: "gpt-image-1" }), 400)).toMatchObject({ code: "moderation_blocked" });
+  });
+
+  test("a backend that takes too long is told by the setting that holds", async () => {
+    slow.answer = { hang: true };
+    const { message } = await expectError(await draw({ model: "slow" }), 504);
+    expect(message).toContain("timeouts.image_generation");
   });
 
   test("types of backends that draw nothing are told so", async () => {
