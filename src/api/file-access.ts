@@ -14,6 +14,9 @@ export interface FileAccess {
   owner: string;
 }
 
+/** Statuses of errors of every endpoint that has to do with files; 404 is also for files that are switched off. */
+export const OF_FILES = [401, 403, 404, 429, 500, 503] as const;
+
 export const fileParameter = pathParameter("file_id", "Id of a file.");
 
 /** Throws 404 while files are switched off, and 401 for callers without a key where they need one. */

@@ -7,17 +7,13 @@ import type { FileQuery, FilesInUse, StoredFile } from "../files/file-store.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { oneOfTexts, ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
-import { deleteFile, fileParameter, openFiles, requireFile } from "./file-access.ts";
-import { contentAnswer } from "./file-content.ts";
-import { CONTENT_ANSWERS } from "./file-schemas.ts";
+import { OF_FILES, openFiles } from "./file-access.ts";
 import { receiveFile, refusal, secondsField, textField, type UploadParts } from "./file-upload.ts";
+import { type FileDialect, oneFileRoutes } from "./one-file.ts";
 
 export interface FileParts extends UploadParts {
   files: FilesInUse;
 }
-
-/** Statuses of errors of every endpoint that has to do with files; 404 is also for files that are switched off. */
-export const OF_FILES = [401, 403, 404, 429, 500, 503] as const;
 
 const MAX_PAGE = 10_000;
 
@@ -27,7 +23,7 @@ const SECONDS = "expires_after[seconds]";
 const EXPIRY_SECONDS = { minimum: 3600, maximum: 30 * 86_400 };
 
 export function fileRoutes(parts: FileParts): DescribedEndpoint[] {
-  return [uploadRoute(parts), listRoute(parts), ...ofOneFile(parts)];
+  return [uploadRoute(parts), listRoute(parts), ...oneFileRoutes(parts.files, OPENAI)];
 }
 
 function uploadRoute(parts: FileParts): DescribedEndpoint {
@@ -88,56 +84,12 @@ function listRoute({ files }: FileParts): DescribedEndpoint {
   };
 }
 
-function ofOneFile({ files }: FileParts): DescribedEndpoint[] {
-  const common = {
-    tag: "Files",
-    access: "files",
-    parameters: [fileParameter],
-    errors: [...OF_FILES, 400],
-  } as const;
-  return [
-    {
-      ...common,
-      method: "GET",
-      path: "/v1/files/{file_id}",
-      id: "getFile",
-      summary: "What is known of a file",
-      answers: [jsonAnswer("File", "The file.")],
-      async handle(call) {
-        const { file_id: id = "" } = call.parameters;
-        const file = requireFile(await openFiles(call, files), id);
-        return Response.json(toFileObject(file), { headers: call.headers });
-      },
-    },
-    {
-      ...common,
-      method: "DELETE",
-      path: "/v1/files/{file_id}",
-      id: "deleteFile",
-      summary: "Delete a file",
-      answers: [jsonAnswer("FileDeleted", "It is gone.")],
-      async handle(call) {
-        const { file_id: id = "" } = call.parameters;
-        await deleteFile(await openFiles(call, files), id);
-        return Response.json({ id, object: "file", deleted: true }, { headers: call.headers });
-      },
-    },
-    {
-      ...common,
-      method: "GET",
-      path: "/v1/files/{file_id}/content",
-      id: "getFileContent",
-      summary: "The content of a file",
-      answers: CONTENT_ANSWERS,
-      errors: [...common.errors, 416],
-      async handle(call) {
-        const { file_id: id = "" } = call.parameters;
-        const access = await openFiles(call, files);
-        return contentAnswer(call, access.store, requireFile(access, id));
-      },
-    },
-  ];
-}
+const OPENAI: FileDialect = {
+  path: "/v1/files",
+  name: "File",
+  toFile: toFileObject,
+  toDeleted: (id) => ({ id, object: "file", deleted: true }),
+};
 
 /** Shape: wire/openai-chat.md, section 9. */
 function toFileObject({ id, bytes, createdAt, expiresAt, filename, purpose }: StoredFile): object {

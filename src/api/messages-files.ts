@@ -6,12 +6,11 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { FileQuery, StoredFile } from "../files/file-store.ts";
 import { ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
-import { deleteFile, type FileAccess, fileParameter, openFiles, requireFile } from "./file-access.ts";
-import { contentAnswer } from "./file-content.ts";
-import { CONTENT_ANSWERS } from "./file-schemas.ts";
+import { type FileAccess, OF_FILES, openFiles } from "./file-access.ts";
 import { receiveFile, secondsField } from "./file-upload.ts";
-import { type FileParts, OF_FILES, pageSize } from "./files.ts";
+import { type FileParts, pageSize } from "./files.ts";
 import { messagesErrors } from "./messages.ts";
+import { type FileDialect, oneFileRoutes } from "./one-file.ts";
 
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 1000;
@@ -24,7 +23,7 @@ const PURPOSE = "user_data";
 const EXPIRY_SECONDS = { minimum: 3600, maximum: 90 * 86_400 };
 
 export function messagesFileRoutes(parts: FileParts): DescribedEndpoint[] {
-  return [uploadRoute(parts), listRoute(parts), ...ofOneFile(parts)].map((endpoint) => ({
+  return [uploadRoute(parts), listRoute(parts), ...oneFileRoutes(parts.files, ANTHROPIC)].map((endpoint) => ({
     ...endpoint,
     ...messagesErrors(),
   }));
@@ -94,56 +93,12 @@ function listRoute({ files }: FileParts): DescribedEndpoint {
   };
 }
 
-function ofOneFile({ files }: FileParts): DescribedEndpoint[] {
-  const common = {
-    tag: "Files",
-    access: "files",
-    parameters: [fileParameter],
-    errors: [...OF_FILES, 400],
-  } as const;
-  return [
-    {
-      ...common,
-      method: "GET",
-      path: "/anthropic/v1/files/{file_id}",
-      id: "getMessagesFile",
-      summary: "What is known of a file",
-      answers: [jsonAnswer("MessagesFile", "The file.")],
-      async handle(call) {
-        const { file_id: id = "" } = call.parameters;
-        const file = requireFile(await openFiles(call, files), id);
-        return Response.json(toMetadata(file), { headers: call.headers });
-      },
-    },
-    {
-      ...common,
-      method: "DELETE",
-      path: "/anthropic/v1/files/{file_id}",
-      id: "deleteMessagesFile",
-      summary: "Delete a file",
-      answers: [jsonAnswer("MessagesFileDeleted", "It is gone.")],
-      async handle(call) {
-        const { file_id: id = "" } = call.parameters;
-        await deleteFile(await openFiles(call, files), id);
-        return Response.json({ id, type: "file_deleted" }, { headers: call.headers });
-      },
-    },
-    {
-      ...common,
-      method: "GET",
-      path: "/anthropic/v1/files/{file_id}/content",
-      id: "getMessagesFileContent",
-      summary: "The content of a file",
-      answers: CONTENT_ANSWERS,
-      errors: [...common.errors, 416],
-      async handle(call) {
-        const { file_id: id = "" } = call.parameters;
-        const access = await openFiles(call, files);
-        return contentAnswer(call, access.store, requireFile(access, id));
-      },
-    },
-  ];
-}
+const ANTHROPIC: FileDialect = {
+  path: "/anthropic/v1/files",
+  name: "MessagesFile",
+  toFile: toMetadata,
+  toDeleted: (id) => ({ id, type: "file_deleted" }),
+};
 
 /** Shape: wire/anthropic-messages.md, section 9. */
 function toMetadata({ id, filename, mediaType, bytes, createdAt, expiresAt }: StoredFile): object {

@@ -1,19 +1,16 @@
 // The list of the stored files, in SQLite: what is known of each, and how much every owner keeps.
 
-import { Database } from "bun:sqlite";
-import { createPrivateFile, makePrivate } from "../lib/private-file.ts";
+import type { Database } from "bun:sqlite";
+import { type DatabaseSchema, openDurableDatabase } from "../lib/durable-database.ts";
 import type { FilePage, FileQuery, FileUsage, StoredFile } from "./file-store.ts";
-
-/** A write that finds the list locked by another process waits this long; the whole process waits with it. */
-const BUSY_TIMEOUT_MS = 100;
-
-const SCHEMA_VERSION = 1;
 
 /** The row of `totals` that counts the files of all owners; no owner has this name. */
 const EVERYBODY = "";
 
 /** The totals are exact because nothing can change the files without them. */
-const SCHEMA = `
+const SCHEMA: DatabaseSchema = {
+  version: 1,
+  sql: `
   CREATE TABLE files (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -42,7 +39,8 @@ const SCHEMA = `
   END;
   CREATE TABLE leftovers (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
   CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-`;
+`,
+};
 
 const COLUMNS = `id, owner, filename, media_type AS mediaType, purpose, bytes, sha256, created_at AS createdAt,
   expires_at AS expiresAt`;
@@ -64,7 +62,14 @@ export type Catalogue = ReturnType<typeof openCatalogue>;
 
 /** Throws the file system's error or SQLite's; so does everything that it offers. Times are Unix times in seconds. */
 export function openCatalogue(path: string) {
-  const sqlite = openDatabase(path);
+  const sqlite = openDurableDatabase(path, SCHEMA);
+  try {
+    // A damaged file is told now, not with the first upload.
+    sqlite.query("SELECT count FROM totals WHERE owner = ?").get(EVERYBODY);
+  } catch (error) {
+    sqlite.close();
+    throw error;
+  }
   const insert = sqlite.query(`
     INSERT INTO files (id, owner, filename, media_type, purpose, bytes, sha256, created_at, expires_at)
     VALUES ($id, $owner, $filename, $mediaType, $purpose, $bytes, $sha256, $createdAt, $expiresAt)`);
@@ -194,35 +199,4 @@ function listFiles(sqlite: Database, owner: string, query: FileQuery, { now, aft
 
 function toFile(row: Row): StoredFile {
   return { ...row, expiresAt: row.expiresAt ?? undefined };
-}
-
-function openDatabase(path: string): Database {
-  createPrivateFile(path);
-  makePrivate(path);
-  const sqlite = new Database(path, { readwrite: true, strict: true });
-  try {
-    prepareDatabase(sqlite);
-    return sqlite;
-  } catch (error) {
-    sqlite.close();
-    throw error;
-  }
-}
-
-function prepareDatabase(sqlite: Database): void {
-  sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-  sqlite.run("PRAGMA journal_mode = WAL");
-  // A file that the client was told of must survive a power cut too.
-  sqlite.run("PRAGMA synchronous = FULL");
-  sqlite
-    .transaction(() => {
-      const found = sqlite.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
-      if (found > SCHEMA_VERSION) throw new Error("it was written by a newer version of Signalbox");
-      if (found === SCHEMA_VERSION) return;
-      sqlite.run(SCHEMA);
-      sqlite.run(`PRAGMA user_version = ${SCHEMA_VERSION}`);
-    })
-    .immediate();
-  // A damaged file is told now, not with the first upload.
-  sqlite.query("SELECT count FROM totals WHERE owner = ?").get(EVERYBODY);
 }

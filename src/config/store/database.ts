@@ -2,17 +2,14 @@
 
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
-import { createPrivateFile, makePrivate } from "../../lib/private-file.ts";
+import { type DatabaseSchema, openDurableDatabase, prepareDatabase } from "../../lib/durable-database.ts";
 import { type Refused, refused } from "../change/change.ts";
 import { DATABASE_NAME } from "../values/paths.ts";
 import type { ConfigLog } from "./listeners.ts";
 
-/** A write that finds the file locked waits this long; the whole process waits with it. */
-const BUSY_TIMEOUT_MS = 100;
-
-const SCHEMA_VERSION = 1;
-
-const SCHEMA = `
+const SCHEMA: DatabaseSchema = {
+  version: 1,
+  sql: `
   CREATE TABLE versions (
     version INTEGER PRIMARY KEY,
     applied_at INTEGER NOT NULL,
@@ -34,7 +31,8 @@ const SCHEMA = `
     description TEXT
   ) STRICT;
   CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-`;
+`,
+};
 
 export class ConfigDatabase {
   readonly sqlite: Database;
@@ -51,7 +49,7 @@ export class ConfigDatabase {
       this.sqlite = openFile(this.path);
     } catch (error) {
       this.sqlite = new Database(":memory:", { strict: true });
-      prepareDatabase(this.sqlite);
+      prepareDatabase(this.sqlite, SCHEMA);
       const reason = storageMessage(error);
       this.problem = `${this.path} cannot be used: ${reason}`;
       const message = `${this.path} cannot be used (${reason}): changes through the admin API are refused`;
@@ -80,34 +78,15 @@ export class ConfigDatabase {
 
 function openFile(path: string): Database {
   // Documents hold secrets.
-  createPrivateFile(path);
-  makePrivate(path);
-  const sqlite = new Database(path, { readwrite: true, strict: true });
+  const sqlite = openDurableDatabase(path, SCHEMA);
   try {
-    prepareDatabase(sqlite);
+    // A damaged file is told now, not with the first change.
+    sqlite.query("SELECT count(*) FROM versions").get();
     return sqlite;
   } catch (error) {
     sqlite.close();
     throw error;
   }
-}
-
-function prepareDatabase(sqlite: Database): void {
-  sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-  sqlite.run("PRAGMA journal_mode = WAL");
-  // An answered change must survive a power cut too. FULL waits for the disk with every change, of which there are few.
-  sqlite.run("PRAGMA synchronous = FULL");
-  sqlite
-    .transaction(() => {
-      const found = sqlite.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
-      if (found > SCHEMA_VERSION) throw new Error("it was written by a newer version of Signalbox");
-      if (found === SCHEMA_VERSION) return;
-      sqlite.run(SCHEMA);
-      sqlite.run(`PRAGMA user_version = ${SCHEMA_VERSION}`);
-    })
-    .immediate();
-  // A damaged file is told now, not with the first change.
-  sqlite.query("SELECT count(*) FROM versions").get();
 }
 
 const REASONS: Readonly<Record<string, string>> = {
