@@ -50,6 +50,8 @@ export function arrangeResponse(
   let { value } = asked.body;
   let prefer: string | undefined;
   let isResolved = false;
+  /** Whether something is left that only a backend can look up. */
+  let namesVendorState = conversation !== undefined && conversation !== null;
   if (typeof previous === "string") {
     const kept = store.find(owner, previous);
     if (kept?.kind === "items") {
@@ -57,6 +59,7 @@ export function arrangeResponse(
       isResolved = true;
     } else if (kept?.kind === "backend") prefer = kept.name;
     else if (!mayName(previous)) throw unknownResponse(previous);
+    namesVendorState ||= !isResolved;
   }
   // Conversations are made at the vendor itself: of none it is known whose it is.
   if (conversation !== undefined && conversation !== null && !isShared) throw unknownConversation();
@@ -67,12 +70,14 @@ export function arrangeResponse(
       const item = store.findItem(owner, id);
       if (item !== undefined) found.set(id, item);
       else if (!mayName(id)) throw unknownItem(id, param);
+      else namesVendorState = true;
     }
     if (found.size > 0) value = withReferencedItems(value, found);
   }
   if (isNative) {
     for (const { id, param } of bareItems(asked.body.value)) {
       if (store.findItem(owner, id) === undefined && !mayName(id)) throw unknownItem(id, param);
+      namesVendorState = true;
     }
   }
   // The answer names what it builds on; a backend that keeps responses itself would look for one that it never had.
@@ -83,7 +88,14 @@ export function arrangeResponse(
     ...asked,
     body,
     prefer,
-    ...(isKept ? { answered: (result, context) => store.keepItems(owner, result, context) } : {}),
+    ...(namesVendorState && { namesVendorState }),
+    ...(isKept && {
+      answered: (result, context) => store.keepItems(owner, result, context),
+      mayReplay: ({ form, body }) => {
+        const id = responseIdAtStart(body, form);
+        return id !== undefined && store.renew(owner, id);
+      },
+    }),
   };
 }
 

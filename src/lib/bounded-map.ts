@@ -64,6 +64,14 @@ export class BoundedMap<Value> {
     }
   }
 
+  /** Lets an entry live as long as one that is set now; false where there is none. */
+  renew(key: string): boolean {
+    const isKnown = this.get(key) !== undefined;
+    const entry = isKnown ? this.#entries.get(key) : undefined;
+    if (entry !== undefined) entry.setMs = this.#options.now();
+    return isKnown;
+  }
+
   delete(key: string): void {
     const entry = this.#entries.get(key);
     if (entry !== undefined) this.#remove(entry);

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { keptAnswers } from "../protocols/registry.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { ByteSink } from "../upstream/relay.ts";
 import {
@@ -85,7 +86,7 @@ describe("which requests share", () => {
     ["all", { store: true }, null, false],
     ["off", { temperature: 0 }, "i", false],
   ] as const)("%s %p %p: %p", (mode, body, idempotencyKey, expected) => {
-    expect(isSharable(mode, body, idempotencyKey)).toBe(expected);
+    expect(isSharable(mode, keptAnswers("chat"), body, idempotencyKey)).toBe(expected);
   });
 
   test("questions, forms, callers and Idempotency-Keys are told apart", () => {

@@ -2,8 +2,8 @@
 
 import type { DeduplicationMode } from "../config/sections/deduplication.ts";
 import type { JsonObject } from "../lib/json.ts";
+import type { KeptAnswers } from "../protocols/kept-answers.ts";
 import type { RequestKey } from "../response-cache/cache.ts";
-import { hasSideEffect } from "../response-cache/policy.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { ByteSink } from "../upstream/relay.ts";
 
@@ -53,9 +53,15 @@ export interface Joined<Head> {
 export const HIGH_WATER_BYTES = 64 * 1024;
 
 /** Whether a request may share a call at all. */
-export function isSharable(mode: DeduplicationMode, body: JsonObject, idempotencyKey: string | null): boolean {
-  if (mode === "off" || hasSideEffect(body)) return false;
-  return mode === "all" || body.temperature === 0 || (idempotencyKey !== null && idempotencyKey !== "");
+export function isSharable(
+  mode: DeduplicationMode,
+  kept: Pick<KeptAnswers, "hasSideEffect"> | undefined,
+  body: JsonObject,
+  idempotencyKey: string | null,
+): boolean {
+  if (mode === "off") return false;
+  const isAsked = mode === "all" || body.temperature === 0 || (idempotencyKey !== null && idempotencyKey !== "");
+  return isAsked && kept?.hasSideEffect(body) !== true;
 }
 
 /**

@@ -147,6 +147,7 @@ function bench({
     log: silentLogger(),
     deduplicator,
     cache: cache ? { store, streams } : undefined,
+    promptsDigest: "",
   });
 
   function ask(

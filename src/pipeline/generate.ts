@@ -2,12 +2,14 @@
 // and what happens to the answer on its way out.
 
 import { ownerOf } from "../access/owner.ts";
+import { formatOf } from "../backends/kinds.ts";
 import { clientLeft } from "../errors/gateway-error.ts";
 import { ByteAllowance } from "../lib/byte-allowance.ts";
+import type { KeptAnswers } from "../protocols/kept-answers.ts";
+import { keptAnswers } from "../protocols/registry.ts";
 import type { CachedAnswer, RequestKey, ResponseCache } from "../response-cache/cache.ts";
 import { requestKey } from "../response-cache/key.ts";
 import {
-  CACHED_OPERATIONS,
   type CacheDecision,
   isCacheablePlain,
   isCacheableRequest,
@@ -60,30 +62,40 @@ export interface SharedCall {
   outcome: CallResult | { kind: "refused"; error: unknown };
 }
 
+/** Where and how the answer to a request is kept. */
+interface Keeping {
+  key: RequestKey;
+  kept: KeptAnswers;
+}
+
 interface GeneratorParts extends MidStreamParts {
   chains: FallbackChains;
   deduplicator: Deduplicator<SharedCall>;
   /** Undefined while the cache is off. */
   cache: CacheParts | undefined;
+  /** Of the prompts that are put into requests, whatever the clients say; "" where there are none. */
+  promptsDigest: string;
 }
 
 const encoder = new TextEncoder();
 
 export function createGenerator(parts: GeneratorParts): Generate {
-  const { chains, deduplicator, cache } = parts;
+  const { chains, deduplicator, cache, promptsDigest } = parts;
   const transcripts = new ByteAllowance(MAX_TRANSCRIPTS_BYTES);
 
   /** A stored answer in the form that was asked for. */
-  function replayFor({ stream, body }: ModelRequest, answer: CachedAnswer): Replay | undefined {
+  function replayFor(request: ModelRequest, kept: KeptAnswers, answer: CachedAnswer): Replay | undefined {
+    const { stream, body, mayReplay } = request;
+    if (mayReplay?.(answer) === false) return undefined;
     const options = body.value.stream_options as { include_usage?: unknown } | null | undefined;
-    return replayAnswer(answer, stream, options?.include_usage === true);
+    return replayAnswer(kept, answer, stream, options?.include_usage === true);
   }
 
   /** Keeps the plain answer of an upstream call, if it may be kept: once, however many clients share it. */
   function keep(
     { settings }: RequestContext,
     { model }: ModelRequest,
-    storeUnder: RequestKey | undefined,
+    storeUnder: Keeping | undefined,
     result: FallbackResult,
   ): CallResult {
     // What a model that stood in has said is not kept as the answer of the one that was asked.
@@ -92,8 +104,9 @@ export function createGenerator(parts: GeneratorParts): Generate {
     }
     const { response_cache } = settings;
     const { body, contentType } = result;
-    if (!isCacheablePlain(body, response_cache)) return result;
-    void cache.store.put(storeUnder, { form: "plain", model, contentType, body }, response_cache.ttl);
+    const { key, kept } = storeUnder;
+    if (!isCacheablePlain(kept, body, response_cache)) return result;
+    void cache.store.put(key, { form: "plain", model, contentType, body }, response_cache.ttl);
     return { ...result, isKept: true };
   }
 
@@ -102,7 +115,7 @@ export function createGenerator(parts: GeneratorParts): Generate {
     context: RequestContext,
     request: ModelRequest,
     result: FallbackResult,
-    storeUnder: RequestKey | undefined,
+    storeUnder: Keeping | undefined,
     ended: (failure: UpstreamFailure | undefined) => void,
   ): RelayOptions {
     const takeover = takeoverFor(parts, context, request, result);
@@ -110,6 +123,7 @@ export function createGenerator(parts: GeneratorParts): Generate {
       return { takeover, transcripts, tap: undefined, finished: ended };
     }
     const { store, streams } = cache;
+    const { key, kept } = storeUnder;
     const { response_cache } = context.settings;
     const recording = new Transcript(response_cache.max_stream_buffer_size, streams);
     return {
@@ -119,9 +133,9 @@ export function createGenerator(parts: GeneratorParts): Generate {
       finished(failure) {
         const body = failure === undefined && takeover?.hasHappened !== true ? recording.joined() : undefined;
         recording.forget();
-        if (body !== undefined && isCacheableStream(body, response_cache)) {
+        if (body !== undefined && isCacheableStream(kept, body, response_cache)) {
           const contentType = "text/event-stream; charset=utf-8";
-          void store.put(storeUnder, { form: "stream", model: request.model, contentType, body }, response_cache.ttl);
+          void store.put(key, { form: "stream", model: request.model, contentType, body }, response_cache.ttl);
         }
         ended(failure);
       },
@@ -133,7 +147,7 @@ export function createGenerator(parts: GeneratorParts): Generate {
     request: ModelRequest,
     frame: StreamFrame,
     cacheDecision: CacheDecision | undefined,
-    storeUnder: RequestKey | undefined,
+    storeUnder: Keeping | undefined,
   ): Promise<Generated> {
     const result = keep(context, request, storeUnder, await chains.forward(context, request));
     if (result.kind !== "stream") return wholeAnswer(result, cacheDecision);
@@ -146,7 +160,7 @@ export function createGenerator(parts: GeneratorParts): Generate {
     request: ModelRequest,
     frame: StreamFrame,
     cacheDecision: CacheDecision | undefined,
-    storeUnder: RequestKey | undefined,
+    storeUnder: Keeping | undefined,
     key: string,
   ): Promise<Generated> {
     /** Of the request that made the call, once it is known. */
@@ -214,18 +228,19 @@ export function createGenerator(parts: GeneratorParts): Generate {
     const { operation } = request;
     const { value } = request.body;
     const idempotencyKey = clientHeaders.get("idempotency-key");
-    const store = cache !== undefined && isCacheableRequest(operation, value) ? cache.store : undefined;
+    const kept = keptAnswers(request.client?.name ?? formatOf(operation));
+    const mayBeKept = cache !== undefined && kept !== undefined && request.namesVendorState !== true;
+    const store = mayBeKept && isCacheableRequest(kept, value) ? cache.store : undefined;
     // A form holds more than the texts that are compared, and bytes have no words for a copy that fell behind.
     const isComparable = request.body.contentType === undefined && request.answers !== "bytes";
-    const isShared = isComparable && isSharable(settings.deduplication.mode, value, idempotencyKey);
-    const decision =
-      cache === undefined || !CACHED_OPERATIONS.has(operation) ? undefined : store !== undefined ? "MISS" : "BYPASS";
+    const isShared = isComparable && isSharable(settings.deduplication.mode, kept, value, idempotencyKey);
+    const decision = cache === undefined || kept === undefined ? undefined : store !== undefined ? "MISS" : "BYPASS";
     if (store === undefined && !isShared) return generateAlone(context, request, frame, decision, undefined);
 
-    const key = requestKey(request, ownerOf(caller), clientHeaders);
-    const storeUnder = store === undefined ? undefined : key;
+    const key = requestKey(request, ownerOf(caller), clientHeaders, promptsDigest, kept);
+    const storeUnder = store === undefined || kept === undefined ? undefined : { key, kept };
     function orElseGenerate(found: CachedAnswer | undefined): Promise<Generated> {
-      const replay = found && replayFor(request, found);
+      const replay = found && kept && replayFor(request, kept, found);
       if (replay !== undefined) return Promise.resolve({ kind: "replayed", cache: "HIT", replay });
       if (!isShared) return generateAlone(context, request, frame, decision, storeUnder);
       const flight = flightKey(key, caller?.keyId, idempotencyKey);

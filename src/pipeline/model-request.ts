@@ -8,6 +8,7 @@ import type { Usage } from "../generation/usage.ts";
 import type { RequestBody } from "../lib/request-body.ts";
 import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
+import type { CachedAnswer } from "../response-cache/cache.ts";
 import type { OutgoingRequest } from "../upstream/send.ts";
 import type { RequestContext } from "./context.ts";
 
@@ -28,6 +29,10 @@ export interface ModelRequest extends RequestSummary {
   prefer?: string | undefined;
   /** Told of a complete answer that was translated. */
   answered?: ((result: GenerationResult, context: AnswerContext) => void) | undefined;
+  /** It names what a vendor keeps and the gateway does not, which may be gone or another one tomorrow. */
+  namesVendorState?: boolean;
+  /** Whether an answer that was kept can be given again to this client; left out: any can. */
+  mayReplay?(answer: Pick<CachedAnswer, "form" | "body">): boolean;
   /**
    * The last turn is the beginning of the answer: only backends are asked that go on exactly behind it
    * (exact-continuation.ts).

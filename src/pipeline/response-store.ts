@@ -38,6 +38,15 @@ export function createResponseStore(now: () => number) {
   }
 
   return {
+    /**
+     * What was answered is answered again under the same id: it is kept as if it were new. False where it is not known any
+     * more, so that nobody could go on behind it.
+     */
+    renew(owner: string, id: string): boolean {
+      const isKnown = responses.renew(keyOf(owner, id));
+      if (isKnown) owners.renew(id);
+      return isKnown;
+    },
     find: (owner: string, id: string) => responses.get(keyOf(owner, id)),
     findItem: (owner: string, id: string) => items.get(keyOf(owner, id)),
     keepItems(owner: string, result: GenerationResult, context: AnswerContext): void {

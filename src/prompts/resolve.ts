@@ -13,14 +13,20 @@ export function createPrompts(settings: PromptSettings, files: PromptFiles) {
   const models = resolved(settings.models, files);
   const backends = resolved(settings.backends, files);
   const fallback = textOf(settings.default, settings.default_file, files);
+  const merge = { strategy: settings.merge_strategy, separator: settings.separator } satisfies PromptMerge;
   return {
+    /** Of all of it: whatever is asked, an answer of today is one of yesterday only while this is the same. "": no prompt. */
+    digest:
+      models.size + backends.size === 0 && fallback === undefined
+        ? ""
+        : digestOf([[...models], [...backends], fallback ?? null, merge]),
     /** Undefined: nothing is added. An empty prompt of a model or backend keeps the default from it. */
     promptFor(model: string, backendName: string): string | undefined {
       const prompt = models.get(model) ?? backends.get(backendName) ?? fallback;
       return prompt === "" ? undefined : prompt;
     },
     /** How it is added. */
-    merge: { strategy: settings.merge_strategy, separator: settings.separator } satisfies PromptMerge,
+    merge,
   };
 }
 
@@ -35,4 +41,8 @@ function resolved(entries: PromptSettings["models"], files: PromptFiles): Map<st
 
 function textOf(inline: string | undefined, file: string | undefined, files: PromptFiles): string | undefined {
   return (file === undefined ? undefined : files.get(file)) ?? inline;
+}
+
+function digestOf(value: unknown): string {
+  return new Bun.CryptoHasher("sha256").update(JSON.stringify(value)).digest("base64");
 }

@@ -1,5 +1,6 @@
 // A wire format as the registry lists it: what of it there is.
 
+import type { KeptAnswers } from "./kept-answers.ts";
 import type { BackendProtocol, ClientProtocol, ClientWords, PassThrough } from "./protocol.ts";
 import type { StreamJoin } from "./stream-join.ts";
 
@@ -11,6 +12,8 @@ export interface Format {
   /** Backends are spoken to in it, whatever their clients speak. */
   backend?: BackendProtocol;
   passing: PassThrough;
+  /** What the response cache must know of its answers; left out: they are never kept. */
+  kept?: KeptAnswers;
   /** How two of its streams become one; left out where they cannot. */
   join?: StreamJoin;
 }

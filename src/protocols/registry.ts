@@ -9,6 +9,7 @@ import { completions } from "./completions/index.ts";
 import type { Format } from "./format.ts";
 import { generateContent } from "./generate-content/index.ts";
 import { images } from "./images/index.ts";
+import type { KeptAnswers } from "./kept-answers.ts";
 import { messages } from "./messages/index.ts";
 import type {
   BackendProtocol,
@@ -39,6 +40,11 @@ function decodeAsChat(keeps?: KeptMembers): StreamDecoder {
 
 function formatNamed(name: ProtocolName | undefined): Format | undefined {
   return name === undefined ? undefined : FORMATS[name];
+}
+
+/** What is known of answers that are kept; undefined where those of a format never are. */
+export function keptAnswers(name: ProtocolName | undefined): KeptAnswers | undefined {
+  return formatNamed(name)?.kept;
 }
 
 /** How two streams of a format become one; undefined where they cannot. */

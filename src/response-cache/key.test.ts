@@ -4,25 +4,34 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { JsonObject } from "../lib/json.ts";
 import { JsonBody } from "../lib/request-body.ts";
+import { WITHOUT_EFFECT } from "../protocols/kept-chunks.ts";
 import type { RequestKey } from "./cache.ts";
-import { KEYED_HEADERS, type KeyedRequest, requestKey } from "./key.ts";
+import { KEYED_HEADERS, type KeyedRequest, type Keying, requestKey } from "./key.ts";
 
 const encoder = new TextEncoder();
 
 interface Variant extends Partial<KeyedRequest> {
   owner?: string;
   headers?: Record<string, string>;
+  prompts?: string;
+  keying?: Keying;
 }
+
+/** As chat says of itself. */
+const CHAT: Keying = { withoutEffect: WITHOUT_EFFECT, countsWhenAsked: true };
 
 interface Written extends Omit<RequestKey, "sketch"> {
   sketch: number;
 }
 
-function keyOf(text: string, { owner = "anonymous", headers = {}, ...more }: Variant = {}): Written {
+function keyOf(
+  text: string,
+  { owner = "anonymous", headers = {}, prompts = "", keying = CHAT, ...more }: Variant = {},
+): Written {
   const value = JSON.parse(text) as JsonObject;
   const request = { operation: "chat", askedModel: "m", stream: value.stream === true } as const;
   const body = new JsonBody(encoder.encode(text), value);
-  const key = requestKey({ ...request, body, ...more }, owner, new Headers(headers));
+  const key = requestKey({ ...request, body, ...more }, owner, new Headers(headers), prompts, keying);
   const { form, otherForm } = key;
   // In this order: a cache asks for the question after it has seen the sketch.
   return { sketch: key.sketch(7), question: key.question, form, otherForm };
@@ -111,11 +120,33 @@ describe("different keys", () => {
       { operation: "completions" },
       { client: { name: "messages" } },
       { askedModel: "alias" },
+      { prompts: "digest" },
       ...KEYED_HEADERS.map((name) => ({ headers: { [name]: "x" } })),
       ...KEYED_HEADERS.map((name) => ({ headers: { [name]: "0" } })),
     ];
     expect(new Set(variants.map((variant) => keyOf(text, variant).question)).size).toBe(variants.length);
   });
+});
+
+test("where the answers of a format repeat the request, every member counts", () => {
+  const texts = ["{}", '{"user":"u"}', '{"metadata":{"a":"b"}}', '{"store":false}', '{"store":true}'];
+  const keys = texts.map((text) => keyOf(text, { keying: { withoutEffect: new Set() } }));
+  expect(new Set(keys.map(({ question }) => question)).size).toBe(texts.length);
+});
+
+test("streams that always tell their counts are the other form of a whole answer", () => {
+  const keying: Keying = { withoutEffect: new Set() };
+  const formsOf = (text: string) => {
+    const { form, otherForm } = keyOf(text, { keying });
+    return [form, otherForm];
+  };
+  expect(formsOf("{}")).toEqual(["plain", "stream+usage"]);
+  for (const options of ["", ',"stream_options":null', ',"stream_options":{}']) {
+    expect(formsOf(`{"stream":true${options}}`)).toEqual(["stream+usage", "plain"]);
+  }
+  const obfuscated = '{"stream":true,"stream_options":{"include_obfuscation":false}}';
+  expect(formsOf(obfuscated)).toEqual(["stream", undefined]);
+  expect(keyOf(obfuscated, { keying }).question).not.toBe(keyOf('{"stream":true}', { keying }).question);
 });
 
 test("the forms of one answer know each other", () => {
@@ -217,6 +248,8 @@ describe("sketches", () => {
       { operation: "chat", askedModel: "m", stream: false, body: JsonBody.written(messages("a")) },
       "anonymous",
       new Headers(),
+      "",
+      CHAT,
     );
     expect(new Set([1, 2, 3].map((seed) => key.sketch(seed))).size).toBe(3);
   });
@@ -226,7 +259,15 @@ describe("sketches", () => {
     for (const content of [undefined, null, 1, [], [null, 1, "a", { text: 1 }], {}]) {
       expect(sketchOf(messages(content))).toBe(sketchOf(messages("")));
     }
-    for (const message of [null, 1, "a", []]) expect(sketchOf({ messages: [message] })).toBe(sketchOf(messages("")));
+    expect(sketchOf({ messages: ["a"] })).toBe(sketchOf(messages("a")));
+    for (const message of [null, 1, []]) expect(sketchOf({ messages: [message] })).toBe(sketchOf(messages("")));
+  });
+
+  test("look at the input of Responses and at the text of text completions", () => {
+    for (const member of ["input", "prompt"]) {
+      expect(sketchOf({ [member]: "a" })).not.toBe(sketchOf({ [member]: "b" }));
+      expect(sketchOf({ [member]: messages("a").messages })).toBe(sketchOf(messages("a")));
+    }
   });
 
   test("are equal where questions are, however they are spelled", () => {

@@ -4,6 +4,8 @@ import type { Operation } from "../backends/kinds.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { withMembers } from "../lib/json-members.ts";
 import type { RequestBody } from "../lib/request-body.ts";
+import type { KeptAnswers } from "../protocols/kept-answers.ts";
+import { WITHOUT_EFFECT } from "../protocols/kept-chunks.ts";
 import type { AnswerForm, RequestKey } from "./cache.ts";
 
 /** Headers of the client that reach the backend and may change its answer. */
@@ -15,21 +17,8 @@ export const KEYED_HEADERS = [
   "anthropic-beta",
 ] as const;
 
-/** Fields of the body that do not change the output. Any other field, known or not, is part of the key. */
-const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
-  "user",
-  "metadata",
-  "safety_identifier",
-  "store",
-  "prompt_cache_key",
-  "prompt_cache_retention",
-]);
-
 /** How the answer is sent; parts of the form, not of what is asked. */
 const FORM_FIELDS: ReadonlySet<string> = new Set(["stream", "stream_options"]);
-
-/** What is cut out of a body that is compared as it is written. */
-const UNWRITTEN: JsonObject = Object.fromEntries([...WITHOUT_EFFECT, "stream"].map((name) => [name, undefined]));
 
 /** A double holds any number of 15 digits; a point may stand among them. */
 const LONG_NUMBER_LENGTH = 16;
@@ -67,9 +56,24 @@ export interface KeyedRequest {
   body: RequestBody;
 }
 
-/** Reads the body and the headers when the key is asked for what it needs of them. */
-export function requestKey(request: KeyedRequest, owner: string, headers: Headers): RequestKey {
-  return new Key(request, owner, headers);
+/** What a format says of its requests. */
+export type Keying = Pick<KeptAnswers, "withoutEffect" | "countsWhenAsked">;
+
+/** Of formats whose answers are shared while they are made, but never kept. */
+const USUAL: Keying = { withoutEffect: WITHOUT_EFFECT, countsWhenAsked: true };
+
+/**
+ * Reads the body and the headers when the key is asked for what it needs of them.
+ * @param promptsDigest - of the prompts that are put into requests: other prompts are other questions
+ */
+export function requestKey(
+  request: KeyedRequest,
+  owner: string,
+  headers: Headers,
+  promptsDigest: string,
+  keying: Keying = USUAL,
+): RequestKey {
+  return new Key(request, owner, headers, promptsDigest, keying);
 }
 
 class Key implements RequestKey {
@@ -78,14 +82,18 @@ class Key implements RequestKey {
   readonly #request: KeyedRequest;
   readonly #owner: string;
   readonly #headers: Headers;
+  readonly #promptsDigest: string;
+  readonly #keying: Keying;
   #question: string | undefined;
 
-  constructor(request: KeyedRequest, owner: string, headers: Headers) {
+  constructor(request: KeyedRequest, owner: string, headers: Headers, promptsDigest: string, keying: Keying) {
     this.#request = request;
     this.#owner = owner;
     this.#headers = headers;
+    this.#promptsDigest = promptsDigest;
+    this.#keying = keying;
     if (request.stream) {
-      const usage = usageOption(request.body.value.stream_options);
+      const usage = usageOf(request.body.value.stream_options, keying);
       this.form = usage === true ? "stream+usage" : "stream";
       this.otherForm = usage === undefined ? undefined : "plain";
     } else {
@@ -95,16 +103,18 @@ class Key implements RequestKey {
   }
 
   get question(): string {
-    this.#question ??= questionOf(this.#request, this.#owner, this.#headers);
+    this.#question ??= questionOf(this.#request, this.#owner, this.#headers, this.#promptsDigest, this.#keying);
     return this.#question;
   }
 
-  /** Of the owner, the number of messages and the text of the last one. */
+  /** Of the owner, the number of messages (or whatever a format calls them) and the text of the last one. */
   sketch(seed: number): number {
-    const { messages } = this.#request.body.value;
+    const { messages, input, prompt } = this.#request.body.value;
+    const asked = messages ?? input ?? prompt;
     const sketch = Bun.hash.xxHash32(this.#owner, seed);
-    if (!Array.isArray(messages)) return sketch;
-    return sketchText(mix(sketch, messages.length), lastText(messages.at(-1)));
+    if (typeof asked === "string") return sketchText(sketch, asked);
+    if (!Array.isArray(asked)) return sketch;
+    return sketchText(mix(sketch, asked.length), lastText(asked.at(-1)));
   }
 }
 
@@ -113,29 +123,39 @@ class Key implements RequestKey {
  * blanks and the spelling of characters equal. The members stay in the client's order, and of a name that occurs twice
  * the last value counts.
  */
-function questionOf(request: KeyedRequest, owner: string, headers: Headers): string {
+function questionOf(
+  request: KeyedRequest,
+  owner: string,
+  headers: Headers,
+  promptsDigest: string,
+  keying: Keying,
+): string {
   const { operation, client, askedModel, stream, body } = request;
   const { value } = body;
-  const parts: unknown[] = [operation, client?.name ?? 0, owner, askedModel];
+  const { withoutEffect } = keying;
+  const parts: unknown[] = [operation, client?.name ?? 0, owner, askedModel, promptsDigest];
   for (const name of KEYED_HEADERS) parts.push(headers.get(name) ?? 0);
   const context = parts.length;
   // Other options show in the bytes of the stream.
-  parts.push(stream && usageOption(value.stream_options) === undefined ? value.stream_options : 0);
+  parts.push(stream && usageOf(value.stream_options, keying) === undefined ? value.stream_options : 0);
   for (const name of Object.keys(value)) {
-    if (!WITHOUT_EFFECT.has(name) && !FORM_FIELDS.has(name)) parts.push(name, value[name]);
+    if (!withoutEffect.has(name) && !FORM_FIELDS.has(name)) parts.push(name, value[name]);
   }
-  return written(parts, context, body.bytes());
+  return written(parts, context, body.bytes(), withoutEffect);
 }
 
 /** The first `context` parts are not of the body. */
-function written(parts: unknown[], context: number, body: Uint8Array): string {
-  if (hasManyBrackets(body)) return JSON.stringify(parts.slice(0, context)) + asWritten(body);
+function written(parts: unknown[], context: number, body: Uint8Array, withoutEffect: Keying["withoutEffect"]): string {
+  if (hasManyBrackets(body)) return JSON.stringify(parts.slice(0, context)) + asWritten(body, withoutEffect);
   const question = JSON.stringify(parts);
-  return losesMeaning(body, question) ? question + asWritten(body) : question;
+  return losesMeaning(body, question) ? question + asWritten(body, withoutEffect) : question;
 }
 
-function asWritten(body: Uint8Array): string {
-  return decoder.decode(withMembers(body, UNWRITTEN));
+/** As it is written, but for what does not matter. */
+function asWritten(body: Uint8Array, withoutEffect: Keying["withoutEffect"]): string {
+  const cut: JsonObject = { stream: undefined };
+  for (const name of withoutEffect) cut[name] = undefined;
+  return decoder.decode(withMembers(body, cut));
 }
 
 /** Whether bodies that mean something else to a backend may have become the same JSON. */
@@ -172,6 +192,12 @@ function isNumeric(byte: number | undefined): boolean {
   return byte !== undefined && ((byte >= DIGIT_ZERO && byte <= DIGIT_NINE) || byte === POINT);
 }
 
+/** Whether the stream tells its counts; undefined when its options shape it in another way, too. */
+function usageOf(options: unknown, { countsWhenAsked }: Keying): boolean | undefined {
+  if (countsWhenAsked) return usageOption(options);
+  return isObject(options) && Object.keys(options).length > 0 ? undefined : true;
+}
+
 /** Whether a usage chunk is asked for; undefined when other options shape the stream too. */
 function usageOption(options: unknown): boolean | undefined {
   if (options === undefined || options === null) return false;
@@ -183,7 +209,7 @@ function usageOption(options: unknown): boolean | undefined {
 
 /** The text of a message, or the last one of its parts. */
 function lastText(message: unknown): string {
-  const content = isObject(message) ? message.content : undefined;
+  const content = isObject(message) ? message.content : message;
   if (typeof content === "string") return content;
   const text = Array.isArray(content) ? content.findLast((part) => typeof part?.text === "string")?.text : undefined;
   return text ?? "";

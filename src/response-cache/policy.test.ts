@@ -1,22 +1,60 @@
 // Which requests and which answers may be cached.
 
 import { describe, expect, test } from "bun:test";
+import type { Operation } from "../backends/kinds.ts";
+import { keptAnswers } from "../protocols/registry.ts";
 import { isCacheablePlain, isCacheableRequest, isCacheableStream } from "./policy.ts";
+
+const chat = keptAnswers("chat")!;
 
 const encoder = new TextEncoder();
 const LIMITS = { max_response_size: 400, max_stream_buffer_size: 600 };
 
 describe("requests", () => {
+  const isCacheable = (operation: Operation, body: Record<string, unknown>) =>
+    isCacheableRequest(keptAnswers(operation)!, body);
+
+  test.each(["chat", "completions", "responses", "messages"] as const)("of %s by their temperature", (operation) => {
+    for (const temperature of [undefined, null, 0]) expect(isCacheable(operation, { temperature })).toBe(true);
+    for (const temperature of [0.1, 1, "0"]) expect(isCacheable(operation, { temperature })).toBe(false);
+  });
+
+  const tools = (...types: (string | undefined)[]) => ({ tools: types.map((type) => ({ type, name: "t" })) });
+
   test.each([
-    ["chat", {}, true],
-    ["chat", { temperature: null }, true],
-    ["chat", { temperature: 0 }, true],
-    ["chat", { temperature: 0.1 }, false],
-    ["chat", { temperature: 0, store: true }, false],
-    ["completions", { temperature: 0 }, false],
-    ["embeddings", {}, false],
-  ] as const)("%s %p: %p", (operation, body, expected) => {
-    expect(isCacheableRequest(operation, body)).toBe(expected);
+    ["chat", { store: true }],
+    ["chat", { web_search_options: {} }],
+    ["chat", tools("function", "web_search")],
+    ["responses", { background: true }],
+    ["responses", { conversation: "conv_1" }],
+    ["responses", { prompt: { id: "pmpt_1" } }],
+    ["responses", tools("web_search_preview")],
+    ["responses", tools("function", "code_interpreter")],
+    ["responses", tools("mcp")],
+    ["responses", tools("a_tool_of_tomorrow")],
+    ["responses", { input: [{ type: "additional_tools", ...tools("file_search") }] }],
+    ["responses", { tools: [{ type: "namespace", name: "n", ...tools("mcp") }] }],
+    ["messages", { container: "c" }],
+    ["messages", { mcp_servers: [{ type: "url", url: "https://h" }] }],
+    ["messages", tools("web_search_20250305")],
+    ["messages", tools("code_execution_20250825")],
+  ] as const)("of %s with a side effect, or whose answer may change: %p", (operation, body) => {
+    expect(isCacheable(operation, body)).toBe(false);
+  });
+
+  test.each([
+    ["chat", { store: false, ...tools("function") }],
+    ["responses", { store: true }],
+    ["responses", { store: false, background: false, conversation: null, ...tools("function", "custom") }],
+    ["responses", { tools: [{ type: "namespace", name: "n", ...tools("function") }] }],
+    ["messages", { container: null, mcp_servers: [], ...tools(undefined, "custom", "bash_20250124") }],
+  ] as const)("of %s without: %p", (operation, body) => {
+    expect(isCacheable(operation, body)).toBe(true);
+  });
+
+  test("in formats that are never kept", () => {
+    for (const format of ["images", "audio", "generate-content", undefined])
+      expect(keptAnswers(format)).toBeUndefined();
   });
 });
 
@@ -31,7 +69,7 @@ describe("plain answers", () => {
     ["too large", { choices: [choice("stop")], more: "x".repeat(400) }, false],
     ["no object", [], false],
   ])("%s", (_name, answer, expected) => {
-    expect(isCacheablePlain(encoder.encode(JSON.stringify(answer)), LIMITS)).toBe(expected);
+    expect(isCacheablePlain(chat, encoder.encode(JSON.stringify(answer)), LIMITS)).toBe(expected);
   });
 });
 
@@ -50,6 +88,6 @@ describe("streams", () => {
     ["too long", text.repeat(10) + done, false],
     ["empty", "", false],
   ])("%s", (_name, body, expected) => {
-    expect(isCacheableStream(encoder.encode(body), LIMITS)).toBe(expected);
+    expect(isCacheableStream(chat, encoder.encode(body), LIMITS)).toBe(expected);
   });
 });

@@ -110,7 +110,14 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
     random: Math.random,
   });
   const chains = createFallbackChains(forwarder);
-  const plain = createGenerator({ ...lasting, forwarder, chains, log, cache: kept.cache });
+  const plain = createGenerator({
+    ...lasting,
+    forwarder,
+    chains,
+    log,
+    cache: kept.cache,
+    promptsDigest: prompts.digest,
+  });
   const embedder = withEmbeddingBatches(plain, (model) => hasNative(fleet, model, "embeddings"));
   const { max_results: maxResults, max_rounds: maxRounds } = settings.web_search;
   const provider = createSearchProvider(settings.web_search, { deadlines, now: clock.now });

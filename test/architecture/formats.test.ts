@@ -23,7 +23,6 @@ const NAMED_IN: ReadonlyMap<string, string> = new Map([
   ["pipeline/embedding-batches.ts", "the one operation whose inputs are cut into slices"],
   ["pipeline/media-bridge.ts", "the operations that pass, or are translated without the neutral model"],
   ["pipeline/vector-bridge.ts", "the operations that are translated without the neutral model"],
-  ["response-cache/policy.ts", "the specification keeps chat answers alone"],
   ["runtime/data-plane.ts", "what the endpoints want to know of backends"],
 ]);
 

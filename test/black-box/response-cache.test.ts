@@ -127,7 +127,7 @@ describe("HIT, MISS, BYPASS", () => {
     await response.text();
   });
 
-  test("embeddings and text completions carry no X-Cache", async () => {
+  test("embeddings carry no X-Cache", async () => {
     backend.reset(embeddings([[1, 2]]));
     for (let count = 1; count <= 2; count++) {
       const response = await gateway.post("/v1/embeddings", { model: "m", input: "x" });

@@ -9,6 +9,7 @@ import { encodeErrorBody, encodeErrorEvent } from "../standard-error.ts";
 import { attachmentsOf, withFile } from "./attachments.ts";
 import { decodeError } from "./errors.ts";
 import { chatJoin } from "./join.ts";
+import { chatKept } from "./kept-answers.ts";
 import { chatPassThrough } from "./pass-through.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeRequest } from "./request-encoder.ts";
@@ -53,5 +54,6 @@ export const chat = {
   client: chatClient,
   backend: chatBackend,
   passing: chatPassThrough,
+  kept: chatKept,
   join: chatJoin,
 } satisfies Format;

@@ -6,6 +6,7 @@ import type { Format } from "../format.ts";
 import type { ClientProtocol } from "../protocol.ts";
 import { encodeErrorBody, encodeErrorEvent } from "../standard-error.ts";
 import { completionsJoin } from "./join.ts";
+import { completionsKept } from "./kept-answers.ts";
 import { completionsPassThrough } from "./pass-through.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeResponse } from "./response-encoder.ts";
@@ -34,5 +35,6 @@ export const completionsClient: ClientProtocol = {
 export const completions = {
   client: completionsClient,
   passing: completionsPassThrough,
+  kept: completionsKept,
   join: completionsJoin,
 } satisfies Format;

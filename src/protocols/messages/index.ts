@@ -7,6 +7,7 @@ import { hasSearchTool } from "../search-tool.ts";
 import { attachmentsOf, withFile } from "./attachments.ts";
 import { decodeError, errorBody, errorEvent } from "./errors.ts";
 import { messagesJoin } from "./join.ts";
+import { messagesKept } from "./kept-answers.ts";
 import { messagesPassThrough } from "./pass-through.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeRequest } from "./request-encoder.ts";
@@ -50,5 +51,6 @@ export const messages = {
   client: messagesClient,
   backend: messagesBackend,
   passing: messagesPassThrough,
+  kept: messagesKept,
   join: messagesJoin,
 } satisfies Format;

@@ -7,6 +7,7 @@ import { hasSearchTool } from "../search-tool.ts";
 import { attachmentsOf, withFile } from "./attachments.ts";
 import { decodeError, errorBody, errorEvent } from "./errors.ts";
 import { responsesJoin } from "./join.ts";
+import { responsesKept } from "./kept-answers.ts";
 import { responsesPassThrough } from "./pass-through.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeRequest } from "./request-encoder.ts";
@@ -49,5 +50,6 @@ export const responses = {
   client: responsesClient,
   backend: responsesBackend,
   passing: responsesPassThrough,
+  kept: responsesKept,
   join: responsesJoin,
 } satisfies Format;

@@ -1,0 +1,18 @@
+// Chat answers that are kept and given again.
+
+import { isObject } from "../../lib/json.ts";
+import type { KeptAnswers } from "../kept-answers.ts";
+import { hasFinishedChoices, isStored, isWholeChunkStream, WITHOUT_EFFECT } from "../kept-chunks.ts";
+import { hasSearchTool } from "../search-tool.ts";
+import { asStream, asWhole } from "./change-form.ts";
+
+export const chatKept: KeptAnswers = {
+  withoutEffect: WITHOUT_EFFECT,
+  countsWhenAsked: true,
+  hasSideEffect: isStored,
+  dependsOnMore: ({ tools, web_search_options }) => isObject(web_search_options) || hasSearchTool({ tools }),
+  isWhole: hasFinishedChoices,
+  isWholeStream: isWholeChunkStream,
+  asStream,
+  asWhole,
+};
