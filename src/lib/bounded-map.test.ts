@@ -31,6 +31,17 @@ test("an entry ends with its time, counted from when it was set", () => {
   expect(map.bytes).toBe(0);
 });
 
+test("an entry that is renewed lives as long as a new one; one that is over does not come back", () => {
+  const { map, advance } = mapOf();
+  map.set("a", 1, 1);
+  advance(10);
+  expect(map.renew("a")).toBe(true);
+  advance(10);
+  expect(map.get("a")).toBe(1);
+  advance(1);
+  expect([map.renew("a"), map.get("a"), map.renew("b")]).toEqual([false, undefined, false]);
+});
+
 test("a value larger than everything is not kept, and pushes nothing out", () => {
   const { map } = mapOf({ maxBytes: 20 });
   map.set("a", 1, 5);

@@ -154,6 +154,7 @@ function bench({
     stream: boolean,
     fields: Record<string, unknown> = { temperature: 0 },
     headers: Record<string, string> = {},
+    more: Partial<ModelRequest> = {},
   ) {
     const controller = new AbortController();
     const ends: (UpstreamFailure | undefined)[] = [];
@@ -190,6 +191,7 @@ function bench({
       askedModel: "m",
       patience: 1,
       avoid: new Set(),
+      ...more,
     };
     const generated = generate(context, request, {
       errorEvent: (failure) => `data: <${failure.kind}>\n\n`,
@@ -215,6 +217,32 @@ describe("the cache", () => {
     expect(await second).toMatchObject({ kind: "replayed", cache: "HIT" });
     expect(await textOf(second)).toBe(chatBody("hi"));
     expect(b.calls.length).toBe(1);
+  });
+
+  test("an answer that this client cannot go on with is a miss, and the new one takes its place", async () => {
+    const b = bench();
+    let isKnown = true;
+    const asked: string[] = [];
+    const mayReplay: ModelRequest["mayReplay"] = ({ form }) => {
+      asked.push(form);
+      return isKnown;
+    };
+    const ask = async () => (await b.ask(false, undefined, undefined, { mayReplay }).generated).cache;
+    expect([await ask(), await ask()]).toEqual(["MISS", "HIT"]);
+    isKnown = false;
+    expect(await ask()).toBe("MISS");
+    isKnown = true;
+    expect(await ask()).toBe("HIT");
+    expect({ asked, calls: b.calls.length }).toEqual({ asked: ["plain", "plain", "plain"], calls: 2 });
+  });
+
+  test("what names something that a vendor keeps is not looked up, and not kept", async () => {
+    const b = bench();
+    for (let count = 1; count <= 2; count++) {
+      const { generated } = b.ask(false, undefined, undefined, { namesVendorState: true });
+      expect([(await generated).cache, b.calls.length]).toEqual(["BYPASS", count]);
+    }
+    expect(b.store.stats().misses).toBe(0);
   });
 
   test("stream: kept when it is complete, and given again as the same bytes", async () => {

@@ -12,8 +12,7 @@ const backend = z.enum(["memory"], {
 export const responseCacheSection = defineSection({
   isExtension: true,
   restartFields: ["backend"],
-  description:
-    "Answers to chat requests with temperature 0, or without one, that are given again to identical requests.",
+  description: "Answers to requests with temperature 0, or without one, that are given again to identical requests.",
   schema: z.strictObject({
     enabled: z.boolean().default(false),
     backend: backend.default("memory").describe("memory: in this process, lost when it ends."),
