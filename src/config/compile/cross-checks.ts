@@ -16,6 +16,7 @@ export const CROSS_CHECKS: readonly SettingsRule<Settings>[] = [
   knownBackendsOf("global_prompts"),
   searchKey,
   bucketOfFiles,
+  bucketOfCache,
 ];
 
 /** Overrides under a mistyped name would be ignored in silence. */
@@ -36,6 +37,13 @@ function knownBackendsOf(section: "circuit_breaker" | "global_prompts"): Setting
 function searchKey({ web_search: { provider, api_key, base_url } }: Settings) {
   if (provider === undefined || api_key !== undefined || base_url !== undefined) return [];
   return [{ path: ["web_search", "api_key"], message: `is missing; ${provider} wants one` }];
+}
+
+function bucketOfCache({ response_cache: { enabled, backend, tiered } }: Settings) {
+  if (!enabled || backend !== "tiered") return [];
+  return (["bucket", "access_key", "secret_key"] as const)
+    .filter((key) => tiered.l2[key] === undefined)
+    .map((key) => ({ path: ["response_cache", "tiered", "l2", key], message: "is required by backend tiered" }));
 }
 
 function bucketOfFiles({ files: { storage, s3 } }: Settings) {

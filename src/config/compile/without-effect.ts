@@ -12,6 +12,7 @@ const RULES: readonly SettingsRule<Settings>[] = [
   promptTexts,
   search,
   bucketOfFiles,
+  bucketOfCache,
 ];
 
 /** Each answer reads on from its path: "server.workers" "is kept, but …". */
@@ -86,5 +87,16 @@ function bucketOfFiles({ files: { storage, s3 } }: Settings): Problem[] {
   return given.map((key) => ({
     path: ["files", "s3", key],
     message: `has no effect while files.storage is ${storage}`,
+  }));
+}
+
+function bucketOfCache({ response_cache: { backend, tiered } }: Settings): Problem[] {
+  if (backend === "tiered") return [];
+  const given = (["endpoint", "bucket", "access_key", "secret_key"] as const).filter(
+    (key) => tiered.l2[key] !== undefined,
+  );
+  return given.map((key) => ({
+    path: ["response_cache", "tiered", "l2", key],
+    message: `has no effect while response_cache.backend is ${backend}`,
   }));
 }

@@ -1,28 +1,14 @@
 // Section files: uploaded files, where they are kept, and how many there may be.
 
 import { z } from "zod";
+import { bucketFields, keyPrefix } from "./bucket-fields.ts";
 import { positiveDuration, text, whole } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 /** Of the public Files API (OpenAI's `FilePurpose`, and evals). */
 const PURPOSES = ["assistants", "batch", "fine-tune", "vision", "user_data", "evals"];
 
-const s3 = z.strictObject({
-  endpoint: z
-    .string()
-    .regex(/^https?:\/\/[^\s/@?#]+\/?$/, 'expected an address such as "https://s3.example.com", without a path')
-    .optional()
-    .describe("Address of the server; the bucket stands in the path. Default: that of AWS in the region."),
-  bucket: text().optional().describe("Required by storage s3."),
-  region: text().default("us-east-1"),
-  access_key: text().optional().describe("Required by storage s3."),
-  secret_key: text().optional().describe("Required by storage s3."),
-  key_prefix: z
-    .string()
-    .regex(/^([A-Za-z0-9._-]+\/)*$/, 'expected names of letters, digits and . _ -, each with "/" behind it')
-    .default("signalbox/")
-    .describe("What the names of all objects begin with."),
-});
+const s3 = z.strictObject({ ...bucketFields("storage s3"), key_prefix: keyPrefix("signalbox/") });
 
 export const filesSection = defineSection({
   description: "Uploaded files, where they are kept, and how many there may be.",

@@ -1,12 +1,37 @@
 // Section response_cache: answers that are given again to identical requests (specification, Limits, "Response cache").
 
 import { z } from "zod";
+import { bucketFields, keyPrefix } from "./bucket-fields.ts";
 import { positiveDuration, whole } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
-const backend = z.enum(["memory"], {
+const backend = z.enum(["memory", "tiered"], {
   error: ({ input }) =>
-    input === "redis" || input === "tiered" ? 'is not available yet; use "memory"' : "unknown; known is memory",
+    input === "redis" ? 'is not available yet; use "memory" or "tiered"' : "unknown; known are memory and tiered",
+});
+
+const tiered = z.strictObject({
+  l1: z
+    .strictObject({
+      type: z.enum(["memory"], { error: "expected memory" }).default("memory"),
+      max_value_size: whole(1).default(1_048_576).describe("Bytes of the largest answer that is kept in memory, too."),
+    })
+    .prefault({})
+    .describe("The memory in front; capacity and max_total_size bound it."),
+  l2: z
+    .strictObject({
+      ...bucketFields("backend tiered"),
+      key_prefix: keyPrefix("response-cache/"),
+      ttl_override: positiveDuration()
+        .optional()
+        .describe("How long an answer is given again from the bucket. Default: ttl."),
+    })
+    .prefault({})
+    .describe("A bucket of an S3-compatible server."),
+  promote_on_hit: z.boolean().default(true).describe("Whether an answer from the bucket is kept in memory again."),
+  l1_promotion_ttl: positiveDuration()
+    .prefault("5m")
+    .describe("How long; never longer than it would be kept in the bucket."),
 });
 
 export const responseCacheSection = defineSection({
@@ -15,7 +40,9 @@ export const responseCacheSection = defineSection({
   description: "Answers to requests with temperature 0, or without one, that are given again to identical requests.",
   schema: z.strictObject({
     enabled: z.boolean().default(false),
-    backend: backend.default("memory").describe("memory: in this process, lost when it ends."),
+    backend: backend
+      .default("memory")
+      .describe("memory: in this process, lost when it ends. tiered: in memory and in a bucket."),
     capacity: whole(1, 10_000_000).default(1_000).describe("Answers kept; the least recently used one goes."),
     ttl: positiveDuration().prefault("5m").describe("How long an answer is given again."),
     max_response_size: whole(1).default(1_048_576).describe("Bytes of the largest plain answer that is kept."),
@@ -25,5 +52,8 @@ export const responseCacheSection = defineSection({
     max_total_size: whole(1)
       .default(268_435_456)
       .describe("Bytes of all answers kept, and as many again of streams being collected."),
+    tiered: tiered.prefault({}).describe("For backend tiered."),
   }),
+  secretPaths: ["tiered.l2.access_key", "tiered.l2.secret_key"],
+  sentTo: ["tiered.l2.endpoint", "tiered.l2.bucket", "tiered.l2.region"],
 });
