@@ -3,30 +3,44 @@
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { done } from "../openapi/change-schemas.ts";
-import { count, list, type Schemas, shape, text } from "../openapi/json-schema.ts";
+import { count, flag, list, type Schemas, shape, text } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { queryOf } from "./request.ts";
 
+const BUCKET = shape({
+  hits: count,
+  misses: count,
+  unusable: count,
+  written: count,
+  failures: count,
+  dropped: count,
+  queued: count,
+  queued_bytes: count,
+});
+
 const SCHEMAS: Schemas = {
   ResponseCacheStatistics: {
     oneOf: [
       shape({ enabled: { const: false } }),
-      shape({
-        enabled: { const: true },
-        backend: text,
-        capacity: count,
-        max_bytes: count,
-        entries: count,
-        bytes: count,
-        hits: count,
-        misses: count,
-        stores: count,
-        evictions: count,
-        expirations: count,
-        models: list(shape({ model: text, hits: count, misses: count, stores: count, entries: count, bytes: count })),
-      }),
+      shape(
+        {
+          enabled: { const: true },
+          backend: text,
+          capacity: count,
+          max_bytes: count,
+          entries: count,
+          bytes: count,
+          hits: count,
+          misses: count,
+          stores: count,
+          evictions: count,
+          expirations: count,
+          models: list(shape({ model: text, hits: count, misses: count, stores: count, entries: count, bytes: count })),
+        },
+        { connected: flag, l2: BUCKET },
+      ),
     ],
   },
   ResponseCacheCleared: shape({ ...done, removed: count }),
@@ -50,7 +64,7 @@ export function responseCacheRoutes(parts: Pick<AdminParts, "cache">): Described
       summary: "Forget kept answers",
       parameters: [queryParameter("model", "Only answers of this model.")],
       answers: [jsonAnswer("ResponseCacheCleared", "Forgotten.")],
-      errors: [404],
+      errors: [404, 503],
       async handle(call) {
         const cache = parts.cache();
         if (cache === undefined) throw new GatewayError(ERRORS.routeNotFound, "The response cache is switched off.");

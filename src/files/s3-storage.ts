@@ -2,6 +2,7 @@
 
 import { unlink } from "node:fs/promises";
 import type { Settings } from "../config/sections/registry.ts";
+import { bucketClient } from "../object-storage/bucket.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { ContentStorage } from "./content-storage.ts";
 
@@ -13,16 +14,8 @@ const PARTS_AT_A_TIME = 2;
 
 /** Lists that share a bucket do not see the objects of each other. */
 export function createS3Storage(settings: Settings["files"]["s3"], catalogue: Catalogue): ContentStorage {
-  const { endpoint, bucket, region, access_key, secret_key, key_prefix } = settings;
-  const client = new Bun.S3Client({
-    ...(endpoint !== undefined && { endpoint }),
-    bucket: bucket ?? "",
-    region,
-    accessKeyId: access_key ?? "",
-    secretAccessKey: secret_key ?? "",
-    virtualHostedStyle: false,
-  });
-  const folder = `${key_prefix}${catalogue.name()}/`;
+  const client = bucketClient(settings);
+  const folder = `${settings.key_prefix}${catalogue.name()}/`;
   const keyOf = (id: string) => folder + id;
   const sizeOf = async (id: string) => (await orMissing(inTime(client.stat(keyOf(id)))))?.size;
   const remove = async (id: string) => {

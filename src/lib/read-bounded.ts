@@ -7,7 +7,7 @@
 export async function readBounded(
   body: ReadableStream<Uint8Array> | null,
   maxBytes: number,
-  onChunk?: (bytes: number) => void,
+  onChunk?: (bytes: number, chunk: Uint8Array) => void,
 ): Promise<Uint8Array | undefined> {
   if (body === null) return new Uint8Array(0);
   const reader = body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
@@ -21,7 +21,7 @@ export async function readBounded(
       await reader.cancel();
       return undefined;
     }
-    onChunk?.(value.length);
+    onChunk?.(value.length, value);
     chunks.push(value);
   }
 }

@@ -42,7 +42,9 @@ export interface ModelStatistics {
 }
 
 export interface CacheStatistics {
-  backend: "memory";
+  backend: "memory" | "tiered";
+  /** Of a tier outside the process: whether it is used at the moment. */
+  connected?: boolean;
   capacity: number;
   max_bytes: number;
   entries: number;
@@ -56,6 +58,23 @@ export interface CacheStatistics {
   expirations: number;
   /** The first models seen; whatever comes beyond the limit is counted as OTHER_MODELS. */
   models: ModelStatistics[];
+  /** Of a bucket behind the memory; the other numbers are of both, or of the memory alone where they are of what is kept. */
+  l2?: BucketStatistics;
+}
+
+export interface BucketStatistics {
+  hits: number;
+  misses: number;
+  /** Objects that are no answer to the question, or too old. */
+  unusable: number;
+  written: number;
+  /** Writes that failed; they are tried again. */
+  failures: number;
+  /** Answers that were not written, because too many waited. */
+  dropped: number;
+  /** Waiting to be written. */
+  queued: number;
+  queued_bytes: number;
 }
 
 /** A value at once from memory, later from a tier outside the process: `await` only what is a promise. */

@@ -66,7 +66,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
     clock,
     log,
   });
-  const keep = createKeeper(identify, clock);
+  const keep = createKeeper(identify, clock, log);
   let kept = keep(settings);
 
   const cache = () => kept.cache?.store;

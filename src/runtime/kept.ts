@@ -5,15 +5,17 @@ import type { KeyIdentity } from "../access/key-identity.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { ByteAllowance } from "../lib/byte-allowance.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../logging/logger.ts";
 import type { CacheParts } from "../pipeline/generate.ts";
 import { createLimiter } from "../rate-limit/limiter.ts";
+import type { ResponseCache } from "../response-cache/cache.ts";
 import { createMemoryCache } from "../response-cache/memory.ts";
 import { createStrategy } from "../routing/strategies/registry.ts";
 
 export type Kept = ReturnType<ReturnType<typeof createKeeper>>;
 
 /** The result makes these parts for settings, and keeps those of the call before where it can. */
-export function createKeeper(identify: KeyIdentity, clock: Clock) {
+export function createKeeper(identify: KeyIdentity, clock: Clock, log: Logger) {
   const limiterOf = keptWhileSame(
     ({ rate_limiting, api_keys }) => [rate_limiting, api_keys.keys],
     ({ rate_limiting, api_keys }) =>
@@ -27,7 +29,7 @@ export function createKeeper(identify: KeyIdentity, clock: Clock) {
   );
   const cacheOf = keptWhileSame(
     ({ response_cache }) => response_cache,
-    ({ response_cache }) => createCache(response_cache, clock.now),
+    ({ response_cache }) => createCache(response_cache, clock, log),
   );
   const strategyOf = keptWhileSame(
     ({ routing }) => routing,
@@ -64,12 +66,34 @@ function keyLimits(keys: Settings["api_keys"]["keys"], identify: KeyIdentity): M
   return limits;
 }
 
-function createCache(settings: Settings["response_cache"], now: () => number): CacheParts | undefined {
+function createCache(settings: Settings["response_cache"], clock: Clock, log: Logger): CacheParts | undefined {
   if (!settings.enabled) return undefined;
-  const maxBytes = settings.max_total_size;
+  const { backend, capacity, max_total_size: maxBytes } = settings;
+  const seed = secretSeed();
+  const store =
+    backend === "tiered"
+      ? loadedCache(
+          import("../response-cache/tiered.ts").then((tiered) =>
+            tiered.createTieredCache({ settings, clock, log, seed }),
+          ),
+        )
+      : createMemoryCache({ capacity, maxBytes, now: clock.now, seed });
+  return { store, streams: new ByteAllowance(maxBytes) };
+}
+
+/** A cache whose program is loaded when it is switched on. */
+function loadedCache(loading: Promise<ResponseCache>): ResponseCache {
+  let loaded: ResponseCache | undefined;
+  void loading.then((cache) => {
+    loaded = cache;
+  });
+  const once = <Result>(use: (cache: ResponseCache) => Result) =>
+    loaded === undefined ? loading.then(use) : use(loaded);
   return {
-    store: createMemoryCache({ capacity: settings.capacity, maxBytes, now, seed: secretSeed() }),
-    streams: new ByteAllowance(maxBytes),
+    get: (key, model) => once((cache) => cache.get(key, model)) as ReturnType<ResponseCache["get"]>,
+    put: (key, answer, ttlMs) => once((cache) => cache.put(key, answer, ttlMs)) as ReturnType<ResponseCache["put"]>,
+    clear: (model) => once((cache) => cache.clear(model)) as ReturnType<ResponseCache["clear"]>,
+    stats: () => once((cache) => cache.stats()) as ReturnType<ResponseCache["stats"]>,
   };
 }
 

@@ -18,7 +18,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["access", "files", "stats", "metrics"],
   ["protocols"],
   ["generation", "media"],
-  ["tracing", "logging"],
+  ["tracing", "logging", "object-storage"],
   ["config"],
   ["errors"],
   ["names.ts"],

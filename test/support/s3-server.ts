@@ -50,7 +50,11 @@ export async function startS3Server() {
       const headers = new Headers(request.headers);
       headers.set("Host", new URL(inner).host);
       const body = request.body === null ? undefined : request.body;
-      return fetch(inner + pathname + search, { method: request.method, headers, body, redirect: "manual" });
+      // A signature in the address is settled here.
+      const query = new URLSearchParams(search);
+      for (const name of [...query.keys()]) if (name.startsWith("X-Amz-")) query.delete(name);
+      const rest = query.size === 0 ? "" : `?${query}`;
+      return fetch(inner + pathname + rest, { method: request.method, headers, body, redirect: "manual" });
     },
   });
   return {
@@ -85,26 +89,34 @@ function refusal(code: string): Response {
   return new Response(body, { status: 403, headers: { "Content-Type": "application/xml" } });
 }
 
-/** AWS Signature Version 4, in the header. */
+/** AWS Signature Version 4, in the header or in the address. */
 function isSigned(request: Request): boolean {
-  const authorization = request.headers.get("Authorization") ?? "";
+  const url = new URL(request.url);
+  const inAddress = url.searchParams.get("X-Amz-Signature");
+  const [accessKeyIn, dayIn, regionIn] = url.searchParams.get("X-Amz-Credential")?.split("/") ?? [];
+  const signedIn = url.searchParams.get("X-Amz-SignedHeaders");
+  const authorization =
+    inAddress === null
+      ? (request.headers.get("Authorization") ?? "")
+      : `AWS4-HMAC-SHA256 Credential=${accessKeyIn}/${dayIn}/${regionIn}/s3/aws4_request, SignedHeaders=${signedIn}, Signature=${inAddress}`;
   const found =
     /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/s3\/aws4_request, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/.exec(
       authorization,
     );
   if (found === null) return false;
   const [, accessKey, day, region, signedHeaders = "", signature] = found as unknown as string[];
-  const url = new URL(request.url);
   const query = [...url.searchParams]
+    .filter(([name]) => name !== "X-Amz-Signature")
     .map(([name, value]) => `${encoded(name)}=${encoded(value)}`)
     .sort()
     .join("&");
   const headers = signedHeaders.split(";").map((name) => `${name}:${request.headers.get(name)?.trim()}\n`);
-  const payload = request.headers.get("x-amz-content-sha256");
+  const payload = inAddress === null ? request.headers.get("x-amz-content-sha256") : "UNSIGNED-PAYLOAD";
   const canonical = [request.method, url.pathname, query, headers.join(""), signedHeaders, payload].join("\n");
   const scope = `${day}/${region}/s3/aws4_request`;
   const digest = createHash("sha256").update(canonical).digest("hex");
-  const text = ["AWS4-HMAC-SHA256", request.headers.get("x-amz-date"), scope, digest].join("\n");
+  const date = request.headers.get("x-amz-date") ?? url.searchParams.get("X-Amz-Date");
+  const text = ["AWS4-HMAC-SHA256", date, scope, digest].join("\n");
   const hmac = (key: string | Buffer, data: string) => createHmac("sha256", key).update(data).digest();
   const key = [region as string, "s3", "aws4_request"].reduce<Buffer>(hmac, hmac(`AWS4${SECRET_KEY}`, day as string));
   return accessKey === ACCESS_KEY && hmac(key, text).toString("hex") === signature;
