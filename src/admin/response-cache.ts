@@ -5,6 +5,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import { done } from "../openapi/change-schemas.ts";
 import { count, flag, list, type Schemas, shape, text } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
+import { ClearedHereOnly, type ResponseCache } from "../response-cache/cache.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { queryOf } from "./request.ts";
@@ -69,10 +70,22 @@ export function responseCacheRoutes(parts: Pick<AdminParts, "cache">): Described
         const cache = parts.cache();
         if (cache === undefined) throw new GatewayError(ERRORS.routeNotFound, "The response cache is switched off.");
         const model = queryOf(call).get("model") ?? undefined;
-        const removed = await cache.clear(model);
+        const removed = await cleared(cache, model);
         const what = model === undefined ? "all answers" : `the answers of the model '${model}'`;
         return answer(call, { success: true, message: `Removed ${what} from the cache.`, removed });
       },
     }),
   ];
+}
+
+async function cleared(cache: ResponseCache, model: string | undefined): Promise<number> {
+  try {
+    return await cache.clear(model);
+  } catch (cause) {
+    if (!(cause instanceof ClearedHereOnly)) throw cause;
+    const message =
+      "The answers are forgotten here, but the bucket could not be told: other gateways, and this one after a restart, may " +
+      "give them again. It is told as soon as it can be; ask again to make sure.";
+    throw new GatewayError(ERRORS.storageUnavailable, message, { cause });
+  }
 }

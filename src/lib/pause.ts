@@ -6,7 +6,7 @@ import { backoffDelayMs } from "./backoff.ts";
 const POLICY = { baseDelayMs: 1_000, maxDelayMs: 30_000, multiplier: 2, jitter: true };
 
 /** Whether to ask: as usual, to try whether it works again, or not at all. */
-export type Leave = "usual" | "trial" | "none";
+type Leave = "usual" | "trial" | "none";
 
 export class Pause {
   readonly #random: () => number;

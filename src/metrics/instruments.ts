@@ -119,6 +119,15 @@ export const INSTRUMENTS = {
   cacheEntries: gauge("signalbox_response_cache_entries", "Answers in the response cache."),
   cacheBytes: gauge("signalbox_response_cache_bytes", "Size of the answers in the response cache."),
   cacheEvictions: counter("signalbox_response_cache_evictions_total", "Answers that made room for others."),
+  cacheBucketUp: gauge(
+    "signalbox_response_cache_l2_up",
+    "1 while the bucket of the tiered response cache is used, 0 while it is left alone.",
+  ),
+  cacheBucketHits: counter("signalbox_response_cache_l2_hits_total", "Answers that came from the bucket."),
+  cacheBucketDropped: counter(
+    "signalbox_response_cache_l2_dropped_total",
+    "Answers that were not written to the bucket, because too many waited or the server did not take them.",
+  ),
 
   // Files.
   files: gauge("signalbox_files", "Files that are stored."),

@@ -62,7 +62,7 @@ export interface CacheStatistics {
   l2?: BucketStatistics;
 }
 
-export interface BucketStatistics {
+interface BucketStatistics {
   hits: number;
   misses: number;
   /** Objects that are no answer to the question, or too old. */
@@ -75,6 +75,11 @@ export interface BucketStatistics {
   /** Waiting to be written. */
   queued: number;
   queued_bytes: number;
+}
+
+/** The answers are forgotten by this gateway, but not yet where others find them. */
+export class ClearedHereOnly extends Error {
+  override readonly name = "ClearedHereOnly";
 }
 
 /** A value at once from memory, later from a tier outside the process: `await` only what is a promise. */
@@ -92,7 +97,7 @@ export interface ResponseCache {
   get(key: RequestKey, model: string): Eventually<CachedAnswer | undefined>;
   /** Keeps an answer in the key's own form. */
   put(key: RequestKey, answer: CachedAnswer, ttlMs: number): Eventually<void>;
-  /** Forgets the answers of one model, or all; returns how many. */
+  /** Forgets the answers of one model, or all; returns how many. Throws ClearedHereOnly where that is not all of them. */
   clear(model?: string): Eventually<number>;
   stats(): Eventually<CacheStatistics>;
 }

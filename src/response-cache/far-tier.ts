@@ -1,7 +1,5 @@
 // Cached answers in a bucket: looked up for a second at most, written in the background. Its trouble is a miss.
 
-import { ERRORS } from "../errors/catalog.ts";
-import { GatewayError } from "../errors/gateway-error.ts";
 import { ByteAllowance } from "../lib/byte-allowance.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createDeadlines, type Deadline } from "../lib/deadlines.ts";
@@ -9,12 +7,12 @@ import { Pause } from "../lib/pause.ts";
 import type { Logger } from "../logging/logger.ts";
 import { BucketTrouble, type SmallObjects } from "../object-storage/small-objects.ts";
 import { reasonOf } from "./bucket-reason.ts";
-import type { CachedAnswer, RequestKey } from "./cache.ts";
+import { type CachedAnswer, ClearedHereOnly, type RequestKey } from "./cache.ts";
 import { createGenerations } from "./generations.ts";
 import { beginsAsStored, decodeStored, digestOf, encodeStored, MAX_HEAD_BYTES } from "./stored-answer.ts";
 import { createWriteQueue } from "./write-queue.ts";
 
-export interface FarTierParts {
+interface FarTierParts {
   objects: SmallObjects;
   /** Of the names of all objects. */
   prefix: string;
@@ -28,17 +26,15 @@ export interface FarTierParts {
   cleared(model: string | undefined): void;
 }
 
-export interface FoundAnswer {
+interface FoundAnswer {
   answer: CachedAnswer;
   /** Under which form it is kept. */
   form: RequestKey["form"];
   leftMs: number;
 }
 
-export type FarTier = ReturnType<typeof createFarTier>;
-
 /** How long a request may wait for the bucket. */
-export const READ_TIMEOUT_MS = 1_000;
+const READ_TIMEOUT_MS = 1_000;
 /** More would only wait for each other. */
 const READS_AT_A_TIME = 256;
 const CLEAR_TIMEOUT_MS = 5_000;
@@ -171,16 +167,13 @@ export function createFarTier(parts: FarTierParts) {
         },
       });
     },
-    /** Holds here at once. Throws where the bucket cannot be told. */
+    /** Holds here at once. Throws ClearedHereOnly where the bucket cannot be told. */
     async clear(model: string | undefined): Promise<void> {
       forget(model);
       try {
         await generations.begin(model, AbortSignal.timeout(CLEAR_TIMEOUT_MS));
       } catch (cause) {
-        const message =
-          "The answers are forgotten here, but the bucket could not be told: other gateways, and this one after a restart, " +
-          "may give them again. It is told as soon as it can be; ask again to make sure.";
-        throw new GatewayError(ERRORS.storageUnavailable, message, { cause });
+        throw new ClearedHereOnly("the bucket could not be told", { cause });
       }
     },
     stats() {

@@ -11,7 +11,7 @@ interface Marker {
   readMs: number;
 }
 
-export interface GenerationParts {
+interface GenerationParts {
   objects: SmallObjects;
   prefix: string;
   now(): number;
@@ -33,8 +33,6 @@ const READ_TIMEOUT_MS = 1_000;
 
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
-
-export type Generations = ReturnType<typeof createGenerations>;
 
 export function createGenerations({ objects, prefix, now, cleared }: GenerationParts) {
   const markers = new BoundedMap<Marker>({

@@ -5,7 +5,7 @@ import { Pause } from "../lib/pause.ts";
 import { type Linked, RecencyList } from "../lib/recency-list.ts";
 import { reasonOf } from "./bucket-reason.ts";
 
-export interface QueuedWrite extends Partial<Linked<QueuedWrite>> {
+interface QueuedWrite extends Partial<Linked<QueuedWrite>> {
   model: string;
   bytes: number;
   failures?: number;
@@ -13,14 +13,14 @@ export interface QueuedWrite extends Partial<Linked<QueuedWrite>> {
   write(signal: AbortSignal): Promise<void>;
 }
 
-export interface WriteQueueParts {
+interface WriteQueueParts {
   now(): number;
   /** Told when writing stops to work, with the reason, and when it works again. */
   changed(isUp: boolean, reason: string): void;
 }
 
 export const MAX_QUEUED = 1_000;
-export const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
+const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
 const WRITES_AT_A_TIME = 4;
 const WRITE_TIMEOUT_MS = 10_000;
 const MOST_FAILURES = 5;

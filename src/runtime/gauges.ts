@@ -7,7 +7,7 @@ import type { Fleet } from "../fleet/fleet.ts";
 import { INSTRUMENTS } from "../metrics/instruments.ts";
 import type { MetricsRegistry, Reading } from "../metrics/registry.ts";
 import { VERSION } from "../names.ts";
-import type { ResponseCache } from "../response-cache/cache.ts";
+import type { CacheStatistics, ResponseCache } from "../response-cache/cache.ts";
 
 export interface GaugeSources {
   fleet: { board: { entries: readonly BackendEntry[] }; circuits: Pick<Fleet["circuits"], "state"> };
@@ -54,6 +54,19 @@ export function addGauges(registry: MetricsRegistry, sources: GaugeSources): voi
         : [{ labels: [], value: statistics[field] }];
     });
   }
+  function inBucket(
+    instrument: Parameters<MetricsRegistry["read"]>[0],
+    valueOf: (told: CacheStatistics) => number,
+  ): void {
+    registry.read(instrument, () => {
+      const statistics = sources.cache()?.stats();
+      if (statistics === undefined || statistics instanceof Promise || statistics.l2 === undefined) return [];
+      return [{ labels: [], value: valueOf(statistics) }];
+    });
+  }
+  inBucket(INSTRUMENTS.cacheBucketUp, ({ connected }) => (connected ? 1 : 0));
+  inBucket(INSTRUMENTS.cacheBucketHits, ({ l2 }) => l2?.hits ?? 0);
+  inBucket(INSTRUMENTS.cacheBucketDropped, ({ l2 }) => l2?.dropped ?? 0);
   cached(INSTRUMENTS.cacheEntries, "entries");
   cached(INSTRUMENTS.cacheBytes, "bytes");
   cached(INSTRUMENTS.cacheEvictions, "evictions");

@@ -22,7 +22,15 @@ const LATER: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** For backends and files that this gateway does not have. */
-const NEVER = ["demo/backend.ts", "demo/requests.ts", "config/files/toml-document.ts", "config/files/json-document.ts"];
+const NEVER = [
+  "demo/backend.ts",
+  "demo/requests.ts",
+  "config/files/toml-document.ts",
+  "config/files/json-document.ts",
+  "response-cache/tiered.ts",
+  "response-cache/far-tier.ts",
+  "object-storage/bucket.ts",
+];
 
 /** They bring Node's streams with them; the runtime has what the gateway needs of them. */
 const HEAVY =

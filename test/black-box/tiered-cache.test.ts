@@ -94,6 +94,9 @@ describe("answers in the bucket", () => {
     expect(text).toContain("to hi");
     expect(backend.requests).toHaveLength(2);
     // The first was from the bucket, the second from memory, where it was put.
+    const metrics = await (await other.fetch("/metrics")).text();
+    expect(metrics).toContain("signalbox_response_cache_l2_up 1\n");
+    expect(metrics).toContain("signalbox_response_cache_l2_hits_total 1\n");
     expect(await statistics(other)).toMatchObject({ hits: 2, misses: 1, stores: 1, entries: 2, l2: { hits: 1 } });
   });
 
