@@ -22,7 +22,7 @@ test("a whole answer as a stream, with its counts where they are asked for, and 
   const text = completionsKept.asStream(JSON.stringify(answer), true) as string;
   expect(completionsKept.isWholeStream(text)).toBe(true);
   expect(JSON.parse(completionsKept.asWhole(text) as string)).toEqual(answer);
-  expect(eventData(text)).toHaveLength(4);
+  expect(eventData(text)).toHaveLength(6);
   expect(completionsKept.asStream(JSON.stringify(answer), false)).not.toContain("usage");
 });
 

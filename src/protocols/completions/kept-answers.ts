@@ -21,7 +21,7 @@ export const completionsKept: KeptAnswers = {
   asWhole,
 };
 
-/** Each choice in one chunk, which has the members of the whole answer; then the usage. */
+/** Of each choice its text whole, then its end; then the usage. */
 function asStream(text: string, includeUsage: boolean): string | undefined {
   const answer = parseObject(text);
   if (answer === undefined || !Array.isArray(answer.choices)) return undefined;
@@ -33,7 +33,8 @@ function asStream(text: string, includeUsage: boolean): string | undefined {
   };
   for (const choice of choices as unknown[]) {
     if (!isObject(choice) || typeof choice.text !== "string") return undefined;
-    send([choice], null);
+    send([{ ...choice, finish_reason: null }], null);
+    send([{ ...choice, text: "", logprobs: null }], null);
   }
   if (includeUsage && isPresent(usage)) send([], usage);
   return `${events}data: [DONE]\n\n`;
