@@ -6,6 +6,8 @@ import type { Settings } from "../config/sections/registry.ts";
 import type { ReloadStatus } from "../config/store/file-reload.ts";
 import type { ConfigStore } from "../config/store/store.ts";
 import type { FilesInUse } from "../files/file-store.ts";
+import type { EventSourceView } from "../kv-index/event-source.ts";
+import type { KvIndexStats } from "../kv-index/kv-index.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { HistoryStore } from "../metrics/history/store.ts";
 import type { MetricsRegistry } from "../metrics/registry.ts";
@@ -43,6 +45,15 @@ export interface AdminParts {
   registry: MetricsRegistry | undefined;
   /** The one that answers now; undefined while the response cache is off. */
   cache(): ResponseCache | undefined;
+  /** Undefined while it is off. */
+  kvIndex(): KvIndexView | undefined;
+}
+
+/** What is asked of the index of KV caches. */
+interface KvIndexView {
+  stats(): KvIndexStats & { event_sources: EventSourceView[] };
+  /** How many entries went. */
+  clear(backendName?: string): number;
 }
 
 interface PromptAccess extends PromptFolder {

@@ -32,6 +32,7 @@ export const ADMIN_PATHS = [
   "/admin/keys",
   "/admin/keys/{id...}",
   "/admin/keys/{id...}/rotate",
+  "/admin/kv-index",
   "/admin/metrics/history",
   "/admin/requests",
   "/admin/requests/{request_id...}",

@@ -12,6 +12,7 @@ import { errorRoutes } from "./errors.ts";
 import { fileRoutes } from "./files.ts";
 import { healthRoutes } from "./health.ts";
 import { keyRoutes } from "./keys.ts";
+import { kvIndexRoutes } from "./kv-index.ts";
 import { metricsHistoryRoutes } from "./metrics-history.ts";
 import type { AdminParts } from "./parts.ts";
 import { promptRoutes } from "./prompts.ts";
@@ -35,6 +36,7 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...errorRoutes(parts),
     ...requestRoutes(parts),
     ...responseCacheRoutes(parts),
+    ...kvIndexRoutes(parts),
     ...fileRoutes(parts),
   ];
 }

@@ -129,6 +129,23 @@ export const INSTRUMENTS = {
     "Answers that were not written to the bucket, because too many waited or the server did not take them.",
   ),
 
+  // KV cache index.
+  kvIndexEntries: gauge("signalbox_kv_index_entries{backend}", "Blocks of prompts that the backend has in its cache."),
+  kvIndexBytes: gauge("signalbox_kv_index_bytes", "Memory of the index."),
+  kvIndexLookups: counter(
+    "signalbox_kv_index_lookups_total{result}",
+    "Choices for which a prompt was looked up: hit, a backend had enough of it; miss, none had.",
+  ),
+  kvIndexSourceConnected: gauge(
+    "signalbox_kv_index_event_sources_connected{backend}",
+    "Streams of events of the backend's cache that stand.",
+  ),
+  kvIndexEvents: counter("signalbox_kv_index_events_total{backend}", "Events that the backend told of its cache."),
+  kvIndexDropped: counter(
+    "signalbox_kv_index_events_dropped_total{backend}",
+    "Events that were dropped because more came than could be taken in.",
+  ),
+
   // Files.
   files: gauge("signalbox_files", "Files that are stored."),
   fileBytes: gauge("signalbox_files_bytes", "Size of the files that are stored."),

@@ -10,6 +10,7 @@ import { countFailure, type Sender } from "../upstream/send.ts";
 import type { BackendWatch, RequestContext } from "./context.ts";
 import type { Bridge, ModelRequest } from "./model-request.ts";
 import type { RequestReporter } from "./observe.ts";
+import { PREFIX_HEADER, type PromptPrefixes } from "./prefixes.ts";
 import { sendSideBySide } from "./side-by-side.ts";
 
 /** `entry` is the backend of the last attempt. */
@@ -32,6 +33,8 @@ export interface AttemptParts {
   circuits: Pick<Circuits, "outcomeOf">;
   sender: Sender;
   bridge: Bridge;
+  /** Undefined: nobody looks for prompts that begin alike. */
+  prefixes?: PromptPrefixes | undefined;
   /** Whoever counts attempts. */
   attempted: RequestReporter["attempted"];
   now(): number;
@@ -42,16 +45,16 @@ export async function attempt(
   parts: AttemptParts,
   context: RequestContext,
   request: ModelRequest,
-  { entry, permit, told, scoreMeans }: Admitted,
+  { entry, permit, told, scoreMeans, decidedBy }: Admitted,
   timeouts: ExchangeTimeouts,
 ): Promise<ForwardResult> {
-  const { watch, circuits, sender, bridge, attempted, now } = parts;
+  const { watch, circuits, sender, bridge, prefixes, attempted, now } = parts;
   const { record, clientHeaders, trace, client, settings } = context;
   const { model, stream, choices } = request;
   const { name } = entry.backend;
   record.attempts++;
   record.backend = name;
-  const strategy = scoreMeans === undefined ? undefined : settings.routing.selection_strategy;
+  const strategy = scoreMeans === undefined ? undefined : (decidedBy ?? settings.routing.selection_strategy);
   const step = record.story.attempt(name, model, strategy, told, scoreMeans);
   const startedAtMs = now();
 
@@ -61,6 +64,7 @@ export async function attempt(
     const durationMs = now() - startedAtMs;
     record.backendMs = (record.backendMs ?? 0) + durationMs;
     attempted(name, failure, durationMs, firstTokenMs);
+    prefixes?.ended(entry.backend, failure);
     step.durationMs = durationMs;
     if (failure === undefined) step.status = 200;
     else if (failure.kind === "status") step.status = failure.status;
@@ -71,6 +75,8 @@ export async function attempt(
     const preparing = bridge.prepare(context, request, entry.backend);
     const prepared = preparing instanceof Promise ? await preparing : preparing;
     const outgoing = { ...prepared, model, stream, choices, clientHeaders, trace, client, timeouts };
+    const prefix = prefixes?.at(request, name);
+    if (prefix !== undefined) outgoing.headers = { ...outgoing.headers, [PREFIX_HEADER]: prefix.deepest };
     const { sideBySide } = prepared;
     const outcome =
       sideBySide === undefined
@@ -83,6 +89,7 @@ export async function attempt(
       over(failure);
       return { kind: "failed", entry, failure };
     }
+    prefixes?.began(request, entry.backend);
     const { headers } = outcome;
     if (outcome.kind === "plain") {
       const { body, contentType, itemIds, usage } = outcome;

@@ -14,6 +14,7 @@ import type { SelectionQuery, SelectionStrategy } from "../routing/strategy.ts";
 import type { BackendWatch, RequestContext } from "./context.ts";
 import { goesOnExactly } from "./exact-continuation.ts";
 import type { ModelRequest } from "./model-request.ts";
+import type { PromptPrefixes } from "./prefixes.ts";
 
 export interface CandidatesParts {
   watch: BackendWatch;
@@ -21,6 +22,8 @@ export interface CandidatesParts {
   circuits: Circuits;
   /** The part of the rate limiter that concerns backends. */
   limits: Pick<Limiter, "backendHasRoom" | "takeBackend" | "backendRefusal">;
+  /** Undefined: nobody looks for prompts that begin alike. */
+  prefixes?: PromptPrefixes | undefined;
   now(): number;
   random(): number;
   /** Waits, or returns at once when the signal aborts. */
@@ -37,7 +40,7 @@ export const MAX_TRIAL_WAITERS = 256;
 export type Candidates = ReturnType<typeof createCandidates>;
 
 export function createCandidates(parts: CandidatesParts) {
-  const { watch, strategy, circuits, limits, now, random, delay = abortableDelay } = parts;
+  const { watch, strategy, circuits, limits, prefixes, now, random, delay = abortableDelay } = parts;
   const router = createRouter({ strategy, circuits, limits });
   let trialWaiters = 0;
 
@@ -67,6 +70,7 @@ export function createCandidates(parts: CandidatesParts) {
       random,
       nowMs: now(),
       isRetry: tried.size > 0,
+      prefixAt: prefixes && ((backendName) => prefixes.at(request, backendName)),
     };
     return router.choose(candidatesFor(request), request, tried, query, admit, context.record.story.isKept);
   }

@@ -15,6 +15,7 @@ import type { Verdict } from "./answer-reader.ts";
 import type { Attachment, FileContent } from "./attachments.ts";
 import type { ChatQuirks } from "./chat/quirks.ts";
 import type { PromptMerge } from "./inject-prompt.ts";
+import type { PromptReader } from "./prompt-reader.ts";
 
 /** What an answer needs to know of its request. */
 export interface AnswerContext {
@@ -184,6 +185,8 @@ export interface PassThrough {
   adapt?(body: JsonObject, target: PassTarget): Adapted | undefined;
   /** Undefined also where the body has no place for a prompt. */
   injectPrompt?(body: JsonObject, prompt: string, merge: PromptMerge): JsonObject | undefined;
+  /** Tells what the model reads of a request, its tools left aside; left out: the format has no prompts. */
+  readPrompt?(body: JsonObject, reader: PromptReader): void;
   /** Has the tokens of a stream counted; undefined where the client asked for that itself, or the backend cannot. */
   askUsage?(body: JsonObject, kind: Dialect): JsonObject | undefined;
   /** Headers of the client that mean something only together with a body of the format. */

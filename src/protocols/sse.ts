@@ -8,11 +8,16 @@ export const MAX_EVENT_BYTES = 32 * 1024 * 1024;
 
 /**
  * Cuts a byte stream at event boundaries without copying in the usual case, so that a client never sees half an event.
- * Throws RangeError when one event grows beyond MAX_EVENT_BYTES.
+ * Throws RangeError when one event grows beyond `maxBytes`.
  */
 export class EventFramer {
   #held: Uint8Array[] = [];
   #heldBytes = 0;
+  readonly #maxBytes: number;
+
+  constructor(maxBytes = MAX_EVENT_BYTES) {
+    this.#maxBytes = maxBytes;
+  }
 
   /** The bytes up to the last event boundary, or undefined when no event is complete yet. */
   push(chunk: Uint8Array): Uint8Array | undefined {
@@ -38,7 +43,7 @@ export class EventFramer {
   #hold(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
     this.#heldBytes += bytes.length;
-    if (this.#heldBytes > MAX_EVENT_BYTES) throw new RangeError("an event of the stream is too large");
+    if (this.#heldBytes > this.#maxBytes) throw new RangeError("an event of the stream is too large");
     this.#held.push(bytes);
   }
 

@@ -26,6 +26,8 @@ export interface Admitted {
   told?: readonly Candidate[] | undefined;
   /** What the scores of these say; undefined where no strategy was asked. */
   scoreMeans?: string | undefined;
+  /** Where that was another than the one of the configuration. */
+  decidedBy?: SelectionStrategy["decidedBy"];
 }
 
 interface RouterParts {
@@ -140,8 +142,9 @@ export function createRouter({ strategy, circuits, limits }: RouterParts) {
         const told = isTold && candidates.length > 1 ? tell(choice, chosen, request, tried, reserve) : undefined;
         const permit = admit(entry.backend.name);
         if (permit === undefined) continue;
-        if (isDrawn) strategy.used?.(choice, query, chosen);
-        return { entry, permit, told, scoreMeans: isDrawn ? strategy.scoreMeans : undefined };
+        if (!isDrawn) return { entry, permit, told, scoreMeans: undefined };
+        strategy.used?.(choice, query, chosen);
+        return { entry, permit, told, scoreMeans: strategy.scoreMeans, decidedBy: strategy.decidedBy };
       }
       return undefined;
     },

@@ -1,6 +1,8 @@
 // What a selection strategy is: it scores the backends that may be asked. Who is chosen by that, the router knows.
 
 import type { BackendEntry } from "../backends/board.ts";
+import type { StrategyName } from "../config/sections/routing.ts";
+import type { PrefixChain } from "../kv-index/prefix-hash.ts";
 
 export interface SelectionQuery {
   /** Requests with the same key should meet the same backend; only asked for by strategies that need it. */
@@ -10,6 +12,8 @@ export interface SelectionQuery {
   nowMs: number;
   /** The request has failed elsewhere: this is not its first choice. */
   isRetry: boolean;
+  /** The hashes of the prompt's prefixes as the backend gets it; undefined for one that is shorter than a block. */
+  prefixAt?: ((backendName: string) => PrefixChain | undefined) | undefined;
 }
 
 /** What a strategy makes of the candidates of one choice. */
@@ -23,7 +27,10 @@ export interface Ranking {
   readonly objections: (string | undefined)[];
 }
 
+/** What it says of itself is read behind score(): one that leaves a choice to another says what that one does. */
 export interface SelectionStrategy {
+  /** Who decides, where it is not always the strategy of the configuration. */
+  readonly decidedBy?: StrategyName | undefined;
   /** What its scores say, for the reader of a request's story. */
   readonly scoreMeans: string;
   readonly best: "highest" | "lowest";

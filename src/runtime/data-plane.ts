@@ -37,6 +37,7 @@ import { createRouteTable, type RouteTable } from "../server/route-table.ts";
 import { searchesItself } from "../web-search/native.ts";
 import { createSearchProvider } from "../web-search/provider.ts";
 import type { Kept } from "./kept.ts";
+import type { KvIndexOwner } from "./kv-index-in-use.ts";
 import type { Lasting } from "./lasting.ts";
 
 /** What a data plane is made of, whatever the configuration says. */
@@ -46,6 +47,7 @@ export interface DataPlaneParts extends Pick<HandlerParts, "adminDoor" | "limite
   /** An upload is over. */
   uploaded: UploadParts["uploaded"];
   fleet: Fleet;
+  kvIndex: Pick<KvIndexOwner, "strategyOver" | "prefixes">;
   reporter: RequestReporter;
   identify: KeyIdentity;
   metrics: readonly DescribedEndpoint[];
@@ -86,7 +88,7 @@ type Pipeline = ReturnType<typeof buildPipeline>;
 
 /** The way of a request from the pipeline's side. */
 function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured) {
-  const { lasting, fleet, reporter, clock, log } = parts;
+  const { lasting, fleet, kvIndex, reporter, clock, log } = parts;
   const { settings, metadata, promptFiles } = configured;
   const prompts = createPrompts(settings.global_prompts, promptFiles);
   const { deadlines } = lasting;
@@ -99,7 +101,8 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
   const listedAs: BridgeParts["listedAs"] = (backendName, model) => fleet.board.listedAs(backendName, model);
   const forwarder = createForwarder({
     watch: fleet,
-    strategy: kept.strategy,
+    strategy: kvIndex.strategyOver(kept.strategy),
+    prefixes: kvIndex.prefixes(prompts),
     circuits: fleet.circuits,
     limits: kept.limiter,
     sender: lasting.sender,

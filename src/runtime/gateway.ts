@@ -23,6 +23,7 @@ import { buildDataPlane, type Configured, type DataPlaneParts } from "./data-pla
 import { createFilesOwner } from "./files-in-use.ts";
 import { followConfiguration } from "./follow-configuration.ts";
 import { createKeeper } from "./kept.ts";
+import { createKvIndexOwner } from "./kv-index-in-use.ts";
 import { createLasting } from "./lasting.ts";
 import { createTelemetry } from "./telemetry.ts";
 import { createWayToBackends } from "./way-to-backends.ts";
@@ -68,16 +69,19 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
   });
   const keep = createKeeper(identify, clock, log);
   let kept = keep(settings);
+  const kvIndex = createKvIndexOwner({ settings, fleet, transport, clock, random: Math.random, log });
+  kvIndex.apply(settings);
 
   const cache = () => kept.cache?.store;
   const configVersion = () => store.current.version;
   const configReloadOk = () => reloader.status().lastFailure === undefined;
-  telemetry.show({ fleet, cache, files: files.usage, configVersion, configReloadOk });
+  telemetry.show({ fleet, cache, files: files.usage, kvIndex: kvIndex.inUse, configVersion, configReloadOk });
   const adminParts: AdminParts = {
     ...telemetry,
     store,
     files: files.inUse,
     cache,
+    kvIndex: kvIndex.inUse,
     identify,
     clock,
     log,
@@ -102,6 +106,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
     files: files.inUse,
     uploaded,
     fleet,
+    kvIndex,
     reporter: telemetry.reporter,
     limited,
     identify,
@@ -124,6 +129,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
     for (const name of reassessed) fleet.suspect(name);
     kept = keep(next.settings);
     files.apply(next.settings.files);
+    kvIndex.apply(next.settings);
     running = buildDataPlane(parts, kept, configured);
     telemetry.apply(next.settings, configured.metadata);
   }
@@ -145,6 +151,7 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
     async stop() {
       unfollow();
       reloader.stop();
+      kvIndex.stop();
       await fleet.stop();
       transport.close();
       files.stop();

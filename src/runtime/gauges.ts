@@ -4,10 +4,12 @@
 import type { BackendEntry } from "../backends/board.ts";
 import type { FileUsage } from "../files/file-store.ts";
 import type { Fleet } from "../fleet/fleet.ts";
+import type { EventSourceView } from "../kv-index/event-source.ts";
 import { INSTRUMENTS } from "../metrics/instruments.ts";
 import type { MetricsRegistry, Reading } from "../metrics/registry.ts";
 import { VERSION } from "../names.ts";
 import type { CacheStatistics, ResponseCache } from "../response-cache/cache.ts";
+import type { KvIndexInUse } from "./kv-index-in-use.ts";
 
 export interface GaugeSources {
   fleet: { board: { entries: readonly BackendEntry[] }; circuits: Pick<Fleet["circuits"], "state"> };
@@ -15,6 +17,8 @@ export interface GaugeSources {
   cache(): Pick<ResponseCache, "stats"> | undefined;
   /** Undefined while files are switched off, and until the store is open. */
   files(): FileUsage | undefined;
+  /** Undefined while it is off. */
+  kvIndex(): KvIndexInUse | undefined;
   configVersion(): number;
   /** False while the configuration file is broken. */
   configReloadOk(): boolean;
@@ -29,6 +33,7 @@ const CIRCUIT_STATES = ["closed", "open", "half_open"] as const;
 
 export function addGauges(registry: MetricsRegistry, sources: GaugeSources): void {
   addBackendGauges(registry, sources.fleet);
+  addKvIndexGauges(registry, sources);
 
   function single(instrument: Parameters<MetricsRegistry["read"]>[0], value: () => number): void {
     registry.read(instrument, () => [{ labels: [], value: value() }]);
@@ -79,6 +84,36 @@ export function addGauges(registry: MetricsRegistry, sources: GaugeSources): voi
   }
   stored(INSTRUMENTS.files, "count");
   stored(INSTRUMENTS.fileBytes, "bytes");
+}
+
+function addKvIndexGauges(registry: MetricsRegistry, { kvIndex }: Pick<GaugeSources, "kvIndex">): void {
+  type Stats = ReturnType<KvIndexInUse["stats"]>;
+  function each(instrument: Parameters<MetricsRegistry["read"]>[0], read: (stats: Stats) => Iterable<Reading>): void {
+    registry.read(instrument, () => {
+      const index = kvIndex();
+      return index === undefined ? [] : read(index.stats());
+    });
+  }
+  each(INSTRUMENTS.kvIndexEntries, ({ backends }) =>
+    backends.map(({ backend_name, entries }) => ({ labels: [backend_name], value: entries })),
+  );
+  each(INSTRUMENTS.kvIndexBytes, ({ bytes }) => [{ labels: [], value: bytes }]);
+  each(INSTRUMENTS.kvIndexLookups, ({ hits, lookups }) => [
+    { labels: ["hit"], value: hits },
+    { labels: ["miss"], value: lookups - hits },
+  ]);
+  each(INSTRUMENTS.kvIndexSourceConnected, ({ event_sources }) =>
+    perBackend(event_sources, ({ connected }) => (connected ? 1 : 0)),
+  );
+  each(INSTRUMENTS.kvIndexEvents, ({ event_sources }) => perBackend(event_sources, ({ events }) => events));
+  each(INSTRUMENTS.kvIndexDropped, ({ event_sources }) => perBackend(event_sources, ({ dropped }) => dropped));
+}
+
+/** A backend with several sources is one series. */
+function perBackend(sources: readonly EventSourceView[], value: (source: EventSourceView) => number): Reading[] {
+  const sums = new Map<string, number>();
+  for (const source of sources) sums.set(source.backend_name, (sums.get(source.backend_name) ?? 0) + value(source));
+  return [...sums].map(([name, sum]) => ({ labels: [name], value: sum }));
 }
 
 function addBackendGauges(registry: MetricsRegistry, fleet: GaugeSources["fleet"]): void {

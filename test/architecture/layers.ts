@@ -12,7 +12,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["fleet"],
   ["routing", "upstream", "web-search"],
   ["demo", "discovery"],
-  ["health", "models", "prompts"],
+  ["health", "models", "prompts", "kv-index"],
   ["backends"],
   ["rate-limit"],
   ["access", "files", "stats", "metrics"],

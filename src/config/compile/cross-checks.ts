@@ -17,6 +17,7 @@ export const CROSS_CHECKS: readonly SettingsRule<Settings>[] = [
   searchKey,
   bucketOfFiles,
   bucketOfCache,
+  knownEventSources,
 ];
 
 /** Overrides under a mistyped name would be ignored in silence. */
@@ -31,6 +32,17 @@ function knownBackendsOf(section: "circuit_breaker" | "global_prompts"): Setting
         return { path: [section, "backends", name], message: `there is no backend of this name${hint}` };
       });
   };
+}
+
+function knownEventSources({ backends, kv_cache_index }: Settings) {
+  const names = backends.map(({ name }) => name);
+  return kv_cache_index.event_sources.flatMap(({ backend_name }, index) => {
+    if (names.includes(backend_name)) return [];
+    const near = nearest(backend_name, names);
+    const hint = near === undefined ? "" : `; did you mean "${near}"?`;
+    const path = ["kv_cache_index", "event_sources", index, "backend_name"];
+    return [{ path, message: `there is no backend of this name${hint}` }];
+  });
 }
 
 /** Every service wants a key; behind an address of the operator's own there may be something that wants none. */

@@ -11,6 +11,7 @@ import { fallbackSection } from "./fallback.ts";
 import { filesSection } from "./files.ts";
 import { globalPromptsSection } from "./global-prompts.ts";
 import { healthChecksSection } from "./health-checks.ts";
+import { kvCacheIndexSection } from "./kv-cache-index.ts";
 import { loggingSection } from "./logging.ts";
 import { metricsSection } from "./metrics.ts";
 import { modelAliasesSection } from "./model-aliases.ts";
@@ -45,6 +46,7 @@ const sections = {
   model_metadata: modelMetadataSection,
   rate_limiting: rateLimitingSection,
   response_cache: responseCacheSection,
+  kv_cache_index: kvCacheIndexSection,
   deduplication: deduplicationSection,
   responses: responsesSection,
   timeouts: timeoutsSection,

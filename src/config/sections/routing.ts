@@ -4,7 +4,14 @@ import { z } from "zod";
 import { headerName, positiveDuration } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
-export const STRATEGY_NAMES = ["RoundRobin", "WeightedRoundRobin", "LeastLatency", "Random", "ConsistentHash"] as const;
+export const STRATEGY_NAMES = [
+  "RoundRobin",
+  "WeightedRoundRobin",
+  "LeastLatency",
+  "Random",
+  "ConsistentHash",
+  "PrefixAwareHash",
+] as const;
 
 export type StrategyName = (typeof STRATEGY_NAMES)[number];
 

@@ -9,6 +9,7 @@ import { mergeContent, type PromptMerge } from "../inject-prompt.ts";
 import type { Adapted, PassTarget, PassThrough } from "../protocol.ts";
 import { answerEdits } from "./answer-edits.ts";
 import { adaptChatBody } from "./quirks.ts";
+import { readPrompt } from "./read-prompt.ts";
 
 export const chatPassThrough: PassThrough = {
   // Engines leave thoughts in the text where other formats have a place for them.
@@ -17,6 +18,7 @@ export const chatPassThrough: PassThrough = {
   injectPrompt({ messages }, prompt, merge) {
     return Array.isArray(messages) ? { messages: injectIntoMessages(messages, prompt, merge) } : undefined;
   },
+  readPrompt,
   askUsage({ stream_options }, { chat }) {
     if (!chat.countsStreams) return undefined;
     const options = stream_options as JsonObject | null | undefined; // checked when it was read

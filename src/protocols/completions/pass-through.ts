@@ -4,12 +4,14 @@ import { decodeUsage } from "../chunk-usage.ts";
 import { ChunkWatch } from "../chunk-watch.ts";
 import { mergeSystem } from "../inject-prompt.ts";
 import type { PassThrough } from "../protocol.ts";
+import { readPrompt } from "./read-prompt.ts";
 
 export const completionsPassThrough: PassThrough = {
   injectPrompt({ prompt: text }, prompt, { separator }) {
     const injected = injectIntoText(text, prompt, separator);
     return injected === undefined ? undefined : { prompt: injected };
   },
+  readPrompt,
   goesOnAlone: true,
   usageOf: ({ usage }) => decodeUsage(usage),
   preamble: new Set(["ping"]),

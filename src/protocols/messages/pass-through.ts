@@ -7,6 +7,7 @@ import type { PassThrough } from "../protocol.ts";
 import { objectOf } from "../reading.ts";
 import { adaptMessagesBody } from "./adapt-body.ts";
 import { rulesOf } from "./model-rules.ts";
+import { readPrompt } from "./read-prompt.ts";
 import { decodeUsage, mergeUsage } from "./usage.ts";
 
 const MARKS: Marks = {
@@ -22,6 +23,7 @@ export const messagesPassThrough: PassThrough = {
     return members && { members };
   },
   injectPrompt: ({ system }, prompt, merge) => ({ system: mergeContent(system, prompt, merge) }),
+  readPrompt,
   headers: ["anthropic-version", "anthropic-beta"],
   goesOn: (model) => rulesOf(model).prefill,
   usageOf: ({ usage }) => decodeUsage(usage),

@@ -7,6 +7,7 @@ import { MarkedWatch, type Marks } from "../marked-watch.ts";
 import { markersOf } from "../markers.ts";
 import type { PassThrough } from "../protocol.ts";
 import { adaptResponsesBody } from "./adapt-body.ts";
+import { readPrompt } from "./read-prompt.ts";
 import { decodeUsage } from "./usage.ts";
 import { outputItemIds } from "./vendor-ids.ts";
 
@@ -26,6 +27,7 @@ export const responsesPassThrough: PassThrough = {
     return members && { members };
   },
   injectPrompt: ({ instructions }, prompt, merge) => ({ instructions: mergeSystem(instructions, prompt, merge) }),
+  readPrompt,
   usageOf: ({ usage }) => decodeUsage(usage, 0),
   itemIdsOf: outputItemIds,
   preamble: new Set(["response.created", "response.queued", "response.in_progress", "ping"]),

@@ -4,35 +4,33 @@
 // more than its share of the open requests is passed over, so that one busy session cannot drown it.
 
 import type { BackendEntry } from "../../backends/board.ts";
-import { type SelectionStrategy, shareOf, sumOfShares } from "../strategy.ts";
+import { objectToOverload } from "../overload.ts";
+import { type SelectionQuery, type SelectionStrategy, shareOf } from "../strategy.ts";
 
-/** So many requests of one session stay together, however little there is to do. */
-const ALWAYS_TOGETHER = 4;
-
-/** `loadFactor`: how many times its share of the open requests a backend may have; Infinity = no bound. */
-export function consistentHash(loadFactor: number = Number.POSITIVE_INFINITY): SelectionStrategy {
+/**
+ * `loadFactor`: how many times its share of the open requests a backend may have; Infinity = no bound. `keyOf`: what
+ * requests of one session have in common.
+ */
+export function consistentHash(
+  loadFactor: number = Number.POSITIVE_INFINITY,
+  keyOf: (query: SelectionQuery, candidates: readonly BackendEntry[]) => string = (query) => query.sessionKey(),
+): SelectionStrategy {
   const seeds = new WeakMap<readonly BackendEntry[], Uint32Array>();
   return {
     scoreMeans: "lot that the session draws for it; the highest is chosen that has not more than its share",
     best: "highest",
     score(ranking, query) {
-      const { candidates, places, scores, objections } = ranking;
+      const { candidates, places, scores } = ranking;
       let seed = seeds.get(candidates);
       if (seed === undefined) {
         seed = Uint32Array.from(candidates, (entry) => Bun.hash.xxHash32(entry.backend.name));
         seeds.set(candidates, seed);
       }
-      const session = Bun.hash.xxHash32(query.sessionKey());
-      const shares = sumOfShares(ranking);
-      let open = 1;
-      for (const place of places) open += (candidates[place] as BackendEntry).counters.inFlight;
+      const session = Bun.hash.xxHash32(keyOf(query, candidates));
       for (const place of places) {
-        const entry = candidates[place] as BackendEntry;
-        const share = shareOf(entry);
-        scores[place] = drawLot(session, seed[place] as number, share);
-        const bound = Math.max(ALWAYS_TOGETHER, Math.ceil((loadFactor * open * share) / shares));
-        if (entry.counters.inFlight >= bound) objections[place] = "over_share";
+        scores[place] = drawLot(session, seed[place] as number, shareOf(candidates[place] as BackendEntry));
       }
+      objectToOverload(ranking, loadFactor);
     },
   };
 }

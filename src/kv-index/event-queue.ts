@@ -1,0 +1,36 @@
+// What waits to be told to the index: of one engine, in order, bounded. When more comes than can be told, the oldest goes.
+
+export class EventQueue<Event> {
+  readonly #ring: (Event | undefined)[];
+  #oldest = 0;
+  #count = 0;
+  /** How many were lost. */
+  dropped = 0;
+
+  constructor(capacity: number) {
+    this.#ring = new Array<Event | undefined>(capacity).fill(undefined);
+  }
+
+  get size(): number {
+    return this.#count;
+  }
+
+  add(event: Event): void {
+    if (this.#count === this.#ring.length) {
+      this.take();
+      this.dropped++;
+    }
+    this.#ring[(this.#oldest + this.#count) % this.#ring.length] = event;
+    this.#count++;
+  }
+
+  /** The oldest; undefined where nothing waits. */
+  take(): Event | undefined {
+    if (this.#count === 0) return undefined;
+    const event = this.#ring[this.#oldest];
+    this.#ring[this.#oldest] = undefined;
+    this.#oldest = (this.#oldest + 1) % this.#ring.length;
+    this.#count--;
+    return event;
+  }
+}

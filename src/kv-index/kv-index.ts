@@ -1,0 +1,203 @@
+// The KV cache index: which backend has which prefix of a prompt in its cache, learnt from the gateway's own requests and
+// from what engines tell of their caches.
+
+import type { Settings } from "../config/sections/registry.ts";
+import type { CacheEvent } from "./cache-event.ts";
+import { LatestOutcomes } from "./latest-outcomes.ts";
+import type { PrefixChain } from "./prefix-hash.ts";
+import { BYTES_PER_ENTRY, MAX_SLOTS, type Overlap, PrefixTable } from "./prefix-table.ts";
+
+export type KvIndexSettings = Settings["kv_cache_index"];
+
+interface KvIndexParts {
+  settings: KvIndexSettings;
+  /** Clock milliseconds. */
+  now(): number;
+  random(): number;
+}
+
+/** A backend as the index knows it: another server under its name has another cache. */
+export interface IndexedBackend {
+  name: string;
+  server: string;
+}
+
+interface Known {
+  slot: number;
+  server: string;
+  outcomes: LatestOutcomes;
+}
+
+export interface KvIndexStats {
+  entries: number;
+  max_entries: number;
+  bytes: number;
+  max_bytes: number;
+  hits: number;
+  lookups: number;
+  hit_rate: number;
+  backends: { backend_name: string; entries: number }[];
+}
+
+export class KvIndex {
+  readonly #parts: KvIndexParts;
+  readonly #startMs: number;
+  readonly #known = new Map<string, Known>();
+  readonly #freeSlots: number[] = [];
+  #settings: KvIndexSettings;
+  #table: PrefixTable;
+  #overlap: Overlap = { matched: new Int32Array(0), warm: new Int32Array(0) };
+  #blocks = 0;
+  #hits = 0;
+  #lookups = 0;
+
+  constructor(parts: KvIndexParts) {
+    this.#parts = parts;
+    this.#settings = parts.settings;
+    this.#startMs = parts.now();
+    this.#table = new PrefixTable(parts.settings.max_entries, parts.random);
+  }
+
+  get settings(): KvIndexSettings {
+    return this.#settings;
+  }
+
+  /** What is known stays, as far as there is room for it and its backend is the same. */
+  apply(settings: KvIndexSettings, backends: readonly IndexedBackend[]): void {
+    const { max_entries } = this.#settings;
+    this.#settings = settings;
+    const servers = new Map(backends.map(({ name, server }) => [name, server]));
+    for (const [name, { slot, server }] of this.#known) {
+      if (servers.get(name) === server) continue;
+      this.#table.clear(slot);
+      this.#known.delete(name);
+      this.#freeSlots.push(slot);
+    }
+    for (const { name, server } of backends) {
+      if (this.#known.has(name)) continue;
+      const slot = this.#freeSlots.pop() ?? this.#known.size;
+      if (slot < MAX_SLOTS) this.#known.set(name, { slot, server, outcomes: new LatestOutcomes() });
+    }
+    const slots = this.#known.size + this.#freeSlots.length;
+    this.#overlap = { matched: new Int32Array(slots), warm: new Int32Array(slots) };
+    if (settings.max_entries === max_entries) return;
+    const table = new PrefixTable(settings.max_entries, this.#parts.random);
+    this.#table.copyTo(table);
+    this.#table = table;
+  }
+
+  /** A backend has begun to answer a prompt: it holds its blocks. */
+  learn(backendName: string, chain: PrefixChain): void {
+    const slot = this.#known.get(backendName)?.slot;
+    if (slot === undefined) return;
+    this.#table.expire(this.#oldestSeconds());
+    this.#table.learn(chain.words, slot, this.#seconds());
+  }
+
+  /** A backend tells of its cache. */
+  told(backendName: string, { action, hash, isWarm }: CacheEvent): void {
+    const slot = this.#known.get(backendName)?.slot;
+    if (slot === undefined) return;
+    const { enabled: offloads, treat_eviction_as_offload } = this.#settings.storage_offloading;
+    const table = this.#table;
+    if (hash === undefined) {
+      table.clear(slot);
+      return;
+    }
+    const { low, high } = hash;
+    switch (action) {
+      case "created":
+      case "reloaded":
+        // What stands in a storage that is not reckoned with is not there.
+        if (isWarm && !offloads) table.release(low, high, slot, false);
+        else table.confirm(low, high, slot, this.#seconds(), isWarm === true && action === "created");
+        return;
+      case "offloaded":
+        table.release(low, high, slot, offloads);
+        return;
+      case "evicted": {
+        const isFromStorage = isWarm ?? table.isWarm(low, high, slot);
+        table.release(low, high, slot, offloads && treat_eviction_as_offload && !isFromStorage);
+        return;
+      }
+      case "purged":
+        table.release(low, high, slot, false);
+    }
+  }
+
+  /** Looks a prompt up; what was found is read by matched() and tier() until the next look. */
+  look(chain: PrefixChain): void {
+    this.#blocks = chain.blocks;
+    this.#table.look(chain.words, this.#oldestSeconds(), this.#settings.storage_offloading.enabled, this.#overlap);
+  }
+
+  /** Which share of the prompt's blocks the backend holds. */
+  rawOverlap(backendName: string): number {
+    const slot = this.#known.get(backendName)?.slot;
+    return slot === undefined ? 0 : (this.#overlap.matched[slot] as number) / this.#blocks;
+  }
+
+  /** What these blocks count for by the places where they are. */
+  tierMultiplier(backendName: string): number {
+    const slot = this.#known.get(backendName)?.slot;
+    const matched = slot === undefined ? 0 : (this.#overlap.matched[slot] as number);
+    if (slot === undefined || matched === 0) return 0;
+    const { gpu_tier_weight, storage_tier_weight } = this.#settings.scoring;
+    const warm = (this.#overlap.warm[slot] as number) / matched;
+    return gpu_tier_weight * (1 - warm) + storage_tier_weight * warm;
+  }
+
+  /** A prompt was looked up for a choice that was made. */
+  counted(isHit: boolean): void {
+    this.#lookups++;
+    if (isHit) this.#hits++;
+  }
+
+  ended(backendName: string, hasFailed: boolean): void {
+    this.#known.get(backendName)?.outcomes.add(hasFailed);
+  }
+
+  /** 1 minus the share of failures among the latest requests. */
+  health(backendName: string): number {
+    return this.#known.get(backendName)?.outcomes.health ?? 1;
+  }
+
+  /** How many entries went: all, or those of one backend. */
+  clear(backendName?: string): number {
+    const before = this.#table.size;
+    for (const [name, { slot }] of this.#known) {
+      if (backendName === undefined || backendName === name) this.#table.clear(slot);
+    }
+    return before - this.#table.size;
+  }
+
+  stats(): KvIndexStats {
+    this.#table.expire(this.#oldestSeconds());
+    const { max_entries } = this.#settings;
+    return {
+      entries: this.#table.size,
+      max_entries,
+      bytes: this.#table.bytes,
+      max_bytes: (max_entries + 1) * BYTES_PER_ENTRY,
+      hits: this.#hits,
+      lookups: this.#lookups,
+      hit_rate: this.#lookups === 0 ? 0 : this.#hits / this.#lookups,
+      backends: [...this.#known].map(([backend_name, { slot }]) => ({
+        backend_name,
+        entries: this.#table.entriesOf(slot),
+      })),
+    };
+  }
+
+  /** Begins at one time to live, so that nothing is older than 0. */
+  #seconds(): number {
+    return Math.floor((this.#parts.now() - this.#startMs) / 1000) + OLDEST_SECONDS;
+  }
+
+  #oldestSeconds(): number {
+    return Math.max(0, this.#seconds() - this.#settings.entry_ttl_seconds);
+  }
+}
+
+/** The longest time to live: what is put in at the start is not older than that. */
+const OLDEST_SECONDS = 31_536_000;

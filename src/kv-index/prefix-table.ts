@@ -1,0 +1,368 @@
+// Which prefix hash is held by which backend: a hash table in plain numbers, so that a hundred thousand entries are one
+// block of memory that the garbage collector never looks into. What was not renewed for longest goes first; memory is
+// bounded by the number of entries, whatever is put in.
+
+/** Words of an entry; 0 stands for no entry, so that the first one is never used. */
+const LOW = 0;
+const HIGH = 1;
+const NEXT = 2; // in its bucket; of a free entry: the next free one
+const OLDER = 3;
+const NEWER = 4;
+const OWNER = 5; // slot of the backend, and flags
+const SECONDS = 6; // when it was renewed
+const PARENT = 7; // the entry of the block before it
+const PARENT_LOW = 8; // its hash, because the entry may be another one by now
+const CHILDREN = 9;
+const WORDS = 10;
+
+const SLOT_MASK = 0xffff;
+const WARM = 0x1_0000;
+const NAMED = 0x2_0000;
+const IN_USE = 0x4_0000;
+
+export const MAX_SLOTS = SLOT_MASK;
+/** Of memory; the buckets are a part of it. */
+export const BYTES_PER_ENTRY = WORDS * 4 + 8;
+const FIRST_CAPACITY = 1024;
+
+/** What is found for one prompt, by the slot of the backend. */
+export interface Overlap {
+  /** Blocks from the beginning that it holds without a gap. */
+  readonly matched: Int32Array;
+  /** How many of them are not in its GPU. */
+  readonly warm: Int32Array;
+}
+
+export class PrefixTable {
+  #words: Uint32Array;
+  #heads: Uint32Array;
+  #shift: number;
+  #capacity: number;
+  readonly #maxEntries: number;
+  /** Secret, so that nobody can make prompts that all end in one bucket. */
+  readonly #lowFactor: number;
+  readonly #highFactor: number;
+  #free = 0;
+  #used = 0; // entries that were ever handed out
+  #size = 0;
+  #oldest = 0;
+  #newest = 0;
+  readonly #perSlot = new Map<number, number>();
+
+  constructor(maxEntries: number, random: () => number) {
+    this.#maxEntries = maxEntries;
+    this.#capacity = Math.min(maxEntries, FIRST_CAPACITY);
+    this.#words = new Uint32Array((this.#capacity + 1) * WORDS);
+    this.#lowFactor = Math.floor(random() * 2 ** 32) | 1;
+    this.#highFactor = Math.floor(random() * 2 ** 32) | 1;
+    [this.#heads, this.#shift] = newHeads(this.#capacity);
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get bytes(): number {
+    return this.#words.byteLength + this.#heads.byteLength;
+  }
+
+  entriesOf(slot: number): number {
+    return this.#perSlot.get(slot) ?? 0;
+  }
+
+  /** The entry of a hash at a backend; 0 where there is none. */
+  find(low: number, high: number, slot: number): number {
+    const words = this.#words;
+    let entry = this.#heads[this.#bucket(low, high)] as number;
+    while (entry !== 0) {
+      const at = entry * WORDS;
+      if (words[at + LOW] === low && words[at + HIGH] === high && ((words[at + OWNER] as number) & SLOT_MASK) === slot) {
+        return entry;
+      }
+      entry = words[at + NEXT] as number;
+    }
+    return 0;
+  }
+
+  /**
+   * The backend holds all blocks of a chain (two words per block) in its GPU, or it no longer says so. The first block
+   * counts as renewed last: whatever is deeper goes before it.
+   */
+  learn(chain: Uint32Array, slot: number, seconds: number): void {
+    const length = Math.min(chain.length, this.#maxEntries * 2);
+    let parent = 0;
+    for (let word = 0; word < length; word += 2) {
+      const entry = this.#findOrAdd(chain[word] as number, chain[word + 1] as number, slot);
+      this.#adopt(parent, entry);
+      this.#setTier(entry, false);
+      this.#words[entry * WORDS + SECONDS] = seconds;
+      if (parent === 0) this.#moveToNewest(entry);
+      else this.#moveBehind(entry, parent);
+      parent = entry;
+    }
+  }
+
+  /** A backend tells of a hash: it holds it, and, as far as they are known, the blocks before it. */
+  confirm(low: number, high: number, slot: number, seconds: number, isWarm: boolean): void {
+    let entry = this.#findOrAdd(low, high, slot);
+    this.#flag(entry, NAMED, true);
+    while (entry !== 0) {
+      this.#setTier(entry, isWarm);
+      this.#words[entry * WORDS + SECONDS] = seconds;
+      this.#moveToNewest(entry);
+      entry = this.#parentOf(entry);
+    }
+  }
+
+  /**
+   * What belongs to a hash alone: its block, and those before it that lead nowhere else and were not told of by
+   * themselves. Either they are gone, or they are kept outside of the GPU.
+   */
+  release(low: number, high: number, slot: number, staysWarm: boolean): void {
+    let entry = this.find(low, high, slot);
+    let isFirst = true;
+    while (entry !== 0) {
+      const parent = this.#parentOf(entry);
+      const owner = this.#words[entry * WORDS + OWNER] as number;
+      const children = this.#words[entry * WORDS + CHILDREN] as number;
+      if (!isFirst && ((owner & NAMED) !== 0 || children > (staysWarm ? 1 : 0))) return;
+      if (staysWarm) this.#setTier(entry, true);
+      else this.#remove(entry);
+      isFirst = false;
+      entry = parent;
+    }
+  }
+
+  isWarm(low: number, high: number, slot: number): boolean {
+    const entry = this.find(low, high, slot);
+    return entry !== 0 && ((this.#words[entry * WORDS + OWNER] as number) & WARM) !== 0;
+  }
+
+  /**
+   * How much of a chain each backend holds.
+   * @param sinceSeconds - what was renewed before does not count
+   * @param countsWarm - what is not in the GPU counts too
+   */
+  look(chain: Uint32Array, sinceSeconds: number, countsWarm: boolean, { matched, warm }: Overlap): void {
+    const words = this.#words;
+    const heads = this.#heads;
+    matched.fill(0);
+    warm.fill(0);
+    for (let word = 0; word < chain.length; word += 2) {
+      const low = chain[word] as number;
+      const high = chain[word + 1] as number;
+      const before = word >> 1;
+      let isHeld = false;
+      let entry = heads[this.#bucket(low, high)] as number;
+      while (entry !== 0) {
+        const at = entry * WORDS;
+        entry = words[at + NEXT] as number;
+        if (words[at + LOW] !== low || words[at + HIGH] !== high || (words[at + SECONDS] as number) < sinceSeconds) {
+          continue;
+        }
+        const owner = words[at + OWNER] as number;
+        const slot = owner & SLOT_MASK;
+        const isWarm = (owner & WARM) !== 0;
+        if (matched[slot] !== before || (isWarm && !countsWarm)) continue;
+        matched[slot] = before + 1;
+        if (isWarm) warm[slot] = (warm[slot] as number) + 1;
+        isHeld = true;
+      }
+      if (!isHeld) return;
+    }
+  }
+
+  /** Forgets what was not renewed since then. */
+  expire(sinceSeconds: number): void {
+    while (this.#oldest !== 0 && (this.#words[this.#oldest * WORDS + SECONDS] as number) < sinceSeconds) {
+      this.#remove(this.#oldest);
+    }
+  }
+
+  /** Forgets all of a backend; how many entries these were. */
+  clear(slot: number): number {
+    const before = this.#size;
+    let entry = this.#oldest;
+    while (entry !== 0) {
+      const newer = this.#words[entry * WORDS + NEWER] as number;
+      if (((this.#words[entry * WORDS + OWNER] as number) & SLOT_MASK) === slot) this.#remove(entry);
+      entry = newer;
+    }
+    return before - this.#size;
+  }
+
+  /** Puts as much as there is room for into an empty table, the newest last. */
+  copyTo(other: PrefixTable): void {
+    const words = this.#words;
+    let skipped = Math.max(0, this.#size - other.#maxEntries);
+    for (let entry = this.#oldest; entry !== 0; entry = words[entry * WORDS + NEWER] as number) {
+      if (skipped-- > 0) continue;
+      const at = entry * WORDS;
+      const owner = words[at + OWNER] as number;
+      const copy = other.#findOrAdd(words[at + LOW] as number, words[at + HIGH] as number, owner & SLOT_MASK);
+      other.#words[copy * WORDS + OWNER] = owner;
+      other.#words[copy * WORDS + SECONDS] = words[at + SECONDS] as number;
+    }
+    // Parents are newer than what follows them: only now all of them are there.
+    for (let entry = this.#newest; entry !== 0; entry = words[entry * WORDS + OLDER] as number) {
+      const parent = this.#parentOf(entry);
+      if (parent !== 0) other.#adopt(other.#twin(this, parent), other.#twin(this, entry));
+    }
+  }
+
+  /** The entry here of what is an entry there; 0 where it had no room. */
+  #twin(other: PrefixTable, entry: number): number {
+    const at = entry * WORDS;
+    const { [at + LOW]: low = 0, [at + HIGH]: high = 0, [at + OWNER]: owner = 0 } = other.#words;
+    return this.find(low, high, owner & SLOT_MASK);
+  }
+
+  #bucket(low: number, high: number): number {
+    return (Math.imul(low, this.#lowFactor) + Math.imul(high, this.#highFactor)) >>> this.#shift;
+  }
+
+  #findOrAdd(low: number, high: number, slot: number): number {
+    const known = this.find(low, high, slot);
+    if (known !== 0) return known;
+    const entry = this.#take();
+    const words = this.#words;
+    const at = entry * WORDS;
+    const bucket = this.#bucket(low, high);
+    words[at + LOW] = low;
+    words[at + HIGH] = high;
+    words[at + NEXT] = this.#heads[bucket] as number;
+    words[at + OWNER] = slot | IN_USE;
+    words[at + SECONDS] = 0;
+    words[at + PARENT] = 0;
+    words[at + CHILDREN] = 0;
+    this.#heads[bucket] = entry;
+    this.#size++;
+    this.#perSlot.set(slot, this.entriesOf(slot) + 1);
+    this.#linkNewest(entry);
+    return entry;
+  }
+
+  /** A free entry; when there is none any more, that of what was not renewed for longest. */
+  #take(): number {
+    if (this.#free === 0 && this.#used === this.#capacity) {
+      if (this.#capacity < this.#maxEntries) this.#grow();
+      else this.#remove(this.#oldest);
+    }
+    const free = this.#free;
+    if (free === 0) return ++this.#used;
+    this.#free = this.#words[free * WORDS + NEXT] as number;
+    return free;
+  }
+
+  #grow(): void {
+    this.#capacity = Math.min(this.#maxEntries, this.#capacity * 2);
+    const words = new Uint32Array((this.#capacity + 1) * WORDS);
+    words.set(this.#words);
+    this.#words = words;
+    [this.#heads, this.#shift] = newHeads(this.#capacity);
+    for (let entry = this.#oldest; entry !== 0; entry = words[entry * WORDS + NEWER] as number) {
+      const at = entry * WORDS;
+      const bucket = this.#bucket(words[at + LOW] as number, words[at + HIGH] as number);
+      words[at + NEXT] = this.#heads[bucket] as number;
+      this.#heads[bucket] = entry;
+    }
+  }
+
+  #remove(entry: number): void {
+    const words = this.#words;
+    const at = entry * WORDS;
+    const bucket = this.#bucket(words[at + LOW] as number, words[at + HIGH] as number);
+    let place = this.#heads[bucket] as number;
+    if (place === entry) this.#heads[bucket] = words[at + NEXT] as number;
+    else {
+      while (words[place * WORDS + NEXT] !== entry) place = words[place * WORDS + NEXT] as number;
+      words[place * WORDS + NEXT] = words[at + NEXT] as number;
+    }
+    const parent = this.#parentOf(entry);
+    if (parent !== 0) words[parent * WORDS + CHILDREN] = (words[parent * WORDS + CHILDREN] as number) - 1;
+    this.#unlink(entry);
+    const slot = (words[at + OWNER] as number) & SLOT_MASK;
+    const left = this.entriesOf(slot) - 1;
+    if (left === 0) this.#perSlot.delete(slot);
+    else this.#perSlot.set(slot, left);
+    words[at + OWNER] = 0;
+    words[at + NEXT] = this.#free;
+    this.#free = entry;
+    this.#size--;
+  }
+
+  /** 0 where it has none, or that is gone. */
+  #parentOf(entry: number): number {
+    const words = this.#words;
+    const at = entry * WORDS;
+    const parent = words[at + PARENT] as number;
+    if (parent === 0) return 0;
+    const owner = words[parent * WORDS + OWNER] as number;
+    const isSame =
+      (owner & IN_USE) !== 0 &&
+      words[parent * WORDS + LOW] === words[at + PARENT_LOW] &&
+      (owner & SLOT_MASK) === ((words[at + OWNER] as number) & SLOT_MASK);
+    return isSame ? parent : 0;
+  }
+
+  #adopt(parent: number, entry: number): void {
+    if (parent === 0 || entry === 0 || this.#parentOf(entry) === parent) return;
+    const words = this.#words;
+    words[entry * WORDS + PARENT] = parent;
+    words[entry * WORDS + PARENT_LOW] = words[parent * WORDS + LOW] as number;
+    words[parent * WORDS + CHILDREN] = (words[parent * WORDS + CHILDREN] as number) + 1;
+  }
+
+  #setTier(entry: number, isWarm: boolean): void {
+    this.#flag(entry, WARM, isWarm);
+  }
+
+  #flag(entry: number, flag: number, isSet: boolean): void {
+    const owner = this.#words[entry * WORDS + OWNER] as number;
+    this.#words[entry * WORDS + OWNER] = isSet ? owner | flag : owner & ~flag;
+  }
+
+  #moveToNewest(entry: number): void {
+    if (entry === this.#newest) return;
+    this.#unlink(entry);
+    this.#linkNewest(entry);
+  }
+
+  /** Directly older than another one. */
+  #moveBehind(entry: number, newer: number): void {
+    const words = this.#words;
+    if (words[newer * WORDS + OLDER] === entry) return;
+    this.#unlink(entry);
+    const older = words[newer * WORDS + OLDER] as number;
+    words[entry * WORDS + NEWER] = newer;
+    words[entry * WORDS + OLDER] = older;
+    words[newer * WORDS + OLDER] = entry;
+    if (older === 0) this.#oldest = entry;
+    else words[older * WORDS + NEWER] = entry;
+  }
+
+  #linkNewest(entry: number): void {
+    const words = this.#words;
+    words[entry * WORDS + OLDER] = this.#newest;
+    words[entry * WORDS + NEWER] = 0;
+    if (this.#newest === 0) this.#oldest = entry;
+    else words[this.#newest * WORDS + NEWER] = entry;
+    this.#newest = entry;
+  }
+
+  #unlink(entry: number): void {
+    const words = this.#words;
+    const older = words[entry * WORDS + OLDER] as number;
+    const newer = words[entry * WORDS + NEWER] as number;
+    if (older === 0) this.#oldest = newer;
+    else words[older * WORDS + NEWER] = newer;
+    if (newer === 0) this.#newest = older;
+    else words[newer * WORDS + OLDER] = older;
+  }
+}
+
+/** About as many buckets as entries, a power of two. */
+function newHeads(capacity: number): [heads: Uint32Array, shift: number] {
+  const bits = Math.max(1, Math.ceil(Math.log2(capacity)));
+  return [new Uint32Array(2 ** bits), 32 - bits];
+}

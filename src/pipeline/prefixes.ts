@@ -1,0 +1,20 @@
+// What the pipeline asks of whoever looks for prompts that begin alike (prompt-prefixes.ts, which is loaded where somebody
+// does).
+
+import type { Backend } from "../backends/backend.ts";
+import type { PrefixChain } from "../kv-index/prefix-hash.ts";
+import type { UpstreamFailure } from "../upstream/failure.ts";
+import type { ModelRequest } from "./model-request.ts";
+
+/** Tells an engine's adapter by which hash to name the prompt in its events. */
+export const PREFIX_HEADER = "x-signalbox-prefix-hash";
+
+/** What the pipeline asks; there is none where nobody wants to know. */
+export interface PromptPrefixes {
+  /** Of the prompt as it is sent to a backend; undefined for one that is shorter than a block. */
+  at(request: ModelRequest, backendName: string): PrefixChain | undefined;
+  /** A backend has begun to answer. */
+  began(request: ModelRequest, backend: Backend): void;
+  /** An attempt is over. */
+  ended(backend: Backend, failure: UpstreamFailure | undefined): void;
+}
