@@ -2,9 +2,94 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { EventSourceView } from "../kv-index/event-source.ts";
 import { done } from "../openapi/change-schemas.ts";
-import { count, described, list, nullable, type Schemas, shape, text } from "../openapi/json-schema.ts";
+import { count, described, flag, list, number, orNull, type Schemas, shape, text, time } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import { adminGroup, answer, toTimestamp } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { queryOf } from "./request.ts";
+
+const SCHEMAS: Schemas = {
+  KvIndexStatistics: shape({
+    enabled: flag,
+    entries: described(count, "Blocks of prompts at backends."),
+    max_entries: count,
+    bytes: count,
+    max_bytes: count,
+    hits: described(count, "Choices that the index made, because a backend had enough of the prompt."),
+    lookups: described(count, "Choices for which a prompt was looked up."),
+    hit_rate: number,
+    event_sources: list(
+      shape({
+        backend_name: text,
+        connected: flag,
+        events: count,
+        dropped: described(count, "Events that were lost because more came than could be taken in."),
+        last_event: orNull(time),
+        last_error: described(orNull(text), "Why there was no connection the last time."),
+      }),
+    ),
+    backends: list(shape({ backend_name: text, entries: count })),
+  }),
+  KvIndexCleared: shape({ ...done, removed: count }),
+};
+
+const endpoint = adminGroup("Observation", SCHEMAS);
+
+export function kvIndexRoutes(parts: Pick<AdminParts, "kvIndex" | "settings">): DescribedEndpoint[] {
+  return [
+    endpoint("GET /admin/kv-index", {
+      id: "getKvIndex",
+      summary: "What is known of the KV caches of backends",
+      answers: [jsonAnswer("KvIndexStatistics", "The numbers.")],
+      handle(call) {
+        const index = parts.kvIndex();
+        if (index === undefined) {
+          const { max_entries } = parts.settings().kv_cache_index;
+          return answer(call, { enabled: false, ...NOTHING, max_entries });
+        }
+        const { event_sources, ...stats } = index.stats();
+        return answer(call, { enabled: true, ...stats, event_sources: event_sources.map(sourceRow) });
+      },
+    }),
+    endpoint("DELETE /admin/kv-index", {
+      id: "clearKvIndex",
+      summary: "Forget what is known of KV caches",
+      parameters: [queryParameter("backend", "Only the cache of this backend.")],
+      answers: [jsonAnswer("KvIndexCleared", "Forgotten.")],
+      errors: [404],
+      handle(call) {
+        const index = parts.kvIndex();
+        if (index === undefined) throw new GatewayError(ERRORS.routeNotFound, "The KV cache index is switched off.");
+        const backend = queryOf(call).get("backend") ?? undefined;
+        if (backend !== undefined && !parts.settings().backends.some(({ name }) => name === backend)) {
+          const message = "There is no backend of this name; GET /admin/backends lists them.";
+          throw new GatewayError(ERRORS.routeNotFound, message, { param: "backend" });
+        }
+        const removed = index.clear(backend);
+        const what = backend === undefined ? "all caches" : `the cache of the backend '${backend}'`;
+        return answer(call, { success: true, message: `Forgot what was known of ${what}.`, removed });
+      },
+    }),
+  ];
+}
+
+const NOTHING = {
+  entries: 0,
+  bytes: 0,
+  max_bytes: 0,
+  hits: 0,
+  lookups: 0,
+  hit_rate: 0,
+  event_sources: [],
+  backends: [],
+};
+
+function sourceRow({ lastEventMs, lastError, ...row }: EventSourceView) {
+  return {
+    ...row,
+    last_event: lastEventMs === undefined ? null : toTimestamp(lastEventMs),
+    last_error: lastError ?? null,
+  };
+}

@@ -93,6 +93,7 @@ export class PrefixTable {
     let parent = 0;
     for (let word = 0; word < length; word += 2) {
       const entry = this.#findOrAdd(chain[word] as number, chain[word + 1] as number, slot);
+      if (entry === parent) continue; // somebody has made a block whose hash is its own seed
       this.#adopt(parent, entry);
       this.#setTier(entry, false);
       this.#words[entry * WORDS + SECONDS] = seconds;
@@ -106,7 +107,8 @@ export class PrefixTable {
   confirm(low: number, high: number, slot: number, seconds: number, isWarm: boolean): void {
     let entry = this.#findOrAdd(low, high, slot);
     this.#flag(entry, NAMED, true);
-    while (entry !== 0) {
+    // Hashes can be forged, so that the way back may be a circle.
+    for (let steps = this.#size; entry !== 0 && steps > 0; steps--) {
       this.#setTier(entry, isWarm);
       this.#words[entry * WORDS + SECONDS] = seconds;
       this.#moveToNewest(entry);
@@ -121,7 +123,7 @@ export class PrefixTable {
   release(low: number, high: number, slot: number, staysWarm: boolean): void {
     let entry = this.find(low, high, slot);
     let isFirst = true;
-    while (entry !== 0) {
+    for (let steps = this.#size; entry !== 0 && steps > 0; steps--) {
       const parent = this.#parentOf(entry);
       const owner = this.#words[entry * WORDS + OWNER] as number;
       const children = this.#words[entry * WORDS + CHILDREN] as number;

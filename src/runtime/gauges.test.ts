@@ -22,6 +22,22 @@ function sources(entries: readonly BackendEntry[]): GaugeSources {
     fleet: { board: { entries }, circuits: { state: () => "half_open" } },
     cache: () => ({ stats: () => ({ entries: 1, bytes: 2, evictions: 3 }) as never }),
     files: () => ({ count: 4, bytes: 5, owners: [] }),
+    kvIndex: () => ({
+      stats: () => ({
+        entries: 6,
+        max_entries: 10,
+        bytes: 800,
+        max_bytes: 900,
+        hits: 2,
+        lookups: 5,
+        hit_rate: 0.4,
+        backends: [{ backend_name: "b", entries: 6 }],
+        event_sources: [
+          { backend_name: "b", connected: true, events: 8, dropped: 1, lastEventMs: 1, lastError: undefined },
+        ],
+      }),
+      clear: () => 0,
+    }),
     configVersion: () => 7,
     configReloadOk: () => false,
     openStreams: () => 3,
@@ -60,6 +76,12 @@ test("what is read at the scrape, and what is counted by events", async () => {
     `signalbox_build_info{version="${VERSION}",runtime="bun ${Bun.version}"} 1`,
     "signalbox_response_cache_entries 1",
     "signalbox_files 4",
+    'signalbox_kv_index_entries{backend="b"} 6',
+    "signalbox_kv_index_bytes 800",
+    'signalbox_kv_index_lookups_total{result="miss"} 3',
+    'signalbox_kv_index_event_sources_connected{backend="b"} 1',
+    'signalbox_kv_index_events_total{backend="b"} 8',
+    'signalbox_kv_index_events_dropped_total{backend="b"} 1',
     "signalbox_files_bytes 5",
   ]) {
     expect(text).toContain(line);

@@ -19,6 +19,8 @@ const EXPECTED: Record<StrategyName, (counts: readonly number[]) => void> = {
   LeastLatency: ([failing = 0, ...others]) => expect(failing).toBeLessThanOrEqual(Math.max(...others)),
   // Sessions stay where they are, so that each backend has some of them.
   ConsistentHash: (counts) => expect(Math.min(...counts)).toBeGreaterThan(REQUESTS / counts.length / 3),
+  // Prompts without a whole block go where their sessions go.
+  PrefixAwareHash: (counts) => expect(Math.min(...counts)).toBeGreaterThan(REQUESTS / counts.length / 3),
 };
 
 function expectEven(counts: readonly number[]): void {
