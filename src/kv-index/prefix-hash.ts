@@ -9,6 +9,11 @@ const LINE_FEED = 10;
 /** Shorter texts are written faster by hand than by a call of the runtime. */
 const SHORT_TEXT = 24;
 
+/** Up to here a copy costs less than a view of the place where the text belongs. */
+const STAGED_TEXT = 4_096;
+/** Of UTF-8, for each unit of UTF-16. */
+const MAX_BYTES_PER_UNIT = 3;
+
 const encoder = new TextEncoder();
 
 /** The hashes of one prompt. */
@@ -40,7 +45,10 @@ export class PrefixChain {
  * another: begin(), any number of texts, end().
  */
 export class PrefixHasher {
-  readonly #buffer = new Uint8Array(BUFFERED_BLOCKS * BLOCK_BYTES);
+  readonly #memory = new Uint8Array(BUFFERED_BLOCKS * BLOCK_BYTES + STAGED_TEXT * MAX_BYTES_PER_UNIT);
+  readonly #buffer = this.#memory.subarray(0, BUFFERED_BLOCKS * BLOCK_BYTES);
+  /** Behind it; short texts are written here first. */
+  readonly #stage = this.#memory.subarray(BUFFERED_BLOCKS * BLOCK_BYTES);
   /** Made once: a view costs about as much as the hash of a block. */
   readonly #blocks: readonly Uint8Array[];
   #filled = 0;
@@ -62,14 +70,12 @@ export class PrefixHasher {
 
   text(text: string): void {
     if (text.length <= SHORT_TEXT && this.#writeShort(text)) return;
-    let rest = text;
-    while (rest.length > 0) {
-      const { read, written } = encoder.encodeInto(rest, this.#buffer.subarray(this.#filled));
+    if (text.length <= STAGED_TEXT) {
+      const { written } = encoder.encodeInto(text, this.#stage);
+      if (this.#filled + written > this.#buffer.length) this.#hashBlocks();
+      this.#memory.copyWithin(this.#filled, this.#buffer.length, this.#buffer.length + written);
       this.#filled += written;
-      if (read === rest.length) return;
-      this.#hashBlocks();
-      rest = rest.slice(read);
-    }
+    } else this.#writeLong(text);
   }
 
   lineFeed(): void {
@@ -82,6 +88,17 @@ export class PrefixHasher {
     this.#hashBlocks();
     if (this.#count === 0) return undefined;
     return new PrefixChain(new Uint32Array(this.#hashes.buffer.slice(0, this.#count * 8)));
+  }
+
+  #writeLong(text: string): void {
+    let rest = text;
+    while (rest.length > 0) {
+      const { read, written } = encoder.encodeInto(rest, this.#buffer.subarray(this.#filled));
+      this.#filled += written;
+      if (read === rest.length) return;
+      this.#hashBlocks();
+      rest = rest.slice(read);
+    }
   }
 
   /** False, and nothing written, where the text is not plain ASCII. */
