@@ -8,8 +8,8 @@ import { JsonBody } from "../src/lib/request-body.ts";
 import { firstRequest } from "../src/pipeline/model-request.ts";
 import { createPromptPrefixes } from "../src/pipeline/prompt-prefixes.ts";
 import { createPrompts } from "../src/prompts/resolve.ts";
-import { roundRobin } from "../src/routing/strategies/round-robin.ts";
 import { withPrefixIndex } from "../src/routing/strategies/prefix-index.ts";
+import { roundRobin } from "../src/routing/strategies/round-robin.ts";
 import type { Ranking } from "../src/routing/strategy.ts";
 
 const BACKENDS = 4;

@@ -4,7 +4,18 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { EventSourceView } from "../kv-index/event-source.ts";
 import { done } from "../openapi/change-schemas.ts";
-import { count, described, flag, list, number, orNull, type Schemas, shape, text, time } from "../openapi/json-schema.ts";
+import {
+  count,
+  described,
+  flag,
+  list,
+  number,
+  orNull,
+  type Schemas,
+  shape,
+  text,
+  time,
+} from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import { adminGroup, answer, toTimestamp } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";

@@ -35,7 +35,9 @@ describe("prefix hashes", () => {
     const text = fc.oneof(
       fc.string({ unit: "binary", maxLength: 40 }),
       fc.string({ unit: "grapheme", maxLength: 3_000 }),
-      fc.tuple(fc.constantFrom("a", "é", "漢", "😀", "\ud800"), fc.nat({ max: 70_000 })).map(([unit, n]) => unit.repeat(n)),
+      fc
+        .tuple(fc.constantFrom("a", "é", "漢", "😀", "\ud800"), fc.nat({ max: 70_000 }))
+        .map(([unit, n]) => unit.repeat(n)),
     );
     fc.assert(
       fc.property(fc.array(text, { maxLength: 6 }), (texts) => {

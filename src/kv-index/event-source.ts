@@ -94,9 +94,11 @@ export function openEventSource(parts: EventSourceParts): EventSource {
   }
 
   function read(own: BackendCall, answer: BackendAnswer, backend: Backend): void {
-    const type = answer.header("content-type") ?? "";
-    if (answer.status !== 200) return lost(own, statusText(backend, answer.status));
-    if (!/^text\/event-stream\b/i.test(type)) return lost(own, "the answer is no stream of events");
+    const refusal = refusalOf(answer, backend);
+    if (refusal !== undefined) {
+      lost(own, refusal);
+      return;
+    }
     isConnected = true;
     connectedAtMs = clock.now();
     log.info({ backend: name }, `events of the cache of ${name} are read`);
@@ -144,7 +146,8 @@ export function openEventSource(parts: EventSourceParts): EventSource {
     call = undefined;
     own?.abort();
     if (isConnected && clock.now() - connectedAtMs >= STEADY_MS) failures = 0;
-    if (isConnected || failures === 0) log.warn({ backend: name, reason }, `events of the cache of ${name} are missing`);
+    if (isConnected || failures === 0)
+      log.warn({ backend: name, reason }, `events of the cache of ${name} are missing`);
     isConnected = false;
     lastError = reason;
     failures++;
@@ -159,7 +162,14 @@ export function openEventSource(parts: EventSourceParts): EventSource {
 
   void connect();
   return {
-    view: () => ({ backend_name: name, connected: isConnected, events, dropped: queue.dropped, lastEventMs, lastError }),
+    view: () => ({
+      backend_name: name,
+      connected: isConnected,
+      events,
+      dropped: queue.dropped,
+      lastEventMs,
+      lastError,
+    }),
     close() {
       isClosed = true;
       clearTimeout(timer);
@@ -171,6 +181,12 @@ export function openEventSource(parts: EventSourceParts): EventSource {
   };
 }
 
+function refusalOf(answer: BackendAnswer, backend: Backend): string | undefined {
+  if (answer.status !== 200) return statusText(backend, answer.status);
+  const isStream = /^text\/event-stream\b/i.test(answer.header("content-type") ?? "");
+  return isStream ? undefined : "the answer is no stream of events";
+}
+
 /** The backend's own credential and headers go to its own address only. */
 function targetOf(backend: Backend, endpoint: string): Target {
   const accept = { accept: "text/event-stream", "cache-control": "no-cache" };
@@ -180,7 +196,12 @@ function targetOf(backend: Backend, endpoint: string): Target {
   const { origin, pathname, search } = new URL(endpoint);
   const path = pathname + search;
   const isOwn = backend.socketPath === undefined && new URL(backend.rootUrl).origin === origin;
-  if (isOwn) return { backend: { ...backend, rootUrl: origin }, path, headers: { ...controlHeaders(backend, false), ...accept } };
+  if (isOwn)
+    return {
+      backend: { ...backend, rootUrl: origin },
+      path,
+      headers: { ...controlHeaders(backend, false), ...accept },
+    };
   const stranger = { ...backend, rootUrl: origin, socketPath: undefined };
   return { backend: stranger, path, headers: { "accept-encoding": "identity", ...accept } };
 }

@@ -1,7 +1,7 @@
 // The event sources of a configuration: each is opened when it appears, and closed when it goes or is another.
 
-import { type EventSource, type EventSourceParts, type EventSourceView, openEventSource } from "./event-source.ts";
 import type { CacheEvent } from "./cache-event.ts";
+import { type EventSource, type EventSourceParts, type EventSourceView, openEventSource } from "./event-source.ts";
 import type { KvIndexSettings } from "./kv-index.ts";
 
 export type EventSources = ReturnType<typeof createEventSources>;

@@ -76,7 +76,11 @@ export class PrefixTable {
     let entry = this.#heads[this.#bucket(low, high)] as number;
     while (entry !== 0) {
       const at = entry * WORDS;
-      if (words[at + LOW] === low && words[at + HIGH] === high && ((words[at + OWNER] as number) & SLOT_MASK) === slot) {
+      if (
+        words[at + LOW] === low &&
+        words[at + HIGH] === high &&
+        ((words[at + OWNER] as number) & SLOT_MASK) === slot
+      ) {
         return entry;
       }
       entry = words[at + NEXT] as number;

@@ -32,8 +32,8 @@ export function createKeeper(identify: KeyIdentity, clock: Clock, log: Logger) {
     ({ response_cache }) => createCache(response_cache, clock, log),
   );
   const strategyOf = keptWhileSame(
-    ({ routing }) => routing,
-    ({ routing }) => createStrategy(routing),
+    ({ routing, kv_cache_index: { enabled, fallback_strategy } }) => [routing, enabled, fallback_strategy],
+    ({ routing, kv_cache_index }) => createStrategy(routing, kv_cache_index),
   );
   return (settings: Settings) => ({
     limiter: limiterOf(settings),

@@ -3,8 +3,8 @@
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Fleet } from "../fleet/fleet.ts";
-import type { EventSources } from "../kv-index/event-sources.ts";
 import type { EventSourceView } from "../kv-index/event-source.ts";
+import type { EventSources } from "../kv-index/event-sources.ts";
 import type { KvIndex, KvIndexStats } from "../kv-index/kv-index.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
@@ -46,7 +46,10 @@ export function createKvIndexOwner({ settings, fleet, transport, clock, random, 
       const { KvIndex } = require("../kv-index/kv-index.ts") as typeof import("../kv-index/kv-index.ts");
       index = new KvIndex({ settings: own, now: clock.now, random });
     }
-    index.apply(own, [...servers].map(([name, server]) => ({ name, server })));
+    index.apply(
+      own,
+      [...servers].map(([name, server]) => ({ name, server })),
+    );
     if (sources === undefined && own.event_sources.length > 0) sources = openSources(index);
     sources?.apply(own.event_sources, (name) => servers.get(name) ?? "");
   }

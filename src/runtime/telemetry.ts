@@ -93,7 +93,9 @@ export function createTelemetry(
     /** What could not be written the last time, each with the reason. */
     storageProblems: () => [statsFile.problem, sampler?.problem].filter((problem) => problem !== undefined),
     /** Lets the metrics show what others own. */
-    show(owners: Pick<GaugeSources, "fleet" | "cache" | "files" | "kvIndex" | "configVersion" | "configReloadOk">): void {
+    show(
+      owners: Pick<GaugeSources, "fleet" | "cache" | "files" | "kvIndex" | "configVersion" | "configReloadOk">,
+    ): void {
       addGauges(registry, { ...owners, openStreams: reporter.openStreams, eventLoopLag: () => lag.read(), wallTime });
     },
     /** Before the first request. */

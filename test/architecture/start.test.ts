@@ -30,6 +30,10 @@ const NEVER = [
   "response-cache/tiered.ts",
   "response-cache/far-tier.ts",
   "object-storage/bucket.ts",
+  "kv-index/kv-index.ts",
+  "kv-index/event-sources.ts",
+  "pipeline/prompt-prefixes.ts",
+  "routing/strategies/prefix-index.ts",
 ];
 
 /** They bring Node's streams with them; the runtime has what the gateway needs of them. */

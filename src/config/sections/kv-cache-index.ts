@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { text, whole } from "./fields.ts";
+import { strategy } from "./routing.ts";
 import { defineSection } from "./section.ts";
 
 const weight = () => z.number().min(0).max(100);
@@ -43,6 +44,11 @@ export const kvCacheIndexSection = defineSection({
         storage_tier_weight: weight().default(0.6).describe("What a block counts for in the storage behind it."),
       })
       .prefault({}),
+    fallback_strategy: strategy()
+      .prefault("LeastLatency")
+      .describe(
+        "What chooses below the threshold where selection_strategy is PrefixAwareHash, which has no more to say.",
+      ),
     storage_offloading: z
       .strictObject({
         enabled: z.boolean().default(false).describe("The engines keep blocks in storage that leave their GPU."),

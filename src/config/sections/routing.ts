@@ -20,17 +20,18 @@ function resolveStrategy(spelling: string): StrategyName | undefined {
   return STRATEGY_NAMES.find((name) => name.toLowerCase() === plain);
 }
 
-const strategy = z
-  .string()
-  .refine((spelling) => resolveStrategy(spelling) !== undefined, {
-    message: `unknown strategy; known are ${STRATEGY_NAMES.join(", ")}`,
-  })
-  .transform((spelling) => resolveStrategy(spelling) as StrategyName);
+export const strategy = () =>
+  z
+    .string()
+    .refine((spelling) => resolveStrategy(spelling) !== undefined, {
+      message: `unknown strategy; known are ${STRATEGY_NAMES.join(", ")}`,
+    })
+    .transform((spelling) => resolveStrategy(spelling) as StrategyName);
 
 export const routingSection = defineSection({
   description: "How a backend is chosen among the healthy ones that serve a model.",
   schema: z.strictObject({
-    selection_strategy: strategy
+    selection_strategy: strategy()
       .prefault("RoundRobin")
       .describe(`${STRATEGY_NAMES.join(", ")} (also in the form round_robin).`),
     session_affinity: z

@@ -49,8 +49,7 @@ export function withPrefixIndex(index: Index, configured: SelectionStrategy): Se
       const { backend, counters } = candidates[place] as BackendEntry;
       const load = most === 0 ? 0 : counters.inFlight / most;
       const overlap = (raw[place] as number) * (tiers[place] as number);
-      scores[place] =
-        overlap_weight * overlap + load_weight * (1 - load) + health_weight * index.health(backend.name);
+      scores[place] = overlap_weight * overlap + load_weight * (1 - load) + health_weight * index.health(backend.name);
     }
     objectToOverload(ranking, LOAD_FACTOR);
   }

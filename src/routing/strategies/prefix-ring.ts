@@ -14,6 +14,7 @@ export function prefixRing(): SelectionStrategy {
   });
   return {
     ...ring,
-    scoreMeans: "lot that the prompt's first block draws for it; the highest is chosen that has not more than its share",
+    scoreMeans:
+      "lot that the prompt's first block draws for it; the highest is chosen that has not more than its share",
   };
 }

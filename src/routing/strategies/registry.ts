@@ -19,6 +19,16 @@ const STRATEGIES: Record<StrategyName, (routing: Settings["routing"]) => Selecti
   PrefixAwareHash: prefixRing,
 };
 
-export function createStrategy(routing: Settings["routing"]): SelectionStrategy {
-  return STRATEGIES[routing.selection_strategy](routing);
+/**
+ * What chooses where the index of KV caches does not. Where it is on, PrefixAwareHash is the index itself, and something
+ * else is left for prompts that nobody has.
+ */
+export function createStrategy(
+  routing: Settings["routing"],
+  index?: Pick<Settings["kv_cache_index"], "enabled" | "fallback_strategy">,
+): SelectionStrategy {
+  const { selection_strategy: name } = routing;
+  if (name !== "PrefixAwareHash" || !index?.enabled) return STRATEGIES[name](routing);
+  const { fallback_strategy: fallback } = index;
+  return { ...STRATEGIES[fallback](routing), decidedBy: fallback };
 }
