@@ -396,6 +396,8 @@ test("a gateway whose backends are all down", async () => {
   await call("GET", "/admin/health", { from, status: 503 });
   await call("GET", "/admin/response-cache", { from });
   await call("DELETE", "/admin/response-cache", { from, status: 404 });
+  await call("GET", "/admin/kv-index", { from });
+  await call("DELETE", "/admin/kv-index", { from, status: 404 });
 });
 
 describe("observation", () => {
@@ -407,6 +409,12 @@ describe("observation", () => {
     await call("GET", "/admin/response-cache");
     await call("DELETE", "/admin/response-cache");
     await call("DELETE", "/admin/response-cache", { query: "?model=a" });
+  });
+
+  test("the KV cache index", async () => {
+    await call("GET", "/admin/kv-index");
+    await call("DELETE", "/admin/kv-index", { query: "?backend=nobody", status: 404 });
+    await call("DELETE", "/admin/kv-index");
   });
 
   test("GET /admin/files", async () => {
