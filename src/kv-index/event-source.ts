@@ -11,7 +11,7 @@ import { EventFramer, readEvents } from "../protocols/sse.ts";
 import { type CacheEvent, readCacheEvent } from "./cache-event.ts";
 import { EventQueue } from "./event-queue.ts";
 
-export type EventSourceSettings = Settings["kv_cache_index"]["event_sources"][number];
+type EventSourceSettings = Settings["kv_cache_index"]["event_sources"][number];
 
 export interface EventSourceParts {
   settings: EventSourceSettings;

@@ -17,7 +17,7 @@ interface KvIndexParts {
 }
 
 /** A backend as the index knows it: another server under its name has another cache. */
-export interface IndexedBackend {
+interface IndexedBackend {
   name: string;
   server: string;
 }

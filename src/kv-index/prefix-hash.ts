@@ -139,6 +139,6 @@ export class PrefixHasher {
   }
 }
 
-export function hexOf(high: number, low: number): string {
+function hexOf(high: number, low: number): string {
   return high.toString(16).padStart(8, "0") + low.toString(16).padStart(8, "0");
 }

@@ -70,7 +70,6 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
   const keep = createKeeper(identify, clock, log);
   let kept = keep(settings);
   const kvIndex = createKvIndexOwner({ settings, fleet, transport, clock, random: Math.random, log });
-  kvIndex.apply(settings);
 
   const cache = () => kept.cache?.store;
   const configVersion = () => store.current.version;

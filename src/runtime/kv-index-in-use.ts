@@ -73,6 +73,7 @@ export function createKvIndexOwner({ settings, fleet, transport, clock, random, 
     index = undefined;
   }
 
+  apply(settings);
   return {
     /** Undefined while it is off. */
     inUse(): KvIndexInUse | undefined {
