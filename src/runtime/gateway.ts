@@ -18,6 +18,7 @@ import { createModelMetadata } from "../models/metadata.ts";
 import type { NeutralEntry } from "../pipeline/neutral-entry.ts";
 import type { Surface } from "../server/request-target.ts";
 import { createRouteTable } from "../server/route-table.ts";
+import type { StatsCollector } from "../stats/collector.ts";
 import { averageLatency } from "../stats/windows.ts";
 import { buildDataPlane, type Configured, type DataPlaneParts } from "./data-plane.ts";
 import { createFilesOwner } from "./files-in-use.ts";
@@ -87,17 +88,9 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
     settings: () => store.current.settings,
     newId: () => crypto.randomUUID(),
     storageProblems: () => [...(store.storageProblem ? [store.storageProblem] : []), ...telemetry.storageProblems()],
-    promptFiles: {
-      baseDir: snapshot.baseDir,
-      home,
-      current: () => store.current.attachments.promptFiles,
-      use: (promptFiles) => store.attach({ promptFiles }),
-    },
+    promptFiles: promptsOf(store, home),
     backendStatus: () => fleet.status(),
-    backendUsage(name) {
-      const sums = telemetry.collector.backend(name);
-      return sums && { averageLatencyMs: averageLatency(sums), lastUsedMs: sums.lastUsedMs };
-    },
+    backendUsage: (name) => usageOf(telemetry.collector.backend(name)),
     reloadStatus: () => reloader.status(),
   };
   const parts: DataPlaneParts = {
@@ -161,4 +154,18 @@ export function createGateway({ store, fileHash, env, clock, log }: GatewayParts
 
 function configuredBy({ settings, attachments: { metadata, promptFiles } }: ConfigSnapshot): Configured {
   return { settings, metadata: createModelMetadata({ backends: settings.backends, external: metadata }), promptFiles };
+}
+
+function usageOf(sums: ReturnType<StatsCollector["backend"]>): ReturnType<AdminParts["backendUsage"]> {
+  return sums && { averageLatencyMs: averageLatency(sums), lastUsedMs: sums.lastUsedMs };
+}
+
+/** The prompt files stay where they were at the start. */
+function promptsOf(store: ConfigStore, home: string | undefined): AdminParts["promptFiles"] {
+  return {
+    baseDir: store.current.baseDir,
+    home,
+    current: () => store.current.attachments.promptFiles,
+    use: (promptFiles) => store.attach({ promptFiles }),
+  };
 }
