@@ -59,14 +59,11 @@ export function addGauges(registry: MetricsRegistry, sources: GaugeSources): voi
         : [{ labels: [], value: statistics[field] }];
     });
   }
-  function inBucket(
-    instrument: Parameters<MetricsRegistry["read"]>[0],
-    valueOf: (told: CacheStatistics) => number,
-  ): void {
+  function inBucket(instrument: Parameters<MetricsRegistry["read"]>[0], read: (told: CacheStatistics) => number): void {
     registry.read(instrument, () => {
       const statistics = sources.cache()?.stats();
       if (statistics === undefined || statistics instanceof Promise || statistics.l2 === undefined) return [];
-      return [{ labels: [], value: valueOf(statistics) }];
+      return [{ labels: [], value: read(statistics) }];
     });
   }
   inBucket(INSTRUMENTS.cacheBucketUp, ({ connected }) => (connected ? 1 : 0));
