@@ -46,6 +46,7 @@ beforeAll(async () => {
       health_checks: { interval: "200ms" },
       retry: { max_attempts: 1 },
       response_cache: { enabled: true },
+      kv_cache_index: { enabled: true },
       metrics: { persistence: { snapshot_interval_seconds: 1 } },
       global_prompts: { models: { other: { prompt_file: "terse.md" } }, prompts_dir: "prompts" },
     },
