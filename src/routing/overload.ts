@@ -10,15 +10,20 @@ const ALWAYS_TOGETHER = 4;
 /** How many times its share of the open requests a backend may have, where nobody has set it. */
 export const LOAD_FACTOR = 1.25;
 
-/** Objects to those that would have more than `factor` times their share with one more request. */
-export function objectToOverload(ranking: Ranking, factor: number): void {
+/**
+ * Objects to those that would have more than `factor` times their share with one more request.
+ * @param countsNow - also to those that have more than that now, where rounding would let one more pass
+ */
+export function objectToOverload(ranking: Ranking, factor: number, countsNow = false): void {
   const { candidates, places, objections } = ranking;
   const shares = sumOfShares(ranking);
   let open = 1;
   for (const place of places) open += (candidates[place] as BackendEntry).counters.inFlight;
   for (const place of places) {
     const entry = candidates[place] as BackendEntry;
-    const bound = Math.max(ALWAYS_TOGETHER, Math.ceil((factor * open * shareOf(entry)) / shares));
-    if (entry.counters.inFlight >= bound) objections[place] = "over_share";
+    const { inFlight } = entry.counters;
+    const share = (factor * shareOf(entry)) / shares;
+    const isOver = countsNow && inFlight > Math.max(ALWAYS_TOGETHER, share * (open - 1));
+    if (isOver || inFlight >= Math.max(ALWAYS_TOGETHER, Math.ceil(share * open))) objections[place] = "over_share";
   }
 }

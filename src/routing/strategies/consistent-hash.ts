@@ -14,6 +14,7 @@ import { type SelectionQuery, type SelectionStrategy, shareOf } from "../strateg
 export function consistentHash(
   loadFactor: number = Number.POSITIVE_INFINITY,
   keyOf: (query: SelectionQuery, candidates: readonly BackendEntry[]) => string = (query) => query.sessionKey(),
+  countsNow = false,
 ): SelectionStrategy {
   const seeds = new WeakMap<readonly BackendEntry[], Uint32Array>();
   return {
@@ -30,7 +31,7 @@ export function consistentHash(
       for (const place of places) {
         scores[place] = drawLot(session, seed[place] as number, shareOf(candidates[place] as BackendEntry));
       }
-      objectToOverload(ranking, loadFactor);
+      objectToOverload(ranking, loadFactor, countsNow);
     },
   };
 }

@@ -113,6 +113,7 @@ describe("the index above a strategy", () => {
         const isOver = (load: number) => load > 4 && load > 1.25 * mean;
         expect(isOver(chosen) && loads.some((load) => !isOver(load))).toBe(false);
       }),
+      { examples: [[[11, 6], 0, false]] },
     );
   });
 

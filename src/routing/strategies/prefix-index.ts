@@ -51,7 +51,7 @@ export function withPrefixIndex(index: Index, configured: SelectionStrategy): Se
       const overlap = (raw[place] as number) * (tiers[place] as number);
       scores[place] = overlap_weight * overlap + load_weight * (1 - load) + health_weight * index.health(backend.name);
     }
-    objectToOverload(ranking, LOAD_FACTOR);
+    objectToOverload(ranking, LOAD_FACTOR, true);
   }
 
   return {

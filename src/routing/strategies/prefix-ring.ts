@@ -8,10 +8,14 @@ import { consistentHash } from "./consistent-hash.ts";
 
 /** A prompt that has no whole block goes where its session goes. */
 export function prefixRing(): SelectionStrategy {
-  const ring = consistentHash(LOAD_FACTOR, (query, candidates) => {
-    const first = candidates[0] as BackendEntry;
-    return query.prefixAt?.(first.backend.name)?.first ?? query.sessionKey();
-  });
+  const ring = consistentHash(
+    LOAD_FACTOR,
+    (query, candidates) => {
+      const first = candidates[0] as BackendEntry;
+      return query.prefixAt?.(first.backend.name)?.first ?? query.sessionKey();
+    },
+    true,
+  );
   return {
     ...ring,
     scoreMeans:
