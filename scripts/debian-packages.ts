@@ -8,6 +8,10 @@ const PACKAGES = {
   nginx: ["nginx"],
   haproxy: ["haproxy"],
   openssl: ["openssl"],
+  "redis-server": ["redis-server"],
+  caddy: ["caddy"],
+  systemd: ["systemd-analyze"],
+  chromium: ["chromium"],
 } as const satisfies Record<string, readonly string[]>;
 
 export type DebianPackage = keyof typeof PACKAGES;

@@ -1,6 +1,6 @@
-// Programs from the npm registry, for those who run them: the coding agents and the S3 server of the tests, and the peer
-// of the benchmark. They are too large for everybody's node_modules, so each is installed when it is first needed, at one
-// exact version, into a cache of its own.
+// Programs from the npm registry, for those who run them: the coding agents, the S3 server, what looks at the dashboard and the
+// definitions of OTLP for the tests, and the peer of the benchmark. They are too large for everybody's node_modules, so each is installed when it is
+// first needed, at one exact version, into a cache of its own.
 
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,9 +8,12 @@ import { runBounded } from "./run-bounded.ts";
 
 const CACHE = join(import.meta.dir, "..", "node_modules", ".cache", "programs");
 
-export interface NpmProgram {
+export interface NpmPackage {
   package: string;
   version: string;
+}
+
+export interface NpmProgram extends NpmPackage {
   /** Name of the command that the package brings. */
   command: string;
 }
@@ -19,12 +22,28 @@ export const CODEX: NpmProgram = { package: "@openai/codex", version: "0.169.0",
 export const CLAUDE_CODE: NpmProgram = { package: "@anthropic-ai/claude-code", version: "2.1.330", command: "claude" };
 export const PORTKEY: NpmProgram = { package: "@portkey-ai/gateway", version: "1.15.2", command: "gateway" };
 export const S3RVER: NpmProgram = { package: "s3rver", version: "3.7.1", command: "s3rver" };
+/** The last versions that bring the code that protobufjs has generated from opentelemetry-proto, in both directions. */
+export const OTLP_DEFINITIONS: NpmPackage = {
+  package: "@opentelemetry/otlp-transformer",
+  version: "0.203.0",
+};
+
+export const MCP_EVERYTHING: NpmProgram = {
+  package: "@modelcontextprotocol/server-everything",
+  version: "2026.8.31",
+  command: "mcp-server-everything",
+};
+/** Drives a browser that is there already. */
+export const PLAYWRIGHT: NpmPackage = { package: "playwright-core", version: "1.65.1" };
+/** Looks for barriers to people who cannot see, point or tell colours apart. */
+export const AXE: NpmPackage = { package: "axe-core", version: "4.14.1" };
 
 /** Some hundred megabytes come from the registry. */
 export const INSTALL_TIMEOUT_MS = 300_000;
 
-function folderOf({ command, version }: NpmProgram): string {
-  return join(CACHE, `${command}-${version}`);
+function folderOf(wanted: NpmPackage | NpmProgram): string {
+  const name = "command" in wanted ? wanted.command : wanted.package.replaceAll("/", "-");
+  return join(CACHE, `${name}-${wanted.version}`);
 }
 
 /** Where the program's command is once it is installed. */
@@ -36,6 +55,20 @@ export function commandPath(program: NpmProgram): string {
 export async function installedProgram(program: NpmProgram): Promise<string> {
   const command = commandPath(program);
   if (existsSync(command)) return command;
+  await install(program);
+  if (!existsSync(command))
+    throw new Error(`${program.package} ${program.version} brought no command ${program.command}`);
+  return command;
+}
+
+/** The folder of a package that is no program. Fails when it cannot be installed. */
+export async function installedPackage(wanted: NpmPackage): Promise<string> {
+  const folder = join(folderOf(wanted), "node_modules", wanted.package);
+  if (!existsSync(folder)) await install(wanted);
+  return folder;
+}
+
+async function install(program: NpmPackage): Promise<void> {
   console.error(`installing ${program.package} ${program.version} into node_modules/.cache/programs, once`);
   // Half an installation must not look like a whole one.
   const folder = `${folderOf(program)}.${process.pid}`;
@@ -56,7 +89,4 @@ export async function installedProgram(program: NpmProgram): Promise<string> {
   }
   rmSync(folderOf(program), { recursive: true, force: true });
   renameSync(folder, folderOf(program));
-  if (!existsSync(command))
-    throw new Error(`${program.package} ${program.version} brought no command ${program.command}`);
-  return command;
 }
