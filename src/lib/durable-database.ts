@@ -13,6 +13,27 @@ export interface DatabaseSchema {
 /** A write that finds the file locked by another process waits this long; the whole process waits with it. */
 const BUSY_TIMEOUT_MS = 100;
 
+/** Pauses before a change that found the file locked is tried again, some seconds in all. */
+const PAUSES_MS = [10, 20, 40, 80, 160, 320, 640, 1_280];
+
+/** Work on a file that another process holds: tried again for a while, in which this process does something else. */
+export async function whenFree<Result>(work: () => Result): Promise<Result> {
+  for (const pauseMs of PAUSES_MS) {
+    try {
+      return work();
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+    }
+    await Bun.sleep(pauseMs);
+  }
+  return work();
+}
+
+function isBusy(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null | undefined)?.code;
+  return typeof code === "string" && code.startsWith("SQLITE_BUSY");
+}
+
 /** Throws what file system and SQLite throw, and for a file of a newer program. */
 export function openDurableDatabase(path: string, schema: DatabaseSchema): Database {
   createPrivateFile(path);
