@@ -1,0 +1,124 @@
+// The bridge: mcp/connect, mcp/message and mcp/disconnect of the specification. Who may connect to what, and how often;
+// the client brings its own initialize, and none is invented here.
+
+import { resolve } from "node:path";
+import { isObject, type JsonObject } from "../lib/json.ts";
+import { type BridgeConnection, createBridgeConnection } from "./bridge-connection.ts";
+import { BridgeError, type BridgeParts, type McpBridge } from "./servers.ts";
+
+const INVALID_PARAMS = -32602;
+const REFUSED = -32001;
+const MAX_ID_LENGTH = 128;
+const SERVER_ID = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
+/** A command that cannot run at all ends at once: so long it is watched before the client is told that it is connected. */
+const WATCHED_MS = 200;
+/** How connections ended, for those who ask for one later. */
+const MAX_REMEMBERED = 64;
+
+export function createMcpBridge(parts: BridgeParts): McpBridge {
+  const connections = new Map<string, BridgeConnection>();
+  const endings = new Map<string, string>();
+  /** Everything with a process that may still live; a connection counts until it is gone. */
+  const living = new Set<Promise<void>>();
+  let isClosed = false;
+
+  function connection(connectionId: string): BridgeConnection {
+    const found = connections.get(connectionId);
+    if (found !== undefined) return found;
+    const ending = endings.get(connectionId);
+    throw new BridgeError(
+      REFUSED,
+      ending === undefined ? "there is no such connection" : `the connection is over: ${ending}`,
+    );
+  }
+
+  function forget(connectionId: string, ending: string): void {
+    if (!connections.delete(connectionId)) return;
+    endings.set(connectionId, ending);
+    const [oldest] = endings.keys();
+    if (endings.size > MAX_REMEMBERED && oldest !== undefined) endings.delete(oldest);
+  }
+
+  function start(serverId: string, connectionId: string): BridgeConnection {
+    // Checked before: it is configured.
+    const server = parts.servers[serverId] as BridgeParts["servers"][string];
+    try {
+      return createBridgeConnection(
+        { ...server, name: serverId, cwd: resolve(server.cwd ?? ".") },
+        {
+          buffer: parts.buffer,
+          spawnTimeoutMs: parts.spawnTimeoutMs,
+          log: parts.log,
+          fromServer: (message) => parts.fromServer(connectionId, message),
+        },
+      );
+    } catch (error) {
+      throw new BridgeError(REFUSED, error instanceof Error ? error.message : `MCP server ${serverId} cannot start`);
+    }
+  }
+
+  return {
+    async connect(serverId) {
+      checkId(serverId);
+      if (parts.allowed.length > 0 && !parts.allowed.includes(serverId))
+        throw new BridgeError(REFUSED, `MCP server ${serverId} is not in acp.mcp.allowed_servers`);
+      if (!Object.hasOwn(parts.servers, serverId))
+        throw new BridgeError(REFUSED, `MCP server ${serverId} is not configured in acp.mcp.servers`);
+      if (isClosed) throw new BridgeError(REFUSED, "the agent is about to end");
+      if (living.size >= parts.maxConnections)
+        throw new BridgeError(
+          REFUSED,
+          `there are already ${parts.maxConnections} connections to MCP servers (acp.mcp.max_connections)`,
+        );
+
+      const connectionId = crypto.randomUUID();
+      const made = start(serverId, connectionId);
+      connections.set(connectionId, made);
+      const life = made.ended.then((how) => {
+        const words = made.lastWords();
+        if (connections.has(connectionId)) parts.log("warn", `MCP server ${serverId} ${how}`);
+        forget(connectionId, `MCP server ${serverId} ${how}${words === "" ? "" : `: ${words}`}`);
+        living.delete(life);
+      });
+      living.add(life);
+      await Promise.race([life, Bun.sleep(Math.min(WATCHED_MS, parts.spawnTimeoutMs))]);
+      connection(connectionId);
+      return { connectionId };
+    },
+
+    async message(connectionId, message, signal) {
+      return connection(connectionId).message(readMessage(message), signal);
+    },
+
+    async disconnect(connectionId) {
+      const found = connection(connectionId);
+      forget(connectionId, "it was closed");
+      await found.close();
+    },
+
+    async close() {
+      isClosed = true;
+      const closing = [...connections.values()].map((each) => each.close());
+      for (const connectionId of [...connections.keys()]) forget(connectionId, "it was closed");
+      await Promise.all([...closing, ...living]);
+    },
+  };
+}
+
+function checkId(id: unknown): void {
+  if (typeof id === "string" && id.length <= MAX_ID_LENGTH && SERVER_ID.test(id) && !id.includes("__")) return;
+  throw new BridgeError(
+    INVALID_PARAMS,
+    `id: at most ${MAX_ID_LENGTH} letters, digits, "-", "_" and ".", no "__", a letter or digit at both ends`,
+  );
+}
+
+function readMessage(message: unknown): JsonObject {
+  if (!isObject(message)) throw new BridgeError(INVALID_PARAMS, "message: a JSON-RPC message, an object");
+  const isCall = typeof message.method === "string";
+  const isAnswer =
+    message.method === undefined && message.id !== undefined && ("result" in message || "error" in message);
+  if (!isCall && !isAnswer)
+    throw new BridgeError(INVALID_PARAMS, "message: a JSON-RPC request, notification or response");
+  return message;
+}

@@ -1,0 +1,82 @@
+// The MCP servers of a session, as tools. (Contract; what opens them stands beside.)
+
+import type { AgentTool } from "../agent/tool.ts";
+
+/** From session/new, or from the configuration. */
+export type McpServerSpec =
+  | {
+      type: "stdio";
+      name: string;
+      command: string;
+      args: string[];
+      /** All that it gets beside PATH, HOME and LANG. */
+      env: Record<string, string>;
+      /** Absolute. */
+      cwd?: string;
+    }
+  | { type: "http" | "sse"; name: string; url: string; headers: Record<string, string> };
+
+export interface McpServers {
+  /** Of those that are open at this moment; follows list_changed. Names fit every backend and are unique. */
+  tools(): readonly AgentTool[];
+  /**
+   * Resolves when every server is open or has failed; a failed one is told through `trouble` and has no tools. One that ends
+   * later is started again by the next call of its tools, at most three times in a row without an answer.
+   */
+  readonly opened: Promise<void>;
+  /** Every process is gone when it resolves; at most about 6 s. Never throws. */
+  close(): Promise<void>;
+}
+
+export type OpenMcpServers = (
+  specs: readonly McpServerSpec[],
+  parts: {
+    cwd: string;
+    spawnTimeoutMs: number;
+    /** One line for people and the log: which server, and what is wrong. */
+    trouble(server: string, message: string): void;
+    /** What servers print to their standard error, and what is odd about what they say. */
+    log(level: "info" | "warn", message: string): void;
+  },
+) => McpServers;
+
+/** The specification's mcp/connect, mcp/message, mcp/disconnect: a client of ACP speaks with a configured server itself. */
+export interface McpBridge {
+  /** Throws BridgeError: a bad id, not allowed, not configured, too many, did not start. */
+  connect(serverId: string): Promise<{ connectionId: string }>;
+  /**
+   * Passes a JSON-RPC message on. A request is answered with the server's whole response, which comes behind what the
+   * server has said before it; notifications and responses with undefined. Throws BridgeError for an unknown connection, for
+   * one whose server ends before it has answered, and for what is no message; and the signal's reason.
+   */
+  message(connectionId: string, message: object, signal: AbortSignal): Promise<object | undefined>;
+  /** SIGTERM, 5 s, SIGKILL; resolves when the process is gone. */
+  disconnect(connectionId: string): Promise<void>;
+  /** Of all connections. Never throws. */
+  close(): Promise<void>;
+}
+
+export class BridgeError extends Error {
+  override readonly name = "BridgeError";
+  /** -32602 or -32001. */
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export interface BridgeParts {
+  /** acp.mcp.servers of the configuration. */
+  servers: Readonly<Record<string, { command: string; args: string[]; env: Record<string, string>; cwd?: string }>>;
+  /** Empty: all. */
+  allowed: readonly string[];
+  maxConnections: number;
+  spawnTimeoutMs: number;
+  /** Messages that wait for the client before the server has to wait. */
+  buffer: number;
+  /** What a server sends of itself: notifications, and requests to the client. Resolves when it is written. */
+  fromServer(connectionId: string, message: object): Promise<void>;
+  log(level: "info" | "warn", message: string): void;
+}
