@@ -1,0 +1,82 @@
+// What a session's turn is: the words of a person in, updates out, until the model is done.
+
+import type { ContentPart, Message } from "../generation/content.ts";
+import type { GenerationEvent } from "../generation/events.ts";
+import type { Effort, GenerationRequest } from "../generation/request.ts";
+import type { Editor } from "./editor.ts";
+import type { AgentTool } from "./tool.ts";
+import type { ToolKind } from "./updates.ts";
+
+/** Asks a model: the gateway's neutral entry. Throws GatewayError; trouble on the way is a failure event. */
+export interface ModelAccess {
+  generate(request: GenerationRequest, call: { signal: AbortSignal }): AsyncGenerator<GenerationEvent, void>;
+  /** Most tokens of prompt and answer; undefined: not known. */
+  contextWindow(model: string): number | undefined;
+  /** false: it reads text only, so that images of the conversation are told to it in words. Undefined: not known. */
+  readsImages?(model: string): boolean | undefined;
+}
+
+/** How large a session's conversation is to its model, as far as its answers have told; the turns keep it up to date. */
+export interface ContextMeasure {
+  /** Tokens that models count for one that is estimated; at least 1. Begins with 1. */
+  ratio: number;
+  /** A model that has refused a conversation as too long, and how many estimated tokens it may be sent since. */
+  refused?: { model: string; tokens: number };
+}
+
+export const MODES = ["code", "architect", "ask"] as const;
+
+export type Mode = (typeof MODES)[number];
+
+export type Permission = "allow" | "ask" | "deny";
+
+/** What a session is set to; changes count from the next call of a model on. */
+export interface SessionChoices {
+  mode: Mode;
+  model: string;
+  effort?: Effort;
+  temperature?: number;
+  maxOutputTokens?: number;
+}
+
+/** Why a turn is over, as ACP names it. */
+export type StopReason = "end_turn" | "max_tokens" | "max_turn_requests" | "refusal" | "cancelled";
+
+export interface TurnEnd {
+  stopReason: StopReason;
+  /** All calls of models of this turn together; undefined where no backend counted. */
+  usage?: { input: number; output: number; reasoning?: number; cacheRead?: number; cacheWrite?: number };
+}
+
+/** What the "always" of a session's earlier answers says; by tool name, never for mode architect. Bounded. */
+export interface Remembered {
+  get(tool: string): "allow" | "reject" | undefined;
+  set(tool: string, answer: "allow" | "reject"): void;
+}
+
+export interface TurnParts {
+  /** The conversation; the turn appends to it, whole messages only, so that it is well-formed at every moment. */
+  history: Message[];
+  prompt: ContentPart[];
+  /** Read again before each call of a model. */
+  choices(): SessionChoices;
+  /** All tools of the session's MCP servers at this moment; the agent adds its own. Read before each call of a model. */
+  serverTools(): readonly AgentTool[];
+  editor: Editor;
+  model: ModelAccess;
+  /** Policy of the configuration for a kind of tool. */
+  permission(kind: ToolKind): Permission;
+  remembered: Remembered;
+  /** One per session; undefined: each turn begins to measure anew. */
+  measure?: ContextMeasure;
+  /** One per session: sends its calls to where their beginning is cached. */
+  promptCacheKey?: string;
+  /** Absolute. */
+  cwd: string;
+  /** Most calls of a model in a turn. */
+  maxTurns: number;
+  signal: AbortSignal;
+  /** A message was appended to the history: for what is kept on the disk. */
+  appended(message: Message): void;
+  newId(): string;
+}

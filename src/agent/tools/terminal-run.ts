@@ -1,0 +1,96 @@
+// A command in a terminal of the editor, from its beginning to its release, whatever happens in between.
+
+import { abortableDelay } from "../../lib/abortable-delay.ts";
+import { orCancelled } from "../cancelled.ts";
+import type { CommandExit, CommandLine, Terminal } from "../editor.ts";
+import { ending } from "../shorten-text.ts";
+import type { ToolContext } from "../tool.ts";
+
+interface CommandOutcome {
+  terminalId: string;
+  /** Its end, where it was long. */
+  output: string;
+  isCut: boolean;
+  /** Undefined: it was killed, or nobody knows. */
+  exit: CommandExit | undefined;
+  timedOut: boolean;
+}
+
+const MAX_OUTPUT_BYTES = 64 * 1024;
+/** How long the editor may take for what it does at once. */
+const ANSWER_MS = 5_000;
+
+export async function runInTerminal(
+  command: CommandLine,
+  timeoutMs: number,
+  { editor, signal, show }: Pick<ToolContext, "editor" | "signal" | "show">,
+): Promise<CommandOutcome> {
+  // Not asked with the turn's signal: a terminal that the editor opens in the moment of the cancellation is closed, too.
+  const opening = editor.runCommand({ ...command, outputByteLimit: MAX_OUTPUT_BYTES }, new AbortController().signal);
+  let terminal: Terminal;
+  try {
+    terminal = await orCancelled(opening, signal);
+  } catch (error) {
+    opening.then(close, () => {});
+    throw error;
+  }
+  let isRunning = true;
+  try {
+    show([{ type: "terminal", terminalId: terminal.id }]);
+    const exit = await exitWithin(terminal, timeoutMs, signal);
+    isRunning = exit === undefined;
+    const timedOut = isRunning;
+    if (timedOut) await orCancelled(inTime(kill(terminal)), signal);
+    isRunning = false;
+    const {
+      output = "",
+      truncated = false,
+      exit: late,
+    } = (await inTime(orCancelled(terminal.output(signal), signal))) ?? {};
+    const kept = ending(output, MAX_OUTPUT_BYTES);
+    return { terminalId: terminal.id, output: kept, isCut: truncated || kept !== output, exit: exit ?? late, timedOut };
+  } finally {
+    // In the background: nobody has to wait for it.
+    void (isRunning ? close(terminal) : terminal.release());
+  }
+}
+
+/** Undefined when it still runs then. */
+async function exitWithin(
+  terminal: Terminal,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<CommandExit | undefined> {
+  const over = new AbortController();
+  const waiting = AbortSignal.any([signal, over.signal]);
+  const late = abortableDelay(timeoutMs, waiting).then(() => undefined);
+  try {
+    return await orCancelled(Promise.race([terminal.exited(waiting), late]), signal);
+  } finally {
+    over.abort();
+  }
+}
+
+async function close(terminal: Terminal): Promise<void> {
+  await inTime(kill(terminal));
+  await terminal.release();
+}
+
+/** The end may have come by itself. */
+async function kill(terminal: Terminal): Promise<void> {
+  try {
+    await terminal.kill();
+  } catch {
+    // The release that follows ends what is left.
+  }
+}
+
+/** Undefined when it takes too long. */
+async function inTime<Result>(work: Promise<Result>): Promise<Result | undefined> {
+  const over = new AbortController();
+  try {
+    return await Promise.race([work, abortableDelay(ANSWER_MS, over.signal).then(() => undefined)]);
+  } finally {
+    over.abort();
+  }
+}
