@@ -1,0 +1,11 @@
+// What the agent can do, as ACP clients and the admin API are told. Images and sound also depend on the model of a session.
+
+/** Specification, "initialize"; both forms of an answer are made of it. */
+export const AGENT_CAPABILITIES = {
+  loadSession: true,
+  image: true,
+  audio: true,
+  embeddedContext: true,
+  mcp: true,
+  mcpCapabilities: { acp: true, http: true, sse: true },
+} as const;

@@ -1,0 +1,25 @@
+// What does the work behind the protocol: turns, MCP servers and the bridge to them. Loaded when it is first needed.
+
+import type { TurnEnd, TurnParts } from "../agent/agent.ts";
+import type { BridgeParts, McpBridge, OpenMcpServers } from "../mcp/servers.ts";
+
+/** What is left out is the real one; tests give their own. */
+export interface AcpWorkings {
+  runTurn?(parts: TurnParts): Promise<TurnEnd>;
+  openMcpServers?: OpenMcpServers;
+  createMcpBridge?(parts: BridgeParts): McpBridge;
+}
+
+export async function turnRunner({ runTurn }: AcpWorkings): Promise<NonNullable<AcpWorkings["runTurn"]>> {
+  return runTurn ?? (await import("../agent/turn.ts")).runTurn;
+}
+
+export async function serverOpener({ openMcpServers }: AcpWorkings): Promise<OpenMcpServers> {
+  return openMcpServers ?? (await import("../mcp/open-servers.ts")).openMcpServers;
+}
+
+export async function bridgeMaker({
+  createMcpBridge,
+}: AcpWorkings): Promise<NonNullable<AcpWorkings["createMcpBridge"]>> {
+  return createMcpBridge ?? (await import("../mcp/bridge.ts")).createMcpBridge;
+}
