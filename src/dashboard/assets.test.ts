@@ -1,0 +1,54 @@
+// The files of the dashboard: few bytes, names that follow the content, and the same out of an executable.
+
+import { beforeAll, expect, test } from "bun:test";
+import type { Assets } from "./asset.ts";
+import { packAssets, unpackAssets } from "./assets.ts";
+import { bundleAssets } from "./bundle.ts";
+import { renderPage } from "./page.ts";
+
+/** Of everything that a browser loads. */
+const MOST_BYTES = 150_000;
+
+let assets: Assets;
+beforeAll(async () => {
+  assets = await bundleAssets();
+});
+
+test("are small", () => {
+  const sum = (encoding: "br" | "gzip") =>
+    [...assets.files.values()].reduce((bytes, asset) => bytes + asset[encoding].length, 0);
+  expect(sum("gzip")).toBeWithin(5_000, MOST_BYTES);
+  expect(sum("br")).toBeWithin(5_000, sum("gzip"));
+});
+
+test("are compressed as they are", () => {
+  const { brotliDecompressSync } = process.getBuiltinModule("node:zlib");
+  for (const { plain, gzip, br } of assets.files.values()) {
+    expect(Buffer.from(Bun.gunzipSync(gzip)).equals(plain)).toBe(true);
+    expect(brotliDecompressSync(br).equals(plain)).toBe(true);
+  }
+});
+
+test("names follow the content, and the page names them", async () => {
+  const page = renderPage(assets);
+  for (const name of [assets.script, assets.theme, assets.style]) {
+    expect(name).toMatch(/^(main|theme|style)-\w{8,}\.(js|css)$/);
+    expect(page).toContain(`"dashboard/${name}"`);
+  }
+  expect([...(await bundleAssets()).files.keys()]).toEqual([...assets.files.keys()]);
+});
+
+test("load nothing and run nothing from elsewhere", () => {
+  for (const { plain } of assets.files.values()) {
+    const text = new TextDecoder().decode(plain);
+    // Two names of the standard for pictures in pages are no addresses that are loaded.
+    const addresses = text.match(/https?:\/\/[\w.]+/g)?.filter((address) => address !== "http://www.w3.org") ?? [];
+    expect(addresses).toEqual([]);
+    expect(text).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function/);
+  }
+});
+
+test("packed and unpacked they are the same", () => {
+  const unpacked = unpackAssets(packAssets(assets));
+  expect(unpacked).toEqual(assets);
+});

@@ -1,0 +1,68 @@
+// The page of the dashboard before anything is in it, and what browsers are told to refuse on it.
+
+import type { Assets } from "./asset.ts";
+
+/** Nothing but files of this gateway: no script in the page, no style in the page, no other host, no frame around it. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'none'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+  // A text that came from elsewhere cannot become markup or a script, whatever the page does with it.
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join("; ");
+
+export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+  "X-Content-Type-Options": "nosniff",
+  "X-Frame-Options": "DENY",
+  "Referrer-Policy": "same-origin",
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Resource-Policy": "same-origin",
+};
+
+/** Addresses are relative, so that a proxy may put the whole gateway below a path of its own. */
+export function renderPage({ script, theme, style }: Assets): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Signalbox</title>
+<link rel="icon" href="favicon.ico" type="image/svg+xml">
+<link rel="stylesheet" href="dashboard/${style}">
+<script src="dashboard/${theme}"></script>
+<script type="module" src="dashboard/${script}"></script>
+</head>
+<body>
+<noscript><p>The dashboard needs JavaScript. The same is told by the admin API: GET /openapi.json.</p></noscript>
+</body>
+</html>
+`;
+}
+
+/** For people whom the gateway does not let in; the text is its own. */
+export function renderRefusal(message: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Signalbox</title>
+</head>
+<body>
+<main>
+<h1>The dashboard is closed from here</h1>
+<p>${Bun.escapeHTML(message)}</p>
+<p>Its operator can let people sign in: the setting <code>admin.auth</code>.</p>
+</main>
+</body>
+</html>
+`;
+}

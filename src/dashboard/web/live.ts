@@ -1,0 +1,98 @@
+// What happens in the gateway as it happens (GET /admin/events): comes again by itself when it is lost, and rests while
+// nobody looks.
+
+export type LiveState = "connecting" | "live" | "lost" | "resting" | "closed";
+type LiveEvent = "request" | "health" | "circuit" | "config";
+
+const EVENTS: readonly LiveEvent[] = ["request", "health", "circuit", "config"];
+const FIRST_DELAY_MS = 1_000;
+const MAX_DELAY_MS = 15_000;
+/** A browser has few connections to one host: pages that nobody sees leave them to others. */
+const HIDDEN_MS = 20_000;
+
+interface LiveParts {
+  url: string;
+  /** The state has changed. */
+  changed(): void;
+  /** It was lost; it may be that the sign-in is over. */
+  lost(): void;
+}
+
+export type Live = ReturnType<typeof createLive>;
+
+/** Long because these functions share one connection. */
+export function createLive({ url, changed, lost }: LiveParts) {
+  const listeners = new Set<(event: LiveEvent, data: unknown) => void>();
+  let state: LiveState = "closed";
+  let source: EventSource | undefined;
+  let delayMs = FIRST_DELAY_MS;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let hiddenTimer: ReturnType<typeof setTimeout> | undefined;
+
+  function become(next: LiveState): void {
+    if (state === next) return;
+    state = next;
+    changed();
+  }
+
+  function disconnect(): void {
+    clearTimeout(timer);
+    source?.close();
+    source = undefined;
+  }
+
+  function connect(): void {
+    disconnect();
+    become(state === "lost" ? "lost" : "connecting");
+    const opened = new EventSource(url);
+    source = opened;
+    opened.onopen = () => {
+      delayMs = FIRST_DELAY_MS;
+      become("live");
+    };
+    opened.onerror = () => {
+      // The browser tries again after some errors, not after others; here it is always the same.
+      disconnect();
+      become("lost");
+      lost();
+      timer = setTimeout(connect, delayMs * (0.75 + Math.random() / 2));
+      delayMs = Math.min(MAX_DELAY_MS, delayMs * 2);
+    };
+    for (const name of EVENTS) {
+      opened.addEventListener(name, (event) => {
+        const data: unknown = JSON.parse((event as MessageEvent<string>).data);
+        for (const listener of listeners) listener(name, data);
+      });
+    }
+  }
+
+  function visibilityChanged(): void {
+    clearTimeout(hiddenTimer);
+    if (state === "closed") return;
+    if (document.hidden) {
+      hiddenTimer = setTimeout(() => {
+        disconnect();
+        become("resting");
+      }, HIDDEN_MS);
+    } else if (state === "resting" || state === "lost") connect();
+  }
+  document.addEventListener("visibilitychange", visibilityChanged);
+
+  return {
+    get state(): LiveState {
+      return state;
+    },
+    open(): void {
+      if (state === "closed") connect();
+    },
+    close(): void {
+      disconnect();
+      become("closed");
+    },
+    /** Returns what ends it. */
+    listen(listener: (event: LiveEvent, data: unknown) => void): () => void {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

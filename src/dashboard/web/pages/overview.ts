@@ -1,0 +1,425 @@
+// Overview: how the gateway is doing now, and in the last minutes.
+
+import { chart, type Line } from "../chart.ts";
+import { atMost, type MakePage, type PageContext, resource } from "../context.ts";
+import { ago, bytes, count, duration, longDuration, money, percent, percentile, plural, rate } from "../format.ts";
+import { backendState, circuitMark, marked, outcomeMark } from "../marks.ts";
+import { cardWith, choice, notice, table, trouble } from "../parts.ts";
+import { linkTo } from "../route.ts";
+import { type Bucket, createSeries, type Series, type SeriesPoint } from "../series.ts";
+import type {
+  BackendList,
+  ErrorList,
+  Health,
+  RequestEvent,
+  RequestList,
+  RequestRow,
+  Statistics,
+  Usage,
+} from "../shapes.ts";
+import { type Children, h, type View } from "../view.ts";
+
+const WINDOWS = [
+  ["30m", "30 min"],
+  ["1h", "1 h"],
+  ["24h", "24 h"],
+  ["7d", "7 d"],
+] as const;
+
+const BUCKET_MS = 2_000;
+const BUCKETS = 150;
+const SPAN_MS = BUCKET_MS * BUCKETS;
+/** Requests from before the page was opened that the charts begin with: so many at once, so many times. */
+const SEEDED = 1_000;
+const MOST_PAGES = 5;
+/** Times of first tokens that are kept for the percentiles. */
+const MOST_FIRST_TOKENS = 1_000;
+
+export const overviewPage: MakePage = (context) => {
+  let window = "1h";
+  let pointed: number | undefined;
+  const live = followRequests(context);
+  const health = resource<Health>(context, () => "admin/health", { everyMs: 5_000 });
+  const statistics = resource<Statistics>(context, () => `admin/stats?window=${window}`, { everyMs: 5_000 });
+  const backends = resource<BackendList>(context, () => "admin/backends", { everyMs: 5_000 });
+  const errors = resource<ErrorList>(context, () => "admin/errors/recent?limit=6", { everyMs: 10_000 });
+  const usage = resource<Usage>(context, () => `admin/usage?by=model&window=${window}`, { everyMs: 15_000 });
+  const changed = atMost(1_000, () => void Promise.all([backends.refresh(), health.refresh()]), context);
+  context.onLeave(
+    context.live.listen((event) => {
+      if (event === "health" || event === "circuit") changed();
+    }),
+  );
+
+  function choose(chosen: string): void {
+    window = chosen;
+    void Promise.all([statistics.refresh(), usage.refresh()]);
+    context.redraw();
+  }
+
+  return {
+    title: "Overview",
+    view() {
+      const nowMs = context.now();
+      const points = live.series.points(nowMs);
+      const point = (index: number | undefined) => {
+        pointed = index;
+        context.redraw();
+      };
+      return [
+        h(
+          "div",
+          { class: "head" },
+          h("h1", { tabindex: "-1" }, "Overview"),
+          choice("Time that the numbers are about", WINDOWS, window, choose),
+        ),
+        trouble(statistics, health),
+        verdict(health.data),
+        tiles({ statistics: statistics.data, usage: usage.data, points, firstTokens: live.firstTokens, window }),
+        h("div", { class: "charts" }, charts({ points, nowMs, pointed, point })),
+        h(
+          "div",
+          { class: "columns" },
+          backendCard(backends.data, statistics.data),
+          h("div", { class: "stack" }, errorCard(errors.data, nowMs), modelCard(statistics.data, usage.data)),
+        ),
+        latestCard(live.latest, nowMs),
+        processLine(health.data),
+      ];
+    },
+  };
+};
+
+/** The last minutes, from the requests that are kept and then from the events. */
+function followRequests(context: PageContext) {
+  const series = createSeries({ bucketMs: BUCKET_MS, buckets: BUCKETS });
+  const state = { series, firstTokens: [] as number[], latest: [] as RequestRow[] };
+
+  /** Events tell what ends from here on; what has ended before is asked for, the newest first. */
+  async function seed(): Promise<void> {
+    const untilMs = context.now();
+    const sinceMs = untilMs - SPAN_MS;
+    series.clear();
+    state.firstTokens = [];
+    let cursor: string | null = null;
+    for (let page = 0; page < MOST_PAGES; page++) {
+      const query = new URLSearchParams({ since: String(Math.round(sinceMs)), limit: String(SEEDED) });
+      if (cursor !== null) query.set("cursor", cursor);
+      const list: RequestList = await context.api.get<RequestList>(`admin/requests?${query}`);
+      take(list, untilMs, sinceMs);
+      if (page === 0) state.latest = list.requests.slice(0, MOST_LATEST);
+      context.redraw();
+      cursor = list.next_cursor;
+      if (cursor === null) return;
+    }
+  }
+
+  function take({ requests, next_cursor }: RequestList, untilMs: number, sinceMs: number): void {
+    const oldest = requests.at(-1);
+    series.knownSince(next_cursor === null || oldest === undefined ? sinceMs : Date.parse(oldest.started_at));
+    for (const row of requests) {
+      const endedMs = Date.parse(row.started_at) + row.duration_ms;
+      if (row.finished && endedMs < untilMs) series.add(endedMs, bucketOf(row));
+    }
+    state.firstTokens = [...requests.flatMap(firstTokenOf), ...state.firstTokens].slice(-MOST_FIRST_TOKENS);
+  }
+
+  const again = () => void seed().catch(() => {});
+  let wasLive = context.live.state === "live";
+  const timer = setInterval(() => {
+    const isLive = context.live.state === "live";
+    // What happened meanwhile is asked for.
+    if (isLive && !wasLive) again();
+    wasLive = isLive;
+    context.redraw();
+  }, 1_000);
+  context.onLeave(() => clearInterval(timer));
+  context.onLeave(
+    context.live.listen((event, data) => {
+      if (event !== "request") return;
+      const { at, requests, ...told } = data as RequestEvent;
+      series.add(Date.parse(at), bucketOfEvent(told));
+      state.firstTokens = [...state.firstTokens, ...requests.flatMap(firstTokenOf)].slice(-MOST_FIRST_TOKENS);
+      state.latest = [...requests, ...state.latest].slice(0, MOST_LATEST);
+      context.redraw();
+    }),
+  );
+  again();
+  return state;
+}
+
+const MOST_LATEST = 8;
+
+function firstTokenOf({ stream, first_byte_ms }: RequestRow): number[] {
+  return stream && first_byte_ms !== null ? [first_byte_ms] : [];
+}
+
+function bucketOf(row: RequestRow): Bucket {
+  return {
+    total: 1,
+    failed: row.outcome === "failed" || row.outcome === "stream_broken" ? 1 : 0,
+    durationMs: row.duration_ms,
+    longestMs: row.duration_ms,
+    firstBytes: row.first_byte_ms === null ? 0 : 1,
+    firstByteMs: row.first_byte_ms ?? 0,
+    promptTokens: row.prompt_tokens ?? 0,
+    completionTokens: row.completion_tokens ?? 0,
+  };
+}
+
+function bucketOfEvent(event: Omit<RequestEvent, "at" | "requests">): Bucket {
+  const { total, avg_first_byte_ms: firstByteMs } = event;
+  return {
+    total,
+    failed: event.failed,
+    durationMs: event.avg_duration_ms * total,
+    longestMs: event.max_duration_ms,
+    firstBytes: firstByteMs === null ? 0 : total,
+    firstByteMs: (firstByteMs ?? 0) * total,
+    promptTokens: event.prompt_tokens,
+    completionTokens: event.completion_tokens,
+  };
+}
+
+function verdict(health: Health | undefined): Children {
+  if (health === undefined) return h("p", { class: "notice" }, "Asking how the gateway is doing…");
+  const troubled = Object.values(health.services).filter(({ status }) => status !== "healthy" && status !== "disabled");
+  if (troubled.length === 0) {
+    const { backend_service: backend, model_service: model } = health.services;
+    return notice("good", `All is well. ${backend?.message ?? ""} ${model?.message ?? ""}`);
+  }
+  const tone = health.status === "unhealthy" ? "bad" : "warn";
+  return notice(tone, `The gateway is ${health.status}. ${troubled.map(({ message }) => message).join(" ")}`);
+}
+
+interface TileData {
+  statistics: Statistics | undefined;
+  usage: Usage | undefined;
+  points: readonly (SeriesPoint | undefined)[];
+  firstTokens: readonly number[];
+  window: string;
+}
+
+function tiles({ statistics, usage, points, firstTokens, window }: TileData): View {
+  const overall = statistics?.overall;
+  const known = points.slice(-15).filter((point) => point !== undefined);
+  const perSecond = known.reduce((sum, { total }) => sum + total, 0) / ((known.length * BUCKET_MS) / 1_000 || 1);
+  const share =
+    overall === undefined || overall.total_requests === 0 ? 0 : overall.failed_requests / overall.total_requests;
+  const asTime = (ms: number | undefined) => (ms === undefined ? "–" : duration(ms));
+  const hasAny = overall !== undefined && overall.total_requests > 0;
+  return h(
+    "div",
+    { class: "tiles" },
+    tile(
+      "Requests per second",
+      rate(perSecond),
+      hasAny ? `${plural(overall.total_requests, "request")} in ${window}` : `none in ${window}`,
+    ),
+    tile(
+      "Failed",
+      overall === undefined ? "–" : percent(share),
+      overall === undefined ? "" : plural(overall.failed_requests, "request"),
+      share >= 0.05 ? "bad" : undefined,
+    ),
+    tile(
+      "Latency",
+      hasAny ? duration(overall.p50_latency_ms) : "–",
+      hasAny ? `p95 ${duration(overall.p95_latency_ms)} · p99 ${duration(overall.p99_latency_ms)}` : "median",
+    ),
+    tile("First token", asTime(percentile(firstTokens, 0.5)), `p95 ${asTime(percentile(firstTokens, 0.95))}`),
+    tile(
+      "Tokens",
+      overall === undefined ? "–" : count(overall.total_tokens),
+      overall === undefined
+        ? ""
+        : `${count(overall.total_prompt_tokens)} in · ${count(overall.total_completion_tokens)} out`,
+    ),
+    tile("Cost", usage === undefined ? "–" : money(usage.total.cost), `in ${window}`),
+  );
+}
+
+function tile(name: string, value: string, more: string, tone?: string): View {
+  return h(
+    "div",
+    { class: `tile ${tone ?? ""}` },
+    h("div", { class: "tile-name" }, name),
+    h("div", { class: "tile-value" }, value),
+    h("div", { class: "tile-more" }, more),
+  );
+}
+
+interface ChartData {
+  points: ReturnType<Series["points"]>;
+  nowMs: number;
+  pointed: number | undefined;
+  point(index: number | undefined): void;
+}
+
+function charts({ points, nowMs, pointed, point }: ChartData): View[] {
+  const perSecond = (value: number) => value / (BUCKET_MS / 1_000);
+  const of = (read: (point: SeriesPoint) => number | undefined) => points.map((each) => each && read(each));
+  const shared = {
+    ...{ nowMs, pointed, point },
+    span: "last 5 min",
+    timeOf: (index: number) => nowMs - (BUCKETS - index) * BUCKET_MS,
+  };
+  const draw = (title: string, format: (value: number) => string, ...lines: Line[]) =>
+    chart({ ...shared, title, lines, format });
+  return [
+    draw(
+      "Requests per second",
+      rate,
+      { name: "all", look: "first", values: of(({ total }) => perSecond(total)) },
+      { name: "failed", look: "bad", values: of(({ failed }) => perSecond(failed)) },
+    ),
+    draw(
+      "Latency",
+      duration,
+      {
+        name: "average",
+        look: "first",
+        values: of(({ total, durationMs }) => (total === 0 ? undefined : durationMs / total)),
+      },
+      { name: "longest", look: "second", values: of(({ total, longestMs }) => (total === 0 ? undefined : longestMs)) },
+    ),
+    draw("Time to first byte", duration, {
+      name: "average",
+      look: "first",
+      values: of(({ firstBytes, firstByteMs }) => (firstBytes === 0 ? undefined : firstByteMs / firstBytes)),
+    }),
+    draw(
+      "Tokens per second",
+      rate,
+      { name: "out", look: "first", values: of(({ completionTokens }) => perSecond(completionTokens)) },
+      { name: "in", look: "second", values: of(({ promptTokens }) => perSecond(promptTokens)) },
+    ),
+  ];
+}
+
+function backendCard(list: BackendList | undefined, statistics: Statistics | undefined): View {
+  const statsOf = (name: string) => statistics?.backends.find(({ backend_name }) => backend_name === name);
+  return cardWith(
+    "Backends",
+    h("a", { href: linkTo("backends") }, "All of them"),
+    table({
+      caption: "Backends",
+      rows: list?.backends ?? [],
+      keyOf: ({ name, phase }) => `${name} ${phase}`,
+      empty: list === undefined ? "Loading…" : "There is no backend yet.",
+      columns: [
+        { title: "Name", cell: ({ name }) => h("a", { href: linkTo("requests", undefined, { backend: name }) }, name) },
+        {
+          title: "State",
+          cell: (row) => {
+            const { tone, text } = backendState(row);
+            return marked(tone, text);
+          },
+        },
+        { title: "Circuit", isExtra: true, cell: ({ circuit }) => circuitMark(circuit) },
+        { title: "In flight", isNumber: true, cell: ({ in_flight }) => count(in_flight) },
+        {
+          title: "Requests",
+          isNumber: true,
+          isExtra: true,
+          cell: ({ name }) => count(statsOf(name)?.total_requests ?? 0),
+        },
+        { title: "p95", isNumber: true, cell: ({ name }) => timeOr(statsOf(name)?.p95_latency_ms) },
+        {
+          title: "First token p95",
+          isNumber: true,
+          isExtra: true,
+          cell: ({ name }) => timeOr(statsOf(name)?.p95_first_token_ms),
+        },
+      ],
+    }),
+  );
+}
+
+function timeOr(ms: number | null | undefined): string {
+  return ms === null || ms === undefined ? "–" : duration(ms);
+}
+
+function errorCard(list: ErrorList | undefined, nowMs: number): View {
+  return cardWith(
+    "Latest errors",
+    h("a", { href: linkTo("errors") }, "All of them"),
+    h(
+      "ul",
+      { class: "lines" },
+      list === undefined || list.errors.length === 0
+        ? h("li", { class: "empty", key: "(none)" }, list === undefined ? "Loading…" : "No error since the start.")
+        : list.errors.map((error) =>
+            h(
+              "li",
+              { key: error.id },
+              h(
+                "a",
+                { href: linkTo("request", error.id), class: "grow clip", title: error.message },
+                `${error.status} ${error.message}`,
+              ),
+              h("span", { class: "faint" }, ago(Date.parse(error.timestamp), nowMs)),
+            ),
+          ),
+    ),
+  );
+}
+
+function modelCard(statistics: Statistics | undefined, usage: Usage | undefined): View {
+  const costOf = (model: string) => usage?.rows.find(({ model_id }) => model_id === model)?.cost ?? 0;
+  return cardWith(
+    "Busiest models",
+    h("a", { href: linkTo("models") }, "All of them"),
+    table({
+      caption: "Busiest models",
+      rows: statistics?.models.slice(0, 5) ?? [],
+      keyOf: ({ model_id }) => model_id,
+      empty: statistics === undefined ? "Loading…" : "No request in this time.",
+      columns: [
+        {
+          title: "Model",
+          cell: ({ model_id }) => h("a", { href: linkTo("requests", undefined, { model: model_id }) }, model_id),
+        },
+        { title: "Requests", isNumber: true, cell: ({ total_requests }) => count(total_requests) },
+        { title: "Average", isNumber: true, cell: ({ avg_latency_ms }) => duration(avg_latency_ms) },
+        { title: "Cost", isNumber: true, cell: ({ model_id }) => money(costOf(model_id)) },
+      ],
+    }),
+  );
+}
+
+function latestCard(latest: readonly RequestRow[], nowMs: number): View {
+  return cardWith(
+    "Latest requests",
+    h("a", { href: linkTo("requests") }, "All of them"),
+    table({
+      caption: "Latest requests",
+      rows: latest,
+      keyOf: ({ id }) => id,
+      empty: "No request yet.",
+      columns: [
+        {
+          title: "When",
+          cell: (row) => h("a", { href: linkTo("request", row.id) }, ago(Date.parse(row.started_at), nowMs)),
+        },
+        { title: "Outcome", cell: ({ outcome, status }) => outcomeMark(outcome, status) },
+        { title: "Model", cell: ({ model }) => model },
+        { title: "Backend", isExtra: true, cell: ({ backend }) => backend ?? "–" },
+        { title: "Attempts", isNumber: true, isExtra: true, cell: ({ attempts }) => attempts },
+        { title: "Duration", isNumber: true, cell: ({ duration_ms }) => duration(duration_ms) },
+      ],
+    }),
+  );
+}
+
+function processLine(health: Health | undefined): Children {
+  if (health === undefined) return null;
+  const { memory_usage_mb, cpu_usage_percent } = health.metrics;
+  const parts = [
+    `Signalbox ${health.version}`,
+    `up for ${longDuration(health.uptime)}`,
+    `${bytes(memory_usage_mb * 1024 * 1024)} of memory`,
+    `${cpu_usage_percent} % of a core`,
+  ];
+  return h("p", { class: "faint" }, parts.join(" · "));
+}

@@ -1,0 +1,79 @@
+// What has happened in the last minutes, in buckets of a few seconds: made of requests that are listed and of events that
+// come in.
+
+export interface Bucket {
+  total: number;
+  failed: number;
+  durationMs: number;
+  longestMs: number;
+  firstBytes: number;
+  firstByteMs: number;
+  promptTokens: number;
+  completionTokens: number;
+}
+
+export interface SeriesPoint extends Bucket {
+  atMs: number;
+}
+
+interface SeriesOptions {
+  bucketMs: number;
+  buckets: number;
+}
+
+export type Series = ReturnType<typeof createSeries>;
+
+/** Of times before `sinceMs` nothing is known. */
+export function createSeries({ bucketMs, buckets }: SeriesOptions) {
+  const held = new Map<number, Bucket>();
+  let sinceMs = Number.POSITIVE_INFINITY;
+
+  return {
+    bucketMs,
+    clear(): void {
+      held.clear();
+      sinceMs = Number.POSITIVE_INFINITY;
+    },
+    /** From here on everything is known. */
+    knownSince(atMs: number): void {
+      sinceMs = Math.min(sinceMs, atMs);
+    },
+    add(atMs: number, more: Bucket): void {
+      const number = Math.floor(atMs / bucketMs);
+      const bucket = held.get(number) ?? emptyBucket();
+      bucket.total += more.total;
+      bucket.failed += more.failed;
+      bucket.durationMs += more.durationMs;
+      bucket.longestMs = Math.max(bucket.longestMs, more.longestMs);
+      bucket.firstBytes += more.firstBytes;
+      bucket.firstByteMs += more.firstByteMs;
+      bucket.promptTokens += more.promptTokens;
+      bucket.completionTokens += more.completionTokens;
+      held.set(number, bucket);
+    },
+    /** The oldest first, the one that is not over left out; undefined where nothing is known. */
+    points(nowMs: number): (SeriesPoint | undefined)[] {
+      const last = Math.floor(nowMs / bucketMs) - 1;
+      const first = last - buckets + 1;
+      for (const number of held.keys()) if (number < first) held.delete(number);
+      return Array.from({ length: buckets }, (_, index) => {
+        const atMs = (first + index) * bucketMs;
+        if (atMs + bucketMs <= sinceMs) return undefined;
+        return { atMs, ...(held.get(first + index) ?? emptyBucket()) };
+      });
+    },
+  };
+}
+
+export function emptyBucket(): Bucket {
+  return {
+    total: 0,
+    failed: 0,
+    durationMs: 0,
+    longestMs: 0,
+    firstBytes: 0,
+    firstByteMs: 0,
+    promptTokens: 0,
+    completionTokens: 0,
+  };
+}

@@ -1,0 +1,5 @@
+// Takes the colours that somebody has chosen before anything is drawn, so that nothing flashes.
+
+import { applyTheme, readTheme } from "./themes.ts";
+
+applyTheme(readTheme());

@@ -1,0 +1,102 @@
+// One request as rows on one line of time: where each begins, and how long it is, in shares of the whole.
+
+import { duration } from "./format.ts";
+import type { Step, Story } from "./shapes.ts";
+
+type Tone = "good" | "bad" | "wait" | "note";
+
+export interface TimelineRow {
+  /** Who or what: a backend, "wait", "cache". */
+  label: string;
+  kind: string;
+  tone: Tone;
+  /** From 0 to 1. */
+  from: number;
+  /** 0 for a moment. */
+  length: number;
+  /** Share of the row until its first byte; undefined where nothing came. */
+  untilFirstByte: number | undefined;
+  /** What stands beside the bar. */
+  time: string;
+  /** Of the request's steps; undefined for what is none. */
+  step: number | undefined;
+}
+
+export interface Timeline {
+  rows: TimelineRow[];
+  ticks: { at: number; label: string }[];
+}
+
+/** A step that goes on still ends here. */
+export function timelineOf(story: Pick<Story, "timings" | "steps" | "cache" | "finished" | "outcome">): Timeline {
+  const { steps, timings, cache } = story;
+  const last = steps.reduce((most, step) => Math.max(most, step.at_ms + (step.duration_ms ?? 0)), 0);
+  const totalMs = Math.max(timings.total_ms, last, 0.1);
+  const share = (ms: number) => Math.max(0, Math.min(1, ms / totalMs));
+  const moment = (row: Pick<TimelineRow, "label" | "kind" | "tone" | "step">, atMs: number): TimelineRow => ({
+    ...row,
+    from: share(atMs),
+    length: 0,
+    untilFirstByte: undefined,
+    time: `at ${duration(atMs)}`,
+  });
+
+  const rows = steps.map((step, index): TimelineRow => {
+    if (step.kind !== "attempt" && step.kind !== "wait") {
+      return moment({ label: labelOf(step), kind: step.kind, tone: toneOf(step), step: index }, step.at_ms);
+    }
+    const lengthMs = step.duration_ms ?? Math.max(0, totalMs - step.at_ms);
+    const first = step.first_byte_ms ?? undefined;
+    return {
+      label: labelOf(step),
+      kind: step.kind,
+      tone: toneOf(step),
+      from: share(step.at_ms),
+      length: share(lengthMs),
+      untilFirstByte: first === undefined ? undefined : Math.min(1, lengthMs > 0 ? first / lengthMs : 1),
+      time: duration(lengthMs),
+      step: index,
+    };
+  });
+  if (cache !== null) {
+    const tone = cache.decision === "HIT" ? "good" : "note";
+    rows.unshift(moment({ label: `cache ${cache.decision.toLowerCase()}`, kind: "cache", tone, step: undefined }, 0));
+  }
+  if (story.finished) {
+    const tone = story.outcome === "succeeded" ? "good" : "bad";
+    rows.push(moment({ label: "end", kind: "end", tone, step: undefined }, timings.total_ms));
+  }
+  return { rows, ticks: ticksOf(totalMs) };
+}
+
+function labelOf({ kind, backend, to, reason }: Step): string {
+  if (kind === "attempt") return backend ?? "";
+  if (kind === "wait") return `wait: ${(reason ?? "").replaceAll("_", " ")}`;
+  if (kind === "fallback" || kind === "takeover") return `${kind} to ${to ?? ""}`;
+  return kind;
+}
+
+function toneOf({ kind, outcome }: Step): Tone {
+  if (kind === "attempt") return outcome === "failed" ? "bad" : outcome === "running" ? "wait" : "good";
+  if (kind === "refused") return "bad";
+  return kind === "wait" ? "wait" : "note";
+}
+
+const TICKS = 4;
+const STEPS: readonly number[] = [1, 2, 2.5, 5, 10];
+
+/** Round times from 0 on, so many at most that they can be read. */
+export function ticksOf(totalMs: number): Timeline["ticks"] {
+  const power = 10 ** Math.floor(Math.log10(totalMs / TICKS));
+  const stepMs = (STEPS.find((step) => (step * power * TICKS) / totalMs >= 1) ?? 10) * power;
+  const ticks: Timeline["ticks"] = [];
+  for (let index = 0; index * stepMs <= totalMs * 1.000_001; index++) {
+    ticks.push({ at: (index * stepMs) / totalMs, label: index === 0 ? "0" : tickText(index * stepMs) });
+  }
+  return ticks;
+}
+
+function tickText(ms: number): string {
+  if (ms < 1_000) return `${Number(ms.toPrecision(3))} ms`;
+  return ms < 60_000 ? `${Number((ms / 1_000).toPrecision(3))} s` : `${Number((ms / 60_000).toPrecision(3))} min`;
+}
