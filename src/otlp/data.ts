@@ -1,0 +1,90 @@
+// What is sent, whatever the encoding: spans and metrics as OTLP has them, as far as the gateway has something to say.
+
+/** A whole number; fractions are told apart, because receivers do. */
+export type AttributeValue = string | number | boolean | { readonly double: number } | readonly string[];
+
+export type Attributes = readonly (readonly [name: string, value: AttributeValue])[];
+
+export const SPAN_KIND = { server: 2, client: 3 } as const;
+
+/** Times are whole microseconds since 1970: nanoseconds do not fit into a number. */
+export interface OtlpSpan {
+  /** 32 hexadecimal digits. */
+  traceId: string;
+  /** 16 hexadecimal digits. */
+  spanId: string;
+  parentSpanId: string | undefined;
+  traceState: string | undefined;
+  /** Of the W3C: 1 = sampled. */
+  flags: number;
+  name: string;
+  kind: (typeof SPAN_KIND)[keyof typeof SPAN_KIND];
+  startUs: number;
+  endUs: number;
+  /** Those that many spans have: the same array each time, so that its bytes are made once. */
+  shared: Attributes;
+  own: Attributes;
+  events: readonly SpanEvent[];
+  isError: boolean;
+}
+
+export interface SpanEvent {
+  name: string;
+  atUs: number;
+  attributes: Attributes;
+}
+
+export interface NumberPoint {
+  attributes: Attributes;
+  value: number;
+}
+
+export interface HistogramPoint {
+  attributes: Attributes;
+  sum: number;
+  /** One more than bounds; not cumulative. */
+  counts: ArrayLike<number>;
+}
+
+interface MetricHead {
+  name: string;
+  description: string;
+  unit: string;
+}
+
+export type OtlpMetric = MetricHead &
+  (
+    | { kind: "sum" | "gauge"; points: readonly NumberPoint[] }
+    | { kind: "histogram"; bounds: readonly number[]; points: readonly HistogramPoint[] }
+  );
+
+/** All numbers of one export: what has grown has done so since `startUs`. */
+export interface MetricsBatch {
+  startUs: number;
+  atUs: number;
+  metrics: readonly OtlpMetric[];
+}
+
+/** Who sends. */
+export interface Origin {
+  resource: Attributes;
+  scope: { name: string; version: string };
+  schemaUrl: string;
+}
+
+export const CUMULATIVE = 2;
+export const STATUS_ERROR = 2;
+
+/** How one encoding writes the two requests of OTLP, and reads the answer. */
+export interface OtlpEncoding {
+  contentType: string;
+  traces(origin: Origin, spans: readonly OtlpSpan[]): Uint8Array;
+  metrics(origin: Origin, batch: MetricsBatch): Uint8Array;
+  /** What of a request was not taken although it was answered with 200; undefined when all was. */
+  partialSuccess(answer: Uint8Array): PartialSuccess | undefined;
+}
+
+export interface PartialSuccess {
+  rejected: number;
+  message: string;
+}
