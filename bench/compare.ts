@@ -7,12 +7,14 @@ import { parseArgs } from "node:util";
 import { median } from "./figures.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
 import { runLoad, warmUp } from "./measure.ts";
+import { readFirstLine } from "./processes.ts";
 import { runBenchmark } from "./program.ts";
 import { ALL_MODELS, type GatewayParts, LOAD_SCENARIOS, type LoadScenario, type Metric } from "./scenarios.ts";
 import {
   awaitFirstAnswer,
   type Subject,
   type Surroundings,
+  startHelper,
   startSubject,
   startUpstream,
   stopSubject,
@@ -32,6 +34,7 @@ const HELP = `Usage: sh bin/bun bench/compare.ts <treeA> <treeB> [options]
   --rounds <n>       slices of ${SLICE_MS / 1000} s for each process of a pair; default 4
   --a <json>         more sections of A's configuration, e.g. '{"circuit_breaker":{"enabled":false}}'
   --b <json>         the same for B
+  --telemetry        B sends all traces, and metrics, to a receiver of OTLP that takes everything
   --help             print this text
 
 A tree is a folder with bin/signalbox. Prints the CPU time of all threads per request or per chunk, and B's ratio to A.
@@ -43,6 +46,7 @@ interface Comparison {
   metric: Metric;
   pairs: number;
   rounds: number;
+  telemetry: boolean;
 }
 
 function readComparison(): Comparison {
@@ -54,6 +58,7 @@ function readComparison(): Comparison {
       rounds: { type: "string", default: "4" },
       a: { type: "string" },
       b: { type: "string" },
+      telemetry: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
@@ -71,6 +76,7 @@ function readComparison(): Comparison {
     metric: cpuMetric(scenario.metrics)!,
     pairs: Number(values.pairs),
     rounds: Number(values.rounds),
+    telemetry: values.telemetry,
   };
 }
 
@@ -106,7 +112,15 @@ async function measurePair(
   return figures;
 }
 
-async function compare(comparison: Comparison, temporaryFolder: string): Promise<void> {
+/** B with everything that it tells going to a process of its own. */
+async function withTelemetry({ gateways: [a, b], ...comparison }: Comparison): Promise<Comparison> {
+  const endpoint = `http://127.0.0.1:${await readFirstLine(startHelper("otlp-sink.ts"))}`;
+  const settings = { ...b.settings, telemetry: { otlp: { endpoint } } };
+  return { ...comparison, gateways: [a, { ...b, settings }] };
+}
+
+async function compare(asked: Comparison, temporaryFolder: string): Promise<void> {
+  const comparison = asked.telemetry ? await withTelemetry(asked) : asked;
   const { gateways, metric, scenario, pairs, rounds } = comparison;
   const upstream = await startUpstream();
   const surroundings = { upstreamPort: upstream.port, temporaryFolder, models: ALL_MODELS };

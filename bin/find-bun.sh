@@ -17,7 +17,9 @@ find_bun() {
   if [ "$os" = linux ] && ls /lib/ld-musl-* >/dev/null 2>&1; then libc=-musl; fi
   dir=$1
   while :; do
-    for bun in "$dir/node_modules/@oven/bun-$os-$arch$libc/bin/bun" "$dir/node_modules/bun/bin/bun.exe"; do
+    # Where musl is installed beside glibc, npm has brought the package for glibc.
+    for bun in "$dir/node_modules/@oven/bun-$os-$arch$libc/bin/bun" "$dir/node_modules/@oven/bun-$os-$arch/bin/bun" \
+      "$dir/node_modules/bun/bin/bun.exe"; do
       # Without its install script bun.exe is a short text that explains itself, never larger than a few kilobytes.
       if [ -f "$bun" ] && [ -n "$(find "$bun" -size +2000k 2>/dev/null)" ]; then
         [ -x "$bun" ] || chmod +x "$bun" 2>/dev/null

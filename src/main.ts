@@ -1,98 +1,22 @@
 // Entry point: parses the arguments, chooses what to do, and sets the exit code.
 
-import { type Command, helpText, parseArguments } from "./cli/arguments.ts";
-import { defaultConfigText } from "./cli/generate-config.ts";
-import { defaultHealthCheckUrl, runHealthCheck } from "./cli/health-check.ts";
-import { renderCheck, renderCheckAsJson, renderProblems } from "./cli/problems.ts";
-import { loadConfig } from "./config/compile/load.ts";
-import { effectWarnings } from "./config/compile/without-effect.ts";
-import { keepLoopbackFromProxies } from "./lib/proxy-environment.ts";
-import { loadModelMetadata } from "./models/metadata-file.ts";
-import { SERVICE_NAME, VERSION } from "./names.ts";
-import { openConfiguration, surroundings } from "./runtime/open-configuration.ts";
-import { raiseFetchLimit } from "./runtime/raise-fetch-limit.ts";
-import { serve } from "./runtime/serve.ts";
+import { parseArguments } from "./cli/arguments.ts";
+import { SERVICE_NAME } from "./names.ts";
+import { isWorker } from "./workers/mark.ts";
 
-type ServeCommand = Extract<Command, { command: "serve" }>;
-type CheckConfigCommand = Extract<Command, { command: "check-config" }>;
-
+/** Agents are started often, and an editor waits for the first answer of its own: it loads no gateway before that. */
 async function main(): Promise<number> {
-  const { env } = process;
-  const parsed = parseArguments(process.argv.slice(2), env.HOME);
-  if ("error" in parsed) return fail(`${SERVICE_NAME}: ${parsed.error}`);
-  switch (parsed.command) {
-    case "help":
-      process.stdout.write(helpText());
-      return 0;
-    case "version":
-      process.stdout.write(`${SERVICE_NAME} ${VERSION}\n`);
-      return 0;
-    case "generate-config":
-      process.stdout.write(defaultConfigText());
-      return 0;
-    case "health-check":
-      return await checkHealth(parsed.url, parsed.config);
-    case "check-config":
-      return await checkConfig(parsed);
-    case "serve":
-      return await startServer(parsed);
+  const { env, argv } = process;
+  if (isWorker()) return await (await import("./runtime/worker.ts")).runWorker(env);
+  const command = parseArguments(argv.slice(2), env.HOME);
+  if ("error" in command) return fail(`${SERVICE_NAME}: ${command.error}`);
+  if (command.command !== "agent") {
+    const { runCommand } = await import("./runtime/commands.ts");
+    return await runCommand(command);
   }
-}
-
-async function startServer(command: ServeCommand): Promise<number> {
-  raiseFetchLimit();
-  keepLoopbackFromProxies(process.env);
-  const opened = await openConfiguration(command, process.env);
-  if (!opened.ok) return fail(opened.message);
-  const { exitCode, message } = await serve({ ...opened, env: process.env });
-  return message === undefined ? exitCode : fail(`${SERVICE_NAME}: ${message}`);
-}
-
-async function checkHealth(url: string | undefined, configPath: string | undefined): Promise<number> {
-  const target = url ?? (await configuredHealthUrl(configPath));
-  if (target === undefined) return 1;
-  keepLoopbackFromProxies(process.env);
-  const { healthy, message } = await runHealthCheck(target);
-  if (!healthy) return fail(`${SERVICE_NAME}: ${message}`);
-  process.stdout.write(`${message}\n`);
-  return 0;
-}
-
-/**
- * Undefined, and told, when the address is not known: that another one answers says nothing. What else is wrong with the
- * configuration is told too, but a gateway may run at its address with an earlier form of it.
- */
-async function configuredHealthUrl(configPath: string | undefined): Promise<string | undefined> {
-  const loaded = await loadConfig({ path: configPath, env: process.env, cwd: process.cwd() });
-  if (!loaded.ok) fail(renderProblems(loaded.problems, loaded.path, process.cwd()).trimEnd());
-  const { server, baseDir } = loaded.ok
-    ? { server: loaded.snapshot.settings.server, baseDir: loaded.snapshot.baseDir }
-    : loaded;
-  const url = server && defaultHealthCheckUrl(server, baseDir);
-  if (url === undefined) {
-    const reason = server === undefined ? "the configuration does not say where" : "the port is chosen at the start";
-    fail(`${SERVICE_NAME}: the address of the gateway is not known, ${reason}; name it with --health-check-url`);
-  }
-  return url;
-}
-
-/** Everything that would keep the gateway from starting, and what in it has no effect. */
-async function checkConfig({ config, modelMetadata, asJson }: CheckConfigCommand): Promise<number> {
-  const cwd = process.cwd();
-  const loaded = await loadConfig({ ...surroundings(process.env, modelMetadata), path: config, cwd });
-  const metadata = modelMetadata === undefined ? undefined : await loadModelMetadata(modelMetadata);
-  const ofMetadata = metadata === undefined || metadata.ok ? [] : metadata.problems;
-  const problems = [
-    ...(loaded.ok ? [] : loaded.problems),
-    ...ofMetadata.map((message) => ({ path: ["--model-metadata"], message })),
-  ];
-  const result = {
-    path: loaded.ok ? loaded.found : loaded.path,
-    problems,
-    warnings: loaded.ok ? effectWarnings(loaded.snapshot.settings) : [],
-  };
-  process.stdout.write(asJson ? renderCheckAsJson(result) : renderCheck(result, cwd));
-  return problems.length === 0 ? 0 : 1;
+  const { runAgent } = await import("./runtime/agent-mode.ts");
+  const { exitCode, message } = await runAgent({ command, env, loadServer: () => import("./acp/server.ts") });
+  return message === undefined ? exitCode : fail(message);
 }
 
 function fail(message: string): number {

@@ -49,9 +49,9 @@ describe("method none", () => {
 
   test("answers this machine, and gives no elevated permission", () => {
     for (const address of ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"]) {
-      expect(ask({}, address)).toEqual({ name: undefined, elevated: false });
+      expect(ask({}, address)).toMatchObject({ name: undefined, elevated: false });
     }
-    expect(ask({ Host: "anything" }, UNIX)).toEqual({ name: undefined, elevated: false });
+    expect(ask({ Host: "anything" }, UNIX)).toMatchObject({ name: undefined, elevated: false });
   });
 
   test("nobody else, whatever they send", () => {
@@ -100,7 +100,7 @@ describe("credentials", () => {
   test("bearer_token, also spelled bearer", () => {
     for (const method of ["bearer_token", "bearer"] as const) {
       const { ask, status } = withAuth({ method, token: TOKEN });
-      expect(ask(bearer(TOKEN), "192.0.2.1")).toEqual({ name: "admin token", elevated: true });
+      expect(ask(bearer(TOKEN), "192.0.2.1")).toMatchObject({ name: "admin token", elevated: true });
       expect(status({ Authorization: `bEARER   ${TOKEN} ` })).toBe(200);
       expect(status({ "X-API-Key": TOKEN })).toBe(401);
       expect(status(basic(`u:${TOKEN}`))).toBe(401);
@@ -114,7 +114,7 @@ describe("credentials", () => {
 
   test("basic", () => {
     const { ask, status } = withAuth({ method: "basic", username: "ann", password: "sekret:ü" });
-    expect(ask(basic("ann:sekret:ü"))).toEqual({ name: "ann", elevated: true });
+    expect(ask(basic("ann:sekret:ü"))).toMatchObject({ name: "ann", elevated: true });
     for (const wrong of ["ann:", "ann", ":sekret:ü", "bob:sekret:ü", "ann:sekret", ""]) {
       expect([wrong, status(basic(wrong))]).toEqual([wrong, 401]);
     }
@@ -124,7 +124,7 @@ describe("credentials", () => {
 
   test("api_key: a key with the scope admin, or the token", () => {
     const { ask, status } = withAuth({ method: "api_key", token: TOKEN }, settings);
-    expect(ask({ "X-API-Key": "sekret-admin-key" })).toEqual({ name: "boss", elevated: true });
+    expect(ask({ "X-API-Key": "sekret-admin-key" })).toMatchObject({ name: "boss", elevated: true });
     expect(ask({ "X-API-Key": TOKEN })).toMatchObject({ elevated: true });
     expect(status({ "X-API-Key": "sekret-user-key" })).toBe(403);
     expect(status({ "X-API-Key": "sekret-gone-key" })).toBe(401);

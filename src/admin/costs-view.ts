@@ -1,5 +1,5 @@
-// What the tokens cost, as the admin API tells it (GET /admin/stats/costs): per key and model, or by one of the names, or by
-// day; of all time or of a window.
+// What the tokens cost, as the admin API tells it (GET /admin/stats/costs, GET /admin/usage): per key and model, or by other
+// names, or by day; of all time or of a window.
 
 import type { StatsCollector } from "../stats/collector.ts";
 import { addSums, noCosts } from "../stats/costs.ts";
@@ -12,6 +12,9 @@ export const COST_WINDOW_MS: Readonly<Record<string, number>> = { ...WINDOW_MS, 
 /** In place of the day of what is so old that only its sum is kept. */
 const EARLIER = "(earlier)";
 
+/** Names that rows may have together. */
+const MAX_GROUPS = 3;
+
 /** What can be asked for with `by`, and the member that its rows are told by. */
 const GROUPS = {
   key: "key_id",
@@ -22,50 +25,94 @@ const GROUPS = {
   day: "day",
 } as const satisfies Record<string, keyof CostNames | "day">;
 
-export const COST_GROUPS = Object.keys(GROUPS) as (keyof typeof GROUPS)[];
+export const COST_GROUPS = Object.keys(GROUPS) as GroupName[];
 
+type GroupName = keyof typeof GROUPS;
+
+/** Of which key, model or day: of whatever the rows are grouped by. */
 type Names = Partial<CostNames> & { day?: string };
+
+export type CostGroup = Names & CostSums;
 
 /** Without `by`: per key and model. Throws 400 for a parameter that makes no sense. */
 export function costsView(collector: StatsCollector, query: URLSearchParams) {
-  const by = readGroup(query);
-  const { sinceMs, untilMs } = readTimes(collector, query);
-  const groups = new Map<string, Names & CostSums>();
-  let total = 0;
+  const by = readGroups(query, 1)?.[0];
+  const { rows, total } = sumUp(collector, by === undefined ? ["key", "model"] : [by], readTimes(collector, query));
+  const total_cost = rounded(total.cost);
+  if (by !== undefined) return { total_cost, by, rows };
+  const keys = rows.map(({ cached_tokens: _, ...row }) => row);
+  return { total_cost, keys };
+}
+
+/** The same for GET /admin/usage, which may be asked for several names at once and is told the sum of everything. */
+export function usageView(collector: StatsCollector, query: URLSearchParams) {
+  const by = readGroups(query, MAX_GROUPS) ?? ["key"];
+  const times = readTimes(collector, query);
+  const { rows, total } = sumUp(collector, by, times);
+  return {
+    by,
+    since: times.sinceMs === undefined ? null : new Date(times.sinceMs).toISOString(),
+    until: times.untilMs === undefined ? null : new Date(times.untilMs).toISOString(),
+    total: { ...total, cost: rounded(total.cost) },
+    rows,
+  };
+}
+
+/** In the order of the columns of a table. */
+export function memberOf(group: GroupName): (typeof GROUPS)[GroupName] {
+  return GROUPS[group];
+}
+
+/** The dearest first, and days from the newest on. */
+function sumUp(collector: StatsCollector, by: readonly GroupName[], { sinceMs, untilMs }: Times) {
+  const groups = new Map<string, CostGroup>();
+  const total = noCosts();
   for (const { fromMs, row } of collector.costs(sinceMs, untilMs)) {
     const names = namesOf(row, by, fromMs);
     const key = Object.values(names).join("\u0000");
     const group = groups.get(key) ?? { ...names, ...noCosts() };
     addSums(group, row);
     groups.set(key, group);
-    total += row.cost;
+    addSums(total, row);
   }
-  const total_cost = rounded(total);
   const rows = [...groups.values()]
-    .sort((a, b) => b.cost - a.cost || b.prompt_tokens - a.prompt_tokens)
+    .sort((a, b) => compareDays(a.day ?? "", b.day ?? "") || b.cost - a.cost || b.prompt_tokens - a.prompt_tokens)
     .map((row) => ({ ...row, cost: rounded(row.cost) }));
-  if (by === undefined) {
-    const keys = rows.map(({ cached_tokens: _, ...row }) => row);
-    return { total_cost, keys };
+  return { rows, total };
+}
+
+/** What is so old that its day is not known comes last. */
+function compareDays(a: string, b: string): number {
+  if (a === b) return 0;
+  if (a === EARLIER || b === EARLIER) return a === EARLIER ? 1 : -1;
+  return a < b ? 1 : -1;
+}
+
+function namesOf(row: CostNames, by: readonly GroupName[], fromMs: number | undefined): Names {
+  const names: Names = {};
+  for (const group of by) {
+    if (group === "day") names.day = fromMs === undefined ? EARLIER : new Date(fromMs).toISOString().slice(0, 10);
+    else names[GROUPS[group]] = row[GROUPS[group]];
   }
-  if (by === "day") rows.sort((a, b) => ((a.day ?? "") < (b.day ?? "") ? 1 : -1));
-  return { total_cost, by, rows };
+  return names;
 }
 
-function namesOf(row: CostNames, by: keyof typeof GROUPS | undefined, fromMs: number | undefined): Names {
-  if (by === undefined) return { key_id: row.key_id, model_id: row.model_id };
-  if (by === "day") return { day: fromMs === undefined ? EARLIER : new Date(fromMs).toISOString().slice(0, 10) };
-  return { [GROUPS[by]]: row[GROUPS[by]] };
-}
-
-function readGroup(query: URLSearchParams): keyof typeof GROUPS | undefined {
+function readGroups(query: URLSearchParams, most: number): GroupName[] | undefined {
   const text = query.get("by");
   if (text === null) return undefined;
-  if (Object.hasOwn(GROUPS, text)) return text as keyof typeof GROUPS;
-  throw badParameter("by", `one of ${COST_GROUPS.join(", ")}`);
+  const names = text.split(",");
+  const isKnown = names.every((name) => Object.hasOwn(GROUPS, name)) && new Set(names).size === names.length;
+  if (isKnown && names.length <= most) return names as GroupName[];
+  const several = most > 1 ? `, or up to ${most} of them with commas between` : "";
+  throw badParameter("by", `one of ${COST_GROUPS.join(", ")}${several}`);
 }
 
-function readTimes(collector: StatsCollector, query: URLSearchParams): { sinceMs?: number; untilMs?: number } {
+interface Times {
+  sinceMs?: number;
+  untilMs?: number;
+}
+
+function readTimes(collector: StatsCollector, query: URLSearchParams): Times {
   const sinceMs = readTime(query, "since");
   const untilMs = readTime(query, "until");
   const { ms } = readWindow(query, COST_WINDOW_MS);

@@ -27,7 +27,9 @@ interface AdminDeclaration<Path extends string, Fields extends z.ZodType>
   /** A request with a query parameter that is not among them is refused. */
   parameters?: readonly Parameter[];
   /** `fields`: what is read of it, strictly; without them it is only parsed. */
-  body?: Body & { fields?: Fields };
+  body?: Body & { fields?: Fields; maxBytes?: number };
+  /** Whoever asks has yet to sign in. */
+  isForGuests?: true;
   /** It makes a version of the configuration, and is refused if it was made for an older one. */
   changes?: true;
   /** Statuses of errors besides those that follow from the rest. */
@@ -73,8 +75,10 @@ export function adminGroup(tag: Tag, schemas: Schemas) {
         return handle(call as Call<ParameterOf<Path>>, read);
 
         function read(): Promise<z.output<Fields>> {
-          const { fields } = body ?? {};
-          return fields === undefined ? (readBody(call) as Promise<z.output<Fields>>) : readFields(fields, call);
+          const { fields, maxBytes } = body ?? {};
+          return fields === undefined
+            ? (readBody(call) as Promise<z.output<Fields>>)
+            : readFields(fields, call, maxBytes);
         }
       },
     };

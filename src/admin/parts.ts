@@ -2,6 +2,7 @@
 // metrics.
 
 import type { KeyIdentity } from "../access/key-identity.ts";
+import type { RunningSession } from "../acp/running-sessions.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { ReloadStatus } from "../config/store/file-reload.ts";
 import type { ConfigStore } from "../config/store/store.ts";
@@ -13,8 +14,10 @@ import type { HistoryStore } from "../metrics/history/store.ts";
 import type { MetricsRegistry } from "../metrics/registry.ts";
 import type { PromptFiles, PromptFolder } from "../prompts/prompt-files.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
+import type { AdminDoor } from "../server/endpoint.ts";
 import type { StatsCollector } from "../stats/collector.ts";
 import type { ErrorRecorder } from "../stats/error-recorder.ts";
+import type { Happenings } from "../stats/happenings.ts";
 import type { Stories } from "../stats/stories.ts";
 import type { BackendRow, BackendUsage } from "./backend-record.ts";
 
@@ -27,6 +30,7 @@ export interface AdminParts {
   clock: Clock;
   newId(): string;
   log: { warn(fields: object, message: string): void };
+  adminDoor: Pick<AdminDoor, "signOut">;
   /** How edits of the configuration file went. */
   reloadStatus(): ReloadStatus;
   promptFiles: PromptAccess;
@@ -36,6 +40,7 @@ export interface AdminParts {
   backendUsage(name: string): BackendUsage | undefined;
   /** What cannot be written below the data folder, each with the reason. */
   storageProblems(): readonly string[];
+  happenings: Happenings;
   collector: StatsCollector;
   errors: ErrorRecorder;
   stories: Stories;
@@ -43,10 +48,22 @@ export interface AdminParts {
   history: HistoryStore | undefined;
   /** Undefined: nothing is measured. */
   registry: MetricsRegistry | undefined;
+  /** Undefined: there is one process. */
+  workers?:
+    | {
+        rows(): readonly WorkerRow[];
+        /** By reason. */
+        restarts(): Readonly<Record<RestartReason, number>>;
+        /** Resolves with the number that is being replaced, when the new ones listen. */
+        restart(): Promise<number>;
+      }
+    | undefined;
   /** The one that answers now; undefined while the response cache is off. */
   cache(): ResponseCache | undefined;
   /** Undefined while it is off. */
   kvIndex(): KvIndexView | undefined;
+  /** Of all agents that share the data folder. */
+  agentSessions(): Promise<readonly RunningSession[]>;
 }
 
 /** What is asked of the index of KV caches. */
@@ -54,6 +71,18 @@ interface KvIndexView {
   stats(): KvIndexStats & { event_sources: EventSourceView[] };
   /** How many entries went. */
   clear(backendName?: string): number;
+}
+
+/** Why a worker was replaced. */
+export type RestartReason = "crash" | "hang" | "memory" | "request";
+
+/** A process that answers requests. */
+interface WorkerRow {
+  pid: number;
+  state: string;
+  startedAtMs: number;
+  /** Undefined until it has reported. */
+  numbers: { openRequests: number; openStreams: number; residentBytes: number; cpuSeconds: number } | undefined;
 }
 
 interface PromptAccess extends PromptFolder {

@@ -2,6 +2,9 @@
 // them (runtime/gateway.ts); an endpoint at any other path is refused by the compiler (endpoint.ts).
 
 export const ADMIN_PATHS = [
+  "/admin/acp/agent.json",
+  "/admin/acp/sessions",
+  "/admin/acp/status",
   "/admin/backends",
   "/admin/backends/{name}",
   "/admin/backends/{name}/models",
@@ -27,6 +30,7 @@ export const ADMIN_PATHS = [
   "/admin/errors/recent",
   "/admin/errors/stats",
   "/admin/errors/{request_id...}",
+  "/admin/events",
   "/admin/files",
   "/admin/health",
   "/admin/keys",
@@ -37,11 +41,15 @@ export const ADMIN_PATHS = [
   "/admin/requests",
   "/admin/requests/{request_id...}",
   "/admin/response-cache",
+  "/admin/session",
   "/admin/stats",
   "/admin/stats/backends",
   "/admin/stats/costs",
   "/admin/stats/models",
   "/admin/stats/reset",
+  "/admin/usage",
+  "/admin/workers",
+  "/admin/workers/restart",
 ] as const;
 
 export type AdminPath = (typeof ADMIN_PATHS)[number];

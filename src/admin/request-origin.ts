@@ -28,6 +28,24 @@ export function requireSameOrigin(headers: Headers): void {
   throw new GatewayError(ERRORS.forbidden, "The admin API does not answer requests of web pages from other origins.");
 }
 
+/** Neither changes anything. */
+const SAFE_METHODS: readonly string[] = ["GET", "HEAD"];
+
+/**
+ * A cookie goes along with whatever any page of the same site sends, one at another port of the same host included: the
+ * page has to be the gateway's own, and a change has to say that it is.
+ */
+export function requireOwnPage({ method, headers }: Request): void {
+  const site = headers.get("sec-fetch-site");
+  const isForeign = site !== null && site !== "same-origin" && site !== "none";
+  const hasNoOrigin = headers.get("origin") === null && !SAFE_METHODS.includes(method);
+  if (!isForeign && !hasNoOrigin) return;
+  throw new GatewayError(
+    ERRORS.forbidden,
+    "A sign-in of a browser counts for the gateway's own pages only: changes need their Origin. Programs send the credentials themselves.",
+  );
+}
+
 function forbidden(what: string): GatewayError {
   return new GatewayError(
     ERRORS.forbidden,

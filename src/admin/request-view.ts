@@ -3,14 +3,16 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { Candidate, Stories, Story, StoryStep } from "../stats/stories.ts";
+import type { ErrorRecord } from "../stats/error-recorder.ts";
+import type { AttemptStep, Candidate, Stories, Story, StoryStep } from "../stats/stories.ts";
 import { badParameter, readNumber, readTime } from "./query.ts";
+import { candidateWords, explain, stepWords, summarize, tokensPerSecond } from "./request-words.ts";
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 1_000;
 /** Requests with the same id of a client that an explanation names. */
 const MAX_OTHERS = 20;
-const CLIENT_CLOSED_REQUEST = 499;
+export const CLIENT_CLOSED_REQUEST = 499;
 
 /** The answer of GET /admin/requests, the newest first; throws 400 for a parameter that makes no sense. */
 export function listRequests(stories: Stories, query: URLSearchParams): object {
@@ -43,7 +45,7 @@ function readFilter(stories: Stories, query: URLSearchParams): Filter {
   const model = query.get("model");
   if (model !== null) filters.push((story) => story.model === model || story.answeredBy === model);
   const backend = query.get("backend");
-  if (backend !== null) filters.push((story) => story.backend === backend || story.steps.some(isAttemptAt(backend)));
+  if (backend !== null) filters.push((story) => story.wasAt(backend));
   const status = query.get("status");
   if (status !== null) filters.push(statusFilter(status));
   const key = query.get("key");
@@ -67,12 +69,15 @@ function statusFilter(text: string): Filter {
     status !== undefined && (isClass ? Math.floor(status / 100) === Number(pattern[1]) : status === Number(text));
 }
 
-function isAttemptAt(backend: string): (step: StoryStep) => boolean {
-  return (step) => step.kind === "attempt" && step.backend === backend;
-}
-
-/** The answer of GET /admin/requests/{id}; throws 404. */
-export function explainRequest(stories: Stories, id: string): object {
+/**
+ * The answer of GET /admin/requests/{id}; throws 404.
+ * @param errorOf - what a client was told, by the gateway's own id of its request
+ */
+export function explainRequest(
+  stories: Stories,
+  id: string,
+  errorOf: (id: string) => ErrorRecord | undefined = () => undefined,
+): object {
   const story = stories.find(id);
   if (story === undefined) {
     throw new GatewayError(
@@ -81,8 +86,13 @@ export function explainRequest(stories: Stories, id: string): object {
     );
   }
   const { steps, durationMs, backendMs, firstByteMs } = story;
+  const error = errorOf(story.id);
+  const told = error?.message;
   return {
     ...requestRow(stories, story),
+    summary: summarize(story, told),
+    explanation: explain(story, told),
+    error: error === undefined ? null : { type: error.type, code: error.code, message: error.message },
     cache: story.cache === undefined ? null : { decision: story.cache, reason: story.cacheReason ?? null },
     timings: {
       total_ms: round(durationOf(story)),
@@ -91,9 +101,11 @@ export function explainRequest(stories: Stories, id: string): object {
       backend_ms: roundOrNull(backendMs),
       first_token_ms: story.stream ? roundOrNull(firstByteMs) : null,
       first_byte_ms: roundOrNull(firstByteMs),
+      until_first_attempt_ms: roundOrNull(steps.find(({ kind }) => kind === "attempt")?.atMs),
+      tokens_per_second: tokensPerSecond(story) ?? null,
       waiting_ms: round(steps.reduce((sum, step) => sum + (step.kind === "wait" ? step.durationMs : 0), 0)),
     },
-    steps: steps.map(stepView),
+    steps: steps.map((step) => ({ ...stepView(step), text: stepWords(step, story, told) })),
     steps_dropped: story.droppedSteps,
     others: othersOf(stories, story),
   };
@@ -110,7 +122,7 @@ function othersOf(stories: Stories, { id, requestId }: Story): string[] {
 }
 
 /** What the list and an explanation have in common. */
-function requestRow(stories: Stories, story: Story): object {
+export function requestRow(stories: Pick<Stories, "startedAt">, story: Story): object {
   return {
     id: story.id,
     request_id: story.requestId,
@@ -125,7 +137,7 @@ function requestRow(stories: Stories, story: Story): object {
     backend: story.backend ?? null,
     status: story.status ?? null,
     failure: story.failure ?? null,
-    attempts: story.steps.filter(({ kind }) => kind === "attempt").length,
+    attempts: story.attempts,
     duration_ms: round(durationOf(story)),
     first_byte_ms: roundOrNull(story.firstByteMs),
     prompt_tokens: story.promptTokens ?? null,
@@ -157,9 +169,11 @@ function stepView(step: StoryStep): object {
         model: step.model,
         strategy: step.strategy ?? null,
         score_means: step.scoreMeans ?? null,
-        candidates: (step.candidates ?? []).map(candidateView),
+        candidates: (step.candidates ?? []).map((candidate) => candidateView(candidate, step)),
         outcome: step.failure !== undefined ? "failed" : step.durationMs === undefined ? "running" : "succeeded",
         failure: step.failure ?? null,
+        detail: step.detail ?? null,
+        retry_after_ms: roundOrNull(step.retryAfterMs),
         status: step.status ?? null,
         duration_ms: roundOrNull(step.durationMs),
         first_byte_ms: roundOrNull(step.firstByteMs),
@@ -178,8 +192,17 @@ function stepView(step: StoryStep): object {
   }
 }
 
-function candidateView({ backend, score, inFlight, latencyMs, excluded }: Candidate): object {
-  return { backend, score, in_flight: inFlight, latency_ms: latencyMs, excluded };
+function candidateView(candidate: Candidate, step: AttemptStep): object {
+  const { backend, score, inFlight, latencyMs, excluded } = candidate;
+  return {
+    backend,
+    score,
+    in_flight: inFlight,
+    latency_ms: latencyMs,
+    excluded,
+    chosen: backend === step.backend,
+    why: candidateWords(candidate, step),
+  };
 }
 
 function round(durationMs: number): number {

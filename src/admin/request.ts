@@ -20,8 +20,8 @@ const MAXIMUM_SHOWN_LENGTH = 64;
 const strictDecoder = new TextDecoder("utf-8", { fatal: true });
 
 /** Undefined for no body at all. Nothing of a body is ever repeated in an error: it may be a secret. */
-export async function readBody(call: Call): Promise<unknown> {
-  const bytes = await call.readBody(MAXIMUM_BODY_BYTES);
+export async function readBody(call: Call, maxBytes = MAXIMUM_BODY_BYTES): Promise<unknown> {
+  const bytes = await call.readBody(maxBytes);
   if (bytes.length === 0) return undefined;
   let text: string;
   try {
@@ -44,8 +44,12 @@ export async function readBody(call: Call): Promise<unknown> {
 }
 
 /** The fields of a body, checked by a schema; null stands for a field that is left out. */
-export async function readFields<Schema extends z.ZodType>(schema: Schema, call: Call): Promise<z.output<Schema>> {
-  const sent = await readBody(call);
+export async function readFields<Schema extends z.ZodType>(
+  schema: Schema,
+  call: Call,
+  maxBytes?: number,
+): Promise<z.output<Schema>> {
+  const sent = await readBody(call, maxBytes);
   const body = sent === undefined ? {} : sent;
   if (!isMapping(body)) throw notAnObject();
   const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));

@@ -2,7 +2,9 @@
 
 import type { JsonSchema } from "../config/schema/schema-export.ts";
 import {
+  anyOf,
   count,
+  described,
   flag,
   list,
   number,
@@ -26,7 +28,7 @@ export const requestId = pathParameter(
   "From the header X-Signalbox-Request-ID of the answer, or from X-Request-ID: of several requests the newest.",
 );
 
-const requestRow: Properties = {
+export const requestRowProperties: Properties = {
   id: text,
   request_id: text,
   started_at: time,
@@ -48,9 +50,15 @@ const requestRow: Properties = {
 };
 
 const SCHEMAS: Schemas = {
-  Requests: shape({ requests: list(shape(requestRow)), total: count, next_cursor: orNull(text) }),
+  Requests: shape({ requests: list(shape(requestRowProperties)), total: count, next_cursor: orNull(text) }),
   RequestStory: shape({
-    ...requestRow,
+    ...requestRowProperties,
+    summary: described(text, "What happened, in one line."),
+    explanation: described(list(text), "The same in sentences, one for each step and one for the end."),
+    error: described(
+      orNull(shape({ type: text, code: anyOf(text, { type: "integer" }, { type: "null" }), message: text })),
+      "What the client was told, of the latest errors.",
+    ),
     cache: orNull(shape({ decision: oneOfTexts("HIT", "MISS", "BYPASS"), reason: orNull(text) })),
     timings: shape({
       total_ms: number,
@@ -58,6 +66,8 @@ const SCHEMAS: Schemas = {
       backend_ms: orNull(number),
       first_token_ms: orNull(number),
       first_byte_ms: orNull(number),
+      until_first_attempt_ms: orNull(number),
+      tokens_per_second: orNull(number),
       waiting_ms: number,
     }),
     steps: list(ref("RequestStep")),
@@ -69,8 +79,11 @@ const SCHEMAS: Schemas = {
 
 function requestStep(): JsonSchema {
   const step = (kinds: readonly string[], members: Properties): JsonSchema =>
-    shape({ kind: oneOfTexts(...kinds), at_ms: number, ...members });
-  const candidate = shape({ backend: text }, { score: number, in_flight: count, latency_ms: number, excluded: text });
+    shape({ kind: oneOfTexts(...kinds), at_ms: number, text: orNull(text), ...members });
+  const candidate = shape(
+    { backend: text, chosen: flag, why: text },
+    { score: number, in_flight: count, latency_ms: number, excluded: text },
+  );
   return {
     oneOf: [
       step(["attempt"], {
@@ -81,6 +94,8 @@ function requestStep(): JsonSchema {
         candidates: list(candidate),
         outcome: oneOfTexts("failed", "running", "succeeded"),
         failure: orNull(text),
+        detail: described(orNull(text), "The failure in the gateway's words."),
+        retry_after_ms: orNull(number),
         status: orNull({ type: "integer" }),
         duration_ms: orNull(number),
         first_byte_ms: orNull(number),
@@ -96,7 +111,7 @@ function requestStep(): JsonSchema {
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
-export function requestRoutes({ stories }: Pick<AdminParts, "stories">): DescribedEndpoint[] {
+export function requestRoutes({ stories, errors }: Pick<AdminParts, "stories" | "errors">): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/requests", {
       id: "listRequests",
@@ -121,7 +136,11 @@ export function requestRoutes({ stories }: Pick<AdminParts, "stories">): Describ
       summary: "What became of one request, step by step",
       parameters: [requestId],
       answers: [jsonAnswer("RequestStory", "The explanation.")],
-      handle: (call) => answer(call, explainRequest(stories, call.parameters.request_id)),
+      handle: (call) =>
+        answer(
+          call,
+          explainRequest(stories, call.parameters.request_id, (id) => errors.byId(id)),
+        ),
     }),
   ];
 }

@@ -3,12 +3,15 @@
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { done } from "../openapi/change-schemas.ts";
-import { count, flag, list, type Schemas, shape, text } from "../openapi/json-schema.ts";
+import { count, flag, list, orNull, type Schemas, shape, text } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import { ClearedHereOnly, type ResponseCache } from "../response-cache/cache.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { queryOf } from "./request.ts";
+
+/** Null where only a server could tell, and does not. */
+const kept = orNull(count);
 
 const BUCKET = shape({
   hits: count,
@@ -29,16 +32,16 @@ const SCHEMAS: Schemas = {
         {
           enabled: { const: true },
           backend: text,
-          capacity: count,
-          max_bytes: count,
-          entries: count,
-          bytes: count,
+          capacity: kept,
+          max_bytes: kept,
+          entries: kept,
+          bytes: kept,
           hits: count,
           misses: count,
           stores: count,
-          evictions: count,
-          expirations: count,
-          models: list(shape({ model: text, hits: count, misses: count, stores: count, entries: count, bytes: count })),
+          evictions: kept,
+          expirations: kept,
+          models: list(shape({ model: text, hits: count, misses: count, stores: count, entries: kept, bytes: kept })),
         },
         { connected: flag, l2: BUCKET },
       ),
@@ -84,8 +87,8 @@ async function cleared(cache: ResponseCache, model: string | undefined): Promise
   } catch (cause) {
     if (!(cause instanceof ClearedHereOnly)) throw cause;
     const message =
-      "The answers are forgotten here, but the bucket could not be told: other gateways, and this one after a restart, may " +
-      "give them again. It is told as soon as it can be; ask again to make sure.";
+      "The answers are forgotten here, but not yet in the bucket or the Redis server that gateways share: it is away, and they " +
+      "may be given again. Ask again when it is back.";
     throw new GatewayError(ERRORS.storageUnavailable, message, { cause });
   }
 }

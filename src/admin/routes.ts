@@ -2,6 +2,7 @@
 // behind one door: access "admin" (admin-auth.ts).
 
 import type { DescribedEndpoint } from "../openapi/operation.ts";
+import { acpRoutes } from "./acp.ts";
 import { backendRoutes } from "./backends.ts";
 import { configHistoryRoutes } from "./config-history.ts";
 import { configReadRoutes } from "./config-read.ts";
@@ -9,6 +10,7 @@ import { configStagedRoutes } from "./config-staged.ts";
 import { configTransferRoutes } from "./config-transfer.ts";
 import { configWriteRoutes } from "./config-write.ts";
 import { errorRoutes } from "./errors.ts";
+import { eventRoutes } from "./events.ts";
 import { fileRoutes } from "./files.ts";
 import { healthRoutes } from "./health.ts";
 import { keyRoutes } from "./keys.ts";
@@ -18,10 +20,14 @@ import type { AdminParts } from "./parts.ts";
 import { promptRoutes } from "./prompts.ts";
 import { requestRoutes } from "./requests.ts";
 import { responseCacheRoutes } from "./response-cache.ts";
+import { sessionRoutes } from "./session.ts";
 import { statsRoutes } from "./stats.ts";
+import { usageRoutes } from "./usage.ts";
+import { workerRoutes } from "./workers.ts";
 
 export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
   return [
+    ...sessionRoutes(parts),
     ...configReadRoutes(parts),
     ...configWriteRoutes(parts),
     ...configStagedRoutes(parts),
@@ -32,11 +38,15 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...keyRoutes(parts),
     ...healthRoutes(parts),
     ...statsRoutes(parts),
+    ...usageRoutes(parts),
     ...metricsHistoryRoutes(parts),
+    ...eventRoutes(parts),
     ...errorRoutes(parts),
     ...requestRoutes(parts),
     ...responseCacheRoutes(parts),
     ...kvIndexRoutes(parts),
     ...fileRoutes(parts),
+    ...workerRoutes(parts),
+    ...acpRoutes(parts),
   ];
 }

@@ -3,7 +3,7 @@
 import { type Caller, requireModel } from "../access/api-keys.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { Fleet } from "../fleet/fleet.ts";
+import type { ServingFleet } from "../fleet/fleet.ts";
 import type { FoundModel } from "../models/list.ts";
 import type { createListEnricher, ModelMetadataSource } from "../models/metadata.ts";
 import { type ModelFields, toModelFields } from "../models/metadata-lookup.ts";
@@ -12,7 +12,7 @@ import { unknownModelError } from "../routing/no-backend.ts";
 
 /** What is known of the models of all backends. */
 export interface ModelParts {
-  fleet: Pick<Fleet, "board" | "models">;
+  fleet: Pick<ServingFleet, "board" | "models">;
   metadata: ModelMetadataSource;
   toShownList: ReturnType<typeof createListEnricher>;
 }

@@ -93,10 +93,31 @@ export function arrangeResponse(
       answered: (result, context) => store.keepItems(owner, result, context),
       mayReplay: ({ form, body }) => {
         const id = responseIdAtStart(body, form);
-        return id !== undefined && store.renew(owner, id);
+        return id === undefined ? false : store.renew(owner, id);
       },
     }),
   };
+}
+
+/** The same, where what is kept belongs to another process. */
+export async function arrangeBrought(
+  call: Call,
+  asked: ModelRequest | Promise<ModelRequest>,
+  parts: ResponsesParts,
+  bring: NonNullable<ResponseStore["bring"]>,
+): Promise<ModelRequest> {
+  const request = await asked;
+  checkDepth(request.body.value);
+  const ids = namedIds(request);
+  if (ids.length > 0) await bring(ownerOf(call.context.caller), ids);
+  return arrangeResponse(call, request, parts);
+}
+
+/** Every id that a request may name of what is kept. */
+function namedIds({ body: { value } }: ModelRequest): string[] {
+  const { previous_response_id: previous } = value;
+  const items = [...itemReferences(value), ...bareItems(value)].map(({ id }) => id);
+  return typeof previous === "string" ? [previous, ...items] : items;
 }
 
 /** Remembers which backend keeps an answer that passed untouched, and whose it is; `ended`: all of a stream has passed. */

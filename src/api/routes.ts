@@ -24,7 +24,7 @@ import { estimatedCount, messagesModelRoutes } from "./messages.ts";
 import { messagesFileRoutes } from "./messages-files.ts";
 import { MODEL_SCHEMAS } from "./model-schemas.ts";
 import { type ModelParts, modelRoutes } from "./models.ts";
-import { arrangeResponse, noteResponse, type ResponsesParts } from "./responses.ts";
+import { arrangeBrought, arrangeResponse, noteResponse, type ResponsesParts } from "./responses.ts";
 import { welcomeRoutes } from "./welcome.ts";
 
 const MEBIBYTE = 1024 * 1024;
@@ -157,6 +157,8 @@ function textRoutes(parts: PublicApiParts): DescribedEndpoint[] {
       read: readResponsesRequest,
       arrange(call, asked) {
         const arranged = ofFiles(call, asked);
+        const { bring } = responses.store;
+        if (bring !== undefined) return arrangeBrought(call, arranged, responses, bring);
         if (!(arranged instanceof Promise)) return arrangeResponse(call, arranged, responses);
         return arranged.then((request) => arrangeResponse(call, request, responses));
       },

@@ -11,6 +11,7 @@ const LINKS = {
   openapi: "/openapi.json",
   health: "/health",
   readiness: "/readyz",
+  dashboard: "/dashboard",
 } as const;
 
 /** Base URLs for clients, below the gateway's address. */

@@ -36,6 +36,8 @@ export interface Running {
 /** What the data plane writes of one backend, and everyone may read. */
 export interface BackendCounters {
   inFlight: number;
+  /** Those of other processes of this gateway, as they were told a moment ago; 0 where there are none. */
+  inFlightElsewhere: number;
   /** The same requests one by one, in no order. */
   running: Running[];
   /** Set while the backend takes no new requests; called when nothing is in flight any more. */
@@ -148,6 +150,7 @@ export function credentialHeader({
 export function newCounters(): BackendCounters {
   return {
     inFlight: 0,
+    inFlightElsewhere: 0,
     running: [],
     onIdle: undefined,
     totalRequests: 0,
@@ -156,6 +159,11 @@ export function newCounters(): BackendCounters {
     latencyMs: undefined,
     latencyAtMs: 0,
   };
+}
+
+/** What a backend has to do for this gateway. */
+export function openRequests({ inFlight, inFlightElsewhere }: BackendCounters): number {
+  return inFlight + inFlightElsewhere;
 }
 
 /** One more request is in flight. */

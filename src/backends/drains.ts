@@ -25,11 +25,29 @@ export type Drains = ReturnType<typeof createDrains>;
 
 export function createDrains({ deadlines, now, finished }: DrainsParts) {
   const drains = new Map<BackendCounters, Deadline & { backend: Backend }>();
+  /** Those that seemed to have nothing to finish. */
+  const idle = new WeakMap<BackendCounters, Backend>();
 
   function forget(counters: BackendCounters): boolean {
     const drain = drains.get(counters);
     if (drain !== undefined) deadlines.remove(drain);
     return drains.delete(counters);
+  }
+
+  function watch(backend: Backend, counters: BackendCounters): void {
+    const drain = {
+      backend,
+      deadlineMs: now() + DRAIN_LIMIT_MS,
+      expire() {
+        forget(counters);
+        // In flight in other processes are some that these cut themselves.
+        const late = counters.inFlight;
+        for (const each of [...counters.running]) each.cut();
+        finished?.(backend, late);
+      },
+    };
+    drains.set(counters, drain);
+    deadlines.add(drain);
   }
 
   return {
@@ -39,19 +57,13 @@ export function createDrains({ deadlines, now, finished }: DrainsParts) {
       counters.onIdle = () => {
         if (forget(counters)) finished?.(backend, 0);
       };
-      if (counters.inFlight === 0) return;
-      const drain = {
-        backend,
-        deadlineMs: now() + DRAIN_LIMIT_MS,
-        expire() {
-          forget(counters);
-          const late = [...counters.running];
-          for (const each of late) each.cut();
-          finished?.(backend, late.length);
-        },
-      };
-      drains.set(counters, drain);
-      deadlines.add(drain);
+      if (counters.inFlight === 0) idle.set(counters, backend);
+      else watch(backend, counters);
+    },
+    /** Requests of another process became known: whoever takes no new ones has these to finish. */
+    found(counters: BackendCounters): void {
+      const backend = counters.onIdle === undefined || drains.has(counters) ? undefined : idle.get(counters);
+      if (backend !== undefined) watch(backend, counters);
     },
     /** The backend is enabled again: what runs there need not hurry. */
     end(counters: BackendCounters): void {

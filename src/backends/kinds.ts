@@ -80,6 +80,11 @@ export function servedBy(paths: OperationPaths, operation: Operation): Operation
   return standIns.find((standIn) => paths[standIn] !== undefined);
 }
 
+/** Whether a backend can be talked with, in whichever format. */
+export function converses({ paths }: { paths: OperationPaths }): boolean {
+  return servedBy(paths, "chat") !== undefined;
+}
+
 /** Whether a backend may hold a file of which only the id is named: ids are known in the format of its own API alone. */
 export function mayHoldFiles(
   { kind, paths }: { kind: BackendKind; paths: OperationPaths },
@@ -186,6 +191,8 @@ export interface BackendKind extends Dialect {
   /** Of an engine that is looked for at its usual address; one of them is enough. */
   localSigns?: readonly EngineSign[];
   probe: ProbeDefinition;
+  /** Its name in the conventions of OpenTelemetry for generative AI; undefined: they have none, and that of the kind stands. */
+  provider?: string;
   /** owned_by in model lists; undefined: what the backend itself says. */
   ownedBy?: string;
   /** The owned_by in its own model list which no other server writes, so that a generic backend is recognised by it. */
@@ -311,6 +318,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     paths: { ...OPENAI_PATHS, ...IMAGE_PATHS, ...AUDIO_PATHS, ...MODERATION_PATHS, responses: "/v1/responses" },
     probe: probe("/v1/models"),
     ownedBy: "openai",
+    provider: "openai",
     responseHeaders: OPENAI_RESPONSE_HEADERS,
     ...OPENAI_MODELS,
   }),
@@ -333,6 +341,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     // The service lists base models, not deployments: the models of an azure backend are configured.
     probe: probe("/openai/models"),
     ownedBy: "azure",
+    provider: "azure.ai.openai",
     responseHeaders: ["apim-request-id", "x-ms-region", ...OPENAI_RESPONSE_HEADERS],
     deployments: { apiVersion: "2024-10-21", versioned: "responses" }, // the newest version that Microsoft calls generally available
     ...OPENAI_MODELS,
@@ -351,6 +360,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     // An empty body is refused with 400 before any token is spent, which proves address and service.
     probe: probe("/v1/messages", [], { method: "POST", acceptStatus: [200, 400, 401, 429], body: "{}" }),
     ownedBy: "anthropic",
+    provider: "anthropic",
     // Anthropic, "Prefill Claude's response"; newer models refuse it (protocols/messages/model-rules.ts).
     prefill: { messages: {} },
     responseHeaders: ANTHROPIC_RESPONSE_HEADERS,
@@ -376,6 +386,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     },
     probe: probe("/models", ["/v1beta/models"]),
     ownedBy: "google",
+    provider: "gcp.gemini",
     responseHeaders: [],
     chat: UNKNOWN_CHAT,
     efforts: GEMINI_EFFORTS,

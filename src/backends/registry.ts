@@ -111,6 +111,11 @@ export function createRegistry(backends: readonly Backend[], first: { checksEnab
       }
       return board;
     },
+    /** All that is known of each, for another process that makes a board of its own. */
+    facts: () =>
+      [...slots.values()].map(({ entry, backend, health, held, models, counters }) => {
+        return { entry, backend, health, held, models, counters };
+      }),
     /** The backend with the kind known now; throws for a name that is not configured. */
     backend: (name: string) => slotOf(name).backend,
     setHealth(name: string, health: HealthState): void {

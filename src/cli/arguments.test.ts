@@ -1,7 +1,6 @@
 // The command line: every option in both forms, and every refusal.
 
 import { describe, expect, test } from "bun:test";
-import { VERSION } from "../names.ts";
 import { helpText, type ParsedArguments, parseArguments } from "./arguments.ts";
 
 const serve = { command: "serve", config: undefined, modelMetadata: undefined, ignoreSaved: false } as const;
@@ -19,6 +18,9 @@ describe("parseArguments", () => {
     [["--config", "~other/a.yaml"], { ...serve, config: "~other/a.yaml" }],
     [["--model-metadata", "~/m.yaml"], { ...serve, modelMetadata: "/home/me/m.yaml" }],
     [["--ignore-saved"], { ...serve, ignoreSaved: true }],
+    [["--mode", "stdio"], { ...serve, command: "agent" }],
+    [["--mode=stdio", "--config=a", "--ignore-saved"], { ...serve, command: "agent", config: "a", ignoreSaved: true }],
+    [["--mode=stdio", "--version"], { command: "version" }],
     [["--health-check"], check],
     [["--health-check", "--config=a"], { ...check, config: "a" }],
     [["--health-check-url", "http://h:1/x"], { ...check, url: "http://h:1/x" }],
@@ -38,7 +40,6 @@ describe("parseArguments", () => {
     [["--help=x"], { error: "--help takes no value" }],
     [["serve"], { error: 'unexpected argument "serve"; there are only options' }],
     [["--config", "a", ""], { error: 'unexpected argument ""; there are only options' }],
-    [["--mode", "stdio"], { error: `--mode stdio is not available in version ${VERSION} yet` }],
     [
       ["--mode=http"],
       { error: 'unknown mode "http"; the only one is stdio, and without --mode the gateway serves HTTP' },

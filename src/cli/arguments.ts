@@ -4,8 +4,16 @@ import { expandHome } from "../config/values/paths.ts";
 import { nearest } from "../lib/nearest.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
 
+interface StartOptions {
+  config: string | undefined;
+  modelMetadata: string | undefined;
+  ignoreSaved: boolean;
+}
+
 export type Command =
-  | { command: "serve"; config: string | undefined; modelMetadata: string | undefined; ignoreSaved: boolean }
+  | ({ command: "serve" } & StartOptions)
+  /** Over standard input and output. */
+  | ({ command: "agent" } & StartOptions)
   | { command: "check-config"; config: string | undefined; modelMetadata: string | undefined; asJson: boolean }
   | { command: "health-check"; url: string | undefined; config: string | undefined }
   | { command: "help" }
@@ -34,7 +42,7 @@ const OPTIONS = [
   {
     name: "--mode",
     value: "mode",
-    help: "stdio: run as an agent over standard input and output (not in this version).",
+    help: "stdio: run as the agent of an editor (ACP) over standard input and output, without listening anywhere.",
   },
   { name: "--generate-config", help: "Print a default configuration with comments, and exit." },
   {
@@ -64,8 +72,7 @@ const OPTIONS = [
 
 type OptionName = (typeof OPTIONS)[number]["name"];
 
-/** Modes of the specification that a later version brings; everything else is a mistake. */
-const PLANNED_MODES = ["stdio"];
+const AGENT_MODE = "stdio";
 
 /** `words` is the command line without the program itself. The last of a repeated option wins. */
 export function parseArguments(words: readonly string[], home: string | undefined): ParsedArguments {
@@ -99,8 +106,7 @@ function toCommand(given: ReadonlyMap<OptionName, string>): ParsedArguments {
   if (given.has("--help")) return { command: "help" };
   if (given.has("--version")) return { command: "version" };
   const mode = given.get("--mode");
-  if (mode !== undefined) {
-    if (PLANNED_MODES.includes(mode)) return { error: `--mode ${mode} is not available in version ${VERSION} yet` };
+  if (mode !== undefined && mode !== AGENT_MODE) {
     return { error: `unknown mode "${mode}"; the only one is stdio, and without --mode the gateway serves HTTP` };
   }
   if (given.has("--generate-config")) return { command: "generate-config" };
@@ -115,7 +121,7 @@ function toCommand(given: ReadonlyMap<OptionName, string>): ParsedArguments {
   }
   if (url !== undefined || given.has("--health-check")) return { command: "health-check", url, config };
   return {
-    command: "serve",
+    command: mode === AGENT_MODE ? "agent" : "serve",
     config,
     modelMetadata,
     ignoreSaved: given.has("--ignore-saved"),

@@ -18,6 +18,8 @@ const ENV = {
   SIGNALBOX_ADMIN_PASSWORD: "example",
   SIGNALBOX_METRICS_PASSWORD: "example",
   SEARCH_API_KEY: "example",
+  FILES_TOKEN: "example",
+  OTLP_TOKEN: "example",
   SIGNALBOX_S3_ACCESS_KEY: "example",
   SIGNALBOX_S3_SECRET_KEY: "example",
 };
@@ -40,6 +42,9 @@ const FREE_NAMES: ReadonlySet<string> = new Set([
   "global_prompts.backends",
   "global_prompts.models",
   "model_aliases",
+  "acp.mcp.servers",
+  "acp.mcp.servers.<name>.env",
+  "telemetry.otlp.headers",
 ]);
 
 /** Paths in the notation of allPaths. */
@@ -59,7 +64,7 @@ function uncommented(template: string): string {
   return template
     .replaceAll(/^( *)#(?! \S)/gm, "$1")
     .replaceAll(
-      /^( *(?:backends|keys|models|trusted_proxies|allowed_hosts|allowed_link_hosts|allowed_origins|fallback_chains|model_aliases|whitelist|ip_whitelist|bypass_keys|event_sources):) (?:\[\]|\{\})$/gm,
+      /^( *(?:backends|keys|models|trusted_proxies|allowed_hosts|allowed_link_hosts|allowed_origins|fallback_chains|model_aliases|whitelist|ip_whitelist|bypass_keys|event_sources|servers|allowed_servers|headers):) (?:\[\]|\{\})$/gm,
       "$1",
     );
 }
@@ -84,7 +89,7 @@ test("every default is written out", () => {
   const { document } = compile(defaultConfigText());
   const present = new Set(pathsIn(document));
   const missing = allPaths(documentJsonSchema())
-    .filter(({ path, schema }) => schema.default !== undefined && !path.includes("[]"))
+    .filter(({ path, schema }) => schema.default !== undefined && !path.includes("[]") && !path.includes("<name>"))
     .map(({ path }) => path.join("."))
     .filter((path) => !present.has(path));
   expect(missing).toEqual([]);

@@ -91,11 +91,15 @@ export function openCatalogue(path: string) {
   const everybody = () => total.get(EVERYBODY) ?? { count: 0, bytes: 0 };
 
   return {
-    insert(file: StoredFile): void {
-      sqlite
+    /** False, and nothing inserted, where all files would have more than they may; 0: they may have any number of bytes. */
+    insert(file: StoredFile, maxTotalBytes: number): boolean {
+      return sqlite
         .transaction(() => {
+          // Other processes may have stored files since this one began to arrive.
+          if (maxTotalBytes > 0 && everybody().bytes + file.bytes > maxTotalBytes) return false;
           insert.run({ ...file, expiresAt: file.expiresAt ?? null });
           forget.run(file.id);
+          return true;
         })
         .immediate();
     },

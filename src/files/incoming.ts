@@ -26,7 +26,7 @@ interface SpoolParts {
   /** Bytes of the files that are stored. */
   storedBytes(): number;
   /** Afterwards nothing of it lies at its path; `listed` is called in the moment in which it begins to count as stored. */
-  store(arrived: Arrived, facts: FileFacts, listed: () => void): Promise<StoredFile>;
+  store(arrived: Arrived, facts: FileFacts, limits: UploadLimits, listed: () => void): Promise<StoredFile>;
   /** An upload has come to its end, whatever that was. */
   ended(): void;
 }
@@ -86,7 +86,7 @@ class SpooledFile implements IncomingFile {
       await syncFile(await this.#opened());
       await this.#closed();
       const arrived = { id: this.#id, path: this.#path, bytes: this.#bytes, sha256: this.#hash.digest("hex") };
-      return await this.#spool.store(arrived, facts, () => this.#end());
+      return await this.#spool.store(arrived, facts, this.#limits, () => this.#end());
     });
   }
 
@@ -118,10 +118,7 @@ class SpooledFile implements IncomingFile {
       throw tooLarge(`The file is larger than ${maxFileBytes} bytes, which files.max_file_size allows.`);
     }
     if (maxTotalBytes > 0 && this.#spool.storedBytes() + this.#spool.arriving > maxTotalBytes) {
-      const message =
-        `There is no room for the file: all files together may have ${maxTotalBytes} bytes (files.max_total_size). ` +
-        "Delete files that are no longer needed.";
-      throw tooLarge(message);
+      throw noRoom(maxTotalBytes);
     }
   }
 
@@ -148,6 +145,13 @@ class SpooledFile implements IncomingFile {
     // It may never have come to a file; where the disk takes no change the next start removes it.
     await removeFile(this.#path).catch(() => {});
   }
+}
+
+export function noRoom(maxTotalBytes: number): GatewayError {
+  const message =
+    `There is no room for the file: all files together may have ${maxTotalBytes} bytes (files.max_total_size). ` +
+    "Delete files that are no longer needed.";
+  return tooLarge(message);
 }
 
 function tooLarge(message: string): GatewayError {

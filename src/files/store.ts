@@ -3,11 +3,13 @@
 import { closeSync, mkdirSync, openSync, readdirSync, statSync, unlinkSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { GatewayError } from "../errors/gateway-error.ts";
+import { whenFree } from "../lib/durable-database.ts";
 import { type Catalogue, openCatalogue } from "./catalogue.ts";
 import type { Arrived, ContentStorage, Recovered } from "./content-storage.ts";
-import type { FileFacts, FileStore, StoredFile } from "./file-store.ts";
+import type { FileFacts, FileStore, StoredFile, UploadLimits } from "./file-store.ts";
 import { lockFolder } from "./folder-lock.ts";
-import { createSpool } from "./incoming.ts";
+import { createSpool, noRoom } from "./incoming.ts";
 import { createLocalStorage } from "./local-storage.ts";
 import { isFull, reasonOf, storageTrouble, unknownFile, vanished } from "./storage-trouble.ts";
 
@@ -64,7 +66,7 @@ export function createFileStore(parts: FileStoreParts): OpenedFileStore {
     folder: incomingFolder,
     newId,
     storedBytes: catalogue.totalBytes,
-    store: (arrived, facts, listed) => store(inside, arrived, facts, listed),
+    store: (arrived, facts, limits, listed) => store(inside, arrived, facts, limits, listed),
     ended: life.leave,
   });
   const expire = () => life.during(() => expireSome(inside));
@@ -145,22 +147,28 @@ function reading({ catalogue, storage, now }: Inside) {
 }
 
 /** First the content, then the row, and only then is anybody told: what is listed is whole. */
-async function store(inside: Inside, arrived: Arrived, facts: FileFacts, listed: () => void): Promise<StoredFile> {
+async function store(
+  inside: Inside,
+  arrived: Arrived,
+  facts: FileFacts,
+  { maxTotalBytes }: UploadLimits,
+  listed: () => void,
+): Promise<StoredFile> {
   const { catalogue, storage, log } = inside;
   const { id, bytes, sha256 } = arrived;
   const { owner, filename, mediaType, purpose } = facts;
   try {
-    if (storage.notesLeftovers) catalogue.note(id);
+    if (storage.notesLeftovers) await whenFree(() => catalogue.note(id));
     await storage.keep(arrived, mediaType);
     const createdAt = inside.now();
     const seconds = facts.expiresAfterSeconds ?? inside.retentionSeconds();
     const expiresAt = seconds === undefined ? undefined : createdAt + seconds;
     const file = { id, owner, filename, mediaType, purpose, bytes, sha256, createdAt, expiresAt };
-    catalogue.insert(file);
+    if (!(await whenFree(() => catalogue.insert(file, maxTotalBytes)))) throw noRoom(maxTotalBytes);
     listed();
     return file;
   } catch (error) {
-    log.warn({ reason: reasonOf(error) }, "a file could not be stored");
+    if (!(error instanceof GatewayError)) log.warn({ reason: reasonOf(error) }, "a file could not be stored");
     await removeContents(inside, [id]);
     throw storageTrouble(error);
   }
@@ -171,7 +179,7 @@ async function deleteFile(inside: Inside, owner: string, id: string): Promise<bo
   const { catalogue, storage, now } = inside;
   if (guarded(() => catalogue.find(owner, id, now())) === undefined) return false;
   try {
-    if (catalogue.remove([id], storage.notesLeftovers) === 0) return false;
+    if ((await whenFree(() => catalogue.remove([id], storage.notesLeftovers))) === 0) return false;
   } catch (error) {
     if (!isFull(error)) throw storageTrouble(error);
     // A full disk takes no change of the list: the content makes room for it.

@@ -1,7 +1,7 @@
 // The life of the backends: which there are, how each is doing, what it is and serves. Everything that is known of them goes
 // onto the board that requests are routed by.
 
-import { toBackend } from "../backends/backend.ts";
+import { type BackendCounters, toBackend } from "../backends/backend.ts";
 import type { BackendBoard } from "../backends/board.ts";
 import { detectKind, isDetectable } from "../backends/detect.ts";
 import { createDrains, type Drains } from "../backends/drains.ts";
@@ -16,6 +16,7 @@ import { createModelCatalog, type ModelCatalog } from "../models/catalog.ts";
 import type { ModelRecord } from "../models/list.ts";
 import { type CircuitChange, type Circuits, createCircuits } from "../routing/circuits.ts";
 import type { Absence } from "../routing/no-backend.ts";
+import type { HealthChange } from "../stats/happenings.ts";
 import { createFirstLooks, type FirstLooks } from "./first-looks.ts";
 import { createModelDirectory, type ModelDirectory } from "./model-directory.ts";
 import { type BackendStatusList, toStatusList, whyAway } from "./status.ts";
@@ -28,10 +29,18 @@ interface FleetParts {
   random?: () => number;
   /** Told of every circuit that changes its state. */
   circuitChanged?: (change: CircuitChange) => void;
+  /** Told of every change of a backend's state that a check has found. */
+  healthChanged?: (change: HealthChange) => void;
 }
 
+/** What whoever answers requests needs of a fleet. */
+export type ServingFleet = Pick<Fleet, "board" | "firstChecks" | "refreshModels" | "suspect" | "absenceOf"> & {
+  circuits: Circuits;
+  models: Pick<ModelDirectory, "list" | "find">;
+};
+
 export class Fleet {
-  readonly circuits: Circuits;
+  readonly circuits: ReturnType<typeof createCircuits>;
   readonly models: ModelDirectory;
   readonly #options: FleetParts;
   readonly #drains: Drains;
@@ -144,6 +153,24 @@ export class Fleet {
     return this.models.refresh();
   }
 
+  /** All that is known of each backend, for a process that has a board of its own. */
+  facts() {
+    return this.#registry.facts().map((facts) => {
+      const absence = facts.entry.available ? undefined : this.absenceOf(facts.backend.name);
+      return { ...facts, absence };
+    });
+  }
+
+  /** More requests became known that another process has sent. */
+  foundInFlight(counters: BackendCounters): void {
+    this.#drains.found(counters);
+  }
+
+  /** Those that still have requests: the counters of what was removed. */
+  get draining(): readonly BackendCounters[] {
+    return this.#drains.list().map(({ counters }) => counters);
+  }
+
   status(): BackendStatusList {
     return toStatusList(this.board, {
       drains: this.#drains.list(),
@@ -202,6 +229,9 @@ export class Fleet {
 
   #checked({ name, previousState, record, outcome }: CheckReport): void {
     this.#registry.setHealth(name, record.state);
+    if (record.state !== previousState) {
+      this.#options.healthChanged?.({ backend: name, from: previousState, to: record.state, reason: outcome.reason });
+    }
     // What made the circuit open is over: the backend is tried again without waiting for the circuit's own time.
     const hasRecovered = previousState !== "ready" || record.consecutiveSuccesses === 1;
     if (record.state === "ready" && hasRecovered) this.circuits.recovered(name);

@@ -5,7 +5,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import type { CacheEvent } from "./cache-event.ts";
 import { LatestOutcomes } from "./latest-outcomes.ts";
 import type { PrefixChain } from "./prefix-hash.ts";
-import { BYTES_PER_ENTRY, MAX_SLOTS, type Overlap, PrefixTable } from "./prefix-table.ts";
+import { BYTES_PER_ENTRY, MAX_SLOTS, type Overlap, PrefixTable, type TableImage } from "./prefix-table.ts";
 
 export type KvIndexSettings = Settings["kv_cache_index"];
 
@@ -39,9 +39,18 @@ export interface KvIndexStats {
   backends: { backend_name: string; entries: number }[];
 }
 
+/** All that is known, as another process can take it over. */
+export interface KvIndexImage {
+  table: TableImage;
+  known: { name: string; server: string; slot: number }[];
+  freeSlots: number[];
+  /** By the clock of the entries. */
+  seconds: number;
+}
+
 export class KvIndex {
   readonly #parts: KvIndexParts;
-  readonly #startMs: number;
+  #startMs: number;
   readonly #known = new Map<string, Known>();
   readonly #freeSlots: number[] = [];
   #settings: KvIndexSettings;
@@ -87,7 +96,7 @@ export class KvIndex {
   }
 
   /** A backend has begun to answer a prompt: it holds its blocks. */
-  learn(backendName: string, chain: PrefixChain): void {
+  learn(backendName: string, chain: Pick<PrefixChain, "words">): void {
     const slot = this.#known.get(backendName)?.slot;
     if (slot === undefined) return;
     this.#table.expire(this.#oldestSeconds());
@@ -147,10 +156,10 @@ export class KvIndex {
     return gpu_tier_weight * (1 - warm) + storage_tier_weight * warm;
   }
 
-  /** A prompt was looked up for a choice that was made. */
-  counted(isHit: boolean): void {
-    this.#lookups++;
-    if (isHit) this.#hits++;
+  /** Prompts were looked up for choices that were made. */
+  counted(hits: number, lookups: number): void {
+    this.#lookups += lookups;
+    this.#hits += hits;
   }
 
   ended(backendName: string, hasFailed: boolean): void {
@@ -187,6 +196,27 @@ export class KvIndex {
         entries: this.#table.entriesOf(slot),
       })),
     };
+  }
+
+  image(): KvIndexImage {
+    return {
+      table: this.#table.image(),
+      known: [...this.#known].map(([name, { server, slot }]) => ({ name, server, slot })),
+      freeSlots: [...this.#freeSlots],
+      seconds: this.#seconds(),
+    };
+  }
+
+  /** What an index with the same settings knew a moment ago. */
+  restore({ table, known, freeSlots, seconds }: KvIndexImage): void {
+    this.#table = new PrefixTable(this.#settings.max_entries, this.#parts.random);
+    this.#table.restore(table);
+    this.#startMs = this.#parts.now() - (seconds - OLDEST_SECONDS) * 1000;
+    this.#known.clear();
+    for (const { name, server, slot } of known) this.#known.set(name, { slot, server, outcomes: new LatestOutcomes() });
+    this.#freeSlots.splice(0, this.#freeSlots.length, ...freeSlots);
+    const slots = this.#known.size + this.#freeSlots.length;
+    this.#overlap = { matched: new Int32Array(slots), warm: new Int32Array(slots) };
   }
 
   /** Begins at one time to live, so that nothing is older than 0. */

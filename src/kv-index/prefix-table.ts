@@ -33,6 +33,19 @@ export interface Overlap {
   readonly warm: Int32Array;
 }
 
+/** All of a table, as another process can take it over. */
+export interface TableImage {
+  words: Uint32Array;
+  capacity: number;
+  free: number;
+  used: number;
+  size: number;
+  oldest: number;
+  newest: number;
+  factors: [low: number, high: number];
+  perSlot: [slot: number, entries: number][];
+}
+
 export class PrefixTable {
   #words: Uint32Array;
   #heads: Uint32Array;
@@ -40,8 +53,8 @@ export class PrefixTable {
   #capacity: number;
   readonly #maxEntries: number;
   /** Secret, so that nobody can make prompts that all end in one bucket. */
-  readonly #lowFactor: number;
-  readonly #highFactor: number;
+  #lowFactor: number;
+  #highFactor: number;
   #free = 0;
   #used = 0; // entries that were ever handed out
   #size = 0;
@@ -197,6 +210,32 @@ export class PrefixTable {
     return before - this.#size;
   }
 
+  image(): TableImage {
+    return {
+      words: this.#words.slice(0, (this.#used + 1) * WORDS),
+      capacity: this.#capacity,
+      free: this.#free,
+      used: this.#used,
+      size: this.#size,
+      oldest: this.#oldest,
+      newest: this.#newest,
+      factors: [this.#lowFactor, this.#highFactor],
+      perSlot: [...this.#perSlot],
+    };
+  }
+
+  /** Becomes what another table of the same bound was. */
+  restore({ words, capacity, free, used, size, oldest, newest, factors, perSlot }: TableImage): void {
+    this.#capacity = capacity;
+    this.#words = new Uint32Array((capacity + 1) * WORDS);
+    this.#words.set(words);
+    [this.#free, this.#used, this.#size, this.#oldest, this.#newest] = [free, used, size, oldest, newest];
+    [this.#lowFactor, this.#highFactor] = factors;
+    this.#perSlot.clear();
+    for (const [slot, entries] of perSlot) this.#perSlot.set(slot, entries);
+    this.#fillBuckets();
+  }
+
   /** Puts as much as there is room for into an empty table, the newest last. */
   copyTo(other: PrefixTable): void {
     const words = this.#words;
@@ -265,6 +304,11 @@ export class PrefixTable {
     const words = new Uint32Array((this.#capacity + 1) * WORDS);
     words.set(this.#words);
     this.#words = words;
+    this.#fillBuckets();
+  }
+
+  #fillBuckets(): void {
+    const words = this.#words;
     [this.#heads, this.#shift] = newHeads(this.#capacity);
     for (let entry = this.#oldest; entry !== 0; entry = words[entry * WORDS + NEWER] as number) {
       const at = entry * WORDS;

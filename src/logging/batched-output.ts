@@ -7,6 +7,9 @@ const FLUSH_INTERVAL_MS = 100;
 const FLUSH_LENGTH = 16 * 1024;
 /** Characters that wait for a slow reader at most. */
 const MAX_WAITING_LENGTH = 1024 * 1024;
+/** PIPE_BUF of Linux. */
+const ATOMIC_BYTES = 4096;
+const NEWLINE = 10;
 /** How long the end of the process waits for a slow reader. */
 const EXIT_WAIT_MS = 100;
 
@@ -19,9 +22,14 @@ interface BatchedOutput {
 
 /**
  * Lines wait at most a tenth of a second. Whoever ends the process must let its exit handlers run: they flush; a kill
- * that cannot be caught loses the last tenth of a second.
+ * that cannot be caught loses the last tenth of a second. `isShared`: other processes write there too, and no line must
+ * stand within one of theirs.
  */
-export function batchedOutput(fileDescriptor: number, lostLines: (count: number) => string): BatchedOutput {
+export function batchedOutput(
+  fileDescriptor: number,
+  lostLines: (count: number) => string,
+  isShared = false,
+): BatchedOutput {
   const target = nonBlocking(fileDescriptor);
   let gathered = "";
   /** The rest of a batch of which the reader has taken a part. */
@@ -42,7 +50,7 @@ export function batchedOutput(fileDescriptor: number, lostLines: (count: number)
         gathered = "";
       }
       try {
-        unsent = unsent.subarray(writeSync(target, unsent));
+        unsent = unsent.subarray(writeSync(target, isShared ? wholeLines(unsent) : unsent));
       } catch (error) {
         if ((error as { code?: string }).code === "EAGAIN") return false;
         unsent = new Uint8Array(0); // the reader has gone; that must not end the gateway
@@ -71,6 +79,13 @@ export function batchedOutput(fileDescriptor: number, lostLines: (count: number)
     },
     flush,
   };
+}
+
+/** The first lines that a pipe takes in one piece; a line that is longer may be interrupted. */
+function wholeLines(bytes: Uint8Array): Uint8Array {
+  if (bytes.length <= ATOMIC_BYTES) return bytes;
+  const end = bytes.lastIndexOf(NEWLINE, ATOMIC_BYTES - 1);
+  return bytes.subarray(0, (end < 0 ? bytes.indexOf(NEWLINE) : end) + 1);
 }
 
 /** A pipe is opened once more for this process alone: the mode of the inherited one is shared with other processes. */

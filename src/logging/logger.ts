@@ -35,12 +35,16 @@ interface Destination {
 
 const STANDARD_ERROR = 2;
 
-/** Warnings and errors are written at once, everything else within a tenth of a second. */
-export function createLogger(settings: Settings["logging"]): Logger {
+/**
+ * Warnings and errors are written at once, everything else within a tenth of a second. `isShared`: other processes of this
+ * gateway write to the same output.
+ */
+export function createLogger(settings: Settings["logging"], isShared = false): Logger {
   const output = batchedOutput(
     STANDARD_ERROR,
     (count) =>
       `${JSON.stringify({ level: "warn", msg: `${count} log lines were dropped: their reader was too slow` })}\n`,
+    isShared,
   );
   return loggerTo({ ...output, format: formatOf(settings) }, settings.level);
 }

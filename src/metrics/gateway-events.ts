@@ -29,6 +29,13 @@ export function countGatewayEvents(registry: MetricsRegistry) {
       void registry.counter(circuitChanges, change.backend, change.to).value++,
     configReloaded: (isOk: boolean) => void registry.counter(configReloads, resultOf(isOk)).value++,
     fileUploaded: (result: UploadResult) => void registry.counter(fileUploads, result).value++,
+    redisUnanswered: (use: string) => void registry.counter(INSTRUMENTS.redisUnanswered, use).value++,
+    otlpExported: (signal: string, isOk: boolean, times = 1) => {
+      registry.counter(INSTRUMENTS.otlpExports, signal, resultOf(isOk)).value += times;
+    },
+    otlpDropped: (spans: number) => {
+      registry.counter(INSTRUMENTS.otlpDropped).value += spans;
+    },
     historyWritten: (isOk: boolean) => void registry.counter(historyWrites, resultOf(isOk)).value++,
   };
 }

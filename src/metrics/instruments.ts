@@ -146,6 +146,24 @@ export const INSTRUMENTS = {
     "Events that were dropped because more came than could be taken in.",
   ),
 
+  // Redis.
+  redisUp: gauge("signalbox_redis_up{use}", "1 while the Redis server is used, 0 while it is away."),
+  redisUnanswered: counter(
+    "signalbox_redis_unanswered_total{use}",
+    "Commands that had no good answer in time, or were not sent: what the gateway did without Redis.",
+  ),
+
+  // Export to a receiver of OpenTelemetry.
+  otlpUp: gauge("signalbox_otlp_up{signal}", "1 while the receiver takes the signal, 0 while it does not."),
+  otlpExports: counter(
+    "signalbox_otlp_exports_total{signal,result}",
+    "Exports of traces and metrics, tries included: success or failure.",
+  ),
+  otlpDropped: counter(
+    "signalbox_otlp_dropped_spans_total",
+    "Spans that were not sent, because the receiver did not take them or too many waited.",
+  ),
+
   // Files.
   files: gauge("signalbox_files", "Files that are stored."),
   fileBytes: gauge("signalbox_files_bytes", "Size of the files that are stored."),
@@ -157,6 +175,11 @@ export const INSTRUMENTS = {
   // The gateway itself.
   buildInfo: gauge("signalbox_build_info{version,runtime}", "Always 1; the labels say what is running."),
   uptime: gauge("signalbox_uptime_seconds", "Time since the start of the process."),
+  workers: gauge("signalbox_workers{state}", "Worker processes: starting, running, or draining."),
+  workerRestarts: counter(
+    "signalbox_worker_restarts_total{reason}",
+    "Workers that were replaced: crash, hang, memory (server.worker_memory_limit), or request (POST /admin/workers/restart).",
+  ),
   openStreams: gauge("signalbox_open_streams", "Streamed answers that are under way to clients."),
   eventLoopLag: gauge(
     "signalbox_event_loop_lag_seconds",

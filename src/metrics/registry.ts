@@ -66,7 +66,14 @@ export class Histogram extends Series {
   }
 }
 
-type LabelPairs = readonly (readonly [name: string, value: string])[];
+export type LabelPairs = readonly (readonly [name: string, value: string])[];
+
+/** All series of one metric, of which it has the one kind or the other. */
+export interface MetricFamily {
+  instrument: Instrument;
+  numbers: readonly { pairs: LabelPairs; value: number }[];
+  histograms: readonly { pairs: LabelPairs; counts: Float64Array; sum: number }[];
+}
 
 /** The series of each metric, by their label values. */
 type Families<Kind> = Map<Instrument, Map<string, Kind>>;
@@ -160,6 +167,14 @@ export class MetricsRegistry {
         yield { metric, labels, value: sum, kind: "histogram_sum" };
         yield { metric, labels, value: cumulative, kind: "histogram_count" };
       }
+    }
+  }
+
+  /** One metric after the other, so that the taker may pause in between. */
+  *families(): Generator<MetricFamily> {
+    for (const instrument of Object.values<Instrument>(INSTRUMENTS)) {
+      const histograms = [...(this.#histograms.get(instrument)?.values() ?? [])];
+      yield { instrument, numbers: [...this.#values(instrument)], histograms };
     }
   }
 

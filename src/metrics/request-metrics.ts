@@ -20,9 +20,14 @@ const OPERATION_NAMES: Readonly<Record<string, string>> = {
   "generate-content": "generate_content",
 };
 
+/** What the conventions call an operation. */
+export function operationName(operation: string): string {
+  return OPERATION_NAMES[operation] ?? operation;
+}
+
 /** The series of one operation of a model on one backend. */
 function operationSeries(registry: MetricsRegistry, operation: string, model: string, backend: string) {
-  const name = OPERATION_NAMES[operation] ?? operation;
+  const name = operationName(operation);
   return {
     requests: held((status: number) =>
       registry.counter(INSTRUMENTS.requests, operation, model, backend, String(status)),

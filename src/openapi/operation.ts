@@ -4,7 +4,16 @@ import type { JsonSchema } from "../config/schema/schema-export.ts";
 import type { Endpoint } from "../server/endpoint.ts";
 import { ref, type Schemas, text } from "./json-schema.ts";
 
-export type Tag = "Health" | "Models" | "Generation" | "Files" | "Configuration" | "Backends" | "Keys" | "Observation";
+export type Tag =
+  | "Health"
+  | "Models"
+  | "Generation"
+  | "Files"
+  | "Sign-in"
+  | "Configuration"
+  | "Backends"
+  | "Keys"
+  | "Observation";
 
 /** One endpoint, all of it: what it is asked for by, who may, what it takes and answers, and what does that. */
 export interface DescribedEndpoint extends Endpoint {

@@ -26,6 +26,12 @@ export const SECURITY_SCHEMES = {
     name: "X-API-Key",
     description: "admin.auth.method: api_key; a key with the scope admin, or the token of admin.auth.",
   },
+  admin_session: {
+    type: "apiKey",
+    in: "cookie",
+    name: "signalbox_session",
+    description: "A sign-in of a browser (POST /admin/session); the port of the Host stands behind the name, as _8080.",
+  },
   metrics_basic: { type: "http", scheme: "basic", description: "metrics.auth" },
 } as const;
 
@@ -37,7 +43,7 @@ const REQUIREMENTS: Readonly<Record<Audience, readonly Requirement[]>> = {
   read: [{ bearer: [] }, { api_key: [] }, {}],
   write: [{ bearer: [] }, { api_key: [] }, {}],
   files: [{ bearer: [] }, { api_key: [] }, {}],
-  admin: [{ admin_bearer: [] }, { admin_basic: [] }, { admin_api_key: [] }, {}],
+  admin: [{ admin_bearer: [] }, { admin_basic: [] }, { admin_api_key: [] }, { admin_session: [] }, {}],
   metrics: [{ metrics_basic: [] }, {}],
 };
 

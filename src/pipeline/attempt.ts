@@ -3,6 +3,7 @@
 import type { BackendEntry } from "../backends/board.ts";
 import type { Circuits } from "../routing/circuits.ts";
 import type { Admitted } from "../routing/router.ts";
+import type { AttemptStep } from "../stats/stories.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
@@ -40,6 +41,17 @@ export interface AttemptParts {
   now(): number;
 }
 
+/** What a story keeps of a failure. Of what a backend answered only the status: its words may quote prompts and keys. */
+function tellFailure(step: AttemptStep, failure: UpstreamFailure): void {
+  step.failure = failureLabel(failure);
+  if (failure.kind !== "status") {
+    if ("message" in failure) step.detail = failure.message;
+    return;
+  }
+  step.status = failure.status;
+  if (failure.retryAfterMs !== undefined) step.retryAfterMs = failure.retryAfterMs;
+}
+
 /** Sends a request to the backend that was chosen. Throws GatewayError for what its format cannot say. */
 export async function attempt(
   parts: AttemptParts,
@@ -56,6 +68,7 @@ export async function attempt(
   record.backend = name;
   const strategy = scoreMeans === undefined ? undefined : (decidedBy ?? settings.routing.selection_strategy);
   const step = record.story.attempt(name, model, strategy, told, scoreMeans);
+  const span = record.spans?.attempt(entry.backend, model);
   const startedAtMs = now();
 
   /** The answer is over, or the attempt without one. `firstTokenMs` is known of streams. */
@@ -67,14 +80,15 @@ export async function attempt(
     prefixes?.ended(entry.backend, failure);
     step.durationMs = durationMs;
     if (failure === undefined) step.status = 200;
-    else if (failure.kind === "status") step.status = failure.status;
-    step.failure = failure === undefined ? undefined : failureLabel(failure);
+    if (failure !== undefined) tellFailure(step, failure);
+    span?.ended(step.failure, step.status, firstTokenMs, record);
   }
 
   try {
     const preparing = bridge.prepare(context, request, entry.backend);
     const prepared = preparing instanceof Promise ? await preparing : preparing;
-    const outgoing = { ...prepared, model, stream, choices, clientHeaders, trace, client, timeouts };
+    const sent = span === undefined ? trace : span.trace;
+    const outgoing = { ...prepared, model, stream, choices, clientHeaders, trace: sent, client, timeouts };
     const prefix = prefixes?.at(request, name);
     if (prefix !== undefined) outgoing.headers = { ...outgoing.headers, [PREFIX_HEADER]: prefix.deepest };
     const { sideBySide } = prepared;
@@ -114,6 +128,7 @@ export async function attempt(
     step.durationMs = now() - startedAtMs;
     step.failure = "not_sent"; // the backend's format cannot say what is asked
     permit.settle("neutral");
+    span?.ended(step.failure, undefined, undefined, record);
     throw error;
   }
 }

@@ -14,7 +14,7 @@ import { DropList, type Dropped } from "../generation/dropped.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import { normaliseEffort } from "../generation/reasoning-effort.ts";
 import type { GenerationRequest } from "../generation/request.ts";
-import type { GenerationResult } from "../generation/result.ts";
+import type { Finish, GenerationResult } from "../generation/result.ts";
 import { hasThinking, splitThinking } from "../generation/thinking-parser.ts";
 import { unwrapCallIds, wrapCallIds } from "../generation/tool-call-ids.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
@@ -250,6 +250,7 @@ export function createBridge(parts: BridgeParts): Bridge {
           note(lossOfPart(event.part, lost));
         } else if (event.type === "citation") note(lost.citation(event.citation));
         else if (event.type === "usage") context.record.usage = event.usage;
+        else if (event.type === "finish") context.record.finish = wordOf(event.finish);
         collector?.push(event);
       },
       lostCitation: () => note("answer.citations"),
@@ -266,6 +267,7 @@ export function createBridge(parts: BridgeParts): Bridge {
         }
         noteLost(losses.entries);
         if (result.usage !== undefined) context.record.usage = result.usage;
+        context.record.finish = wordOf(result.finish);
         forward.answered?.(result, answer);
       },
     };
@@ -339,4 +341,9 @@ function transformsFor(
   if (customTools.size > 0) transforms.push(customCalls(customTools));
   transforms.push(wrapCallIds(nonce));
   return transforms;
+}
+
+/** As the backend said it. */
+function wordOf({ reason, raw }: Finish): string {
+  return raw?.value ?? reason;
 }

@@ -21,7 +21,7 @@ export interface CandidatesParts {
   strategy: SelectionStrategy;
   circuits: Circuits;
   /** The part of the rate limiter that concerns backends. */
-  limits: Pick<Limiter, "backendHasRoom" | "takeBackend" | "backendRefusal">;
+  limits: Pick<Limiter, "backendHasRoom" | "takesLater" | "takeBackend" | "backendRefusal">;
   /** Undefined: nobody looks for prompts that begin alike. */
   prefixes?: PromptPrefixes | undefined;
   now(): number;
@@ -35,6 +35,10 @@ export type Asked = Pick<ModelRequest, "model" | "operation" | "goesOn" | "forei
 
 /** How long a request waits for requests that try its backend after failures, and how many may wait in all. */
 const MAX_TRIAL_WAIT_MS = 5_000;
+
+/** How many backends one choice asks for a token, where somebody else has to be asked for it. */
+const MAX_CHOICES = 16;
+
 export const MAX_TRIAL_WAITERS = 256;
 
 export type Candidates = ReturnType<typeof createCandidates>;
@@ -56,15 +60,62 @@ export function createCandidates(parts: CandidatesParts) {
     return watch.board.candidates(model).filter((entry) => hasOperation(entry, operation));
   }
 
-  /** The right to send one request to a backend: a permit of its circuit, and a token of its limit. */
-  function admit(backendName: string): Permit | undefined {
+  /** The right to send one request to a backend: a permit of its circuit, and a token of its limit if that is here. */
+  function admitNow(backendName: string): Permit | undefined {
     const permit = circuits.acquire(backendName);
-    if (permit === undefined || limits.takeBackend(backendName)) return permit;
+    if (permit === undefined || limits.takesLater || limits.takeBackend(backendName)) return permit;
     permit.settle("neutral");
     return undefined;
   }
 
-  function choose(context: RequestContext, request: ModelRequest, tried: ReadonlySet<string>): Admitted | undefined {
+  function isFinal({ confirmed }: Permit): boolean {
+    return confirmed === undefined && !limits.takesLater;
+  }
+
+  /** Whether those agree who are not here: its circuit, and its limit. If not, the permit is given back. */
+  async function isConfirmed(backendName: string, permit: Permit): Promise<boolean> {
+    if (permit.confirmed !== undefined && !(await permit.confirmed)) return false;
+    if (!limits.takesLater) return true;
+    let isTaken = false;
+    try {
+      isTaken = await limits.takeBackend(backendName);
+    } finally {
+      if (!isTaken) permit.settle("neutral");
+    }
+    return isTaken;
+  }
+
+  /** A choice that is not confirmed is given up for the next: from then on it is known that it has no room. */
+  async function confirmed(first: Admitted, again: () => Admitted | undefined): Promise<Admitted | undefined> {
+    let admitted: Admitted | undefined = first;
+    for (let turn = 0; admitted !== undefined && turn < MAX_CHOICES; turn++) {
+      if (await isConfirmed(admitted.entry.backend.name, admitted.permit)) return admitted;
+      if (turn < MAX_CHOICES - 1) admitted = again();
+    }
+    return undefined;
+  }
+
+  /** A promise only where limits of backends, or circuits, are kept elsewhere. */
+  function choose(
+    context: RequestContext,
+    request: ModelRequest,
+    tried: ReadonlySet<string>,
+  ): Admitted | undefined | Promise<Admitted | undefined> {
+    const admitted = chooseNow(context, request, tried);
+    if (admitted === undefined || isFinal(admitted.permit)) return admitted;
+    const fromMs = now();
+    return confirmed(admitted, () => chooseNow(context, request, tried)).finally(() =>
+      tellWait(context, "limits", fromMs),
+    );
+  }
+
+  /** A wait is a step of the story where anybody could notice it. */
+  function tellWait({ record: { story } }: RequestContext, reason: string, fromMs: number): void {
+    const durationMs = now() - fromMs;
+    if (durationMs >= 1) story.add({ kind: "wait", atMs: story.sinceStartMs - durationMs, durationMs, reason });
+  }
+
+  function chooseNow(context: RequestContext, request: ModelRequest, tried: ReadonlySet<string>): Admitted | undefined {
     const query: SelectionQuery = {
       sessionKey: () => sessionKey(context, request),
       random,
@@ -72,7 +123,7 @@ export function createCandidates(parts: CandidatesParts) {
       isRetry: tried.size > 0,
       prefixAt: prefixes && ((backendName) => prefixes.at(request, backendName)),
     };
-    return router.choose(candidatesFor(request), request, tried, query, admit, context.record.story.isKept);
+    return router.choose(candidatesFor(request), request, tried, query, admitNow, context.record.story.isKept);
   }
 
   /** None when a circuit would let the request through: then a rate limit refuses it, and says until when. */
@@ -83,8 +134,14 @@ export function createCandidates(parts: CandidatesParts) {
   }
 
   return {
-    admit,
     choose,
+
+    /** The same right for one that is chosen already. */
+    async admit(backendName: string): Promise<Permit | undefined> {
+      const permit = admitNow(backendName);
+      if (permit === undefined || isFinal(permit)) return permit;
+      return (await isConfirmed(backendName, permit)) ? permit : undefined;
+    },
 
     /** Those that could be asked, tried or not. */
     askable(request: Asked & Pick<ModelRequest, "refusedBy">): BackendEntry[] {
@@ -98,10 +155,14 @@ export function createCandidates(parts: CandidatesParts) {
     async chooseCold(context: RequestContext, request: ModelRequest): Promise<Admitted | undefined> {
       const { signal } = context.client;
       if (watch.board.candidates(request.model).length > 0) return undefined;
+      let fromMs = now();
       await orLeft(watch.firstChecks, signal);
-      const admitted = choose(context, request, request.avoid);
+      tellWait(context, "first_checks", fromMs);
+      const admitted = await choose(context, request, request.avoid);
       if (admitted !== undefined || !watch.board.entries.some((entry) => entry.available)) return admitted;
+      fromMs = now();
       await orLeft(watch.refreshModels(), signal);
+      tellWait(context, "model_refresh", fromMs);
       return choose(context, request, request.avoid);
     },
 
@@ -125,10 +186,12 @@ export function createCandidates(parts: CandidatesParts) {
           if (ends.length === 0 || leftMs <= 0) return undefined;
           const ended = new AbortController();
           void Promise.race(ends).then(() => ended.abort());
+          const fromMs = now();
           await delay(leftMs, AbortSignal.any([context.client.signal, ended.signal]));
+          tellWait(context, "trial", fromMs);
           if (context.client.signal.aborted) throw clientLeft();
           // Everyone who waits is woken; whoever finds no place waits on.
-          const admitted = choose(context, request, tried);
+          const admitted = await choose(context, request, tried);
           if (admitted !== undefined) return admitted;
         }
       } finally {

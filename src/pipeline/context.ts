@@ -1,6 +1,7 @@
 // What the pipeline knows of a request; free of HTTP, so that other front doors can make one too.
 
 import type { Caller } from "../access/api-keys.ts";
+import type { Backend } from "../backends/backend.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import type { Usage } from "../generation/usage.ts";
@@ -60,8 +61,12 @@ export interface RequestRecord {
   story: Story;
   /** Tokens of the answer, where they are known. */
   usage?: Usage | undefined;
+  /** Why the model stopped, where the answer was read. */
+  finish?: string | undefined;
   /** What the translation to the last backend could not carry. */
   dropped?: readonly string[] | undefined;
+  /** Undefined where nobody records the request. */
+  spans?: RequestSpans | undefined;
 }
 
 /** Of a request that nothing is known of yet. All that nearly every request fills in stands in it from the start. */
@@ -82,7 +87,28 @@ export function newRecord(method: string, path: string): RequestRecord {
     firstByteMs: undefined,
     cache: undefined,
     usage: undefined,
+    spans: undefined,
   };
+}
+
+/** A request as spans of a trace; its recorder is asked for in request-spans.ts. */
+export interface RequestSpans {
+  attempt(backend: Backend, model: string): AttemptSpan;
+  /** Called once, when the answer is over; `failure` is undefined for a success. */
+  finished(context: RequestContext, status: number, durationMs: number, failure: string | undefined): void;
+}
+
+/** Ends by itself: an attempt may outlive the request that began it, because others share it. */
+export interface AttemptSpan {
+  /** What the backend is told: its own spans are children of this one. */
+  readonly trace: TraceContext;
+  /** `status` is that of the backend's answer, where one came; `firstTokenMs` is known of streams. */
+  ended(
+    failure: string | undefined,
+    status: number | undefined,
+    firstTokenMs: number | undefined,
+    record: RequestRecord,
+  ): void;
 }
 
 /** Where the board comes from, and how the pipeline tells of what it met. */

@@ -101,6 +101,11 @@ export class Deduplicator<Head> {
     this.maxTotalBytes = maxTotalBytes;
   }
 
+  /** Whether one more client would share a call. */
+  isInFlight(key: string): boolean {
+    return this.flights.get(key)?.canBeJoined() === true;
+  }
+
   /**
    * Undefined when the client left before there was an answer. Rejects with whatever `start` rejects with, for all
    * clients.

@@ -48,7 +48,8 @@ export function createForwarder(parts: ForwarderParts) {
       const timeouts = exchangeTimeouts(settings, asked, context.startedAtMs);
       const { requestDeadlineMs } = timeouts;
       let request = asked;
-      let admitted = candidates.choose(context, request, request.avoid);
+      const chosen = candidates.choose(context, request, request.avoid);
+      let admitted = chosen instanceof Promise ? await chosen : chosen;
       admitted ??= await candidates.chooseCold(context, request);
       let tried: Set<string> | undefined;
       let retryAfterMs: number | undefined;
@@ -87,11 +88,11 @@ export function createForwarder(parts: ForwarderParts) {
         }
         if (context.client.signal.aborted) return { kind: "failed", failure: { kind: "aborted" }, entry };
         // While waiting a backend may have come up or gone down, or have been taken out of service.
-        admitted = candidates.choose(context, request, tried);
+        admitted = await candidates.choose(context, request, tried);
         if (admitted === undefined) {
           if (entry.counters.onIdle !== undefined || request.refusedBy?.has(name))
             return { kind: "failed", failure, entry };
-          const permit = candidates.admit(name);
+          const permit = await candidates.admit(name);
           if (permit !== undefined) admitted = { entry, permit };
         }
       }

@@ -9,18 +9,13 @@ import type { KeptAnswers } from "../protocols/kept-answers.ts";
 import { keptAnswers } from "../protocols/registry.ts";
 import type { CachedAnswer, RequestKey, ResponseCache } from "../response-cache/cache.ts";
 import { requestKey } from "../response-cache/key.ts";
-import {
-  type CacheDecision,
-  isCacheablePlain,
-  isCacheableRequest,
-  isCacheableStream,
-} from "../response-cache/policy.ts";
+import { bypassReason, type CacheDecision, isCacheablePlain, isCacheableStream } from "../response-cache/policy.ts";
 import { type Replay, replayAnswer } from "../response-cache/replay.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import { type ByteSink, MAX_TRANSCRIPTS_BYTES, type RelayOptions, relayInto, relayStream } from "../upstream/relay.ts";
 import { Transcript } from "../upstream/transcript.ts";
 import type { RequestContext, RequestRecord } from "./context.ts";
-import { type Deduplicator, flightKey, isSharable } from "./deduplicate.ts";
+import { type Deduplicator, flightKey, isSharable, type SharedAnswer } from "./deduplicate.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
 import { type MidStreamParts, takeoverFor } from "./mid-stream.ts";
 import type { ModelRequest } from "./model-request.ts";
@@ -54,12 +49,22 @@ export interface CacheParts {
 }
 
 /** What an upstream call came to, and whether its plain answer was stored. */
-type CallResult = FallbackResult & { isKept?: boolean };
+export type CallResult = FallbackResult & { isKept?: boolean };
 
 /** What the clients of a shared call get: the outcome, and the record of the request that made the call. */
 export interface SharedCall {
-  record: RequestRecord;
+  record: Pick<RequestRecord, "attempts" | "dropped"> & { story: { id: string } };
   outcome: CallResult | { kind: "refused"; error: unknown };
+  /** The request that made the call is at another process. */
+  isElsewhere?: true;
+}
+
+/** Calls in flight at other processes of this gateway. */
+export interface FlightsElsewhere {
+  /** Undefined when this process is to make the call. */
+  join(key: string, ttlMs: number, signal: AbortSignal): Promise<SharedAnswer<SharedCall> | undefined>;
+  /** A call that this process was to make is over. */
+  landed(key: string): void;
 }
 
 /** Where and how the answer to a request is kept. */
@@ -71,6 +76,8 @@ interface Keeping {
 interface GeneratorParts extends MidStreamParts {
   chains: FallbackChains;
   deduplicator: Deduplicator<SharedCall>;
+  /** Undefined: this is the only process. */
+  flights?: FlightsElsewhere | undefined;
   /** Undefined while the cache is off. */
   cache: CacheParts | undefined;
   /** Of the prompts that are put into requests, whatever the clients say; "" where there are none. */
@@ -80,32 +87,36 @@ interface GeneratorParts extends MidStreamParts {
 const encoder = new TextEncoder();
 
 export function createGenerator(parts: GeneratorParts): Generate {
-  const { chains, deduplicator, cache, promptsDigest } = parts;
+  const { chains, deduplicator, flights, cache, promptsDigest } = parts;
   const transcripts = new ByteAllowance(MAX_TRANSCRIPTS_BYTES);
 
   /** A stored answer in the form that was asked for. */
   function replayFor(request: ModelRequest, kept: KeptAnswers, answer: CachedAnswer): Replay | undefined {
-    const { stream, body, mayReplay } = request;
-    if (mayReplay?.(answer) === false) return undefined;
+    const { stream, body } = request;
     const options = body.value.stream_options as { include_usage?: unknown } | null | undefined;
     return replayAnswer(kept, answer, stream, options?.include_usage === true);
   }
 
   /** Keeps the plain answer of an upstream call, if it may be kept: once, however many clients share it. */
   function keep(
-    { settings }: RequestContext,
+    context: RequestContext,
     { model }: ModelRequest,
     storeUnder: Keeping | undefined,
     result: FallbackResult,
   ): CallResult {
     // What a model that stood in has said is not kept as the answer of the one that was asked.
-    if (storeUnder === undefined || cache === undefined || result.kind !== "plain" || result.reasons.length > 0) {
+    if (storeUnder === undefined || cache === undefined || result.kind !== "plain") return result;
+    if (result.reasons.length > 0) {
+      tellBypass(context, "stand_in_answered");
       return result;
     }
-    const { response_cache } = settings;
+    const { response_cache } = context.settings;
     const { body, contentType } = result;
     const { key, kept } = storeUnder;
-    if (!isCacheablePlain(kept, body, response_cache)) return result;
+    if (!isCacheablePlain(kept, body, response_cache)) {
+      tellBypass(context, "answer_not_kept");
+      return result;
+    }
     void cache.store.put(key, { form: "plain", model, contentType, body }, response_cache.ttl);
     return { ...result, isKept: true };
   }
@@ -164,7 +175,7 @@ export function createGenerator(parts: GeneratorParts): Generate {
     key: string,
   ): Promise<Generated> {
     /** Of the request that made the call, once it is known. */
-    let leader: RequestRecord | undefined;
+    let leader: SharedCall["record"] | undefined;
     const noteAttempts = () => {
       if (leader === undefined) return;
       context.record.attempts = leader.attempts;
@@ -175,6 +186,9 @@ export function createGenerator(parts: GeneratorParts): Generate {
       ttlMs: context.settings.deduplication.ttl,
       signal: context.client.signal,
       async start(signal) {
+        const ttlMs = context.settings.deduplication.ttl;
+        const elsewhere = flights && (await flights.join(key, ttlMs, signal));
+        if (elsewhere !== undefined) return elsewhere;
         // The call lives as long as any of its clients, not as long as the first.
         const shared: RequestContext = { ...context, client: { signal } };
         const { record } = shared;
@@ -182,9 +196,13 @@ export function createGenerator(parts: GeneratorParts): Generate {
         try {
           outcome = keep(shared, request, storeUnder, await chains.forward(shared, request));
         } catch (error) {
+          flights?.landed(key);
           return { head: { record, outcome: { kind: "refused", error } } };
         }
-        if (outcome.kind !== "stream") return { head: { record, outcome } };
+        if (outcome.kind !== "stream") {
+          flights?.landed(key);
+          return { head: { record, outcome } };
+        }
         const { live } = outcome;
         return {
           head: { record, outcome },
@@ -192,7 +210,7 @@ export function createGenerator(parts: GeneratorParts): Generate {
             const relay = relayInto(
               live,
               sink,
-              relayOptions(shared, request, outcome, storeUnder, () => {}),
+              relayOptions(shared, request, outcome, storeUnder, () => flights?.landed(key)),
             );
             if (signal.aborted) relay.cancel();
             else signal.addEventListener("abort", relay.cancel);
@@ -209,7 +227,7 @@ export function createGenerator(parts: GeneratorParts): Generate {
     const { head, body } = joined;
     leader = head.record;
     noteAttempts();
-    if (!joined.isLeader) {
+    if (!joined.isLeader || head.isElsewhere) {
       const { record } = context;
       record.shared = true;
       record.story.add({ kind: "shared", leader: leader.story.id });
@@ -229,8 +247,14 @@ export function createGenerator(parts: GeneratorParts): Generate {
     const { value } = request.body;
     const idempotencyKey = clientHeaders.get("idempotency-key");
     const kept = keptAnswers(request.client?.name ?? formatOf(operation));
-    const mayBeKept = cache !== undefined && kept !== undefined && request.namesVendorState !== true;
-    const store = mayBeKept && isCacheableRequest(kept, value) ? cache.store : undefined;
+    const bypass =
+      cache === undefined || kept === undefined
+        ? undefined
+        : request.namesVendorState === true
+          ? "vendor_state"
+          : bypassReason(kept, value);
+    if (bypass !== undefined) tellBypass(context, bypass);
+    const store = kept !== undefined && bypass === undefined ? cache?.store : undefined;
     // A form holds more than the texts that are compared, and bytes have no words for a copy that fell behind.
     const isComparable = request.body.contentType === undefined && request.answers !== "bytes";
     const isShared = isComparable && isSharable(settings.deduplication.mode, kept, value, idempotencyKey);
@@ -239,6 +263,11 @@ export function createGenerator(parts: GeneratorParts): Generate {
 
     const key = requestKey(request, ownerOf(caller), clientHeaders, promptsDigest, kept);
     const storeUnder = store === undefined || kept === undefined ? undefined : { key, kept };
+    function ifItMay(found: CachedAnswer | undefined): Promise<Generated> {
+      const may = found !== undefined && request.mayReplay?.(found);
+      if (may instanceof Promise) return may.then((isGranted) => orElseGenerate(isGranted ? found : undefined));
+      return orElseGenerate(may === false ? undefined : found);
+    }
     function orElseGenerate(found: CachedAnswer | undefined): Promise<Generated> {
       const replay = found && kept && replayFor(request, kept, found);
       if (replay !== undefined) return Promise.resolve({ kind: "replayed", cache: "HIT", replay });
@@ -247,8 +276,13 @@ export function createGenerator(parts: GeneratorParts): Generate {
       return generateShared(context, request, frame, decision, storeUnder, flight);
     }
     const found = store?.get(key, request.model);
-    return found instanceof Promise ? found.then(orElseGenerate) : orElseGenerate(found);
+    return found instanceof Promise ? found.then(ifItMay) : ifItMay(found);
   };
+}
+
+/** For whoever asks why the cache had no say. */
+function tellBypass({ record: { story } }: RequestContext, reason: string): void {
+  if (story.isKept) story.cacheReason = reason;
 }
 
 function wholeAnswer(result: Exclude<CallResult, { kind: "stream" }>, decision: CacheDecision | undefined): Generated {

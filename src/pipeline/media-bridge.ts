@@ -18,6 +18,7 @@ import {
 } from "../protocols/generate-content/images.ts";
 import { generateContentBackend } from "../protocols/generate-content/index.ts";
 import { adaptImageBody } from "../protocols/images/adapt-request.ts";
+import { checkSideBySide } from "../protocols/images/check-values.ts";
 import type { ImageOperation } from "../protocols/images/model-rules.ts";
 import { imagesPassThrough } from "../protocols/images/pass-through.ts";
 import { imageStreamEdits } from "../protocols/images/stream-edits.ts";
@@ -60,6 +61,7 @@ export function createMediaBridge({ listedAs, unixTime, noteDropped }: MediaBrid
     const { body: asked, model, askedModel, stream } = request;
     const adapted = adaptImageBody("images", asked.value, { model, askedModel }) ?? UNCHANGED;
     const value = { ...asked.value, ...adapted.members };
+    checkSideBySide(value, model);
     const listed = listedAs(backend.name, model);
     const name = googleImageModel(listed === undefined ? [] : [listed], model);
     const { body, dropped } = encodeImageRequest(value, { model: name });

@@ -3,11 +3,12 @@
 
 import { formatOf } from "../backends/kinds.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { GenerationRequest } from "../generation/request.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Logger } from "../logging/logger.ts";
 import { clientProtocol, streamJoin } from "../protocols/registry.ts";
-import { type JoinMode, prefillOf } from "../protocols/seam.ts";
-import { goingOn, type SentAnswer, type StreamJoin, sentEvents } from "../protocols/stream-join.ts";
+import { type JoinMode, prefillOf, type SentText } from "../protocols/seam.ts";
+import { goingOn, type SentAnswer, sentEvents } from "../protocols/stream-join.ts";
 import { failureLabel } from "../upstream/failure.ts";
 import { discard, type LiveStream, type Takeover } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
@@ -22,11 +23,49 @@ export interface MidStreamParts {
   log: Logger;
 }
 
+/** In what a request for the rest of an answer differs from the first one. */
+interface RestRequest {
+  /** Members of the body. */
+  changes?: JsonObject;
+  /** What is asked for instead of the body. */
+  neutral?: GenerationRequest;
+}
+
+/** What the client has seen of an answer that broke off, and how the rest of it is asked for. */
+interface SeenAnswer extends SentText, Pick<SentAnswer, "encoder"> {
+  /** With what was sent as the beginning of the model's turn; undefined where the request has no place for it. */
+  goOn(request: ModelRequest): RestRequest | undefined;
+}
+
+/** How an answer is gone on with, for whoever reads it. */
+export interface Joint {
+  /** Undefined when nothing can be joined to what was sent. */
+  readSent(sent: readonly Uint8Array[]): SeenAnswer | undefined;
+  /** With the text as the model's own turn, and the prompt to go on; undefined for a format that knows no turns. */
+  askForRest(request: ModelRequest, text: string, prompt: string): RestRequest | undefined;
+}
+
+/** For a client that reads a format. */
+function jointOf(format: string | undefined): Joint | undefined {
+  const join = streamJoin(format);
+  return (
+    join && {
+      readSent(sent) {
+        const seen = join.readSent(sentEvents(sent));
+        return seen && { ...seen, goOn: ({ body }) => asChanges(seen.askToGoOn(body.value)) };
+      },
+      askForRest: ({ body }, text, prompt) => asChanges(join.askForRest(body.value, text, prompt)),
+    }
+  );
+}
+
+function asChanges(changes: JsonObject | undefined): RestRequest | undefined {
+  return changes && { changes };
+}
+
 /** A model that may take over, and what it is asked. */
-interface Way {
+interface Way extends RestRequest {
   model: string;
-  /** The members in which the request differs from the first one. */
-  changes: JsonObject;
   mode: JoinMode;
   goesOn: boolean;
 }
@@ -34,20 +73,22 @@ interface Way {
 /**
  * Undefined when nobody may take over: neither a chain nor another backend of the model, several choices, or a format
  * whose streams cannot be joined.
+ * @param ownJoint - for a reader that has no format; left out: that of the client
  */
 export function takeoverFor(
   { forwarder, chains, log }: MidStreamParts,
   context: RequestContext,
   request: ModelRequest,
   first: FallbackResult,
+  ownJoint?: Joint,
 ): Takeover | undefined {
   const { fallback_policy } = context.settings.fallback;
   const { mid_stream_fallback } = context.settings.streaming;
   const chain = chains.chainOf(context, request.model);
   const hasPool = mid_stream_fallback.exact_continuation && forwarder.hasPool(first.model);
   const format = request.client?.name ?? formatOf(request.operation);
-  const join = streamJoin(format);
-  if ((chain.length === 0 && !hasPool) || format === undefined || join === undefined || request.choices !== 1) {
+  const joint = ownJoint ?? jointOf(format);
+  if ((chain.length === 0 && !hasPool) || format === undefined || joint === undefined || request.choices !== 1) {
     return undefined;
   }
   const client = request.client ?? clientProtocol(format);
@@ -57,16 +98,16 @@ export function takeoverFor(
   let switches = 0;
 
   /** Another backend of the present model, which goes on without a seam. */
-  function exactWay(sent: SentAnswer): Way | undefined {
+  function exactWay(sent: SeenAnswer): Way | undefined {
     if (!hasPool) return undefined;
     const { model } = current;
     if (prefillOf(sent.text) === "") {
       // Nothing to go on with: whoever begins anew loses no word. Along a chain that is asked for anyway.
-      return chain.length > 0 ? undefined : { model, changes: { model }, mode: "exact", goesOn: false };
+      return chain.length > 0 ? undefined : { model, mode: "exact", goesOn: false };
     }
     if (!mayGoOn()) return undefined;
-    const changes = sent.askToGoOn(request.body.value);
-    return changes && { model, changes: { ...changes, model }, mode: "exact", goesOn: true };
+    const rest = sent.goOn(request);
+    return rest && { ...rest, model, mode: "exact", goesOn: true };
   }
 
   function mayGoOn(): boolean {
@@ -78,25 +119,19 @@ export function takeoverFor(
   }
 
   /** The model itself, or one that stands in for it. */
-  function wayOfChain(model: string, { askForRest }: StreamJoin, sent: SentAnswer): Way {
+  function wayOfChain(model: string, { askForRest }: Joint, { text }: SeenAnswer): Way {
     const { enabled, continuation_prompt } = mid_stream_fallback;
-    const asks = enabled && sent.text.trim() !== "";
-    const changes = asks ? askForRest(request.body.value, sent.text, continuation_prompt) : undefined;
-    return {
-      model,
-      changes: { ...changes, model },
-      mode: changes === undefined ? "restarted" : "continued",
-      goesOn: false,
-    };
+    const rest = enabled && text.trim() !== "" ? askForRest(request, text, continuation_prompt) : undefined;
+    return { ...rest, model, mode: rest === undefined ? "restarted" : "continued", goesOn: false };
   }
 
   /** From the present model onwards along the chain. */
-  function waysOn(format: StreamJoin, sent: SentAnswer): Way[] {
+  function waysOn(joint: Joint, sent: SeenAnswer): Way[] {
     const { operation } = request;
     const isOpen = (way: Way, avoid: ReadonlySet<string>) => forwarder.hasOther({ ...way, operation }, avoid);
     const exact = exactWay(sent);
     const rest = chain.length === 0 ? [] : models.slice(models.indexOf(current.model));
-    const ways = rest.map((model) => wayOfChain(model, format, sent));
+    const ways = rest.map((model) => wayOfChain(model, joint, sent));
     if (exact !== undefined && isOpen(exact, NOBODY)) ways.unshift(exact);
     const withOthers = ways.filter((way) => isOpen(way, failed));
     // A backend that failed in this very request is better than an error: it may have come back.
@@ -104,13 +139,14 @@ export function takeoverFor(
   }
 
   /** The first stream that another backend begins. */
-  async function openNext(format: StreamJoin, sent: SentAnswer): Promise<LiveStream | undefined> {
-    for (const { model, changes, mode, goesOn } of waysOn(format, sent)) {
+  async function openNext(joint: Joint, sent: SeenAnswer): Promise<LiveStream | undefined> {
+    for (const { model, changes, neutral = request.neutral, mode, goesOn } of waysOn(joint, sent)) {
       const attempt: ModelRequest = {
         ...request,
         model,
         goesOn,
-        body: request.body.with(changes),
+        body: request.body.with({ ...changes, model }),
+        ...(neutral !== undefined && { neutral }),
         patience: request.patience * fallback_policy.fallback_timeout_multiplier,
         avoid: failed,
         answered: undefined, // it would be told of the second part alone
@@ -139,10 +175,10 @@ export function takeoverFor(
       failed.add(current.backend);
       if (switches >= fallback_policy.max_fallback_attempts) return undefined;
       if (triggerOf(failure, fallback_policy.trigger_conditions) === undefined) return undefined;
-      const seen = join.readSent(sentEvents(sent));
+      const seen = joint.readSent(sent);
       if (seen === undefined) return undefined;
       const from = current;
-      const next = await openNext(join, seen);
+      const next = await openNext(joint, seen);
       if (next === undefined) return undefined;
       switches++;
       const { record } = context;

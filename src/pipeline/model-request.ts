@@ -32,7 +32,7 @@ export interface ModelRequest extends RequestSummary {
   /** It names what a vendor keeps and the gateway does not, which may be gone or another one tomorrow. */
   namesVendorState?: boolean;
   /** Whether an answer that was kept can be given again to this client; left out: any can. */
-  mayReplay?(answer: Pick<CachedAnswer, "form" | "body">): boolean;
+  mayReplay?(answer: Pick<CachedAnswer, "form" | "body">): boolean | Promise<boolean>;
   /**
    * The last turn is the beginning of the answer: only backends are asked that go on exactly behind it
    * (exact-continuation.ts).

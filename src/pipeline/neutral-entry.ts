@@ -15,7 +15,7 @@ import { RateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import { resolveTrace } from "../tracing/trace-context.ts";
 import { newRecord, type RequestContext, type RequestRecord } from "./context.ts";
-import type { FallbackChains } from "./fallback.ts";
+import type { MidStreamParts } from "./mid-stream.ts";
 import { firstRequest, type ModelRequest } from "./model-request.ts";
 import { openTurn } from "./neutral-turn.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "./observe.ts";
@@ -36,7 +36,8 @@ export interface NeutralEntry {
 }
 
 interface NeutralEntryParts {
-  chains: FallbackChains;
+  /** Who answers, and who takes over. */
+  pipeline: MidStreamParts;
   limiter: Limiter;
   reporter: Pick<RequestReporter, "begun" | "finished">;
   /** A limit has refused a request. */
@@ -48,7 +49,7 @@ interface NeutralEntryParts {
 }
 
 export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
-  const { chains, limiter, reporter, limited, aliases, settings, clock, newOwnId } = parts;
+  const { pipeline, limiter, reporter, limited, aliases, settings, clock, newOwnId } = parts;
 
   function newContext({ caller }: NeutralCall, signal: AbortSignal, { operation, model }: ModelRequest) {
     const clientHeaders = new Headers();
@@ -68,9 +69,9 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
   }
 
   /** What is done with it before a backend is looked for. Throws 403 and 429. */
-  function admit({ caller }: RequestContext, asked: ModelRequest): void {
+  async function admit({ caller }: RequestContext, asked: ModelRequest): Promise<void> {
     requireModel(caller, asked.model);
-    const decision = caller && limiter.take({ clientAddress: undefined, keyId: caller.keyId, key: undefined });
+    const decision = await (caller && limiter.take({ clientAddress: undefined, keyId: caller.keyId, key: undefined }));
     if (decision === undefined || decision.allowed) return;
     limited?.(decision.scope);
     throw new RateLimitError(decision);
@@ -85,9 +86,10 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
       const { record, startedAtMs } = context;
       let status = CLIENT_CLOSED_REQUEST;
       try {
-        admit(context, asked);
+        await admit(context, asked);
         reporter.begun(context);
-        const turn = await openTurn(chains, context, { ...asked, neutral }, clientProtocol(neutral.origin.protocol));
+        const client = clientProtocol(neutral.origin.protocol);
+        const turn = await openTurn(pipeline.chains, context, { ...asked, neutral }, client, pipeline);
         for await (const event of turn.events) {
           if (signal.aborted) break;
           if (event.type === "failure") status = noteFailure(record, event.failure);

@@ -4,10 +4,12 @@
 import type { GenerationEvent } from "../generation/events.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { ClientProtocol } from "../protocols/protocol.ts";
-import { type ByteSink, clientFailure, type LiveStream, relayInto } from "../upstream/relay.ts";
+import { type ByteSink, clientFailure, type LiveStream, relayInto, type Takeover } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
+import { type Joint, type MidStreamParts, takeoverFor } from "./mid-stream.ts";
 import type { ModelRequest } from "./model-request.ts";
+import { SeenEvents } from "./neutral-joint.ts";
 
 export interface NeutralTurn {
   /** Who answers, or has failed to. */
@@ -19,24 +21,29 @@ export interface NeutralTurn {
 /**
  * Asks for the neutral request instead of the body. Throws GatewayError when nobody can take it.
  * @param client - in whose words a refusal names fields, and whose losses are noted
+ * @param takingOver - who looks for another backend when a stream breaks off; left out: nobody does
  */
 export async function openTurn(
   chains: FallbackChains,
   context: RequestContext,
   request: ModelRequest & { neutral: GenerationRequest },
   client: ClientProtocol,
+  takingOver?: MidStreamParts,
 ): Promise<NeutralTurn> {
   const queue = new EventQueue();
   // Whoever asked for the whole is told of the whole.
   const asked = { ...request, stream: true, choices: 1, client: queue.clientLike(client), answered: undefined };
   const result = await chains.forward(context, asked);
-  if (result.kind === "stream") return { result, events: queue.read(result.live) };
+  if (result.kind === "stream") {
+    const takeover = takingOver && takeoverFor(takingOver, context, asked, result, queue.joint());
+    return { result, events: queue.read(result.live, takeover) };
+  }
   const failure =
     result.kind === "failed"
       ? clientFailure(result.failure)
       : { message: "The backend did not answer with a stream.", status: 502 };
   queue.add({ type: "failure", failure });
-  return { result, events: queue.read(undefined) };
+  return { result, events: queue.read(undefined, undefined) };
 }
 
 /** Events that wait to be read before the backend has to wait too. */
@@ -47,8 +54,14 @@ class EventQueue {
   #waiting: GenerationEvent[] = [];
   #arrived = Promise.withResolvers<void>();
   #drained: PromiseWithResolvers<void> | undefined;
+  readonly #seen = new SeenEvents();
+
+  joint(): Joint {
+    return this.#seen.joint((event) => this.add(event));
+  }
 
   add(event: GenerationEvent): void {
+    this.#seen.push(event);
     this.#waiting.push(event);
     this.#arrived.resolve();
   }
@@ -70,7 +83,7 @@ class EventQueue {
     };
   }
 
-  async *read(live: LiveStream | undefined): AsyncGenerator<GenerationEvent, void> {
+  async *read(live: LiveStream | undefined, takeover: Takeover | undefined): AsyncGenerator<GenerationEvent, void> {
     let isOver = live === undefined;
     const end = () => {
       isOver = true;
@@ -89,7 +102,7 @@ class EventQueue {
         end();
       },
     };
-    const relay = live && relayInto(live, sink, { takeover: undefined, tap: undefined, finished() {} });
+    const relay = live && relayInto(live, sink, { takeover, tap: undefined, finished() {} });
     try {
       for (;;) {
         const batch = this.#waiting;

@@ -4,11 +4,12 @@
 import { ERRORS } from "../errors/catalog.ts";
 import type { GatewayEvents } from "../metrics/gateway-events.ts";
 import type { Observer } from "../metrics/observer.ts";
-import type { ErrorRecorder, FailedAttempt } from "../stats/error-recorder.ts";
+import type { ErrorReport, FailedAttempt } from "../stats/error-recorder.ts";
 import type { AttemptStep, Stories, StoryStep } from "../stats/stories.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import { isBackendsFault } from "../upstream/send.ts";
 import type { RequestContext } from "./context.ts";
+import type { SpansInUse } from "./request-spans.ts";
 
 export type RequestReporter = ReturnType<typeof createReporter>;
 
@@ -16,19 +17,22 @@ export const CLIENT_CLOSED_REQUEST = 499;
 
 export function createReporter(
   observer: Observer,
-  stories: Stories,
-  errors: ErrorRecorder,
+  stories: Pick<Stories, "begin" | "finish">,
+  errors: { record(report: ErrorReport): unknown },
   events: Pick<GatewayEvents, "dropped">,
+  spans: SpansInUse = { recorder: undefined },
 ) {
   let openStreams = 0;
   return {
     openStreams: () => openStreams,
     /** The request was read: its story begins. */
-    begun({ id, ownId, caller, record, startedAtMs }: RequestContext): void {
+    begun(context: RequestContext): void {
+      const { id, ownId, caller, record, startedAtMs } = context;
       const { operation = "", model = "", stream } = record;
       const keyId = caller?.keyId;
       record.story = stories.begin({ id: ownId, requestId: id, operation, model, stream, startedAtMs, keyId });
       if (stream) openStreams++;
+      if (spans.recorder !== undefined) record.spans = spans.recorder.begin(context);
     },
     /** Called once per attempt at a backend, when it is over. `firstTokenMs` is known of streams. */
     attempted(
@@ -42,7 +46,8 @@ export function createReporter(
       observer.attempted(backend, outcome, label, durationMs, firstTokenMs);
     },
     /** Called once per request, when its answer is over; status 499 when the client left. */
-    finished({ id, ownId, caller, record }: RequestContext, status: number, durationMs: number): void {
+    finished(context: RequestContext, status: number, durationMs: number): void {
+      const { id, ownId, caller, record } = context;
       const { operation, model, story, backend } = record;
       const failure = status >= 400 || record.streamFailure !== undefined ? failureOf(record, status) : undefined;
       if (operation !== undefined && model !== undefined) {
@@ -88,6 +93,7 @@ export function createReporter(
           completionTokens: usage?.output.total,
         });
       }
+      record.spans?.finished(context, status, durationMs, failure);
       // A client that left is no error of anybody, and scanners shall not push out what concerns models.
       if (failure === undefined || status === CLIENT_CLOSED_REQUEST || isElsewhere(record)) return;
       const { type = failure, code = null, message = failure } = record.error ?? {};

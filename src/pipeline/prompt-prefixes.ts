@@ -30,7 +30,10 @@ interface Known {
 }
 
 /** `index` is undefined where prompts are only spread by their first block. */
-export function createPromptPrefixes(prompts: PromptSource, index: KvIndex | undefined): PromptPrefixes {
+export function createPromptPrefixes(
+  prompts: PromptSource,
+  index: Pick<KvIndex, "learn" | "ended"> | undefined,
+): PromptPrefixes {
   const canonical = new CanonicalPrompt();
   const known = new WeakMap<RequestBody, Known>();
 

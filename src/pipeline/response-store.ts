@@ -8,13 +8,20 @@ import type { AnswerContext } from "../protocols/protocol.ts";
 import { responseId } from "../protocols/responses/sequence.ts";
 import { storedItems } from "../protocols/responses/stored-items.ts";
 
-type Kept =
+export type KeptResponse =
   /** Input and output items of the conversation, in order. */
   | { kind: "items"; items: readonly JsonObject[] }
   /** The backend that keeps the response itself. */
   | { kind: "backend"; name: string };
 
-export type ResponseStore = ReturnType<typeof createResponseStore>;
+type OwnResponseStore = ReturnType<typeof createResponseStore>;
+
+/** What requests need of it. */
+export interface ResponseStore extends Omit<OwnResponseStore, "keep" | "renew"> {
+  renew(owner: string, id: string): boolean | Promise<boolean>;
+  /** Where it belongs to another process: brings what is known of the ids here, before it is asked for them. */
+  bring?(owner: string, ids: readonly string[]): Promise<void>;
+}
 
 /** Vendors keep responses for 30 days; the gateway holds what a working session may come back to. */
 const TTL_MS = 24 * 60 * 60 * 1000;
@@ -25,7 +32,12 @@ const MAX_NOTES = 100_000;
 const BACKEND_ENTRY_BYTES = 64;
 
 export function createResponseStore(now: () => number) {
-  const responses = new BoundedMap<Kept>({ maxEntries: MAX_RESPONSES, maxBytes: MAX_BYTES, ttlMs: TTL_MS, now });
+  const responses = new BoundedMap<KeptResponse>({
+    maxEntries: MAX_RESPONSES,
+    maxBytes: MAX_BYTES,
+    ttlMs: TTL_MS,
+    now,
+  });
   // Values are shared with the responses, so the limits there bound these as well, once more at most.
   const items = new BoundedMap<JsonObject>({ maxEntries: MAX_ITEMS, maxBytes: MAX_BYTES, ttlMs: TTL_MS, now });
   const owners = new BoundedMap<string>({ maxEntries: MAX_NOTES, maxBytes: MAX_BYTES, ttlMs: TTL_MS, now });
@@ -35,6 +47,16 @@ export function createResponseStore(now: () => number) {
     const isOwn = (owners.get(id) ?? owner) === owner;
     if (isOwn) owners.set(id, owner, owner.length);
     return isOwn;
+  }
+
+  function keep(owner: string, id: string, kept: readonly JsonObject[]): void {
+    let totalBytes = 0;
+    for (const item of kept) {
+      const bytes = JSON.stringify(item).length;
+      totalBytes += bytes;
+      if (typeof item.id === "string") items.set(keyOf(owner, item.id), item, bytes);
+    }
+    responses.set(keyOf(owner, id), { kind: "items", items: kept }, totalBytes);
   }
 
   return {
@@ -50,15 +72,11 @@ export function createResponseStore(now: () => number) {
     find: (owner: string, id: string) => responses.get(keyOf(owner, id)),
     findItem: (owner: string, id: string) => items.get(keyOf(owner, id)),
     keepItems(owner: string, result: GenerationResult, context: AnswerContext): void {
-      const kept = storedItems(result, context);
-      let totalBytes = 0;
-      for (const item of kept) {
-        const bytes = JSON.stringify(item).length;
-        totalBytes += bytes;
-        if (typeof item.id === "string") items.set(keyOf(owner, item.id), item, bytes);
-      }
-      responses.set(keyOf(owner, responseId(result.id, context)), { kind: "items", items: kept }, totalBytes);
+      const { id, items } = answerToKeep(result, context);
+      keep(owner, id, items);
     },
+    /** The same of items that are known already. */
+    keep,
     /** An answer that a backend keeps itself. */
     keepBackend(owner: string, id: string, name: string): void {
       if (note(owner, id)) responses.set(keyOf(owner, id), { kind: "backend", name }, BACKEND_ENTRY_BYTES);
@@ -70,6 +88,11 @@ export function createResponseStore(now: () => number) {
     /** Who got what a backend keeps under the id of a response or an item; undefined where that is not known any more. */
     ownerOf: (id: string) => owners.get(id),
   };
+}
+
+/** What a later request may name of an answer that the gateway has translated. */
+export function answerToKeep(result: GenerationResult, context: AnswerContext) {
+  return { id: responseId(result.id, context), items: storedItems(result, context) };
 }
 
 /** Nobody can name a response of another caller. */

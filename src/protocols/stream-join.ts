@@ -72,7 +72,11 @@ export function sentEvents(pieces: readonly Uint8Array[]): SseEvent[] {
 }
 
 /** The client's format for the rest of an answer; undefined where that is the whole of it. */
-export function goingOn(client: ClientProtocol, sent: SentAnswer, mode: JoinMode): ClientProtocol | undefined {
+export function goingOn(
+  client: ClientProtocol,
+  sent: SentText & Pick<SentAnswer, "encoder">,
+  mode: JoinMode,
+): ClientProtocol | undefined {
   const { encoder } = sent;
   return encoder && { ...client, streamEncoder: (context) => new Seam(sent, mode, encoder(context)) };
 }

@@ -2,6 +2,7 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { BucketPolicy, BucketReading } from "./token-bucket.ts";
 
 /** Whose limit speaks. */
 export type LimitScope = "client" | "key" | "global" | "backend";
@@ -17,6 +18,18 @@ export interface Decision {
   retryAfterMs: number;
   /** When all of `limit` is there again: milliseconds since the Unix epoch. */
   resetAtMs: number;
+}
+
+/** `epochMs` makes a time since the Unix epoch of those in the reading. */
+export function decisionOf(
+  reading: BucketReading,
+  scope: LimitScope,
+  { capacity, fillUs }: BucketPolicy,
+  epochMs: number,
+): Decision {
+  const { allowed, remaining, retryAfterMs, resetAtMs } = reading;
+  const windowMs = fillUs / 1000;
+  return { allowed, scope, limit: capacity, windowMs, remaining, retryAfterMs, resetAtMs: epochMs + resetAtMs };
 }
 
 const WHOSE: Record<LimitScope, string> = {
@@ -37,6 +50,7 @@ export function writeRateLimitHeaders(decision: Decision, into: Record<string, s
 /** The refusal of a decision that does not allow. */
 export class RateLimitError extends GatewayError {
   readonly scope: LimitScope;
+  readonly decision: Decision;
 
   constructor(decision: Decision) {
     const { scope, limit, windowMs, resetAtMs } = decision;
@@ -58,6 +72,7 @@ export class RateLimitError extends GatewayError {
       },
     );
     this.scope = scope;
+    this.decision = decision;
   }
 }
 

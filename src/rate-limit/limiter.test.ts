@@ -3,7 +3,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { rateLimitingSection } from "../config/sections/rate-limiting.ts";
-import { createLimiter, type LimiterParts, type LimitQuery } from "./limiter.ts";
+import type { LimitQuery } from "./limit-rules.ts";
+import { createLimiter, type LimiterParts } from "./limiter.ts";
 
 const EPOCH_MS = 1_900_000_000_000;
 
@@ -313,5 +314,90 @@ describe("bounded memory", () => {
         }
       }),
     );
+  });
+});
+
+describe("limits that change", () => {
+  const settingsOf = (limits: object, more: object = {}) =>
+    rateLimitingSection.schema.parse({
+      enabled: true,
+      limits: { per_client: WIDE, per_backend: WIDE, per_api_key: WIDE, global: WIDE, ...limits },
+      ...more,
+    });
+
+  function start(limits: object, keyLimits: [string, number][] = []) {
+    const first = limiterWith(settingsOf(limits), { keyLimits: new Map(keyLimits) });
+    const parts = { now: () => first.clock.nowMs, wallTime: () => EPOCH_MS + first.clock.nowMs };
+    let { limiter } = first;
+    return {
+      clock: first.clock,
+      change(next: object, nextKeys = keyLimits, more = {}): void {
+        const settings = settingsOf(next, more);
+        limiter = createLimiter({ ...parts, settings, keyLimits: new Map(nextKeys), previous: limiter });
+      },
+      /** How many are admitted in a row. */
+      admitted(of: LimitQuery): number {
+        let count = 0;
+        while (count < 10_000 && limiter.take(of)?.allowed) count++;
+        return count;
+      },
+      limiter: () => limiter,
+    };
+  }
+
+  test("buckets keep their level when another limit changes, or none", () => {
+    const { change, limiter, admitted } = start({ per_client: rate(1, 5), per_backend: rate(1, 3) }, [["own", 4]]);
+    for (let count = 0; count < 3; count++) limiter().take(query("192.0.2.1"));
+    limiter().take(query("192.0.2.9", { keyId: "own" }));
+    limiter().takeBackend("a");
+    change({ per_client: rate(1, 5), per_backend: rate(1, 3), global: rate(50, 50) }, [["own", 4]], {
+      headers_on_success: true,
+    });
+    expect(admitted(query("192.0.2.1"))).toBe(2);
+    expect(admitted(query("192.0.2.9", { keyId: "own" }))).toBe(3);
+    expect(admitted(query("192.0.2.2"))).toBe(5);
+    expect(["a", "a", "a", "b"].map((name) => limiter().takeBackend(name))).toEqual([true, true, false, true]);
+  });
+
+  test("more room is earned, less room cuts, and a full bucket is full of the new number", () => {
+    const { change, limiter, admitted, clock } = start({ per_client: rate(1, 10) }, [["own", 10]]);
+    for (const address of ["192.0.2.1", "192.0.2.2"])
+      for (let count = 0; count < 6; count++) limiter().take(query(address));
+    limiter().take(query("192.0.2.3"));
+    limiter().take(query("192.0.2.8", { keyId: "own" }));
+    clock.nowMs = 1_000;
+    change({ per_client: rate(2, 20) }, [["own", 5]]);
+    // 4 were left and one was earned; two more are earned in a second under the new limit.
+    expect(admitted(query("192.0.2.1"))).toBe(5);
+    expect(admitted(query("192.0.2.3"))).toBe(20);
+    expect(admitted(query("192.0.2.9"))).toBe(20);
+    expect(admitted(query("192.0.2.7", { keyId: "own" }))).toBe(5);
+    clock.nowMs = 2_000;
+    expect(admitted(query("192.0.2.1"))).toBe(2);
+    change({ per_client: rate(1, 3) });
+    expect(admitted(query("192.0.2.2"))).toBe(3);
+  });
+
+  test("debts of the forgotten stay", () => {
+    const { limiter } = limiterWith(settingsOf({ per_client: rate(1, 2) }), { maxEntries: 4 });
+    for (let index = 0; index < 200; index++) limiter.take(query(`192.0.2.${index}`));
+    const next = createLimiter({
+      settings: settingsOf({ per_client: rate(1, 2), global: rate(500, 500) }),
+      keyLimits: new Map(),
+      now: () => 0,
+      wallTime: () => EPOCH_MS,
+      maxEntries: 4,
+      previous: limiter,
+    });
+    expect([0, 1].map(() => next.take(query("192.0.2.0"))?.allowed)).toEqual([true, false]);
+  });
+
+  test("switched off and on, all are full", () => {
+    const { change, limiter, admitted } = start({ per_client: rate(1, 2) });
+    limiter().take(query("192.0.2.1"));
+    change({}, [], { enabled: false });
+    expect(limiter().take(query("192.0.2.1"))).toBeUndefined();
+    change({ per_client: rate(1, 2) });
+    expect(admitted(query("192.0.2.1"))).toBe(2);
   });
 });

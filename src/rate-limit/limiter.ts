@@ -1,15 +1,13 @@
 // Who may make a request now: the buckets of clients, keys, backends and of all together (specification, Limits).
 
-import { createAddressList } from "../access/address-list.ts";
-import { clientGroup } from "../access/client-address.ts";
-import type { RateLimitingSettings } from "../config/sections/rate-limiting.ts";
 import { type Linked, RecencyList } from "../lib/recency-list.ts";
-import type { Decision, LimitScope } from "./decision.ts";
+import { type Decision, decisionOf, type LimitScope } from "./decision.ts";
+import { createLimitRules, type LimitQuery, type LimitRulesParts, nameOfClient } from "./limit-rules.ts";
 import {
   type Bucket,
   type BucketPolicy,
   type BucketReading,
-  bucketPolicy,
+  changePolicy,
   earn,
   fullBucket,
   isFull,
@@ -19,14 +17,8 @@ import {
   takeAll,
 } from "./token-bucket.ts";
 
-export interface LimitQuery {
-  /** As client-address.ts gives it; undefined for a client on a unix socket. All of these are one client. */
-  clientAddress: string | undefined;
-  /** The id of a known key. */
-  keyId: string | undefined;
-  /** The key as it was sent, known or not; compared with bypass_keys. */
-  key: string | undefined;
-}
+/** At once from the memory of this process, later from a place that several share: `await` only what is a promise. */
+type Eventually<Value> = Value | Promise<Value>;
 
 export interface Limiter {
   /** False when no request can be refused here; then nobody need look for the client's address. */
@@ -36,27 +28,26 @@ export interface Limiter {
   /** False when backends have no limit. */
   readonly limitsBackends: boolean;
   /** One token of the client, its key and all together, or none of any. Undefined when no limit concerns the caller. */
-  take(query: LimitQuery): Decision | undefined;
+  take(query: LimitQuery): Eventually<Decision | undefined>;
   /** One token of the client alone, for credentials that were wrong; the refusal when it has none. */
-  takeForGuess(query: LimitQuery): Decision | undefined;
+  takeForGuess(query: LimitQuery): Eventually<Decision | undefined>;
   /** The same refusal, before credentials are looked at; takes nothing. */
-  guessRefusal(query: LimitQuery): Decision | undefined;
+  guessRefusal(query: LimitQuery): Eventually<Decision | undefined>;
   /** Undoes an admitted `take`, for a request that was refused afterwards without any backend being asked. */
   putBack(query: LimitQuery): void;
-  /** Whether `takeBackend` would succeed now; takes nothing. */
+  /** Whether `takeBackend` would succeed now, as far as that is known here; takes nothing. */
   backendHasRoom(name: string): boolean;
+  /** Whether `takeBackend` answers later. */
+  readonly takesLater: boolean;
   /** One token of the backend; false when it has none, and then nothing is taken. */
-  takeBackend(name: string): boolean;
+  takeBackend(name: string): Eventually<boolean>;
   /** The refusal when none of these backends has room: that of the one that has room first. */
   backendRefusal(names: readonly string[]): Decision | undefined;
   /** Number of buckets in memory. */
   readonly size: number;
 }
 
-export interface LimiterParts {
-  settings: RateLimitingSettings;
-  /** Key id -> requests per minute. They hold also while the section is disabled. */
-  keyLimits: ReadonlyMap<string, number>;
+export interface LimiterParts extends LimitRulesParts {
   /** Milliseconds of a monotonic clock. */
   now(): number;
   /** Milliseconds since the Unix epoch. */
@@ -65,53 +56,66 @@ export interface LimiterParts {
   maxEntries?: number;
   /** Makes it unknown outside which clients share a slot (see createBuckets). */
   seed?: number;
+  /** The limiter in whose place this one comes, and which has its buckets from then on: their level stays. */
+  previous?: MemoryLimiter | undefined;
+}
+
+/** Every answer comes at once. */
+export interface MemoryLimiter extends Limiter {
+  take(query: LimitQuery): Decision | undefined;
+  takeForGuess(query: LimitQuery): Decision | undefined;
+  guessRefusal(query: LimitQuery): Decision | undefined;
+  takeBackend(name: string): boolean;
+  /** For the limiter that comes in place of this one. */
+  readonly buckets: AllBuckets;
+}
+
+interface AllBuckets {
+  clients: Buckets | undefined;
+  keys: Buckets | undefined;
+  backends: Buckets | undefined;
+  everyone: Bucket | undefined;
+  ownKeys: ReadonlyMap<string, Bucket>;
 }
 
 const MAX_ENTRIES = 50_000;
-const MINUTE_MS = 60_000;
 
-export function createLimiter(options: LimiterParts): Limiter {
-  const { settings, keyLimits, now, wallTime, maxEntries = MAX_ENTRIES, seed = 0 } = options;
-  const { enabled, limits } = settings;
-  const limitsRequests = enabled || keyLimits.size > 0;
-  const perSecond = ({ requests_per_second, burst_capacity }: typeof limits.global) =>
-    bucketPolicy(requests_per_second, 1000, burst_capacity);
-  const whitelist = createAddressList(settings.whitelist);
-  const bypassKeys = new Set(limitsRequests ? settings.bypass_keys : []);
-  const clients = enabled ? createBuckets(perSecond(limits.per_client), maxEntries, seed) : undefined;
-  const keys = enabled ? createBuckets(perSecond(limits.per_api_key), maxEntries, seed) : undefined;
-  const backends = enabled ? createBuckets(perSecond(limits.per_backend), maxEntries, seed) : undefined;
-  const everyone = enabled ? fullBucket(perSecond(limits.global), now()) : undefined;
-  // As many as the configuration has keys. N at once, then one each 60 s / N.
-  const ownKeyBuckets = new Map<string, Bucket>();
-  for (const [keyId, perMinute] of keyLimits) {
-    ownKeyBuckets.set(keyId, fullBucket(bucketPolicy(perMinute, MINUTE_MS, perMinute), now()));
+export function createLimiter(options: LimiterParts): MemoryLimiter {
+  const { now, wallTime, maxEntries = MAX_ENTRIES, seed = 0 } = options;
+  const rules = createLimitRules(options);
+  const { limitsRequests, hasBypassKeys, limitsBackends, isExempt } = rules;
+  const previous: AllBuckets | undefined = options.previous?.buckets;
+
+  function bucketsOf(policy: BucketPolicy | undefined, known: Buckets | undefined): Buckets | undefined {
+    if (policy === undefined) return undefined;
+    known?.change(policy, now());
+    return known ?? createBuckets(policy, maxEntries, seed);
   }
-
-  // whitelist and bypass_keys lift the limits of keys too, whether the section is enabled or not.
-  function isExempt({ clientAddress, key }: LimitQuery): boolean {
-    if (key !== undefined && bypassKeys.has(key)) return true;
-    return clientAddress !== undefined && whitelist.contains(clientAddress);
+  function bucketOf(policy: BucketPolicy, known: Bucket | undefined): Bucket {
+    if (known !== undefined) changePolicy(known, policy, now());
+    return known ?? fullBucket(policy, now());
+  }
+  const clients = bucketsOf(rules.client, previous?.clients);
+  const keys = bucketsOf(rules.key, previous?.keys);
+  const backends = bucketsOf(rules.backend, previous?.backends);
+  const everyone = rules.global && bucketOf(rules.global, previous?.everyone);
+  const ownKeyBuckets = new Map<string, Bucket>();
+  for (const [keyId, policy] of rules.ownKeys) {
+    ownKeyBuckets.set(keyId, bucketOf(policy, previous?.ownKeys.get(keyId)));
   }
 
   function decide(reading: BucketReading, scope: LimitScope, policy: BucketPolicy, nowMs: number): Decision {
-    return {
-      allowed: reading.allowed,
-      scope,
-      limit: policy.capacity,
-      windowMs: policy.fillUs / 1000,
-      remaining: reading.remaining,
-      retryAfterMs: reading.retryAfterMs,
-      resetAtMs: wallTime() + reading.resetAtMs - nowMs,
-    };
+    return decisionOf(reading, scope, policy, wallTime() - nowMs);
   }
 
   return {
     limitsRequests,
-    hasBypassKeys: bypassKeys.size > 0,
-    limitsBackends: enabled,
+    hasBypassKeys,
+    limitsBackends,
+    takesLater: false,
+    buckets: { clients, keys, backends, everyone, ownKeys: ownKeyBuckets },
 
-    take(query) {
+    take(query: LimitQuery): Decision | undefined {
       if (isExempt(query)) return undefined;
       const nowMs = now();
       const { keyId } = query;
@@ -145,7 +149,7 @@ export function createLimiter(options: LimiterParts): Limiter {
       return decide(result, scopes[result.index] as LimitScope, (involved[result.index] as Bucket).policy, nowMs);
     },
 
-    takeForGuess(query) {
+    takeForGuess(query: LimitQuery): Decision | undefined {
       if (clients === undefined || isExempt(query)) return undefined;
       const nowMs = now();
       const bucket = clients.find(nameOfClient(query), nowMs);
@@ -155,14 +159,14 @@ export function createLimiter(options: LimiterParts): Limiter {
       return undefined;
     },
 
-    guessRefusal(query) {
+    guessRefusal(query: LimitQuery): Decision | undefined {
       if (clients === undefined || isExempt(query)) return undefined;
       const nowMs = now();
       const reading = look(clients.find(nameOfClient(query), nowMs), nowMs);
       return reading.allowed ? undefined : decide(reading, "client", clients.policy, nowMs);
     },
 
-    putBack(query) {
+    putBack(query: LimitQuery): void {
       if (isExempt(query)) return;
       const nowMs = now();
       const { keyId } = query;
@@ -174,14 +178,14 @@ export function createLimiter(options: LimiterParts): Limiter {
       }
     },
 
-    backendHasRoom(name) {
+    backendHasRoom(name: string): boolean {
       const bucket = backends?.peek(name);
       if (bucket === undefined && backends?.hasDebts !== true) return true;
       const nowMs = now();
       return look(bucket ?? (backends as Buckets).find(name, nowMs), nowMs).allowed;
     },
 
-    takeBackend(name) {
+    takeBackend(name: string): boolean {
       if (backends === undefined) return true;
       const nowMs = now();
       const bucket = backends.find(name, nowMs);
@@ -190,7 +194,7 @@ export function createLimiter(options: LimiterParts): Limiter {
       return allowed;
     },
 
-    backendRefusal(names) {
+    backendRefusal(names: readonly string[]): Decision | undefined {
       if (backends === undefined) return undefined;
       const nowMs = now();
       let soonest: BucketReading | undefined;
@@ -206,10 +210,6 @@ export function createLimiter(options: LimiterParts): Limiter {
       return (clients?.size ?? 0) + (keys?.size ?? 0) + (backends?.size ?? 0) + ownKeyBuckets.size;
     },
   };
-}
-
-function nameOfClient({ clientAddress }: LimitQuery): string {
-  return clientAddress === undefined ? "unix" : clientGroup(clientAddress);
 }
 
 interface NamedBucket extends Bucket, Linked<NamedBucket> {
@@ -230,7 +230,8 @@ const SLOTS = 16_384;
  * attacker who sends from ever new addresses wins no fresh allowance for an old one. The price is paid only during
  * such an attack: a stranger may start with an emptier bucket, which fills at the usual rate.
  */
-function createBuckets(policy: BucketPolicy, maxEntries: number, seed: number) {
+function createBuckets(firstPolicy: BucketPolicy, maxEntries: number, seed: number) {
+  let policy = firstPolicy;
   const buckets = new Map<string, NamedBucket>();
   const uses = new RecencyList<NamedBucket>();
   let debts: (Bucket | undefined)[] | undefined;
@@ -272,7 +273,19 @@ function createBuckets(policy: BucketPolicy, maxEntries: number, seed: number) {
   }
 
   return {
-    policy,
+    get policy(): BucketPolicy {
+      return policy;
+    },
+    /** Everybody keeps the credit that he has; who has all of it has all of the new one. */
+    change(next: BucketPolicy, nowMs: number): void {
+      if (Bun.deepEquals(policy, next)) return;
+      for (const bucket of uses) {
+        if (isFull(bucket, nowMs)) forget(bucket);
+        else changePolicy(bucket, next, nowMs);
+      }
+      for (const debt of debts ?? []) if (debt !== undefined) changePolicy(debt, next, nowMs);
+      policy = next;
+    },
     get size(): number {
       return buckets.size;
     },

@@ -17,9 +17,9 @@ export interface BucketPolicy {
   readonly fillUs: number;
 }
 
-/** Changed in place by `take` and `putBack`. */
+/** Changed in place by `take`, `putBack` and `changePolicy`. */
 export interface Bucket {
-  readonly policy: BucketPolicy;
+  policy: BucketPolicy;
   parts: number;
   /** The time, in whole microseconds, that `parts` is the credit of. */
   atUs: number;
@@ -107,6 +107,16 @@ export function putBack(bucket: Bucket, nowMs: number): void {
 export function isFull(bucket: Bucket, nowMs: number): boolean {
   earn(bucket, nowMs);
   return bucket.parts === bucket.policy.fullParts;
+}
+
+/**
+ * From now on another policy holds, for the same window: the tokens stay, as many as the bucket holds then; a full bucket
+ * is full of the new number.
+ */
+export function changePolicy(bucket: Bucket, policy: BucketPolicy, nowMs: number): void {
+  const wasFull = isFull(bucket, nowMs);
+  bucket.parts = wasFull ? policy.fullParts : Math.min(bucket.parts, policy.fullParts);
+  bucket.policy = policy;
 }
 
 /** Brings the credit up to now. A clock that goes back earns nothing and loses nothing. */

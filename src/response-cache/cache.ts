@@ -36,26 +36,27 @@ export interface ModelStatistics {
   hits: number;
   misses: number;
   stores: number;
-  /** Kept now. */
-  entries: number;
-  bytes: number;
+  /** Kept now; null where nobody counts them. */
+  entries: number | null;
+  bytes: number | null;
 }
 
+/** What only the server could tell that keeps the answers, and does not, is null. */
 export interface CacheStatistics {
-  backend: "memory" | "tiered";
+  backend: "memory" | "tiered" | "redis";
   /** Of a tier outside the process: whether it is used at the moment. */
   connected?: boolean;
-  capacity: number;
-  max_bytes: number;
-  entries: number;
-  bytes: number;
+  capacity: number | null;
+  max_bytes: number | null;
+  entries: number | null;
+  bytes: number | null;
   hits: number;
   misses: number;
   stores: number;
   /** Answers that made room for others. */
-  evictions: number;
+  evictions: number | null;
   /** Answers found too old. */
-  expirations: number;
+  expirations: number | null;
   /** The first models seen; whatever comes beyond the limit is counted as OTHER_MODELS. */
   models: ModelStatistics[];
   /** Of a bucket behind the memory; the other numbers are of both, or of the memory alone where they are of what is kept. */

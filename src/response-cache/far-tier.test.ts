@@ -51,8 +51,7 @@ function bucket() {
     const tier = createFarTier({
       objects: store,
       prefix: "p/",
-      maxAnswerBytes: 1_000,
-      maxReadBytes: 100_000,
+      bounds: { maxAnswerBytes: 1_000, maxReadBytes: 100_000 },
       clock: { now: () => state.nowMs, wallTime: () => state.nowMs },
       log,
       cleared: (model) => void cleared.push(model),

@@ -12,14 +12,18 @@ import { createGenerations } from "./generations.ts";
 import { beginsAsStored, decodeStored, digestOf, encodeStored, MAX_HEAD_BYTES } from "./stored-answer.ts";
 import { createWriteQueue } from "./write-queue.ts";
 
-interface FarTierParts {
-  objects: SmallObjects;
-  /** Of the names of all objects. */
-  prefix: string;
+export interface FarBounds {
   /** The largest answer that is kept. */
   maxAnswerBytes: number;
   /** What all lookups under way may hold together. */
   maxReadBytes: number;
+}
+
+interface FarTierParts {
+  objects: SmallObjects;
+  /** Of the names of all objects. */
+  prefix: string;
+  bounds: FarBounds;
   clock: Clock;
   log: Pick<Logger, "info" | "warn">;
   /** Another gateway has cleared the answers of this model, or all. */
@@ -46,7 +50,8 @@ class NoRoom extends Error {}
 class Foreign extends Error {}
 
 export function createFarTier(parts: FarTierParts) {
-  const { objects, prefix, maxAnswerBytes, maxReadBytes, clock, log, cleared } = parts;
+  const { objects, prefix, bounds, clock, log, cleared } = parts;
+  let { maxAnswerBytes } = bounds;
   const { now, wallTime } = clock;
   const generations = createGenerations({
     objects,
@@ -60,7 +65,7 @@ export function createFarTier(parts: FarTierParts) {
   const deadlines = createDeadlines(now);
   const reading = new Pause((isUp, reason) => tell("read", isUp, reason));
   const writes = createWriteQueue({ now, changed: (isUp, reason) => tell("written", isUp, reason) });
-  const room = new ByteAllowance(maxReadBytes);
+  const room = new ByteAllowance(bounds.maxReadBytes);
   const counts = { hits: 0, misses: 0, unusable: 0 };
   let lookups = 0;
   let clears = 0;
@@ -137,6 +142,10 @@ export function createFarTier(parts: FarTierParts) {
   }
 
   return {
+    resize(next: FarBounds): void {
+      ({ maxAnswerBytes } = next);
+      room.resize(next.maxReadBytes);
+    },
     /** Undefined at once while nobody is to wait for the bucket. */
     get(key: RequestKey, model: string): Promise<FoundAnswer | undefined> | undefined {
       if (lookups >= READS_AT_A_TIME) return undefined;

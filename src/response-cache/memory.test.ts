@@ -3,7 +3,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { AnswerForm, CachedAnswer, RequestKey } from "./cache.ts";
-import { createMemoryCache, entryBytes, MAX_COUNTED_MODELS, OTHER_MODELS } from "./memory.ts";
+import { createMemoryCache, entryBytes } from "./memory.ts";
+import { MAX_COUNTED_MODELS, OTHER_MODELS } from "./model-counters.ts";
 
 function answer(bytes: number, model = "m"): CachedAnswer {
   return { form: "plain", model, contentType: "application/json", body: new Uint8Array(bytes) };
@@ -147,7 +148,7 @@ describe("the cache in memory", () => {
         const cache = createMemoryCache({ capacity, maxBytes, now: () => nowMs });
         // Oldest use first.
         let model: { question: string; form: AnswerForm; model: string; bytes: number; expiresAtMs: number }[] = [];
-        const used = () => model.reduce((sum, { bytes }) => sum + bytes, 0);
+        const used = () => model.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0);
         for (const next of steps) {
           if (next.kind === "wait") nowMs += next.ms;
           else if (next.kind === "put") {
@@ -180,10 +181,43 @@ describe("the cache in memory", () => {
           const stats = cache.stats();
           expect({ entries: stats.entries, bytes: stats.bytes }).toEqual({ entries: model.length, bytes: used() });
           expect(stats.bytes).toBeLessThanOrEqual(maxBytes);
-          expect(stats.models.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(stats.bytes);
+          expect(stats.models.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0)).toBe(stats.bytes);
         }
       }),
       { numRuns: 300 },
     );
+  });
+});
+
+describe("new bounds", () => {
+  const key = (question: string): RequestKey => ({
+    question,
+    form: "plain",
+    otherForm: undefined,
+    sketch: () => Bun.hash.xxHash32(question),
+  });
+  const answer = { form: "plain" as const, model: "m", contentType: "text/plain", body: new Uint8Array(10) };
+
+  test.each([1, 2, 100, 100_000])("what has room under a capacity of %p stays, the latest first", (capacity) => {
+    const cache = createMemoryCache({ capacity: 20, maxBytes: 1_000_000, now: () => 0 });
+    const questions = Array.from({ length: 20 }, (_, index) => `q${index}`);
+    for (const question of questions) cache.put(key(question), answer, 1_000);
+    cache.resize({ capacity, maxBytes: 1_000_000 });
+    const kept = Math.min(20, capacity);
+    expect(cache.stats()).toMatchObject({ capacity, entries: kept, evictions: 20 - kept, stores: 20 });
+    const found = questions.filter((question) => cache.get(key(question), "m") !== undefined);
+    expect(found).toEqual(questions.slice(20 - kept));
+    // The places of what has gone are free, and those of what comes are counted.
+    for (const question of questions) cache.put(key(question), answer, 1_000);
+    expect(questions.filter((question) => cache.get(key(question), "m") !== undefined)).toHaveLength(kept);
+    expect(cache.clear()).toBe(kept);
+    expect(cache.stats().bytes).toBe(0);
+  });
+
+  test("fewer bytes push the oldest out", () => {
+    const cache = createMemoryCache({ capacity: 20, maxBytes: 1_000_000, now: () => 0 });
+    for (const question of ["a", "b", "c"]) cache.put(key(question), answer, 1_000);
+    cache.resize({ capacity: 20, maxBytes: entryBytes(key("a"), answer) });
+    expect(["a", "b", "c"].filter((question) => cache.get(key(question), "m") !== undefined)).toEqual(["c"]);
   });
 });

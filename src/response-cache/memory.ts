@@ -1,21 +1,23 @@
 // The response cache in memory: least recently used goes first, bounded by count and by bytes.
 
 import { type Linked, RecencyList } from "../lib/recency-list.ts";
-import type { AnswerForm, CachedAnswer, CacheStatistics, ModelStatistics, RequestKey, ResponseCache } from "./cache.ts";
+import type { AnswerForm, CachedAnswer, RequestKey, ResponseCache } from "./cache.ts";
+import { ModelCounters } from "./model-counters.ts";
 
-interface MemoryCacheParts {
+export type MemoryCache = ReturnType<typeof createMemoryCache>;
+
+interface MemoryCacheBounds {
   capacity: number;
   /** Bound of all entries together, their questions and an estimate of the upkeep included. */
   maxBytes: number;
+}
+
+interface MemoryCacheParts extends MemoryCacheBounds {
   /** Clock milliseconds. */
   now(): number;
   /** A secret whole number: of the time that a miss takes nobody learns what others have asked (0040). */
   seed?: number;
 }
-
-/** Models with counters of their own: clients choose model names, so their number needs a bound. */
-export const MAX_COUNTED_MODELS = 200;
-export const OTHER_MODELS = "(other)";
 
 /** What an entry costs besides its body and its texts, roughly. */
 const ENTRY_OVERHEAD_BYTES = 512;
@@ -24,7 +26,8 @@ interface Entry extends Linked<Entry> {
   question: string;
   form: AnswerForm;
   answer: CachedAnswer;
-  slot: number;
+  /** Of its key. */
+  sketch: number;
   bytes: number;
   expiresAtMs: number;
 }
@@ -38,9 +41,10 @@ const SLOTS_PER_ENTRY = 16;
 const MOST_SLOTS = 2 ** 20;
 
 /** Every answer comes at once. */
-export function createMemoryCache({ capacity, maxBytes, now, seed = 0 }: MemoryCacheParts) {
+export function createMemoryCache({ now, seed = 0, ...bounds }: MemoryCacheParts) {
+  let { capacity, maxBytes } = bounds;
   // How many entries have a sketch that leads to a slot. Where none has, nobody need write the question.
-  const slots = new Uint32Array(Math.min(MOST_SLOTS, 2 ** Math.ceil(Math.log2(capacity * SLOTS_PER_ENTRY))));
+  let slots = slotsFor(capacity);
   // The whole question is the key. The runtime hashes a text once, whichever of these maps it meets, and compares what
   // it finds with the text itself, so that two questions with one hash stay two.
   const byForm: Record<AnswerForm, Map<string, Entry>> = {
@@ -49,35 +53,35 @@ export function createMemoryCache({ capacity, maxBytes, now, seed = 0 }: MemoryC
     "stream+usage": new Map(),
   };
   const entries = new RecencyList<Entry>();
-  const models = new Map<string, ModelStatistics>();
+  const models = new ModelCounters(0);
   const total = { bytes: 0, hits: 0, misses: 0, stores: 0, evictions: 0, expirations: 0 };
 
-  function slotOf(key: RequestKey): number {
-    return key.sketch(seed) & (slots.length - 1);
+  function slotOf(sketch: number): number {
+    return sketch & (slots.length - 1);
   }
 
-  function countersOf(model: string): ModelStatistics {
-    const own = models.get(model);
-    if (own !== undefined) return own;
-    const name = models.size < MAX_COUNTED_MODELS ? model : OTHER_MODELS;
-    const counters = models.get(name) ?? { model: name, hits: 0, misses: 0, stores: 0, entries: 0, bytes: 0 };
-    models.set(name, counters);
-    return counters;
+  /** The oldest go until so many bytes more have room. */
+  function makeRoom(entriesMore: number, bytesMore: number): void {
+    for (const oldest of entries) {
+      if (entries.size + entriesMore <= capacity && total.bytes + bytesMore <= maxBytes) break;
+      remove(oldest);
+      total.evictions++;
+    }
   }
 
   function remove(entry: Entry): void {
     entries.remove(entry);
     byForm[entry.form].delete(entry.question);
-    slots[entry.slot]!--;
+    slots[slotOf(entry.sketch)]!--;
     total.bytes -= entry.bytes;
-    const counters = countersOf(entry.answer.model);
+    const counters = models.of(entry.answer.model);
     counters.entries--;
     counters.bytes -= entry.bytes;
   }
 
   /** The entry in the key's own form, else in the other one. */
   function find(key: RequestKey): Entry | undefined {
-    if (slots[slotOf(key)] === 0) return undefined;
+    if (slots[slotOf(key.sketch(seed))] === 0) return undefined;
     const nowMs = now();
     const { question, form, otherForm } = key;
     return fresh(question, form, nowMs) ?? fresh(question, otherForm, nowMs);
@@ -97,12 +101,12 @@ export function createMemoryCache({ capacity, maxBytes, now, seed = 0 }: MemoryC
       const entry = find(key);
       if (entry === undefined) {
         total.misses++;
-        countersOf(model).misses++;
+        models.of(model).misses++;
         return undefined;
       }
       entries.use(entry);
       total.hits++;
-      countersOf(model).hits++;
+      models.of(model).hits++;
       return entry.answer;
     },
 
@@ -112,19 +116,15 @@ export function createMemoryCache({ capacity, maxBytes, now, seed = 0 }: MemoryC
       if (previous !== undefined) remove(previous);
       const bytes = entryBytes(key, answer);
       if (bytes > maxBytes) return;
-      for (const oldest of entries) {
-        if (entries.size < capacity && total.bytes + bytes <= maxBytes) break;
-        remove(oldest);
-        total.evictions++;
-      }
+      makeRoom(1, bytes);
       // A view would keep the whole buffer behind it alive, which no bound counts.
       const { body } = answer;
       const isView = body.byteLength < body.buffer.byteLength;
-      const slot = slotOf(key);
+      const sketch = key.sketch(seed);
       const entry: Entry = {
         question,
         form,
-        slot,
+        sketch,
         answer: isView ? { ...answer, body: new Uint8Array(body) } : answer,
         bytes,
         expiresAtMs: now() + ttlMs,
@@ -133,10 +133,10 @@ export function createMemoryCache({ capacity, maxBytes, now, seed = 0 }: MemoryC
       };
       entries.add(entry);
       byForm[form].set(question, entry);
-      slots[slot]!++;
+      slots[slotOf(sketch)]!++;
       total.bytes += bytes;
       total.stores++;
-      const counters = countersOf(answer.model);
+      const counters = models.of(answer.model);
       counters.stores++;
       counters.entries++;
       counters.bytes += bytes;
@@ -152,13 +152,25 @@ export function createMemoryCache({ capacity, maxBytes, now, seed = 0 }: MemoryC
       return cleared;
     },
 
-    stats: (): CacheStatistics => ({
-      backend: "memory",
+    /** What has room under the new bounds stays. */
+    resize(bounds: MemoryCacheBounds): void {
+      ({ capacity, maxBytes } = bounds);
+      makeRoom(0, 0);
+      slots = slotsFor(capacity);
+      for (const { sketch } of entries) slots[slotOf(sketch)]!++;
+    },
+
+    stats: () => ({
+      backend: "memory" as const,
       capacity,
       max_bytes: maxBytes,
       entries: entries.size,
       ...total,
-      models: [...models.values()].map((counters) => ({ ...counters })),
+      models: models.list(),
     }),
-  } satisfies ResponseCache;
+  } satisfies ResponseCache & { resize(bounds: MemoryCacheBounds): void };
+}
+
+function slotsFor(capacity: number): Uint32Array {
+  return new Uint32Array(Math.min(MOST_SLOTS, 2 ** Math.ceil(Math.log2(capacity * SLOTS_PER_ENTRY))));
 }

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Operation } from "../backends/kinds.ts";
 import { keptAnswers } from "../protocols/registry.ts";
-import { isCacheablePlain, isCacheableRequest, isCacheableStream } from "./policy.ts";
+import { bypassReason, isCacheablePlain, isCacheableStream } from "./policy.ts";
 
 const chat = keptAnswers("chat")!;
 
@@ -12,7 +12,7 @@ const LIMITS = { max_response_size: 400, max_stream_buffer_size: 600 };
 
 describe("requests", () => {
   const isCacheable = (operation: Operation, body: Record<string, unknown>) =>
-    isCacheableRequest(keptAnswers(operation)!, body);
+    bypassReason(keptAnswers(operation)!, body) === undefined;
 
   test.each(["chat", "completions", "responses", "messages"] as const)("of %s by their temperature", (operation) => {
     for (const temperature of [undefined, null, 0]) expect(isCacheable(operation, { temperature })).toBe(true);

@@ -12,11 +12,13 @@ type AnswerLimits = Pick<Settings["response_cache"], "max_response_size" | "max_
 
 const decoder = new TextDecoder();
 
-/** Whether the answer to a request may come from the cache and go into it. */
-export function isCacheableRequest(kept: KeptAnswers, body: JsonObject): boolean {
+/** Why the answer to a request may neither come from the cache nor go into it; undefined where it may. */
+export function bypassReason(kept: KeptAnswers, body: JsonObject): string | undefined {
   const { temperature } = body;
   const isDeterministic = temperature === undefined || temperature === null || temperature === 0;
-  return isDeterministic && !kept.hasSideEffect(body) && kept.dependsOnMore?.(body) !== true;
+  if (!isDeterministic) return "not_deterministic";
+  if (kept.hasSideEffect(body)) return "side_effect";
+  return kept.dependsOnMore?.(body) === true ? "depends_on_more" : undefined;
 }
 
 /** Whether a plain answer of status 200 may be stored. */

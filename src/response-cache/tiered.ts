@@ -5,8 +5,9 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import { createSmallObjects } from "../object-storage/small-objects.ts";
 import type { CachedAnswer, CacheStatistics, ModelStatistics, RequestKey, ResponseCache } from "./cache.ts";
-import { createFarTier } from "./far-tier.ts";
-import { createMemoryCache, entryBytes, MAX_COUNTED_MODELS, OTHER_MODELS } from "./memory.ts";
+import { createFarTier, type FarBounds } from "./far-tier.ts";
+import { createMemoryCache, entryBytes } from "./memory.ts";
+import { MAX_COUNTED_MODELS, OTHER_MODELS } from "./model-counters.ts";
 
 interface TieredCacheParts {
   settings: Settings["response_cache"];
@@ -21,15 +22,20 @@ interface FromBucket {
   promotions: number;
 }
 
-export function createTieredCache({ settings, clock, log, seed }: TieredCacheParts): ResponseCache {
-  const { tiered, capacity, max_total_size, max_response_size, max_stream_buffer_size } = settings;
-  const { l1, l2, promote_on_hit, l1_promotion_ttl } = tiered;
-  const near = createMemoryCache({ capacity, maxBytes: max_total_size, now: clock.now, seed });
+/** What they hold stays over a change of everything but the bucket. */
+export interface TieredCache extends ResponseCache {
+  apply(settings: Settings["response_cache"]): void;
+}
+
+export function createTieredCache({ settings, clock, log, seed }: TieredCacheParts): TieredCache {
+  let { l1, promote_on_hit, l1_promotion_ttl } = settings.tiered;
+  let { ttl_override } = settings.tiered.l2;
+  const { l2 } = settings.tiered;
+  const near = createMemoryCache({ ...nearBounds(settings), now: clock.now, seed });
   const far = createFarTier({
     objects: createSmallObjects(l2),
     prefix: l2.key_prefix,
-    maxAnswerBytes: Math.max(max_response_size, max_stream_buffer_size),
-    maxReadBytes: max_total_size,
+    bounds: farBounds(settings),
     clock,
     log,
     cleared: near.clear,
@@ -66,6 +72,12 @@ export function createTieredCache({ settings, clock, log, seed }: TieredCachePar
   }
 
   return {
+    apply(next) {
+      ({ l1, promote_on_hit, l1_promotion_ttl } = next.tiered);
+      ({ ttl_override } = next.tiered.l2);
+      near.resize(nearBounds(next));
+      far.resize(farBounds(next));
+    },
     get(key, model) {
       const answer = near.get(key, model);
       if (answer !== undefined) {
@@ -77,7 +89,7 @@ export function createTieredCache({ settings, clock, log, seed }: TieredCachePar
     },
     put(key, answer, ttlMs) {
       keepNear(key, answer, ttlMs);
-      far.put(key, answer, l2.ttl_override ?? ttlMs, entryBytes(key, answer));
+      far.put(key, answer, ttl_override ?? ttlMs, entryBytes(key, answer));
     },
     async clear(model) {
       const removed = near.clear(model);
@@ -106,6 +118,18 @@ export function createTieredCache({ settings, clock, log, seed }: TieredCachePar
       };
     },
   };
+}
+
+function nearBounds({ capacity, max_total_size }: Settings["response_cache"]) {
+  return { capacity, maxBytes: max_total_size };
+}
+
+function farBounds({
+  max_response_size,
+  max_stream_buffer_size,
+  max_total_size,
+}: Settings["response_cache"]): FarBounds {
+  return { maxAnswerBytes: Math.max(max_response_size, max_stream_buffer_size), maxReadBytes: max_total_size };
 }
 
 function withBucket(row: ModelStatistics, counted: FromBucket | undefined): ModelStatistics {

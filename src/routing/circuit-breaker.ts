@@ -69,8 +69,9 @@ export class CircuitBreaker {
   /** Number of the change that led to the present state. */
   #enteredAt = 0;
   /** Number of the change that the present incident's first failure was. */
+  #enteredMs = Number.NEGATIVE_INFINITY;
   #incidentAt = 0;
-  #incidentSinceMs = 0;
+  #incidentSinceMs = Number.NEGATIVE_INFINITY;
   #incidentsInARow = 0;
   /** Meaningful while open. */
   #opensAtMs = 0;
@@ -122,7 +123,7 @@ export class CircuitBreaker {
   admit(nowMs: number): number | undefined {
     if (this.#state === "closed") return this.#changes;
     if (!this.allows(nowMs)) return undefined;
-    if (this.#state === "open") this.#enter("half_open");
+    if (this.#state === "open") this.#enter("half_open", nowMs);
     this.#probes++;
     return this.#changes;
   }
@@ -134,6 +135,22 @@ export class CircuitBreaker {
     else if (outcome === "failure") this.#recordFailure(ticket, nowMs);
   }
 
+  /**
+   * The outcome of a request that another process has admitted, because it took the circuit for closed: instead of a ticket
+   * the time of its admission tells what it could know of.
+   */
+  recordElsewhere(admittedMs: number, outcome: CircuitOutcome, endedMs: number): void {
+    if (this.#state !== "closed" || admittedMs < this.#enteredMs) return;
+    const isNews = admittedMs >= this.#incidentSinceMs;
+    this.record(isNews ? this.#changes : this.#enteredAt, outcome, endedMs);
+  }
+
+  /** Successes of before the failures that are being counted: they do not end the row of these. */
+  recordEarlier(successes: number, nowMs: number): void {
+    if (this.#state !== "closed") return;
+    for (let count = 0; count < successes; count++) this.#window.add(nowMs, false, false);
+  }
+
   /** The backend has proven otherwise that it is back: an open circuit tries it without waiting any longer. */
   endTimeout(nowMs: number): void {
     if (this.#state === "open") this.#opensAtMs = Math.min(this.#opensAtMs, nowMs);
@@ -142,7 +159,7 @@ export class CircuitBreaker {
   #recordProbe(outcome: CircuitOutcome, nowMs: number): void {
     this.#probes--;
     if (outcome === "failure") this.#open(nowMs);
-    else if (outcome === "success" && ++this.#successes >= this.policy.success_threshold) this.#enter("closed");
+    else if (outcome === "success" && ++this.#successes >= this.policy.success_threshold) this.#enter("closed", nowMs);
   }
 
   #recordSuccess(nowMs: number): void {
@@ -169,12 +186,14 @@ export class CircuitBreaker {
 
   #open(nowMs: number): void {
     this.#opensAtMs = nowMs + this.policy.timeout;
-    this.#enter("open");
+    this.#enter("open", nowMs);
   }
 
   /** Every state begins with nothing counted. */
-  #enter(state: CircuitState): void {
+  #enter(state: CircuitState, nowMs: number): void {
     this.#state = state;
+    this.#enteredMs = nowMs;
+    this.#incidentSinceMs = nowMs;
     this.#enteredAt = ++this.#changes;
     this.#incidentAt = this.#changes; // every request of this state is younger, so that its first failure is news
     this.#incidentsInARow = 0;

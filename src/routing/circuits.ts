@@ -9,6 +9,8 @@ import { CircuitBreaker, type CircuitOutcome, type CircuitState, classifyOutcome
 export interface Permit {
   /** The request tries a backend that failed before: others wait for its place until it is settled. */
   readonly isProbe: boolean;
+  /** Where the circuit belongs to another process: whether it admits the request after all. False: nothing to settle. */
+  readonly confirmed?: Promise<boolean>;
   /** Only the first call counts, so that it may stand in a `finally` behind a better one. */
   settle(outcome: CircuitOutcome): void;
 }
@@ -27,7 +29,10 @@ interface CircuitsParts {
   changed?(change: CircuitChange): void;
 }
 
-export type Circuits = ReturnType<typeof createCircuits>;
+type OwnedCircuits = ReturnType<typeof createCircuits>;
+
+/** What requests need of them, whichever process they belong to. */
+export type Circuits = Omit<OwnedCircuits, "view" | "report" | "reportEarlier">;
 
 const FREE_PERMIT: Permit = Object.freeze({ isProbe: false, settle() {} });
 
@@ -72,6 +77,25 @@ export function createCircuits({ settings: first, now, changed }: CircuitsParts)
     retryAfterMs: (name: string) => circuits.get(name)?.breaker.opensInMs(now()) ?? 0,
     /** Health checks saw the backend come back: an open circuit tries it without waiting any longer. */
     recovered: (name: string) => circuits.get(name)?.breaker.endTimeout(now()),
+    /** A circuit for whoever judges by it elsewhere. */
+    view(name: string) {
+      const { breaker } = getOrMake(circuits, name, newCircuit);
+      return {
+        isEnabled: !isOff && breaker.policy.enabled,
+        state: breaker.entered,
+        opensInMs: breaker.opensInMs(now()),
+        isCounting: breaker.consecutiveFailures > 0,
+        hasRoom: breaker.allows(now()),
+      };
+    },
+    /** The end of a request that another process has admitted, in milliseconds of this one's clock. */
+    report(name: string, admittedMs: number, outcome: CircuitOutcome, endedMs: number): void {
+      if (!isOff) circuits.get(name)?.report(admittedMs, outcome, endedMs);
+    },
+    /** Successes of another process, of a moment ago. */
+    reportEarlier(name: string, successes: number): void {
+      if (!isOff) circuits.get(name)?.breaker.recordEarlier(successes, now());
+    },
     /** Forgets every backend but these. */
     retain(names: Iterable<string>): void {
       const known = new Set(names);
@@ -127,6 +151,13 @@ class Circuit {
     const ended = this.#trialEnd;
     this.#trialEnd = undefined;
     ended?.resolve();
+  }
+
+  report(admittedMs: number, outcome: CircuitOutcome, endedMs: number): void {
+    if (!this.breaker.policy.enabled) return;
+    const from = this.breaker.entered;
+    this.breaker.recordElsewhere(admittedMs, outcome, endedMs);
+    this.#reportChange(from);
   }
 
   trialEnd(): Promise<void> | undefined {

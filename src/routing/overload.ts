@@ -1,6 +1,7 @@
 // The bound on the load of one backend that stands above every score: who has more than its share is passed over while
 // another is not.
 
+import { openRequests } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import { type Ranking, shareOf, sumOfShares } from "./strategy.ts";
 
@@ -18,10 +19,10 @@ export function objectToOverload(ranking: Ranking, factor: number, countsNow = f
   const { candidates, places, objections } = ranking;
   const shares = sumOfShares(ranking);
   let open = 1;
-  for (const place of places) open += (candidates[place] as BackendEntry).counters.inFlight;
+  for (const place of places) open += openRequests((candidates[place] as BackendEntry).counters);
   for (const place of places) {
     const entry = candidates[place] as BackendEntry;
-    const { inFlight } = entry.counters;
+    const inFlight = openRequests(entry.counters);
     const share = (factor * shareOf(entry)) / shares;
     const isOver = countsNow && inFlight > Math.max(ALWAYS_TOGETHER, share * (open - 1));
     if (isOver || inFlight >= Math.max(ALWAYS_TOGETHER, Math.ceil(share * open))) objections[place] = "over_share";

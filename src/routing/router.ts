@@ -1,5 +1,6 @@
 // Model id -> backend: which backends may serve a request, which of them does, and why the others may not.
 
+import { openRequests } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import { type Operation, servedBy } from "../backends/kinds.ts";
 import type { Candidate } from "../stats/stories.ts";
@@ -98,8 +99,8 @@ export function createRouter({ strategy, circuits, limits }: RouterParts) {
       if (place !== chosen) {
         excluded = score === undefined ? exclusionOf(entry, request, tried, reserve) : objections[place];
       }
-      const { inFlight, latencyMs } = entry.counters;
-      told.push({ backend: entry.backend.name, score, inFlight, latencyMs, excluded });
+      const { latencyMs } = entry.counters;
+      told.push({ backend: entry.backend.name, score, inFlight: openRequests(entry.counters), latencyMs, excluded });
     }
     return told;
   }

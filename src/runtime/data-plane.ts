@@ -10,21 +10,23 @@ import { ADMIN_PATHS } from "../admin/paths.ts";
 import type { UploadParts } from "../api/file-upload.ts";
 import { NOT_BUILT, type PublicApiParts, publicRoutes } from "../api/routes.ts";
 import { mayHoldFiles, type Operation } from "../backends/kinds.ts";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import { DASHBOARD_PATHS } from "../dashboard/paths.ts";
 import type { FilesInUse } from "../files/file-store.ts";
-import type { Fleet } from "../fleet/fleet.ts";
+import type { ServingFleet } from "../fleet/fleet.ts";
 import { lazily } from "../lib/lazily.ts";
 import { createExternalFetch } from "../media/fetch-external.ts";
 import { openHosts } from "../media/links.ts";
 import { resolveAlias } from "../models/aliases.ts";
-import { createListEnricher, type ModelMetadataSource } from "../models/metadata.ts";
+import { createListEnricher, createModelMetadata, type ModelMetadataSource } from "../models/metadata.ts";
 import type { DescribedEndpoint } from "../openapi/operation.ts";
 import { openApiRoute } from "../openapi/route.ts";
 import { type BridgeParts, createBridge } from "../pipeline/bridge.ts";
 import { withEmbeddingBatches } from "../pipeline/embedding-batches.ts";
 import { createFallbackChains } from "../pipeline/fallback.ts";
 import { createForwarder } from "../pipeline/forward.ts";
-import { createGenerator } from "../pipeline/generate.ts";
+import { createGenerator, type FlightsElsewhere } from "../pipeline/generate.ts";
 import type { ModelRequest } from "../pipeline/model-request.ts";
 import { createNeutralEntry } from "../pipeline/neutral-entry.ts";
 import type { RequestReporter } from "../pipeline/observe.ts";
@@ -46,8 +48,10 @@ export interface DataPlaneParts extends Pick<HandlerParts, "adminDoor" | "limite
   files: FilesInUse;
   /** An upload is over. */
   uploaded: UploadParts["uploaded"];
-  fleet: Fleet;
+  fleet: ServingFleet;
   kvIndex: Pick<KvIndexOwner, "strategyOver" | "prefixes">;
+  /** Undefined: this is the only process. */
+  flights?: FlightsElsewhere | undefined;
   reporter: RequestReporter;
   identify: KeyIdentity;
   metrics: readonly DescribedEndpoint[];
@@ -62,15 +66,21 @@ export interface Configured {
   promptFiles: PromptFiles;
 }
 
+export function configuredBy({
+  settings,
+  attachments: { metadata, promptFiles },
+}: Pick<ConfigSnapshot, "settings" | "attachments">): Configured {
+  return { settings, metadata: createModelMetadata({ backends: settings.backends, external: metadata }), promptFiles };
+}
+
 export function buildDataPlane(parts: DataPlaneParts, kept: Kept, configured: Configured) {
   const { adminTable, metrics } = parts;
   const pipeline = buildPipeline(parts, kept, configured);
-  const { chains } = pipeline;
   const publicApi = publicApiParts(parts, configured, pipeline);
   const openApi = openApiRoute(async () => [...table.endpoints, ...(await adminTable()).endpoints]);
   const table = createRouteTable([...publicRoutes(publicApi), ...metrics, openApi], {
     notBuilt: NOT_BUILT,
-    elsewhere: ADMIN_PATHS,
+    elsewhere: [...ADMIN_PATHS, ...DASHBOARD_PATHS],
   });
   const frame = frameParts(parts, kept, configured);
   const adminHandler = lazily(async () => createHandler({ ...frame, routes: await adminTable() }));
@@ -80,7 +90,7 @@ export function buildDataPlane(parts: DataPlaneParts, kept: Kept, configured: Co
     paths: table.paths,
     handle: createHandler({ ...frame, routes: table }),
     handleAdmin,
-    ...createNeutralEntry({ ...frame, ...publicApi, chains, reporter: parts.reporter }),
+    ...createNeutralEntry({ ...frame, ...publicApi, pipeline, reporter: parts.reporter }),
   };
 }
 
@@ -115,6 +125,7 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
   const chains = createFallbackChains(forwarder);
   const plain = createGenerator({
     ...lasting,
+    flights: parts.flights,
     forwarder,
     chains,
     log,
@@ -124,7 +135,7 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
   const embedder = withEmbeddingBatches(plain, (model) => hasNative(fleet, model, "embeddings"));
   const { max_results: maxResults, max_rounds: maxRounds } = settings.web_search;
   const provider = createSearchProvider(settings.web_search, { deadlines, now: clock.now });
-  if (provider === undefined) return { chains, generate: embedder };
+  if (provider === undefined) return { forwarder, chains, log, generate: embedder };
   const generate = withWebSearch(embedder, {
     provider,
     limits: { maxResults, maxRounds },
@@ -134,7 +145,7 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
     clock,
     log,
   });
-  return { chains, generate };
+  return { forwarder, chains, log, generate };
 }
 
 function publicApiParts(parts: DataPlaneParts, { settings, metadata }: Configured, { generate, chains }: Pipeline) {
@@ -191,7 +202,7 @@ function frameParts(parts: DataPlaneParts, { limiter }: Kept, { settings }: Conf
 }
 
 /** Whether a backend that can take requests for the model has the operation itself. */
-function hasNative({ board }: Fleet, model: string, operation: Operation): boolean {
+function hasNative({ board }: Pick<ServingFleet, "board">, model: string, operation: Operation): boolean {
   return board.candidates(model).some(({ backend }) => backend.paths[operation] !== undefined);
 }
 

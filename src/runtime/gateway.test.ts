@@ -39,7 +39,7 @@ test("the CPU is measured since the last time somebody asked: the admin endpoint
   expect(await percent()).toMatchObject({ cpu_usage_percent: 50 });
 });
 
-test("the cache is kept while its section is the same, and made anew, or gone, when it is not", async () => {
+test("answers stay when the bounds of the cache change, and are gone when it is switched off", async () => {
   using backend = new FakeBackend({ models: ["m"] });
   const backends = [{ name: "a", type: "vllm", url: backend.url }];
   const { fetch, read, change } = await start({ backends, response_cache: { enabled: true } });
@@ -48,10 +48,12 @@ test("the cache is kept while its section is the same, and made anew, or gone, w
   expect([await ask(), await ask()]).toEqual(["MISS", "HIT"]);
   await change({ logging: { level: "error", access_log: false } });
   expect(await ask()).toBe("HIT");
-  await change({ response_cache: { enabled: true, capacity: 1 } });
-  expect(await read("/admin/response-cache")).toMatchObject({ enabled: true, entries: 0 });
-  expect(await ask()).toBe("MISS");
+  await change({ response_cache: { enabled: true, capacity: 1, ttl: "1h" } });
+  expect(await read("/admin/response-cache")).toMatchObject({ enabled: true, entries: 1, capacity: 1 });
+  expect(await ask()).toBe("HIT");
   await change({ response_cache: { enabled: false } });
   expect(await read("/admin/response-cache")).toEqual({ enabled: false });
   expect(await ask()).toBeNull();
+  await change({ response_cache: { enabled: true } });
+  expect(await ask()).toBe("MISS");
 });

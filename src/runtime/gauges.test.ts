@@ -21,6 +21,10 @@ function sources(entries: readonly BackendEntry[]): GaugeSources {
   return {
     fleet: { board: { entries }, circuits: { state: () => "half_open" } },
     cache: () => ({ stats: () => ({ entries: 1, bytes: 2, evictions: 3 }) as never }),
+    redis: () => [
+      { use: "response_cache", isThere: true },
+      { use: "rate_limiting", isThere: false },
+    ],
     files: () => ({ count: 4, bytes: 5, owners: [] }),
     kvIndex: () => ({
       stats: () => ({
@@ -38,9 +42,16 @@ function sources(entries: readonly BackendEntry[]): GaugeSources {
       }),
       clear: () => 0,
     }),
+    otlp: { isUp: (signal) => signal === "traces" },
     configVersion: () => 7,
     configReloadOk: () => false,
     openStreams: () => 3,
+    workers: {
+      numbers: () => [],
+      pastCpuSeconds: () => 0,
+      rows: () => [{ state: "running" }, { state: "running" }, { state: "draining" }],
+      restarts: () => ({ crash: 2, request: 1 }),
+    },
     eventLoopLag: () => 0.002,
     wallTime: () => {
       const read = nowMs;

@@ -9,14 +9,19 @@ import { INSTRUMENTS } from "../metrics/instruments.ts";
 import type { MetricsRegistry, Reading } from "../metrics/registry.ts";
 import { VERSION } from "../names.ts";
 import type { CacheStatistics, ResponseCache } from "../response-cache/cache.ts";
+import type { ProcessNumbers } from "../workers/messages.ts";
 import type { KvIndexInUse } from "./kv-index-in-use.ts";
 
 export interface GaugeSources {
   fleet: { board: { entries: readonly BackendEntry[] }; circuits: Pick<Fleet["circuits"], "state"> };
   /** Undefined while it is off. */
   cache(): Pick<ResponseCache, "stats"> | undefined;
+  /** The Redis servers in use, by what they are used for. */
+  redis(): readonly { use: string; isThere: boolean }[];
   /** Undefined while files are switched off, and until the store is open. */
   files(): FileUsage | undefined;
+  /** Whether the receiver takes what it is sent; undefined while there is none. */
+  otlp: { isUp(signal: "traces" | "metrics"): boolean | undefined };
   /** Undefined while it is off. */
   kvIndex(): KvIndexInUse | undefined;
   configVersion(): number;
@@ -26,13 +31,24 @@ export interface GaugeSources {
   /** Seconds. */
   eventLoopLag(): number;
   wallTime(): number;
+  /** Undefined: there is this process alone. */
+  workers?: WorkerSources | undefined;
 }
 
+interface WorkerSources {
+  numbers(): readonly ProcessNumbers[];
+  pastCpuSeconds(): number;
+  rows(): readonly { state: string }[];
+  restarts(): Readonly<Record<string, number>>;
+}
+
+const WORKER_STATES = ["starting", "running", "draining"] as const;
 const HEALTH_STATES = ["unknown", "ready", "warming_up", "down", "unhealthy"] as const;
 const CIRCUIT_STATES = ["closed", "open", "half_open"] as const;
 
 export function addGauges(registry: MetricsRegistry, sources: GaugeSources): void {
   addBackendGauges(registry, sources.fleet);
+  if (sources.workers !== undefined) addWorkerGauges(registry, sources.workers);
   addKvIndexGauges(registry, sources);
 
   function single(instrument: Parameters<MetricsRegistry["read"]>[0], value: () => number): void {
@@ -42,21 +58,28 @@ export function addGauges(registry: MetricsRegistry, sources: GaugeSources): voi
   registry.read(INSTRUMENTS.buildInfo, () => [{ labels: [VERSION, `bun ${Bun.version}`], value: 1 }]);
   single(INSTRUMENTS.uptime, () => (sources.wallTime() - startedAtMs) / 1000);
   single(INSTRUMENTS.startTime, () => startedAtMs / 1000);
-  single(INSTRUMENTS.openStreams, sources.openStreams);
-  single(INSTRUMENTS.eventLoopLag, sources.eventLoopLag);
+  /** Of all processes together. */
+  function sum(own: number, of: (numbers: ProcessNumbers) => number): number {
+    return (sources.workers?.numbers() ?? []).reduce((total, numbers) => total + of(numbers), own);
+  }
+  single(INSTRUMENTS.openStreams, () => sum(sources.openStreams(), ({ openStreams }) => openStreams));
+  single(INSTRUMENTS.eventLoopLag, () => {
+    const lags = (sources.workers?.numbers() ?? []).map(({ lagSeconds }) => lagSeconds);
+    return Math.max(sources.eventLoopLag(), ...lags);
+  });
   single(INSTRUMENTS.configVersion, sources.configVersion);
   single(INSTRUMENTS.configReloadOk, () => (sources.configReloadOk() ? 1 : 0));
-  single(INSTRUMENTS.residentMemory, () => process.memoryUsage.rss());
-  single(INSTRUMENTS.heapMemory, () => process.memoryUsage().heapUsed);
-  single(INSTRUMENTS.cpuSeconds, cpuSeconds);
+  single(INSTRUMENTS.residentMemory, () => sum(process.memoryUsage.rss(), ({ residentBytes }) => residentBytes));
+  single(INSTRUMENTS.heapMemory, () => sum(process.memoryUsage().heapUsed, ({ heapBytes }) => heapBytes));
+  const past = () => cpuSeconds() + (sources.workers?.pastCpuSeconds() ?? 0);
+  single(INSTRUMENTS.cpuSeconds, () => sum(past(), (numbers) => numbers.cpuSeconds));
 
   function cached(instrument: Parameters<MetricsRegistry["read"]>[0], field: "entries" | "bytes" | "evictions"): void {
     registry.read(instrument, () => {
       const statistics = sources.cache()?.stats();
-      // None for a cache that has to be waited for.
-      return statistics === undefined || statistics instanceof Promise
-        ? []
-        : [{ labels: [], value: statistics[field] }];
+      // None for a cache that has to be waited for, or does not know.
+      const value = statistics === undefined || statistics instanceof Promise ? null : statistics[field];
+      return value === null ? [] : [{ labels: [], value }];
     });
   }
   function inBucket(instrument: Parameters<MetricsRegistry["read"]>[0], read: (told: CacheStatistics) => number): void {
@@ -73,6 +96,17 @@ export function addGauges(registry: MetricsRegistry, sources: GaugeSources): voi
   cached(INSTRUMENTS.cacheBytes, "bytes");
   cached(INSTRUMENTS.cacheEvictions, "evictions");
 
+  registry.read(INSTRUMENTS.redisUp, () =>
+    sources.redis().map(({ use, isThere }) => ({ labels: [use], value: isThere ? 1 : 0 })),
+  );
+
+  registry.read(INSTRUMENTS.otlpUp, () =>
+    (["traces", "metrics"] as const).flatMap((signal) => {
+      const isUp = isTaken(sources, signal);
+      return isUp === undefined ? [] : [{ labels: [signal], value: isUp ? 1 : 0 }];
+    }),
+  );
+
   function stored(instrument: Parameters<MetricsRegistry["read"]>[0], field: "count" | "bytes"): void {
     registry.read(instrument, () => {
       const usage = sources.files();
@@ -81,6 +115,15 @@ export function addGauges(registry: MetricsRegistry, sources: GaugeSources): voi
   }
   stored(INSTRUMENTS.files, "count");
   stored(INSTRUMENTS.fileBytes, "bytes");
+}
+
+function addWorkerGauges(registry: MetricsRegistry, { rows, restarts }: WorkerSources): void {
+  registry.read(INSTRUMENTS.workers, () =>
+    WORKER_STATES.map((state) => ({ labels: [state], value: rows().filter((row) => row.state === state).length })),
+  );
+  registry.read(INSTRUMENTS.workerRestarts, () =>
+    Object.entries(restarts()).map(([reason, value]) => ({ labels: [reason], value })),
+  );
 }
 
 function addKvIndexGauges(registry: MetricsRegistry, { kvIndex }: Pick<GaugeSources, "kvIndex">): void {
@@ -147,4 +190,11 @@ function addBackendGauges(registry: MetricsRegistry, fleet: GaugeSources["fleet"
 function cpuSeconds(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1e6;
+}
+
+/** Traces are sent by each process, metrics by the one that has them all. */
+function isTaken({ otlp, workers }: GaugeSources, signal: "traces" | "metrics"): boolean | undefined {
+  const own = otlp.isUp(signal);
+  if (own === undefined || signal === "metrics") return own;
+  return own && (workers?.numbers() ?? []).every(({ tracesUp }) => tracesUp !== false);
 }

@@ -1,12 +1,13 @@
 // A gateway that is asked without HTTP, in front of real sockets: neutral requests in, neutral events out.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { FakeBackend } from "../../test/support/fake-backend.ts";
+import { type Answer, FakeBackend } from "../../test/support/fake-backend.ts";
 import { startInProcess } from "../../test/support/in-process.ts";
-import { chatEvents, chatStream, eventStream, failure } from "../../test/support/openai-answers.ts";
+import { chatEvents, chatStream, eventStream, failure, sseEvent } from "../../test/support/openai-answers.ts";
 import { waitFor } from "../../test/support/wait-for.ts";
 import type { Caller } from "../access/api-keys.ts";
 import type { ConfigDocument } from "../config/sections/registry.ts";
+import { collect } from "../generation/collect.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 
@@ -108,6 +109,103 @@ describe("trouble", () => {
     const asked = readAll(gateway.generate({ ...request, model: "nobody" }, open()));
     await expect(asked).rejects.toMatchObject({ status: 404, type: "model_not_found" });
     expect(await lastStory()).toMatchObject({ model: "nobody", status: 404 });
+  });
+});
+
+/** Every part has an index of its own, is begun once, and ends before the next one begins. */
+function expectOneAnswer(events: readonly GenerationEvent[]): void {
+  expect(events.filter(({ type }) => type === "start")).toHaveLength(1);
+  expect(events.filter(({ type }) => type === "finish" || type === "failure")).toHaveLength(1);
+  let open: number | undefined;
+  let count = 0;
+  for (const event of events) {
+    if (event.type === "part-start") {
+      expect([open, event.index]).toEqual([undefined, count]);
+      open = count++;
+    } else if (event.type === "delta") expect(event.index).toBe(open as number);
+    else if (event.type === "part-end") {
+      expect(event.index).toBe(open as number);
+      open = undefined;
+    } else if (event.type === "finish") expect(open).toBeUndefined();
+  }
+}
+
+describe("an answer that breaks off", () => {
+  const cut = (events: readonly string[]) => eventStream(events);
+  const says = (text: string) => chatEvents([text]).slice(0, 2);
+  const thinks = (thought: string) =>
+    chatEvents([thought]).map((event) => event.replace('"content":', '"reasoning_content":'));
+  const callStart = sseEvent({
+    choices: [{ index: 0, delta: { tool_calls: [{ index: 0, id: "c", function: { name: "f", arguments: "{" } }] } }],
+  });
+
+  test("goes on at another backend of the model exactly where it stopped", async () => {
+    const second = startBackend();
+    const first = startBackend();
+    let asked = 0;
+    for (const backend of [first, second]) {
+      backend.answer = () => (asked++ === 0 ? cut(says("one ")) : chatStream(["two ", "three"]));
+    }
+    const { gateway, lastStory } = await start([first, second]);
+    const events = await readAll(gateway.generate({ ...request, maxOutputTokens: 9 }, open()));
+    expectOneAnswer(events);
+    expect(textOf(events)).toBe("one two three");
+    const [rest] = [...first.requests, ...second.requests].filter(({ body }) =>
+      body.includes("continue_final_message"),
+    );
+    expect(rest?.json()).toMatchObject({
+      messages: [
+        { role: "user", content: "count" },
+        { role: "assistant", content: "one" },
+      ],
+      continue_final_message: true,
+      max_tokens: 8,
+    });
+    expect(await lastStory()).toMatchObject({ status: 200, outcome: "succeeded" });
+  });
+
+  const chain = { fallback: { enabled: true, fallback_chains: { m: ["n"] } } };
+  async function startChain(first: Answer, second: Answer, more: ConfigDocument = {}) {
+    const [broken, standIn] = [startBackend(first), new FakeBackend({ models: ["n"], answer: second })];
+    cleanups.push(() => standIn.stop());
+    return { ...(await start([broken, standIn], { ...chain, ...more })), standIn };
+  }
+
+  test("is told again by a model of the chain, and nothing twice", async () => {
+    const { gateway, standIn } = await startChain(cut(says("one ")), chatStream(["one ", "two"]));
+    const events = await readAll(gateway.generate(request, open()));
+    expectOneAnswer(events);
+    expect(textOf(events)).toBe("one two");
+    expect(standIn.requests[0]?.json()).toMatchObject({ model: "n", messages: [{ role: "user", content: "count" }] });
+  });
+
+  test("is gone on with by a model of the chain that is asked to", async () => {
+    const streaming = { mid_stream_fallback: { enabled: true, continuation_prompt: "go on" } };
+    const { gateway, standIn } = await startChain(cut(says("one ")), chatStream(["two"]), { streaming });
+    expect(textOf(await readAll(gateway.generate(request, open())))).toBe("one two");
+    expect(standIn.requests[0]?.json()).toMatchObject({
+      messages: [{ role: "user" }, { role: "assistant", content: "one " }, { role: "user", content: "go on" }],
+    });
+  });
+
+  test("keeps its thoughts, and those of the other one behind them", async () => {
+    const first = thinks("hm").slice(0, 2);
+    const second = [...thinks("aha").slice(0, 2), ...chatEvents(["two"]).slice(1)];
+    const { gateway } = await startChain(cut(first), cut(second));
+    const events = await readAll(gateway.generate(request, open()));
+    expectOneAnswer(events);
+    expect(collect(events)?.parts).toEqual([
+      { type: "reasoning", text: "hm" },
+      { type: "reasoning", text: "aha" },
+      { type: "text", text: "two" },
+    ]);
+  });
+
+  test("within a call is a failure: nobody else could end its arguments", async () => {
+    const { gateway, standIn } = await startChain(cut([...says("one ").slice(0, 1), callStart]), chatStream(["two"]));
+    const events = await readAll(gateway.generate(request, open()));
+    expect(events.at(-1)).toMatchObject({ type: "failure", failure: { status: 502 } });
+    expect(standIn.requests).toHaveLength(0);
   });
 });
 

@@ -5,12 +5,13 @@ import type { Settings } from "../config/sections/registry.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import type { EventSourceView } from "../kv-index/event-source.ts";
 import type { EventSources } from "../kv-index/event-sources.ts";
-import type { KvIndex, KvIndexStats } from "../kv-index/kv-index.ts";
+import type { KvIndex, KvIndexImage, KvIndexStats } from "../kv-index/kv-index.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { PromptPrefixes } from "../pipeline/prefixes.ts";
 import type { PromptSource } from "../prompts/resolve.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
+import type { KvNews, KvTeller } from "../workers/kv-news.ts";
 
 interface KvIndexOwnerParts {
   settings: Settings;
@@ -19,6 +20,10 @@ interface KvIndexOwnerParts {
   clock: Clock;
   random(): number;
   log: Logger;
+  /** What other processes are told of; undefined where there are none. */
+  teller?: KvTeller | undefined;
+  /** Another process follows the events of the engines, and tells of them. */
+  isToldOfEvents?: boolean;
 }
 
 /** What others may know and do. */
@@ -29,7 +34,8 @@ export interface KvIndexInUse {
 
 export type KvIndexOwner = ReturnType<typeof createKvIndexOwner>;
 
-export function createKvIndexOwner({ settings, fleet, transport, clock, random, log }: KvIndexOwnerParts) {
+export function createKvIndexOwner(parts: KvIndexOwnerParts) {
+  const { settings, fleet, transport, clock, random, log, teller, isToldOfEvents } = parts;
   let current = settings;
   let index: KvIndex | undefined;
   let sources: EventSources | undefined;
@@ -50,6 +56,7 @@ export function createKvIndexOwner({ settings, fleet, transport, clock, random, 
       own,
       [...servers].map(([name, server]) => ({ name, server })),
     );
+    if (isToldOfEvents) return;
     if (sources === undefined && own.event_sources.length > 0) sources = openSources(index);
     sources?.apply(own.event_sources, (name) => servers.get(name) ?? "");
   }
@@ -60,11 +67,40 @@ export function createKvIndexOwner({ settings, fleet, transport, clock, random, 
     return createEventSources({
       transport,
       backendOf: (name) => fleet.board.entries.find(({ backend }) => backend.name === name)?.backend,
-      told: (backendName, event) => told.told(backendName, event),
+      told(backendName, event) {
+        told.told(backendName, event);
+        teller?.told(backendName, event);
+      },
       clock,
       random,
       log,
     });
+  }
+
+  /** The index as requests use it: what they do to it is told. */
+  function inRequests(own: KvIndex) {
+    if (teller === undefined) return own;
+    return {
+      get settings() {
+        return own.settings;
+      },
+      look: own.look.bind(own),
+      rawOverlap: own.rawOverlap.bind(own),
+      tierMultiplier: own.tierMultiplier.bind(own),
+      health: own.health.bind(own),
+      learn(name, chain) {
+        own.learn(name, chain);
+        teller.learnt(name, chain.words);
+      },
+      ended(name, hasFailed) {
+        own.ended(name, hasFailed);
+        teller.ended(name, hasFailed);
+      },
+      counted(hits, lookups) {
+        own.counted(hits, lookups);
+        teller.counted(hits, lookups);
+      },
+    } satisfies Partial<KvIndex>;
   }
 
   function stop(): void {
@@ -81,22 +117,37 @@ export function createKvIndexOwner({ settings, fleet, transport, clock, random, 
       if (now === undefined) return undefined;
       return {
         stats: () => ({ ...now.stats(), event_sources: sources?.views() ?? [] }),
-        clear: (backendName) => now.clear(backendName),
+        clear(backendName) {
+          teller?.cleared(backendName);
+          return now.clear(backendName);
+        },
       };
     },
+    /** What another process has learnt. */
+    heard({ learnt, told, ended, hits, lookups }: KvNews): void {
+      if (index === undefined) return;
+      for (const [name, words] of learnt) index.learn(name, { words });
+      for (const [name, event] of told) index.told(name, event);
+      for (const [name, hasFailed] of ended) index.ended(name, hasFailed);
+      index.counted(hits, lookups);
+    },
+    forget: (backendName: string | undefined) => index?.clear(backendName),
+    /** For a process that begins; undefined while the index is off. */
+    image: () => index?.image(),
+    restore: (image: KvIndexImage | undefined) => image && index?.restore(image),
     /** The strategy of the configuration with the index above it, where that is on. */
     strategyOver(configured: SelectionStrategy): SelectionStrategy {
       if (index === undefined) return configured;
       const { withPrefixIndex } =
         require("../routing/strategies/prefix-index.ts") as typeof import("../routing/strategies/prefix-index.ts");
-      return withPrefixIndex(index, configured);
+      return withPrefixIndex(inRequests(index), configured);
     },
     /** Undefined where nobody looks for prompts that begin alike. */
     prefixes(prompts: PromptSource): PromptPrefixes | undefined {
       if (index === undefined && current.routing.selection_strategy !== "PrefixAwareHash") return undefined;
       const { createPromptPrefixes } =
         require("../pipeline/prompt-prefixes.ts") as typeof import("../pipeline/prompt-prefixes.ts");
-      return createPromptPrefixes(prompts, index);
+      return createPromptPrefixes(prompts, index && inRequests(index));
     },
     apply,
     stop,

@@ -8,7 +8,7 @@ import type { Logger } from "../logging/logger.ts";
 import { createSignatureMemory } from "../pipeline/bridge.ts";
 import { Deduplicator } from "../pipeline/deduplicate.ts";
 import type { SharedCall } from "../pipeline/generate.ts";
-import { createResponseStore } from "../pipeline/response-store.ts";
+import type { ResponseStore } from "../pipeline/response-store.ts";
 import { createBodyDrain } from "../server/drain-body.ts";
 import { createBodyReader } from "../server/read-body.ts";
 import { createSender } from "../upstream/send.ts";
@@ -16,7 +16,13 @@ import { createSender } from "../upstream/send.ts";
 export type Lasting = ReturnType<typeof createLasting>;
 
 /** `boundTo`: the addresses that are open; a change of them takes a restart. */
-export function createLasting({ now }: Clock, log: Logger, transport: Transport, boundTo: readonly string[]) {
+export function createLasting(
+  { now }: Clock,
+  log: Logger,
+  transport: Transport,
+  responses: ResponseStore,
+  boundTo: readonly string[],
+) {
   const deadlines = createDeadlines(now);
   return {
     deadlines,
@@ -24,7 +30,7 @@ export function createLasting({ now }: Clock, log: Logger, transport: Transport,
     bodies: createBodyReader({ deadlines, now }),
     drain: createBodyDrain({ deadlines, now }),
     sender: createSender(transport, { deadlines, now }),
-    responses: createResponseStore(now),
+    responses,
     signatures: createSignatureMemory(now),
     deduplicator: new Deduplicator<SharedCall>(now),
     untrustedProxy: warnOnce(log),

@@ -4,8 +4,10 @@ import { backendProblems } from "../backends/checks.ts";
 import { renderProblems } from "../cli/problems.ts";
 import { loadConfig } from "../config/compile/load.ts";
 import type { Surroundings } from "../config/compile/prepare.ts";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
+import { openGuestStore } from "../config/store/open-guest-store.ts";
 import { openConfigStore } from "../config/store/open-store.ts";
-import { withDiscoveredBackends } from "../fleet/zero-configuration.ts";
+import type { Problem } from "../config/values/problems.ts";
 import { systemClock } from "../lib/clock.ts";
 import { applyLogSettings, createLogger } from "../logging/logger.ts";
 import { SERVICE_NAME } from "../names.ts";
@@ -20,19 +22,21 @@ export function surroundings(env: Env, metadataOption: string | undefined): Surr
   return { env, home: env.HOME, checks: [backends, fallbackProblems], readers: namedFileReaders(metadataOption) };
 }
 
-export async function openConfiguration(
-  command: { config: string | undefined; modelMetadata: string | undefined; ignoreSaved: boolean },
-  env: Env,
-) {
-  const failed = (message: string) => ({ ok: false as const, message });
-  const cwd = process.cwd();
-  const common = surroundings(env, command.modelMetadata);
-  const loaded = await loadConfig({ ...common, path: command.config, cwd });
+interface StartCommand {
+  config: string | undefined;
+  modelMetadata: string | undefined;
+  ignoreSaved: boolean;
+}
+
+const failed = (message: string) => ({ ok: false as const, message });
+
+export async function openConfiguration(command: StartCommand, env: Env) {
+  const { cwd, common, loaded } = await load(command, env);
   if (!loaded.ok) return failed(renderProblems(loaded.problems, loaded.path, cwd).trimEnd());
 
   const discovered =
     loaded.found === undefined
-      ? await withDiscoveredBackends(loaded.snapshot, env)
+      ? await findBackends(loaded.snapshot, env)
       : { ok: true as const, snapshot: loaded.snapshot, found: undefined };
   if (!discovered.ok) return failed(`${SERVICE_NAME}: ${discovered.message}`);
   const { snapshot, found } = discovered;
@@ -44,14 +48,61 @@ export async function openConfiguration(
   const { fileHash } = loaded;
   const { ignoreSaved } = command;
   const opened = await openConfigStore({ ...common, snapshot, fileHash, clock: systemClock, log, ignoreSaved });
-  if (!opened.ok) {
-    const told = renderProblems(opened.problems, undefined, cwd).trimEnd();
-    return failed(
-      `${told}\nThis is version ${opened.version}, made through the admin API; --ignore-saved starts without it.`,
-    );
-  }
+  if (!opened.ok) return failed(cannotResume(opened, cwd));
   const { store, resumed } = opened;
   applyLogSettings(log, store.current.settings.logging);
   // Nothing was found where backends are configured, or kept.
   return { ok: true as const, store, fileHash, log, found: resumed ? undefined : found };
+}
+
+export type AgentConfiguration = Extract<Awaited<ReturnType<typeof openAgentConfiguration>>, { ok: true }>;
+
+/** What a gateway would start with, for a process beside it. What is found without a file is looked for later. */
+export async function openAgentConfiguration(command: StartCommand, env: Env) {
+  const { cwd, common, loaded } = await load(command, env);
+  if (!loaded.ok) return failed(renderProblems(loaded.problems, loaded.path, cwd).trimEnd());
+  const { snapshot, fileHash } = loaded;
+  const { problem } = snapshot.attachments;
+  if (problem !== undefined) return failed(`${SERVICE_NAME}: ${problem}`);
+  const log = createLogger(snapshot.settings.logging);
+  const { ignoreSaved } = command;
+  const opened = await openGuestStore({ ...common, snapshot, fileHash, clock: systemClock, log, ignoreSaved });
+  if (!opened.ok) return failed(cannotResume(opened, cwd));
+  const { store, resumed, followSaved } = opened;
+  applyLogSettings(log, store.current.settings.logging);
+
+  /** Throws StartProblem. */
+  async function discover(): Promise<void> {
+    if (loaded.ok && (loaded.found !== undefined || resumed)) return;
+    const discovered = await findBackends(snapshot, env);
+    if (!discovered.ok) throw new StartProblem(`${SERVICE_NAME}: ${discovered.message}`);
+    if (discovered.found === undefined) return;
+    await store.follow(discovered.snapshot.document);
+    const found = discovered.found.map(({ name, how }) => `${name} (${how})`);
+    log.info({ found }, "there is no configuration file; these backends were found");
+  }
+
+  return { ok: true as const, store, fileHash, log, discover, followSaved };
+}
+
+/** The message is told to whoever started the process. */
+export class StartProblem extends Error {
+  override readonly name = "StartProblem";
+}
+
+/** Whoever has a file loads nothing of it. */
+async function findBackends(snapshot: ConfigSnapshot, env: Env) {
+  const { withDiscoveredBackends } = await import("../fleet/zero-configuration.ts");
+  return await withDiscoveredBackends(snapshot, env);
+}
+
+async function load(command: StartCommand, env: Env) {
+  const cwd = process.cwd();
+  const common = surroundings(env, command.modelMetadata);
+  return { cwd, common, loaded: await loadConfig({ ...common, path: command.config, cwd }) };
+}
+
+function cannotResume({ problems, version }: { problems: Problem[]; version: number }, cwd: string): string {
+  const told = renderProblems(problems, undefined, cwd).trimEnd();
+  return `${told}\nThis is version ${version}, made through the admin API; --ignore-saved starts without it.`;
 }

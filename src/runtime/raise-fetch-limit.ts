@@ -9,10 +9,14 @@ const EMBEDDED_FILES = /^(\/\$bunfs\/|[A-Z]:[\\/]~BUN[\\/])/;
 
 export function raiseFetchLimit(): void {
   if (process.env[VARIABLE] !== undefined || process.execve === undefined) return;
-  const isCompiled = EMBEDDED_FILES.test(process.argv[1] ?? "");
-  const args = isCompiled ? process.argv.slice(2) : process.argv.slice(1);
-  process.execve(process.execPath, [process.execPath, ...args], {
+  process.execve(process.execPath, [...ownCommand(), ...process.argv.slice(2)], {
     ...process.env,
     [VARIABLE]: LIMIT,
   } as NodeJS.ProcessEnv);
+}
+
+/** What starts this program again; a compiled binary is the program itself. */
+export function ownCommand(): string[] {
+  const script = process.argv[1] ?? "";
+  return EMBEDDED_FILES.test(script) ? [process.execPath] : [process.execPath, script];
 }

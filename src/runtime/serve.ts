@@ -1,41 +1,38 @@
 // Server mode: opens the addresses, puts a gateway behind them, says what was found, and runs until a signal.
 
-import { isOnLoopback } from "../access/hosts.ts";
-import { displayUrl, toBackend } from "../backends/backend.ts";
-import { renderBanner } from "../cli/banner.ts";
-import type { FoundBackend } from "../discovery/discover.ts";
 import { systemClock } from "../lib/clock.ts";
-import { isTerminal } from "../lib/terminal.ts";
-import { VERSION } from "../names.ts";
 import { listen, type Server } from "../server/listener.ts";
 import { type Surface, serveTargets } from "../server/request-target.ts";
-import { createGateway, type Gateway, type GatewayParts } from "./gateway.ts";
+import { createGateway } from "./gateway.ts";
+import { greet, type ServeParts, warnOfOpenDoor } from "./greeting.ts";
 import { drain, untilSignalled } from "./shutdown.ts";
 
-interface ServeParts extends Omit<GatewayParts, "clock"> {
-  /** Backends that nobody has configured. */
-  found: readonly FoundBackend[] | undefined;
-}
+/** How long the last traces and metrics may be sent: what is left of the time to shut down, within these. */
+const LEAST_LAST_WORDS_MS = 1_000;
+const MOST_LAST_WORDS_MS = 10_000;
 
-/** How long the start waits for the first health checks before it says that it is up. */
-const FIRST_CHECKS_MS = 1_000;
-
-const STANDARD_OUTPUT = 1;
-
-const OPEN_TO_ALL =
-  "other machines can connect and no API key is required: whoever reaches the port can use all backends and spend their " +
-  "keys; set api_keys.mode to blocking, or bind to 127.0.0.1";
+const NOT_SHARED = "server.workers has no effect here: only Linux lets processes share a port; there is one process";
 
 /** Returns the exit code and, when an address could not be opened, why. */
-export async function serve({ found, ...options }: ServeParts): Promise<{ exitCode: number; message?: string }> {
+export async function serve(parts: ServeParts): Promise<{ exitCode: number; message?: string }> {
+  const { workers } = parts.store.current.settings.server;
+  const count = workers === 0 ? navigator.hardwareConcurrency : workers;
+  if (count > 1 && process.platform === "linux") {
+    const { servePrimary } = await import("./primary.ts");
+    return await servePrimary(count, parts);
+  }
+  if (count > 1) parts.log.warn({ workers: count }, NOT_SHARED);
+  return await serveAlone(parts);
+}
+
+async function serveAlone({ found, ...options }: ServeParts): Promise<{ exitCode: number; message?: string }> {
   const { store, log } = options;
   const { settings, baseDir } = store.current;
   // The addresses come first: a port that is taken ends the start before any backend is asked for anything.
   const servers: Server[] = [];
   const addresses: string[] = [];
   const socketMode = Number.parseInt(settings.server.unix_socket_mode, 8);
-  const bound = [settings.server.bind_address].flat();
-  for (const bindAddress of bound) {
+  for (const bindAddress of [settings.server.bind_address].flat()) {
     const result = await listen(bindAddress, baseDir, { fetch: async () => notYet() }, socketMode);
     if (!result.ok) {
       await Promise.all(servers.map((server) => server.stop(true)));
@@ -44,7 +41,7 @@ export async function serve({ found, ...options }: ServeParts): Promise<{ exitCo
     servers.push(result.server);
     addresses.push(result.address);
   }
-  if (settings.api_keys.mode === "permissive" && !isOnLoopback(bound)) log.warn({ bind_address: bound }, OPEN_TO_ALL);
+  warnOfOpenDoor(settings, log);
 
   const gateway = createGateway({ ...options, clock: systemClock });
   // Whoever asks from here on waits until everything is there.
@@ -61,44 +58,18 @@ export async function serve({ found, ...options }: ServeParts): Promise<{ exitCo
   admin.handle = gateway.admin.handle;
 
   const signalled = untilSignalled();
-  await Promise.race([gateway.fleet.firstChecks, Bun.sleep(FIRST_CHECKS_MS)]);
-  await writeOut(await bannerOf(addresses, found, options, gateway));
+  await greet(addresses, found, options, gateway);
 
   await signalled;
   const { shutdown_timeout } = store.current.settings.server;
+  gateway.closing();
+  const { now } = systemClock;
+  const endMs = now() + shutdown_timeout;
   await drain(servers, shutdown_timeout, log);
-  await gateway.stop();
+  await gateway.stop(Math.min(Math.max(endMs - now(), LEAST_LAST_WORDS_MS), MOST_LAST_WORDS_MS));
   store.close();
   log.info("stopped");
   return { exitCode: 0 };
-}
-
-async function bannerOf(
-  addresses: readonly string[],
-  found: ServeParts["found"],
-  { store, env }: Omit<GatewayParts, "clock">,
-  { fleet }: Gateway,
-): Promise<string> {
-  const { settings, path } = store.current;
-  const configured = settings.backends.map(toBackend).map((backend) => {
-    return { name: backend.name, kind: backend.kind.name, url: displayUrl(backend) };
-  });
-  const isChatModel = (id: string) => !/embed|rerank|whisper|tts|dall-e|image/i.test(id);
-  const model = (await fleet.models.list()).find(({ id }) => isChatModel(id))?.id;
-  return renderBanner({
-    version: VERSION,
-    addresses,
-    backends: found ?? configured,
-    ...(path !== undefined && { configPath: path }),
-    ...(model !== undefined && { model }),
-    apiKeyRequired: settings.api_keys.mode === "blocking",
-    colour: isTerminal(STANDARD_OUTPUT) && !env.NO_COLOR,
-  });
-}
-
-/** process.stdout would bring Node's streams with it. Whoever has closed the output wants no banner. */
-async function writeOut(text: string): Promise<void> {
-  await Bun.write(Bun.stdout, text).catch(() => {});
 }
 
 /** For the moment between the first address and the last one. */

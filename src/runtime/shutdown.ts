@@ -20,14 +20,14 @@ export async function drain(servers: readonly Server[], timeoutMs: number, log: 
   clearTimeout(timer);
 }
 
-/** Resolves with the first SIGTERM or SIGINT; a second one ends the process at once. */
-export function untilSignalled(): Promise<void> {
+const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
+
+/** Resolves with the first of these signals; a second one ends the process at once. */
+export function untilSignalled(names: readonly (keyof typeof SIGNALS)[] = ["SIGTERM", "SIGINT"]): Promise<void> {
   return new Promise((resolve) => {
     let signalled = false;
-    for (const [signal, number] of [
-      ["SIGTERM", 15],
-      ["SIGINT", 2],
-    ] as const) {
+    for (const signal of names) {
+      const number = SIGNALS[signal];
       process.on(signal, () => {
         if (signalled) process.exit(128 + number);
         signalled = true;

@@ -1,5 +1,6 @@
 // What is known of requests that are over, put together: statistics, metrics and their history, errors, stories.
 
+import type { BackendEntry } from "../backends/board.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { resolveDataPath } from "../config/values/paths.ts";
@@ -14,11 +15,14 @@ import { MetricsRegistry } from "../metrics/registry.ts";
 import { createRequestMetrics } from "../metrics/request-metrics.ts";
 import type { ModelMetadataSource } from "../models/metadata.ts";
 import { createReporter } from "../pipeline/observe.ts";
+import type { CircuitChange } from "../routing/circuits.ts";
 import { StatsCollector } from "../stats/collector.ts";
 import { ErrorRecorder } from "../stats/error-recorder.ts";
+import { Happenings, type HealthChange } from "../stats/happenings.ts";
 import { SnapshotFile } from "../stats/snapshot-file.ts";
 import { Stories } from "../stats/stories.ts";
 import { addGauges, type GaugeSources } from "./gauges.ts";
+import { createOtlpOwner } from "./otlp-in-use.ts";
 
 export function createTelemetry(
   { settings, baseDir }: ConfigSnapshot,
@@ -56,9 +60,16 @@ export function createTelemetry(
   const lag = watchEventLoopLag(clock.now);
   const events = countGatewayEvents(registry);
   const errors = new ErrorRecorder({ clock });
-  const stories = new Stories({ clock });
+  const happenings = new Happenings();
+  const stories = new Stories({ clock, happenings });
   const observer = createObserver(collector, requestMetrics);
-  const reporter = createReporter(observer, stories, errors, events);
+  let backends: () => readonly BackendEntry[] = () => [];
+  const metrics = {
+    families: () => registry.families(),
+    backends: () => backends().map(({ backend }) => backend),
+  };
+  const otlp = createOtlpOwner({ settings, clock, log, counters: events, metrics });
+  const reporter = createReporter(observer, stories, errors, events, otlp.spans);
 
   const { persistence } = settings.admin.stats;
   const statsFile = new SnapshotFile({
@@ -83,6 +94,7 @@ export function createTelemetry(
 
   return {
     reporter,
+    observer,
     collector,
     registry,
     /** Undefined while no history is kept. */
@@ -90,13 +102,32 @@ export function createTelemetry(
     errors,
     stories,
     events,
+    happenings,
+    /** What the fleet tells. */
+    ofBackends: {
+      circuitChanged(change: CircuitChange) {
+        events.circuitChanged(change);
+        happenings.circuitChanged(change);
+      },
+      healthChanged: (change: HealthChange) => happenings.healthChanged(change),
+    },
     /** What could not be written the last time, each with the reason. */
     storageProblems: () => [statsFile.problem, sampler?.problem].filter((problem) => problem !== undefined),
     /** Lets the metrics show what others own. */
     show(
-      owners: Pick<GaugeSources, "fleet" | "cache" | "files" | "kvIndex" | "configVersion" | "configReloadOk">,
+      owners: Pick<
+        GaugeSources,
+        "fleet" | "cache" | "redis" | "files" | "kvIndex" | "configVersion" | "configReloadOk" | "workers"
+      >,
     ): void {
-      addGauges(registry, { ...owners, openStreams: reporter.openStreams, eventLoopLag: () => lag.read(), wallTime });
+      backends = () => owners.fleet.board.entries;
+      addGauges(registry, {
+        ...owners,
+        otlp,
+        openStreams: reporter.openStreams,
+        eventLoopLag: () => lag.read(),
+        wallTime,
+      });
     },
     /** Before the first request. */
     async restore(): Promise<void> {
@@ -109,10 +140,12 @@ export function createTelemetry(
       collector.apply(next.admin.stats);
       collector.pricesChanged();
       sampler?.apply(historySettings(next));
+      otlp.apply(next);
     },
-    /** Everything is written. */
-    async stop(): Promise<void> {
+    /** Everything is written, and sent as far as `withinMs` allows. */
+    async stop(withinMs: number): Promise<void> {
       lag.stop();
+      await otlp.stop(withinMs);
       await sampler?.stop();
       await statsFile.stop();
       history?.close();

@@ -15,6 +15,26 @@ export interface Administrator {
   name: string | undefined;
   /** Whether secrets may be shown to them. */
   elevated: boolean;
+  /** admin.auth.method, by which they came in. */
+  method: string;
+  /** The sign-in of their browser; undefined where they came with the credentials themselves, or need none. */
+  session?: { endsInMs: number; idleEndsInMs: number } | undefined;
+  /** Whether they would be let in again, for answers that go on and on. */
+  isStillIn(): boolean;
+}
+
+/** What somebody presents who signs in: as admin.auth.method wants it. */
+export interface PresentedCredentials {
+  token?: string | undefined;
+  username?: string | undefined;
+  password?: string | undefined;
+  key?: string | undefined;
+}
+
+/** Somebody at the desk where browsers sign in. */
+export interface Guest {
+  /** Throws 401, 403 or 429. The cookie is undefined where nobody has to sign in. */
+  signIn(presented: PresentedCredentials): { administrator: Administrator; cookie: string | undefined };
 }
 
 export interface AdminDoor {
@@ -22,7 +42,16 @@ export interface AdminDoor {
    * Throws 401, 403 or 429. Addresses are undefined for peers on a unix socket; `client` is the one that trusted proxies
    * name.
    */
-  admit(request: Request, addresses: { peer: string | undefined; client: string | undefined }): Administrator;
+  admit(request: Request, addresses: PeerAddresses): Administrator;
+  /** Somebody who has yet to sign in; throws 403. */
+  receive(request: Request, addresses: PeerAddresses): Guest;
+  /** Ends the sign-in that a request brings; returns the cookie that makes the browser forget it. */
+  signOut(request: Request): string;
+}
+
+export interface PeerAddresses {
+  peer: string | undefined;
+  client: string | undefined;
 }
 
 /** One request as an endpoint sees it. */
@@ -33,6 +62,8 @@ export interface Call<Name extends string = string> {
   parameters: Readonly<Record<Name, string>>;
   /** Whom the admin door has let in; undefined for endpoints with any other access. */
   administrator: Administrator | undefined;
+  /** At an endpoint where browsers sign in. */
+  guest: Guest | undefined;
   /** Headers that every answer to this request carries. */
   headers: Record<string, string>;
   /** The body as it came; throws 413, 408 and 503. */
@@ -64,6 +95,8 @@ export interface Answering {
     /** Throws 401. */
     check(headers: Headers): void;
   };
+  /** For whoever has no credentials yet: with the access "admin", the door receives everyone who may come near it. */
+  isForGuests?: boolean;
   /** Asked all the time by whoever watches: its lines in the access log have the level debug while all is well. */
   isWatched?: boolean;
   /** Its bodies are files, of any size: more of them is taken from clients that are refused (drain-body.ts). */

@@ -6,9 +6,10 @@ import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { RequestContext } from "../pipeline/context.ts";
-import { RateLimitError, writeRateLimitHeaders } from "../rate-limit/decision.ts";
-import type { Limiter, LimitQuery } from "../rate-limit/limiter.ts";
-import type { AdminDoor, Administrator, Answering } from "./endpoint.ts";
+import { type Decision, RateLimitError, writeRateLimitHeaders } from "../rate-limit/decision.ts";
+import type { LimitQuery } from "../rate-limit/limit-rules.ts";
+import type { Limiter } from "../rate-limit/limiter.ts";
+import type { AdminDoor, Administrator, Answering, Guest } from "./endpoint.ts";
 import type { Server } from "./listener.ts";
 
 export interface EntranceParts {
@@ -28,7 +29,10 @@ interface Visitor {
   /** Of the answer, where the limits may be told. */
   headers: Record<string, string>;
   administrator: Administrator | undefined;
+  guest: Guest | undefined;
 }
+
+type MaybeRefused = RateLimitError | undefined;
 
 export type Entrance = ReturnType<typeof createEntrance>;
 
@@ -38,10 +42,13 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
     return clientAddresses.read(server.requestIP(request)?.address, request.headers.get("x-forwarded-for"));
   }
 
-  function admitAdministrator({ server, request }: Visitor): Administrator {
+  function admitAdministrator(visitor: Visitor, isGuest: boolean): void {
+    const { server, request } = visitor;
     if (adminDoor === undefined) throw new GatewayError(ERRORS.forbidden, "The admin API is closed.");
     const peer = server.requestIP(request)?.address;
-    return adminDoor.admit(request, { peer: peer === "" ? undefined : peer, client: clientAddress(server, request) });
+    const addresses = { peer: peer === "" ? undefined : peer, client: clientAddress(server, request) };
+    if (isGuest) visitor.guest = adminDoor.receive(request, addresses);
+    else visitor.administrator = adminDoor.admit(request, addresses);
   }
 
   function limitQuery(
@@ -53,17 +60,23 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
   }
 
   /** Looks at none while the client has no token: else every guess would be answered. */
-  function checkCredentials({ check }: NonNullable<Answering["credentials"]>, visitor: Visitor): void {
-    if (limiter.limitsRequests) {
-      const refusal = limiter.guessRefusal(limitQuery(visitor, undefined));
+  function checkCredentials({ check }: NonNullable<Answering["credentials"]>, visitor: Visitor): void | Promise<void> {
+    function checkUnless(refusal: Decision | undefined): void {
       if (refusal !== undefined) throw new RateLimitError(refusal);
+      check(visitor.request.headers);
     }
-    check(visitor.request.headers);
+    const refusal = limiter.limitsRequests ? limiter.guessRefusal(limitQuery(visitor, undefined)) : undefined;
+    return refusal instanceof Promise ? refusal.then(checkUnless) : checkUnless(refusal);
   }
 
   /** Takes a token of every limit that concerns the caller. */
-  function checkLimits(visitor: Visitor): void {
+  function checkLimits(visitor: Visitor): void | Promise<void> {
     const decision = limiter.take(limitQuery(visitor, visitor.context.caller?.keyId));
+    if (decision instanceof Promise) return decision.then((taken) => tell(taken, visitor));
+    tell(decision, visitor);
+  }
+
+  function tell(decision: Decision | undefined, visitor: Visitor): void {
     if (decision === undefined) return;
     if (!decision.allowed) throw new RateLimitError(decision);
     if (settings.rate_limiting.headers_on_success) writeRateLimitHeaders(decision, visitor.headers);
@@ -72,22 +85,26 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
   return {
     clientAddress,
     /**
-     * Throws 401, 403 or 429.
+     * Throws 401, 403 or 429, or rejects with it where limits are asked for elsewhere.
      * @param pageRefusal - why a web page that asks may not
      */
-    admit(endpoint: Answering, visitor: Visitor, pageRefusal: string | undefined): void {
-      if (endpoint.access === "admin") visitor.administrator = admitAdministrator(visitor);
+    admit(endpoint: Answering, visitor: Visitor, pageRefusal: string | undefined): void | Promise<void> {
+      if (endpoint.access === "admin") admitAdministrator(visitor, endpoint.isForGuests === true);
       else if (endpoint.access !== "open") {
         if (pageRefusal !== undefined) throw new GatewayError(ERRORS.forbidden, pageRefusal);
         visitor.context.caller = access.authorize(visitor.request.headers, endpoint.access);
-        if (limiter.limitsRequests) checkLimits(visitor);
-      } else if (endpoint.credentials?.areWanted()) checkCredentials(endpoint.credentials, visitor);
+        if (limiter.limitsRequests) return checkLimits(visitor);
+      } else if (endpoint.credentials?.areWanted()) return checkCredentials(endpoint.credentials, visitor);
     },
     /** Wrong credentials cost the client a token; the 429 when it has none left. */
-    guessed(visitor: Pick<Visitor, "request" | "context">): RateLimitError | undefined {
+    guessed(visitor: Pick<Visitor, "request" | "context">): MaybeRefused | Promise<MaybeRefused> {
       if (!limiter.limitsRequests) return undefined;
       const refusal = limiter.takeForGuess(limitQuery(visitor, undefined));
-      return refusal && new RateLimitError(refusal);
+      return refusal instanceof Promise ? refusal.then(refusalOf) : refusalOf(refusal);
     },
   };
+}
+
+function refusalOf(decision: Decision | undefined): MaybeRefused {
+  return decision && new RateLimitError(decision);
 }

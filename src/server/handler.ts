@@ -12,7 +12,7 @@ import { CLIENT_LOOK_MS } from "../upstream/exchange.ts";
 import { type AccessLog, createAccessLog } from "./access-log.ts";
 import { openToPages, preflightEndpoint } from "./cors.ts";
 import type { BodyDrain } from "./drain-body.ts";
-import type { Administrator, Answering, BrokenStream, Call, Endpoint } from "./endpoint.ts";
+import type { Administrator, Answering, BrokenStream, Call, Endpoint, Guest } from "./endpoint.ts";
 import { createEntrance, type Entrance, type EntranceParts } from "./entrance.ts";
 import { errorResponse, toGatewayError } from "./error-response.ts";
 import { IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
@@ -61,12 +61,14 @@ export function createHandler(parts: HandlerParts): TargetHandler {
         (page && preflightEndpoint(request, page, routes.at(target))) ?? routes.match(request.method, target);
       call.endpoint = endpoint;
       if (endpoint.idHeader !== undefined) headers[endpoint.idHeader] = trace.id;
-      entrance.admit(endpoint, call, page?.refusal);
+      const admission = entrance.admit(endpoint, call, page?.refusal);
+      if (admission !== undefined) await admission;
       // A model may think for minutes; the deadlines of the pipeline watch over the request until it is answered.
       server.timeout(request, 0);
       response = await endpoint.handle(call);
     } catch (thrown) {
-      const error = call.refused(thrown);
+      const told = call.refused(thrown);
+      const error = told instanceof Promise ? await told : told;
       if (error instanceof RateLimitError) limited?.(error.scope);
       if (context.record.operation !== undefined) {
         headers[SERVER_TIMING] ??= serverTiming(context.record, clock.now() - context.startedAtMs);
@@ -94,6 +96,7 @@ class FramedCall implements Call {
   readonly parameters: Call["parameters"];
   readonly headers: Record<string, string> = {};
   administrator: Administrator | undefined;
+  guest: Guest | undefined;
   endpoint: Answering | undefined;
   readonly #frame: FrameParts;
   #isDeferred = false;
@@ -151,10 +154,16 @@ class FramedCall implements Call {
   }
 
   /** What the client is told of anything that was thrown. */
-  refused(thrown: unknown): GatewayError {
-    let error = toGatewayError(thrown);
+  refused(thrown: unknown): GatewayError | Promise<GatewayError> {
+    const error = toGatewayError(thrown);
     // The admin door counts guesses itself.
-    if (error.status === 401 && this.endpoint?.access !== "admin") error = this.#frame.entrance.guessed(this) ?? error;
+    const isGuess = error.status === 401 && this.endpoint?.access !== "admin";
+    const limit = isGuess ? this.#frame.entrance.guessed(this) : undefined;
+    if (limit instanceof Promise) return limit.then((told) => this.#note(thrown, told ?? error));
+    return this.#note(thrown, limit ?? error);
+  }
+
+  #note(thrown: unknown, error: GatewayError): GatewayError {
     // A client that leaves while it sends its body makes the read fail; nobody is there to be told.
     if (thrown instanceof GatewayError) this.#reason = thrown.message;
     else if (!this.request.signal.aborted) this.#bug = thrown;

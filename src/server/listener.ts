@@ -28,13 +28,14 @@ const RUNTIME_BODY_LIMIT = Number.MAX_SAFE_INTEGER;
 
 /**
  * Opens one address of `server.bind_address`; a port that is taken is a message, not an exception. A relative socket
- * path is below `baseDir`.
+ * path is below `baseDir`. `sharesPort`: other processes of this gateway open it too.
  */
 export async function listen(
   bindAddress: string,
   baseDir: string,
   served: Served,
   unixSocketMode = 0o660,
+  sharesPort = false,
 ): Promise<ListenResult> {
   const target = parseAddress(bindAddress, baseDir);
   if ("unix" in target) await removeStaleSocket(target.unix);
@@ -46,7 +47,7 @@ export async function listen(
       idleTimeout: "unix" in target ? 0 : IDLE_TIMEOUT_SECONDS,
       maxRequestBodySize: RUNTIME_BODY_LIMIT,
       development: false,
-      reusePort: false, // else two gateways would share a port in silence
+      reusePort: sharesPort, // two gateways would share a port in silence
       ...served,
     } as Bun.Serve.Options<undefined>) as Server;
     const address = "unix" in target ? `unix:${target.unix}` : `${formatHost(target.hostname)}:${server.port}`;

@@ -93,6 +93,11 @@ export class ErrorRecorder {
     return record;
   }
 
+  /** By the gateway's own id of the request. */
+  byId(id: string): ErrorRecord | undefined {
+    return this.#byId.get(id);
+  }
+
   /** By either id; of several requests with one id of a client the newest. */
   find(id: string): ErrorRecord | undefined {
     return this.#byId.get(id) ?? this.recent().find(({ requestId }) => requestId === cut(id));

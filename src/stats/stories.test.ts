@@ -70,6 +70,16 @@ describe("explain one request", () => {
       first_byte_ms: 102,
       prompt_tokens: null,
       completion_tokens: null,
+      summary: "a was overloaded or not ready (status 503); b answered after 30 ms.",
+      explanation: [
+        "The response cache did not have the answer.",
+        "a was overloaded or not ready (status 503); b was passed over: its circuit is open.",
+        "The request waited 50 ms before another attempt.",
+        "m could not answer (error_code_503), so m2 was asked instead.",
+        "b answered after 30 ms (asked for m2).",
+        "The answer was complete after 201 ms.",
+      ],
+      error: null,
       cache: { decision: "MISS", reason: null },
       timings: {
         total_ms: 201,
@@ -77,6 +87,8 @@ describe("explain one request", () => {
         backend_ms: 150,
         first_token_ms: 102,
         first_byte_ms: 102,
+        until_first_attempt_ms: 1,
+        tokens_per_second: null,
         waiting_ms: 50,
       },
       steps: [
@@ -88,17 +100,33 @@ describe("explain one request", () => {
           strategy: "least_latency",
           score_means: "milliseconds",
           candidates: [
-            { backend: "a", score: 12, in_flight: 1 },
-            { backend: "b", excluded: "circuit_open" },
+            { backend: "a", score: 12, in_flight: 1, chosen: true, why: "chosen by least_latency: 12" },
+            { backend: "b", excluded: "circuit_open", chosen: false, why: "not chosen: its circuit is open" },
           ],
+          text: "a was overloaded or not ready (status 503); b was passed over: its circuit is open.",
           outcome: "failed",
           failure: "status_503",
+          detail: null,
+          retry_after_ms: null,
           status: 503,
           duration_ms: 20,
           first_byte_ms: null,
         },
-        { kind: "wait", at_ms: 21, duration_ms: 50, reason: "retry" },
-        { kind: "fallback", at_ms: 71, from: "m", to: "m2", reason: "error_code_503" },
+        {
+          kind: "wait",
+          at_ms: 21,
+          duration_ms: 50,
+          reason: "retry",
+          text: "The request waited 50 ms before another attempt.",
+        },
+        {
+          kind: "fallback",
+          at_ms: 71,
+          from: "m",
+          to: "m2",
+          reason: "error_code_503",
+          text: "m could not answer (error_code_503), so m2 was asked instead.",
+        },
         {
           kind: "attempt",
           at_ms: 71,
@@ -107,8 +135,11 @@ describe("explain one request", () => {
           strategy: null,
           score_means: null,
           candidates: [],
+          text: "b answered after 30 ms (asked for m2).",
           outcome: "succeeded",
           failure: null,
+          detail: null,
+          retry_after_ms: null,
           status: 200,
           duration_ms: 130,
           first_byte_ms: 30,
@@ -163,6 +194,34 @@ describe("explain one request", () => {
         },
       ),
     );
+  });
+
+  test("where memory is short, steps go before the requests do, and both are told", () => {
+    const { stories, begin } = setUp(10_000);
+    const ask = (index: number) => {
+      const story = begin(`request-${index}`);
+      const candidates = Array.from({ length: 16 }, (_, number) => ({ backend: `gpu-${number}`, score: number }));
+      for (let attempt = 0; attempt < 2; attempt++) story.attempt(`gpu-${attempt}`, "m", "Random", candidates);
+      stories.finish(story, { status: 200, durationMs: index, backend: "gpu-1" });
+    };
+    for (let index = 0; index < 12_000; index++) ask(index);
+    expect(stories.size).toBe(10_000);
+    expect(stories.bytes).toBeLessThanOrEqual(8 * 1024 * 1024);
+    const oldest = explainRequest(stories, "request-2000");
+    expect(oldest).toMatchObject({ attempts: 2, steps: [], steps_dropped: 2 });
+    expect(oldest).toMatchObject({
+      explanation: expect.arrayContaining([expect.stringContaining("not kept any more")]),
+    });
+    expect(explainRequest(stories, "request-11999")).toMatchObject({ attempts: 2, steps: { length: 2 } });
+    // The attempts of all of them are found, and quickly.
+    for (const query of ["backend=gpu-0", "model=m&status=2xx&min_duration_ms=2000", "id=request-", "limit=1000"]) {
+      const tookMs = Array.from({ length: 5 }, () => {
+        const fromMs = performance.now();
+        expect(listRequests(stories, new URLSearchParams(query))).toMatchObject({ total: 10_000 });
+        return performance.now() - fromMs;
+      });
+      expect(Math.min(...tookMs)).toBeLessThan(50);
+    }
   });
 
   test("a request with endless steps is cut, and says so", () => {

@@ -17,7 +17,7 @@ export interface Candidate {
 /** `atMs` and all durations are of the request's own time, from its arrival. */
 export type StoryStep =
   | AttemptStep
-  /** `reason`: "retry", "trial", "first_checks", "model_refresh", … */
+  /** `reason`: "retry", "trial", "first_checks", "model_refresh", "limits". */
   | { kind: "wait"; atMs: number; durationMs: number; reason: string }
   /** Another model is asked. */
   | { kind: "fallback"; atMs: number; from: string; to: string; reason: string }
@@ -46,6 +46,10 @@ export interface AttemptStep {
   status: number | undefined;
   /** Undefined: it succeeded, or goes on. */
   failure: string | undefined;
+  /** What the gateway says of the failure in words of its own. */
+  detail?: string;
+  /** How long the backend asked to be left alone. */
+  retryAfterMs?: number;
 }
 
 /** Every step knows its time; the present one, unless it is given. */
@@ -54,6 +58,15 @@ type NewStep = StoryStep extends infer Step
     ? Omit<Step, "atMs"> & { atMs?: number }
     : never
   : never;
+
+/** A story as one process tells it to another. Times are of the wall. */
+export interface ToldStory extends Omit<StoryStart, "startedAtMs">, Partial<StoryEnd> {
+  startedAtMs: number;
+  steps: readonly StoryStep[];
+  droppedSteps: number;
+  cache: Story["cache"];
+  cacheReason: string | undefined;
+}
 
 interface StoryStart {
   /** The gateway's own: no two stories have the same. */
@@ -69,7 +82,7 @@ interface StoryStart {
   keyId?: string | undefined;
 }
 
-interface StoryEnd {
+export interface StoryEnd {
   /** As the client saw it; of a stream that broke off, what it would have been had nothing been sent. */
   status: number;
   durationMs: number;
@@ -91,9 +104,17 @@ const MAX_CANDIDATES = 32;
 const MAX_NAME_LENGTH = 256;
 
 /** Estimates of what is held in memory. */
-const STORY_BYTES = 320;
+const STORY_BYTES = 328;
 const STEP_BYTES = 130;
 const CANDIDATE_BYTES = 80;
+const NAME_BYTES = 8;
+
+/** What is left of the steps of a story that is too old to be kept as a whole. */
+interface Outline {
+  attempts: number;
+  /** Each of them once. */
+  backends: readonly string[];
+}
 
 /**
  * The story of one request while it runs; kept from its start, so that a request that hangs can be seen. One object holds
@@ -113,6 +134,8 @@ export class Story implements StoryStart {
   #firstStep: StoryStep | undefined;
   /** Most requests have one step. */
   #furtherSteps: StoryStep[] | undefined;
+  /** In place of the steps. */
+  #outline: Outline | undefined;
   droppedSteps = 0;
   /** The decision of the response cache, and why: "not_deterministic", "streamed", … */
   cache: "HIT" | "MISS" | "BYPASS" | undefined;
@@ -155,6 +178,37 @@ export class Story implements StoryStart {
   /** In their order; put together for whoever asks. */
   get steps(): readonly StoryStep[] {
     return this.#firstStep === undefined ? [] : [this.#firstStep, ...(this.#furtherSteps ?? [])];
+  }
+
+  get attempts(): number {
+    if (this.#outline !== undefined) return this.#outline.attempts;
+    let count = this.#firstStep?.kind === "attempt" ? 1 : 0;
+    for (const step of this.#furtherSteps ?? []) if (step.kind === "attempt") count++;
+    return count;
+  }
+
+  /** Whether the backend was asked. */
+  wasAt(backend: string): boolean {
+    if (this.backend === backend) return true;
+    if (this.#outline !== undefined) return this.#outline.backends.includes(backend);
+    const first = this.#firstStep;
+    if (first?.kind === "attempt" && first.backend === backend) return true;
+    return this.#furtherSteps?.some((step) => step.kind === "attempt" && step.backend === backend) === true;
+  }
+
+  /** Forgets the steps of a request that is over, but not that it was. */
+  outline(): void {
+    const backends = new Set<string>();
+    for (const step of this.steps) if (step.kind === "attempt") backends.add(step.backend);
+    const { attempts, steps } = this;
+    this.#outline = { attempts, backends: [...backends] };
+    this.droppedSteps += steps.length;
+    this.#firstStep = undefined;
+    this.#furtherSteps = undefined;
+  }
+
+  get hasSeveralSteps(): boolean {
+    return this.#furtherSteps !== undefined;
   }
 
   add(step: NewStep): void {
@@ -202,6 +256,30 @@ export class Story implements StoryStart {
     this.completionTokens = end.completionTokens;
   }
 
+  /** Takes over what another process tells of it. */
+  follow({ steps, droppedSteps, cache, cacheReason, ...told }: ToldStory): void {
+    const [firstStep, ...furtherSteps] = steps;
+    this.#firstStep = firstStep;
+    this.#furtherSteps = furtherSteps.length === 0 ? undefined : furtherSteps;
+    this.droppedSteps = droppedSteps;
+    this.cache = cache;
+    this.cacheReason = cacheReason;
+    if (told.status !== undefined) this.finish(told as StoryEnd);
+  }
+
+  /** For another process. */
+  tell(wallOffsetMs: number): ToldStory {
+    const { id, requestId, operation, model, stream, startedAtMs, keyId, steps, droppedSteps, cache, cacheReason } =
+      this;
+    const { status, durationMs, failure, streamBroke, backend, answeredBy, firstByteMs, backendMs } = this;
+    const { promptTokens, completionTokens } = this;
+    const start = { id, requestId, operation, model, stream, keyId, startedAtMs: startedAtMs + wallOffsetMs };
+    const told: ToldStory = { ...start, steps, droppedSteps, cache, cacheReason };
+    if (status === undefined || durationMs === undefined) return told;
+    const end = { status, durationMs, failure, streamBroke, backend, answeredBy, firstByteMs, backendMs };
+    return { ...told, ...end, promptTokens, completionTokens };
+  }
+
   #keep(step: StoryStep): void {
     if (!this.isKept) return;
     if (this.#firstStep === undefined) this.#firstStep = step;
@@ -212,6 +290,7 @@ export class Story implements StoryStart {
 
   get bytes(): number {
     let bytes = STORY_BYTES + this.requestId.length + this.model.length;
+    if (this.#outline !== undefined) bytes += this.#outline.backends.length * NAME_BYTES;
     if (this.#firstStep !== undefined) bytes += bytesOf(this.#firstStep);
     if (this.#furtherSteps !== undefined) for (const step of this.#furtherSteps) bytes += bytesOf(step);
     return bytes;
@@ -219,8 +298,8 @@ export class Story implements StoryStart {
 }
 
 function bytesOf(step: StoryStep): number {
-  const candidates = step.kind === "attempt" ? (step.candidates?.length ?? 0) : 0;
-  return STEP_BYTES + candidates * CANDIDATE_BYTES;
+  if (step.kind !== "attempt") return STEP_BYTES;
+  return STEP_BYTES + (step.candidates?.length ?? 0) * CANDIDATE_BYTES + (step.detail?.length ?? 0);
 }
 
 /** Of requests that ask no model, and of those that were refused before it was known which one: nothing is kept. */
@@ -233,22 +312,30 @@ interface StoriesParts {
   /** Most stories that are kept. */
   maxEntries?: number;
   maxBytes?: number;
+  /** Where the end of a request is told. */
+  happenings?: { requestEnded(story: Story): void };
 }
 
 const DEFAULT_MAX_ENTRIES = 10_000;
 const DEFAULT_MAX_BYTES = 8 * 1024 * 1024;
+/** The share of stories that may be without their steps: with longer ids there are fewer stories, but not only outlines. */
+const MAX_OUTLINED = 0.9;
 
 export class Stories {
   readonly #wallOffsetMs: number;
   readonly #now: () => number;
   readonly #maxBytes: number;
+  readonly #happenings: StoriesParts["happenings"];
   /** Around the end; searched only when somebody asks, so that a request pays for no index. */
   readonly #ring: (Story | undefined)[];
   #oldest = 0;
   #count = 0;
+  /** So many of the oldest were looked at for their steps, which are forgotten before the stories are. */
+  #outlined = 0;
   #bytes = 0;
 
-  constructor({ clock, maxEntries = DEFAULT_MAX_ENTRIES, maxBytes = DEFAULT_MAX_BYTES }: StoriesParts) {
+  constructor({ clock, maxEntries = DEFAULT_MAX_ENTRIES, maxBytes = DEFAULT_MAX_BYTES, happenings }: StoriesParts) {
+    this.#happenings = happenings;
     this.#now = () => clock.now();
     this.#wallOffsetMs = clock.wallTime() - clock.now();
     this.#maxBytes = maxBytes;
@@ -272,9 +359,19 @@ export class Stories {
     return story;
   }
 
+  /** A story that another process tells, from its beginning or on from where it was. */
+  follow(story: Story | undefined, told: ToldStory): Story {
+    const known = story ?? this.begin({ ...told, startedAtMs: told.startedAtMs - this.#wallOffsetMs });
+    known.follow(told);
+    if (known.weighedBytes > 0) this.#weigh(known);
+    if (told.status !== undefined) this.#happenings?.requestEnded(known);
+    return known;
+  }
+
   finish(story: Story, end: StoryEnd): void {
     story.finish(end);
     if (story.weighedBytes > 0) this.#weigh(story); // else it was forgotten while the request ran
+    this.#happenings?.requestEnded(story);
   }
 
   /** By either id. The gateway's own goes first: a client may have chosen it for another request. */
@@ -302,7 +399,21 @@ export class Stories {
     const { bytes } = story;
     this.#bytes += bytes - story.weighedBytes;
     story.weighedBytes = bytes;
-    while (this.#bytes > this.#maxBytes && this.#count > 1) this.#forgetOldest();
+    while (this.#bytes > this.#maxBytes && this.#count > 1) {
+      if (this.#outlined + 1 <= this.#count * MAX_OUTLINED) this.#outlineNext();
+      else this.#forgetOldest();
+    }
+  }
+
+  /** A request that runs keeps its steps: they are few, and somebody may wonder where it hangs. */
+  #outlineNext(): void {
+    const story = this.#ring[(this.#oldest + this.#outlined) % this.#ring.length] as Story;
+    this.#outlined++;
+    if (!story.isOver) return;
+    story.outline();
+    const { bytes } = story;
+    this.#bytes += bytes - story.weighedBytes;
+    story.weighedBytes = bytes;
   }
 
   #forgetOldest(): void {
@@ -310,6 +421,7 @@ export class Stories {
     this.#ring[this.#oldest] = undefined;
     this.#oldest = (this.#oldest + 1) % this.#ring.length;
     this.#count--;
+    if (this.#outlined > 0) this.#outlined--;
     if (story === undefined) return;
     this.#bytes -= story.weighedBytes;
     story.weighedBytes = 0;

@@ -6,7 +6,7 @@ import { LAYERS } from "./layers.ts";
 import { root } from "./source-files.ts";
 
 /** Every file of the repository that a page could name. */
-const files = ["src", "test", "bench", "scripts", "docs", "bin"].flatMap((folder) =>
+const files = ["src", "test", "bench", "scripts", "docs", "deploy", "bin"].flatMap((folder) =>
   [...new Bun.Glob("**/*").scanSync(join(root, folder))].map((file) => `${folder}/${file}`),
 );
 const paths = new Set(files);

@@ -13,6 +13,7 @@ const NAMES = [
 
 /** Where they are named all the same, or words that look like them. */
 const NAMED_IN: ReadonlyMap<string, string> = new Map([
+  ["agent/model-request.ts", "in whose words requests are refused that no client has sent"],
   ["api/media-routes.ts", "endpoints: which operation a path stands for"],
   ["api/routes.ts", "endpoints: which operation a path stands for"],
   ["backends/kinds.ts", "the rows: which operations a kind has, and which stand in for others"],

@@ -3,7 +3,7 @@
 
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync } from "node:fs";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -19,6 +19,8 @@ const LATER: ReadonlyMap<string, string> = new Map([
   ["admin/config-write.ts", "/admin/health"],
   ["openapi/document.ts", "/openapi.json"],
   ["openapi/section-schemas.ts", "/openapi.json"],
+  ["dashboard/routes.ts", "/admin/health"],
+  ["dashboard/bundle.ts", "/dashboard"],
 ]);
 
 /** For backends and files that this gateway does not have. */
@@ -34,13 +36,22 @@ const NEVER = [
   "kv-index/event-sources.ts",
   "pipeline/prompt-prefixes.ts",
   "routing/strategies/prefix-index.ts",
+  "redis/redis.ts",
+  "response-cache/redis.ts",
+  "rate-limit/shared-limiter.ts",
+  "runtime/primary.ts",
+  "runtime/worker.ts",
+  "otlp/exporter.ts",
 ];
+
+/** What one process needs of several: to know that it is none of them. */
+const OF_WORKERS = ["workers/mark.ts"];
 
 /** They bring Node's streams with them; the runtime has what the gateway needs of them. */
 const HEAVY =
   /from "node:(?:crypto|http|https|net|stream|tls|tty|worker_threads)"|process\.(?:stdout|stderr|stdin)\.\w+/g;
 /** Commands that print something and end, and a start that failed. */
-const PRINTS = ["main.ts"];
+const PRINTS = ["main.ts", "runtime/commands.ts"];
 
 /** Paths below src, and whole paths of everything else. */
 async function loadedBy(gateway: Gateway): Promise<string[]> {
@@ -71,9 +82,42 @@ test("a start and a first answer load what they need, and the rest comes when it
 
   const atFirst = await loadedBy(gateway);
   expect(atFirst).toContain("pipeline/generate.ts");
+  expect(atFirst.filter((path) => path.startsWith("workers/"))).toEqual(OF_WORKERS);
   expect([...LATER.keys(), ...NEVER].filter((file) => atFirst.includes(file))).toEqual([]);
   expect(await heavyImports(atFirst)).toEqual([]);
 
   for (const path of LATER.values()) expect((await fetch(gateway.url + path)).status).toBe(200);
   expect(await loadedBy(gateway)).toEqual(expect.arrayContaining([...LATER.keys()]));
+});
+
+/** What an editor would wait for though its first question needs none of it. */
+const BEHIND_THE_FIRST_ANSWER = [
+  "runtime/gateway.ts",
+  "runtime/serve.ts",
+  "runtime/data-plane.ts",
+  "fleet/fleet.ts",
+  "discovery/discover.ts",
+  "pipeline/generate.ts",
+  "upstream/send.ts",
+  "server/handler.ts",
+  "admin/routes.ts",
+];
+
+/** Files of src that are loaded with these, because one imports the other. */
+async function loadedWith(files: readonly string[]): Promise<ReadonlySet<string>> {
+  const loaded = new Set(files);
+  for (const file of loaded) {
+    const text = await sourceText(file);
+    for (const [, named] of text.matchAll(/^(?:import|export) (?!type )[^;]*?from "(\.[^"]+\.ts)"/gm)) {
+      loaded.add(join(dirname(file), named as string));
+    }
+  }
+  return loaded;
+}
+
+test("an agent can answer its editor before any of a gateway is loaded", async () => {
+  const loaded = await loadedWith(["main.ts", "runtime/agent-mode.ts"]);
+  expect([...loaded]).toContain("config/compile/load.ts");
+  expect(BEHIND_THE_FIRST_ANSWER.filter((file) => loaded.has(file))).toEqual([]);
+  expect(await heavyImports([...loaded])).toEqual([]);
 });

@@ -56,7 +56,10 @@ const askInDisguise = ({ of }: Disguise) =>
   );
 
 test("plainly written, every path leads somewhere", async () => {
-  const safe = operations.filter(({ method, path }) => method === "GET" && !path.includes("{"));
+  const endless = ["/admin/events"]; // see admin-events.test.ts
+  const safe = operations.filter(
+    ({ method, path }) => method === "GET" && !path.includes("{") && !endless.includes(path),
+  );
   const answers = await askAll(safe, (path) => path);
   expect(answers.filter(({ status }) => [404, 405].includes(status))).toEqual([]);
 });

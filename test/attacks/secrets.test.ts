@@ -4,6 +4,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
+import { EventFollower } from "../support/event-follower.ts";
 import type { Answer } from "../support/fake-backend.ts";
 import { chat, eventStream } from "../support/openai-answers.ts";
 import { type Gateway, runCommand, SECRET_MARK } from "../support/start-gateway.ts";
@@ -57,6 +58,7 @@ function configOf(backend: FakeBackend, logging: ConfigDocument["logging"]): Con
     metrics: { auth: { enabled: true, username: "prometheus", password: "sekret-metrics-password" } },
     rate_limiting: { bypass_keys: ["sekret-bypass-key", "${KEY_IN_ENVIRONMENT}"] },
     web_search: { provider: "serper", api_key: "sekret-search", base_url: withPassword(url, "sekret-search-password") },
+    telemetry: { otlp: { endpoint: `${url}/otlp`, headers: { Authorization: "Bearer sekret-otlp" } } },
     global_prompts: { default_file: "a.md" },
   };
 }
@@ -265,6 +267,18 @@ describe.each(LOGS)("with the log as %j", (logging) => {
     });
   });
 
+  /** A stream that does not end by itself: with a request and a change that it tells of. */
+  async function followEvents(headers: Record<string, string>): Promise<void> {
+    const follower = await EventFollower.open(gateway, headers);
+    if (follower.response.status === 200) {
+      await expectNoSecret("an answer", await send("/v1/chat/completions", PATHS[0]?.[1]("m")));
+      await admin.ok("PATCH", "/admin/config/retry", { base_delay: `${performance.now().toFixed(0)}ms` });
+      for (const name of ["request", "config"]) await follower.next(name, ({ event }) => event === name);
+    }
+    follower.leave();
+    await expectNoSecret("GET /admin/events", new Response(follower.text, { headers: follower.response.headers }));
+  }
+
   test("every GET of the document, with everything that there is to name", async () => {
     const traced = await send("/v1/chat/completions", PATHS[0]?.[1]("m"));
     await expectNoSecret("an answer", traced);
@@ -289,7 +303,8 @@ describe.each(LOGS)("with the log as %j", (logging) => {
           : (values[parameter] ?? ["x"]).map((value) => path.replace(`{${parameter}}`, value));
       for (const target of targets) {
         for (const headers of [ADMIN, CLIENT, { Authorization: basic("prometheus:sekret-override-password") }, {}]) {
-          await expectNoSecret(`GET ${target}`, await gateway.fetch(target, { headers }));
+          if (target === "/admin/events") await followEvents({ ...headers });
+          else await expectNoSecret(`GET ${target}`, await gateway.fetch(target, { headers }));
         }
       }
     }

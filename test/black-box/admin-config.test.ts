@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
+import { workerCount } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -43,6 +44,7 @@ const CONFIG: ConfigDocument = {
   metrics: { auth: { username: "prometheus", password: "sekret-metrics" } },
   admin: { auth: { token: "sekret-token", username: "u", password: "sekret-password" } },
   web_search: { api_key: "sekret-search" },
+  telemetry: { otlp: { headers: { Authorization: "Bearer sekret-otlp" } } },
 };
 
 async function start(config: ConfigDocument = CONFIG) {
@@ -56,7 +58,7 @@ describe("queries", () => {
   test("GET /admin/config sums up", async () => {
     const { admin } = await started;
     expect(await admin.get("/admin/config")).toMatchObject({
-      server: { bind_address: "127.0.0.1:0", workers: 1, connection_pool_size: 100 },
+      server: { bind_address: "127.0.0.1:0", workers: workerCount(), connection_pool_size: 100 },
       backends: { count: 2, names: ["a", "b"] },
       health_checks: { enabled: true, interval: "30s" },
       rate_limiting: { enabled: false },

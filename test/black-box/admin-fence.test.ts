@@ -22,6 +22,9 @@ function configOf(url: string): ConfigDocument {
     ],
     api_keys: { keys: [{ key: "${KEY_OF_B}", id: "tenant" }] },
     web_search: { provider: "serper", api_key: "sekret-search", base_url: url },
+    telemetry: {
+      otlp: { endpoint: `${url}/otlp`, headers: { "X-Key": "sekret-otlp" }, sampling_ratio: 0, interval: "60s" },
+    },
     logging: { level: "${LEVEL}" as "info" },
   };
 }
@@ -148,6 +151,16 @@ describe("secrets stay with the place that they were given for", () => {
     await at.admin.ok("PUT", "/admin/backends/t", { tls: { ca: root }, api_key: "sekret-t-key" });
   });
 
+  test("a receiver of traces", async () => {
+    const at = await started;
+    const { config } = (await at.admin.get("/admin/config/telemetry")) as { config: { otlp: object } };
+    const moved = { otlp: { ...config.otlp, endpoint: at.evil.url } };
+    await everyDoorRefuses(at, "telemetry", moved, "telemetry.otlp.headers.X-Key");
+    const patch = { otlp: { endpoint: at.evil.url } };
+    const { fields } = await at.admin.refused(400, "PATCH", "/admin/config/telemetry", patch);
+    expect(fields).toEqual(["telemetry.otlp.headers.X-Key"]);
+  });
+
   test("a search service", async () => {
     const at = await started;
     const { config } = await at.admin.get("/admin/config/web_search");
@@ -251,6 +264,8 @@ describe("paths", () => {
     ["backends", [{ name: "d", url: "https://10.0.0.1", tls: { ca: "keys.yaml" } }], "backends[0].tls.ca"],
     ["backends", [{ name: "d", url: "unix:/var/run/docker.sock" }], "backends[0].url"],
     ["backends", [{ name: "d", url: "unix:/../var/run/docker.sock" }], "backends[0].url"],
+    ["response_cache", { redis: { url: "unix:/var/run/docker.sock?db=1" } }, "response_cache.redis.url"],
+    ["rate_limiting", { redis: { url: "redis+unix://:x@/var/run/docker.sock" } }, "rate_limiting.redis.url"],
   ])("%s %j", async (section, value, field) => {
     const at = await started;
     linkOut(at.gateway.folder);

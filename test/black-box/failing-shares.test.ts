@@ -3,6 +3,7 @@
 import { expect, test } from "bun:test";
 import type { StrategyName } from "../../src/config/sections/routing.ts";
 import { firstChoices } from "../support/first-choices.ts";
+import { workerCount } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();
@@ -16,7 +17,9 @@ const EXPECTED: Record<StrategyName, (counts: readonly number[]) => void> = {
   WeightedRoundRobin: expectEven,
   // By chance: more than five standard deviations away would be a mistake.
   Random: (counts) => expect(Math.min(...counts)).toBeGreaterThan(REQUESTS / counts.length - 20),
-  LeastLatency: ([failing = 0, ...others]) => expect(failing).toBeLessThanOrEqual(Math.max(...others)),
+  // At the same moment no worker knows what another one chooses.
+  LeastLatency: ([failing = 0, ...others]) =>
+    expect(failing).toBeLessThanOrEqual(Math.max(...others) + 2 * (workerCount() - 1)),
   // Sessions stay where they are, so that each backend has some of them.
   ConsistentHash: (counts) => expect(Math.min(...counts)).toBeGreaterThan(REQUESTS / counts.length / 3),
   // Prompts without a whole block go where their sessions go.
@@ -24,19 +27,24 @@ const EXPECTED: Record<StrategyName, (counts: readonly number[]) => void> = {
 };
 
 function expectEven(counts: readonly number[]): void {
-  expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
+  // Each worker has turns of its own.
+  expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(workerCount());
 }
 
+const FAILING: readonly (readonly [size: number, status: number])[] = [
+  [2, 401],
+  [3, 400],
+  [3, 500],
+];
+
 for (const [strategy, expectShares] of Object.entries(EXPECTED)) {
-  for (const size of [2, 3]) {
-    for (const status of [500, 400, 401]) {
-      test(`${strategy} with ${size} backends, one of which answers ${status}, spreads first choices`, async () => {
-        for (const isConcurrent of [false, true]) {
-          const { counts } = await firstChoices(bed, { strategy, size, status, requests: REQUESTS, isConcurrent });
-          expect(sum(counts)).toBe(REQUESTS);
-          expectShares(counts);
-        }
-      });
-    }
+  for (const [size, status] of FAILING) {
+    test(`${strategy} with ${size} backends, one of which answers ${status}, spreads first choices`, async () => {
+      for (const isConcurrent of [false, true]) {
+        const { counts } = await firstChoices(bed, { strategy, size, status, requests: REQUESTS, isConcurrent });
+        expect(sum(counts)).toBe(REQUESTS);
+        expectShares(counts);
+      }
+    });
   }
 }

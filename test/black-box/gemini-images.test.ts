@@ -14,7 +14,10 @@ import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();
 let answer: GeminiImagesOptions["answer"];
-const google = startStrictGeminiImages({ answer: (index, request) => answer?.(index, request) ?? drawn() });
+const google = startStrictGeminiImages({
+  models: ["gemini-2.5-flash-image", "gemini-3-pro-image", "gemini-9-image"],
+  answer: (index, request) => answer?.(index, request) ?? drawn(),
+});
 let gateway: Gateway;
 
 beforeAll(async () => {
@@ -123,8 +126,8 @@ describe("how many, and in which form", () => {
     expect(usage).toMatchObject({ input_tokens: 6 * n, output_tokens: 1295 * n, total_tokens: 1301 * n });
   });
 
-  test.each([0, 5, 1.5, "2"])("n: %p is refused", async (n) => {
-    for (const model of ["nano-banana", "img-alt-pro"]) {
+  test.each([0, 5, 1.5, "2", 1_000_000])("n: %p is refused", async (n) => {
+    for (const model of ["nano-banana", "img-alt-pro", "gemini-9-image"]) {
       expect(await expectError(await send({ model, n }), 400)).toMatchObject({ param: "n", code: "invalid_value" });
     }
     expect(google.requests).toHaveLength(0);

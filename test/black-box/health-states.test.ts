@@ -121,8 +121,9 @@ test("fewer failures than the threshold change nothing", async () => {
 
 test("a load that outlasts max_warmup_duration is unhealthy", async () => {
   const backend = bed.backend();
+  await using gateway = await start(backend, { max_warmup_duration: "1s" }, { type: "llamacpp" });
+  await waitForState(gateway, "ready");
   backend.probeAnswer = healthAnswer(LOADING);
-  await using gateway = await start(backend, { max_warmup_duration: "300ms" }, { type: "llamacpp" });
   await waitForState(gateway, "warming_up");
   await waitForState(gateway, "unhealthy");
   backend.probeAnswer = healthAnswer({ body: "{}" });

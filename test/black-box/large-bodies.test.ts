@@ -68,9 +68,10 @@ describe("five bodies at once do not take many times their size", () => {
   });
 });
 
+/** Each worker has a share of it (0046): what one of them does is seen here. */
 describe("what all bodies may take together", () => {
   test("is refused beyond with 503 and Retry-After, and free again when requests are over", async () => {
-    const gateway = await gatewayWith({ server: { max_buffered_bodies: 10 * MEGABYTE } });
+    const gateway = await gatewayWith({ server: { workers: 1, max_buffered_bodies: 10 * MEGABYTE } });
     const held = Promise.withResolvers<void>();
     backend.answer = async () => {
       await held.promise;
@@ -93,7 +94,7 @@ describe("what all bodies may take together", () => {
   });
 
   test("counts a length that is only announced, and what arrives in chunks, until the client leaves", async () => {
-    const gateway = await gatewayWith({ server: { max_buffered_bodies: 10 * MEGABYTE } });
+    const gateway = await gatewayWith({ server: { workers: 1, max_buffered_bodies: 10 * MEGABYTE } });
     const announced = await RawConnection.open(gateway.port);
     announced.write(`POST ${CHAT} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${5 * MEGABYTE}\r\n\r\n{`);
     const chunk = "x".repeat(3 * MEGABYTE);
@@ -117,7 +118,7 @@ describe("what all bodies may take together", () => {
   });
 
   test("is free again after streams that end, break off, or that nobody reads to their end", async () => {
-    const gateway = await gatewayWith({ server: { max_buffered_bodies: 3 * MEGABYTE } });
+    const gateway = await gatewayWith({ server: { workers: 1, max_buffered_bodies: 3 * MEGABYTE } });
     const body = chatWith(`"${"x".repeat(2 * MEGABYTE)}"`).replace("{", '{"stream":true,');
     const events = chatEvents(["a", "b", "c"]);
     for (const answer of [eventStream(events), eventStream(events, { breakAfterBytes: 300 })]) {

@@ -1,12 +1,13 @@
 // /openapi.json: what the gateway really answers is what the document says, for every operation and for errors.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { EventFollower } from "../support/event-follower.ts";
 import type { Answer, RecordedRequest } from "../support/fake-backend.ts";
 import type { FormPart } from "../support/multipart-forms.ts";
 import { type OpenApiOperation, operationsOf, SchemaChecks, samplePath } from "../support/openapi.ts";
 import { pngImage } from "../support/png-images.ts";
 import { readSse } from "../support/sse-reader.ts";
-import type { Gateway } from "../support/start-gateway.ts";
+import { type Gateway, workerCount } from "../support/start-gateway.ts";
 import { filePart, PURPOSE, sendForm } from "../support/stored-files.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -418,6 +419,17 @@ describe("observation", () => {
     await call("DELETE", "/admin/kv-index");
   });
 
+  test("workers", async () => {
+    await call("GET", "/admin/workers");
+    await call("POST", "/admin/workers/restart", { status: workerCount() === 1 ? 409 : 200 });
+  });
+
+  test("the agent that editors start", async () => {
+    await call("GET", "/admin/acp/status");
+    await call("GET", "/admin/acp/sessions");
+    await call("GET", "/admin/acp/agent.json");
+  });
+
   test("GET /admin/files", async () => {
     await call("GET", "/admin/files");
   });
@@ -474,6 +486,48 @@ describe("observation", () => {
       await call("POST", "/admin/debug/error", { body, invalidBody: true, status: 400 });
     }
     await call("POST", "/admin/debug/error", { body: { type: "status_503", backend: "no_such" }, status: 404 });
+  });
+
+  test("GET /admin/usage", async () => {
+    for (const by of ["key", "user", "organization", "model", "backend", "day", "day,model"]) {
+      await call("GET", "/admin/usage", { query: `?by=${by}&window=30d` });
+    }
+    expect(await call<string>("GET", "/admin/usage", { query: "?format=csv" })).toStartWith("key_id,requests,");
+    await call("GET", "/admin/usage", { query: "?by=hour", status: 400 });
+  });
+
+  test("GET /admin/events", async () => {
+    called.add("GET /admin/events");
+    const { content } = checks.response(checks.operation("GET", "/admin/events"), 200);
+    const schema = content?.["text/event-stream"]?.["x-event-data"] ?? {};
+    const follower = await EventFollower.open(gateway);
+    await gateway.chat({ model: "demo", messages: MESSAGES });
+    await call("PATCH", "/admin/config/{section}", {
+      parameters: { section: "logging" },
+      body: { level: "debug" },
+    });
+    for (const name of ["request", "config"]) await follower.next(name, ({ event }) => event === name);
+    for (const { data } of follower.events)
+      expect({ data, problems: checks.problems(schema, data) }).toEqual({ data, problems: [] });
+    follower.leave();
+  });
+
+  test("/dashboard and its files", async () => {
+    for (const operation of ["GET /dashboard", "GET /dashboard/{asset}"]) called.add(operation);
+    const page = await gateway.fetch("/dashboard");
+    const script = /"dashboard\/(main-\w+\.js)"/.exec(await page.text())?.[1];
+    const answers = [page, await gateway.fetch(`/dashboard/${script}`)];
+    const types = ["/dashboard", "/dashboard/{asset}"].map((path) =>
+      Object.keys(checks.response(checks.operation("GET", path), 200).content ?? {}),
+    );
+    expect(answers.map(({ headers }) => headers.get("content-type")?.split(";")[0])).toEqual(types.flat());
+  });
+
+  test("/admin/session", async () => {
+    await call("POST", "/admin/session", { body: {} });
+    await call("POST", "/admin/session", { body: { pin: 1 }, invalidBody: true, status: 400 });
+    await call("GET", "/admin/session");
+    await call("DELETE", "/admin/session");
   });
 
   test("GET /admin/stats/costs", async () => {

@@ -9,13 +9,35 @@ import { within } from "../support/wait-for.ts";
 
 const ROOT = join(import.meta.dir, "..", "..");
 
+type Wanted = Record<string, string>;
 interface LockedPackage {
+  version?: string;
+  integrity?: string;
   engines?: { node?: string };
-  optionalDependencies?: Record<string, string>;
+  dependencies?: Wanted;
+  devDependencies?: Wanted;
+  optionalDependencies?: Wanted;
+  peerDependencies?: Wanted;
+  peerDependenciesMeta?: Record<string, { optional?: boolean }>;
 }
 const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as {
   packages: Record<string, LockedPackage>;
 };
+
+function wantedBy(locked: LockedPackage): Wanted {
+  const { dependencies, devDependencies, optionalDependencies, peerDependencies, peerDependenciesMeta } = locked;
+  const peers = Object.entries(peerDependencies ?? {}).filter(([name]) => !peerDependenciesMeta?.[name]?.optional);
+  return { ...dependencies, ...devDependencies, ...optionalDependencies, ...Object.fromEntries(peers) };
+}
+
+/** Where the package at a place finds another one: below itself, or below one of those that it lies in. */
+function placeOf(name: string, place: string): string | undefined {
+  for (let folder = place; ; folder = folder.slice(0, Math.max(folder.lastIndexOf("/node_modules/"), 0))) {
+    const candidate = `${folder === "" ? "" : `${folder}/`}node_modules/${name}`;
+    if (candidate in lock.packages) return candidate;
+    if (folder === "") return undefined;
+  }
+}
 
 let folder = "";
 beforeAll(() => {
@@ -70,13 +92,26 @@ test("npm start passes SIGTERM on: the gateway ends in order and its port is fre
 });
 
 describe("the lock", () => {
-  test("names every optional package, so that npm ci takes it on every platform", () => {
-    const missing = Object.entries(lock.packages).flatMap(([place, { optionalDependencies = {} }]) =>
-      Object.keys(optionalDependencies).filter(
-        (name) => !(`node_modules/${name}` in lock.packages) && !(`${place}/node_modules/${name}` in lock.packages),
+  test("names every package that one of its packages wants, those of other platforms too, so that npm ci takes it", () => {
+    const missing = Object.entries(lock.packages).flatMap(([place, locked]) =>
+      Object.keys(wantedBy(locked)).flatMap((name) =>
+        placeOf(name, place) === undefined ? [`${place}: ${name}`] : [],
       ),
     );
     expect(missing).toEqual([]);
+  });
+
+  test("has the versions of package.json, and a checksum for every package", () => {
+    const { "": own, ...others } = lock.packages;
+    const { dependencies, devDependencies } = packageJson as LockedPackage;
+    expect({ dependencies: own?.dependencies, devDependencies: own?.devDependencies }).toEqual({
+      dependencies,
+      devDependencies,
+    });
+    for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies })) {
+      expect(lock.packages[`node_modules/${name}`]?.version).toBe(version);
+    }
+    expect(Object.keys(others).filter((place) => others[place]?.integrity === undefined)).toEqual([]);
   });
 
   test("asks for no newer Node than package.json promises", () => {
@@ -106,8 +141,17 @@ describe("the tarball", () => {
     expect(await tar.exited).toBe(0);
   });
 
-  test("holds the documentation and no tests", () => {
-    expect(files).toContain("docs/configuration.md");
+  test("holds the documentation, what is needed to deploy it, and no tests", () => {
+    for (const path of [
+      "docs/configuration.md",
+      "docs/index.md",
+      "deploy/systemd/signalbox.service",
+      "ARCHITECTURE.md",
+    ]) {
+      expect(files).toContain(path);
+    }
+    // Screenshots are for readers of the repository.
+    expect(files.filter((path) => path.startsWith("docs/images/"))).toEqual([]);
     expect(files).toContain("src/main.ts");
     expect(files.filter((path) => /\.test\.|^test\/|^bench\//.test(path))).toEqual([]);
   });

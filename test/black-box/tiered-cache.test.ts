@@ -135,6 +135,22 @@ describe("answers in the bucket", () => {
     expect(await decisions(await start())).toEqual(["MISS", "MISS"]);
   });
 
+  test("stay in memory, and are counted on, over a change of everything but the bucket", async () => {
+    const gateway = await start();
+    expect((await ask(gateway, "kept")).cache).toBe("MISS");
+    await written(gateway, 1);
+    const changes = { ttl: "2m", capacity: 500, tiered: { promote_on_hit: false, l2: { ttl_override: "1h" } } };
+    const change = await gateway.fetch("/admin/config/response_cache", {
+      method: "PATCH",
+      body: JSON.stringify(changes),
+      headers: { "Content-Type": "application/json" },
+    });
+    expect(change.status).toBe(200);
+    server.faults.answer = () => new Response(null, { status: 500 });
+    expect((await ask(gateway, "kept")).cache).toBe("HIT");
+    expect(await statistics(gateway)).toMatchObject({ hits: 1, stores: 1, capacity: 500 });
+  });
+
   test("settings: secrets are masked, a bucket is required", async () => {
     const one = await start();
     const text = await (await one.fetch("/admin/config/response_cache")).text();

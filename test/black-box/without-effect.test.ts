@@ -7,11 +7,15 @@ import { waitFor } from "../support/wait-for.ts";
 
 const bed = createTestBed();
 
-const SAID = "server.workers is kept, but this version does nothing with it";
+const SAID = "server.worker_memory_limit has no effect while server.workers is 1";
+const LIMIT = 2 ** 30;
 const OF_FILES = "files.s3.bucket has no effect while files.storage is local";
 
 test("in the log at the start and after an edit", async () => {
-  const gateway = await bed.gateway({ config: { backends: [], server: { workers: 4 } }, awaitHealth: false });
+  const gateway = await bed.gateway({
+    config: { backends: [], server: { workers: 1, worker_memory_limit: LIMIT } },
+    awaitHealth: false,
+  });
   const told = () => gateway.process.logEntries.filter(({ level }) => level === "warn").map(({ msg }) => msg);
   expect(told()).toContain(SAID);
   gateway.writeConfig({ backends: [], files: { s3: { bucket: "b" } }, admin: { auth: { token: "sekret-token" } } });
@@ -22,16 +26,19 @@ test("in the log at the start and after an edit", async () => {
 });
 
 test("in every answer to a change of its section, and in no other", async () => {
-  const gateway = await bed.gateway({ config: { backends: [], server: { workers: 4 } }, awaitHealth: false });
+  const gateway = await bed.gateway({
+    config: { backends: [], server: { workers: 1, worker_memory_limit: LIMIT } },
+    awaitHealth: false,
+  });
   const admin = new AdminClient(gateway);
-  const content = JSON.stringify({ server: { workers: 4 } });
+  const content = JSON.stringify({ server: { workers: 1, worker_memory_limit: LIMIT } });
   const doors: [string, string, unknown][] = [
     ["PATCH", "/admin/config/server", { shutdown_timeout: "20s" }],
-    ["PUT", "/admin/config/server", { workers: 4 }],
-    ["PUT", "/admin/config/server?dry_run=true", { workers: 3 }],
-    ["PATCH", "/admin/config/server?apply=false", { workers: 3 }],
+    ["PUT", "/admin/config/server", { worker_memory_limit: LIMIT }],
+    ["PUT", "/admin/config/server?dry_run=true", { worker_memory_limit: 2 * LIMIT }],
+    ["PATCH", "/admin/config/server?apply=false", { worker_memory_limit: 2 * LIMIT }],
     ["POST", "/admin/config/apply", {}],
-    ["POST", "/admin/config/validate", { section: "server", config: { workers: 2 } }],
+    ["POST", "/admin/config/validate", { section: "server", config: { worker_memory_limit: 3 * LIMIT } }],
     ["POST", "/admin/config/import", { format: "json", content, dry_run: true }],
     ["POST", "/admin/config/rollback/1", {}],
   ];

@@ -25,7 +25,8 @@ import { GatewayError } from "../../src/errors/gateway-error.ts";
 import type { RequestContext } from "../../src/pipeline/context.ts";
 import type { Forwarder } from "../../src/pipeline/forward.ts";
 import type { ModelRequest } from "../../src/pipeline/model-request.ts";
-import type { Limiter, LimitQuery } from "../../src/rate-limit/limiter.ts";
+import type { LimitQuery } from "../../src/rate-limit/limit-rules.ts";
+import type { MemoryLimiter } from "../../src/rate-limit/limiter.ts";
 import type { Circuits, Permit } from "../../src/routing/circuits.ts";
 import { isRetryable, type UpstreamFailure } from "../../src/upstream/failure.ts";
 import type { Sender } from "../../src/upstream/send.ts";
@@ -52,7 +53,7 @@ export interface InvariantsParts {
   registry: BackendRegistry;
   /** Those of the real code, not the watched ones. */
   circuits: Circuits;
-  limiter: Limiter;
+  limiter: MemoryLimiter;
   trace(line: string): void;
 }
 
@@ -134,7 +135,7 @@ export class Invariants {
   }
 
   /** Counts what is admitted in buckets of its own, which are never forgotten. */
-  watchLimiter(limiter: Limiter): Limiter {
+  watchLimiter(limiter: MemoryLimiter): MemoryLimiter {
     const { settings, keyLimits } = this.#parts.scenario;
     const { enabled, limits } = settings.rate_limiting;
     const spend = (bucket: string, perSecond: number, burst: number) => {
@@ -151,6 +152,8 @@ export class Invariants {
       limitsRequests: limiter.limitsRequests,
       hasBypassKeys: limiter.hasBypassKeys,
       limitsBackends: limiter.limitsBackends,
+      takesLater: limiter.takesLater,
+      buckets: limiter.buckets,
       putBack: limiter.putBack,
       takeForGuess: limiter.takeForGuess,
       guessRefusal: limiter.guessRefusal,

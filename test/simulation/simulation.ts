@@ -13,7 +13,7 @@ import { createFallbackChains, type FallbackChains } from "../../src/pipeline/fa
 import { createForwarder, type Forwarder } from "../../src/pipeline/forward.ts";
 import { takeoverFor } from "../../src/pipeline/mid-stream.ts";
 import type { ModelRequest } from "../../src/pipeline/model-request.ts";
-import { createLimiter, type Limiter } from "../../src/rate-limit/limiter.ts";
+import { createLimiter, type MemoryLimiter } from "../../src/rate-limit/limiter.ts";
 import { type Circuits, createCircuits } from "../../src/routing/circuits.ts";
 import { createStrategy } from "../../src/routing/strategies/registry.ts";
 import type { SelectionStrategy } from "../../src/routing/strategy.ts";
@@ -39,7 +39,7 @@ interface Leaver {
 export interface Sabotage {
   board?(): (real: BackendBoard) => BackendBoard;
   strategy?(real: SelectionStrategy): SelectionStrategy;
-  limiter?(real: Limiter): Limiter;
+  limiter?(real: MemoryLimiter): MemoryLimiter;
   circuits?(real: Circuits): Circuits;
   sender?(real: Sender): Sender;
   forwarder?(real: Forwarder): Forwarder;

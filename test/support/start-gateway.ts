@@ -365,7 +365,7 @@ function withFreePort(options: GatewayParts): GatewayParts {
         // Many tests make one backend fail again and again; those about the circuit breaker switch it on.
         circuit_breaker: { enabled: false },
         ...options.config,
-        server: { bind_address: "127.0.0.1:0", ...upstreamClient(), ...options.config?.server },
+        server: { bind_address: "127.0.0.1:0", ...upstreamClient(), ...workers(), ...options.config?.server },
       },
     };
   }
@@ -375,6 +375,15 @@ function withFreePort(options: GatewayParts): GatewayParts {
 /** UPSTREAM_CLIENT=fetch runs any test with the other client for backends. */
 export function upstreamClient(): { upstream_client?: "fetch" } {
   return process.env.UPSTREAM_CLIENT === "fetch" ? { upstream_client: "fetch" } : {};
+}
+
+/** GATEWAY_WORKERS=2 runs any test in front of so many processes. */
+function workers(): { workers?: number } {
+  return process.env.GATEWAY_WORKERS === undefined ? {} : { workers: workerCount() };
+}
+
+export function workerCount(): number {
+  return Number(process.env.GATEWAY_WORKERS ?? 1);
 }
 
 const CONFIG_NAME = "gateway.yaml";

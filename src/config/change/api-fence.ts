@@ -10,6 +10,7 @@ import type { FilePathUse } from "../sections/section.ts";
 import { namesVariable } from "../values/expand.ts";
 import { DATABASE_NAME, resolveDataPath, resolvePath } from "../values/paths.ts";
 import { elsewhere, type Problem } from "../values/problems.ts";
+import { readRedisUrl } from "../values/redis-url.ts";
 import { formatPath, isMapping, type Mapping, type Path, textsOf, valueAt } from "../values/values.ts";
 import { entriesLike } from "./mask.ts";
 
@@ -157,13 +158,21 @@ async function pathProblem(text: string, path: Path, place: FencePlace): Promise
     }
   }
   if (named.use === "prompt") return isHidden(text) ? "must not lead through names that begin with a dot" : undefined;
-  if (named.use === "socket" && !text.startsWith("unix:")) return undefined;
-  const { folders, target } = resolved(named, text, place);
-  if (!text.split("/").includes("..") && (await isInsideOneOf(target, folders))) {
+  const file = nameOfFile(named, text);
+  if (file === undefined) return undefined;
+  const { folders, target } = resolved(named, file, place);
+  if (!file.split("/").includes("..") && (await isInsideOneOf(target, folders))) {
     const isTaken = named.use === "written" && parse(target).base === DATABASE_NAME;
     return isTaken ? "is the database of the configuration; name another file" : undefined;
   }
   return `must lie in ${isWritten(named) ? "the data folder" : "the folder of the configuration or the data folder"}; name other places in the configuration file`;
+}
+
+/** Undefined for an address on the network. */
+function nameOfFile({ use }: FilePathUse, text: string): string | undefined {
+  if (use === "redis-socket") return readRedisUrl(text)?.socketPath;
+  if (use !== "socket") return text;
+  return text.startsWith("unix:") ? text.slice("unix:".length) : undefined;
 }
 
 function isWritten({ use }: Pick<FilePathUse, "use">): boolean {
@@ -182,7 +191,7 @@ function resolved(
   if (isWritten({ use })) return { folders: [dataDir], target: resolveDataPath(text, { dataDir, baseDir, home }) };
   // Everything lies in the root folder, where a configuration of a container may stand.
   const isOwnFolder = hasFile && baseDir !== parse(baseDir).root;
-  const target = resolvePath(use === "socket" ? text.slice("unix:".length) : text, baseDir, home);
+  const target = resolvePath(text, baseDir, home);
   return { folders: [dataDir, ...(isOwnFolder ? [baseDir] : [])], target };
 }
 

@@ -1,11 +1,18 @@
 // The document that a change would make, before it is checked.
 
-import { resolveAliases, specOf } from "../schema/section-patterns.ts";
+import { isSecret, resolveAliases, specOf } from "../schema/section-patterns.ts";
 import type { Problem } from "../values/problems.ts";
-import { isMapping, isNestedTooDeeply, type Mapping, type Path, valueAt, withEntries } from "../values/values.ts";
-import { isWithin } from "./capability.ts";
+import {
+  isMapping,
+  isNestedTooDeeply,
+  type Mapping,
+  type Path,
+  valueAt,
+  withEntries,
+  withValueAt,
+} from "../values/values.ts";
 import { ok, type Result, refused, type SectionChange, unknownSection } from "./change.ts";
-import { maskSecrets, unmask } from "./mask.ts";
+import { MASK, maskSecrets, unmask } from "./mask.ts";
 import { mergePatch } from "./merge-patch.ts";
 
 export interface Draft {
@@ -67,7 +74,7 @@ export function withoutSentSecrets(document: Mapping): Mapping {
   return Object.fromEntries(sections);
 }
 
-/** A field that only the file may set keeps its value, and may be sent back as it is. */
+/** A field that only the file may set keeps its value, and may be sent back as it is, with its secrets masked. */
 export function withFileOnlyFields(
   value: unknown,
   section: string,
@@ -78,21 +85,30 @@ export function withFileOnlyFields(
   // Anything but a mapping is refused by validation.
   if (value !== null && value !== undefined && !isMapping(value)) return { value, problems };
   for (const field of specOf(section)?.fileOnlyFields ?? []) {
-    const sent = valueAt(value, [field]);
-    const written = valueAt(base.document, [section, field]);
-    if (sent !== undefined && sent !== valueAt(base.effective, [section, field])) {
-      problems.push({
-        path: [section, field],
-        message: "can only be set in the configuration file or the environment",
-      });
-    } else if (sent !== written) result = mergePatch(result, { [field]: written ?? null });
+    const inside = field.split(".");
+    const path = [section, ...inside];
+    const sent = valueAt(value, inside);
+    const written = valueAt(base.document, path);
+    const isAsBefore = () => [written, valueAt(base.effective, path)].some((old) => isSameOrMasked(sent, old, path));
+    if (sent !== undefined && !isAsBefore()) {
+      problems.push({ path, message: "can only be set in the configuration file or the environment" });
+    } else if (sent !== written) result = withValueAt(result ?? {}, inside, written);
   }
   return { value: result, problems };
 }
 
+function isSameOrMasked(sent: unknown, old: unknown, path: Path): boolean {
+  if (sent === MASK && isSecret(path)) return typeof old === "string";
+  if (!isMapping(sent) || !isMapping(old)) return Bun.deepEquals(sent, old, true);
+  const keys = new Set([...Object.keys(sent), ...Object.keys(old)]);
+  return [...keys].every((key) => isSameOrMasked(valueAt(sent, [key]), valueAt(old, [key]), [...path, key]));
+}
+
 /** As it would be without those fields. */
 export function withoutFileOnlyFields(value: unknown, section: string): unknown {
-  const fields = specOf(section)?.fileOnlyFields ?? [];
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).filter(([key]) => !fields.some((field) => isWithin([key], field))));
+  const fields = (specOf(section)?.fileOnlyFields ?? []).map((field) => field.split("."));
+  return fields.reduce(
+    (rest, path) => (valueAt(rest, path) === undefined ? rest : withValueAt(rest, path, undefined)),
+    value,
+  );
 }

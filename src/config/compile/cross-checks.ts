@@ -18,6 +18,8 @@ export const CROSS_CHECKS: readonly SettingsRule<Settings>[] = [
   bucketOfFiles,
   bucketOfCache,
   knownEventSources,
+  redisOfCache,
+  redisOfLimits,
 ];
 
 /** Overrides under a mistyped name would be ignored in silence. */
@@ -63,6 +65,16 @@ function bucketOfFiles({ files: { storage, s3 } }: Settings) {
   return (["bucket", "access_key", "secret_key"] as const)
     .filter((key) => s3[key] === undefined)
     .map((key) => ({ path: ["files", "s3", key], message: "is required by storage s3" }));
+}
+
+function redisOfCache({ response_cache: { backend, redis } }: Settings) {
+  if (backend !== "redis" || redis.url !== undefined) return [];
+  return [{ path: ["response_cache", "redis", "url"], message: "is required by backend redis" }];
+}
+
+function redisOfLimits({ rate_limiting: { storage, redis } }: Settings) {
+  if (storage !== "redis" || redis.url !== undefined) return [];
+  return [{ path: ["rate_limiting", "redis", "url"], message: "is required by storage redis" }];
 }
 
 /** Without its credentials a method would let nobody in, and the next change could only be made in the file. */

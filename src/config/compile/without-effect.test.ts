@@ -7,7 +7,8 @@ import { effectWarnings } from "./without-effect.ts";
 test.each<[document: object, told: string[]]>([
   [{}, []],
   [{ server: { workers: 1, connection_pool_size: 100 } }, []],
-  [{ server: { workers: 0, connection_pool_size: 9 } }, ["server.workers"]],
+  [{ server: { workers: 0, worker_memory_limit: 2 ** 30 } }, []],
+  [{ server: { worker_memory_limit: 2 ** 30 } }, ["server.worker_memory_limit"]],
   [{ files: { max_file_size: 1, s3: { region: "auto" } } }, []],
   [
     { files: { s3: { bucket: "b", access_key: "sekret", secret_key: "sekret" } } },

@@ -1,21 +1,23 @@
-// Settings that are accepted and do nothing: no feature is behind them yet, or another setting leaves them no room.
+// Settings that are accepted and do nothing, because another setting leaves them no room.
 
 import { METHOD_CREDENTIALS } from "../sections/admin.ts";
-import { documentSchema, SECTIONS, type Settings } from "../sections/registry.ts";
+import type { Settings } from "../sections/registry.ts";
 import type { Problem, SettingsRule } from "../values/problems.ts";
-import { formatPath, type PathSegment, valueAt } from "../values/values.ts";
+import { formatPath, type PathSegment } from "../values/values.ts";
 
 const RULES: readonly SettingsRule<Settings>[] = [
-  unbuilt,
+  memoryOfWorkers,
   adminCredentials,
   metricsCredentials,
   promptTexts,
   search,
   bucketOfFiles,
   bucketOfCache,
+  redisOfCache,
+  redisOfLimits,
 ];
 
-/** Each answer reads on from its path: "server.workers" "is kept, but …". */
+/** Each answer reads on from its path: "metrics.auth.username" "has no effect while …". */
 function withoutEffect(settings: Settings): Problem[] {
   return RULES.flatMap((rule) => rule(settings));
 }
@@ -31,12 +33,9 @@ export function logEffectWarnings(log: { warn(fields: object, message: string): 
   for (const message of effectWarnings(settings)) log.warn({}, message);
 }
 
-/** A default is nobody's wish. */
-function unbuilt(settings: Settings): Problem[] {
-  const defaults = documentSchema.parse({});
-  return SECTIONS.flatMap(({ name, notInEffect = [] }) => notInEffect.map((field) => [name, ...field.split(".")]))
-    .filter((path) => !Bun.deepEquals(valueAt(settings, path), valueAt(defaults, path)))
-    .map((path) => ({ path, message: "is kept, but this version does nothing with it" }));
+function memoryOfWorkers({ server: { workers, worker_memory_limit: limit } }: Settings): Problem[] {
+  if (limit === undefined || workers !== 1) return [];
+  return [{ path: ["server", "worker_memory_limit"], message: "has no effect while server.workers is 1" }];
 }
 
 /** Whoever sets a token and forgets the method believes that the door is closed. */
@@ -79,6 +78,18 @@ function search({ web_search }: Settings): Problem[] {
     path: ["web_search", key],
     message: "has no effect without web_search.provider",
   }));
+}
+
+function redisOfCache({ response_cache: { backend, redis } }: Settings): Problem[] {
+  if (backend === "redis" || redis.url === undefined) return [];
+  const message = `has no effect while response_cache.backend is ${backend}`;
+  return [{ path: ["response_cache", "redis", "url"], message }];
+}
+
+function redisOfLimits({ rate_limiting: { storage, redis } }: Settings): Problem[] {
+  if (storage === "redis" || redis.url === undefined) return [];
+  const message = `has no effect while rate_limiting.storage is ${storage}`;
+  return [{ path: ["rate_limiting", "redis", "url"], message }];
 }
 
 function bucketOfFiles({ files: { storage, s3 } }: Settings): Problem[] {

@@ -16,6 +16,7 @@ describe("section rate_limiting", () => {
     expect(schema.parse({})).toEqual({
       enabled: false,
       storage: "memory",
+      redis: { key_prefix: "cr:limit:", connect_timeout_ms: 3_000, command_timeout_ms: 250, tls: false },
       limits: {
         per_client: { requests_per_second: 10, burst_capacity: 20 },
         per_backend: { requests_per_second: 100, burst_capacity: 200 },
@@ -46,7 +47,7 @@ describe("section rate_limiting", () => {
   });
 
   test("other refusals", () => {
-    expect(messages({ storage: "redis" })).toEqual(["expected memory; no other storage is available yet"]);
+    expect(messages({ storage: "disk" })).toEqual(["expected memory or redis"]);
     expect(messages({ whitelist: ["10.0.0.0/8", "10.0.0.0/33"] })[0]).toContain("CIDR range");
     expect(messages({ bypass_keys: ["short"] })).toEqual(["at least 8 characters"]);
     expect(messages({ limits: { per_user: {} } })).toHaveLength(1);

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { addressRange } from "../values/address-range.ts";
+import { redisServer } from "./redis-server.ts";
 import { defineSection } from "./section.ts";
 
 /** Keeps the arithmetic of the buckets in whole numbers (rate-limit/token-bucket.ts) far from their end. */
@@ -42,9 +43,15 @@ export const rateLimitingSection = defineSection({
   schema: z.strictObject({
     enabled: z.boolean().default(false).describe("Whether the limits below hold."),
     storage: z
-      .enum(["memory"], { error: "expected memory; no other storage is available yet" })
+      .enum(["memory", "redis"], { error: "expected memory or redis" })
       .default("memory")
-      .describe("Where the state of the limits is kept."),
+      .describe(
+        "Where the limits are counted. memory: in this process. redis: in Redis, for all gateways that use it.",
+      ),
+    redis: z
+      .strictObject(redisServer({ commandTimeoutMs: 250, keyPrefix: "cr:limit:" }))
+      .prefault({})
+      .describe("For storage redis."),
     limits: z
       .strictObject({
         per_client: limit(10, "For each client address; IPv6 clients count by their /64 network."),
@@ -66,7 +73,11 @@ export const rateLimitingSection = defineSection({
       .default(false)
       .describe("Whether answers to admitted requests tell the state of the limit too; each costs a little CPU."),
   }),
+  restartFields: ["storage"],
   secretPaths: ["bypass_keys.*"],
+  urlPaths: ["redis.url"],
+  sentTo: ["redis.url", "redis.tls"],
+  filePaths: { "redis.url": { use: "redis-socket" } },
 });
 
 export type RateLimitingSettings = z.output<typeof rateLimitingSection.schema>;

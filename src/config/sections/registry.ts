@@ -2,6 +2,7 @@
 // A section stands here only when its feature exists.
 
 import { z } from "zod";
+import { acpSection } from "./acp.ts";
 import { adminSection } from "./admin.ts";
 import { apiKeysSection } from "./api-keys.ts";
 import { backendsSection } from "./backends.ts";
@@ -24,6 +25,7 @@ import { routingSection } from "./routing.ts";
 import type { SectionDefinition } from "./section.ts";
 import { serverSection } from "./server.ts";
 import { streamingSection } from "./streaming.ts";
+import { telemetrySection } from "./telemetry.ts";
 import { timeoutsSection } from "./timeouts.ts";
 import { tracingSection } from "./tracing.ts";
 import { webSearchSection } from "./web-search.ts";
@@ -56,7 +58,9 @@ const sections = {
   metrics: metricsSection,
   logging: loggingSection,
   tracing: tracingSection,
+  telemetry: telemetrySection,
   web_search: webSearchSection,
+  acp: acpSection,
 };
 
 export interface SectionSpec extends SectionDefinition {

@@ -3,12 +3,10 @@
 import { z } from "zod";
 import { bucketFields, keyPrefix } from "./bucket-fields.ts";
 import { positiveDuration, whole } from "./fields.ts";
+import { redisServer } from "./redis-server.ts";
 import { defineSection } from "./section.ts";
 
-const backend = z.enum(["memory", "tiered"], {
-  error: ({ input }) =>
-    input === "redis" ? 'is not available yet; use "memory" or "tiered"' : "unknown; known are memory and tiered",
-});
+const backend = z.enum(["memory", "tiered", "redis"], { error: "unknown; known are memory, tiered and redis" });
 
 const tiered = z.strictObject({
   l1: z
@@ -34,6 +32,15 @@ const tiered = z.strictObject({
     .describe("How long; never longer than it would be kept in the bucket."),
 });
 
+const redis = z.strictObject({
+  ...redisServer({ commandTimeoutMs: 1_000, keyPrefix: "cr:resp:" }),
+  pool_size: whole(1, 64).default(8).describe("Most connections; they are opened when all others are in use."),
+  fallback_to_memory: z
+    .boolean()
+    .default(true)
+    .describe("While Redis is away: true keeps answers in memory, false keeps none."),
+});
+
 export const responseCacheSection = defineSection({
   isExtension: true,
   restartFields: ["backend"],
@@ -42,7 +49,9 @@ export const responseCacheSection = defineSection({
     enabled: z.boolean().default(false),
     backend: backend
       .default("memory")
-      .describe("memory: in this process, lost when it ends. tiered: in memory and in a bucket."),
+      .describe(
+        "memory: in this process. tiered: in memory and in a bucket. redis: in Redis, shared by all that use it.",
+      ),
     capacity: whole(1, 10_000_000).default(1_000).describe("Answers kept; the least recently used one goes."),
     ttl: positiveDuration().prefault("5m").describe("How long an answer is given again."),
     max_response_size: whole(1).default(1_048_576).describe("Bytes of the largest plain answer that is kept."),
@@ -53,7 +62,10 @@ export const responseCacheSection = defineSection({
       .default(268_435_456)
       .describe("Bytes of all answers kept, and as many again of streams being collected."),
     tiered: tiered.prefault({}).describe("For backend tiered."),
+    redis: redis.prefault({}).describe("For backend redis."),
   }),
   secretPaths: ["tiered.l2.access_key", "tiered.l2.secret_key"],
-  sentTo: ["tiered.l2.endpoint", "tiered.l2.bucket", "tiered.l2.region"],
+  urlPaths: ["redis.url"],
+  sentTo: ["tiered.l2.endpoint", "tiered.l2.bucket", "tiered.l2.region", "redis.url", "redis.tls"],
+  filePaths: { "redis.url": { use: "redis-socket" } },
 });

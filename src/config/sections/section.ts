@@ -7,10 +7,10 @@ export type ReloadClass = "immediate" | "gradual" | "requires_restart";
 
 /**
  * What a text of the configuration names: a folder or a file that is read, a file of prompts_dir, a file or a folder that
- * is written, or, behind "unix:", a socket.
+ * is written, or, behind "unix:", a socket; redis-socket: the same in the URL of a Redis server.
  */
 export type FilePathUse =
-  | { use: "folder" | "data-folder" | "socket" }
+  | { use: "folder" | "data-folder" | "socket" | "redis-socket" }
   | {
       use: "file" | "prompt" | "written";
       endings: readonly string[];
@@ -30,10 +30,8 @@ export interface SectionDefinition<Schema extends z.ZodType = z.ZodType> {
   reload?: ReloadClass;
   /** Read at start only, with everything below: paths with dots below the section, without wildcards. */
   restartFields?: readonly string[];
-  /** Cannot be changed through the admin API. */
+  /** Cannot be changed through the admin API: paths with dots below the section, with everything below them. */
   fileOnlyFields?: readonly string[];
-  /** Accepted, but without a feature behind them yet: without-effect.ts says so. */
-  notInEffect?: readonly string[];
   /** GET /admin/config/hot-reload-status lists each field instead of `section.*`. */
   listsFields?: boolean;
   /** Other accepted spellings of keys: path with dots below the section, `*` for any list index or map key. */

@@ -34,7 +34,6 @@ export const serverSection = defineSection({
   restartFields: ["bind_address", "unix_socket_mode", "workers", "upstream_client", "connection_pool_size", "data_dir"],
   fileOnlyFields: ["data_dir"],
   filePaths: { bind_address: { use: "socket" }, "bind_address.*": { use: "socket" } },
-  notInEffect: ["workers"],
   description: "Listening addresses, the folder for what is written, and the shutdown deadline.",
   schema: z.strictObject({
     bind_address: z
@@ -48,9 +47,12 @@ export const serverSection = defineSection({
       .regex(/^0?[0-7]{3}$/, 'expected octal digits, such as "0660"')
       .default("0660")
       .describe("Permissions of unix sockets: who may write to the file may connect."),
-    workers: whole(0, 256)
-      .default(1)
-      .describe("Processes on one port, 0 = one per core. Not in effect yet: there is one process."),
+    workers: whole(0, 256).default(1).describe("Processes that answer on one port, 0 = one per core; on Linux."),
+    worker_memory_limit: whole(64 * 1024 * 1024)
+      .optional()
+      .describe(
+        "Bytes of memory above which a worker is replaced, once the new one listens. Without it there is no limit.",
+      ),
     upstream_client: z
       .enum(["sockets", "fetch"])
       .default("sockets")

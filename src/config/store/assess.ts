@@ -79,9 +79,7 @@ export function warningsOf(
     const name = path.join(".");
     const spec = specOf(path[0]);
     const isOneOf = (fields: readonly string[] = []) => fields.some((field) => isWithin(path.slice(1), field));
-    // What does nothing is told apart (without-effect.ts), and waits for nothing.
-    if (!isOneOf(spec?.notInEffect) && isOneOf(spec?.restartFields))
-      warnings.push(`${name} takes effect after a restart`);
+    if (isOneOf(spec?.restartFields)) warnings.push(`${name} takes effect after a restart`);
   }
   for (const { variable, path } of overrides) {
     const list = path.findIndex((segment) => typeof segment === "number");

@@ -41,15 +41,21 @@ export class ConfigDatabase {
   readonly problem: string | undefined;
   readonly #log: Pick<ConfigLog, "error">;
 
-  /** Creates the folder and the file; a folder that cannot be written is no reason not to start. */
-  constructor(folder: string, log: Pick<ConfigLog, "error">) {
-    this.path = join(folder, DATABASE_NAME);
+  /**
+   * Creates the folder and the file; a folder that cannot be written is no reason not to start. Without one nothing
+   * outlives the process.
+   */
+  constructor(folder: string | undefined, log: Pick<ConfigLog, "error">) {
+    this.path = folder === undefined ? IN_MEMORY : join(folder, DATABASE_NAME);
     this.#log = log;
+    if (folder === undefined) {
+      this.sqlite = openInMemory();
+      return;
+    }
     try {
       this.sqlite = openFile(this.path);
     } catch (error) {
-      this.sqlite = new Database(":memory:", { strict: true });
-      prepareDatabase(this.sqlite, SCHEMA);
+      this.sqlite = openInMemory();
       const reason = storageMessage(error);
       this.problem = `${this.path} cannot be used: ${reason}`;
       const message = `${this.path} cannot be used (${reason}): changes through the admin API are refused`;
@@ -74,6 +80,14 @@ export class ConfigDatabase {
       return refused({ kind: "storage", message });
     }
   }
+}
+
+const IN_MEMORY = ":memory:";
+
+function openInMemory(): Database {
+  const sqlite = new Database(IN_MEMORY, { strict: true });
+  prepareDatabase(sqlite, SCHEMA);
+  return sqlite;
 }
 
 function openFile(path: string): Database {

@@ -12,6 +12,7 @@ import type { Mapping } from "../values/values.ts";
 import { ConfigDatabase } from "./database.ts";
 import type { ConfigLog } from "./listeners.ts";
 import { replacedFields } from "./publish.ts";
+import type { Saved } from "./read-saved.ts";
 import { ConfigStore } from "./store.ts";
 import {
   appendVersions,
@@ -23,7 +24,7 @@ import {
   writeFileHash,
 } from "./versions.ts";
 
-interface OpenStoreParts extends Surroundings {
+export interface OpenStoreParts extends Surroundings {
   /** What the file says, or what was found without one. */
   snapshot: ConfigSnapshot;
   /** Of the file; undefined without one. */
@@ -34,12 +35,13 @@ interface OpenStoreParts extends Surroundings {
   ignoreSaved?: boolean;
 }
 
-type OpenStoreResult =
+export type OpenStoreResult =
   | { ok: true; store: ConfigStore; resumed: boolean }
   /** The newest version cannot run any more; `version` is its number. */
   | { ok: false; version: number; problems: Problem[] };
 
-const NO_FILE = "none";
+/** In place of the hash of a file. */
+export const NO_FILE = "none";
 
 export async function openConfigStore(options: OpenStoreParts): Promise<OpenStoreResult> {
   const { snapshot, home, clock, log } = options;
@@ -56,17 +58,11 @@ export async function openConfigStore(options: OpenStoreParts): Promise<OpenStor
   };
 
   const newest = newestVersion(database.sqlite);
-  const isUnchanged = readFileHash(database.sqlite) === hash;
-  if (newest !== undefined && isUnchanged && !options.ignoreSaved && !isFileSource(newest.source)) {
-    const prepared = await prepareDocument(newest.document, { ...options, baseDir: snapshot.baseDir });
-    const problems = [...prepared.problems, ...prepared.crossProblems];
-    if (prepared.compiled === undefined || problems.length > 0) {
-      database.sqlite.close();
-      return { ok: false, version: newest.version, problems };
-    }
-    const { version, appliedAtMs } = newest;
-    log.info({ version }, `configuration: version ${version} is resumed, the file has not changed since`);
-    return open({ ...snapshot, ...prepared.compiled, version, appliedAtMs }, true);
+  if (newest !== undefined && isResumed({ newest, fileHash: readFileHash(database.sqlite) }, options)) {
+    const resumed = await resumedSnapshot(newest, options);
+    if (resumed.ok) return open(resumed.snapshot, true);
+    database.sqlite.close();
+    return resumed;
   }
 
   const document: Mapping = snapshot.document;
@@ -101,6 +97,24 @@ export async function openConfigStore(options: OpenStoreParts): Promise<OpenStor
     log.warn({ fields: replaced, version }, `${reason}: changes that were made through the admin API are replaced`);
   }
   return open({ ...snapshot, version, appliedAtMs: record.appliedAtMs }, false, isKept ? [] : [record]);
+}
+
+/** Whether a start goes on with what was changed through the API. */
+export function isResumed({ newest, fileHash }: Saved, options: Pick<OpenStoreParts, "fileHash" | "ignoreSaved">) {
+  const isUnchanged = fileHash === (options.fileHash ?? NO_FILE);
+  return isUnchanged && !options.ignoreSaved && !isFileSource(newest.source);
+}
+
+type Resumed = { ok: true; snapshot: ConfigSnapshot } | Extract<OpenStoreResult, { ok: false }>;
+
+export async function resumedSnapshot(newest: VersionRecord, options: OpenStoreParts): Promise<Resumed> {
+  const { snapshot, log } = options;
+  const prepared = await prepareDocument(newest.document, { ...options, baseDir: snapshot.baseDir });
+  const problems = [...prepared.problems, ...prepared.crossProblems];
+  const { version, appliedAtMs } = newest;
+  if (prepared.compiled === undefined || problems.length > 0) return { ok: false, version, problems };
+  log.info({ version }, `configuration: version ${version} is resumed, the file has not changed since`);
+  return { ok: true, snapshot: { ...snapshot, ...prepared.compiled, version, appliedAtMs } };
 }
 
 /** Most starts find the document of the last one: then nobody needs the defaults, which the JSON Schema has to be made for. */

@@ -194,10 +194,12 @@ describe("a change", () => {
 
   test("warns where the environment wins, and where nothing happens", async () => {
     const store = await open({ env: { SIGNALBOX_LOGGING__LEVEL: "debug" } });
-    const { warnings } = value(await store.apply(patch({ logging: { level: "warn" }, server: { workers: 4 } })));
+    const { warnings } = value(
+      await store.apply(patch({ logging: { level: "warn" }, server: { worker_memory_limit: 2 ** 30 } })),
+    );
     expect(warnings).toHaveLength(2);
     expect(warnings.join()).toContain("SIGNALBOX_LOGGING__LEVEL");
-    expect(warnings.join()).toContain("does nothing");
+    expect(warnings.join()).toContain("has no effect");
     expect(store.current.settings.logging.level).toBe("debug");
   });
 

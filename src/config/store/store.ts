@@ -66,6 +66,7 @@ export class ConfigStore {
   readonly #serial: Serial = createSerial(MAXIMUM_WAITING);
   readonly #listeners = new Set<ConfigListener>();
   #running: Running;
+  #keySalt: string | undefined;
 
   constructor(options: ConfigStoreParts) {
     this.#options = options;
@@ -157,6 +158,12 @@ export class ConfigStore {
     });
   }
 
+  /** What another process with the same data folder has put in force. */
+  follow(document: Mapping): Promise<Result<Change>> {
+    const fromFile = { hash: undefined };
+    return this.#change(() => ok({ source: "file_reload", document, sections: SECTION_NAMES, fromFile }));
+  }
+
   /** Reads included files again; what they hold is part of the settings, but not of the document. */
   refresh(description: string): Promise<Result<Change>> {
     const fromFile = { hash: undefined };
@@ -182,7 +189,8 @@ export class ConfigStore {
 
   /** For names that are made of secrets: the same for every process of the data folder, as long as that can be written. */
   keySalt(): string {
-    return keySalt(this.#options.database, this.#options.log);
+    this.#keySalt ??= keySalt(this.#options.database, this.#options.log);
+    return this.#keySalt;
   }
 
   close(): void {

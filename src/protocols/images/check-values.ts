@@ -9,6 +9,9 @@ import { type ImageModelRules, type ImageOperation, imageModelsThat, WORD_FIELDS
 /** Texts of this length are quoted whole in messages. */
 const MAX_QUOTED_LENGTH = 40;
 
+/** As many as the models of the table take that are asked so (specification, "Image generation request"). */
+const MOST_SIDE_BY_SIDE = 4;
+
 /**
  * Throws a 400 that names the field and what the model takes.
  * @param values - as JSON has them; of a form: formValues()
@@ -118,6 +121,11 @@ export function formValues(fields: JsonObject): JsonObject {
   }
   if (fields.stream === "true" || fields.stream === "false") values.stream = fields.stream === "true";
   return values;
+}
+
+/** What a request is checked for whose model draws one image at a time, so that each is an exchange of its own. */
+export function checkSideBySide(values: JsonObject, model: string): void {
+  checkRange(values, { field: "n", minimum: 1, maximum: MOST_SIDE_BY_SIDE }, model);
 }
 
 /** How many images a request asks for, whatever its model. */

@@ -1,5 +1,6 @@
 // LeastLatency: the backend expected to answer first, from its average time to the first byte and its open requests.
 
+import { openRequests } from "../../backends/backend.ts";
 import type { BackendEntry } from "../../backends/board.ts";
 import type { SelectionStrategy } from "../strategy.ts";
 
@@ -20,7 +21,8 @@ export function leastLatency(): SelectionStrategy {
 }
 
 function expectedLatency({ counters }: BackendEntry, nowMs: number): number {
-  const { latencyMs, latencyAtMs, inFlight } = counters;
-  if (latencyMs === undefined) return UNKNOWN_LATENCY_MS * inFlight;
-  return latencyMs * 2 ** (-(nowMs - latencyAtMs) / HALF_LIFE_MS) * (inFlight + 1);
+  const { latencyMs, latencyAtMs } = counters;
+  const open = openRequests(counters);
+  if (latencyMs === undefined) return UNKNOWN_LATENCY_MS * open;
+  return latencyMs * 2 ** (-(nowMs - latencyAtMs) / HALF_LIFE_MS) * (open + 1);
 }

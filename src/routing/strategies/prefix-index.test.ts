@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { newCounters } from "../../backends/backend.ts";
 import type { BackendEntry } from "../../backends/board.ts";
 import { documentSchema } from "../../config/sections/registry.ts";
 import { KvIndex, type KvIndexSettings } from "../../kv-index/kv-index.ts";
@@ -16,7 +17,7 @@ const DEFAULTS = documentSchema.parse({}).kv_cache_index;
 const chainOf = (...blocks: number[]) => new PrefixChain(new Uint32Array(blocks.flatMap((block) => [block, block])));
 
 function entryOf(name: string, inFlight: number, weight = 1): BackendEntry {
-  return { backend: { name, weight }, counters: { inFlight } } as unknown as BackendEntry;
+  return { backend: { name, weight }, counters: { ...newCounters(), inFlight } } as unknown as BackendEntry;
 }
 
 function queryOf(chain: PrefixChain | undefined): SelectionQuery {

@@ -1,6 +1,7 @@
 // The KV cache index over the configured strategy: requests go to a backend that has enough of their prompt in its cache. Its
 // score says how much of the prompt it has, how much room, and how well it does.
 
+import { openRequests } from "../../backends/backend.ts";
 import type { BackendEntry } from "../../backends/board.ts";
 import type { KvIndex } from "../../kv-index/kv-index.ts";
 import type { PrefixChain } from "../../kv-index/prefix-hash.ts";
@@ -44,10 +45,10 @@ export function withPrefixIndex(index: Index, configured: SelectionStrategy): Se
     const { candidates, places, scores } = ranking;
     const { overlap_weight, load_weight, health_weight } = index.settings.scoring;
     let most = 0;
-    for (const place of places) most = Math.max(most, (candidates[place] as BackendEntry).counters.inFlight);
+    for (const place of places) most = Math.max(most, openRequests((candidates[place] as BackendEntry).counters));
     for (const place of places) {
       const { backend, counters } = candidates[place] as BackendEntry;
-      const load = most === 0 ? 0 : counters.inFlight / most;
+      const load = most === 0 ? 0 : openRequests(counters) / most;
       const overlap = (raw[place] as number) * (tiers[place] as number);
       scores[place] = overlap_weight * overlap + load_weight * (1 - load) + health_weight * index.health(backend.name);
     }
@@ -73,7 +74,7 @@ export function withPrefixIndex(index: Index, configured: SelectionStrategy): Se
       else configured.score(ranking, query);
     },
     used(ranking, query, chosen) {
-      if (isLookedUp) index.counted(isHit);
+      if (isLookedUp) index.counted(isHit ? 1 : 0, 1);
       if (!isHit) configured.used?.(ranking, query, chosen);
     },
   };

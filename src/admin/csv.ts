@@ -1,0 +1,25 @@
+// Tables as CSV (RFC 4180), which spreadsheets open: no cell becomes a formula there.
+
+/** What a spreadsheet may take for the beginning of a formula, also behind characters that it leaves out. */
+const FORMULA = /^[\s\p{Cc}]*[=+\-@\uFF0B\uFF0D\uFF1D\uFF20]|^[\t\r\n]/u;
+
+const SPECIAL = /[",\r\n]/;
+
+export type Cell = string | number;
+
+export function toCsv(header: readonly string[], rows: Iterable<readonly Cell[]>): string {
+  let text = lineOf(header);
+  for (const row of rows) text += lineOf(row);
+  return text;
+}
+
+function lineOf(cells: readonly Cell[]): string {
+  return `${cells.map(toCell).join(",")}\r\n`;
+}
+
+function toCell(cell: Cell): string {
+  if (typeof cell === "number") return String(cell);
+  // An apostrophe makes a text of it; names of keys and models may come from clients.
+  const text = FORMULA.test(cell) ? `'${cell}` : cell;
+  return SPECIAL.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

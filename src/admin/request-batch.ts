@@ -1,0 +1,81 @@
+// Requests that have ended since the last live event: how many, what they came to, and a few of them.
+
+import type { Stories, Story } from "../stats/stories.ts";
+import { CLIENT_CLOSED_REQUEST, requestRow } from "./request-view.ts";
+
+/** Those that are told one by one: those that failed go first. */
+const MAX_ROWS = 10;
+
+export class RequestBatch {
+  readonly #stories: Pick<Stories, "startedAt">;
+  #failed: Story[] = [];
+  #others: Story[] = [];
+  #sums = newSums();
+
+  constructor(stories: Pick<Stories, "startedAt">) {
+    this.#stories = stories;
+  }
+
+  get isEmpty(): boolean {
+    return this.#sums.total === 0;
+  }
+
+  add(story: Story): void {
+    const sums = this.#sums;
+    sums.total++;
+    sums.durationMs += story.durationMs ?? 0;
+    sums.longestMs = Math.max(sums.longestMs, story.durationMs ?? 0);
+    sums.promptTokens += story.promptTokens ?? 0;
+    sums.completionTokens += story.completionTokens ?? 0;
+    if (story.firstByteMs !== undefined) {
+      sums.firstBytes++;
+      sums.firstByteMs += story.firstByteMs;
+    }
+    const isFailed = story.failure !== undefined && story.status !== CLIENT_CLOSED_REQUEST;
+    if (isFailed) sums.failed++;
+    if (story.status === CLIENT_CLOSED_REQUEST) sums.left++;
+    const rows = isFailed ? this.#failed : this.#others;
+    if (rows.length < MAX_ROWS) rows.push(story);
+  }
+
+  /** The data of one event; `intervalMs` is the time that it stands for. */
+  take(intervalMs: number): object {
+    const told = [...this.#failed, ...this.#others].slice(0, MAX_ROWS);
+    const { total, failed, left, durationMs, longestMs, firstBytes, firstByteMs, ...tokens } = this.#sums;
+    const data = {
+      interval_ms: Math.round(intervalMs),
+      total,
+      failed,
+      client_left: left,
+      avg_duration_ms: Math.round(durationMs / total),
+      max_duration_ms: Math.round(longestMs),
+      avg_first_byte_ms: firstBytes === 0 ? null : Math.round(firstByteMs / firstBytes),
+      prompt_tokens: tokens.promptTokens,
+      completion_tokens: tokens.completionTokens,
+      requests: told.map((story) => requestRow(this.#stories, story)),
+      omitted: total - told.length,
+    };
+    this.clear();
+    return data;
+  }
+
+  clear(): void {
+    this.#failed = [];
+    this.#others = [];
+    this.#sums = newSums();
+  }
+}
+
+function newSums() {
+  return {
+    total: 0,
+    failed: 0,
+    left: 0,
+    durationMs: 0,
+    longestMs: 0,
+    firstBytes: 0,
+    firstByteMs: 0,
+    promptTokens: 0,
+    completionTokens: 0,
+  };
+}

@@ -1,0 +1,108 @@
+// Sign-ins of browsers: who they belong to, by the digest of an id that only the browser has. Bounded in number and time,
+// and gone with the process.
+
+import { BoundedMap } from "../lib/bounded-map.ts";
+
+/** Of a sign-in. */
+export interface Session {
+  /** Digest of the credentials that it was opened with: it ends when these are not accepted any more. */
+  readonly credential: Buffer;
+  /** Which of the admin.auth that there were since the start it was opened under. */
+  readonly era: number;
+  /** Clock milliseconds. */
+  readonly endsMs: number;
+  idleEndsMs: number;
+}
+
+/** Those that are open at the same time; with more of them the one that was quiet for longest ends. */
+const MAX_SESSIONS = 1_000;
+const MAX_BYTES = 1024 * 1024;
+const SESSION_BYTES = 256;
+
+/** However busy it is, and without a request. */
+export const SESSION_MS = 12 * 3_600_000;
+export const IDLE_SESSION_MS = 3_600_000;
+
+const ID_BYTES = 32;
+const ID = /^[\w-]{43}$/;
+
+/** Ids that one request may bring: of several gateways behind one name, or of a page that tries to push one in. */
+const MAX_COOKIES = 4;
+
+export type Sessions = ReturnType<typeof createSessions>;
+
+export function createSessions(now: () => number) {
+  const sessions = new BoundedMap<Session>({
+    maxEntries: MAX_SESSIONS,
+    maxBytes: MAX_BYTES,
+    ttlMs: SESSION_MS,
+    now,
+  });
+
+  return {
+    get size(): number {
+      return sessions.size;
+    },
+    /** Returns its id, which is kept nowhere. */
+    open(holder: Pick<Session, "credential" | "era">): { id: string; session: Session } {
+      const id = Buffer.from(crypto.getRandomValues(new Uint8Array(ID_BYTES))).toString("base64url");
+      const nowMs = now();
+      const session = { ...holder, endsMs: nowMs + SESSION_MS, idleEndsMs: nowMs + IDLE_SESSION_MS };
+      sessions.set(digestOf(id), session, SESSION_BYTES);
+      return { id, session };
+    },
+    /** The one that an id opens; from now on it is idle anew. */
+    find(id: string): Session | undefined {
+      if (!ID.test(id)) return undefined;
+      const session = sessions.get(digestOf(id));
+      if (session === undefined) return undefined;
+      if (!renew(session, now())) {
+        sessions.delete(digestOf(id));
+        return undefined;
+      }
+      return session;
+    },
+    /** Whether it goes on; then it is idle anew. */
+    goesOn: (id: string, session: Session): boolean => sessions.get(digestOf(id)) === session && renew(session, now()),
+    close: (id: string): void => sessions.delete(digestOf(id)),
+  };
+}
+
+function renew(session: Session, nowMs: number): boolean {
+  if (nowMs >= Math.min(session.endsMs, session.idleEndsMs)) return false;
+  session.idleEndsMs = nowMs + IDLE_SESSION_MS;
+  return true;
+}
+
+/** An id has 256 random bits: its digest needs no salt and no slowness. */
+function digestOf(id: string): string {
+  return new Bun.CryptoHasher("sha256", id).digest("hex");
+}
+
+/** Cookies are shared by all ports of a host: each gateway there has one of its own. */
+function cookieName(host: string | null): string {
+  const port = /:(\d{1,5})$/.exec(host ?? "")?.[1];
+  return port === undefined ? "signalbox_session" : `signalbox_session_${port}`;
+}
+
+export function sessionIds(headers: Headers): string[] {
+  const cookies = headers.get("cookie");
+  if (cookies === null) return [];
+  const name = cookieName(headers.get("host"));
+  return cookies
+    .split(";")
+    .map((cookie) => cookie.trim().split("=", 2) as [string, string?])
+    .filter(([key]) => key === name)
+    .map(([, id = ""]) => id)
+    .slice(0, MAX_COOKIES);
+}
+
+/** @param id - undefined: the browser is to forget it */
+export function sessionCookie(request: Request, id: string | undefined): string {
+  const { headers } = request;
+  const isEncrypted = request.url.startsWith("https:") || headers.get("x-forwarded-proto") === "https";
+  const life = id === undefined ? 0 : SESSION_MS / 1000;
+  const name = cookieName(headers.get("host"));
+  const secure = isEncrypted ? "; Secure" : "";
+  return `${name}=${id ?? ""}; Path=/admin; Max-Age=${life}; HttpOnly; SameSite=Strict${secure}`;
+}

@@ -1,0 +1,106 @@
+// The models that an agent offers to its editor, and what is asked of them.
+
+import type { AcpModels, OfferedModel } from "../acp/parts.ts";
+import type { BackendBoard, BackendEntry } from "../backends/board.ts";
+import { converses } from "../backends/kinds.ts";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
+import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
+import { normaliseEffort, USUAL_EFFORTS } from "../generation/reasoning-effort.ts";
+import { EFFORTS, type Effort } from "../generation/request.ts";
+import { resolveAlias } from "../models/aliases.ts";
+import { isChatModel } from "../models/chat-models.ts";
+import { createModelMetadata, type ModelMetadataSource } from "../models/metadata.ts";
+import type { Gateway } from "./gateway.ts";
+
+interface AgentModelsParts {
+  /** Once it is composed; rejects when it cannot be. */
+  gateway(): Promise<Pick<Gateway, "generate"> & { fleet: Pick<Gateway["fleet"], "board" | "models"> }>;
+  snapshot(): ConfigSnapshot;
+}
+
+export function createAgentModels({ gateway, snapshot }: AgentModelsParts): AcpModels {
+  const metadataOf = metadataPerSnapshot();
+  let board: () => BackendBoard | undefined = () => undefined;
+  const composed = async () => {
+    const found = await gateway();
+    board = () => found.fleet.board;
+    return found;
+  };
+
+  return {
+    async *generate(request, { signal }) {
+      const { generate } = await untilAborted(composed(), signal);
+      yield* generate(request, { signal });
+    },
+    contextWindow(model) {
+      const serving = board()?.serving(model) ?? [];
+      const known = resolveAlias(snapshot().settings.model_aliases, model, serving.length > 0);
+      const backends = (board()?.serving(known) ?? []).map(({ backend }) => backend.name);
+      return metadataOf(snapshot()).ofAny(known, backends)?.limits?.context_window;
+    },
+    async offered(signal) {
+      const { fleet } = await untilAborted(composed(), signal);
+      const list = await untilAborted(fleet.models.list(), signal);
+      const metadata = metadataOf(snapshot());
+      const models = list.flatMap(({ id, backends }) => {
+        const facts = metadata.ofAny(id, backends);
+        const chatting = fleet.board.candidates(id).filter(({ backend }) => converses(backend));
+        return chatting.length > 0 && isChatModel(id, facts?.capabilities) ? [toOffered(id, facts, chatting)] : [];
+      });
+      const { model } = snapshot().settings.acp;
+      if (model === undefined) return models;
+      // It may be an alias, or have a fallback chain: what nobody lists can have an answer too.
+      const first = models.find(({ id }) => id === model) ?? toOffered(model, metadata.ofAny(model, []), []);
+      return [first, ...models.filter((each) => each !== first)];
+    },
+  };
+}
+
+function toOffered(id: string, facts: ModelMetadata | undefined, serving: readonly BackendEntry[]): OfferedModel {
+  const { display_name, summary, capabilities } = facts ?? {};
+  return {
+    id,
+    name: display_name ?? id,
+    ...(summary !== undefined && { description: summary }),
+    efforts: effortsOf(id, facts, serving),
+    // The pipeline refuses pictures only where it is known that the model sees none.
+    images: capabilities === undefined || capabilities.includes("vision"),
+    audio: capabilities?.includes("audio") === true,
+  };
+}
+
+/** Those that every backend of the model sends as they are; none where it is not known to reason. */
+function effortsOf(model: string, facts: ModelMetadata | undefined, serving: readonly BackendEntry[]): Effort[] {
+  const { capabilities } = facts ?? {};
+  const mayReason = ({ backend: { kind } }: BackendEntry) =>
+    capabilities === undefined ? kind.efforts !== USUAL_EFFORTS : capabilities.includes("reasoning");
+  if (serving.length === 0 || !serving.every(mayReason)) return [];
+  // Nothing chosen means auto.
+  return EFFORTS.filter((effort) => effort !== "auto").filter((effort) =>
+    serving.every(({ backend: { kind } }) => normaliseEffort(effort, { kind, model }).effort === effort),
+  );
+}
+
+function metadataPerSnapshot(): (snapshot: ConfigSnapshot) => ModelMetadataSource {
+  let made: { for: ConfigSnapshot; source: ModelMetadataSource } | undefined;
+  return (snapshot) => {
+    if (made?.for !== snapshot) {
+      const { settings, attachments } = snapshot;
+      const source = createModelMetadata({ backends: settings.backends, external: attachments.metadata });
+      made = { for: snapshot, source };
+    }
+    return made.source;
+  };
+}
+
+async function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  signal.throwIfAborted();
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}

@@ -1,0 +1,58 @@
+// What is said at the start: a banner on the standard output, and a warning for whoever has left the door open.
+
+import { isOnLoopback } from "../access/hosts.ts";
+import { displayUrl, toBackend } from "../backends/backend.ts";
+import { renderBanner } from "../cli/banner.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import type { ConfigStore } from "../config/store/store.ts";
+import type { FoundBackend } from "../discovery/discover.ts";
+import { isTerminal } from "../lib/terminal.ts";
+import type { Logger } from "../logging/logger.ts";
+import { isChatModel } from "../models/chat-models.ts";
+import { VERSION } from "../names.ts";
+import type { Gateway, GatewayParts } from "./gateway.ts";
+
+/** What server mode is started with. */
+export interface ServeParts extends Omit<GatewayParts, "clock" | "workers" | "cacheSeed"> {
+  /** Backends that nobody has configured. */
+  found: readonly FoundBackend[] | undefined;
+}
+
+const STANDARD_OUTPUT = 1;
+/** How long the start waits for the first health checks before it says that it is up. */
+const FIRST_CHECKS_MS = 1_000;
+
+const OPEN_TO_ALL =
+  "other machines can connect and no API key is required: whoever reaches the port can use all backends and spend their " +
+  "keys; set api_keys.mode to blocking, or bind to 127.0.0.1";
+
+export function warnOfOpenDoor({ api_keys, server }: Settings, log: Pick<Logger, "warn">): void {
+  const bound = [server.bind_address].flat();
+  if (api_keys.mode === "permissive" && !isOnLoopback(bound)) log.warn({ bind_address: bound }, OPEN_TO_ALL);
+}
+
+/** Backends that nobody has configured stand in `found`. */
+export async function greet(
+  addresses: readonly string[],
+  found: readonly FoundBackend[] | undefined,
+  { store, env }: { store: ConfigStore; env: Record<string, string | undefined> },
+  { fleet }: Gateway,
+): Promise<void> {
+  await Promise.race([fleet.firstChecks, Bun.sleep(FIRST_CHECKS_MS)]);
+  const { settings, path } = store.current;
+  const configured = settings.backends.map(toBackend).map((backend) => {
+    return { name: backend.name, kind: backend.kind.name, url: displayUrl(backend) };
+  });
+  const model = (await fleet.models.list()).find(({ id }) => isChatModel(id, undefined))?.id;
+  const banner = renderBanner({
+    version: VERSION,
+    addresses,
+    backends: found ?? configured,
+    ...(path !== undefined && { configPath: path }),
+    ...(model !== undefined && { model }),
+    apiKeyRequired: settings.api_keys.mode === "blocking",
+    colour: isTerminal(STANDARD_OUTPUT) && !env.NO_COLOR,
+  });
+  // process.stdout would bring Node's streams with it. Whoever has closed the output wants no banner.
+  await Bun.write(Bun.stdout, banner).catch(() => {});
+}

@@ -1,0 +1,185 @@
+// Server mode with several processes: a gateway that owns what they share, and workers on one port that answer for it.
+
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock } from "../lib/clock.ts";
+import { listen, type Server } from "../server/listener.ts";
+import { serveTargets } from "../server/request-target.ts";
+import { createHandedOn } from "../workers/hand-on.ts";
+import { createKvNews } from "../workers/kv-news.ts";
+import { createTeam, type Team } from "../workers/team.ts";
+import { createGateway, type Workers } from "./gateway.ts";
+import { greet, type ServeParts, warnOfOpenDoor } from "./greeting.ts";
+import { ownCommand } from "./raise-fetch-limit.ts";
+import { secretSeed } from "./secret-seed.ts";
+import { drain, untilSignalled } from "./shutdown.ts";
+
+const NO_RESTARTS = { crash: 0, hang: 0, memory: 0, request: 0 };
+
+type Exit = { exitCode: number; message?: string };
+
+/** Returns the exit code and, when an address could not be opened, why. */
+export async function servePrimary(count: number, { found, ...options }: ServeParts): Promise<Exit> {
+  const { store, log, env } = options;
+  const { settings, baseDir } = store.current;
+  const socketMode = Number.parseInt(settings.server.unix_socket_mode, 8);
+  const taken = await takeAddresses([settings.server.bind_address].flat(), baseDir, socketMode);
+  if (!taken.ok) return { exitCode: 1, message: taken.message };
+  warnOfOpenDoor(settings, log);
+
+  let team: Team | undefined;
+  const workers = workersOf(() => team);
+  const cacheSeed = secretSeed();
+  const gateway = createGateway({ ...options, clock: systemClock, workers, cacheSeed });
+  await gateway.start();
+
+  const folder = mkdtempSync(join(env.TMPDIR ?? "/tmp", "signalbox-"));
+  chmodSync(folder, 0o700);
+  const socket = join(folder, "primary.sock");
+  const secret = crypto.getRandomValues(new Uint8Array(32)).toHex();
+  const control = Bun.serve({
+    unix: socket,
+    idleTimeout: 0,
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    development: false,
+    fetch: createHandedOn([gateway.admin, gateway.api], secret, async (answer) => {
+      // What has happened is counted before somebody looks, and what was changed holds before that is told.
+      await team?.flush();
+      const response = await answer();
+      await team?.settled();
+      return response;
+    }),
+  } as Bun.Serve.Options<undefined>) as Server;
+
+  team = createTeam({
+    size: count,
+    command: ownCommand(),
+    env,
+    owners: gateway.owners,
+    snapshot: () => store.current,
+    fixed: { count, addresses: taken.shared, keySalt: store.keySalt(), cacheSeed, socket, secret },
+    clock: systemClock,
+    log,
+  });
+  // Behind the gateway's own subscription: what follows from a change is known when it is told.
+  const unsubscribe = store.subscribe((snapshot) => {
+    team?.follow(snapshot);
+    return [];
+  });
+  const signalled = untilSignalled();
+  const served = serveTargets(gateway.api, gateway.admin);
+  for (const server of [...taken.own, ...taken.held]) server.reload(served);
+  const problem = await team.start();
+  // Whoever has come to this process meanwhile is answered by it.
+  for (const server of taken.held) void server.stop();
+  if (problem === undefined) {
+    await greet(taken.addresses, found, options, gateway);
+    await signalled;
+  }
+  const { shutdown_timeout } = store.current.settings.server;
+  gateway.closing();
+  await end(team, [...taken.own, ...taken.held], problem === undefined ? shutdown_timeout : 0, log);
+  unsubscribe();
+  await control.stop(true);
+  rmSync(folder, { recursive: true, force: true });
+  await gateway.stop();
+  store.close();
+  taken.release();
+  if (problem !== undefined) return { exitCode: 1, message: problem };
+  log.info("stopped");
+  return { exitCode: 0 };
+}
+
+/** What the gateway asks of its workers, from before there are any. */
+function workersOf(team: () => Team | undefined): Workers {
+  return {
+    rows: () => team()?.rows() ?? [],
+    restarts: () => team()?.restarts() ?? NO_RESTARTS,
+    restart: async () => (await team()?.restart()) ?? 0,
+    numbers: () => team()?.numbers() ?? [],
+    withTheirCounts: (own) => team()?.withTheirCounts(own) ?? own,
+    pastCpuSeconds: () => team()?.pastCpuSeconds() ?? 0,
+    kvTeller: createKvNews(
+      (news) => team()?.tellKvNews(news),
+      (backendName) => team()?.forgetKvCaches(backendName),
+    ),
+  };
+}
+
+async function end(team: Team, own: readonly Server[], timeoutMs: number, log: ServeParts["log"]): Promise<void> {
+  await team.flush();
+  const running = team.numbers().reduce((sum, { openRequests }) => sum + openRequests, 0);
+  const ofOwn = own.reduce((sum, server) => sum + server.pendingRequests, 0);
+  log.info({ running_requests: running + ofOwn, timeout_ms: timeoutMs }, "shutting down");
+  await Promise.all([team.drain(timeoutMs), drain(own, timeoutMs, { ...log, info() {} })]);
+}
+
+type Taken =
+  | {
+      ok: true;
+      /** As they are told, in the order of the configuration. */
+      addresses: string[];
+      /** Those that the workers open. */
+      shared: string[];
+      /** Open here as well until the workers have opened them: nobody else gets them meanwhile. */
+      held: Server[];
+      /** Unix sockets, which cannot be shared: the primary serves them. */
+      own: Server[];
+      release(): void;
+    }
+  | { ok: false; message: string };
+
+/**
+ * Makes sure that nobody else has the addresses: each is opened without sharing it first, and a lock of the kernel is held
+ * for each as long as this process lives, so that of two gateways that start at the same moment one gives way.
+ */
+async function takeAddresses(bound: readonly string[], baseDir: string, socketMode: number): Promise<Taken> {
+  const taken = { addresses: [] as string[], shared: [] as string[], held: [] as Server[], own: [] as Server[] };
+  const { addresses, shared, held, own } = taken;
+  const locks: { stop(): void }[] = [];
+  const release = () => {
+    for (const lock of locks) lock.stop();
+  };
+  async function take(bindAddress: string): Promise<string | undefined> {
+    const served = { fetch: async () => notYet() };
+    const isUnix = bindAddress.startsWith("unix:");
+    // A free port that the kernel chooses is nobody else's.
+    if (!isUnix && !bindAddress.endsWith(":0")) {
+      const alone = await listen(bindAddress, baseDir, served, socketMode);
+      if (!alone.ok) return alone.message;
+      await alone.server.stop(true);
+    }
+    const result = await listen(bindAddress, baseDir, served, socketMode, !isUnix);
+    if (!result.ok) return result.message;
+    addresses.push(result.address);
+    (isUnix ? own : held).push(result.server);
+    if (isUnix) return undefined;
+    shared.push(result.address);
+    const lock = lockAddress(result.address);
+    if (lock === undefined)
+      return `server.bind_address: cannot listen on ${bindAddress}: another gateway is starting there.`;
+    locks.push(lock);
+    return undefined;
+  }
+  for (const bindAddress of bound) {
+    const message = await take(bindAddress);
+    if (message === undefined) continue;
+    release();
+    await Promise.all([...own, ...held].map((server) => server.stop(true)));
+    return { ok: false, message };
+  }
+  return { ok: true, ...taken, release };
+}
+
+/** Undefined when another process holds it. The name is in the abstract namespace: it goes with the process. */
+function lockAddress(address: string): { stop(): void } | undefined {
+  try {
+    return Bun.listen({ unix: `\0signalbox:${address}`, socket: { open: (socket) => void socket.end(), data() {} } });
+  } catch {
+    return undefined;
+  }
+}
+
+function notYet(): Response {
+  return new Response("The gateway is starting.\n", { status: 503, headers: { "Retry-After": "1" } });
+}

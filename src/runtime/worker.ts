@@ -1,0 +1,130 @@
+// A worker: answers requests on the shared port by what its primary tells it, and tells the primary what became of them.
+
+import { rmSync } from "node:fs";
+import { dirname } from "node:path";
+import { systemClock } from "../lib/clock.ts";
+import { createDeadlines } from "../lib/deadlines.ts";
+import { listen, type Server } from "../server/listener.ts";
+import { type Channel, createChannel, type Desk } from "../workers/channel.ts";
+import type { KvNews } from "../workers/kv-news.ts";
+import type { Load, PrimaryDesk, Start, Started, State, WorkerDesk } from "../workers/messages.ts";
+import { drain } from "./shutdown.ts";
+import { createWorker, type Worker } from "./worker-plane.ts";
+
+const CLOCK_ROUNDS = 8;
+const QUIET_TURNS = 1_000;
+const QUIET_MS = 0.2;
+
+/** Resolves with the exit code when it has been drained. */
+export function runWorker(env: Record<string, string | undefined>): Promise<number> {
+  const { promise: exited, resolve: exit } = Promise.withResolvers<number>();
+  let running: Running | undefined;
+  let starting: Promise<unknown> = Promise.resolve();
+  let folder: string | undefined;
+  const desk = {
+    async start(start: Start): Promise<Started> {
+      folder = dirname(start.socket);
+      const begun = startServing(start, channel, env);
+      starting = begun.then((result) => {
+        if ("problem" in result) return new Promise(() => {}); // it is about to be ended
+        running = result;
+      });
+      const result = await begun;
+      return "problem" in result ? result : { problem: undefined };
+    },
+    /** At once, so that it is in force before what was told behind it is heard. */
+    follow(state: State): true | Promise<true> {
+      if (running === undefined) return starting.then(() => desk.follow(state));
+      running.follow(state);
+      return true;
+    },
+    ping: () => true as const,
+    loads: (loads: Load[]) => running?.heard(loads),
+    kvNews: (news: KvNews) => running?.kvIndex.heard(news),
+    forgetKvCaches(backendName: string | undefined): true {
+      running?.kvIndex.forget(backendName);
+      return true;
+    },
+    flush() {
+      running?.tell();
+      return true as const;
+    },
+    drain(timeoutMs: number, leavingMs: number): void {
+      void Promise.resolve(running?.end(timeoutMs, leavingMs)).then(() => exit(0));
+    },
+  } satisfies Record<keyof WorkerDesk, unknown>;
+  const channel = createChannel<PrimaryDesk>({
+    send: (items) => void process.send?.(items),
+    desk: desk as Desk,
+    deadlines: createDeadlines(systemClock.now),
+    now: systemClock.now,
+    failed: (name, err) => running?.log.error({ err, message: name }, "a message of the primary could not be handled"),
+  });
+  process.on("message", (items) => channel.received(items));
+  // Without its owner nothing that it says is true.
+  process.on("disconnect", () => {
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+    process.exit(1);
+  });
+  if (process.connected === false) process.exit(1); // it has died before anybody could listen
+  // Signals to all processes of a terminal or a service are for the primary, which tells when to end.
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
+  return exited;
+}
+
+interface Running extends Omit<Worker, "served" | "leave" | "watch" | "stop"> {
+  end(timeoutMs: number, leavingMs: number): Promise<void>;
+}
+
+async function startServing(
+  start: Start,
+  channel: Channel<PrimaryDesk>,
+  env: Record<string, string | undefined>,
+): Promise<Running | { problem: string }> {
+  const worker = await createWorker(start, channel, env, await clockOffset(channel));
+  const servers: Server[] = [];
+  for (const address of start.addresses) {
+    const result = await listen(address, start.snapshot.baseDir, worker.served, undefined, true);
+    if (!result.ok) {
+      await Promise.all(servers.map((server) => server.stop(true)));
+      return { problem: result.message };
+    }
+    servers.push(result.server);
+  }
+  worker.watch(() => servers.reduce((sum, server) => sum + server.pendingRequests, 0));
+  return {
+    ...worker,
+    async end(timeoutMs, leavingMs) {
+      worker.leave();
+      await Bun.sleep(leavingMs);
+      if (leavingMs > 0) await quietMoment();
+      await drain(servers, timeoutMs, { ...worker.log, info() {} });
+      await worker.stop();
+    },
+  };
+}
+
+/**
+ * Resolves behind a turn of the event loop that had little to do: what has connected has been seen a moment ago. The kernel
+ * resets the connections that it has taken by the time when a port is closed, and this process has not.
+ */
+async function quietMoment(): Promise<void> {
+  for (let turn = 0; turn < QUIET_TURNS; turn++) {
+    const begunMs = systemClock.now();
+    await new Promise((resolve) => setImmediate(resolve));
+    if (systemClock.now() - begunMs < QUIET_MS) return;
+  }
+}
+
+/** What the primary's clock is ahead of this one's, from the quickest of a few answers. */
+async function clockOffset(channel: Channel<PrimaryDesk>): Promise<number> {
+  let best = { roundMs: Number.POSITIVE_INFINITY, offsetMs: 0 };
+  for (let round = 0; round < CLOCK_ROUNDS; round++) {
+    const askedMs = systemClock.now();
+    const primaryMs = await channel.call("clock", []);
+    const roundMs = systemClock.now() - askedMs;
+    if (primaryMs !== undefined && roundMs < best.roundMs)
+      best = { roundMs, offsetMs: primaryMs - askedMs - roundMs / 2 };
+  }
+  return best.offsetMs;
+}

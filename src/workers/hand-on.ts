@@ -1,0 +1,103 @@
+// Requests for the control plane that arrive at a worker: handed on to the primary, and answered with what it says.
+
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import { errorResponse } from "../server/error-response.ts";
+import type { Server } from "../server/listener.ts";
+import type { RequestTarget, Surface, TargetHandler } from "../server/request-target.ts";
+
+/** The secret, and where the request came from: nobody else may say either. */
+const SECRET_HEADER = "x-signalbox-primary";
+const ORIGIN_HEADER = "x-signalbox-origin";
+
+interface Origin {
+  target: RequestTarget;
+  /** Undefined for a peer on a unix socket. */
+  peer: string | undefined;
+}
+
+/** They concern a connection, and the body is sent on in pieces. */
+const OF_A_CONNECTION = ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "content-length"];
+/** A worker hears of the death of its primary within this time. */
+const DEATH_MS = 250;
+/** An answer up to this size is read whole. */
+const MAX_WHOLE_BYTES = 1024 * 1024;
+
+export function createHandOn(socket: string, secret: string): TargetHandler {
+  return async (request, server, target) => {
+    // The primary has its own limits of time.
+    server.timeout(request, 0);
+    const headers = withoutConnection(request.headers);
+    const origin: Origin = { target, peer: server.requestIP(request)?.address };
+    headers.set(SECRET_HEADER, secret);
+    headers.set(ORIGIN_HEADER, encodeURIComponent(JSON.stringify(origin)));
+    if (!headers.has("accept-encoding")) headers.set("accept-encoding", "identity");
+    const { method, url, signal } = request;
+    const query = url.indexOf("?");
+    const hasBody = method !== "GET" && method !== "HEAD" && request.body !== null;
+    try {
+      const answer = await fetch(`http://primary/${query < 0 ? "" : url.slice(query)}`, {
+        unix: socket,
+        method,
+        headers,
+        signal,
+        redirect: "manual",
+        decompress: false,
+        ...(hasBody && { body: request.body }),
+      } as RequestInit);
+      const answerHeaders = withoutConnection(answer.headers, "date");
+      const { status } = answer;
+      const isWhole = Number(answer.headers.get("content-length") ?? Number.POSITIVE_INFINITY) <= MAX_WHOLE_BYTES;
+      const body = isWhole ? await answer.arrayBuffer() : answer.body;
+      return new Response(body?.constructor === ArrayBuffer && body.byteLength === 0 ? null : body, {
+        status,
+        headers: answerHeaders,
+      });
+    } catch {
+      // Where the primary has died, so does this process, and its clients see that: a refusal would say too much.
+      await Bun.sleep(DEATH_MS);
+      const message = "The control plane did not answer; it is not known whether it has done what was asked.";
+      const error = new GatewayError(ERRORS.controlPlaneUnavailable, message);
+      return errorResponse(error, crypto.randomUUID(), {}, undefined);
+    }
+  };
+}
+
+/** In the primary: what answers requests that a worker hands on; whoever has not got the secret gets nothing. */
+export function createHandedOn(
+  surfaces: readonly Surface[],
+  secret: string,
+  around: (answer: () => Promise<Response>) => Promise<Response>,
+): (request: Request, server: Server) => Promise<Response> {
+  const expected = digest(secret);
+  return async (request, server) => {
+    const { headers } = request;
+    const presented = digest(headers.get(SECRET_HEADER) ?? "");
+    if (!crypto.timingSafeEqual(presented, expected)) return new Response(null, { status: 403 });
+    const { target, peer } = JSON.parse(decodeURIComponent(headers.get(ORIGIN_HEADER) ?? "")) as Origin;
+    headers.delete(SECRET_HEADER);
+    headers.delete(ORIGIN_HEADER);
+    const { route } = target;
+    const surface = surfaces.find(({ paths }) => route !== undefined && paths.includes(route));
+    if (surface === undefined) return new Response(null, { status: 404 });
+    return await around(() => surface.handle(request, seenFrom(peer, server), target));
+  };
+}
+
+/** The server as it looks to whoever asks for the address of the client. */
+function seenFrom(peer: string | undefined, server: Server): Server {
+  return {
+    requestIP: () => (peer === undefined ? null : { address: peer, port: 0, family: "IPv4" }),
+    timeout: (request: Request, seconds: number) => server.timeout(request, seconds),
+  } as unknown as Server;
+}
+
+function withoutConnection(from: Headers, ...more: string[]): Headers {
+  const headers = new Headers(from);
+  for (const name of [...OF_A_CONNECTION, ...more]) headers.delete(name);
+  return headers;
+}
+
+function digest(text: string): Buffer {
+  return new Bun.CryptoHasher("sha256").update(text).digest();
+}

@@ -1,0 +1,83 @@
+// What a process has learnt of KV caches, gathered for the others: bounded, because to know less costs only a better choice.
+
+import type { CacheEvent } from "../kv-index/cache-event.ts";
+
+/** What has happened since the news before. */
+export interface KvNews {
+  /** Backends that hold these blocks now, two words for each. */
+  learnt: [backendName: string, words: Uint32Array][];
+  told: [backendName: string, event: CacheEvent][];
+  ended: [backendName: string, hasFailed: boolean][];
+  hits: number;
+  lookups: number;
+}
+
+/** Who is told of what requests and engines say. */
+export interface KvTeller {
+  learnt(backendName: string, words: Uint32Array): void;
+  told(backendName: string, event: CacheEvent): void;
+  ended(backendName: string, hasFailed: boolean): void;
+  counted(hits: number, lookups: number): void;
+  /** All backends where none is named. */
+  cleared(backendName: string | undefined): void;
+}
+
+/** A lookup may be so much behind. */
+const INTERVAL_MS = 20;
+/** Of one set of news; what is beyond it is not told. */
+const MAX_BLOCKS = 16_384;
+const MAX_EVENTS = 4_096;
+
+/**
+ * @param send - hands the news to the others
+ * @param clear - has them forget, behind what was told before
+ */
+export function createKvNews(send: (news: KvNews) => void, clear: (backendName: string | undefined) => void) {
+  let news = nothing();
+  let blocks = 0;
+  let timer: Timer | undefined;
+
+  function flush(): void {
+    clearTimeout(timer);
+    if (timer === undefined) return;
+    timer = undefined;
+    const gathered = news;
+    news = nothing();
+    blocks = 0;
+    send(gathered);
+  }
+
+  function soon(): KvNews {
+    timer ??= setTimeout(flush, INTERVAL_MS);
+    return news;
+  }
+
+  return {
+    learnt(backendName, words) {
+      if (blocks + words.length / 2 > MAX_BLOCKS) return;
+      blocks += words.length / 2;
+      soon().learnt.push([backendName, words]);
+    },
+    told(backendName, event) {
+      if (news.told.length < MAX_EVENTS) soon().told.push([backendName, event]);
+    },
+    ended(backendName, hasFailed) {
+      if (news.ended.length < MAX_EVENTS) soon().ended.push([backendName, hasFailed]);
+    },
+    counted(hits, lookups) {
+      const { hits: before, lookups: asked } = soon();
+      news.hits = before + hits;
+      news.lookups = asked + lookups;
+    },
+    cleared(backendName) {
+      flush();
+      clear(backendName);
+    },
+    /** What was gathered is told now. */
+    flush,
+  } satisfies KvTeller & { flush(): void };
+}
+
+function nothing(): KvNews {
+  return { learnt: [], told: [], ended: [], hits: 0, lookups: 0 };
+}

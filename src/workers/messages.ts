@@ -1,0 +1,211 @@
+// What the primary and its workers tell each other: plain data, and which of them does what for the other.
+
+import type { HealthState } from "../backends/board.ts";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
+import type { KvIndexImage } from "../kv-index/kv-index.ts";
+import type { JsonObject } from "../lib/json.ts";
+import type { UploadResult } from "../metrics/gateway-events.ts";
+import type { Observer } from "../metrics/observer.ts";
+import type { FoundModel, ModelListEntry } from "../models/list.ts";
+import type { KeptResponse } from "../pipeline/response-store.ts";
+import type { Decision } from "../rate-limit/decision.ts";
+import type { LimitQuery } from "../rate-limit/limit-rules.ts";
+import type { AnswerForm, CachedAnswer, CacheStatistics } from "../response-cache/cache.ts";
+import type { CircuitOutcome, CircuitState } from "../routing/circuit-breaker.ts";
+import type { ErrorReport } from "../stats/error-recorder.ts";
+import type { FinishedRequest } from "../stats/finished-request.ts";
+import type { ToldStory } from "../stats/stories.ts";
+import type { KvNews } from "./kv-news.ts";
+
+/** What a worker needs to know of a backend besides its settings. */
+export interface BackendFacts {
+  name: string;
+  /** Of the counters behind this name: another server under the same name has another one. */
+  slot: number;
+  health: HealthState;
+  held: boolean;
+  models: readonly string[];
+  kind: string;
+  why: string;
+  nextLookMs: number | undefined;
+}
+
+/** A circuit as its owner sees it. */
+export interface CircuitView {
+  name: string;
+  isEnabled: boolean;
+  state: CircuitState;
+  opensInMs: number;
+  /** Failures are being counted: a success says something. */
+  isCounting: boolean;
+  /** Another trial may begin. */
+  hasRoom: boolean;
+}
+
+export interface State {
+  /** Undefined: as before. */
+  snapshot?: ConfigSnapshot | undefined;
+  facts: readonly BackendFacts[];
+  circuits: readonly CircuitView[];
+}
+
+export interface Start extends State, Fixed {
+  /** Where others join the calls that this worker makes. */
+  ownSocket: string;
+  snapshot: ConfigSnapshot;
+  kvIndex: KvIndexImage | undefined;
+}
+
+/** What stays as it is while the primary lives. */
+export interface Fixed {
+  /** Of all workers. */
+  count: number;
+  /** The addresses to open, with the port that was taken. */
+  addresses: readonly string[];
+  keySalt: string;
+  cacheSeed: number;
+  /** Where admin requests go, and what lets them in there. */
+  socket: string;
+  secret: string;
+}
+
+/** `undefined`: it listens. */
+export type Started = { problem: string | undefined };
+
+/** What became of attempts at one backend whose circuit was closed. */
+interface CircuitReport {
+  name: string;
+  outcome: CircuitOutcome;
+  /** Clock milliseconds of the primary. */
+  admittedMs: number;
+  endedMs: number;
+}
+
+/** Numbers of a process as a whole. */
+export interface ProcessNumbers {
+  openStreams: number;
+  /** Of any kind. */
+  openRequests: number;
+  lagSeconds: number;
+  residentBytes: number;
+  heapBytes: number;
+  cpuSeconds: number;
+  redis: readonly { use: string; isThere: boolean }[];
+  /** Of a response cache on a server, which each process asks itself. */
+  cache: CacheStatistics | undefined;
+  /** Whether the receiver takes the traces that this process sends; undefined where there is none. */
+  tracesUp: boolean | undefined;
+}
+
+/** How long a backend takes to its first byte, by the newest measurement. */
+interface Latency {
+  latencyMs: number | undefined;
+  latencyAgeMs: number;
+}
+
+/** What a backend has to do for other processes. */
+export interface Load extends Latency {
+  slot: number;
+  inFlight: number;
+}
+
+export interface BackendNumbers extends Latency {
+  slot: number;
+  inFlight: number;
+  /** Since the report before. */
+  attempts: number;
+  failures: number;
+  credentialError: string | undefined;
+}
+
+export type GatewayEvent =
+  | { kind: "dropped"; feature: string }
+  | { kind: "rateLimited"; scope: string }
+  | { kind: "redisUnanswered"; use: string }
+  | { kind: "otlpExported"; signal: string; isOk: boolean; times: number }
+  | { kind: "otlpDropped"; spans: number }
+  | { kind: "fileUploaded"; result: UploadResult };
+
+/** What has happened in a worker since the report before. */
+export interface Report {
+  attempts: Parameters<Observer["attempted"]>[];
+  finished: FinishedRequest[];
+  errors: ErrorReport[];
+  events: GatewayEvent[];
+  /** Those that the primary does not know come in the order in which they began. */
+  stories: ToldStory[];
+  backends: BackendNumbers[];
+  process: ProcessNumbers;
+}
+
+/** What is known of the ids that a request for a Responses answer names. */
+export interface KnownId {
+  id: string;
+  response?: KeptResponse | undefined;
+  item?: JsonObject | undefined;
+  owner?: string | undefined;
+}
+
+interface AskedAnswer {
+  question: string;
+  form: AnswerForm;
+  otherForm: AnswerForm | undefined;
+  sketch: number;
+  model: string;
+}
+
+/** What the primary does for a worker. */
+export type PrimaryDesk = {
+  report(report: Report): void;
+  /** What has changed at backends, ahead of the next report. */
+  loads(backends: BackendNumbers[]): void;
+  kvNews(news: KvNews): void;
+  suspect(name: string): void;
+  firstChecks(): Promise<void>;
+  refreshModels(): Promise<void>;
+  listModels(): Promise<readonly ModelListEntry[]>;
+  findModel(id: string): Promise<FoundModel | undefined>;
+  /** Milliseconds of its clock. */
+  clock(): number;
+  outcome(report: CircuitReport): void;
+  /** That happened within the last moment. */
+  successes(name: string, count: number): void;
+  /** A trial of a half-open circuit; undefined: not now. */
+  lease(name: string): { lease: number } | undefined;
+  settle(lease: number, outcome: CircuitOutcome): void;
+  take(query: LimitQuery): { decision: Decision | undefined };
+  takeForGuess(query: LimitQuery): { decision: Decision | undefined };
+  putBack(query: LimitQuery): void;
+  /** The refusal; undefined when it is admitted. */
+  takeBackend(name: string): { refusal: Decision | undefined };
+  cached(asked: AskedAnswer): CachedAnswer | undefined;
+  cache(asked: AskedAnswer, answer: CachedAnswer, ttlMs: number): void;
+  known(owner: string, ids: readonly string[]): Promise<KnownId[]>;
+  /** The socket of the worker that makes the call of this digest. */
+  lead(digest: string, socket: string, ttlMs: number, isNotAt: string | undefined): string;
+  landed(digest: string, socket: string): void;
+  renewResponse(owner: string, id: string): Promise<boolean>;
+  keepResponse(owner: string, id: string, items: readonly JsonObject[]): void;
+  keepBackend(owner: string, id: string, name: string): void;
+  noteItems(owner: string, ids: readonly string[]): void;
+};
+
+/** What a worker does for the primary. */
+export type WorkerDesk = {
+  start(start: Start): Promise<Started>;
+  /** Answered when it is in force. */
+  follow(state: State): true;
+  ping(): true;
+  /** Of backends whose load has changed. */
+  loads(loads: Load[]): void;
+  kvNews(news: KvNews): void;
+  /** Answered when it is forgotten. */
+  forgetKvCaches(backendName: string | undefined): true;
+  /** Everything that has happened until now has been reported. */
+  flush(): true;
+  /**
+   * For the first time each answer ends its connection, so that clients come again elsewhere; then no new connections. Exits
+   * when all is over, or the time.
+   */
+  drain(timeoutMs: number, leavingMs: number): void;
+};

@@ -1,0 +1,169 @@
+// Runs the real command as an agent over standard input and output, keeps what both sides wrote, and has it checked.
+
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { FileSink, Subprocess } from "bun";
+import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { complaintsOf } from "./acp-validator.ts";
+import { SECRET_MARK } from "./start-gateway.ts";
+import { waitFor, within } from "./wait-for.ts";
+
+const COMMAND = join(import.meta.dir, "..", "..", "bin", "signalbox");
+
+/** A message of JSON-RPC. */
+export interface Message {
+  id?: unknown;
+  method?: string;
+  params?: unknown;
+  result?: unknown;
+  error?: unknown;
+  [member: string]: unknown;
+}
+
+interface Traffic {
+  from: "client" | "agent";
+  message: Message;
+}
+
+interface WatchedAgentParts {
+  config: ConfigDocument;
+  environment?: Record<string, string>;
+  /** Of an earlier process: its files are taken as they are. */
+  folder?: string;
+}
+
+/** An editor's agent, as the editor sees it: lines in, lines out. */
+export class WatchedAgent {
+  readonly folder: string;
+  readonly traffic: Traffic[] = [];
+  stderr = "";
+  readonly #process: Subprocess<"pipe", "pipe", "pipe">;
+  readonly #read: Promise<unknown>;
+  readonly #killAtExit: () => void;
+  readonly #listeners = new Set<(message: Message) => void>();
+  #nextId = 1;
+
+  constructor({ config, environment, folder }: WatchedAgentParts) {
+    this.folder = folder ?? realpathSync(mkdtempSync(join(tmpdir(), "signalbox-agent-")));
+    const configPath = join(this.folder, "signalbox.yaml");
+    if (folder === undefined) mkdirSync(join(this.folder, "home"));
+    writeFileSync(configPath, JSON.stringify({ server: { data_dir: join(this.folder, "data") }, ...config }));
+    this.#process = Bun.spawn(["sh", COMMAND, "--mode", "stdio", "--config", configPath], {
+      cwd: this.folder,
+      env: { PATH: process.env.PATH ?? "", HOME: join(this.folder, "home"), ...environment },
+      stdin: "pipe",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    this.#read = Promise.all([this.#readLines(), this.#readLog()]);
+    this.#killAtExit = () => this.#process.kill("SIGKILL");
+    process.on("exit", this.#killAtExit);
+  }
+
+  get pid(): number {
+    return this.#process.pid;
+  }
+
+  async #readLines(): Promise<void> {
+    let rest = "";
+    const decoder = new TextDecoder();
+    for await (const bytes of this.#process.stdout) {
+      const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+      rest = lines.pop() as string;
+      for (const line of lines) {
+        // Anything else on standard output breaks the protocol, and the test.
+        const message = JSON.parse(line) as Message;
+        this.traffic.push({ from: "agent", message });
+        for (const listener of this.#listeners) listener(message);
+      }
+    }
+    if (rest !== "") throw new Error(`the agent's last line has no end: ${rest}`);
+  }
+
+  async #readLog(): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const bytes of this.#process.stderr) this.stderr += decoder.decode(bytes, { stream: true });
+  }
+
+  /** Every message of the agent from now on. */
+  listen(listener: (message: Message) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  send(message: Message): void {
+    this.traffic.push({ from: "client", message });
+    this.#stdin.write(`${JSON.stringify(message)}\n`);
+    void this.#stdin.flush();
+  }
+
+  /** Bytes that are no message. */
+  sendRaw(bytes: string | Uint8Array): void {
+    this.#stdin.write(bytes);
+    void this.#stdin.flush();
+  }
+
+  get #stdin(): FileSink {
+    return this.#process.stdin;
+  }
+
+  /** A request, and the whole answer to it. */
+  async ask(method: string, params?: unknown, id: unknown = `t${this.#nextId++}`): Promise<Message> {
+    const at = this.traffic.length;
+    this.send({ jsonrpc: "2.0", id, method, ...(params === undefined ? {} : { params }) });
+    const answer = () =>
+      this.traffic
+        .slice(at)
+        .find(
+          ({ from, message }) => from === "agent" && message.method === undefined && Bun.deepEquals(message.id, id),
+        );
+    await waitFor(`an answer to ${method}`, () => answer() !== undefined);
+    return answer()?.message as Message;
+  }
+
+  /** What the agent said in updates of a session, in order. */
+  updates(sessionId?: unknown): Record<string, unknown>[] {
+    return this.traffic.flatMap(({ from, message }) => {
+      if (from !== "agent" || message.method !== "session/update") return [];
+      const params = message.params as { sessionId: string; update: Record<string, unknown> };
+      return sessionId === undefined || params.sessionId === sessionId ? [params.update] : [];
+    });
+  }
+
+  /** Checks what was said so far, between two turns, and lets go of it; sessions are new from here on. */
+  forget(): void {
+    const complaints = complaintsOf(this.traffic);
+    if (complaints.length > 0) throw new Error(complaints.join("\n"));
+    const opening = this.traffic.findIndex(({ from }) => from === "agent");
+    this.traffic.splice(opening + 1);
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#process.kill(signal);
+  }
+
+  /** The editor is gone. */
+  closeInput(): void {
+    void this.#stdin.end();
+  }
+
+  async exited(): Promise<number> {
+    const code = await within("the agent ends", this.#process.exited, 15_000);
+    await this.#read;
+    process.off("exit", this.#killAtExit);
+    return code;
+  }
+
+  /** Ends it as an editor does, and checks all that was said. */
+  async close(): Promise<void> {
+    if (this.#process.exitCode === null && this.#process.signalCode === null) this.closeInput();
+    const code = await this.exited();
+    rmSync(this.folder, { recursive: true, force: true });
+    if (this.#process.signalCode === null && code !== 0) throw new Error(`exit code ${code}: ${this.stderr}`);
+    if (this.stderr.includes(SECRET_MARK)) throw new Error(`a secret was printed: ${this.stderr}`);
+    const surprise = this.stderr.split("\n").find((line) => /unexpected error|unhandled|panic/i.test(line));
+    if (surprise !== undefined) throw new Error(`the agent met something it does not understand: ${surprise}`);
+    const complaints = complaintsOf(this.traffic);
+    if (complaints.length > 0) throw new Error(complaints.join("\n"));
+  }
+}
