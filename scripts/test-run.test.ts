@@ -1,0 +1,53 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readTestRun } from "./test-run.ts";
+
+const folder = realpathSync(mkdtempSync(join(tmpdir(), "test-run-")));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** What the runner itself says of such files. */
+async function run(files: Record<string, string>) {
+  const names = Object.keys(files);
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  const child = Bun.spawn([process.execPath, "test", ...names.map((name) => `./${name}`)], {
+    cwd: folder,
+    stdio: ["ignore", "ignore", "pipe"],
+    env: { ...process.env, NO_COLOR: "1" },
+  });
+  const printed = await child.stderr.text();
+  return readTestRun(printed, await child.exited);
+}
+
+const IMPORT = `import { beforeAll, describe, expect, test } from "bun:test";\n`;
+
+describe("what the test runner prints", () => {
+  test("is counted, and each failed test has its file", async () => {
+    const first = `${IMPORT}describe("a", () => { test("b [1]", () => expect(1).toBe(2)); test("c", () => {}); });`;
+    const second = `${IMPORT}test("d", () => {}); test.skip("e", () => {}); test("f", () => { throw new Error("(fail) g"); });`;
+    expect(await run({ "first.test.ts": first, "second.test.ts": second })).toEqual({
+      passed: 2,
+      failed: 2,
+      skipped: 1,
+      failures: [
+        { file: "first.test.ts", name: "a > b [1]" },
+        { file: "second.test.ts", name: "f" },
+      ],
+    });
+  });
+
+  test("is a failure when nothing was tested", async () => {
+    expect(await run({ "empty.test.ts": IMPORT })).toMatchObject({ passed: 0, failed: 1, failures: [] });
+  });
+
+  test("is a failure when the runner dies", async () => {
+    const deadly = `${IMPORT}test("a", () => {}); test("b", () => process.kill(process.pid, "SIGKILL"));`;
+    expect(await run({ "deadly.test.ts": deadly })).toMatchObject({ failed: 1, failures: [] });
+  });
+
+  test("is a failure when a file cannot be read", async () => {
+    const { failed } = await run({ "broken.test.ts": `import { x } from "./nowhere.ts"; x();` });
+    expect(failed).toBe(1);
+  });
+});

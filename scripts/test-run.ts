@@ -1,0 +1,43 @@
+// What the test runner has printed, read.
+
+export interface FailedTest {
+  /** As the runner names it, relative to the folder in which it was started. */
+  file: string;
+  name: string;
+}
+
+export interface TestRun {
+  passed: number;
+  /** Tests, and what failed outside of any: at least one whenever the runner was not content. */
+  failed: number;
+  skipped: number;
+  failures: FailedTest[];
+}
+
+export function readTestRun(printed: string, exitCode: number): TestRun {
+  const run: TestRun = {
+    passed: count(printed, "pass"),
+    failed: count(printed, "fail"),
+    skipped: count(printed, "(?:skip|todo)"),
+    failures: failures(printed),
+  };
+  // A runner that died has printed no counts; one that found no tests has nothing to count.
+  if ((exitCode !== 0 && run.failed === 0) || run.passed + run.failed === 0) run.failed = 1;
+  return run;
+}
+
+function failures(printed: string): FailedTest[] {
+  const found: FailedTest[] = [];
+  let file: string | undefined;
+  for (const line of printed.split("\n")) {
+    file = /^(\S+\.test\.ts):$/.exec(line)?.[1] ?? file;
+    const name = /^\(fail\) (.*?)(?: \[[\d.]+m?s\])?$/.exec(line)?.[1];
+    if (name !== undefined && file !== undefined) found.push({ file, name });
+  }
+  return found;
+}
+
+function count(printed: string, word: string): number {
+  const matches = [...printed.matchAll(new RegExp(`^ *(\\d+) ${word}$`, "gm"))];
+  return Number(matches.at(-1)?.[1] ?? 0);
+}
