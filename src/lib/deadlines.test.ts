@@ -162,4 +162,25 @@ describe("deadlines", () => {
       child.kill();
     }
   });
+
+  test("give what was asked before a busy time the time to be answered: it left behind it", async () => {
+    const order: string[] = [];
+    const echo = Bun.spawn(["sh", "-c", "read question; sleep 0.005; echo answered"], {
+      stdin: "pipe",
+      stdout: "pipe",
+    });
+    const deadlines = createDeadlines();
+    const read = echo.stdout.getReader().read();
+    const answered = read.then(() => order.push("answer"));
+    const expired = new Promise((resolve) =>
+      deadlines.add({ deadlineMs: performance.now() + 150, expire: () => resolve(order.push("deadline")) }),
+    );
+    const untilMs = performance.now() + 300;
+    while (performance.now() < untilMs);
+    echo.stdin.write("asked\n");
+    echo.stdin.flush();
+    await Promise.all([answered, expired]);
+    expect(order).toEqual(["answer", "deadline"]);
+    echo.kill();
+  });
 });

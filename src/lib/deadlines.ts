@@ -21,12 +21,20 @@ export interface Deadlines {
 export const DEADLINE_RESOLUTION_MS = 25;
 
 /**
+ * What a process that was kept busy for so long has written meanwhile leaves only now: nobody can have answered. So nothing
+ * expires by the first look behind such a time.
+ */
+const BUSY_MS = 4 * DEADLINE_RESOLUTION_MS;
+
+/**
  * The entries are a list by themselves: a Set that thousands of them pass through every second spends more time on its own
  * upkeep than all else here.
  */
 export function createDeadlines(now: () => number = () => performance.now()): Deadlines {
   const entries = new RecencyList<Deadline>();
   let timer: Timer | undefined;
+  let lookedMs = 0;
+  let wasBusy = false;
 
   function remove(entry: Deadline): void {
     if (entries.has(entry)) entries.remove(entry); // the sweep stops its own timer: no new one for each request
@@ -34,6 +42,9 @@ export function createDeadlines(now: () => number = () => performance.now()): De
 
   function sweep(): void {
     const nowMs = now();
+    wasBusy = !wasBusy && nowMs - lookedMs >= BUSY_MS;
+    lookedMs = nowMs;
+    if (wasBusy) return;
     // Entries that have passed are gathered first: expiring one may add or remove others.
     const passed: Deadline[] = [];
     for (let entry = entries.oldest; entry !== undefined; entry = entry.newer) {
@@ -54,7 +65,9 @@ export function createDeadlines(now: () => number = () => performance.now()): De
     add(entry) {
       if (entries.has(entry)) return;
       entries.add(entry);
-      timer ??= setInterval(sweep, DEADLINE_RESOLUTION_MS);
+      if (timer !== undefined) return;
+      lookedMs = now();
+      timer = setInterval(sweep, DEADLINE_RESOLUTION_MS);
     },
     remove,
     get size() {

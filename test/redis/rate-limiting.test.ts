@@ -40,7 +40,8 @@ function start(url: string, limits: object, more: ConfigDocument = {}): Promise<
       rate_limiting: {
         enabled: true,
         storage: "redis",
-        redis: { url },
+        // Those who ask the server itself, not a door before it that troubles them, shall wait for it on a busy machine.
+        redis: { url, ...(url === redis.url && { command_timeout_ms: 1_000 }) },
         limits: { ...NO_LIMITS, ...limits },
         ...rate_limiting,
       },
