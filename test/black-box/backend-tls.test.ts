@@ -1,6 +1,6 @@
 // Backends behind https: whose certificates are accepted, and that nothing is sent to anyone else.
 
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
@@ -12,6 +12,13 @@ import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 type Tls = NonNullable<NonNullable<ConfigDocument["backends"]>[number]["tls"]>;
+
+interface SecureCase {
+  server: Pick<ServerCertificate, "chain" | "key">;
+  tls?: Tls;
+}
+
+const nameOf = (what: string) => what.replace(/[^a-z]+/g, "-");
 
 /** Values of server.upstream_client. */
 const CLIENTS = ["sockets", "fetch"] as const;
@@ -57,45 +64,71 @@ function configOf(client: (typeof CLIENTS)[number], url: string, tls: Tls | unde
 }
 
 describe.each([...CLIENTS])("%s", (client) => {
+  // Which turns the check off for whoever does not ask for it.
+  const environment = { NODE_TLS_REJECT_UNAUTHORIZED: "0" };
+
   async function start(url: string, tls: Tls | undefined, files: Record<string, string> = {}) {
-    // Which turns the check off for whoever does not ask for it.
-    const environment = { NODE_TLS_REJECT_UNAUTHORIZED: "0" };
     const gateway = await bed.gateway({ config: configOf(client, url, tls), files, environment });
     return { gateway, admin: new AdminClient(gateway) };
   }
 
-  test.each<[what: string, server: ServerCertificate, tls: Tls]>([
-    ["its authority as text, its name", byName, { ca: authority.root, server_name: NAME }],
-    ["its authority in a file, its name", byName, { ca: "tls/authority.pem", server_name: NAME }],
-    ["its authority, its own address", byAddress, { ca: authority.root }],
-    ["several authorities", byName, { ca: stranger.root + authority.root, server_name: NAME }],
-    ["its own certificate", own, { ca: own.leaf, server_name: NAME }],
-  ])("accepted: %s", async (_what, server, tls) => {
-    const backend = secureBackend(server);
-    const { gateway } = await start(backend.url, tls, { "tls/authority.pem": authority.root });
-    expect(await gateway.backend("a")).toMatchObject({ is_healthy: true, last_error: null });
-    const response = await gateway.chat();
-    expect(response.status).toBe(200);
-    expect(await response.text()).toContain("over TLS");
+  /** One gateway with a backend for each case, which is its model, too. */
+  async function startWith(cases: Record<string, SecureCase>) {
+    const backends = Object.entries(cases).map(([what, { server, tls }]) => {
+      const name = nameOf(what);
+      const { url, seen } = secureBackend(server);
+      return { seen, entry: { name, type: "vllm", url, models: [name], ...(tls && { tls }) } };
+    });
+    const config = { ...configOf(client, "", undefined), backends: backends.map(({ entry }) => entry) };
+    const gateway = await bed.gateway({ config, files: { "tls/authority.pem": authority.root }, environment });
+    return { gateway, seenBy: Object.fromEntries(backends.map(({ seen, entry }) => [entry.name, seen])) };
+  }
+
+  describe("accepted", () => {
+    const cases: Record<string, SecureCase> = {
+      "its authority as text, its name": { server: byName, tls: { ca: authority.root, server_name: NAME } },
+      "its authority in a file, its name": { server: byName, tls: { ca: "tls/authority.pem", server_name: NAME } },
+      "its authority, its own address": { server: byAddress, tls: { ca: authority.root } },
+      "several authorities": { server: byName, tls: { ca: stranger.root + authority.root, server_name: NAME } },
+      "its own certificate": { server: own, tls: { ca: own.leaf, server_name: NAME } },
+    };
+    let all: Awaited<ReturnType<typeof startWith>>;
+    beforeAll(async () => {
+      all = await startWith(cases);
+    });
+    test.each(Object.keys(cases))("%s", async (what) => {
+      const name = nameOf(what);
+      expect(await all.gateway.backend(name)).toMatchObject({ is_healthy: true, last_error: null });
+      const response = await all.gateway.chat({ model: name });
+      expect(response.status).toBe(200);
+      expect(await response.text()).toContain("over TLS");
+    });
   });
 
-  test.each<[what: string, server: Pick<ServerCertificate, "chain" | "key">, tls: Tls | undefined]>([
-    ["an authority that the system does not know", byName, undefined],
-    ["the same, asked for by its name", byName, { server_name: NAME }],
-    ["another authority", byName, { ca: stranger.root, server_name: NAME }],
-    ["another name", byName, { ca: authority.root, server_name: `other.${NAME}` }],
-    ["not the name in the url", byName, { ca: authority.root }],
-    ["a certificate that is over", expired, { ca: authority.root, server_name: NAME }],
-    ["a certificate that signs itself", own, { ca: authority.root, server_name: NAME }],
-    ["no intermediate", { chain: byName.leaf, key: byName.key }, { ca: authority.root, server_name: NAME }],
-  ])("refused: %s", async (_what, server, tls) => {
-    const backend = secureBackend(server);
-    const { gateway } = await start(backend.url, tls);
-    const { is_healthy, last_error } = await gateway.backend("a");
-    expect(is_healthy).toBe(false);
-    expect(last_error).toMatch(/^the TLS certificate is not accepted \([A-Z_]+\)$/);
-    expect((await gateway.chat()).status).toBe(503);
-    expect(backend.seen.requests).toBe(0);
+  describe("refused", () => {
+    const known = { ca: authority.root, server_name: NAME };
+    const cases: Record<string, SecureCase> = {
+      "an authority that the system does not know": { server: byName },
+      "the same, asked for by its name": { server: byName, tls: { server_name: NAME } },
+      "another authority": { server: byName, tls: { ca: stranger.root, server_name: NAME } },
+      "another name": { server: byName, tls: { ca: authority.root, server_name: `other.${NAME}` } },
+      "not the name in the url": { server: byName, tls: { ca: authority.root } },
+      "a certificate that is over": { server: expired, tls: known },
+      "a certificate that signs itself": { server: own, tls: known },
+      "no intermediate": { server: { chain: byName.leaf, key: byName.key }, tls: known },
+    };
+    let all: Awaited<ReturnType<typeof startWith>>;
+    beforeAll(async () => {
+      all = await startWith(cases);
+    });
+    test.each(Object.keys(cases))("%s", async (what) => {
+      const name = nameOf(what);
+      const { is_healthy, last_error } = await all.gateway.backend(name);
+      expect(is_healthy).toBe(false);
+      expect(last_error).toMatch(/^the TLS certificate is not accepted \([A-Z_]+\)$/);
+      expect((await all.gateway.chat({ model: name })).status).toBe(503);
+      expect(all.seenBy[name]?.requests).toBe(0);
+    });
   });
 
   test("refused without health checks: the client is told that nobody could be reached", async () => {

@@ -1,8 +1,8 @@
 // Which share of the requests a failing backend gets: a strategy goes on as if it had answered, and never clings to it.
 
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { StrategyName } from "../../src/config/sections/routing.ts";
-import { firstChoices } from "../support/first-choices.ts";
+import { startPools } from "../support/first-choices.ts";
 import { workerCount } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
@@ -31,20 +31,24 @@ function expectEven(counts: readonly number[]): void {
   expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(workerCount());
 }
 
-const FAILING: readonly (readonly [size: number, status: number])[] = [
-  [2, 401],
-  [3, 400],
-  [3, 500],
-];
+const POOLS = {
+  "two-of-401": { size: 2, status: 401 },
+  "two-of-400": { size: 2, status: 400 },
+  "two-of-500": { size: 2, status: 500 },
+  "three-of-401": { size: 3, status: 401 },
+  "three-of-400": { size: 3, status: 400 },
+  "three-of-500": { size: 3, status: 500 },
+};
 
-for (const [strategy, expectShares] of Object.entries(EXPECTED)) {
-  for (const [size, status] of FAILING) {
-    test(`${strategy} with ${size} backends, one of which answers ${status}, spreads first choices`, async () => {
+describe.each(Object.entries(EXPECTED))("%s", (strategy, expectShares) => {
+  test("spreads first choices, whatever one of two or three backends answers, one request at a time and all at once", async () => {
+    const choose = await startPools(bed, strategy, POOLS);
+    for (const pool of Object.keys(POOLS) as (keyof typeof POOLS)[]) {
       for (const isConcurrent of [false, true]) {
-        const { counts } = await firstChoices(bed, { strategy, size, status, requests: REQUESTS, isConcurrent });
+        const counts = await choose(pool, { requests: REQUESTS, isConcurrent });
         expect(sum(counts)).toBe(REQUESTS);
         expectShares(counts);
       }
-    });
-  }
-}
+    }
+  });
+});

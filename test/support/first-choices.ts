@@ -1,51 +1,64 @@
-// Sends requests to a pool of which the first backend answers every request with one status, and counts who was asked.
+// Sends requests to pools of which the first backend answers every request with one status, and counts who was asked.
 
+import type { FakeBackend } from "./fake-backend.ts";
 import { chat, failure } from "./openai-answers.ts";
-import { startGateway } from "./start-gateway.ts";
+import type { Gateway } from "./start-gateway.ts";
 import type { TestBed } from "./test-bed.ts";
 
-export interface PoolRun {
-  strategy: string;
+export interface Pool {
   /** Number of backends. */
   size: number;
   /** What the first backend answers. */
   status: number;
+}
+
+export interface PoolRun {
   requests: number;
   /** All at once, instead of one after the other. */
   isConcurrent: boolean;
 }
 
-export interface PoolCounts {
-  /** Requests that met each backend first. */
-  counts: number[];
-  /** Requests that each backend got, retries included. */
-  attempts: number[];
-  /** Requests that were answered with 200. */
-  answered: number;
-}
-
-/** The circuits are off, so that the strategy alone decides. */
-export async function firstChoices(bed: Pick<TestBed, "backend">, run: PoolRun): Promise<PoolCounts> {
-  const { strategy, size, status, requests, isConcurrent } = run;
-  const backends = Array.from({ length: size }, (_, index) =>
-    bed.backend({ answer: index === 0 && status !== 200 ? failure(status) : chat("fine") }),
-  );
-  await using gateway = await startGateway({
+/** One gateway in front of all pools, each behind a model of its own. The circuits are off: the strategy alone decides. */
+export async function startPools<const Name extends string>(
+  bed: TestBed,
+  strategy: string,
+  pools: Record<Name, Pool>,
+): Promise<(name: Name, run: PoolRun) => Promise<number[]>> {
+  const members = Object.entries<Pool>(pools).map(([model, { size, status }]) => {
+    const backends = Array.from({ length: size }, (_, index) =>
+      bed.backend({ answer: index === 0 && status !== 200 ? failure(status) : chat("fine") }),
+    );
+    return { model, backends };
+  });
+  const gateway = await bed.gateway({
     config: {
       routing: { selection_strategy: strategy },
       circuit_breaker: { enabled: false },
-      backends: backends.map(({ url }, index) => ({ name: `b${index}`, url, models: ["m"] })),
+      backends: members.flatMap(({ model, backends }) =>
+        backends.map(({ url }, index) => ({ name: `${model}-${index}`, url, models: [model] })),
+      ),
     },
   });
-  async function ask(index: number): Promise<number> {
+  return (name, run) => {
+    const backends = members.find(({ model }) => model === name)?.backends ?? [];
+    return firstChoices(gateway, name, backends, run);
+  };
+}
+
+/** How many requests met each backend first. */
+async function firstChoices(
+  gateway: Gateway,
+  model: string,
+  backends: readonly FakeBackend[],
+  { requests, isConcurrent }: PoolRun,
+): Promise<number[]> {
+  for (const backend of backends) backend.requests.length = 0;
+  async function ask(index: number): Promise<void> {
     const headers = { "X-Request-ID": `request-${index}`, "X-Session-ID": `session-${index}` };
-    const response = await gateway.chat({}, { headers });
-    await response.text();
-    return response.status;
+    await (await gateway.chat({ model }, { headers })).text();
   }
-  const statuses: number[] = [];
-  if (isConcurrent) statuses.push(...(await Promise.all(Array.from({ length: requests }, (_, index) => ask(index)))));
-  else for (let index = 0; index < requests; index++) statuses.push(await ask(index));
+  if (isConcurrent) await Promise.all(Array.from({ length: requests }, (_, index) => ask(index)));
+  else for (let index = 0; index < requests; index++) await ask(index);
 
   const first = new Map<string, { place: number; atMs: number }>();
   backends.forEach((backend, place) => {
@@ -56,9 +69,5 @@ export async function firstChoices(bed: Pick<TestBed, "backend">, run: PoolRun):
     }
   });
   const places = [...first.values()].map(({ place }) => place);
-  return {
-    counts: backends.map((_, place) => places.filter((each) => each === place).length),
-    attempts: backends.map((backend) => backend.requests.length),
-    answered: statuses.filter((each) => each === 200).length,
-  };
+  return backends.map((_, place) => places.filter((each) => each === place).length);
 }
