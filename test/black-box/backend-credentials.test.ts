@@ -1,6 +1,6 @@
 // A backend that does not accept the gateway's own credential: who is asked instead, and what client and operator learn.
 
-import { expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { expectError } from "../support/expect-error.ts";
 import type { Answer, FakeBackend } from "../support/fake-backend.ts";
 import { chat } from "../support/openai-answers.ts";
@@ -23,22 +23,27 @@ function refusedMessage(status: number): Answer {
   return { status, body: JSON.stringify({ type: "error", error, request_id: "req_vendor" }) };
 }
 
-function start(backends: Record<string, FakeBackend>, more: { type?: string; models?: string[] } = {}) {
-  return startGateway({
-    config: {
-      retry: { base_delay: "1ms" },
-      health_checks: { enabled: false },
-      circuit_breaker: { enabled: true },
-      backends: Object.entries(backends).map(([name, { url }]) => ({
-        name,
-        url,
-        api_key: KEY,
-        models: ["m"],
-        type: "openai",
-        ...more,
-      })),
-    },
-  });
+/** Without models each backend has the one of its own name. */
+function configOf(
+  backends: Record<string, FakeBackend>,
+  { type = "openai", models }: { type?: string; models?: string[] },
+) {
+  return {
+    retry: { base_delay: "1ms" },
+    health_checks: { enabled: false },
+    circuit_breaker: { enabled: true },
+    backends: Object.entries(backends).map(([name, { url }]) => ({
+      name,
+      url,
+      api_key: KEY,
+      models: models ?? [name],
+      type,
+    })),
+  };
+}
+
+function start(backends: Record<string, FakeBackend>, more: { type?: string } = {}) {
+  return startGateway({ config: configOf(backends, { models: ["m"], ...more }) });
 }
 
 async function isQuiet(response: Response, gateway: Gateway): Promise<void> {
@@ -54,31 +59,43 @@ const questions: [title: string, path: string, body: Record<string, unknown>][] 
   ["responses", "/v1/responses", { input: "hi" }],
 ];
 
-for (const status of [401, 403]) {
-  for (const stream of [false, true]) {
-    for (const [title, path, body] of questions) {
-      test(`${status} (${title}, stream: ${stream}): status, type, param and code go on, the words are the gateway's own`, async () => {
-        const backend = bed.backend({ answer: refused(status) });
-        await using gateway = await start({ "gpu-1": backend });
-        const response = await gateway.post(path, { model: "m", stream, ...body });
-        expect(response.status).toBe(status);
-        expect(response.headers.get("x-should-retry")).toBe("false");
-        await isQuiet(response, gateway);
-        const { type, error } = (await response.json()) as { type?: string; error: Record<string, unknown> };
-        expect(error.message).toBe(
-          `Backend 'gpu-1' does not accept the gateway's own credential (HTTP ${status}); whoever runs the gateway has to see to it.`,
-        );
-        if (title === "messages")
-          expect([type, error.type]).toEqual([
-            "error",
-            title === "messages" && status === 401 ? "authentication_error" : "permission_error",
-          ]);
-        else expect(error).toMatchObject({ type: "vendor_error", param: "key", code: "bad_key" });
-        expect(backend.requests).toHaveLength(1);
-      });
-    }
-  }
-}
+const cases = [401, 403].flatMap((status) =>
+  [false, true].flatMap((stream) =>
+    questions.map(([title, path, body]) => ({
+      status,
+      stream,
+      title,
+      path,
+      body,
+      name: `${title}-${status}-${stream}`,
+    })),
+  ),
+);
+
+describe("status, type, param and code go on, the words are the gateway's own", () => {
+  const backends = Object.fromEntries(
+    cases.map(({ name, status }) => [name, bed.backend({ answer: refused(status) })] as const),
+  );
+  let gateway: Gateway;
+  beforeAll(async () => {
+    gateway = await bed.gateway({ config: configOf(backends, {}) });
+  });
+
+  test.each(cases)("$status ($title, stream: $stream)", async ({ status, stream, title, path, body, name }) => {
+    const response = await gateway.post(path, { model: name, stream, ...body });
+    expect(response.status).toBe(status);
+    expect(response.headers.get("x-should-retry")).toBe("false");
+    await isQuiet(response, gateway);
+    const { type, error } = (await response.json()) as { type?: string; error: Record<string, unknown> };
+    expect(error.message).toBe(
+      `Backend '${name}' does not accept the gateway's own credential (HTTP ${status}); whoever runs the gateway has to see to it.`,
+    );
+    if (title === "messages")
+      expect([type, error.type]).toEqual(["error", status === 401 ? "authentication_error" : "permission_error"]);
+    else expect(error).toMatchObject({ type: "vendor_error", param: "key", code: "bad_key" });
+    expect(backends[name]?.requests).toHaveLength(1);
+  });
+});
 
 test("a Messages client of a Messages backend is told in that format", async () => {
   const backend = bed.backend({ answer: refusedMessage(401) });

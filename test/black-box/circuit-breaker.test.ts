@@ -1,7 +1,7 @@
 // The circuit breaker: a backend that keeps failing is left alone, then tried with single requests; what is the
 // client's fault, or mere overload, never counts (specification, "States and transitions"; decisions.md, section 3).
 
-import { expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { expectError } from "../support/expect-error.ts";
 import type { Answer, FakeBackend } from "../support/fake-backend.ts";
@@ -185,21 +185,30 @@ const HARMFUL: Record<string, Answer> = {
   "an error within 200": { body: '{"error":{"message":"broken","code":500}}' },
 };
 
-for (const [name, answer] of Object.entries(HARMFUL)) {
-  test(`${name} counts`, async () => {
-    const backend = bed.backend({ answer });
-    await using gateway = await start({ backend }, { failure_threshold: 2 }, { timeouts: { first_byte: "100ms" } });
-    await ask(gateway, 2);
-    expect((await gateway.backend("backend")).circuit).toBe("open");
+describe("what a backend does counts:", () => {
+  const gone = bed.backend();
+  gone.stop();
+  const cases = { ...HARMFUL, "a refused connection": undefined };
+  let gateway: Gateway;
+  beforeAll(async () => {
+    gateway = await bed.gateway({
+      config: {
+        retry: { max_attempts: 1 },
+        health_checks: { enabled: false },
+        circuit_breaker: { failure_threshold: 2 },
+        timeouts: { first_byte: "100ms" },
+        backends: Object.values(cases).map((answer, index) => ({
+          name: `b${index}`,
+          url: (answer === undefined ? gone : bed.backend({ answer })).url,
+          models: [`m${index}`],
+        })),
+      },
+    });
   });
-}
-
-test("a refused connection counts", async () => {
-  const backend = bed.backend();
-  backend.stop();
-  await using gateway = await start({ backend }, { failure_threshold: 2 });
-  await ask(gateway, 2);
-  expect((await gateway.backend("backend")).circuit).toBe("open");
+  test.each(Object.keys(cases).map((name, index) => [name, index] as const))("%s", async (_name, index) => {
+    await ask(gateway, 2, { model: `m${index}` });
+    expect((await gateway.backend(`b${index}`)).circuit).toBe("open");
+  });
 });
 
 test("a stream that breaks off counts, one that the client leaves does not", async () => {

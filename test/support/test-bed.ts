@@ -1,7 +1,6 @@
-// Backends and gateways of one test file: made when asked for, and all ended, failed or not: a gateway that was made within a
-// test when that is over, everything else when the file is.
+// Backends and gateways of one test file: made when asked for, and all ended when the file is done, failed or not.
 
-import { afterAll, afterEach, beforeEach, setDefaultTimeout } from "bun:test";
+import { afterAll, setDefaultTimeout } from "bun:test";
 import { FakeBackend, type FakeBackendOptions } from "./fake-backend.ts";
 import { type Gateway, type GatewayParts, startGateway } from "./start-gateway.ts";
 
@@ -19,21 +18,11 @@ const TEST_TIMEOUT_MS = 30_000;
 export function createTestBed(): TestBed {
   setDefaultTimeout(TEST_TIMEOUT_MS);
   const backends: FakeBackend[] = [];
-  const ofFile: Gateway[] = [];
-  /** Of the test that runs; none between tests. */
-  let ofTest: Gateway[] | undefined;
-  beforeEach(() => {
-    ofTest = [];
-  });
-  afterEach(async () => {
-    const ending = ofTest ?? [];
-    ofTest = undefined;
-    await closeAll(ending);
-  });
+  const gateways: Gateway[] = [];
   afterAll(async () => {
-    await closeAll(ofFile).finally(() => {
-      for (const backend of backends) backend.stop();
-    });
+    const outcomes = await Promise.allSettled(gateways.map((gateway) => gateway.close()));
+    for (const backend of backends) backend.stop();
+    for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
   });
   return {
     backend(options) {
@@ -43,13 +32,8 @@ export function createTestBed(): TestBed {
     },
     async gateway(options) {
       const gateway = await startGateway(options);
-      (ofTest ?? ofFile).push(gateway);
+      gateways.push(gateway);
       return gateway;
     },
   };
-}
-
-async function closeAll(gateways: readonly Gateway[]): Promise<void> {
-  const outcomes = await Promise.allSettled(gateways.map((gateway) => gateway.close()));
-  for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
 }
