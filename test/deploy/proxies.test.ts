@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { programPath } from "../../scripts/debian-packages.ts";
+import { filesSection } from "../../src/config/sections/files.ts";
 import { createAuthority } from "../support/certificates.ts";
 import { freePort } from "../support/free-port.ts";
 import { chatEvents, eventStream } from "../support/openai-answers.ts";
@@ -124,6 +125,13 @@ test.each(Object.keys(PROXIES) as (keyof typeof PROXIES)[])("%s takes it, and wo
   } finally {
     await proxy.stop();
   }
+});
+
+test("a file of the largest size fits through both, with the form around it", () => {
+  const largest = filesSection.schema.parse({}).max_file_size;
+  const [, nginx] = /client_max_body_size (\d+)m;/.exec(read("deploy/nginx/signalbox.conf")) ?? [];
+  const [, caddy] = /max_size (\d+)MiB\n/.exec(read("deploy/caddy/Caddyfile")) ?? [];
+  for (const mebibytes of [nginx, caddy]) expect(Number(mebibytes) * 1024 ** 2).toBeGreaterThan(largest + 64 * 1024);
 });
 
 /** The first event is there while the backend still holds back the second. */
