@@ -1,5 +1,5 @@
-// What an installed command must do in an empty folder: tell its version, serve a chat without configuration, take a
-// health check, and end in order.
+// What an installed command must do in an empty folder: tell its version, serve a chat and the dashboard without
+// configuration, take a health check, and end in order.
 
 import { expect } from "bun:test";
 import packageJson from "../../package.json";
@@ -35,6 +35,7 @@ export async function smoke(installed: InstalledCommand): Promise<void> {
     for (const path of ["/healthz", "/readyz", "/v1/models", "/openapi.json", "/metrics"]) {
       expect({ path, status: (await fetch(`${url}${path}`)).status }).toEqual({ path, status: 200 });
     }
+    await holdsWhatItReads(url);
     const check = await run(installed, "--health-check-url", `${url}/health`);
     expect(check.exitCode).toBe(0);
   } finally {
@@ -44,6 +45,16 @@ export async function smoke(installed: InstalledCommand): Promise<void> {
   const exitCode = await within("the gateway ends", gateway.exited, END_MS);
   expect(installed.byTerminal ? [0, 130] : [0]).toContain(exitCode);
   expect(await within("its log ends", log, END_MS)).toContain("stopped");
+}
+
+/** The files of the dashboard, and the facts about models: neither lies beside an executable. */
+async function holdsWhatItReads(url: string): Promise<void> {
+  const page = await (await fetch(`${url}/dashboard`)).text();
+  const files = [...page.matchAll(/(?:src|href)="(dashboard\/[^"]+)"/g)].map(([, path = ""]) => `/${path}`);
+  expect(files.map((path) => path.slice(path.lastIndexOf(".")))).toEqual([".css", ".js", ".js"]);
+  for (const path of files) expect({ path, status: (await fetch(url + path)).status }).toEqual({ path, status: 200 });
+  const model = (await (await fetch(`${url}/v1/models/demo-image`)).json()) as { metadata?: object };
+  expect(model.metadata).toMatchObject({ display_name: expect.any(String) });
 }
 
 async function run(installed: InstalledCommand, ...words: string[]) {
