@@ -34,6 +34,18 @@ test("patterns of the status", () => {
   );
 });
 
+test("docs/configuration.md names what takes effect at once, and what after a restart", async () => {
+  const page = await Bun.file(`${import.meta.dir}/../../../docs/configuration.md`).text();
+  const [, atOnce = ""] = /^\| (.*) \| at once, for every new request \|$/m.exec(page) ?? [];
+  const { sections, extensions } = sectionNames();
+  const immediate = [...sections, ...extensions].filter((name) => sectionReloadClass(name) === "immediate");
+  expect([...atOnce.matchAll(/`(\w+)`/g)].map(([, name]) => name).sort()).toEqual(immediate.sort());
+  const [, restart = ""] = /^\| (.*) \| after a restart;.*\|$/m.exec(page) ?? [];
+  const named = [...restart.matchAll(/`([\w.]*?)(\w+)`/g)].map(([, , last]) => last);
+  const items = reloadCapabilities().requires_restart.items.map((item) => item.slice(item.lastIndexOf(".") + 1));
+  expect(named.sort()).toEqual(items.sort());
+});
+
 test("fields", () => {
   expect(fieldReloadClass(["server", "bind_address", 0])).toBe("requires_restart");
   expect(fieldReloadClass(["server", "shutdown_timeout"])).toBe("gradual");
