@@ -39,6 +39,17 @@ describe.each(pages)("%s", (name) => {
 /** Names that stand for any file of their kind, and files of operators. */
 const PLACEHOLDERS: ReadonlySet<string> = new Set(["config.yaml", ".test.ts", "routes.ts", "x.ts"]);
 
+test("docs/decisions/README.md lists every decision by its title", async () => {
+  const titles = decisions
+    .filter((name) => /\/\d{4}-[^/]+$/.test(name))
+    .map(async (name) => {
+      const [, number = "", title = ""] = /^# (\d{4}): (.+)$/m.exec(await page(name)) ?? [];
+      return `- [${number}](${name.slice(name.lastIndexOf("/") + 1)}): ${title}`;
+    });
+  const listed = (await page("docs/decisions/README.md")).split("\n").filter((line) => line.startsWith("- "));
+  expect(listed).toEqual(await Promise.all(titles));
+});
+
 describe("ARCHITECTURE.md", () => {
   test("has an entry for every folder of src", async () => {
     const text = await page("ARCHITECTURE.md");
