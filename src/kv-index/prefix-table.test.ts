@@ -91,6 +91,27 @@ describe("PrefixTable", () => {
     expect(matched(table, chainOf(1, 2, 3), 50)).toEqual([3, 0, 0]);
   });
 
+  test("a hash that a backend tells of stands for all before it", () => {
+    const table = tableOf(20);
+    table.learn(chainOf(1, 2), 1, 1);
+    table.confirm(3, 22, 0, 1, true);
+    expect([...look(table, chainOf(1, 2, 3, 4)).matched]).toEqual([3, 2, 0]);
+    expect([...look(table, chainOf(1, 2, 3, 4)).warm]).toEqual([3, 0, 0]);
+    expect(matched(table, chainOf(1, 2, 3, 4), NO_LIMIT, false)).toEqual([0, 2, 0]);
+    table.learn(chainOf(1, 2, 3, 4), 0, 1);
+    table.release(2, 15, 0, false);
+    expect(matched(table, chainOf(1, 2, 3, 4))).toEqual([4, 2, 0]); // it still says so
+    const copy = tableOf(30);
+    table.copyTo(copy);
+    const twin = tableOf(20);
+    twin.restore(table.image());
+    for (const each of [table, copy, twin]) {
+      expect(matched(each, chainOf(9, 9, 3))).toEqual([3, 0, 0]);
+      each.release(3, 22, 0, false);
+      expect(matched(each, chainOf(9, 9, 3))).toEqual([0, 0, 0]);
+    }
+  });
+
   test("releasing a hash takes its own blocks, and none that lead elsewhere or were told of", () => {
     const table = tableOf(20);
     const release = (block: number, staysWarm = false) => {

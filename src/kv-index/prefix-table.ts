@@ -27,7 +27,7 @@ const FIRST_CAPACITY = 1024;
 
 /** What is found for one prompt, by the slot of the backend. */
 export interface Overlap {
-  /** Blocks from the beginning that it holds without a gap. */
+  /** Blocks from the beginning that it holds: without a gap, or because it has told of the last of them. */
   readonly matched: Int32Array;
   /** How many of them are not in its GPU. */
   readonly warm: Int32Array;
@@ -42,6 +42,7 @@ export interface TableImage {
   size: number;
   oldest: number;
   newest: number;
+  named: number;
   factors: [low: number, high: number];
   perSlot: [slot: number, entries: number][];
 }
@@ -60,6 +61,7 @@ export class PrefixTable {
   #size = 0;
   #oldest = 0;
   #newest = 0;
+  #named = 0; // entries that backends have told of
   readonly #perSlot = new Map<number, number>();
 
   constructor(maxEntries: number, random: () => number) {
@@ -123,7 +125,7 @@ export class PrefixTable {
   /** A backend tells of a hash: it holds it, and, as far as they are known, the blocks before it. */
   confirm(low: number, high: number, slot: number, seconds: number, isWarm: boolean): void {
     let entry = this.#findOrAdd(low, high, slot);
-    this.#flag(entry, NAMED, true);
+    this.#name(entry);
     // Hashes can be forged, so that the way back may be a circle.
     for (let steps = this.#size; entry !== 0 && steps > 0; steps--) {
       this.#setTier(entry, isWarm);
@@ -158,7 +160,8 @@ export class PrefixTable {
   }
 
   /**
-   * How much of a chain each backend holds.
+   * How much of a chain each backend holds. A hash stands for all before it: who has told of one holds these blocks too,
+   * whether or not they were ever seen here.
    * @param sinceSeconds - what was renewed before does not count
    * @param countsWarm - what is not in the GPU counts too
    */
@@ -182,12 +185,13 @@ export class PrefixTable {
         const owner = words[at + OWNER] as number;
         const slot = owner & SLOT_MASK;
         const isWarm = (owner & WARM) !== 0;
-        if (matched[slot] !== before || (isWarm && !countsWarm)) continue;
+        const held = matched[slot] as number;
+        if ((held !== before && (owner & NAMED) === 0) || (isWarm && !countsWarm)) continue;
         matched[slot] = before + 1;
-        if (isWarm) warm[slot] = (warm[slot] as number) + 1;
+        if (isWarm) warm[slot] = (warm[slot] as number) + before + 1 - held;
         isHeld = true;
       }
-      if (!isHeld) return;
+      if (!isHeld && this.#named === 0) return;
     }
   }
 
@@ -219,17 +223,19 @@ export class PrefixTable {
       size: this.#size,
       oldest: this.#oldest,
       newest: this.#newest,
+      named: this.#named,
       factors: [this.#lowFactor, this.#highFactor],
       perSlot: [...this.#perSlot],
     };
   }
 
   /** Becomes what another table of the same bound was. */
-  restore({ words, capacity, free, used, size, oldest, newest, factors, perSlot }: TableImage): void {
+  restore({ words, capacity, free, used, size, oldest, newest, named, factors, perSlot }: TableImage): void {
     this.#capacity = capacity;
     this.#words = new Uint32Array((capacity + 1) * WORDS);
     this.#words.set(words);
     [this.#free, this.#used, this.#size, this.#oldest, this.#newest] = [free, used, size, oldest, newest];
+    this.#named = named;
     [this.#lowFactor, this.#highFactor] = factors;
     this.#perSlot.clear();
     for (const [slot, entries] of perSlot) this.#perSlot.set(slot, entries);
@@ -245,7 +251,8 @@ export class PrefixTable {
       const at = entry * WORDS;
       const owner = words[at + OWNER] as number;
       const copy = other.#findOrAdd(words[at + LOW] as number, words[at + HIGH] as number, owner & SLOT_MASK);
-      other.#words[copy * WORDS + OWNER] = owner;
+      other.#words[copy * WORDS + OWNER] = owner & ~NAMED;
+      if ((owner & NAMED) !== 0) other.#name(copy);
       other.#words[copy * WORDS + SECONDS] = words[at + SECONDS] as number;
     }
     // Parents are newer than what follows them: only now all of them are there.
@@ -332,6 +339,7 @@ export class PrefixTable {
     if (parent !== 0) words[parent * WORDS + CHILDREN] = (words[parent * WORDS + CHILDREN] as number) - 1;
     this.#unlink(entry);
     const slot = (words[at + OWNER] as number) & SLOT_MASK;
+    if (((words[at + OWNER] as number) & NAMED) !== 0) this.#named--;
     const left = this.entriesOf(slot) - 1;
     if (left === 0) this.#perSlot.delete(slot);
     else this.#perSlot.set(slot, left);
@@ -364,12 +372,14 @@ export class PrefixTable {
   }
 
   #setTier(entry: number, isWarm: boolean): void {
-    this.#flag(entry, WARM, isWarm);
+    const owner = this.#words[entry * WORDS + OWNER] as number;
+    this.#words[entry * WORDS + OWNER] = isWarm ? owner | WARM : owner & ~WARM;
   }
 
-  #flag(entry: number, flag: number, isSet: boolean): void {
+  #name(entry: number): void {
     const owner = this.#words[entry * WORDS + OWNER] as number;
-    this.#words[entry * WORDS + OWNER] = isSet ? owner | flag : owner & ~flag;
+    if ((owner & NAMED) === 0) this.#named++;
+    this.#words[entry * WORDS + OWNER] = owner | NAMED;
   }
 
   #moveToNewest(entry: number): void {

@@ -276,6 +276,26 @@ describe("events of caches", () => {
     expect(await source()).toMatchObject({ events: 6, dropped: 0 });
   });
 
+  test("a prefix that only an engine has told of leads to that engine, until it says otherwise", async () => {
+    using told = engine();
+    const { gateway, backends, source } = await withEvents(told.url, { scoring: { load_weight: 0, health_weight: 0 } });
+    await waitFor("the stream stands", async () => (await source())?.connected === true);
+    const hash = await hashOf(gateway, backends, text("a", 8));
+    await fetch(`${gateway.url}/admin/kv-index`, { method: "DELETE" });
+    (backends[1] as FakeBackend).requests.length = 0;
+    told.tell("cache_created", { prefix_hash: hash, token_count: 512 });
+    await waitFor("it is known", async () => (await kvIndex(gateway)).entries === 1);
+    // What goes on behind it begins with it.
+    expect(await ask(gateway, text("a", 8), "fine", text("more", 2))).toBe("b1");
+    expect(await kvIndex(gateway)).toMatchObject({ hits: 1 });
+    await fetch(`${gateway.url}/admin/kv-index`, { method: "DELETE" });
+    told.tell("cache_created", { prefix_hash: hash, token_count: 512 });
+    told.tell("cache_purged", { prefix_hash: hash });
+    await waitFor("both were heard", async () => (await source())?.events === 3);
+    await ask(gateway, text("a", 8));
+    expect(await kvIndex(gateway)).toMatchObject({ hits: 1 });
+  });
+
   test("the path of a backend is asked with its credential", async () => {
     const { backends, source } = await withEvents("/kv/events");
     await waitFor("it was asked", () => backends[1]?.probes.some(({ path }) => path === "/kv/events") === true);
