@@ -88,6 +88,17 @@ describe("the index above a strategy", () => {
     expect(index.stats()).toMatchObject({ lookups: 2, hits: 0 });
   });
 
+  test("a threshold of 0 is reached by whoever has nothing of the prompt", () => {
+    const index = indexOf(["a", "b"], { ...DEFAULTS, scoring: { ...DEFAULTS.scoring, min_overlap_threshold: 0 } });
+    const strategy = withPrefixIndex(index, roundRobin());
+    const { scores, name } = choose(strategy, [entryOf("a", 2), entryOf("b", 1)], A);
+    expect(name).toBe("b");
+    expect(scores[1]).toBeCloseTo(0.3 * 0.5 + 0.1);
+    expect(strategy.decidedBy).toBe("PrefixAwareHash");
+    choose(strategy, [entryOf("a", 2), entryOf("b", 1)], undefined);
+    expect(strategy.decidedBy).toBeUndefined();
+  });
+
   test("each candidate is scored by the prompt that it would get", () => {
     const index = indexOf(["a", "b"]);
     index.learn("a", chainOf(1, 2));

@@ -38,7 +38,7 @@ export function withPrefixIndex(index: Index, configured: SelectionStrategy): Se
       best = Math.max(best, raw[place] as number);
     }
     isLookedUp = seen !== undefined;
-    return best > 0 && best >= threshold;
+    return isLookedUp && best >= threshold;
   }
 
   function scoreByIndex(ranking: Ranking): void {
