@@ -122,11 +122,17 @@ export function createRedis({ settings, use, check, deadlines, now, random, log,
     return link;
   }
 
-  /** The one with the least to do; another is opened where all have something. */
+  /** The one with the least to do; another is opened where all have something. Nobody waits for that while others are open. */
   function choose(): Link {
     let best: Link | undefined;
-    for (const link of links) if (best === undefined || link.asked < best.asked) best = link;
-    return best === undefined || (best.asked > 0 && links.size < settings.poolSize) ? open() : best;
+    for (const link of links) {
+      const isBetter = link.isOpen === best?.isOpen ? link.asked < best.asked : link.isOpen;
+      if (best === undefined || isBetter) best = link;
+    }
+    if (best === undefined) return open();
+    if (best.asked === 0 || links.size >= settings.poolSize) return best;
+    const another = open();
+    return best.isOpen ? best : another;
   }
 
   async function askOn<Answer>(link: Link, command: Command<Answer>, bytes: number): Promise<Answer | undefined> {
@@ -179,7 +185,7 @@ class Link {
   readonly #parts: LinkParts;
   readonly #over: (fault: Fault | undefined) => void;
   #client: Bun.RedisClient | undefined;
-  #isOpen = false;
+  isOpen = false;
   /** Why it is over. */
   #end: Fault | undefined;
   #isOver = false;
@@ -198,7 +204,7 @@ class Link {
       await client.connect();
       if (place.database !== undefined) await client.send("SELECT", [String(place.database)]);
       await check(client);
-      this.#isOpen = true;
+      this.isOpen = true;
     }).then(
       () => {},
       (error: Fault) => {
@@ -214,12 +220,12 @@ class Link {
     this.asked++;
     try {
       return await this.#within(limitMs, async (client) => {
-        if (!this.#isOpen) await this.opened;
+        if (!this.isOpen) await this.opened;
         return command(client);
       });
     } catch (fault) {
       // A connection that was closed says little of the server, once it has been open.
-      const isHarmless = (fault as Fault).kind === "closed" && this.#isOpen;
+      const isHarmless = (fault as Fault).kind === "closed" && this.isOpen;
       this.close(isHarmless ? undefined : (fault as Fault));
       return undefined;
     } finally {

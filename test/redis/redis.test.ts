@@ -256,6 +256,21 @@ describe("garbage", () => {
   });
 });
 
+test("a further connection may take its time to open: the others answer meanwhile", async () => {
+  const slow = door();
+  const { redis, lines, counts } = connect(slow.url, { commandTimeoutMs: 1_000, connectTimeoutMs: 20_000 });
+  expect(await askedPing(redis)).toBe("PONG");
+  const HELLO = "%".charCodeAt(0);
+  slow.distort = (bytes) => (bytes[0] === HELLO ? Bun.sleep(2_000).then(() => bytes) : bytes);
+  const pings = () => Promise.all(Array.from({ length: 20 }, () => askedPing(redis)));
+  expect(new Set(await pings())).toEqual(new Set(["PONG"]));
+  await waitFor("all connections are used", async () => {
+    await pings();
+    return slow.connections === 4;
+  });
+  expect([lines, counts.unanswered, redis.isThere]).toEqual([[], 0, true]);
+});
+
 test("no more commands wait than there is room for", async () => {
   const between = door();
   const { redis } = connect(between.url, { commandTimeoutMs: 1_000 });
