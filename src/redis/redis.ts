@@ -61,6 +61,9 @@ const BACKOFF = { baseDelayMs: 250, maxDelayMs: 10_000, multiplier: 2, jitter: t
 /** Who was back for so long is believed: the next pause is a short one again. */
 const STABLE_MS = 10_000;
 
+/** Where a further connection could not be opened, the others do for so long. */
+const ENOUGH_MS = 10_000;
+
 /** A server may close connections whenever it likes; one that does nothing else, for each of them, is none. */
 const MOST_CUTS = 2;
 
@@ -80,6 +83,7 @@ export function createRedis({ settings, use, check, deadlines, now, random, log,
   /** Connections that were closed since the last good answer. */
   let cuts = 0;
   let backSinceMs = Number.NEGATIVE_INFINITY;
+  let enoughUntilMs = Number.NEGATIVE_INFINITY;
   let timer: Timer | undefined;
 
   /** Nobody asks from now on, and whoever waits for an answer waits no longer. */
@@ -115,7 +119,10 @@ export function createRedis({ settings, use, check, deadlines, now, random, log,
   function open(): Link {
     const link = new Link({ settings, place, check, deadlines, now }, (fault) => {
       links.delete(link);
-      if (fault !== undefined) leave(fault);
+      if (isAway) return;
+      const isOneMore = !link.isOpen && [...links].some(({ isOpen }) => isOpen);
+      if (fault !== undefined && isOneMore) enoughUntilMs = now() + ENOUGH_MS;
+      else if (fault !== undefined) leave(fault);
       else if (++cuts > MOST_CUTS * settings.poolSize) leave(CLOSED);
     });
     links.add(link);
@@ -130,7 +137,8 @@ export function createRedis({ settings, use, check, deadlines, now, random, log,
       if (best === undefined || isBetter) best = link;
     }
     if (best === undefined) return open();
-    if (best.asked === 0 || links.size >= settings.poolSize) return best;
+    const areEnough = links.size >= settings.poolSize || (best.isOpen && now() < enoughUntilMs);
+    if (best.asked === 0 || areEnough) return best;
     const another = open();
     return best.isOpen ? best : another;
   }
@@ -185,6 +193,7 @@ class Link {
   readonly #parts: LinkParts;
   readonly #over: (fault: Fault | undefined) => void;
   #client: Bun.RedisClient | undefined;
+  /** Whether it has ever been. */
   isOpen = false;
   /** Why it is over. */
   #end: Fault | undefined;

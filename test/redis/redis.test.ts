@@ -271,6 +271,20 @@ test("a further connection may take its time to open: the others answer meanwhil
   expect([lines, counts.unanswered, redis.isThere]).toEqual([[], 0, true]);
 });
 
+test("a server that takes no further connection is asked over those that there are", async () => {
+  const full = await another({});
+  const { redis, lines, counts } = connect(full.url);
+  expect(await redis.ask((client) => client.send("CONFIG", ["SET", "maxclients", "1"]))).toBe("OK");
+  for (let round = 0; round < 20; round++) {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => askedPing(redis)));
+    expect(new Set(answers)).toEqual(new Set(["PONG"]));
+  }
+  expect([lines, counts.unanswered, redis.isThere]).toEqual([[], 0, true]);
+  const refused = /rejected_connections:(\d+)/;
+  const info = String(await redis.ask((client) => client.send("INFO", ["stats"])));
+  expect(Number(refused.exec(info)?.[1])).toBeWithin(1, 10); // it is not asked again and again
+});
+
 test("no more commands wait than there is room for", async () => {
   const between = door();
   const { redis } = connect(between.url, { commandTimeoutMs: 1_000 });
