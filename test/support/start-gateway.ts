@@ -316,7 +316,7 @@ async function launch(options: GatewayParts, folder?: string): Promise<{ process
         if (gatewayProcess.hasExited) throw new Error(`the gateway ended early:\n${output(gatewayProcess)}`);
         return /http:\/\/127\.0\.0\.1:\d+/.exec(gatewayProcess.stdout)?.[0];
       },
-      { timeoutMs: 10_000, explain: () => output(gatewayProcess) },
+      { timeoutMs: 30_000, explain: () => output(gatewayProcess) },
     );
     await waitFor("GET /readyz answers", async () => {
       const response = await fetch(`${url}/readyz`).catch(() => undefined);
