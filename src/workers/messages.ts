@@ -170,8 +170,8 @@ export type PrimaryDesk = {
   outcome(report: CircuitReport): void;
   /** That happened within the last moment. */
   successes(name: string, count: number): void;
-  /** A trial of a half-open circuit; undefined: not now. */
-  lease(name: string): { lease: number } | undefined;
+  /** A trial of a half-open circuit, under the worker's own number for it; false: not now. */
+  lease(name: string, lease: number): boolean;
   settle(lease: number, outcome: CircuitOutcome): void;
   take(query: LimitQuery): { decision: Decision | undefined };
   takeForGuess(query: LimitQuery): { decision: Decision | undefined };

@@ -60,7 +60,6 @@ export function createPrimaryDesk(parts: DeskParts) {
   const { owners, slots, flights, ownSocket, allHaveTold, handOn, circuitsMoved, tellNews, now } = parts;
   const { fleet, responses, stories } = owners;
   const leases = new Map<number, Permit>();
-  let lastLease = 0;
   /** Requests that are under way, by their own ids. */
   const running = new Map<string, Story>();
   const inFlight = new Map<BackendCounters, number>();
@@ -150,15 +149,16 @@ export function createPrimaryDesk(parts: DeskParts) {
       circuitsMoved();
     },
     successes: (name, count) => fleet.circuits.reportEarlier(name, count),
-    lease(name) {
+    lease(name, lease) {
       const permit = fleet.circuits.acquire(name);
       circuitsMoved();
-      if (permit === undefined) return undefined;
-      leases.set(++lastLease, permit);
-      return { lease: lastLease };
+      if (permit !== undefined) leases.set(lease, permit);
+      return permit !== undefined;
     },
     settle(lease, outcome) {
-      leases.get(lease)?.settle(outcome);
+      const permit = leases.get(lease);
+      if (permit === undefined) return; // it was not granted
+      permit.settle(outcome);
       leases.delete(lease);
       circuitsMoved();
     },

@@ -16,6 +16,7 @@ const FAILED = { kind: "connect", message: "refused" } as never;
 /** Circuits with replicas in two workers; a message arrives when it is sent. */
 function setup(more: object = {}) {
   let nowMs = 0;
+  let isLate = false;
   const now = () => nowMs;
   const circuit_breaker = {
     failure_threshold: 3,
@@ -26,29 +27,32 @@ function setup(more: object = {}) {
   };
   const settings = documentSchema.parse({ circuit_breaker }).circuit_breaker;
   const owner = createCircuits({ settings, now });
-  const leases = new Map<number, ReturnType<typeof owner.acquire>>();
   const view = (): CircuitView[] => [{ name: "a", ...owner.view("a") }];
   const tell = () => {
     for (const replica of replicas) replica.follow(view());
   };
-  const channel = {
-    tell(name: string, ...given: unknown[]) {
-      if (name === "outcome") {
-        const report = given[0] as Parameters<PrimaryDesk["outcome"]>[0];
-        owner.report(report.name, report.admittedMs, report.outcome, report.endedMs);
-      } else if (name === "successes") owner.reportEarlier(...(given as [string, number]));
-      else if (name === "settle") leases.get(given[0] as number)?.settle(given[1] as CircuitOutcome);
-      tell();
-    },
-    async call(_: string, [name]: [string]) {
-      const permit = owner.acquire(name);
-      if (permit === undefined) return undefined;
-      leases.set(leases.size + 1, permit);
-      return { lease: leases.size };
-    },
-    flush() {},
-  } as unknown as Channel<PrimaryDesk>;
-  const replicas = [1, 2].map(() => createReplicaCircuits({ settings, channel, now, toPrimary: (atMs) => atMs }));
+  function channelOf(): Channel<PrimaryDesk> {
+    const leases = new Map<number, ReturnType<typeof owner.acquire>>();
+    return {
+      tell(name: string, ...given: unknown[]) {
+        if (name === "outcome") {
+          const report = given[0] as Parameters<PrimaryDesk["outcome"]>[0];
+          owner.report(report.name, report.admittedMs, report.outcome, report.endedMs);
+        } else if (name === "successes") owner.reportEarlier(...(given as [string, number]));
+        else if (name === "settle") leases.get(given[0] as number)?.settle(given[1] as CircuitOutcome);
+        tell();
+      },
+      async call(_: string, [name, lease]: [string, number]) {
+        const permit = owner.acquire(name);
+        if (permit !== undefined) leases.set(lease, permit);
+        return isLate ? undefined : permit !== undefined;
+      },
+      flush() {},
+    } as unknown as Channel<PrimaryDesk>;
+  }
+  const replicas = [1, 2].map(() =>
+    createReplicaCircuits({ settings, channel: channelOf(), now, toPrimary: (atMs) => atMs }),
+  );
   for (const replica of replicas) stops.push(replica.stop);
   const [one, two] = replicas as [(typeof replicas)[0], (typeof replicas)[0]];
   tell();
@@ -59,6 +63,10 @@ function setup(more: object = {}) {
     two,
     fail,
     tell,
+    /** Whether the owner answers too late from now on. */
+    late(next: boolean) {
+      isLate = next;
+    },
     pass(ms: number) {
       nowMs += ms;
       tell();
@@ -117,5 +125,21 @@ test("of all workers as many try a half-open circuit as it admits, and what they
   expect(owner.state("a")).toBe("closed");
   expect(two.allows("a")).toBeTrue();
   first?.settle("failure");
+  expect(owner.state("a")).toBe("closed");
+});
+
+test("a trial that is granted too late is given back", async () => {
+  const { owner, one, two, fail, late, pass } = setup();
+  for (let count = 0; count < 3; count++) {
+    fail(one);
+    pass(1);
+  }
+  pass(10_000);
+  late(true);
+  expect(await one.acquire("a")?.confirmed).toBeFalse();
+  late(false);
+  const next = two.acquire("a");
+  expect(await next?.confirmed).toBeTrue();
+  next?.settle("success");
   expect(owner.state("a")).toBe("closed");
 });

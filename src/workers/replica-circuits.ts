@@ -48,6 +48,7 @@ export function createReplicaCircuits({
 }: ReplicaCircuitsParts): ReplicaCircuits {
   let settings = first;
   const replicas = new Map<string, Replica>();
+  let lastLease = 0;
   const timer = setInterval(tell, SUCCESSES_MS);
 
   function tell(): void {
@@ -110,24 +111,21 @@ export function createReplicaCircuits({
   }
 
   function trial(replica: Replica): Permit {
-    const { name } = replica.view;
-    let lease: number | undefined;
-    let ended: CircuitOutcome | undefined;
-    const confirmed = channel.call("lease", [name]).then((answer) => {
-      lease = answer?.lease;
-      if (lease === undefined) refused(replica);
-      else if (ended !== undefined) channel.tell("settle", lease, ended);
-      return lease !== undefined;
+    const lease = ++lastLease;
+    let isSettled = false;
+    function settle(outcome: CircuitOutcome): void {
+      if (isSettled) return;
+      isSettled = true;
+      channel.tell("settle", lease, outcome);
+    }
+    const confirmed = channel.call("lease", [replica.view.name, lease]).then((isGranted) => {
+      if (isGranted) return true;
+      // A primary that was too busy to say so in time may grant it yet.
+      settle("neutral");
+      refused(replica);
+      return false;
     });
-    return {
-      isProbe: true,
-      confirmed,
-      settle(outcome) {
-        if (ended !== undefined) return;
-        ended = outcome;
-        if (lease !== undefined) channel.tell("settle", lease, outcome);
-      },
-    };
+    return { isProbe: true, confirmed, settle };
   }
 
   const find = (name: string) => getOrMake(replicas, name, newReplica);
