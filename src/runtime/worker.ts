@@ -21,6 +21,10 @@ export function runWorker(env: Record<string, string | undefined>): Promise<numb
   let running: Running | undefined;
   let starting: Promise<unknown> = Promise.resolve();
   let folder: string | undefined;
+  /** What is heard before it serves holds from its first request on, in the order in which it was told. */
+  function whenRunning<Value>(act: (worker: Running) => Value): Value | Promise<Value> {
+    return running === undefined ? starting.then(() => act(running as Running)) : act(running);
+  }
   const desk = {
     async start(start: Start): Promise<Started> {
       folder = dirname(start.socket);
@@ -33,18 +37,19 @@ export function runWorker(env: Record<string, string | undefined>): Promise<numb
       return "problem" in result ? result : { problem: undefined };
     },
     /** At once, so that it is in force before what was told behind it is heard. */
-    follow(state: State): true | Promise<true> {
-      if (running === undefined) return starting.then(() => desk.follow(state));
-      running.follow(state);
-      return true;
-    },
+    follow: (state: State) =>
+      whenRunning((worker) => {
+        worker.follow(state);
+        return true as const;
+      }),
     ping: () => true as const,
-    loads: (loads: Load[]) => running?.heard(loads),
-    kvNews: (news: KvNews) => running?.kvIndex.heard(news),
-    forgetKvCaches(backendName: string | undefined): true {
-      running?.kvIndex.forget(backendName);
-      return true;
-    },
+    loads: (loads: Load[]) => whenRunning((worker) => worker.heard(loads)),
+    kvNews: (news: KvNews) => whenRunning(({ kvIndex }) => kvIndex.heard(news)),
+    forgetKvCaches: (backendName: string | undefined) =>
+      whenRunning(({ kvIndex }) => {
+        kvIndex.forget(backendName);
+        return true as const;
+      }),
     flush() {
       running?.tell();
       return true as const;

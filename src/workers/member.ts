@@ -104,7 +104,7 @@ export class Member {
 
   /** What it may hear a moment later. */
   tell<Name extends "loads" | "kvNews">(name: Name, ...given: Parameters<WorkerDesk[Name]>): void {
-    if (this.state !== "starting") (this.#channel.tell as (name: Name, ...told: unknown[]) => void)(name, ...given);
+    (this.#channel.tell as (name: Name, ...told: unknown[]) => void)(name, ...given);
   }
 
   forgetKvCaches(backendName: string | undefined): void {

@@ -82,6 +82,30 @@ test("a worker that begins knows what the others have learnt", async () => {
   await gateway.close();
 });
 
+test("what is forgotten while a worker begins, that one does not know either", async () => {
+  const { gateway } = await start(4, { kv_cache_index: { enabled: true } });
+  const body = { messages: [{ role: "user", content: "again ".repeat(400) }] };
+  await (await gateway.chat(body, ALONE)).text();
+  const restarted = gateway.fetch("/admin/workers/restart", { ...ALONE, method: "POST" });
+  await waitFor(
+    "new workers begin",
+    async () => {
+      const { workers } = await read<{ workers: { state: string }[] }>(gateway, "/admin/workers");
+      return workers.length > WORKERS;
+    },
+    { intervalMs: 1 },
+  );
+  const { removed } = await read<{ removed: number }>(gateway, "/admin/kv-index", { method: "DELETE" });
+  expect(removed).toBeGreaterThan(0);
+  expect((await restarted).status).toBe(200);
+  const before = await read<{ hits: number; lookups: number }>(gateway, "/admin/kv-index");
+  await (await gateway.chat(body, ALONE)).text();
+  const after = await read<{ hits: number; lookups: number }>(gateway, "/admin/kv-index");
+  expect(after.lookups - before.lookups).toBe(1);
+  expect(after.hits).toBe(before.hits);
+  await gateway.close();
+});
+
 test("a worker chooses by the requests in flight of all workers", async () => {
   const held = Promise.withResolvers<void>();
   const { gateway, backends } = await start(2, { routing: { selection_strategy: "LeastLatency" } });
