@@ -12,6 +12,7 @@ import { drain } from "./shutdown.ts";
 import { createWorker, type Worker } from "./worker-plane.ts";
 
 const CLOCK_ROUNDS = 8;
+const LAST_WORDS_MS = 2_000;
 const QUIET_TURNS = 1_000;
 const QUIET_MS = 0.2;
 
@@ -105,6 +106,8 @@ async function startServing(
       if (leavingMs > 0) await quietMoment();
       await drain(servers, timeoutMs, { ...worker.log, info() {} });
       await worker.stop();
+      // What was told last has arrived when the answer to something later is here.
+      await channel.call("clock", [], LAST_WORDS_MS);
     },
   };
 }

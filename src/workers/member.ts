@@ -14,7 +14,7 @@ const PING_INTERVAL_MS = 1_000;
 const PING_LIMIT_MS = 9_000;
 const LAST_PING_LIMIT_MS = 1_000;
 /** Beyond the time for its requests. */
-const DRAIN_GRACE_MS = 3_000;
+const DRAIN_GRACE_MS = 5_000;
 
 interface MemberParts {
   id: number;

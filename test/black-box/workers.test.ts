@@ -202,7 +202,7 @@ test("a change is in force on every worker when it is answered", async () => {
   await gateway.close();
 }, 300_000);
 
-test("a restart of the workers fails no request", async () => {
+test("a restart of the workers fails no request, and loses none", async () => {
   const gateway = await start();
   const before = await waitForWorkers(gateway);
   // Also those that stay on their connections.
@@ -222,6 +222,10 @@ test("a restart of the workers fails no request", async () => {
   const metrics = await (await gateway.fetch("/metrics", ALONE)).text();
   expect(metrics).toContain(`signalbox_workers{state="running"} ${WORKERS}\n`);
   expect(metrics).toContain(`signalbox_worker_restarts_total{reason="request"} ${WORKERS}\n`);
+  // Those that have ended have told everything.
+  await waitFor("they have ended", () => !before.some(({ pid }) => isAlive(pid)), { timeoutMs: 30_000 });
+  const stats = await read<{ overall: { total_requests: number } }>(gateway, "/admin/stats");
+  expect(stats.overall.total_requests).toBe(asking.reduce((sum, { succeeded }) => sum + succeeded(), 0));
   await gateway.close();
 });
 
