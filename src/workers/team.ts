@@ -62,6 +62,8 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
   const flights = createFlights(now);
   const source = createStateSource(owners.fleet, slots, now);
   const members = new Set<Member>();
+  /** Those for which another one is being started. */
+  const leaving = new Set<Member>();
   /** CPU of those that are gone. */
   let pastCpuSeconds = 0;
   let pastCache: CacheStatistics | undefined;
@@ -109,6 +111,7 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
     pastCpuSeconds += member.desk.numbers()?.cpuSeconds ?? 0;
     if (isWanted || isEnding || member.state === "starting") return;
     restarts[member.hasHung ? "hang" : "crash"]++;
+    if (leaving.has(member)) return;
     failures = wallTime() - member.startedAtMs > LIVED_MS ? 0 : failures + 1;
     void replaceLost();
   }
@@ -125,6 +128,7 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
 
   /** What keeps a new worker from listening; undefined when it does. */
   async function launch(): Promise<string | undefined> {
+    let member: Member | undefined;
     const handOn = (news: KvNews) => tellKvNews(news, member);
     const id = ++lastId;
     const ownSocket = join(dirname(fixed.socket), `worker-${id}.sock`);
@@ -133,7 +137,11 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
       allHaveTold: flush,
       circuitsMoved: tellNewsSoon,
     });
-    const member: Member = new Member({ id, command, env, desk, deadlines, now, wallTime, log, ended });
+    try {
+      member = new Member({ id, command, env, desk, deadlines, now, wallTime, log, ended });
+    } catch (error) {
+      return `a worker could not be started: ${error instanceof Error ? error.message : String(error)}`;
+    }
     members.add(member);
     void member.exited.then(() => rmSync(ownSocket, { force: true }));
     const problem = await member.start({
@@ -148,11 +156,17 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
   }
 
   async function replace(member: Member, reason: RestartReason): Promise<boolean> {
+    leaving.add(member);
     const problem = await launch();
+    leaving.delete(member);
+    // It may have died meanwhile, which was counted.
+    const isThere = members.has(member);
     if (problem !== undefined) {
       log.error({ reason: problem }, "a worker could not be started; the one that it was to replace stays");
+      if (!isThere) void replaceLost();
       return false;
     }
+    if (!isThere) return true;
     restarts[reason]++;
     member.drain(snapshot().settings.server.shutdown_timeout, LEAVING_MS);
     return true;
