@@ -112,9 +112,9 @@ export class Member {
     this.followed = Promise.all([this.followed, forgotten]);
   }
 
-  /** Resolves when it has reported everything, or after the time. */
-  flush(limitMs: number): Promise<unknown> {
-    return this.#channel.call("flush", [], limitMs);
+  /** Resolves when it has answered, and so everything that it told before has come; or after the time. */
+  ask(name: "flush" | "ping", limitMs: number): Promise<unknown> {
+    return this.#channel.call(name, [], limitMs);
   }
 
   /** No new connections; it ends with its last request, or after the time. */

@@ -35,7 +35,7 @@ export interface Owners {
 interface DeskParts {
   owners: Owners;
   slots: Slots;
-  /** Whoever has something to tell has told it. */
+  /** What was told before has come from everyone. */
   allHaveTold(): Promise<unknown>;
   flights: Flights;
   ownSocket: string;

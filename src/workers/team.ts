@@ -100,8 +100,14 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
     for (const member of members) if (member !== from) member.tell("kvNews", news);
   }
 
+  function askAll(name: "flush" | "ping"): Promise<unknown> {
+    const asked = [...members].filter(({ state }) => state !== "starting");
+    return Promise.all(asked.map((member) => member.ask(name, FLUSH_LIMIT_MS)));
+  }
+
+  /** Everything that has happened is known here. */
   async function flush(): Promise<void> {
-    await Promise.all([...members].map((member) => member.state !== "starting" && member.flush(FLUSH_LIMIT_MS)));
+    await askAll("flush");
   }
 
   function ended(member: Member, isWanted: boolean): void {
@@ -134,7 +140,8 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
     const ownSocket = join(dirname(fixed.socket), `worker-${id}.sock`);
     const desk = createPrimaryDesk({
       ...{ owners, slots, flights, ownSocket, handOn, tellNews, now },
-      allHaveTold: flush,
+      // They hold nothing back of what is told at once.
+      allHaveTold: () => askAll("ping"),
       circuitsMoved: tellNewsSoon,
     });
     try {
@@ -206,7 +213,6 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
     forgetKvCaches(backendName: string | undefined): void {
       for (const member of members) member.forgetKvCaches(backendName);
     },
-    /** Everything that has happened is known here. */
     flush,
     /** Everything that is known here is in force everywhere. */
     async settled(): Promise<void> {
