@@ -23,8 +23,14 @@ export async function servePrimary(count: number, { found, ...options }: ServePa
   const { store, log, env } = options;
   const { settings, baseDir } = store.current;
   const socketMode = Number.parseInt(settings.server.unix_socket_mode, 8);
+  const made = makeFolder(env.TMPDIR || "/tmp");
+  if (!made.ok) return { exitCode: 1, message: made.message };
+  const { folder } = made;
   const taken = await takeAddresses([settings.server.bind_address].flat(), baseDir, socketMode);
-  if (!taken.ok) return { exitCode: 1, message: taken.message };
+  if (!taken.ok) {
+    rmSync(folder, { recursive: true, force: true });
+    return { exitCode: 1, message: taken.message };
+  }
   warnOfOpenDoor(settings, log);
 
   let team: Team | undefined;
@@ -33,8 +39,6 @@ export async function servePrimary(count: number, { found, ...options }: ServePa
   const gateway = createGateway({ ...options, clock: systemClock, workers, cacheSeed });
   await gateway.start();
 
-  const folder = mkdtempSync(join(env.TMPDIR ?? "/tmp", "signalbox-"));
-  chmodSync(folder, 0o700);
   const socket = join(folder, "primary.sock");
   const secret = crypto.getRandomValues(new Uint8Array(32)).toHex();
   const control = Bun.serve({
@@ -112,6 +116,19 @@ async function end(team: Team, own: readonly Server[], timeoutMs: number, log: S
   const ofOwn = own.reduce((sum, server) => sum + server.pendingRequests, 0);
   log.info({ running_requests: running + ofOwn, timeout_ms: timeoutMs }, "shutting down");
   await Promise.all([team.drain(timeoutMs), drain(own, timeoutMs, { ...log, info() {} })]);
+}
+
+/** Where the processes reach each other, and nobody else can. */
+function makeFolder(place: string): { ok: true; folder: string } | { ok: false; message: string } {
+  try {
+    const folder = mkdtempSync(join(place, "signalbox-"));
+    chmodSync(folder, 0o700);
+    return { ok: true, folder };
+  } catch (error) {
+    const { code = "unknown" } = error as NodeJS.ErrnoException;
+    const message = `server.workers: no folder can be made in ${place} (${code}). Set TMPDIR to one that can be written to.`;
+    return { ok: false, message };
+  }
 }
 
 type Taken =

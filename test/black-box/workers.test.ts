@@ -333,6 +333,13 @@ test("a port that somebody else has ends the start, gateways with workers includ
   await gateway.close();
 });
 
+test("a folder for temporary files that cannot be written to ends the start with a word about it", async () => {
+  const config = { server: { bind_address: "127.0.0.1:0", workers: WORKERS } };
+  const run = await runCommand({ config, environment: { TMPDIR: "/proc" } });
+  expect(run.exitCode).toBe(1);
+  expect(run.stderr).toContain("server.workers: no folder can be made in /proc (ENOENT). Set TMPDIR to one");
+});
+
 test("admin requests are judged by who sent them, and the way to the primary is closed to others", async () => {
   const backend = bed.backend({ answer: chat("hello") });
   const gateway = await bed.gateway({
