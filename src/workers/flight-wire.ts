@@ -70,22 +70,33 @@ export function encodeFrame(frame: Frame): Uint8Array {
 
 /** Takes bytes at any cut and hands on whole frames. */
 export class FrameReader {
-  #rest: Uint8Array = new Uint8Array(0);
+  /** Of one frame or several, in their order: put together when a frame is whole. */
+  #held: Uint8Array[] = [];
+  #heldBytes = 0;
+  /** Of the first frame that is held; known with its prefix. */
+  #frameBytes = PREFIX_BYTES;
 
   *push(bytes: Uint8Array): Generator<Frame> {
-    this.#rest = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
-    for (;;) {
-      const { length, buffer, byteOffset } = this.#rest;
-      if (length < PREFIX_BYTES) return;
-      const view = new DataView(buffer, byteOffset, length);
+    this.#held.push(bytes);
+    this.#heldBytes += bytes.length;
+    while (this.#heldBytes >= this.#frameBytes) {
+      const whole = this.#held.length === 1 ? (this.#held[0] as Uint8Array) : Buffer.concat(this.#held);
+      this.#held = [whole];
+      const view = new DataView(whole.buffer, whole.byteOffset, whole.length);
       const end = PREFIX_BYTES + view.getUint32(1);
-      if (length < end) return;
-      const kind = KINDS[view.getUint8(0)];
-      const content = this.#rest.slice(PREFIX_BYTES, end);
-      this.#rest = this.#rest.subarray(end);
-      if (kind === "piece") yield { kind, bytes: content };
-      else if (kind === "head") yield { kind, head: deserialize(content) as ToldHead };
-      else yield { kind: "end", end: deserialize(content) as ToldEnd };
+      this.#frameBytes = end;
+      if (whole.length < end) return;
+      const rest = whole.subarray(end);
+      this.#held = [rest];
+      this.#heldBytes = rest.length;
+      this.#frameBytes = PREFIX_BYTES;
+      yield frameOf(KINDS[view.getUint8(0)], whole.slice(PREFIX_BYTES, end));
     }
   }
+}
+
+function frameOf(kind: Frame["kind"] | undefined, content: Uint8Array): Frame {
+  if (kind === "piece") return { kind, bytes: content };
+  if (kind === "head") return { kind, head: deserialize(content) as ToldHead };
+  return { kind: "end", end: deserialize(content) as ToldEnd };
 }
