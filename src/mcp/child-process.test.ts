@@ -103,6 +103,15 @@ describe("messages", () => {
   });
 });
 
+/** Of a server that sleeps, as soon as it does: at its start it has a name for a moment, and no environment yet. */
+function environmentOf({ pid }: ServerProcess): Promise<string[]> {
+  return waitFor("the server runs", () => {
+    if (readFileSync(`/proc/${pid}/comm`, "utf8") !== "sleep\n") return undefined;
+    const lines = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+    return lines.length > 1 ? lines.filter((line) => line !== "") : undefined;
+  });
+}
+
 describe("the environment", () => {
   test("is PATH, HOME, LANG and what is named, and nothing else", async () => {
     process.env.UPSTREAM_API_KEY = "sekret-of-the-gateway";
@@ -119,12 +128,7 @@ describe("the environment", () => {
         const expected: Record<string, string> = { ...named };
         for (const key of ["PATH", "HOME", "LANG"])
           if (process.env[key] !== undefined) expected[key] = process.env[key];
-        const whole = () =>
-          readFileSync(`/proc/${server.pid}/environ`, "utf8")
-            .split("\0")
-            .filter((line) => line !== "");
-        await waitFor("the server runs", () => readFileSync(`/proc/${server.pid}/comm`, "utf8") === "sleep\n");
-        expect(whole().sort()).toEqual(
+        expect((await environmentOf(server)).sort()).toEqual(
           Object.entries(expected)
             .map(([key, value]) => `${key}=${value}`)
             .sort(),
@@ -133,6 +137,14 @@ describe("the environment", () => {
     } finally {
       delete process.env.UPSTREAM_API_KEY;
     }
+  });
+
+  test("is not what the person's shell makes of it", async () => {
+    const HOME = mkdtempSync(join(tmpdir(), "mcp-home-"));
+    writeFileSync(join(HOME, ".bashrc"), "echo printed >&2; export ADDED=1\n");
+    const { server, log } = start([], { command: "sleep", args: ["1000"], env: { HOME, "a-b": "1" } });
+    expect(await environmentOf(server)).not.toContain("ADDED=1");
+    expect(log).toEqual([]);
   });
 
   test("values of it are masked in what the server prints", async () => {
@@ -194,6 +206,21 @@ describe("the end", () => {
     expect(await within("it has ended", server.ended, 3_000)).toBe("exited with code 7");
     expect(isAlive(Number(told.split("grandchild ")[1]))).toBe(false);
     expect(groupMembers(server.pid)).toEqual([]);
+  });
+
+  test("takes along what has left the group, parents and environment; other servers' stay", async () => {
+    const [one, other] = [start(["escape"]), start(["escape"])];
+    const escaped = ({ log }: typeof one) =>
+      waitFor("one that escaped", () => /escaped (\d+)/.exec(log.join("\n"))?.[1]).then(Number);
+    const [pid, otherPid] = [await escaped(one), await escaped(other)];
+    expect(groupMembers(one.server.pid)).not.toContain(pid);
+    expect(isAlive(pid)).toBe(true);
+    await within("it is closed", one.server.close(), 5_000);
+    expect(isAlive(pid)).toBe(false);
+    expect(isAlive(otherPid)).toBe(true);
+    await other.call(1, "die");
+    expect(await within("it has ended", other.server.ended, 5_000)).toBe("exited with code 7");
+    expect(isAlive(otherPid)).toBe(false);
   });
 
   test("a child that still works when its parent has ended has the rest of the time", async () => {

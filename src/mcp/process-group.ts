@@ -2,8 +2,8 @@
 
 import { readdirSync, readFileSync } from "node:fs";
 
-/** A killed process needs a moment to vanish. */
-const VANISH_MS = 500;
+/** A killed process needs a moment to vanish, and the guard one to look for those that have left the group. */
+const VANISH_MS = 1_500;
 
 /** False: nobody of the group is left. */
 export function signalGroup(group: number, signal: "SIGTERM" | "SIGKILL" | 0): boolean {
