@@ -4,9 +4,11 @@ import { afterEach, expect, test } from "bun:test";
 import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AcpBed, type AcpBedOptions, add, plainTurn, temporaryFolder } from "../../test/support/acp-bed.ts";
+import { checkHistory } from "../../test/support/agent-turns.ts";
 import { waitFor } from "../../test/support/wait-for.ts";
 import type { TurnEnd, TurnParts } from "../agent/agent.ts";
 import type { McpServers } from "../mcp/servers.ts";
+import { readSessionFile } from "./storage/session-file.ts";
 
 const beds: AcpBed[] = [];
 const folders: ReturnType<typeof temporaryFolder>[] = [];
@@ -261,6 +263,45 @@ test("files are private, a half last line is dropped, damage is reported and lef
   });
   expect(readFileSync(path, "utf8")).toBe(damaged);
   expect(bed.logged.join("")).toContain(path);
+});
+
+test("a file that was cut at any byte is a whole conversation, in which no call waits for its result", async () => {
+  const storagePath = folder();
+  const bed = open({ options: { storagePath }, runTurn: turnWithTool });
+  await bed.initialize();
+  const sessionId = await bed.newSession();
+  await bed.prompt(sessionId);
+  await bed.result("session/close", { sessionId });
+  const path = join(storagePath, `${sessionId}.jsonl`);
+  const whole = readFileSync(path);
+  const lengths = new Set<number>();
+  for (let bytes = whole.indexOf(10) + 1; bytes <= whole.length; bytes++) {
+    writeFileSync(path, whole.subarray(0, bytes));
+    const { session } = await readSessionFile(path);
+    checkHistory(session.history);
+    lengths.add(session.history.length);
+  }
+  expect([...lengths]).toEqual([0, 1, 3, 4]);
+
+  // Between the call and its result, and what comes next is said behind the result that was lost.
+  writeFileSync(path, whole.subarray(0, whole.indexOf('{"type":"message"', whole.indexOf("tool-call"))));
+  const histories: TurnParts["history"][] = [];
+  const after = open({
+    options: { storagePath },
+    runTurn: (parts) => {
+      histories.push([...parts.history]);
+      return plainTurn(parts);
+    },
+  });
+  await after.initialize();
+  for (const say of ["once", "again"]) {
+    await after.result("session/load", { sessionId, cwd: "/project", mcpServers: [] });
+    await after.prompt(sessionId, say);
+    await after.result("session/close", { sessionId });
+  }
+  for (const history of histories) checkHistory(history);
+  expect(histories.map(({ length }) => length)).toEqual([3, 5]);
+  expect(after.updates().find(({ update }) => update.sessionUpdate === "tool_call")?.update.status).toBe("failed");
 });
 
 test("a session of another process is refused; that of a dead one is not", async () => {

@@ -7,6 +7,7 @@ import type { Message } from "../../generation/content.ts";
 import { isEffort } from "../../generation/reasoning-effort.ts";
 import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
 import { isMode } from "../wire/config-options.ts";
+import { withResults } from "./open-calls.ts";
 import type { SessionHead, SessionLog, SessionRecord, StoredChoices, StoredSession } from "./store.ts";
 
 const FORMAT_VERSION = 1;
@@ -96,6 +97,7 @@ export async function readSessionFile(path: string): Promise<{ session: StoredSe
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
   if (session === undefined) throw new DamagedFile("it has no first line");
+  session.history = withResults(session.history);
   return { session, wholeBytes: start };
 }
 
