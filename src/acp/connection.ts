@@ -70,7 +70,7 @@ export class Connection {
     const id = "id" in message ? idText(message.id, text) : undefined;
     if (message.jsonrpc !== "2.0") this.refuse(invalidRequest('jsonrpc must be "2.0".'), id);
     else if (typeof method !== "string") this.refuse(invalidRequest("method must be a string."), id);
-    else if (method === CANCEL) this.#cancel(message.params, text);
+    else if (method === CANCEL) this.#cancel(message.params, text, id);
     else if (id === undefined) this.#run(method, message.params);
     else this.#serve(method, message.params, id);
   }
@@ -147,9 +147,11 @@ export class Connection {
     else asked.fail(clientError(error));
   }
 
-  #cancel(params: unknown, text: () => string): void {
-    if (!isObject(params) || !("requestId" in params)) return;
-    this.#open.get(idText(params.requestId, text, "requestId"))?.abort(requestCancelled());
+  /** A notification; with an id of its own it is answered all the same. */
+  #cancel(params: unknown, text: () => string, id: string | undefined): void {
+    if (isObject(params) && "requestId" in params)
+      this.#open.get(idText(params.requestId, text, "requestId"))?.abort(requestCancelled());
+    if (id !== undefined) this.outbox.send(`{"jsonrpc":"2.0","id":${id},"result":{}}`);
   }
 
   #run(method: string, params: unknown): void {
@@ -199,27 +201,18 @@ function toJson(value: unknown): string {
 /** An id as JSON; one with more digits than a double has is taken from the text as it was written. */
 function idText(id: unknown, text: () => string, name = "id"): string {
   if (typeof id === "number" && !Number.isSafeInteger(id)) return writtenNumber(text(), name) ?? JSON.stringify(id);
-  return toJson(id);
+  return JSON.stringify(id);
 }
 
-/** The last member of this name is the outermost, or that of params: members of an id's own object come before it. */
+/** Of the message itself, or of its params: a message within the params has an id of its own. */
 function writtenNumber(text: string, name: string): string | undefined {
-  let written: string | undefined;
-  const depthOfMessage = name === "id" ? isOutermost : isInParams;
+  const written = new Map<unknown, string>();
   const reviver = function (this: unknown, key: string, value: unknown, context?: { source?: string }): unknown {
-    if (key === name && typeof value === "number" && depthOfMessage(this)) written = context?.source ?? written;
+    if (key === name && typeof value === "number" && context?.source !== undefined) written.set(this, context.source);
     return value;
   };
-  JSON.parse(text, reviver as (key: string, value: unknown) => unknown);
-  return written;
-}
-
-function isOutermost(holder: unknown): boolean {
-  return isObject(holder) && "jsonrpc" in holder;
-}
-
-function isInParams(holder: unknown): boolean {
-  return isObject(holder) && !("jsonrpc" in holder);
+  const message = JSON.parse(text, reviver as (key: string, value: unknown) => unknown) as JsonObject;
+  return written.get(name === "id" ? message : message.params);
 }
 
 function invalidRequest(message: string): RpcError {

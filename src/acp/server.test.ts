@@ -78,16 +78,20 @@ test("nothing works before initialize, and requests right behind it do", async (
 test("ids of any type come back as they were", async () => {
   const bed = open();
   await bed.initialize();
-  for (const id of [0, null, "", "x", -1, 1.5, true, [1], { a: 1 }]) {
+  for (const id of [0, null, "", "x", "\ud800", -1, 1.5, true, [1], { a: 1 }]) {
     expect((await bed.begin(id, "authenticate", { method: "any", token: "sekret" })).id).toEqual(id as never);
   }
   const long = "12345678901234567890";
   const written: string[] = [];
   const raw = open({ write: (line) => void written.push(new TextDecoder().decode(line)) });
   await raw.initialize();
-  raw.traffic.push({ from: "client", message: JSON.parse(`{"id":${long},"method":"logout"}`) });
-  await raw.raw(`{"jsonrpc":"2.0","id":${long},"method":"logout","params":{"id":1}}\n`);
-  expect(written.at(-1)).toContain(`"id":${long},"result":{}`);
+  // Also where a message of another protocol stands in it, as in mcp/message.
+  for (const params of ['{"id":1}', '{"jsonrpc":"2.0","id":1}', '{"message":{"jsonrpc":"2.0","id":1.5}}']) {
+    const line = `{"jsonrpc":"2.0","id":${long},"method":"logout","params":${params}}`;
+    raw.traffic.push({ from: "client", message: JSON.parse(line) });
+    await raw.raw(`${line}\n`);
+    expect(written.at(-1)).toContain(`"id":${long},"result":{}`);
+  }
 });
 
 test("lines that are no messages", async () => {
@@ -226,13 +230,14 @@ test("cancelling right behind a prompt, by notification, by request and by $/can
     () => bed.notify("session/cancel", { sessionId }),
     () => void bed.begin("c", "session/cancel", { sessionId }),
     () => bed.notify("$/cancel_request", { requestId: 0 }),
+    () => void bed.begin("r", "$/cancel_request", { requestId: 0 }),
   ];
   for (const cancel of ways) {
     const prompt = bed.begin(0, "session/prompt", { sessionId, prompt: [{ text: "1" }] });
     cancel();
     expect((await prompt).result).toEqual({ stopReason: "cancelled" });
   }
-  expect(bed.answersTo("c")).toMatchObject([{ result: {} }]);
+  for (const id of ["c", "r"]) expect(bed.answersTo(id)).toMatchObject([{ result: {} }]);
 });
 
 test("a turn that does not end by itself is left behind within 100 ms, and the session goes on", async () => {
