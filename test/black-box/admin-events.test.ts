@@ -1,6 +1,9 @@
 // GET /admin/events: what happens, told as it happens, to those who may know it and as long as they may.
 
 import { describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { AdminClient } from "../support/admin-client.ts";
 import { EventFollower } from "../support/event-follower.ts";
 import { expectError } from "../support/expect-error.ts";
@@ -130,6 +133,44 @@ test("there are 256 listeners at most; one that leaves makes room, and HEAD take
   );
   late.leave();
   for (const follower of followers) follower.close();
+});
+
+test("a reader that does not read is dropped, and others hear on", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "signalbox-events-"));
+  const socketPath = join(folder, "gateway.sock");
+  const gateway = await bed.gateway({
+    config: { ...config, server: { bind_address: ["127.0.0.1:0", `unix:${socketPath}`] } },
+  });
+  const quick = await EventFollower.open(gateway);
+  // The kernel keeps less for a unix socket than for TCP: there it is full after a few hundred events.
+  const slow = await RawConnection.open(socketPath);
+  slow.write("GET /admin/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await waitFor("it listens", () => slow.received.includes("events of Signalbox"));
+  slow.pause();
+  const isDropped = () => gateway.process.stderr.includes("fell behind and was dropped");
+  // Names that are long as JSON make long events.
+  let asked = 0;
+  const ask = async () => {
+    asked++;
+    expect((await gateway.chat({ model: "\u0001".repeat(256) })).status).toBe(404);
+  };
+  await waitFor(
+    "it is dropped",
+    async () => {
+      await Promise.all(Array.from({ length: 10 }, ask));
+      return isDropped();
+    },
+    { timeoutMs: 60_000, intervalMs: 250, explain: () => `${quick.text.length} bytes were told` },
+  );
+  expect(slow.isClosed).toBe(false); // it does not read even that
+  slow.resume();
+  await waitFor("its connection is closed", () => slow.isClosed);
+  expect(slow.received.length).toBeLessThan(quick.text.length);
+  await ask();
+  const totals = () => quick.events.flatMap(({ event, data }) => (event === "request" ? [data.total as number] : []));
+  await waitFor("the other one has heard of all", () => totals().reduce((sum, total) => sum + total, 0) === asked);
+  quick.leave();
+  rmSync(folder, { recursive: true });
 });
 
 describe("the stream ends with the sign-in", () => {

@@ -1,6 +1,6 @@
 // A raw HTTP/1.1 client on a socket: sends exactly the bytes it is given, so that requests may be malformed or unfinished.
 
-import type { Socket } from "bun";
+import type { Socket, SocketHandler } from "bun";
 import { parseBody, parseHead, parsePartialChunked } from "./http-message.ts";
 import { waitFor } from "./wait-for.ts";
 
@@ -24,27 +24,28 @@ export class RawConnection {
     this.closed = closed;
   }
 
-  static async open(port: number): Promise<RawConnection> {
+  /** @param where - a port of this machine, or the path of a unix socket */
+  static async open(where: number | string): Promise<RawConnection> {
     const closed = Promise.withResolvers<void>();
     let connection: RawConnection | undefined;
-    const socket = await Bun.connect({
-      hostname: "127.0.0.1",
-      port,
-      socket: {
-        data: (_socket, bytes) => {
-          if (connection) connection.received = Buffer.concat([connection.received, bytes]);
-        },
-        drain: () => connection?.flush(),
-        end: (ended) => {
-          ended.end();
-        },
-        close: () => {
-          if (connection) connection.isClosed = true;
-          closed.resolve();
-        },
-        error: () => {}, // close follows
+    const hears: SocketHandler<undefined> = {
+      data: (_socket, bytes) => {
+        if (connection) connection.received = Buffer.concat([connection.received, bytes]);
       },
-    });
+      drain: () => connection?.flush(),
+      end: (ended) => {
+        ended.end();
+      },
+      close: () => {
+        if (connection) connection.isClosed = true;
+        closed.resolve();
+      },
+      error: () => {}, // close follows
+    };
+    const socket =
+      typeof where === "string"
+        ? await Bun.connect({ unix: where, socket: hears })
+        : await Bun.connect({ hostname: "127.0.0.1", port: where, socket: hears });
     connection = new RawConnection(socket, closed.promise);
     return connection;
   }
