@@ -290,6 +290,34 @@ describe("configuration", () => {
     await page.getByText("As it is in force").waitFor();
   });
 
+  test("what is written and not applied is still there for whoever comes back, and in either format", async () => {
+    await goTo("configuration/logging", "Configuration: logging");
+    await edit(/$/, "# later\n");
+    await page.getByRole("button", { name: "JSON" }).click();
+    await edit(/"level": "\w+"/, '"level": "warn"');
+    await goTo("backends", "Backends");
+    await busy.gateway.fetch("/admin/config/retry", { method: "PATCH", body: '{"max_attempts": 4}' });
+    await goTo("configuration/retry", "Configuration: retry");
+    await page.getByRole("link", { name: "logging · edited" }).click();
+    await waitFor("the text is there", async () => (await editor().inputValue()).includes("# later"));
+    expect(
+      await page.evaluate<boolean>(
+        "!dispatchEvent(new Event('beforeunload', { cancelable: true }))", // the browser asks before it leaves
+      ),
+    ).toBe(true);
+    // It was written before somebody else's change, which it must not undo unseen.
+    await page.getByText("Somebody has changed the configuration meanwhile.").waitFor();
+    await page.getByRole("button", { name: "JSON" }).click();
+    await waitFor("the other one, too", async () => (await editor().inputValue()).includes('"warn"'));
+    for (const format of ["JSON", "YAML"]) {
+      await page.getByRole("button", { name: format }).click();
+      await page.getByRole("button", { name: "Undo edits" }).click();
+      await page.getByText("As it is in force").waitFor();
+    }
+    expect(await page.getByRole("link", { name: "logging", exact: true }).count()).toBe(1);
+    expect(await page.evaluate<boolean>("dispatchEvent(new Event('beforeunload', { cancelable: true }))")).toBe(true);
+  });
+
   test("secrets are masked, and stay when a section is applied", async () => {
     await goTo("configuration/api_keys", "Configuration: api_keys");
     await edit(/permissive/, "blocking");

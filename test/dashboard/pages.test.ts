@@ -169,6 +169,39 @@ test("requests are shown as they end, and the charts move", async () => {
   await close();
 });
 
+test("what the charts show is there as a table, for the keyboard and for screen readers", async () => {
+  const watched = await openPage("overview");
+  const { page, barriers, close } = watched;
+  await page.getByText("The charts as a table").focus();
+  await page.keyboard.press("Enter");
+  const rows = page.getByRole("region", { name: /^The last five minutes/ }).locator("tbody tr");
+  await waitFor("it has numbers", async () => {
+    const cells = await rows.first().locator("td").allInnerTexts();
+    return cells.length === 8 && Number(cells[1]) > 0 && / m?s$/.test(cells[3] ?? "");
+  });
+  expect(await barriers()).toEqual([]);
+  await expectClean(watched);
+  await close();
+});
+
+test("a backend whose circuit is open does not look ready", async () => {
+  const { page, close } = await openPage("overview");
+  await page.getByRole("region", { name: "Backends" }).getByText("circuit open").waitFor();
+  await page.evaluate('location.hash = "#/models"');
+  await page.getByRole("row", { name: /^mixtral-8x7b gpu-3 \(circuit open\).*100 %/ }).waitFor();
+  await close();
+});
+
+test("a narrow screen shows where one is in the navigation", async () => {
+  const { page, close } = await openPage("overview", { viewport: { width: 360, height: 700 } });
+  await page.evaluate('location.hash = "#/limits"');
+  await untilPage(
+    page,
+    "(({ left, right }) => left >= 0 && right <= innerWidth)(document.querySelector('nav [aria-current]').getBoundingClientRect())",
+  );
+  await close();
+});
+
 test("a page is reached, read and left by the keyboard alone", async () => {
   const watched = await openPage("overview");
   const { page, close } = watched;

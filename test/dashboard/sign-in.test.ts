@@ -119,6 +119,23 @@ test("a sign-in that is over is told, and what was written is still there behind
   await context.close();
 });
 
+test("a sign-out that does not arrive is told, and is none", async () => {
+  const context = await browser.context();
+  const watched = await browser.open(context, `${address()}#/backends`);
+  const { page } = watched;
+  await signIn(watched);
+  await page.getByRole("heading", { name: "Backends" }).waitFor();
+  await context.setOffline(true);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByText("Not signed out: The gateway cannot be reached.").waitFor();
+  await page.getByText("gpu-1", { exact: true }).waitFor();
+  await context.setOffline(false);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("heading", { name: "Sign in" }).waitFor();
+  await expectClean(watched, true);
+  await context.close();
+});
+
 test("a gateway that is away is seen, and the page goes on by itself when it is back", async () => {
   const context = await browser.context();
   const watched = await browser.open(context, address());

@@ -1,7 +1,7 @@
 // The whole of the dashboard: who is signed in, which page is shown, and what stands around it.
 
 import { type ActionDialog, createActionDialog } from "./action-dialog.ts";
-import { ApiError, createApi } from "./api.ts";
+import { ApiError, createApi, messageOf } from "./api.ts";
 import type { Page, PageContext } from "./context.ts";
 import { type Asked, curlOf } from "./curl.ts";
 import { createLive, type LiveState } from "./live.ts";
@@ -50,6 +50,7 @@ export function createApp(base: string) {
   let shown: Shown | undefined;
   let isDue = false;
   let dialog: ActionDialog | undefined;
+  const drafts: PageContext["drafts"] = new Map();
   const root = document.body;
   const tabs = new BroadcastChannel("signalbox");
   const toasts = createToasts(redraw);
@@ -113,8 +114,16 @@ export function createApp(base: string) {
   }
 
   async function leave(): Promise<void> {
-    await api.ask({ method: "DELETE", path: "admin/session" }).catch(() => {});
+    try {
+      await api.ask({ method: "DELETE", path: "admin/session" });
+    } catch (thrown) {
+      if (!(thrown instanceof ApiError) || thrown.status !== 401) {
+        toasts.say(`Not signed out: ${messageOf(thrown)}`, true);
+        return;
+      }
+    }
     tell("signed-out");
+    drafts.clear();
     shown?.leave();
     shown = undefined;
     await api.get("admin/session").catch(() => {});
@@ -150,6 +159,7 @@ export function createApp(base: string) {
       curl: (asked) => curlOf(asked, base, needsAuth(asked)),
       onLeave: (end) => ends.push(end),
       now: api.now,
+      drafts,
       asks: new Map(),
     };
     const page = PAGES[name].make(context);
@@ -158,6 +168,7 @@ export function createApp(base: string) {
     redraw();
     if (isOther) {
       window.scrollTo(0, 0);
+      showInNavigation();
       focusHeading();
     }
   }
@@ -168,6 +179,15 @@ export function createApp(base: string) {
 
   function refresh(): void {
     for (const each of shown?.context.asks.keys() ?? []) (each as { refresh?(): void }).refresh?.();
+  }
+
+  /** Where the navigation is wider than the screen. */
+  function showInNavigation(): void {
+    requestAnimationFrame(() =>
+      requestAnimationFrame(() =>
+        document.querySelector(".app > nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }),
+      ),
+    );
   }
 
   /** Whoever cannot see the page hears where they are now. */
@@ -208,14 +228,16 @@ export function createApp(base: string) {
         "button",
         {
           type: "button",
-          class: "small",
+          class: "small theme",
+          title: "Colours: light, dark, or as the system has them",
           "aria-label": `Colours: ${THEMES[theme]}. Switch`,
           onclick: () => {
             switchTheme();
             redraw();
           },
         },
-        THEMES[theme],
+        icon("theme"),
+        h("span", null, THEMES[theme]),
       ),
       session !== undefined && session.via === "session" && h("span", { class: "signed-in" }, session.name ?? ""),
       session !== undefined &&
@@ -245,6 +267,9 @@ export function createApp(base: string) {
     start(): void {
       window.addEventListener("hashchange", () => {
         if (session !== undefined) show();
+      });
+      window.addEventListener("beforeunload", (event) => {
+        if (drafts.size > 0) event.preventDefault();
       });
       tabs.onmessage = ({ data }: MessageEvent<Word>) => {
         const isNews = data === "signed-in" ? session === undefined : session !== undefined;

@@ -23,6 +23,12 @@ export interface Action {
   done?(answer: unknown): string | undefined;
 }
 
+export interface Draft {
+  text: string;
+  /** Of the configuration that it was written from. */
+  version: number | undefined;
+}
+
 export interface PageContext {
   api: Api;
   route: Route;
@@ -40,6 +46,8 @@ export interface PageContext {
   onLeave(end: () => void): void;
   /** Milliseconds by the gateway's clock. */
   now(): number;
+  /** What was written in editors and is not applied, for whoever comes back to it; by section and format. */
+  drafts: Map<string, Draft>;
   /** What this page asks the gateway for, for whoever wants to do the same. */
   asks: Map<object, () => Asked | undefined>;
 }

@@ -34,7 +34,8 @@ export interface Editor {
 
 /** Long because these functions share one text. */
 export function createEditor(context: PageContext, section: string): Editor {
-  let format: Format = "yaml";
+  const { drafts } = context;
+  let format: Format = !drafts.has(draftOf(section, "yaml")) && drafts.has(draftOf(section, "json")) ? "json" : "yaml";
   let original: string | undefined;
   let text: string | undefined;
   let version: number | undefined;
@@ -69,9 +70,33 @@ export function createEditor(context: PageContext, section: string): Editor {
       thrown = undefined;
       isStale = false;
       diff = [];
+      resume();
     } catch (error) {
       if (number === latest) thrown = error;
     }
+    context.redraw();
+  }
+
+  /** Goes on with what was left here; what it was written from may not be in force any more. */
+  function resume(): void {
+    const draft = drafts.get(draftOf(section, format));
+    if (draft === undefined) return;
+    isStale = draft.version !== version;
+    version = draft.version;
+    write(draft.text);
+  }
+
+  function write(written: string): void {
+    text = written;
+    latest++;
+    isBusy = false;
+    preview = undefined;
+    thrown = undefined;
+    diff = condense(diffLines(original ?? "", written));
+    const draft = draftOf(section, format);
+    if (text === original) drafts.delete(draft);
+    else drafts.set(draft, { text, version });
+    if (text !== original) checkSoon();
     context.redraw();
   }
 
@@ -98,12 +123,14 @@ export function createEditor(context: PageContext, section: string): Editor {
   const checkSoon = atMost(QUIET_MS, () => void check(), context);
 
   function reset(): void {
+    drafts.delete(draftOf(section, format));
     isBusy = false;
     void load();
   }
 
   function done(answer: unknown): string | undefined {
     original = text;
+    drafts.delete(draftOf(section, format));
     return (answer as Imported | undefined)?.message;
   }
 
@@ -132,19 +159,11 @@ export function createEditor(context: PageContext, section: string): Editor {
     get diff() {
       return diff;
     },
-    type(written) {
-      text = written;
-      latest++;
-      isBusy = false;
-      preview = undefined;
-      thrown = undefined;
-      diff = condense(diffLines(original ?? "", written));
-      if (text !== original) checkSoon();
-      context.redraw();
-    },
+    type: write,
     choose(chosen) {
       format = chosen;
-      reset();
+      isBusy = false;
+      void load();
     },
     check: () => void check(),
     reset,
@@ -175,4 +194,9 @@ export function createEditor(context: PageContext, section: string): Editor {
   context.asks.set(self, exporting);
   void load();
   return self;
+}
+
+/** The name that a text is kept under. */
+export function draftOf(section: string, format: Format): string {
+  return `${section}.${format}`;
 }

@@ -1,5 +1,8 @@
 // Numbers, times and names as people read them.
 
+/** The share of requests from which on failures stand out. */
+export const NOTABLE_FAILURES = 0.05;
+
 const THIN = "\u202f";
 
 /** "1 234", "12.3k", "4.56M": at most four signs of a number that may be of any size. */
@@ -31,6 +34,11 @@ export function duration(ms: number): string {
   if (ms < 9_995) return `${(ms / 1000).toFixed(2)} s`;
   if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;
   return longDuration(Math.round(ms / 1000));
+}
+
+/** Of requests, of which some were successful: others have no latency. */
+export function latency(ms: number | undefined, of: { successful_requests: number } | undefined): string {
+  return ms === undefined || of === undefined || of.successful_requests === 0 ? "–" : duration(ms);
 }
 
 /** Of seconds: "42 s", "2 min 5 s", "3 h 20 min", "4 d 2 h". */

@@ -49,6 +49,13 @@ export function backendState({ enabled, phase, state }: BackendRow): { tone: Mar
   return { tone: "bad", text: state };
 }
 
+/** The same where its circuit has no place of its own: one that is ready is not asked while its circuit is open. */
+export function servingState(row: BackendRow): { tone: MarkTone; text: string } {
+  const state = backendState(row);
+  if (state.tone !== "good" || row.circuit === "closed") return state;
+  return { tone: row.circuit === "open" ? "bad" : "warn", text: `circuit ${words(row.circuit)}` };
+}
+
 export function circuitMark(circuit: BackendRow["circuit"]): View {
   const tone: MarkTone = circuit === "closed" ? "good" : circuit === "open" ? "bad" : "warn";
   return marked(tone, words(circuit));
@@ -64,6 +71,7 @@ const ICONS = {
   usage: "M8 2a6 6 0 1 0 6 6H8z",
   configuration: "M2 5h6M12 5h2M2 11h2M8 11h6M10 3v4M6 9v4",
   limits: "M2 12a6 6 0 0 1 12 0M8 12l3-4",
+  theme: "M8 2.5a5.5 5.5 0 1 0 0 11zM8 2.5a5.5 5.5 0 0 1 0 11z",
   playground: "M2 3h12v8H7l-3 3v-3H2z",
 } as const;
 

@@ -1,7 +1,7 @@
 // What happened, in buckets of time.
 
 import { expect, test } from "bun:test";
-import { createSeries, emptyBucket } from "./series.ts";
+import { createSeries, emptyBucket, inSteps } from "./series.ts";
 
 const one = { ...emptyBucket(), total: 1, durationMs: 50, longestMs: 50, firstBytes: 1, firstByteMs: 10 };
 
@@ -37,4 +37,15 @@ test("of times from before anything was known nothing is told, and of none after
   expect(series.points(9_000).map((point) => point?.atMs)).toEqual([undefined, undefined, 7_000, 8_000]);
   series.clear();
   expect(series.points(9_000).filter(Boolean)).toEqual([]);
+});
+
+test("in longer steps, the newest first, without those that are known in part", () => {
+  const series = createSeries({ bucketMs: 1_000, buckets: 7 });
+  series.knownSince(1_000);
+  for (const atMs of [1_000, 2_500, 3_000, 4_200, 6_000]) series.add(atMs, { ...one, longestMs: atMs });
+  const steps = inSteps(series.points(7_000), 1_000, 2_000);
+  expect(steps.map(({ atMs, total, longestMs }) => [atMs, total, longestMs])).toEqual([
+    [4_000, 1, 4_200],
+    [2_000, 2, 3_000],
+  ]);
 });

@@ -41,14 +41,7 @@ export function createSeries({ bucketMs, buckets }: SeriesOptions) {
     add(atMs: number, more: Bucket): void {
       const number = Math.floor(atMs / bucketMs);
       const bucket = held.get(number) ?? emptyBucket();
-      bucket.total += more.total;
-      bucket.failed += more.failed;
-      bucket.durationMs += more.durationMs;
-      bucket.longestMs = Math.max(bucket.longestMs, more.longestMs);
-      bucket.firstBytes += more.firstBytes;
-      bucket.firstByteMs += more.firstByteMs;
-      bucket.promptTokens += more.promptTokens;
-      bucket.completionTokens += more.completionTokens;
+      addTo(bucket, more);
       held.set(number, bucket);
     },
     /** The oldest first, the one that is not over left out; undefined where nothing is known. */
@@ -63,6 +56,32 @@ export function createSeries({ bucketMs, buckets }: SeriesOptions) {
       });
     },
   };
+}
+
+/** The same in longer steps, the newest first; those of which a part is not known are left out. */
+export function inSteps(points: readonly (SeriesPoint | undefined)[], bucketMs: number, stepMs: number): SeriesPoint[] {
+  const steps = new Map<number, { point: SeriesPoint; buckets: number }>();
+  for (const point of points) {
+    if (point === undefined) continue;
+    const atMs = Math.floor(point.atMs / stepMs) * stepMs;
+    const step = steps.get(atMs) ?? { point: { atMs, ...emptyBucket() }, buckets: 0 };
+    addTo(step.point, point);
+    step.buckets++;
+    steps.set(atMs, step);
+  }
+  const whole = [...steps.values()].filter(({ buckets }) => buckets === stepMs / bucketMs);
+  return whole.map(({ point }) => point).toReversed();
+}
+
+function addTo(bucket: Bucket, more: Bucket): void {
+  bucket.total += more.total;
+  bucket.failed += more.failed;
+  bucket.durationMs += more.durationMs;
+  bucket.longestMs = Math.max(bucket.longestMs, more.longestMs);
+  bucket.firstBytes += more.firstBytes;
+  bucket.firstByteMs += more.firstByteMs;
+  bucket.promptTokens += more.promptTokens;
+  bucket.completionTokens += more.completionTokens;
 }
 
 export function emptyBucket(): Bucket {

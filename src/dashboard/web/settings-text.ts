@@ -9,6 +9,7 @@ export function flatten(value: unknown, path = ""): [path: string, value: unknow
 export function valueText(value: unknown): string {
   if (value === undefined) return "nothing";
   if (typeof value === "string") return value;
+  if (Array.isArray(value) && value.length === 0) return "none";
   return JSON.stringify(value);
 }
 

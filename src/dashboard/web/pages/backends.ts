@@ -1,7 +1,7 @@
 // Backends: how each is, and taking one out, putting it back and weighing it.
 
 import { atMost, type MakePage, type PageContext, resource } from "../context.ts";
-import { ago, count, duration, longDuration, percent } from "../format.ts";
+import { ago, count, duration, longDuration, NOTABLE_FAILURES, percent } from "../format.ts";
 import { backendState, circuitMark, marked } from "../marks.ts";
 import { button, field, table, trouble } from "../parts.ts";
 import { linkTo } from "../route.ts";
@@ -42,13 +42,14 @@ export const backendsPage: MakePage = (context) => {
             { class: "faint" },
             data === undefined ? "" : `${data.healthy_count} of ${data.total_count} healthy · numbers of the last hour`,
           ),
+          h("a", { class: "button", href: linkTo("configuration", "backends") }, "Add or change"),
         ),
         trouble(list),
         table<Row>({
           caption: "Backends",
           rows: (data?.backends ?? []).map(withStats),
           keyOf: ({ name, phase }) => `${name} ${phase}`,
-          empty: data === undefined ? "Loading…" : "There is no backend yet: POST /admin/backends adds one.",
+          empty: data === undefined ? "Loading…" : "There is no backend yet: add one.",
           rowClass: ({ enabled }) => (enabled ? undefined : "off"),
           columns: [
             { title: "Backend", cell: nameCell },
@@ -100,12 +101,12 @@ function requestsCell(stats: BackendStats | undefined): Children {
   const failed = stats.failed_requests / stats.total_requests;
   return [
     h("div", null, count(stats.total_requests)),
-    h("div", { class: failed >= 0.05 ? "bad-text" : "faint" }, `${percent(failed)} failed`),
+    h("div", { class: failed >= NOTABLE_FAILURES ? "bad-text" : "faint" }, `${percent(failed)} failed`),
   ];
 }
 
 function latencyCell(stats: BackendStats | undefined): Children {
-  if (stats === undefined || stats.total_requests === 0) return "–";
+  if (stats === undefined || stats.successful_requests === 0) return "–";
   return [
     h("div", null, duration(stats.p50_latency_ms)),
     h("div", { class: "faint" }, `p95 ${duration(stats.p95_latency_ms)}`),

@@ -3,7 +3,7 @@
 
 import { problems } from "../action-dialog.ts";
 import { type MakePage, type PageContext, type Resource, resource } from "../context.ts";
-import { createEditor, type Editor } from "../editor.ts";
+import { createEditor, draftOf, type Editor } from "../editor.ts";
 import { ago, dateTime, plural, words } from "../format.ts";
 import { marked } from "../marks.ts";
 import { button, card, cardWith, choice, notice, table, trouble } from "../parts.ts";
@@ -65,7 +65,10 @@ export const configurationPage: MakePage = (context) => {
       h(
         "div",
         { class: "config" },
-        sectionList(all(), section, summary.data?.pending_sections ?? []),
+        sectionList(all(), section, (name) => [
+          summary.data?.pending_sections.includes(name) && " · staged",
+          (["yaml", "json"] as const).some((format) => context.drafts.has(draftOf(name, format))) && " · edited",
+        ]),
         h(
           "div",
           { class: "stack" },
@@ -93,7 +96,11 @@ function summaryNotices(summary: ConfigSummary | undefined): Children {
   ];
 }
 
-function sectionList(sections: readonly SectionInfo[], current: string | undefined, pending: readonly string[]): View {
+function sectionList(
+  sections: readonly SectionInfo[],
+  current: string | undefined,
+  notes: (section: string) => Children,
+): View {
   return h(
     "nav",
     { class: "sections card", "aria-label": "Sections" },
@@ -112,7 +119,7 @@ function sectionList(sections: readonly SectionInfo[], current: string | undefin
               "aria-current": name === current ? "page" : undefined,
             },
             name,
-            pending.includes(name) && " · staged",
+            notes(name),
           ),
         ),
       ),

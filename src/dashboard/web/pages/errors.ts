@@ -150,6 +150,7 @@ function errorTable(list: ErrorList | undefined, nowMs: number): View {
       { title: "Status", isNumber: true, cell: ({ status }) => status },
       {
         title: "Type",
+        class: "roomy",
         cell: ({ type, code }) => h("span", { title: code === null ? undefined : String(code) }, words(type)),
       },
       { title: "What the client was told", class: "wide", cell: ({ message }) => message },

@@ -1,8 +1,8 @@
 // Models: which there are, where each is served, what was asked of it and what answers in its place.
 
 import { type MakePage, resource } from "../context.ts";
-import { count, duration, money, percent, rate } from "../format.ts";
-import { backendState, mark, marked } from "../marks.ts";
+import { count, latency, money, NOTABLE_FAILURES, percent, rate } from "../format.ts";
+import { mark, marked, servingState } from "../marks.ts";
 import { bar, button, field, table, trouble } from "../parts.ts";
 import { linkTo } from "../route.ts";
 import type { BackendList, BackendRow, ModelStats, Statistics, Usage } from "../shapes.ts";
@@ -87,12 +87,13 @@ export const modelsPage: MakePage = (context) => {
             {
               title: "Average",
               isNumber: true,
-              cell: ({ stats }) => (stats === undefined ? "–" : duration(stats.avg_latency_ms)),
+              cell: ({ stats }) => latency(stats?.avg_latency_ms, stats),
             },
             {
               title: "Tokens/s",
               isNumber: true,
-              cell: ({ stats }) => (stats === undefined ? "–" : rate(stats.avg_tokens_per_sec)),
+              cell: ({ stats }) =>
+                stats === undefined || stats.successful_requests === 0 ? "–" : rate(stats.avg_tokens_per_sec),
             },
             {
               title: "Tokens",
@@ -122,7 +123,7 @@ function servedBy(backends: readonly BackendRow[]): Children {
     "span",
     { class: "list" },
     backends.map((backend) => {
-      const { tone, text } = backendState(backend);
+      const { tone, text } = servingState(backend);
       return h(
         "span",
         { class: `marked ${tone}`, title: text },
@@ -134,10 +135,10 @@ function servedBy(backends: readonly BackendRow[]): Children {
   );
 }
 
-function failedShare(stats: ModelStats | undefined): string {
-  return stats === undefined || stats.total_requests === 0
-    ? "–"
-    : percent(stats.failed_requests / stats.total_requests);
+function failedShare(stats: ModelStats | undefined): Children {
+  if (stats === undefined || stats.total_requests === 0) return "–";
+  const share = stats.failed_requests / stats.total_requests;
+  return h("span", { class: share >= NOTABLE_FAILURES ? "bad-text" : undefined }, percent(share));
 }
 
 /** The chains of the section fallback, by model. */

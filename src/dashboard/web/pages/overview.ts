@@ -2,11 +2,25 @@
 
 import { chart, type Line } from "../chart.ts";
 import { atMost, type MakePage, type PageContext, resource } from "../context.ts";
-import { ago, bytes, count, duration, longDuration, money, percent, percentile, plural, rate } from "../format.ts";
-import { backendState, circuitMark, marked, outcomeMark } from "../marks.ts";
+import {
+  ago,
+  bytes,
+  clockTime,
+  count,
+  duration,
+  latency,
+  longDuration,
+  money,
+  NOTABLE_FAILURES,
+  percent,
+  percentile,
+  plural,
+  rate,
+} from "../format.ts";
+import { marked, outcomeMark, servingState } from "../marks.ts";
 import { cardWith, choice, notice, table, trouble } from "../parts.ts";
 import { linkTo } from "../route.ts";
-import { type Bucket, createSeries, type Series, type SeriesPoint } from "../series.ts";
+import { type Bucket, createSeries, inSteps, type Series, type SeriesPoint } from "../series.ts";
 import type {
   BackendList,
   ErrorList,
@@ -29,6 +43,8 @@ const WINDOWS = [
 const BUCKET_MS = 2_000;
 const BUCKETS = 150;
 const SPAN_MS = BUCKET_MS * BUCKETS;
+/** The charts as a table have a line for each of these. */
+const STEP_MS = 10_000;
 /** Requests from before the page was opened that the charts begin with: so many at once, so many times. */
 const SEEDED = 1_000;
 const MOST_PAGES = 5;
@@ -38,6 +54,7 @@ const MOST_FIRST_TOKENS = 1_000;
 export const overviewPage: MakePage = (context) => {
   let window = "1h";
   let pointed: number | undefined;
+  let areNumbersOpen = false;
   const live = followRequests(context);
   const health = resource<Health>(context, () => "admin/health", { everyMs: 5_000 });
   const statistics = resource<Statistics>(context, () => `admin/stats?window=${window}`, { everyMs: 5_000 });
@@ -77,6 +94,10 @@ export const overviewPage: MakePage = (context) => {
         verdict(health.data),
         tiles({ statistics: statistics.data, usage: usage.data, points, firstTokens: live.firstTokens, window }),
         h("div", { class: "charts" }, charts({ points, nowMs, pointed, point })),
+        chartNumbers(points, areNumbersOpen, (isOpen) => {
+          areNumbersOpen = isOpen;
+          context.redraw();
+        }),
         h(
           "div",
           { class: "columns" },
@@ -107,7 +128,7 @@ function followRequests(context: PageContext) {
       if (cursor !== null) query.set("cursor", cursor);
       const list: RequestList = await context.api.get<RequestList>(`admin/requests?${query}`);
       take(list, untilMs, sinceMs);
-      if (page === 0) state.latest = list.requests.slice(0, MOST_LATEST);
+      if (page === 0) state.latest = latestOf(list.requests);
       context.redraw();
       cursor = list.next_cursor;
       if (cursor === null) return;
@@ -118,7 +139,7 @@ function followRequests(context: PageContext) {
     const oldest = requests.at(-1);
     series.knownSince(next_cursor === null || oldest === undefined ? sinceMs : Date.parse(oldest.started_at));
     for (const row of requests) {
-      const endedMs = Date.parse(row.started_at) + row.duration_ms;
+      const endedMs = endOf(row);
       if (row.finished && endedMs < untilMs) series.add(endedMs, bucketOf(row));
     }
     state.firstTokens = [...requests.flatMap(firstTokenOf), ...state.firstTokens].slice(-MOST_FIRST_TOKENS);
@@ -140,7 +161,7 @@ function followRequests(context: PageContext) {
       const { at, requests, ...told } = data as RequestEvent;
       series.add(Date.parse(at), bucketOfEvent(told));
       state.firstTokens = [...state.firstTokens, ...requests.flatMap(firstTokenOf)].slice(-MOST_FIRST_TOKENS);
-      state.latest = [...requests, ...state.latest].slice(0, MOST_LATEST);
+      state.latest = latestOf([...requests, ...state.latest]);
       context.redraw();
     }),
   );
@@ -149,6 +170,19 @@ function followRequests(context: PageContext) {
 }
 
 const MOST_LATEST = 8;
+
+/** Those that have ended, the last one first, each once. */
+function latestOf(rows: readonly RequestRow[]): RequestRow[] {
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return [...byId.values()]
+    .filter(({ finished }) => finished)
+    .sort((a, b) => endOf(b) - endOf(a))
+    .slice(0, MOST_LATEST);
+}
+
+function endOf({ started_at, duration_ms }: RequestRow): number {
+  return Date.parse(started_at) + duration_ms;
+}
 
 function firstTokenOf({ stream, first_byte_ms }: RequestRow): number[] {
   return stream && first_byte_ms !== null ? [first_byte_ms] : [];
@@ -220,14 +254,18 @@ function tiles({ statistics, usage, points, firstTokens, window }: TileData): Vi
       "Failed",
       overall === undefined ? "–" : percent(share),
       overall === undefined ? "" : plural(overall.failed_requests, "request"),
-      share >= 0.05 ? "bad" : undefined,
+      share >= NOTABLE_FAILURES ? "bad" : undefined,
     ),
     tile(
       "Latency",
-      hasAny ? duration(overall.p50_latency_ms) : "–",
-      hasAny ? `p95 ${duration(overall.p95_latency_ms)} · p99 ${duration(overall.p99_latency_ms)}` : "median",
+      latency(overall?.p50_latency_ms, overall),
+      `p95 ${latency(overall?.p95_latency_ms, overall)} · p99 ${latency(overall?.p99_latency_ms, overall)}`,
     ),
-    tile("First token", asTime(percentile(firstTokens, 0.5)), `p95 ${asTime(percentile(firstTokens, 0.95))}`),
+    tile(
+      "First token",
+      asTime(percentile(firstTokens, 0.5)),
+      `p95 ${asTime(percentile(firstTokens, 0.95))} · latest streams`,
+    ),
     tile(
       "Tokens",
       overall === undefined ? "–" : count(overall.total_tokens),
@@ -297,6 +335,41 @@ function charts({ points, nowMs, pointed, point }: ChartData): View[] {
   ];
 }
 
+/** What the charts show, for those who do not see or point. */
+function chartNumbers(points: ChartData["points"], isOpen: boolean, open: (isOpen: boolean) => void): View {
+  const perSecond = (value: number) => rate(value / (STEP_MS / 1_000));
+  const average = (sum: number, of: number) => (of === 0 ? "–" : duration(sum / of));
+  return h(
+    "details",
+    {
+      class: "numbers",
+      ontoggle: ({ currentTarget }: { currentTarget: HTMLDetailsElement }) => open(currentTarget.open),
+    },
+    h("summary", null, "The charts as a table"),
+    isOpen &&
+      table<SeriesPoint>({
+        caption: "The last five minutes, ten seconds a line, the newest first",
+        rows: inSteps(points, BUCKET_MS, STEP_MS),
+        keyOf: ({ atMs }) => String(atMs),
+        empty: "Nothing is known yet.",
+        columns: [
+          { title: "From", cell: ({ atMs }) => clockTime(atMs) },
+          { title: "Requests/s", isNumber: true, cell: ({ total }) => perSecond(total) },
+          { title: "Failed/s", isNumber: true, cell: ({ failed }) => perSecond(failed) },
+          { title: "Latency", isNumber: true, cell: ({ durationMs, total }) => average(durationMs, total) },
+          { title: "Longest", isNumber: true, cell: ({ longestMs, total }) => average(longestMs, Math.min(total, 1)) },
+          {
+            title: "First byte",
+            isNumber: true,
+            cell: ({ firstByteMs, firstBytes }) => average(firstByteMs, firstBytes),
+          },
+          { title: "Tokens out/s", isNumber: true, cell: ({ completionTokens }) => perSecond(completionTokens) },
+          { title: "Tokens in/s", isNumber: true, cell: ({ promptTokens }) => perSecond(promptTokens) },
+        ],
+      }),
+  );
+}
+
 function backendCard(list: BackendList | undefined, statistics: Statistics | undefined): View {
   const statsOf = (name: string) => statistics?.backends.find(({ backend_name }) => backend_name === name);
   return cardWith(
@@ -312,11 +385,10 @@ function backendCard(list: BackendList | undefined, statistics: Statistics | und
         {
           title: "State",
           cell: (row) => {
-            const { tone, text } = backendState(row);
+            const { tone, text } = servingState(row);
             return marked(tone, text);
           },
         },
-        { title: "Circuit", isExtra: true, cell: ({ circuit }) => circuitMark(circuit) },
         { title: "In flight", isNumber: true, cell: ({ in_flight }) => count(in_flight) },
         {
           title: "Requests",
@@ -324,20 +396,16 @@ function backendCard(list: BackendList | undefined, statistics: Statistics | und
           isExtra: true,
           cell: ({ name }) => count(statsOf(name)?.total_requests ?? 0),
         },
-        { title: "p95", isNumber: true, cell: ({ name }) => timeOr(statsOf(name)?.p95_latency_ms) },
+        { title: "p95", isNumber: true, cell: ({ name }) => latency(statsOf(name)?.p95_latency_ms, statsOf(name)) },
         {
           title: "First token p95",
           isNumber: true,
           isExtra: true,
-          cell: ({ name }) => timeOr(statsOf(name)?.p95_first_token_ms),
+          cell: ({ name }) => latency(statsOf(name)?.p95_first_token_ms ?? undefined, statsOf(name)),
         },
       ],
     }),
   );
-}
-
-function timeOr(ms: number | null | undefined): string {
-  return ms === null || ms === undefined ? "–" : duration(ms);
 }
 
 function errorCard(list: ErrorList | undefined, nowMs: number): View {
@@ -381,7 +449,7 @@ function modelCard(statistics: Statistics | undefined, usage: Usage | undefined)
           cell: ({ model_id }) => h("a", { href: linkTo("requests", undefined, { model: model_id }) }, model_id),
         },
         { title: "Requests", isNumber: true, cell: ({ total_requests }) => count(total_requests) },
-        { title: "Average", isNumber: true, cell: ({ avg_latency_ms }) => duration(avg_latency_ms) },
+        { title: "Average", isNumber: true, cell: (row) => latency(row.avg_latency_ms, row) },
         { title: "Cost", isNumber: true, cell: ({ model_id }) => money(costOf(model_id)) },
       ],
     }),
@@ -399,8 +467,8 @@ function latestCard(latest: readonly RequestRow[], nowMs: number): View {
       empty: "No request yet.",
       columns: [
         {
-          title: "When",
-          cell: (row) => h("a", { href: linkTo("request", row.id) }, ago(Date.parse(row.started_at), nowMs)),
+          title: "Ended",
+          cell: (row) => h("a", { href: linkTo("request", row.id) }, ago(endOf(row), nowMs)),
         },
         { title: "Outcome", cell: ({ outcome, status }) => outcomeMark(outcome, status) },
         { title: "Model", cell: ({ model }) => model },

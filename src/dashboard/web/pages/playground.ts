@@ -75,6 +75,7 @@ export const playgroundPage: MakePage = (context) => {
     failure = undefined;
     leaving = new AbortController();
     context.redraw();
+    showEnd(true);
     try {
       await follow(bodyOf(asked), answer, leaving.signal);
     } catch (thrown) {
@@ -84,6 +85,7 @@ export const playgroundPage: MakePage = (context) => {
     if (answer.content === "") messages = messages.filter((message) => message !== answer);
     leaving = undefined;
     context.redraw();
+    showEnd(false);
   }
 
   async function follow(body: object, answer: Message, signal: AbortSignal): Promise<void> {
@@ -117,6 +119,7 @@ export const playgroundPage: MakePage = (context) => {
       if (done) return;
       for (const data of read(decoder.decode(value, { stream: true }))) take(data, answer);
       context.redraw();
+      showEnd(false);
     }
   }
 
@@ -179,6 +182,18 @@ export const playgroundPage: MakePage = (context) => {
     ],
   };
 };
+
+/** Nearer to the end than this, whoever reads wants to see what comes. */
+const NEAR_END_PX = 80;
+
+/** Once it is drawn. Whoever has scrolled up to read stays there. */
+function showEnd(isWanted: boolean): void {
+  const talk = document.querySelector(".talk");
+  if (talk === null) return;
+  const isNear = talk.scrollHeight - talk.scrollTop - talk.clientHeight < NEAR_END_PX;
+  if (!isWanted && !isNear) return;
+  requestAnimationFrame(() => requestAnimationFrame(() => talk.scrollTo(0, talk.scrollHeight)));
+}
 
 type Wanted = { model: string; system: string; temperature: string; max: string; key: string };
 

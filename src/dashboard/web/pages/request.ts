@@ -16,11 +16,12 @@ const RUNNING_MS = 1_000;
 export const requestPage: MakePage = (context) => {
   const id = context.route.id ?? "";
   const path = `admin/requests/${encodeURIComponent(id)}`;
-  const story = resource<Story>(context, () => (id === "" ? undefined : path), {
-    loaded({ finished }) {
-      if (!finished) setTimeout(() => void story.refresh(), RUNNING_MS);
-    },
-  });
+  const story = resource<Story>(context, () => (id === "" ? undefined : path));
+  const timer = setInterval(() => {
+    const isRunning = story.data?.finished === false;
+    if (isRunning && !story.isLoading && !document.hidden) void story.refresh();
+  }, RUNNING_MS);
+  context.onLeave(() => clearInterval(timer));
 
   return {
     title: "Request",

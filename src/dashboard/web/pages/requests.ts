@@ -9,6 +9,8 @@ import type { BackendList, KeyList, RequestList, RequestRow } from "../shapes.ts
 import { type Children, h, type View } from "../view.ts";
 
 const PAGE_SIZE = 50;
+/** By the gateway; fewer where it has not answered so many yet. */
+const MOST_KEPT = 10_000;
 
 /** Suggestions; every status and class of them may be asked for. */
 const STATUSES = ["2xx", "4xx", "429", "499", "5xx"] as const;
@@ -69,11 +71,7 @@ export const requestsPage: MakePage = (context) => {
         "div",
         { class: "head" },
         h("h1", { tabindex: "-1" }, "Requests"),
-        h(
-          "span",
-          { class: "faint" },
-          list.data === undefined ? "" : `${grouped(list.data.total)} of the latest 10 000`,
-        ),
+        h("span", { class: "faint" }, list.data === undefined ? "" : howMany(list.data.total, filters)),
         button(
           "Follow",
           () => {
@@ -98,6 +96,11 @@ export const requestsPage: MakePage = (context) => {
     ],
   };
 };
+
+function howMany(total: number, filters: Filters): string {
+  const isFiltered = Object.values(filters).some((value) => value !== undefined && value !== "");
+  return isFiltered ? `${grouped(total)} of the latest ${grouped(MOST_KEPT)} fit` : `the latest ${grouped(total)}`;
+}
 
 /** The path that asks for just these. */
 function pathOf(filters: Filters, cursor: string | undefined, nowMs: number): string {

@@ -86,7 +86,7 @@ export const usagePage: MakePage = (context) => {
       h(
         "p",
         { class: "faint" },
-        "Prices are those of the model metadata, in its currency; a model without prices costs 0.",
+        "Prices are those of the model metadata, in its currency; a model without prices costs 0. Days are those of UTC.",
       ),
     ],
   };
