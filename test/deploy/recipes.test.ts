@@ -34,6 +34,11 @@ test.each(recipes)("$title", async ({ configs }) => {
   expect(exitCode).toBe(0);
 });
 
+test("aliases are for clients of Messages alone", () => {
+  const withAliases = recipes.filter(({ configs }) => configs.some((config) => config.includes("model_aliases:")));
+  expect(withAliases.map(({ title }) => title)).toEqual(["Claude Code over vLLM"]);
+});
+
 test.each(recipes)("$title: chains and aliases lead to models that a backend has", ({ configs }) => {
   const config = parse(configs[0] as string) as {
     backends: { models?: string[]; deployments?: Record<string, string> }[];

@@ -7,6 +7,6 @@ import { defineSection } from "./section.ts";
 export const modelAliasesSection = defineSection({
   isExtension: true,
   description:
-    "Requested model -> the model that answers. A key is a whole name, a word of it such as haiku, or default.",
+    "What Messages clients ask for -> the model that answers. A key is a whole name, a word of it such as haiku, or default.",
   schema: z.record(text(), text()),
 });
