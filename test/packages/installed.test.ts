@@ -92,6 +92,31 @@ test(
   INSTALL_TIMEOUT_MS,
 );
 
+test(
+  "the SBOM names every package that an installation has, and none of the tests",
+  async () => {
+    const file = join(folder, "signalbox.cdx.json");
+    const script = Bun.spawn([process.execPath, "scripts/sbom.ts", file], {
+      cwd: ROOT,
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+    expect(await script.exited).toBe(0);
+    const { metadata, components } = (await Bun.file(file).json()) as {
+      metadata: { component: { name: string } };
+      components: { name: string; version: string }[];
+    };
+    expect(metadata.component.name).toBe("signalbox");
+    const { packages } = (await Bun.file(join(ROOT, "package-lock.json")).json()) as {
+      packages: Record<string, { version: string; dev?: boolean }>;
+    };
+    const installed = Object.entries(packages).flatMap(([path, { version, dev }]) =>
+      path === "" || dev ? [] : [`${path.slice(path.lastIndexOf("node_modules/") + 13)}@${version}`],
+    );
+    expect(components.map(({ name, version }) => `${name}@${version}`).sort()).toEqual(installed.sort());
+  },
+  INSTALL_TIMEOUT_MS,
+);
+
 test("where musl stands beside glibc, the command takes the Bun that npm has brought", async () => {
   const script = 'ls() { return 0; }; . "$1/bin/find-bun.sh"; find_bun "$1/bin"; echo "$bun"';
   const { exitCode, stdout } = await runBounded(["sh", "-c", script, "sh", ROOT], {
