@@ -58,7 +58,9 @@ export function createKvIndexOwner(parts: KvIndexOwnerParts) {
     );
     if (isToldOfEvents) return;
     if (sources === undefined && own.event_sources.length > 0) sources = openSources(index);
-    sources?.apply(own.event_sources, (name) => servers.get(name) ?? "");
+    // A backend that is enabled again is asked at once, not after the pause that has grown meanwhile.
+    const enabled = new Set(backends.filter((backend) => backend.enabled).map(({ name }) => name));
+    sources?.apply(own.event_sources, (name) => (enabled.has(name) && servers.get(name)) || "");
   }
 
   function openSources(told: KvIndex): EventSources {

@@ -305,6 +305,23 @@ describe("events of caches", () => {
     await waitFor("it is no stream", async () => (await source())?.last_error !== null);
   });
 
+  test("a backend that is switched off tells nothing, and is asked at once when it is on again", async () => {
+    using told = engine();
+    const { gateway, source } = await withEvents(told.url, {
+      event_sources: [{ backend_name: "b1", endpoint: told.url, reconnect_interval_ms: 3_600_000 }],
+    });
+    await waitFor("the stream stands", async () => (await source())?.connected === true);
+    const change = async (enabled: boolean) => {
+      const body = JSON.stringify({ enabled });
+      const headers = { "content-type": "application/json" };
+      expect((await fetch(`${gateway.url}/admin/backends/b1`, { method: "PUT", headers, body })).status).toBe(200);
+    };
+    await change(false);
+    expect(await source()).toMatchObject({ connected: false, last_error: "the backend is disabled" });
+    await change(true);
+    await waitFor("the stream stands again", async () => (await source())?.connected === true);
+  });
+
   test("a stream that ends, refuses or lies is asked again, and costs no request anything", async () => {
     using told = engine();
     const { gateway, source } = await withEvents(told.url);
