@@ -32,10 +32,11 @@ const SHORTEST_REFUSAL_MS = 1;
 /** Refusals of backends that are remembered; the configuration has seldom as many backends. */
 const MAX_REFUSALS = 10_000;
 
-/** The first command of a connection: that the server runs the script, and may write. */
+/** The first command of a connection: that the server runs the script, on several keys as a cluster does not, and may write. */
 export async function checkBuckets(client: RedisClient, prefix: string): Promise<void> {
   const policy = bucketPolicy(1_000_000, 1000, 1_000_000);
-  await runBuckets(client, "take", [{ key: `${prefix}check`, policy }], "check");
+  const buckets = ["check", "check:2"].map((name) => ({ key: prefix + name, policy }));
+  await runBuckets(client, "take", buckets, "check");
 }
 
 export function createSharedLimiter({ redis, prefix, own, now, wallTime, ...ruled }: SharedLimiterParts): Limiter {

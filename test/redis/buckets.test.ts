@@ -9,6 +9,7 @@ import { checkBuckets, createSharedLimiter } from "../../src/rate-limit/shared-l
 import { type BucketPolicy, bucketPolicy } from "../../src/rate-limit/token-bucket.ts";
 import type { Redis, RedisClient } from "../../src/redis/redis.ts";
 import { startRedisServer } from "../support/redis-server.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const server = await startRedisServer();
 const client = new Bun.RedisClient(server.url, { autoReconnect: false });
@@ -164,6 +165,19 @@ test("a server that has forgotten the script gets it again, and one that may not
   const reader = new Bun.RedisClient(server.url.replace("//", "//reader:sekret@"), { autoReconnect: false });
   expect(await checkBuckets(reader, "c:").catch(() => "refused")).toBe("refused");
   reader.close();
+});
+
+test("a cluster, which runs no script on several keys, is found out", async () => {
+  const cluster = await startRedisServer({ cluster: true });
+  const node = new Bun.RedisClient(cluster.url, { autoReconnect: false });
+  try {
+    await node.send("CLUSTER", ["ADDSLOTSRANGE", "0", "16383"]);
+    await waitFor("the node is a cluster", async () => (await node.set("x", "1").catch(() => "")) === "OK");
+    expect(await checkBuckets(node, "c:").catch((error: Error) => error.message)).toStartWith("CROSSSLOT");
+  } finally {
+    node.close();
+    await cluster.stop();
+  }
 });
 
 test("decisions are told as those of the limiter in memory", async () => {

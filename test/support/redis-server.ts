@@ -13,11 +13,13 @@ export interface RedisServerOptions {
   /** Listens there instead of on a port. */
   socket?: boolean;
   tls?: { certificate: string; key: string; authority: string };
+  /** One node, which has all slots. */
+  cluster?: boolean;
 }
 
 export type RedisServer = Awaited<ReturnType<typeof startRedisServer>>;
 
-export async function startRedisServer({ password, socket = false, tls }: RedisServerOptions = {}) {
+export async function startRedisServer({ password, socket = false, tls, cluster = false }: RedisServerOptions = {}) {
   const folder = mkdtempSync(join(tmpdir(), "redis-"));
   chmodSync(folder, 0o700);
   const socketPath = join(folder, "redis.sock");
@@ -29,6 +31,7 @@ export async function startRedisServer({ password, socket = false, tls }: RedisS
     options.push("--tls-auth-clients", "no");
   }
   if (socket) options.push("--unixsocket", socketPath);
+  if (cluster) options.push("--cluster-enabled", "yes", "--cluster-port", String(await freePort()));
   if (password !== undefined) options.push("--requirepass", password);
   const userInfo = password === undefined ? "" : `:${password}@`;
   const url = socket
