@@ -162,7 +162,8 @@ export async function createWorker(
     paths: ownPaths,
     handle: (request, server, target) => running.handle(request, server, target),
   };
-  const admin: Surface = { paths: handedOn, handle: createHandOn(socket, secret) };
+  const handOn = createHandOn(socket, secret);
+  const admin: Surface = { paths: handedOn, handle: handOn.handle };
   /** From now on each answer ends its connection: the client's next one goes to another worker. */
   function leave(): void {
     for (const surface of [api, admin]) {
@@ -205,6 +206,7 @@ export async function createWorker(
     log,
     served: serveTargets(api, admin),
     leave,
+    closing: handOn.closing,
     watch: reports.watch,
     follow,
     heard: fleet.heard,

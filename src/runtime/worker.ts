@@ -78,7 +78,7 @@ export function runWorker(env: Record<string, string | undefined>): Promise<numb
   return exited;
 }
 
-interface Running extends Omit<Worker, "served" | "leave" | "watch" | "stop"> {
+interface Running extends Omit<Worker, "served" | "leave" | "closing" | "watch" | "stop"> {
   end(timeoutMs: number, leavingMs: number): Promise<void>;
 }
 
@@ -104,7 +104,10 @@ async function startServing(
       worker.leave();
       await Bun.sleep(leavingMs);
       if (leavingMs > 0) await quietMoment();
-      await drain(servers, timeoutMs, { ...worker.log, info() {} });
+      const drained = drain(servers, timeoutMs, { ...worker.log, info() {} });
+      // Whoever listens to events comes again, and no longer here.
+      worker.closing();
+      await drained;
       await worker.stop();
       // What was told last has arrived when the answer to something later is here.
       await channel.call("clock", [], LAST_WORDS_MS);

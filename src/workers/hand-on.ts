@@ -18,13 +18,41 @@ interface Origin {
 
 /** They concern a connection, and the body is sent on in pieces. */
 const OF_A_CONNECTION = ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "content-length"];
+/** The type of the answer that goes on as long as somebody listens. */
+const EVENTS = "text/event-stream";
 /** A worker hears of the death of its primary within this time. */
 const DEATH_MS = 250;
 /** An answer up to this size is read whole. */
 const MAX_WHOLE_BYTES = 1024 * 1024;
 
-export function createHandOn(socket: string, secret: string): TargetHandler {
-  return async (request, server, target) => {
+interface HandOn {
+  handle: TargetHandler;
+  /** Answers that would never end are over. */
+  closing(): void;
+}
+
+export function createHandOn(socket: string, secret: string): HandOn {
+  const endless = new Set<{ cancel(): Promise<void> }>();
+
+  /** Ends with what it is made of, or when this process goes. */
+  function untilClosing(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+    const reader = body.getReader();
+    endless.add(reader);
+    return new ReadableStream({
+      async pull(controller) {
+        const { done, value } = await reader.read();
+        if (!done) return controller.enqueue(value);
+        endless.delete(reader);
+        controller.close();
+      },
+      async cancel(reason) {
+        endless.delete(reader);
+        await reader.cancel(reason);
+      },
+    });
+  }
+
+  async function handle(request: Request, server: Server, target: RequestTarget): Promise<Response> {
     // The primary has its own limits of time.
     server.timeout(request, 0);
     const headers = withoutConnection(request.headers);
@@ -48,11 +76,13 @@ export function createHandOn(socket: string, secret: string): TargetHandler {
       const answerHeaders = withoutConnection(answer.headers, "date");
       const { status } = answer;
       const isWhole = Number(answer.headers.get("content-length") ?? Number.POSITIVE_INFINITY) <= MAX_WHOLE_BYTES;
-      const body = isWhole ? await answer.arrayBuffer() : answer.body;
-      return new Response(body?.constructor === ArrayBuffer && body.byteLength === 0 ? null : body, {
-        status,
-        headers: answerHeaders,
-      });
+      if (!isWhole) {
+        const isEndless = answer.body !== null && answer.headers.get("content-type")?.startsWith(EVENTS);
+        const body = isEndless ? untilClosing(answer.body as ReadableStream<Uint8Array>) : answer.body;
+        return new Response(body, { status, headers: answerHeaders });
+      }
+      const body = await answer.arrayBuffer();
+      return new Response(body.byteLength === 0 ? null : body, { status, headers: answerHeaders });
     } catch {
       // Where the primary has died, so does this process, and its clients see that: a refusal would say too much.
       await Bun.sleep(DEATH_MS);
@@ -60,6 +90,13 @@ export function createHandOn(socket: string, secret: string): TargetHandler {
       const error = new GatewayError(ERRORS.controlPlaneUnavailable, message);
       return errorResponse(error, crypto.randomUUID(), {}, undefined);
     }
+  }
+
+  return {
+    handle,
+    closing() {
+      for (const reader of endless) void reader.cancel();
+    },
   };
 }
 

@@ -229,6 +229,16 @@ test("a restart of the workers fails no request, and loses none", async () => {
   await gateway.close();
 });
 
+test("whoever listens to events is sent to the new workers, and does not hold up the old ones", async () => {
+  const gateway = await start({ server: { workers: WORKERS, shutdown_timeout: "5m" } });
+  const before = await waitForWorkers(gateway);
+  const listeners = await Promise.all(Array.from({ length: 8 }, () => gateway.fetch("/admin/events", ALONE)));
+  expect((await gateway.fetch("/admin/workers/restart", { ...ALONE, method: "POST" })).status).toBe(200);
+  for (const listener of listeners) expect(await listener.text()).toContain("events of Signalbox");
+  await waitFor("they have ended", () => !before.some(({ pid }) => isAlive(pid)), { timeoutMs: 30_000 });
+  await gateway.close();
+}, 60_000);
+
 /** In the long form alone: it waits for times that nobody would set shorter. */
 const testLong = isLong ? test : () => {};
 
