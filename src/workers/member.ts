@@ -83,7 +83,7 @@ export class Member {
   /** What keeps it from listening; undefined when it does. */
   async start(start: Start): Promise<string | undefined> {
     const started = await this.#channel.call("start", [start], START_LIMIT_MS);
-    if (started?.problem !== undefined || started === undefined) {
+    if (started?.problem !== undefined || started === undefined || this.state !== "starting") {
       this.kill();
       return started?.problem ?? "a worker did not start";
     }
@@ -120,7 +120,12 @@ export class Member {
   /** No new connections; it ends with its last request, or after the time. */
   drain(timeoutMs: number, leavingMs = 0): void {
     if (this.#hasEnded || this.state === "draining") return;
+    const hasBegun = this.state !== "starting";
     this.state = "draining";
+    if (!hasBegun) {
+      this.kill();
+      return;
+    }
     this.#channel.tell("drain", timeoutMs, leavingMs);
     const timer = setTimeout(() => this.kill(), timeoutMs + leavingMs + DRAIN_GRACE_MS);
     void this.exited.then(() => clearTimeout(timer));

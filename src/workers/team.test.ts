@@ -86,3 +86,12 @@ test("a worker that dies while another one is started in its place is replaced o
   expect(team.rows().map(({ state }) => state)).toEqual(["running", "running"]);
   expect(team.restarts()).toMatchObject({ crash: 1, request: 1 });
 }, 60_000);
+
+test("an end while others are being started says nothing of failures", async () => {
+  writeFileSync(join(folder, "hold"), "");
+  const restarted = team.restart();
+  await waitFor("others are starting", () => count("starting") === SIZE);
+  await team.drain(0);
+  expect(await restarted).toBe(0);
+  expect(told).toEqual([]);
+}, 60_000);

@@ -127,7 +127,7 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
       if (failures > 0) await Bun.sleep(backoffMs(failures));
       if (isEnding) return;
       const problem = await launch();
-      if (problem === undefined) return;
+      if (problem === undefined || isEnding) return;
       log.error({ reason: problem }, "a worker could not be started");
     }
   }
@@ -151,15 +151,13 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
     }
     members.add(member);
     void member.exited.then(() => rmSync(ownSocket, { force: true }));
-    const problem = await member.start({
+    return await member.start({
       ...fixed,
       ...source.present(),
       snapshot: snapshot(),
       kvIndex: owners.kvIndex.image(),
       ownSocket,
     });
-    if (problem === undefined && isEnding) member.drain(0);
-    return problem;
   }
 
   async function replace(member: Member, reason: RestartReason): Promise<boolean> {
@@ -169,6 +167,7 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
     // It may have died meanwhile, which was counted.
     const isThere = members.has(member);
     if (problem !== undefined) {
+      if (isEnding) return false;
       log.error({ reason: problem }, "a worker could not be started; the one that it was to replace stays");
       if (!isThere) void replaceLost();
       return false;
@@ -249,10 +248,7 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
       for (const timer of timers) clearInterval(timer);
       const news = setInterval(tellNews, NEWS_INTERVAL_MS);
       const ending = [...members];
-      for (const member of ending) {
-        if (member.state === "starting") member.kill();
-        else member.drain(timeoutMs);
-      }
+      for (const member of ending) member.drain(timeoutMs);
       await Promise.all(ending.map(({ exited }) => exited));
       clearInterval(news);
     },
