@@ -8,6 +8,7 @@ import { BridgeError, type BridgeParts } from "../mcp/servers.ts";
 
 let bridgeParts: BridgeParts | undefined;
 const passed: object[] = [];
+const folders: unknown[] = [];
 let isClosed = false;
 
 /** Answers each request with its method's name; "fail" with an error. */
@@ -16,7 +17,8 @@ function open(): AcpBed {
     createMcpBridge(parts) {
       bridgeParts = parts;
       return {
-        async connect(id) {
+        async connect(id, cwd) {
+          folders.push(cwd);
           if (id === "no__good") throw new BridgeError(-32602, "id is not valid");
           if (id !== "tools") throw new BridgeError(-32001, "there is no such server");
           return { connectionId: "c1" };
@@ -55,7 +57,22 @@ test("connect, by any of the names of the id", async () => {
     message: "id is not valid",
   });
   expect((await bed.refusal("mcp/connect", { id: "other" })).code).toBe(-32001);
-  expect(bridgeParts).toMatchObject({ buffer: 64, maxConnections: 5 });
+  expect(bridgeParts).toMatchObject({ buffer: 64 });
+});
+
+test("what the configuration says counts from the next connection on", async () => {
+  expect(bridgeParts?.options()).toMatchObject({ allowed: [], maxConnections: 5 });
+  bed.settings.mcp = { ...bed.settings.mcp, allowedServers: ["tools"], maxConnections: 7 };
+  expect(bridgeParts?.options()).toMatchObject({ allowed: ["tools"], maxConnections: 7 });
+});
+
+test("a server begins in the folder of the session that is named, else in that of the process", async () => {
+  folders.length = 0;
+  const sessionId = await bed.newSession({ cwd: "/elsewhere" });
+  await bed.result("mcp/connect", { id: "tools", sessionId });
+  await bed.result("mcp/connect", { id: "tools" });
+  expect(folders).toEqual(["/elsewhere", "/project"]);
+  expect((await bed.refusal("mcp/connect", { id: "tools", sessionId: "x" })).data.reason).toBe("session_not_found");
 });
 
 test("messages, whole and flattened", async () => {

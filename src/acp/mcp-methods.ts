@@ -7,6 +7,7 @@ import type { Method } from "./methods.ts";
 import { firstGiven, optionalText, requiredText } from "./params.ts";
 import type { AcpParts } from "./parts.ts";
 import { invalidParams, RpcError } from "./rpc-error.ts";
+import type { Sessions } from "./sessions.ts";
 import { type AcpWorkings, bridgeMaker } from "./workings.ts";
 
 /** Messages of a server that wait for the client. */
@@ -18,7 +19,14 @@ interface BridgeMethods {
   close(): Promise<void>;
 }
 
-export function mcpMethods(parts: AcpParts, workings: AcpWorkings, connection: Connection): BridgeMethods {
+interface BridgeMethodsParts {
+  parts: AcpParts;
+  workings: AcpWorkings;
+  connection: Connection;
+  sessions: Sessions;
+}
+
+export function mcpMethods({ parts, workings, connection, sessions }: BridgeMethodsParts): BridgeMethods {
   /** Made when it is first asked for. */
   let bridge: Promise<McpBridge> | undefined;
 
@@ -29,12 +37,11 @@ export function mcpMethods(parts: AcpParts, workings: AcpWorkings, connection: C
 
   async function make(): Promise<McpBridge> {
     const create = await bridgeMaker(workings);
-    const { maxConnections, spawnTimeoutMs, allowedServers, servers } = parts.options().mcp;
     return create({
-      servers,
-      allowed: allowedServers,
-      maxConnections,
-      spawnTimeoutMs,
+      options() {
+        const { allowedServers: allowed, ...options } = parts.options().mcp;
+        return { ...options, allowed };
+      },
       buffer: BUFFERED_MESSAGES,
       fromServer,
       log: (level, message) => parts.log[level]({ part: "mcp" }, message),
@@ -49,8 +56,10 @@ export function mcpMethods(parts: AcpParts, workings: AcpWorkings, connection: C
   async function connect(params: JsonObject, { signal }: Call): Promise<JsonObject> {
     const name = firstGiven(params, ["id", "acpId", "serverId"]) ?? "id";
     const id = requiredText(params, name);
+    const sessionId = optionalText(params, "sessionId");
+    const cwd = sessionId === undefined ? parts.cwd : (await sessions.find(sessionId)).cwd;
     const open = await opened();
-    const { connectionId } = await refusing(open.connect(id));
+    const { connectionId } = await refusing(open.connect(id, cwd));
     if (signal.aborted) {
       await open.disconnect(connectionId); // nobody would know of it
       throw signal.reason;

@@ -31,7 +31,7 @@ export function createAcpServer(parts: AcpParts, workings: AcpWorkings = {}): Ac
     refusalOf: (error) => refusalOf(error, log),
   });
   const sessions = new Sessions(parts, workings);
-  const bridge = mcpMethods(parts, workings, connection);
+  const bridge = mcpMethods({ parts, workings, connection, sessions });
   const { abilities } = dispatch;
   const methods: Readonly<Record<string, Method>> = {
     ...sessionMethods({ parts, workings, sessions, connection, abilities }),

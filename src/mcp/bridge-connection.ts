@@ -15,7 +15,8 @@ export interface BridgeConnection {
   close(): Promise<void>;
 }
 
-interface BridgeConnectionParts extends Pick<BridgeParts, "buffer" | "spawnTimeoutMs" | "log"> {
+interface BridgeConnectionParts extends Pick<BridgeParts, "buffer" | "log"> {
+  spawnTimeoutMs: number;
   fromServer(message: JsonObject): Promise<void>;
 }
 

@@ -1,12 +1,14 @@
 // The bridge: its rules, what passes and in which order, and servers that behave badly.
 
 import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { groupMembers } from "../../test/support/process-groups.ts";
 import { waitFor, within } from "../../test/support/wait-for.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { createMcpBridge } from "./bridge.ts";
-import type { BridgeError, BridgeParts, McpBridge } from "./servers.ts";
+import type { BridgeError, BridgeOptions, BridgeParts, McpBridge } from "./servers.ts";
 
 const SERVER = join(import.meta.dir, "../../test/support/mcp/bad-server.ts");
 const opened: { bridge: McpBridge; log: string[] }[] = [];
@@ -24,18 +26,14 @@ afterEach(async () => {
 
 const bad = (...traits: string[]) => ({ command: process.execPath, args: [SERVER, "tell-pids", ...traits], env: {} });
 
-function createBridge(overrides: Partial<BridgeParts> = {}) {
+function createBridge({ fromServer, ...overrides }: Partial<BridgeOptions & Pick<BridgeParts, "fromServer">> = {}) {
   const told: [string, JsonObject][] = [];
   const log: string[] = [];
   const bridge = createMcpBridge({
-    servers: { bad: bad() },
-    allowed: [],
-    maxConnections: 5,
-    spawnTimeoutMs: 10_000,
+    options: () => ({ servers: { bad: bad() }, allowed: [], maxConnections: 5, spawnTimeoutMs: 10_000, ...overrides }),
     buffer: 64,
-    fromServer: async (connectionId, message) => void told.push([connectionId, message as JsonObject]),
+    fromServer: fromServer ?? (async (connectionId, message) => void told.push([connectionId, message as JsonObject])),
     log: (level, message) => log.push(`${level} ${message}`),
-    ...overrides,
   });
   opened.push({ bridge, log });
   const request = (connectionId: string, id: unknown, method: string, params: object = {}, signal = NEVER) =>
@@ -114,6 +112,20 @@ describe("connections", () => {
         -32001,
         "the connection is over: MCP server failing exited with code 3: no licence",
       ]);
+    }
+  });
+
+  test("begin in the folder of the configuration, else in the one that is named", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "mcp-bridge-"));
+    const where = { command: "sh", args: ["-c", "pwd >&2; exec sleep 1000"], env: {} };
+    const { bridge, log } = createBridge({ servers: { here: where, there: { ...where, cwd: folder } } });
+    for (const [id, cwd, expected] of [
+      ["here", "/usr", "/usr"],
+      ["here", undefined, process.cwd()],
+      ["there", "/usr", folder],
+    ] as const) {
+      await bridge.connect(id, cwd);
+      await waitFor("it says where", () => log.includes(`warn MCP server ${id}: ${expected}`));
     }
   });
 

@@ -4,6 +4,7 @@
 import { resolve } from "node:path";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { type BridgeConnection, createBridgeConnection } from "./bridge-connection.ts";
+import type { ProcessSpec } from "./child-process.ts";
 import { BridgeError, type BridgeParts, type McpBridge } from "./servers.ts";
 
 const INVALID_PARAMS = -32602;
@@ -39,40 +40,38 @@ export function createMcpBridge(parts: BridgeParts): McpBridge {
     if (endings.size > MAX_REMEMBERED && oldest !== undefined) endings.delete(oldest);
   }
 
-  function start(serverId: string, connectionId: string): BridgeConnection {
-    // Checked before: it is configured.
-    const server = parts.servers[serverId] as BridgeParts["servers"][string];
+  function start(spec: ProcessSpec, spawnTimeoutMs: number, connectionId: string): BridgeConnection {
     try {
-      return createBridgeConnection(
-        { ...server, name: serverId, cwd: resolve(server.cwd ?? ".") },
-        {
-          buffer: parts.buffer,
-          spawnTimeoutMs: parts.spawnTimeoutMs,
-          log: parts.log,
-          fromServer: (message) => parts.fromServer(connectionId, message),
-        },
-      );
+      return createBridgeConnection(spec, {
+        buffer: parts.buffer,
+        spawnTimeoutMs,
+        log: parts.log,
+        fromServer: (message) => parts.fromServer(connectionId, message),
+      });
     } catch (error) {
-      throw new BridgeError(REFUSED, error instanceof Error ? error.message : `MCP server ${serverId} cannot start`);
+      throw new BridgeError(REFUSED, error instanceof Error ? error.message : `MCP server ${spec.name} cannot start`);
     }
   }
 
   return {
-    async connect(serverId) {
+    async connect(serverId, cwd = ".") {
       checkId(serverId);
-      if (parts.allowed.length > 0 && !parts.allowed.includes(serverId))
+      const { servers, allowed, maxConnections, spawnTimeoutMs } = parts.options();
+      if (allowed.length > 0 && !allowed.includes(serverId))
         throw new BridgeError(REFUSED, `MCP server ${serverId} is not in acp.mcp.allowed_servers`);
-      if (!Object.hasOwn(parts.servers, serverId))
+      const server = Object.hasOwn(servers, serverId) ? servers[serverId] : undefined;
+      if (server === undefined)
         throw new BridgeError(REFUSED, `MCP server ${serverId} is not configured in acp.mcp.servers`);
       if (isClosed) throw new BridgeError(REFUSED, "the agent is about to end");
-      if (living.size >= parts.maxConnections)
+      if (living.size >= maxConnections)
         throw new BridgeError(
           REFUSED,
-          `there are already ${parts.maxConnections} connections to MCP servers (acp.mcp.max_connections)`,
+          `there are already ${maxConnections} connections to MCP servers (acp.mcp.max_connections)`,
         );
 
       const connectionId = crypto.randomUUID();
-      const made = start(serverId, connectionId);
+      const spec = { ...server, name: serverId, cwd: resolve(server.cwd ?? cwd) };
+      const made = start(spec, spawnTimeoutMs, connectionId);
       connections.set(connectionId, made);
       const life = made.ended.then((how) => {
         const words = made.lastWords();
@@ -81,7 +80,7 @@ export function createMcpBridge(parts: BridgeParts): McpBridge {
         living.delete(life);
       });
       living.add(life);
-      await Promise.race([life, Bun.sleep(Math.min(WATCHED_MS, parts.spawnTimeoutMs))]);
+      await Promise.race([life, Bun.sleep(Math.min(WATCHED_MS, spawnTimeoutMs))]);
       connection(connectionId);
       return { connectionId };
     },

@@ -42,8 +42,12 @@ export type OpenMcpServers = (
 
 /** The specification's mcp/connect, mcp/message, mcp/disconnect: a client of ACP speaks with a configured server itself. */
 export interface McpBridge {
-  /** Throws BridgeError: a bad id, not allowed, not configured, too many, did not start. */
-  connect(serverId: string): Promise<{ connectionId: string }>;
+  /**
+   * Throws BridgeError: a bad id, not allowed, not configured, too many, did not start.
+   *
+   * @param cwd - where a server begins of which the configuration names no folder; left out: where this process has
+   */
+  connect(serverId: string, cwd?: string): Promise<{ connectionId: string }>;
   /**
    * Passes a JSON-RPC message on. A request is answered with the server's whole response, which comes behind what the
    * server has said before it; notifications and responses with undefined. Throws BridgeError for an unknown connection, for
@@ -67,13 +71,19 @@ export class BridgeError extends Error {
   }
 }
 
-export interface BridgeParts {
-  /** acp.mcp.servers of the configuration. */
+/** What the configuration says of the bridge. */
+export interface BridgeOptions {
+  /** acp.mcp.servers. */
   servers: Readonly<Record<string, { command: string; args: string[]; env: Record<string, string>; cwd?: string }>>;
   /** Empty: all. */
   allowed: readonly string[];
   maxConnections: number;
   spawnTimeoutMs: number;
+}
+
+export interface BridgeParts {
+  /** Read for each connection. */
+  options(): BridgeOptions;
   /** Messages that wait for the client before the server has to wait. */
   buffer: number;
   /** What a server sends of itself: notifications, and requests to the client. Resolves when it is written. */

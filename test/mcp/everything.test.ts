@@ -122,6 +122,7 @@ test(
   "the official client speaks with it through the bridge",
   async () => {
     const told: string[] = [];
+    const everything = { env: {}, ...(await everythingCommand()) };
     const transport: Transport = {
       async start() {},
       async send(message) {
@@ -134,10 +135,7 @@ test(
       },
     };
     const bridge = createMcpBridge({
-      servers: { everything: { env: {}, ...(await everythingCommand()) } },
-      allowed: [],
-      maxConnections: 1,
-      spawnTimeoutMs: 20_000,
+      options: () => ({ servers: { everything }, allowed: [], maxConnections: 1, spawnTimeoutMs: 20_000 }),
       buffer: 64,
       async fromServer(id, message) {
         expect(id).toBe(connectionId);

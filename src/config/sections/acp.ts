@@ -25,7 +25,9 @@ const mcpServer = z.strictObject({
     .record(z.string().regex(/^[^=\0]+$/, "expected the name of a variable"), z.string())
     .default({})
     .describe("All of the environment that it gets beside PATH, HOME and LANG."),
-  cwd: text().optional().describe("Its working folder. Default: that of the session."),
+  cwd: text()
+    .optional()
+    .describe("Its working folder. Default: that of the session, or of the agent where mcp/connect names no session."),
 });
 
 export const acpSection = defineSection({
