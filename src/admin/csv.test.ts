@@ -33,7 +33,10 @@ test("nothing becomes a formula", () => {
     const [, line = ""] = toCsv(["a"], [[text]]).split(/(?<=^a\r\n)/);
     expect(line.replace(/^"/, "")).toStartWith("'");
   }
-  for (const text of ["gpt-4o", "a=b", "(none)", "team+b@example.com", ""])
+  // A table whose cells are parted by semicolons, or tabs, as some countries have it.
+  expect(toCsv(["a"], [["x;=1+1;+2;y"]])).toBe("a\r\nx;'=1+1;'+2;y\r\n");
+  expect(toCsv(["a"], [["x\t=1"]])).toBe("a\r\nx\t'=1\r\n");
+  for (const text of ["a;b", "a; b-c", "gpt-4o", "a=b", "(none)", "team+b@example.com", ""])
     expect(toCsv(["a"], [[text]])).toBe(`a\r\n${text}\r\n`);
   // Numbers are none of ours to protect from.
   expect(toCsv(["a"], [[-1]])).toBe("a\r\n-1\r\n");

@@ -1,7 +1,10 @@
 // Tables as CSV (RFC 4180), which spreadsheets open: no cell becomes a formula there.
 
-/** What a spreadsheet may take for the beginning of a formula, also behind characters that it leaves out. */
-const FORMULA = /^[\s\p{Cc}]*[=+\-@\uFF0B\uFF0D\uFF1D\uFF20]|^[\t\r\n]/u;
+/**
+ * What a spreadsheet may take for the beginning of a formula, also behind characters that it leaves out, and behind those that
+ * part the cells in some countries, where it does not mind quotes.
+ */
+const FORMULA = /(^|[;\t\r\n])(?=[\s\p{Cc}]*[=+\-@\uFF0B\uFF0D\uFF1D\uFF20])|^(?=[\t\r\n])/gu;
 
 const SPECIAL = /[",\r\n]/;
 
@@ -20,6 +23,6 @@ function lineOf(cells: readonly Cell[]): string {
 function toCell(cell: Cell): string {
   if (typeof cell === "number") return String(cell);
   // An apostrophe makes a text of it; names of keys and models may come from clients.
-  const text = FORMULA.test(cell) ? `'${cell}` : cell;
+  const text = cell.replace(FORMULA, "$1'");
   return SPECIAL.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
