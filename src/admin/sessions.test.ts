@@ -56,6 +56,10 @@ describe("the cookie", () => {
       "signalbox_session_8080=x; Path=/admin; Max-Age=43200; HttpOnly; SameSite=Strict",
     );
     expect(sessionCookie(request("a.example", { "X-Forwarded-Proto": "https" }), "x")).toEndWith("; Secure");
+    expect(sessionCookie(request("a.example", { "X-Forwarded-Proto": "https, http" }), "x")).toEndWith("; Secure");
+    expect(sessionCookie(request("a.example", { Origin: "https://a.example" }), "x")).toEndWith("; Secure");
+    for (const headers of [{ "X-Forwarded-Proto": "http, https" }, { Origin: "http://a.example" }] as const)
+      expect(sessionCookie(request("a.example", headers as Record<string, string>), "x")).not.toContain("Secure");
     expect(sessionCookie(request("a.example"), undefined)).toContain("signalbox_session=; Path=/admin; Max-Age=0;");
   });
 

@@ -99,10 +99,17 @@ export function sessionIds(headers: Headers): string[] {
 
 /** @param id - undefined: the browser is to forget it */
 export function sessionCookie(request: Request, id: string | undefined): string {
-  const { headers } = request;
-  const isEncrypted = request.url.startsWith("https:") || headers.get("x-forwarded-proto") === "https";
   const life = id === undefined ? 0 : SESSION_MS / 1000;
-  const name = cookieName(headers.get("host"));
-  const secure = isEncrypted ? "; Secure" : "";
+  const name = cookieName(request.headers.get("host"));
+  const secure = cameEncrypted(request) ? "; Secure" : "";
   return `${name}=${id ?? ""}; Path=/admin; Max-Age=${life}; HttpOnly; SameSite=Strict${secure}`;
+}
+
+/**
+ * Whether the browser's own way is encrypted, whatever comes behind a proxy: its Origin says so, and of several proxies the
+ * first one. Whoever only claims it gets a cookie that is kept more strictly.
+ */
+function cameEncrypted({ url, headers }: Request): boolean {
+  const schemes = [url, headers.get("origin"), headers.get("x-forwarded-proto")];
+  return schemes.some((scheme) => scheme !== null && /^https(?:$|[:,\s])/i.test(scheme));
 }
