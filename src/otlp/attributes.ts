@@ -2,10 +2,9 @@
 // moved to a repository of their own; and the gateway's own, which begin with "signalbox.".
 
 import type { Backend } from "../backends/backend.ts";
-import type { Usage } from "../generation/usage.ts";
 import { getOrMake } from "../lib/get-or-make.ts";
 import { operationName } from "../metrics/request-metrics.ts";
-import type { Attributes, AttributeValue } from "./data.ts";
+import { type Alike, type Attributes, type AttributeValue, type OtlpSpan, SPAN_KIND } from "./data.ts";
 
 export const SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0";
 
@@ -13,8 +12,9 @@ export const SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0";
 const MAX_TEXT_LENGTH = 256;
 /** As in metrics. */
 const MAX_ERROR_LENGTH = 64;
-/** Most combinations that are kept for the next span; far more than a gateway has models on backends. */
-const MAX_KEPT = 1_000;
+/** Most models of a backend, and most things that one of them was said alike, that are kept for the next span. */
+const MAX_MODELS = 1_000;
+const MAX_ALIKE = 30;
 
 type Given = readonly (readonly [name: string, value: AttributeValue | undefined])[];
 
@@ -40,28 +40,30 @@ export function addressOf({ rootUrl, socketPath, kind }: Backend): Attributes {
   ];
 }
 
-type Growing = [name: string, value: AttributeValue][];
+/** The names of what no two spans have alike. */
+export const OWN = {
+  requestId: "signalbox.request.id",
+  firstChunk: "gen_ai.response.time_to_first_chunk",
+  inputTokens: "gen_ai.usage.input_tokens",
+  outputTokens: "gen_ai.usage.output_tokens",
+  cacheReadTokens: "gen_ai.usage.cache_read.input_tokens",
+  cacheWriteTokens: "gen_ai.usage.cache_creation.input_tokens",
+  reasoningTokens: "gen_ai.usage.reasoning.output_tokens",
+} as const;
 
-/** Attributes that are made for each span: nothing is copied on the way. */
-export function addUsage(to: Growing, { input, output }: Usage): void {
-  to.push(["gen_ai.usage.input_tokens", input.total], ["gen_ai.usage.output_tokens", output.total]);
-  add(to, "gen_ai.usage.cache_read.input_tokens", input.cacheRead);
-  add(to, "gen_ai.usage.cache_creation.input_tokens", input.cacheWrite);
-  add(to, "gen_ai.usage.reasoning.output_tokens", output.reasoning);
+export function ownAttributes({ requestId, firstChunkMs, usage }: OtlpSpan): Attributes {
+  return present([
+    [OWN.requestId, requestId],
+    [OWN.firstChunk, firstChunkMs === undefined ? undefined : seconds(firstChunkMs)],
+    [OWN.inputTokens, usage?.input.total],
+    [OWN.outputTokens, usage?.output.total],
+    [OWN.cacheReadTokens, usage?.input.cacheRead],
+    [OWN.cacheWriteTokens, usage?.input.cacheWrite],
+    [OWN.reasoningTokens, usage?.output.reasoning],
+  ]);
 }
 
-/** Nothing for what is not known. */
-export function add(to: Growing, name: string, value: AttributeValue | undefined): void {
-  if (value !== undefined) to.push([name, value]);
-}
-
-/** What every kind of span says of how it ended. */
-export function addEnd(to: Growing, failure: string | undefined, finish: string | undefined): void {
-  if (failure !== undefined) to.push(["error.type", failure.slice(0, MAX_ERROR_LENGTH)]);
-  if (finish !== undefined) to.push(["gen_ai.response.finish_reasons", [finish.slice(0, MAX_TEXT_LENGTH)]]);
-}
-
-export function seconds(durationMs: number): AttributeValue {
+export function seconds(durationMs: number): { double: number } {
   return { double: Math.round(durationMs * 1000) / 1e6 };
 }
 
@@ -71,57 +73,124 @@ function spanName(operation: string, model: string): string {
   return model === "" ? name : `${name} ${model.slice(0, MAX_TEXT_LENGTH)}`;
 }
 
-/** What spans have alike that were made of the same things: one of it for all of them, so that its bytes are made once. */
-interface Alike {
-  name: string;
-  shared: Attributes;
+/** All that decides what spans say alike, but for the backend. Few values each: what is counted or timed is not of it. */
+export interface Traits {
+  kind: Alike["kind"];
+  operation: string;
+  model: string;
+  stream: boolean;
+  /** HTTP; undefined where no answer came. */
+  status: number | undefined;
+  failure: string | undefined;
+  /** Why the model stopped. */
+  finish: string | undefined;
+  isError: boolean;
+  /** Of a request: how many there were; of an attempt: how many came before it. */
+  attempts: number;
+  /** The others are known of requests only. */
+  method: string;
+  path: string;
+  answeredBy: string | undefined;
+  cache: string | undefined;
+  fallback: string | undefined;
+  shared: boolean;
 }
 
-export type SharedAttributes = ReturnType<typeof createSharedAttributes>;
+/** Written out: every span is compared. What differs most often comes first. */
+function areSame(one: Traits, other: Traits): boolean {
+  return (
+    one.kind === other.kind &&
+    one.status === other.status &&
+    one.path === other.path &&
+    one.operation === other.operation &&
+    one.stream === other.stream &&
+    one.failure === other.failure &&
+    one.finish === other.finish &&
+    one.isError === other.isError &&
+    one.attempts === other.attempts &&
+    one.answeredBy === other.answeredBy &&
+    one.cache === other.cache &&
+    one.fallback === other.fallback &&
+    one.shared === other.shared &&
+    one.model === other.model &&
+    one.method === other.method
+  );
+}
 
-export function createSharedAttributes() {
-  const ofRequests = new Map<string, Alike>();
-  const ofAttempts = new WeakMap<Backend, Map<string, Alike>>();
+interface Known {
+  traits: Traits;
+  alike: Alike;
+}
 
-  return {
-    request(
-      asked: { operation: string; model: string; method: string; path: string; stream: boolean },
-      answeredBy: string | undefined,
-      backend: Backend | undefined,
-    ): Alike {
-      const { operation, model, method, path, stream } = asked;
-      const key = `${operation}\n${model}\n${path}\n${stream}\n${answeredBy ?? ""}\n${backend?.name ?? ""}`;
-      if (ofRequests.size >= MAX_KEPT) ofRequests.clear();
-      return getOrMake(ofRequests, key, () => ({
-        name: spanName(operation, model),
-        shared: present([
-          ["gen_ai.operation.name", operationName(operation)],
-          ["gen_ai.provider.name", backend && providerOf(backend)],
-          ["gen_ai.request.model", model.slice(0, MAX_TEXT_LENGTH) || undefined],
-          ["gen_ai.response.model", answeredBy?.slice(0, MAX_TEXT_LENGTH)],
-          ["gen_ai.request.stream", stream || undefined],
-          ["http.request.method", method || undefined],
-          ["url.path", path.slice(0, MAX_TEXT_LENGTH) || undefined],
-          ["signalbox.backend", backend?.name],
-        ]),
-      }));
-    },
-    attempt(backend: Backend, operation: string, model: string, stream: boolean): Alike {
-      const known = getOrMake(ofAttempts, backend, () => new Map<string, Alike>());
-      if (known.size >= MAX_KEPT) known.clear();
-      return getOrMake(known, `${operation}\n${model}\n${stream}`, () => ({
-        name: spanName(operation, model),
-        shared: [
-          ...present([
-            ["gen_ai.operation.name", operationName(operation)],
-            ["gen_ai.provider.name", providerOf(backend)],
-            ["gen_ai.request.model", model.slice(0, MAX_TEXT_LENGTH)],
-            ["gen_ai.request.stream", stream || undefined],
-            ["signalbox.backend", backend.name],
-          ]),
-          ...addressOf(backend),
-        ],
-      }));
-    },
+export type AlikeSpans = ReturnType<typeof createAlikeSpans>;
+
+export function createAlikeSpans() {
+  // Backends that are configured no more are held by nobody here.
+  const known = new WeakMap<Backend, Map<string, Known[]>>();
+  /** Of those that nobody was asked for. */
+  const ofNobody = newModels();
+
+  return (backend: Backend | undefined, traits: Traits): Alike => {
+    if (!isWorthKeeping(traits)) return alikeOf(backend, traits);
+    const models = backend === undefined ? ofNobody : getOrMake(known, backend, newModels);
+    let list = models.get(traits.model);
+    if (list === undefined) {
+      if (models.size >= MAX_MODELS) models.clear();
+      list = [];
+      models.set(traits.model, list);
+    }
+    for (const each of list) if (areSame(each.traits, traits)) return each.alike;
+    const alike = alikeOf(backend, traits);
+    if (list.length >= MAX_ALIKE) list.length = 0;
+    list.push({ traits, alike });
+    return alike;
   };
+}
+
+/** What clients and backends have made too long is shortened, and the whole of it is not held. */
+function isWorthKeeping({ model, path, finish = "", failure = "" }: Traits): boolean {
+  return Math.max(model.length, path.length, finish.length, failure.length) <= MAX_TEXT_LENGTH;
+}
+
+function newModels(): Map<string, Known[]> {
+  return new Map();
+}
+
+function alikeOf(backend: Backend | undefined, traits: Traits): Alike {
+  const { kind, operation, model, isError } = traits;
+  const attributes = kind === SPAN_KIND.server ? ofRequest(backend, traits) : ofAttempt(backend, traits);
+  return { name: spanName(operation, model), kind, isError, attributes, bytes: undefined };
+}
+
+function ofRequest(backend: Backend | undefined, traits: Traits): Attributes {
+  const { method, path, answeredBy, attempts, cache, fallback, shared } = traits;
+  return present([
+    ...ofBoth(backend, traits),
+    ["gen_ai.response.model", answeredBy?.slice(0, MAX_TEXT_LENGTH)],
+    ["http.request.method", method || undefined],
+    ["url.path", path.slice(0, MAX_TEXT_LENGTH) || undefined],
+    ["signalbox.attempts", attempts],
+    ["signalbox.response_cache", cache?.toLowerCase()],
+    ["signalbox.fallback.reason", fallback?.slice(0, MAX_ERROR_LENGTH)],
+    ["signalbox.shared", shared || undefined],
+  ]);
+}
+
+function ofAttempt(backend: Backend | undefined, traits: Traits): Attributes {
+  const resends = traits.attempts || undefined;
+  const address = backend === undefined ? [] : addressOf(backend);
+  return present([...ofBoth(backend, traits), ["http.request.resend_count", resends], ...address]);
+}
+
+function ofBoth(backend: Backend | undefined, { operation, model, stream, status, failure, finish }: Traits): Given {
+  return [
+    ["gen_ai.operation.name", operationName(operation)],
+    ["gen_ai.provider.name", backend && providerOf(backend)],
+    ["gen_ai.request.model", model.slice(0, MAX_TEXT_LENGTH) || undefined],
+    ["gen_ai.request.stream", stream || undefined],
+    ["gen_ai.response.finish_reasons", finish === undefined ? undefined : [finish.slice(0, MAX_TEXT_LENGTH)]],
+    ["http.response.status_code", status],
+    ["error.type", failure?.slice(0, MAX_ERROR_LENGTH)],
+    ["signalbox.backend", backend?.name],
+  ];
 }

@@ -1,11 +1,26 @@
 // What is sent, whatever the encoding: spans and metrics as OTLP has them, as far as the gateway has something to say.
 
+import type { Usage } from "../generation/usage.ts";
+
 /** A whole number; fractions are told apart, because receivers do. */
 export type AttributeValue = string | number | boolean | { readonly double: number } | readonly string[];
 
 export type Attributes = readonly (readonly [name: string, value: AttributeValue])[];
 
 export const SPAN_KIND = { server: 2, client: 3 } as const;
+
+/**
+ * What spans say alike that were made of the same things: how they are named, how they ended, with whom. There is one of it
+ * for all of them, so that its bytes are made once.
+ */
+export interface Alike {
+  readonly name: string;
+  readonly kind: (typeof SPAN_KIND)[keyof typeof SPAN_KIND];
+  readonly isError: boolean;
+  readonly attributes: Attributes;
+  /** Kept by the encoding that has made them. */
+  bytes: Uint8Array | undefined;
+}
 
 /** Times are whole microseconds since 1970: nanoseconds do not fit into a number. */
 export interface OtlpSpan {
@@ -17,15 +32,14 @@ export interface OtlpSpan {
   traceState: string | undefined;
   /** Of the W3C: 1 = sampled. */
   flags: number;
-  name: string;
-  kind: (typeof SPAN_KIND)[keyof typeof SPAN_KIND];
   startUs: number;
   endUs: number;
-  /** Those that many spans have: the same array each time, so that its bytes are made once. */
-  shared: Attributes;
-  own: Attributes;
+  alike: Alike;
+  /** What is not alike; `ownAttributes` (attributes.ts) says how it is called. */
+  requestId: string | undefined;
+  firstChunkMs: number | undefined;
+  usage: Usage | undefined;
   events: readonly SpanEvent[];
-  isError: boolean;
 }
 
 export interface SpanEvent {
@@ -75,10 +89,19 @@ export interface Origin {
 export const CUMULATIVE = 2;
 export const STATUS_ERROR = 2;
 
+/** A request with spans, written span by span as they end: what was written of one is all that stays of it. */
+export interface SpanWriter {
+  add(span: OtlpSpan): void;
+  /** How much it is so far, without what stands around the spans. */
+  readonly size: number;
+  /** The request, until the next span begins another one: its memory serves again. */
+  take(): Uint8Array;
+}
+
 /** How one encoding writes the two requests of OTLP, and reads the answer. */
 export interface OtlpEncoding {
   contentType: string;
-  traces(origin: Origin, spans: readonly OtlpSpan[]): Uint8Array;
+  spans(origin: Origin): SpanWriter;
   metrics(origin: Origin, batch: MetricsBatch): Uint8Array;
   /** What of a request was not taken although it was answered with 200; undefined when all was. */
   partialSuccess(answer: Uint8Array): PartialSuccess | undefined;

@@ -8,7 +8,7 @@ import type { Logger } from "../logging/logger.ts";
 import type { MetricFamily } from "../metrics/registry.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
 import type { SpanRecorder } from "../pipeline/request-spans.ts";
-import { createSharedAttributes, SCHEMA_URL } from "./attributes.ts";
+import { SCHEMA_URL } from "./attributes.ts";
 import type { Origin, OtlpEncoding, OtlpMetric } from "./data.ts";
 import { jsonEncoding } from "./json.ts";
 import { metricsOf } from "./metric-points.ts";
@@ -68,7 +68,7 @@ export function createExporter({ settings, clock, log, counters, metrics }: Expo
     });
   const senders = { traces: senderOf("traces"), metrics: senderOf("metrics") };
   const queue = createSpanQueue({
-    ...{ origin, encoding, shared: createSharedAttributes(), sender: senders.traces, stop: stopping.signal },
+    ...{ origin, encoding, sender: senders.traces, stop: stopping.signal },
     dropped: counters.otlpDropped,
   });
   const recorder = createRecorder({ ratio: () => current.sampling_ratio, clock, add: queue.add });

@@ -7,18 +7,19 @@ const SPAN_DIGITS = 16;
 const POOL_BYTES = 4096;
 const TRACE_ID = /^(?!0{32})[0-9a-f]{32}$/;
 
-/** Random ids; randomness is asked for in large pieces, because a piece costs as much as an id. */
+/** Random ids; randomness is asked for and written out in large pieces, because a piece costs as much as an id. */
 export function createIds(fill: (bytes: Uint8Array) => void = (bytes) => void crypto.getRandomValues(bytes)) {
   const pool = Buffer.alloc(POOL_BYTES);
-  let used = POOL_BYTES;
+  let written = "";
+  let used = 0;
   return (digits: number): string => {
-    const size = digits / 2;
-    if (used + size > POOL_BYTES) {
+    if (used + digits > written.length) {
       fill(pool);
+      written = pool.toString("hex");
       used = 0;
     }
-    used += size;
-    return pool.toString("hex", used - size, used);
+    used += digits;
+    return written.slice(used - digits, used);
   };
 }
 

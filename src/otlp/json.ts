@@ -2,6 +2,7 @@
 // hexadecimal digits, enums as numbers. Whole numbers of 64 bits are texts.
 
 import { isObject, parseObject } from "../lib/json.ts";
+import { ownAttributes } from "./attributes.ts";
 import {
   type Attributes,
   type AttributeValue,
@@ -12,15 +13,13 @@ import {
   type OtlpMetric,
   type OtlpSpan,
   type PartialSuccess,
+  type SpanWriter,
   STATUS_ERROR,
 } from "./data.ts";
 
 export const jsonEncoding: OtlpEncoding = {
   contentType: "application/json",
-  traces(origin, spans) {
-    const scopeSpans = [{ ...scopeOf(origin), spans: spans.map(spanOf) }];
-    return bytesOf({ resourceSpans: [{ ...resourceOf(origin), scopeSpans }] });
-  },
+  spans: createSpanWriter,
   metrics(origin, batch) {
     const metrics = batch.metrics.map((metric) => metricOf(metric, batch));
     const scopeMetrics = [{ ...scopeOf(origin), metrics }];
@@ -28,6 +27,31 @@ export const jsonEncoding: OtlpEncoding = {
   },
   partialSuccess: readPartialSuccess,
 };
+
+/** Whatever stands in the request before its list of spans and behind it does not depend on them. */
+function createSpanWriter(origin: Origin): SpanWriter {
+  const scopeSpans = [{ ...scopeOf(origin), spans: [] }];
+  const empty = JSON.stringify({ resourceSpans: [{ ...resourceOf(origin), scopeSpans }] });
+  const listAt = empty.lastIndexOf("[]") + 1;
+  let texts: string[] = [];
+  let size = 0;
+  return {
+    get size() {
+      return size;
+    },
+    add(span) {
+      const text = JSON.stringify(spanOf(span));
+      texts.push(text);
+      size += text.length;
+    },
+    take() {
+      const request = `${empty.slice(0, listAt)}${texts.join()}${empty.slice(listAt)}`;
+      texts = [];
+      size = 0;
+      return new TextEncoder().encode(request);
+    },
+  };
+}
 
 function bytesOf(request: object): Uint8Array {
   return new TextEncoder().encode(JSON.stringify(request));
@@ -42,21 +66,22 @@ function scopeOf({ scope, schemaUrl }: Origin) {
 }
 
 function spanOf(span: OtlpSpan) {
+  const { alike } = span;
   return {
     traceId: span.traceId,
     spanId: span.spanId,
     traceState: span.traceState,
     parentSpanId: span.parentSpanId,
     flags: span.flags,
-    name: span.name.toWellFormed(),
-    kind: span.kind,
+    name: alike.name.toWellFormed(),
+    kind: alike.kind,
     startTimeUnixNano: nanoseconds(span.startUs),
     endTimeUnixNano: nanoseconds(span.endUs),
-    attributes: attributesOf([...span.shared, ...span.own]),
+    attributes: attributesOf([...alike.attributes, ...ownAttributes(span)]),
     events: span.events.map(({ name, atUs, attributes }) => {
       return { name, timeUnixNano: nanoseconds(atUs), attributes: attributesOf(attributes) };
     }),
-    status: span.isError ? { code: STATUS_ERROR } : {},
+    status: alike.isError ? { code: STATUS_ERROR } : {},
   };
 }
 

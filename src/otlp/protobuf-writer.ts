@@ -11,14 +11,26 @@ const FIRST_BYTES = 64 * 1024;
 
 const encoder = new TextEncoder();
 
+/** A field that is known but for the number at its end: a message in a message, whose lengths take one byte each. */
+export interface Prepared {
+  bytes: Uint8Array;
+  /** That of the outer one stands behind the first byte. */
+  innerLengthAt: number;
+}
+
 export class ProtobufWriter {
-  #bytes = new Uint8Array(FIRST_BYTES);
-  #view = new DataView(this.#bytes.buffer);
+  #bytes: Uint8Array<ArrayBuffer>;
+  #view: DataView;
   #length = 0;
 
-  /** A copy of what was written; the buffer serves again. */
+  constructor(firstBytes = FIRST_BYTES) {
+    this.#bytes = new Uint8Array(firstBytes);
+    this.#view = new DataView(this.#bytes.buffer);
+  }
+
+  /** What was written, until the next thing is: the buffer serves again. */
   take(): Uint8Array {
-    const taken = this.#bytes.slice(0, this.#length);
+    const taken = this.#bytes.subarray(0, this.#length);
     this.#length = 0;
     return taken;
   }
@@ -32,24 +44,28 @@ export class ProtobufWriter {
     return this.#length;
   }
 
-  /** Begins a message, or anything else with a length, as a field; `end` wants what it returns. */
-  begin(field: number): number {
+  /**
+   * Begins a message, or anything else with a length, as a field; `end` wants what it returns.
+   * @param lengthBytes - how many its length will most likely take: 1 up to 127 bytes, 2 up to 16 KB
+   */
+  begin(field: number, lengthBytes = 1): number {
     this.#room(16);
     this.#varint(field * 8 + LENGTH);
-    return ++this.#length; // one byte for the length, which is enough for most
+    this.#length += lengthBytes;
+    return this.#length;
   }
 
-  end(start: number): void {
+  /** @param lengthBytes - as begin() was told; what was written moves where the length takes another number of bytes */
+  end(start: number, lengthBytes = 1): void {
     const size = this.#length - start;
-    let extra = 0;
-    for (let rest = size; rest >= 128; rest = Math.floor(rest / 128)) extra++;
-    if (extra > 0) {
-      this.#room(extra);
-      this.#bytes.copyWithin(start + extra, start, this.#length);
+    const moved = varintBytes(size) - lengthBytes;
+    if (moved !== 0) {
+      this.#room(moved);
+      this.#bytes.copyWithin(start + moved, start, this.#length);
     }
-    this.#length = start - 1;
+    this.#length = start - lengthBytes;
     this.#varint(size);
-    this.#length = start + extra + size;
+    this.#length = start + moved + size;
   }
 
   string(field: number, text: string): void {
@@ -149,6 +165,34 @@ export class ProtobufWriter {
     this.#length += fields.length;
   }
 
+  /** A prepared field with a whole number that is not negative at its end. */
+  preparedUint({ bytes: known, innerLengthAt }: Prepared, value: number): void {
+    const start = this.#copyShort(known);
+    const at = this.#length;
+    this.#varint(value);
+    const size = this.#length - at;
+    const bytes = this.#bytes;
+    bytes[start + 1] = (bytes[start + 1] as number) + size;
+    bytes[start + innerLengthAt] = (bytes[start + innerLengthAt] as number) + size;
+  }
+
+  /** A prepared field with a fraction at its end; its lengths count the 8 bytes already. */
+  preparedDouble({ bytes: known }: Prepared, value: number): void {
+    this.#copyShort(known);
+    this.rawDouble(value);
+  }
+
+  /** What is too short for the runtime's own copying to be worth its call. Returns where it begins. */
+  #copyShort(known: Uint8Array): number {
+    const { length } = known;
+    this.#room(length + 16);
+    const bytes = this.#bytes;
+    const start = this.#length;
+    for (let index = 0; index < length; index++) bytes[start + index] = known[index] as number;
+    this.#length = start + length;
+    return start;
+  }
+
   #fixed64(high: number, low: number): void {
     this.#view.setUint32(this.#length, low, true);
     this.#view.setUint32(this.#length + 4, high, true);
@@ -177,6 +221,12 @@ export class ProtobufWriter {
     this.#bytes = larger;
     this.#view = new DataView(larger.buffer);
   }
+}
+
+function varintBytes(value: number): number {
+  let bytes = 1;
+  for (let rest = value; rest >= 128; rest = Math.floor(rest / 128)) bytes++;
+  return bytes;
 }
 
 function digitOf(code: number): number {

@@ -1,7 +1,9 @@
 // The requests of OTLP as protocol buffers. The numbers are those of opentelemetry-proto (common, resource, trace and metrics
 // v1, and their services), version 1; a test decodes what stands here with the official definitions.
 
+import { OWN, seconds } from "./attributes.ts";
 import {
+  type Alike,
   type Attributes,
   type AttributeValue,
   CUMULATIVE,
@@ -14,111 +16,162 @@ import {
   type OtlpSpan,
   type PartialSuccess,
   type SpanEvent,
+  type SpanWriter,
   STATUS_ERROR,
 } from "./data.ts";
-import { ProtobufWriter } from "./protobuf-writer.ts";
+import { type Prepared, ProtobufWriter } from "./protobuf-writer.ts";
 
+/** Fields of a span. */
+const SPAN_NAME = 5;
+const SPAN_KIND_FIELD = 6;
 const SPAN_ATTRIBUTES = 9;
+const SPAN_STATUS = 15;
+/** Bytes for the length of what has between 16 KB and 2 MB. */
+const LARGE = 3;
 
 export function createProtobufEncoding(): OtlpEncoding {
   const writer = new ProtobufWriter();
-  /** The names and attributes that many spans have alike. */
-  const known = new WeakMap<Attributes, { name: string; bytes: Uint8Array }>();
-  /** Of the names of the others: there are only some. */
-  const names = new Map<string, Uint8Array>();
-
-  function ownAttribute(name: string, value: AttributeValue): void {
-    const start = writer.begin(SPAN_ATTRIBUTES);
-    const written = names.get(name);
-    if (written !== undefined) writer.raw(written);
-    else {
-      writer.string(1, name);
-      names.set(name, writer.since(start));
-    }
-    const any = writer.begin(2);
-    writeValue(writer, value);
-    writer.end(any);
-    writer.end(start);
-  }
-
-  function nameAndShared({ name, shared }: OtlpSpan): void {
-    const written = known.get(shared);
-    if (written?.name === name) {
-      writer.raw(written.bytes);
-      return;
-    }
-    const start = writer.length;
-    writer.string(5, name);
-    writeAttributes(writer, SPAN_ATTRIBUTES, shared);
-    known.set(shared, { name, bytes: writer.since(start) });
-  }
-
-  function writeSpan(span: OtlpSpan): void {
-    const start = writer.begin(2);
-    writer.hex(1, span.traceId);
-    writer.hex(2, span.spanId);
-    if (span.traceState !== undefined) writer.string(3, span.traceState);
-    if (span.parentSpanId !== undefined) writer.hex(4, span.parentSpanId);
-    writer.uint(6, span.kind);
-    writer.nanoseconds(7, span.startUs);
-    writer.nanoseconds(8, span.endUs);
-    nameAndShared(span);
-    for (const [name, value] of span.own) ownAttribute(name, value);
-    for (const event of span.events) writeEvent(writer, event);
-    if (span.isError) {
-      const status = writer.begin(15);
-      writer.uint(3, STATUS_ERROR);
-      writer.end(status);
-    }
-    writer.fixed32(16, span.flags);
-    writer.end(start);
-  }
-
   return {
     contentType: "application/x-protobuf",
-    traces(origin, spans) {
-      writeRequest(writer, origin, () => {
-        for (const span of spans) writeSpan(span);
-      });
-      return writer.take();
-    },
+    spans: createSpanWriter,
     metrics(origin, batch) {
-      writeRequest(writer, origin, () => {
-        for (const metric of batch.metrics) writeMetric(writer, metric, batch);
-      });
+      const around = beginRequest(writer, origin);
+      for (const metric of batch.metrics) writeMetric(writer, metric, batch);
+      endRequest(writer, origin, around);
       return writer.take();
     },
     partialSuccess: readPartialSuccess,
   };
 }
 
+function createSpanWriter(origin: Origin): SpanWriter {
+  const writer = new ProtobufWriter();
+  let around: Around | undefined;
+
+  function alikeOnes(alike: Alike): void {
+    if (alike.bytes !== undefined) {
+      writer.raw(alike.bytes);
+      return;
+    }
+    const start = writer.length;
+    writer.string(SPAN_NAME, alike.name);
+    writer.uint(SPAN_KIND_FIELD, alike.kind);
+    writeAttributes(writer, SPAN_ATTRIBUTES, alike.attributes);
+    if (alike.isError) {
+      const status = writer.begin(SPAN_STATUS);
+      writer.uint(3, STATUS_ERROR);
+      writer.end(status);
+    }
+    alike.bytes = writer.since(start);
+  }
+
+  return {
+    get size() {
+      return writer.length;
+    },
+    add(span) {
+      around ??= beginRequest(writer, origin);
+      const start = writer.begin(2, 2);
+      writer.hex(1, span.traceId);
+      writer.hex(2, span.spanId);
+      if (span.traceState !== undefined) writer.string(3, span.traceState);
+      if (span.parentSpanId !== undefined) writer.hex(4, span.parentSpanId);
+      writer.nanoseconds(7, span.startUs);
+      writer.nanoseconds(8, span.endUs);
+      alikeOnes(span.alike);
+      writeOwn(writer, span);
+      for (const event of span.events) writeEvent(writer, event);
+      writer.fixed32(16, span.flags);
+      writer.end(start, 2);
+    },
+    take() {
+      endRequest(writer, origin, around ?? beginRequest(writer, origin));
+      around = undefined;
+      return writer.take();
+    },
+  };
+}
+
+/** What no two spans have alike: of its attributes all but the values is made once. */
+function writeOwn(writer: ProtobufWriter, { requestId, firstChunkMs, usage }: OtlpSpan): void {
+  if (requestId !== undefined) writeAttribute(writer, SPAN_ATTRIBUTES, OWN.requestId, requestId);
+  if (firstChunkMs !== undefined) writer.preparedDouble(PREPARED.firstChunk, seconds(firstChunkMs).double);
+  if (usage === undefined) return;
+  const { input, output } = usage;
+  writer.preparedUint(PREPARED.inputTokens, input.total);
+  writer.preparedUint(PREPARED.outputTokens, output.total);
+  if (input.cacheRead !== undefined) writer.preparedUint(PREPARED.cacheReadTokens, input.cacheRead);
+  if (input.cacheWrite !== undefined) writer.preparedUint(PREPARED.cacheWriteTokens, input.cacheWrite);
+  if (output.reasoning !== undefined) writer.preparedUint(PREPARED.reasoningTokens, output.reasoning);
+}
+
+const VALUE_UINT = 3;
+const VALUE_DOUBLE = 4;
+
+/** An attribute of a span up to its number. */
+function prepared(name: string, valueField: number, valueBytes: number): Prepared {
+  const writer = new ProtobufWriter(128);
+  const start = writer.begin(SPAN_ATTRIBUTES);
+  writer.string(1, name);
+  const any = writer.begin(2);
+  const innerLengthAt = writer.length - 1;
+  if (valueField === VALUE_UINT) writer.uint(VALUE_UINT, 0);
+  else writer.double(VALUE_DOUBLE, 0);
+  writer.end(any);
+  writer.end(start);
+  // Without the number, whose bytes are counted when they are known.
+  const bytes = writer.take().slice(0, -valueBytes);
+  if (valueField === VALUE_UINT) for (const at of [1, innerLengthAt]) bytes[at] = (bytes[at] as number) - 1;
+  return { bytes, innerLengthAt };
+}
+
+const PREPARED = {
+  firstChunk: prepared(OWN.firstChunk, VALUE_DOUBLE, 8),
+  inputTokens: prepared(OWN.inputTokens, VALUE_UINT, 1),
+  outputTokens: prepared(OWN.outputTokens, VALUE_UINT, 1),
+  cacheReadTokens: prepared(OWN.cacheReadTokens, VALUE_UINT, 1),
+  cacheWriteTokens: prepared(OWN.cacheWriteTokens, VALUE_UINT, 1),
+  reasoningTokens: prepared(OWN.reasoningTokens, VALUE_UINT, 1),
+} as const;
+
+/** Where what stands around a list has begun. */
+interface Around {
+  ofResource: number;
+  ofScope: number;
+}
+
 /** Both requests are built alike: one resource, one scope, and their list. */
-function writeRequest(writer: ProtobufWriter, { resource, scope, schemaUrl }: Origin, writeList: () => void): void {
-  const ofResource = writer.begin(1);
+function beginRequest(writer: ProtobufWriter, { resource, scope }: Origin): Around {
+  const ofResource = writer.begin(1, LARGE);
   const described = writer.begin(1);
   writeAttributes(writer, 1, resource);
   writer.end(described);
-  const ofScope = writer.begin(2);
+  const ofScope = writer.begin(2, LARGE);
   const named = writer.begin(1);
   writer.string(1, scope.name);
   writer.string(2, scope.version);
   writer.end(named);
-  writeList();
+  return { ofResource, ofScope };
+}
+
+function endRequest(writer: ProtobufWriter, { schemaUrl }: Origin, { ofResource, ofScope }: Around): void {
   writer.string(3, schemaUrl);
-  writer.end(ofScope);
+  writer.end(ofScope, LARGE);
   writer.string(3, schemaUrl);
-  writer.end(ofResource);
+  writer.end(ofResource, LARGE);
 }
 
 function writeAttributes(writer: ProtobufWriter, field: number, attributes: Attributes): void {
-  for (const [name, value] of attributes) {
-    const start = writer.begin(field);
-    writer.string(1, name);
-    const any = writer.begin(2);
-    writeValue(writer, value);
-    writer.end(any);
-    writer.end(start);
-  }
+  for (const [name, value] of attributes) writeAttribute(writer, field, name, value);
+}
+
+function writeAttribute(writer: ProtobufWriter, field: number, name: string, value: AttributeValue): void {
+  const start = writer.begin(field);
+  writer.string(1, name);
+  const any = writer.begin(2);
+  writeValue(writer, value);
+  writer.end(any);
+  writer.end(start);
 }
 
 function writeValue(writer: ProtobufWriter, value: AttributeValue): void {

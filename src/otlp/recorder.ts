@@ -1,37 +1,31 @@
-// Records what becomes of requests as spans. On the path of every request that is recorded: it keeps what it is told, and
-// spans are made of that when they are sent.
+// Records what becomes of requests as spans. On the path of every request that is recorded: a span is made and written when
+// it ends, so that nothing of a request has to live until it is sent.
 
 import type { Backend } from "../backends/backend.ts";
-import type { Usage } from "../generation/usage.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { AttemptSpan, RequestContext, RequestRecord, RequestSpans } from "../pipeline/context.ts";
 import type { SpanRecorder } from "../pipeline/request-spans.ts";
 import type { StoryStep } from "../stats/stories.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
-import { add, addEnd, addUsage, type SharedAttributes, seconds } from "./attributes.ts";
-import { type Attributes, type AttributeValue, type OtlpSpan, SPAN_KIND, type SpanEvent } from "./data.ts";
+import { type AlikeSpans, createAlikeSpans, seconds } from "./attributes.ts";
+import { type OtlpSpan, SPAN_KIND, type SpanEvent } from "./data.ts";
 import { createIds, isSampled, type NewId, newSpanId, type Place, placeOf, traceparentOf } from "./ids.ts";
-
-/** Something that is over, and becomes a span when it is sent. */
-export interface Recorded {
-  toSpan(shared: SharedAttributes): OtlpSpan;
-}
 
 interface RecorderParts {
   ratio(): number;
   clock: Clock;
-  /** Takes what is over. */
-  add(recorded: Recorded): void;
+  /** Takes a span that has ended. */
+  add(span: OtlpSpan): void;
 }
 
 /** What all spans of a recorder are made with. */
 interface Workshop extends RecorderParts {
   newId: NewId;
+  alike: AlikeSpans;
   /** From the clock's milliseconds to microseconds since 1970. */
   toUs(clockMs: number): number;
 }
 
-const FIRST_CHUNK = "gen_ai.response.time_to_first_chunk";
 const NO_EVENTS: readonly SpanEvent[] = [];
 /** The steps of a story that say why a request took another way. */
 const TOLD_STEPS: readonly StoryStep["kind"][] = ["wait", "fallback", "takeover", "shared", "refused"];
@@ -40,12 +34,13 @@ export function createRecorder(parts: RecorderParts): SpanRecorder {
   const { clock, ratio } = parts;
   const wallOffsetMs = clock.wallTime() - clock.now();
   const newId = createIds();
-  const workshop = { ...parts, newId, toUs: (clockMs: number) => Math.round((clockMs + wallOffsetMs) * 1000) };
+  const alike = createAlikeSpans();
+  const workshop = { ...parts, newId, alike, toUs: (clockMs: number) => Math.round((clockMs + wallOffsetMs) * 1000) };
   return {
     begin(context) {
       const { trace } = context;
       const place = placeOf(trace, ratio(), newId);
-      if (isSampled(place)) return new RecordedRequest(workshop, context, place);
+      if (isSampled(place)) return new RecordedRequest(workshop, trace, place);
       // Its client has said so itself; what begins here has to be said to backends.
       return trace.traceparent === undefined ? new UnrecordedRequest(place, trace, newId) : undefined;
     },
@@ -68,96 +63,80 @@ class UnrecordedRequest implements RequestSpans {
 }
 
 /** Members that anybody may see: private ones cost twice as much to fill in, and every request fills in all of them. */
-class RecordedRequest implements RequestSpans, Recorded {
+class RecordedRequest implements RequestSpans {
   readonly workshop: Workshop;
   readonly place: Place;
   readonly trace: TraceContext;
   readonly spanId: string;
-  /** Nobody writes it any more once the request is over. */
-  readonly record: RequestRecord;
-  readonly ownId: string;
-  readonly startedAtMs: number;
   attempts = 0;
   backend: Backend | undefined = undefined;
-  durationMs = 0;
-  status = 0;
-  failure: string | undefined = undefined;
 
-  constructor(workshop: Workshop, { trace, ownId, startedAtMs, record }: RequestContext, place: Place) {
+  constructor(workshop: Workshop, trace: TraceContext, place: Place) {
     this.workshop = workshop;
     this.place = place;
     this.trace = trace;
     this.spanId = newSpanId(workshop.newId);
-    this.record = record;
-    this.ownId = ownId;
-    this.startedAtMs = startedAtMs;
   }
 
-  attempt(backend: Backend, model: string): AttemptSpan {
+  attempt(backend: Backend, model: string, startedAtMs: number): AttemptSpan {
     this.backend = backend;
-    return new RecordedAttempt(this, backend, model, this.attempts++);
+    return new RecordedAttempt(this, backend, model, this.attempts++, startedAtMs);
   }
 
-  finished(_context: RequestContext, status: number, durationMs: number, failure: string | undefined): void {
-    this.status = status;
-    this.durationMs = durationMs;
-    this.failure = failure;
-    this.workshop.add(this);
-  }
-
-  toSpan(shared: SharedAttributes): OtlpSpan {
-    const { place, spanId, trace, workshop, record, startedAtMs, status, failure } = this;
+  finished(context: RequestContext, status: number, durationMs: number, failure: string | undefined): void {
+    const { place, trace, workshop, backend } = this;
+    const { record, startedAtMs, ownId } = context;
     const { operation = "", model = "", method, path, stream, story } = record;
-    const answeredBy = failure === undefined ? (record.fallbackModel ?? model) : undefined;
-    const hasEvents = story.hasSeveralSteps || record.attempts === 0 || record.shared === true;
-    return {
-      traceId: place.traceId,
-      flags: place.flags,
-      traceState: trace.tracestate,
-      spanId,
-      parentSpanId: place.parentSpanId,
+    const alike = workshop.alike(backend, {
       kind: SPAN_KIND.server,
-      startUs: workshop.toUs(startedAtMs),
-      endUs: workshop.toUs(startedAtMs + this.durationMs),
-      ...shared.request({ operation, model, method, path, stream }, answeredBy, this.backend),
-      own: this.#ownAttributes(),
-      events: hasEvents ? this.#events(story.steps) : NO_EVENTS,
+      operation,
+      model,
+      stream,
+      status,
+      failure,
+      finish: record.finish,
       // What a client did wrong, or that it left, is no error of the server.
       isError: status >= 500 || record.streamFailure !== undefined,
-    };
-  }
-
-  #ownAttributes(): Attributes {
-    const { record } = this;
-    const own: [string, AttributeValue][] = [
-      ["http.response.status_code", this.status],
-      ["signalbox.request.id", this.ownId],
-      ["signalbox.attempts", this.attempts],
-    ];
-    addEnd(own, this.failure, record.finish);
-    if (record.stream && record.firstByteMs !== undefined) own.push([FIRST_CHUNK, seconds(record.firstByteMs)]);
-    add(own, "signalbox.response_cache", record.cache?.toLowerCase());
-    add(own, "signalbox.fallback.reason", record.fallbackReason?.slice(0, 64));
-    if (record.shared === true) own.push(["signalbox.shared", true]);
-    if (record.usage !== undefined) addUsage(own, record.usage);
-    return own;
-  }
-
-  #events(steps: readonly StoryStep[]): SpanEvent[] {
-    return steps
-      .filter(({ kind }) => TOLD_STEPS.includes(kind))
-      .map((step) => {
-        const { kind, atMs, ...told } = step;
-        const attributes = Object.entries(told).map(([name, value]) => {
-          const isTime = name === "durationMs";
-          return [`signalbox.${isTime ? "duration" : name}`, isTime ? seconds(Number(value)) : String(value)] as const;
-        });
-        return { name: `signalbox.${kind}`, atUs: this.workshop.toUs(this.startedAtMs + atMs), attributes };
-      });
+      attempts: this.attempts,
+      method,
+      path,
+      answeredBy: failure === undefined ? (record.fallbackModel ?? model) : undefined,
+      cache: record.cache,
+      fallback: record.fallbackReason,
+      shared: record.shared === true,
+    });
+    const hasEvents = story.hasSeveralSteps || record.attempts === 0 || record.shared === true;
+    workshop.add({
+      traceId: place.traceId,
+      spanId: this.spanId,
+      parentSpanId: place.parentSpanId,
+      traceState: trace.tracestate,
+      flags: place.flags,
+      startUs: workshop.toUs(startedAtMs),
+      endUs: workshop.toUs(startedAtMs + durationMs),
+      alike,
+      requestId: ownId,
+      firstChunkMs: stream ? record.firstByteMs : undefined,
+      usage: record.usage,
+      events: hasEvents ? eventsOf(story.steps, startedAtMs, workshop) : NO_EVENTS,
+    });
   }
 }
 
-class RecordedAttempt implements AttemptSpan, Recorded {
+function eventsOf(steps: readonly StoryStep[], startedAtMs: number, { toUs }: Workshop): SpanEvent[] {
+  return steps
+    .filter(({ kind }) => TOLD_STEPS.includes(kind))
+    .map((step) => {
+      const { kind, atMs, ...told } = step;
+      const attributes = Object.entries(told).map(([name, value]) => {
+        const isTime = name === "durationMs";
+        return [`signalbox.${isTime ? "duration" : name}`, isTime ? seconds(Number(value)) : String(value)] as const;
+      });
+      return { name: `signalbox.${kind}`, atUs: toUs(startedAtMs + atMs), attributes };
+    });
+}
+
+class RecordedAttempt implements AttemptSpan {
   readonly trace: TraceContext;
   readonly request: RecordedRequest;
   readonly backend: Backend;
@@ -166,67 +145,58 @@ class RecordedAttempt implements AttemptSpan, Recorded {
   readonly startedAtMs: number;
   /** How many attempts came before it. */
   readonly resends: number;
-  durationMs = 0;
-  failure: string | undefined = undefined;
-  status: number | undefined = undefined;
-  firstTokenMs: number | undefined = undefined;
-  usage: Usage | undefined = undefined;
-  finish: string | undefined = undefined;
 
-  constructor(request: RecordedRequest, backend: Backend, model: string, resends: number) {
+  constructor(request: RecordedRequest, backend: Backend, model: string, resends: number, startedAtMs: number) {
     const { workshop, place, trace } = request;
     this.request = request;
     this.backend = backend;
     this.model = model;
     this.resends = resends;
     this.spanId = newSpanId(workshop.newId);
-    this.startedAtMs = workshop.clock.now();
+    this.startedAtMs = startedAtMs;
     const traceparent = traceparentOf(place, this.spanId);
     this.trace = { id: trace.id, traceparent, tracestate: trace.tracestate };
   }
 
   ended(
+    durationMs: number,
     failure: string | undefined,
     status: number | undefined,
     firstTokenMs: number | undefined,
-    record: RequestRecord,
+    { operation = "", stream, usage, finish }: RequestRecord,
   ): void {
-    const { workshop } = this.request;
-    this.durationMs = workshop.clock.now() - this.startedAtMs;
-    this.failure = failure;
-    this.status = status;
-    this.firstTokenMs = firstTokenMs;
-    if (failure === undefined) {
-      this.usage = record.usage;
-      this.finish = record.finish;
-    }
-    workshop.add(this);
-  }
-
-  toSpan(shared: SharedAttributes): OtlpSpan {
-    const { failure, model, startedAtMs, firstTokenMs } = this;
-    const { workshop, place, trace, record, spanId: parentSpanId } = this.request;
-    const { operation = "", stream } = record;
-    const own: [string, AttributeValue][] = [];
-    add(own, "http.response.status_code", this.status);
-    addEnd(own, failure, this.finish);
-    if (this.resends > 0) own.push(["http.request.resend_count", this.resends]);
-    if (firstTokenMs !== undefined) own.push([FIRST_CHUNK, seconds(firstTokenMs)]);
-    if (this.usage !== undefined) addUsage(own, this.usage);
-    return {
-      traceId: place.traceId,
-      flags: place.flags,
-      traceState: trace.tracestate,
-      spanId: this.spanId,
-      parentSpanId,
+    const { workshop, place, trace, spanId: parentSpanId } = this.request;
+    const alike = workshop.alike(this.backend, {
       kind: SPAN_KIND.client,
-      startUs: workshop.toUs(startedAtMs),
-      endUs: workshop.toUs(startedAtMs + this.durationMs),
-      ...shared.attempt(this.backend, operation, model, stream),
-      own,
-      events: NO_EVENTS,
+      operation,
+      model: this.model,
+      stream,
+      status,
+      failure,
+      finish: failure === undefined ? finish : undefined,
       // A client that leaves is no error of the backend.
       isError: failure !== undefined && failure !== "aborted",
-    };
+      attempts: this.resends,
+      method: "",
+      path: "",
+      answeredBy: undefined,
+      cache: undefined,
+      fallback: undefined,
+      shared: false,
+    });
+    workshop.add({
+      traceId: place.traceId,
+      spanId: this.spanId,
+      parentSpanId,
+      traceState: trace.tracestate,
+      flags: place.flags,
+      startUs: workshop.toUs(this.startedAtMs),
+      endUs: workshop.toUs(this.startedAtMs + durationMs),
+      alike,
+      requestId: undefined,
+      firstChunkMs: firstTokenMs,
+      usage: failure === undefined ? usage : undefined,
+      events: NO_EVENTS,
+    });
   }
 }

@@ -6,7 +6,7 @@ import { createSender, type Destination } from "./sender.ts";
 
 const encoding: OtlpEncoding = {
   contentType: "application/x-test",
-  traces: () => new Uint8Array(),
+  spans: () => ({ size: 0, add() {}, take: () => new Uint8Array() }),
   metrics: () => new Uint8Array(),
   partialSuccess: (answer) => (answer.length === 0 ? undefined : { rejected: answer.length, message: "x".repeat(500) }),
 };
@@ -18,7 +18,9 @@ const server = Bun.serve({
   port: 0,
   hostname: "127.0.0.1",
   async fetch(request) {
-    const text = new TextDecoder().decode(Bun.gunzipSync(new Uint8Array(await request.arrayBuffer())));
+    const sent = new Uint8Array(await request.arrayBuffer());
+    const isPacked = request.headers.get("content-encoding") === "gzip";
+    const text = new TextDecoder().decode(isPacked ? Bun.gunzipSync(sent) : sent);
     received.push({ path: new URL(request.url).pathname, headers: request.headers, text });
     return (answers.shift() ?? (() => new Response()))();
   },
@@ -58,8 +60,20 @@ function sending(destination: () => Destination | undefined = () => place()) {
 const never = new AbortController().signal;
 const soon = (status: number) => () => new Response(null, { status, headers: { "Retry-After": "0" } });
 
-test("a request is packed, and says what it is", async () => {
-  const { sender, lines, exports } = sending();
+/** Leads to this machine, too, but is no address of it. */
+const far = (): Destination => ({ url: `http://0.0.0.0:${server.port}/v1/traces`, headers: { "X-Key": "k" } });
+
+test("a request is packed unless it stays on this machine, whatever the configuration says when it is tried again", async () => {
+  const places = [far(), place(), far()];
+  const { sender } = sending(() => places.shift());
+  answers = [soon(503), soon(503)];
+  expect(await sender.send(outgoing, never)).toBe(true);
+  expect(received.map(({ headers }) => headers.get("content-encoding"))).toEqual(["gzip", null, "gzip"]);
+  expect(received.map(({ text }) => text)).toEqual(Array(3).fill("what is sent"));
+});
+
+test("a request says what it is", async () => {
+  const { sender, lines, exports } = sending(far);
   expect(await sender.send(outgoing, never)).toBe(true);
   expect(received).toMatchObject([{ path: "/v1/traces", text: "what is sent" }]);
   const { headers } = received[0] as (typeof received)[0];

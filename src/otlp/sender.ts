@@ -1,6 +1,7 @@
 // Sends requests of OTLP over HTTP, one after the other: bounded in time, tried again as the specification of OTLP says, and
 // told of in the log only when the receiver goes away and when it is back.
 
+import { isLocalHost } from "../access/hosts.ts";
 import { abortableDelay } from "../lib/abortable-delay.ts";
 import { backoffDelayMs } from "../lib/backoff.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -19,7 +20,7 @@ export interface Destination {
 }
 
 /** A request, with what it was written by. */
-export interface Outgoing {
+interface Outgoing {
   body: Uint8Array;
   encoding: OtlpEncoding;
 }
@@ -77,15 +78,15 @@ export function createSender({ signal, destination, log, exported, clock, random
   }
 
   async function sendOnce(
-    body: Uint8Array,
-    encoding: OtlpEncoding,
+    { body, isPacked, encoding }: { body: Uint8Array | undefined; isPacked: boolean; encoding: OtlpEncoding },
     { url, headers }: Destination,
     stop: AbortSignal,
   ): Promise<Outcome> {
+    const packing = isPacked ? { "content-encoding": "gzip" } : {};
     try {
       const response = await fetch(url, {
         method: "POST",
-        headers: { ...headers, "content-type": encoding.contentType, "content-encoding": "gzip" },
+        headers: { ...headers, "content-type": encoding.contentType, ...packing },
         body,
         redirect: "manual", // the headers would follow one
         timeout: false,
@@ -115,12 +116,15 @@ export function createSender({ signal, destination, log, exported, clock, random
     },
     /** Never rejects. False: it was not taken. `stop` ends all of it. */
     async send({ body, encoding }: Outgoing, stop: AbortSignal): Promise<boolean> {
-      const packed = await gzip(body);
+      let packed: Uint8Array | undefined;
       const giveUpMs = clock.now() + GIVE_UP_MS;
       for (let failures = 1; ; failures++) {
         const place = destination();
         if (place === undefined || stop.aborted) return false;
-        const outcome = await sendOnce(packed, encoding, place, stop);
+        // Between two processes of a machine packing costs more than the bytes that it saves.
+        const isPacked = !isLocalHost(new URL(place.url).host);
+        if (isPacked) packed ??= await gzip(body);
+        const outcome = await sendOnce({ body: isPacked ? packed : body, isPacked, encoding }, place, stop);
         if (stop.aborted && !outcome.isOk) return false;
         tell(outcome);
         if (outcome.isOk) return true;

@@ -2,25 +2,44 @@
 
 import { expect, test } from "bun:test";
 import { waitFor } from "../../test/support/wait-for.ts";
-import type { SharedAttributes } from "./attributes.ts";
 import type { OtlpEncoding, OtlpSpan } from "./data.ts";
-import type { Recorded } from "./recorder.ts";
 import { createSpanQueue } from "./span-queue.ts";
 
-function queueing(answer: (count: number) => Promise<boolean> = async () => true, maxWaiting?: number) {
+function queueing(
+  answer: (count: number) => Promise<boolean> = async () => true,
+  maxWaiting?: number,
+  spanBytes = 400,
+) {
   const sent: string[][] = [];
+  const types: string[] = [];
   let dropped = 0;
   const stop = new AbortController();
-  const encoding = {
-    traces: (_origin: unknown, spans: readonly OtlpSpan[]) =>
-      new TextEncoder().encode(spans.map(({ name }) => name).join()),
-  } as OtlpEncoding;
+  const encodingOf = (contentType: string): OtlpEncoding => ({
+    contentType,
+    spans() {
+      let ids: string[] = [];
+      return {
+        get size() {
+          return ids.length * spanBytes;
+        },
+        add: ({ spanId }) => void ids.push(spanId),
+        take() {
+          const bytes = new TextEncoder().encode(ids.join());
+          ids = [];
+          return bytes;
+        },
+      };
+    },
+    metrics: () => new Uint8Array(),
+    partialSuccess: () => undefined,
+  });
+  let encoding = encodingOf("first");
   const queue = createSpanQueue({
     origin: { resource: [], scope: { name: "", version: "" }, schemaUrl: "" },
     encoding: () => encoding,
-    shared: {} as SharedAttributes,
     sender: {
-      async send({ body }) {
+      async send({ body, encoding: { contentType } }) {
+        types.push(contentType);
         const names = new TextDecoder().decode(body).split(",");
         sent.push(names);
         return answer(names.length);
@@ -35,11 +54,13 @@ function queueing(answer: (count: number) => Promise<boolean> = async () => true
   let added = 0;
   const add = (count: number) => {
     for (let each = 0; each < count; each++) {
-      const name = String(added++);
-      queue.add({ toSpan: () => ({ name }) as OtlpSpan } satisfies Recorded);
+      queue.add({ spanId: String(added++) } as OtlpSpan);
     }
   };
-  return { queue, add, sent, dropped: () => dropped, stop };
+  const speak = (contentType: string) => {
+    encoding = encodingOf(contentType);
+  };
+  return { queue, add, sent, types, speak, dropped: () => dropped, stop };
 }
 
 test("all goes, once and in order, in batches of a thousand", async () => {
@@ -112,4 +133,29 @@ test("the end drops what was not sent by then", async () => {
   await queue.flush();
   expect(sent).toHaveLength(1);
   expect(dropped()).toBe(1_500);
+});
+
+test("large spans make smaller batches, and fewer of them wait", async () => {
+  const gate = Promise.withResolvers<boolean>();
+  const { queue, add, sent, dropped } = queueing(() => gate.promise, undefined, 100 * 1024);
+  add(1_000);
+  expect(dropped()).toBeGreaterThan(800);
+  gate.resolve(true);
+  await queue.flush();
+  expect(sent.flat()).toHaveLength(1_000 - dropped());
+  expect(Math.max(...sent.map(({ length }) => length))).toBe(11);
+  // What was counted for them is free again.
+  add(100);
+  await queue.flush();
+  expect(sent.flat()).toHaveLength(1_100 - dropped());
+});
+
+test("what was written before the encoding changed goes as it was written", async () => {
+  const { queue, add, sent, types, speak } = queueing();
+  add(3);
+  speak("second");
+  add(2);
+  await queue.flush();
+  expect(sent.map(({ length }) => length)).toEqual([3, 2]);
+  expect(types).toEqual(["first", "second"]);
 });

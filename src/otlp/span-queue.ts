@@ -1,57 +1,89 @@
-// What is over and waits to be sent as spans: gathered for a moment, sent in batches, and bounded. While nobody takes
+// Spans that wait to be sent: written as they end, gathered for a moment, sent in batches, and bounded. While nobody takes
 // anything, what comes is dropped and counted.
 
-import type { SharedAttributes } from "./attributes.ts";
-import type { Origin, OtlpEncoding } from "./data.ts";
-import type { Recorded } from "./recorder.ts";
-import type { Outgoing, Sender } from "./sender.ts";
+import type { Origin, OtlpEncoding, OtlpSpan, SpanWriter } from "./data.ts";
+import type { Sender } from "./sender.ts";
 
 interface SpanQueueParts {
   origin: Origin;
   encoding(): OtlpEncoding;
-  shared: SharedAttributes;
   sender: Pick<Sender, "send">;
   dropped(spans: number): void;
   stop: AbortSignal;
   maxWaiting?: number;
 }
 
-/** About half a megabyte before it is packed, made in some milliseconds. */
+interface Batch {
+  encoding: OtlpEncoding;
+  writer: SpanWriter;
+  count: number;
+}
+
+/** About half a megabyte before it is packed. */
 const BATCH = 1_000;
-/** Each takes less than 2 KB. */
+/** Of a batch, whose spans may be large. */
+const MAX_BATCH_BYTES = 1024 * 1024;
 const MAX_WAITING = 16_000;
+const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 const GATHER_MS = 1_000;
 
+function isFull({ count, writer }: Batch): boolean {
+  return count >= BATCH || writer.size >= MAX_BATCH_BYTES;
+}
+
 export function createSpanQueue(parts: SpanQueueParts) {
-  const { origin, encoding, shared, sender, dropped, stop, maxWaiting = MAX_WAITING } = parts;
-  let waiting: Recorded[] = [];
+  const { origin, encoding, sender, dropped, stop, maxWaiting = MAX_WAITING } = parts;
+  /** The last one takes what comes. */
+  let waiting: Batch[] = [];
+  let waitingSpans = 0;
+  let fullBytes = 0;
+  /** A batch that was sent, for the next one: its memory serves again. */
+  let spare: Batch | undefined;
   let timer: Timer | undefined;
   let sending: Promise<void> | undefined;
   let isLast = false;
 
-  function batch(): { outgoing: Outgoing; count: number } {
-    const taken = waiting.length <= BATCH ? waiting : waiting.slice(0, BATCH);
-    waiting = waiting.length <= BATCH ? [] : waiting.slice(BATCH);
-    const written = encoding();
-    const body = written.traces(
-      origin,
-      taken.map((recorded) => recorded.toSpan(shared)),
-    );
-    return { outgoing: { body, encoding: written }, count: taken.length };
+  function newBatch(): Batch {
+    const wanted = encoding();
+    const batch = spare?.encoding === wanted ? spare : { encoding: wanted, writer: wanted.spans(origin), count: 0 };
+    spare = undefined;
+    waiting.push(batch);
+    return batch;
+  }
+
+  /** The batch for the next span. */
+  function openBatch(): Batch {
+    const last = waiting.at(-1);
+    if (last === undefined) return newBatch();
+    if (!isFull(last) && last.encoding === encoding()) return last;
+    fullBytes += last.writer.size;
+    return newBatch();
+  }
+
+  async function sendFirst(): Promise<void> {
+    const batch = waiting.shift() as Batch;
+    const { count, writer } = batch;
+    waitingSpans -= count;
+    if (waiting.length > 0) fullBytes -= writer.size;
+    if (!(await sender.send({ body: writer.take(), encoding: batch.encoding }, stop))) dropped(count);
+    batch.count = 0;
+    spare = batch;
   }
 
   async function sendBatches(): Promise<void> {
-    while (waiting.length > 0 && !stop.aborted) {
-      const { outgoing, count } = batch();
-      if (!(await sender.send(outgoing, stop))) dropped(count);
+    while (waitingSpans > 0 && !stop.aborted) {
+      await sendFirst();
       // What came meanwhile gathers again: many small requests cost more than the spans in them.
-      if (!isLast && waiting.length < BATCH) break;
+      const [next] = waiting;
+      if (!isLast && waiting.length < 2 && (next === undefined || !isFull(next))) break;
     }
     sending = undefined;
     if (stop.aborted) {
-      if (waiting.length > 0) dropped(waiting.length);
+      if (waitingSpans > 0) dropped(waitingSpans);
       waiting = [];
-    } else if (waiting.length > 0) gather();
+      waitingSpans = 0;
+      fullBytes = 0;
+    } else if (waitingSpans > 0) gather();
   }
 
   function send(): Promise<void> {
@@ -67,22 +99,25 @@ export function createSpanQueue(parts: SpanQueueParts) {
   }
 
   return {
-    add(recorded: Recorded): void {
-      if (waiting.length >= maxWaiting) {
+    add(span: OtlpSpan): void {
+      if (waitingSpans >= maxWaiting || fullBytes >= MAX_WAITING_BYTES) {
         dropped(1);
         return;
       }
-      waiting.push(recorded);
+      const batch = openBatch();
+      batch.writer.add(span);
+      batch.count++;
+      waitingSpans++;
       if (sending !== undefined) return;
       // Not from within the request that has just ended.
-      if (waiting.length === BATCH) setImmediate(() => void send());
+      if (isFull(batch)) setImmediate(() => void send());
       else if (timer === undefined) gather();
     },
     /** Sends everything, also what comes from now on; resolves when it is sent, or `stop` has ended it. */
     async flush(): Promise<void> {
       isLast = true;
       await send();
-      if (waiting.length > 0) await send();
+      if (waitingSpans > 0) await send();
     },
   };
 }

@@ -68,8 +68,8 @@ export async function attempt(
   record.backend = name;
   const strategy = scoreMeans === undefined ? undefined : (decidedBy ?? settings.routing.selection_strategy);
   const step = record.story.attempt(name, model, strategy, told, scoreMeans);
-  const span = record.spans?.attempt(entry.backend, model);
   const startedAtMs = now();
+  const span = record.spans?.attempt(entry.backend, model, startedAtMs);
 
   /** The answer is over, or the attempt without one. `firstTokenMs` is known of streams. */
   function over(failure: UpstreamFailure | undefined, firstTokenMs?: number): void {
@@ -81,7 +81,7 @@ export async function attempt(
     step.durationMs = durationMs;
     if (failure === undefined) step.status = 200;
     if (failure !== undefined) tellFailure(step, failure);
-    span?.ended(step.failure, step.status, firstTokenMs, record);
+    span?.ended(durationMs, step.failure, step.status, firstTokenMs, record);
   }
 
   try {
@@ -128,7 +128,7 @@ export async function attempt(
     step.durationMs = now() - startedAtMs;
     step.failure = "not_sent"; // the backend's format cannot say what is asked
     permit.settle("neutral");
-    span?.ended(step.failure, undefined, undefined, record);
+    span?.ended(step.durationMs, step.failure, undefined, undefined, record);
     throw error;
   }
 }

@@ -93,7 +93,7 @@ export function newRecord(method: string, path: string): RequestRecord {
 
 /** A request as spans of a trace; its recorder is asked for in request-spans.ts. */
 export interface RequestSpans {
-  attempt(backend: Backend, model: string): AttemptSpan;
+  attempt(backend: Backend, model: string, startedAtMs: number): AttemptSpan;
   /** Called once, when the answer is over; `failure` is undefined for a success. */
   finished(context: RequestContext, status: number, durationMs: number, failure: string | undefined): void;
 }
@@ -104,6 +104,7 @@ export interface AttemptSpan {
   readonly trace: TraceContext;
   /** `status` is that of the backend's answer, where one came; `firstTokenMs` is known of streams. */
   ended(
+    durationMs: number,
     failure: string | undefined,
     status: number | undefined,
     firstTokenMs: number | undefined,

@@ -114,14 +114,14 @@ export class OtlpReceiver {
     const { pathname } = new URL(request.url);
     const signal = /\/v1\/(traces|metrics)$/.exec(pathname)?.[1] as OtlpSignal | undefined;
     if (request.method !== "POST" || signal === undefined) return new Response("no such path", { status: 404 });
-    if (request.headers.get("content-encoding") !== "gzip") return new Response("not packed", { status: 400 });
-    const packed = new Uint8Array(await request.arrayBuffer());
+    const sent = new Uint8Array(await request.arrayBuffer());
+    const body = request.headers.get("content-encoding") === "gzip" ? Bun.gunzipSync(sent) : sent;
     const contentType = request.headers.get("content-type");
-    const told = this.#definitions.read(signal, contentType, Bun.gunzipSync(packed));
+    const told = this.#definitions.read(signal, contentType, body);
     const { headers } = request;
     const [resource] = signal === "traces" ? list(told.resourceSpans) : list(told.resourceMetrics);
     const of = attributesOf((resource?.resource as Decoded | undefined)?.attributes);
-    this.requests.push({ signal, headers, bytes: packed.length, resource: of, atMs: performance.now() });
+    this.requests.push({ signal, headers, bytes: sent.length, resource: of, atMs: performance.now() });
     if (signal === "traces") this.spans.push(...list(told.resourceSpans).flatMap(spansOf));
     else this.metrics = list(told.resourceMetrics).flatMap(metricsOf);
     return contentType === "application/json"
