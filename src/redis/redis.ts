@@ -32,6 +32,8 @@ export interface RedisParts {
   returned?: (() => void) | undefined;
   /** A command had no good answer in time, or was not sent. */
   unanswered: () => void;
+  /** What a request may have waited for the same server already, for another use, in milliseconds. */
+  waitedMs?: () => number;
   deadlines: Deadlines;
   now(): number;
   random(): number;
@@ -55,6 +57,9 @@ const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
 /** Nobody waits for what is written: large values are given the time that they need on a slow line. */
 const BYTES_PER_MS = 1024;
+
+/** However long the request has waited for the server before. */
+const LEAST_WAIT_MS = 100;
 
 const BACKOFF = { baseDelayMs: 250, maxDelayMs: 10_000, multiplier: 2, jitter: true };
 
@@ -146,7 +151,8 @@ export function createRedis({ settings, use, check, deadlines, now, random, log,
   async function askOn<Answer>(link: Link, command: Command<Answer>, bytes: number): Promise<Answer | undefined> {
     waitingCount++;
     waitingBytes += bytes;
-    const answer = await link.ask(command, settings.commandTimeoutMs + bytes / BYTES_PER_MS);
+    const limitMs = Math.max(settings.commandTimeoutMs - (told.waitedMs?.() ?? 0), LEAST_WAIT_MS);
+    const answer = await link.ask(command, limitMs + bytes / BYTES_PER_MS);
     waitingCount--;
     waitingBytes -= bytes;
     if (answer === undefined) told.unanswered();

@@ -28,8 +28,15 @@ interface InTiers {
   parts: { store: ResponseCache; streams: ByteAllowance };
 }
 
-/** Where answers are kept holds from the start to the end: to switch takes a restart. */
-export function createCacheOwner(parts: RedisInUseParts, backend: CacheSettings["backend"]) {
+/**
+ * Where answers are kept holds from the start to the end: to switch takes a restart.
+ * @param waitedMs - how long a request may have waited for a server before the cache asks it
+ */
+export function createCacheOwner(
+  parts: RedisInUseParts,
+  backend: CacheSettings["backend"],
+  waitedMs: (url: string) => number,
+) {
   const { clock, log, elsewhere } = parts;
   const newSeed = () => parts.cacheSeed ?? secretSeed();
   const { now } = clock;
@@ -68,7 +75,8 @@ export function createCacheOwner(parts: RedisInUseParts, backend: CacheSettings[
     if (modules === undefined) return undefined;
     // Without a URL the configuration wants something else after the next start.
     if (inRedis !== undefined && (made.url === undefined || Bun.deepEquals(made, inRedis.made))) return inRedis.store;
-    if (made.url === undefined) return undefined;
+    const { url } = made;
+    if (url === undefined) return undefined;
     inRedis?.redis.close();
     const { createRedis, createRedisCache, checkCache } = modules;
     const { key_prefix: prefix, pool_size, fallback_to_memory } = made;
@@ -76,7 +84,11 @@ export function createCacheOwner(parts: RedisInUseParts, backend: CacheSettings[
     const returned = () => void memory.clear();
     const check = (client: Parameters<typeof checkCache>[0]) => checkCache(client, prefix);
     const settings = redisSettings(made, pool_size);
-    const redis = openRedis(createRedis, "response_cache", settings, parts, { check, returned });
+    const redis = openRedis(createRedis, "response_cache", settings, parts, {
+      check,
+      returned,
+      waitedMs: () => waitedMs(url),
+    });
     const store = createRedisCache({ redis, prefix, fallback: fallback_to_memory ? memory : undefined, now });
     inRedis = { made, redis, store };
     return store;

@@ -17,7 +17,7 @@ interface KeeperParts extends RedisInUseParts {
 /** Makes these parts for settings, and keeps those of the call before where it can. */
 export function createKeeper({ settings: atStart, identify, ...parts }: KeeperParts) {
   const limiter = createLimiterOwner(parts, identify, atStart.rate_limiting.storage === "redis");
-  const cache = createCacheOwner(parts, atStart.response_cache.backend);
+  const cache = createCacheOwner(parts, atStart.response_cache.backend, limiter.waitedMs);
   const strategyOf = keptWhileSame(
     ({ routing, kv_cache_index: { enabled, fallback_strategy } }) => [routing, enabled, fallback_strategy],
     ({ routing, kv_cache_index }) => createStrategy(routing, kv_cache_index),

@@ -59,6 +59,9 @@ export function createLimiterOwner(parts: RedisInUseParts, identify: KeyIdentity
     /** Those in memory, which other processes ask for; there are some once there were settings. */
     own: () => current?.buckets as MemoryLimiter,
     redis: () => open && { use: "rate_limiting", isThere: open.redis.isThere },
+    /** How long a request may have waited for this server, which is away. */
+    waitedMs: (url: string) =>
+      open !== undefined && !open.redis.isThere && open.made.url === url ? open.made.command_timeout_ms : 0,
     stop: () => open?.redis.close(),
   };
 }

@@ -44,7 +44,7 @@ export function openRedis(
   use: RedisUse,
   settings: RedisSettings,
   { clock, deadlines, log, redisUnanswered }: RedisInUseParts,
-  more: Pick<RedisParts, "check" | "returned">,
+  more: Pick<RedisParts, "check" | "returned" | "waitedMs">,
 ): Redis {
   const unanswered = () => redisUnanswered(use);
   return create({ ...more, settings, use, unanswered, deadlines, now: clock.now, random: Math.random, log });

@@ -168,6 +168,15 @@ describe("away", () => {
     expect(await askedPing(redis)).toBe("PONG");
   });
 
+  test("paused: what a request has waited for it already, for another use, is taken off", async () => {
+    const own = await another({});
+    const { redis } = connect(own.url, { commandTimeoutMs: 60_000 }, { waitedMs: () => 59_900 });
+    expect(await askedPing(redis)).toBe("PONG");
+    own.pause();
+    expect(await within("an answer", askedPing(redis))).toBeUndefined();
+    own.resume();
+  });
+
   test("not there at the start: the first wait no longer, and none after them", async () => {
     const own = await another({});
     own.pause();
