@@ -13,6 +13,8 @@ import { createWorker, type Worker } from "./worker-plane.ts";
 
 const CLOCK_ROUNDS = 8;
 const LAST_WORDS_MS = 2_000;
+const SILENT_PRIMARY =
+  "the primary does not answer in time: meanwhile limits let requests in, and nothing is found in the cache";
 const QUIET_TURNS = 1_000;
 const QUIET_MS = 0.2;
 
@@ -65,6 +67,10 @@ export function runWorker(env: Record<string, string | undefined>): Promise<numb
     deadlines: createDeadlines(systemClock.now),
     now: systemClock.now,
     failed: (name, err) => running?.log.error({ err, message: name }, "a message of the primary could not be handled"),
+    turned(answers) {
+      if (answers) running?.log.info("the primary answers again");
+      else running?.log.warn(SILENT_PRIMARY);
+    },
   });
   process.on("message", (items) => channel.received(items));
   // Without its owner nothing that it says is true.

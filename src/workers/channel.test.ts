@@ -7,16 +7,18 @@ afterEach(() => {
   for (const close of timers.splice(0)) close();
 });
 
-type Numbers = { double(value: number): number; wait(): Promise<void>; note(text: string): void; fail(): never };
+type Numbers = { double(value: number): number; wait(): Promise<unknown>; note(text: string): void; fail(): never };
 
 /** Two ends of one channel; what is sent is copied, as between processes. */
 function pair(desk: Desk, sent: unknown[][] = []) {
   const now = () => performance.now();
   const failures: string[] = [];
+  const turns: boolean[] = [];
   const common = { deadlines: createDeadlines(now), now, failed: (name: string) => failures.push(name) };
   let other: Channel<object>;
   const own = createChannel<Numbers>({
     ...common,
+    turned: (answers) => void turns.push(answers),
     desk: {},
     send(items) {
       sent.push([...items]);
@@ -25,7 +27,7 @@ function pair(desk: Desk, sent: unknown[][] = []) {
   });
   other = createChannel<object>({ ...common, desk, send: (items) => own.received(structuredClone(items)) });
   timers.push(own.close, other.close);
-  return { own, failures };
+  return { own, failures, turns };
 }
 
 test("a call has its answer, and what is said in one turn leaves together, in order", async () => {
@@ -48,6 +50,19 @@ test("nobody waits longer than the limit, nor for an end that is gone", async ()
   own.close();
   expect(await waiting).toBeUndefined();
   expect(await own.call("wait", [])).toBeUndefined();
+});
+
+test("an end that is too late is told of once, and once when it answers again", async () => {
+  const late = Promise.withResolvers<void>();
+  const { own, turns } = pair({ wait: () => late.promise, double: (value: number) => value * 2 });
+  await Promise.all([own.call("wait", [], 50), own.call("wait", [], 50)]);
+  expect(turns).toEqual([false]);
+  // Too late for whoever asked.
+  late.resolve();
+  await Bun.sleep(0);
+  expect(turns).toEqual([false]);
+  expect(await own.call("double", [1])).toBe(2);
+  expect(turns).toEqual([false, true]);
 });
 
 test("what throws is told, and answered with nothing; names that nobody knows are no way in", async () => {

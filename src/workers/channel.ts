@@ -22,6 +22,8 @@ interface ChannelParts {
   now(): number;
   /** A desk has thrown: a bug. */
   failed(name: string, error: unknown): void;
+  /** The other side has not answered in time, or answers again. */
+  turned?(answers: boolean): void;
 }
 
 interface Pending extends Deadline {
@@ -49,11 +51,12 @@ type Result<Theirs, Name extends keyof Theirs> = Theirs[Name] extends (...given:
   ? Awaited<Value>
   : never;
 
-export function createChannel<Theirs>({ send, desk, deadlines, now, failed }: ChannelParts): Channel<Theirs> {
+export function createChannel<Theirs>({ send, desk, deadlines, now, failed, turned }: ChannelParts): Channel<Theirs> {
   const pending = new Map<number, Pending>();
   let queue: Item[] = [];
   let isPlanned = false;
   let isClosed = false;
+  let isLate = false;
   let lastId = 0;
 
   function flush(): void {
@@ -84,6 +87,12 @@ export function createChannel<Theirs>({ send, desk, deadlines, now, failed }: Ch
     waiting.resolve(value);
   }
 
+  function isNowLate(next: boolean): void {
+    if (isLate === next) return;
+    isLate = next;
+    turned?.(!next);
+  }
+
   function close(): void {
     isClosed = true;
     queue = [];
@@ -98,6 +107,8 @@ export function createChannel<Theirs>({ send, desk, deadlines, now, failed }: Ch
 
   function take(item: Item): void {
     if (item.kind === "answer") {
+      // An answer that nobody waits for any more says nothing of those that are waited for.
+      if (pending.has(item.id)) isNowLate(false);
       settle(item.id, item.value);
       return;
     }
@@ -117,7 +128,11 @@ export function createChannel<Theirs>({ send, desk, deadlines, now, failed }: Ch
       if (isClosed) return Promise.resolve(undefined);
       const { promise, resolve } = Promise.withResolvers<unknown>();
       const id = ++lastId;
-      const waiting: Pending = { deadlineMs: now() + limitMs, resolve, expire: () => settle(id, undefined) };
+      const expire = () => {
+        isNowLate(true);
+        settle(id, undefined);
+      };
+      const waiting: Pending = { deadlineMs: now() + limitMs, resolve, expire };
       pending.set(id, waiting);
       deadlines.add(waiting);
       put({ kind: "call", id, name, given });

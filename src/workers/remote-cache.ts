@@ -4,11 +4,14 @@ import type { ResponseCache } from "../response-cache/cache.ts";
 import type { Channel } from "./channel.ts";
 import type { PrimaryDesk } from "./messages.ts";
 
+/** The primary asks a bucket for a second at most. */
+const LOOKUP_MS = 1_250;
+
 export function createRemoteCache(channel: Channel<PrimaryDesk>, seed: number): ResponseCache {
   return {
     get(key, model) {
       const { question, form, otherForm } = key;
-      return channel.call("cached", [{ question, form, otherForm, sketch: key.sketch(seed), model }]);
+      return channel.call("cached", [{ question, form, otherForm, sketch: key.sketch(seed), model }], LOOKUP_MS);
     },
     put(key, answer, ttlMs) {
       const { question, form, otherForm } = key;
