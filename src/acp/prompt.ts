@@ -165,6 +165,7 @@ async function turn(
     measure: session.measure,
     promptCacheKey: session.id,
     cwd: session.cwd,
+    directories: session.additionalDirectories,
     maxTurns: options.maxTurns,
     signal,
     appended(message) {

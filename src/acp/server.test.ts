@@ -151,6 +151,13 @@ test("wrong params are refused with the field and the fix", async () => {
   const cases: [string, object, string][] = [
     ["session/new", { cwd: "project" }, "cwd must be an absolute path."],
     ["session/new", { cwd: 1 }, "cwd must be a string."],
+    ["session/new", { additionalDirectories: "/a" }, "additionalDirectories must be a list."],
+    ["session/new", { additionalDirectories: ["/a", "b"] }, "additionalDirectories[1] must be an absolute path."],
+    [
+      "session/new",
+      { additionalDirectories: ["/".repeat(8_193)] },
+      "additionalDirectories may have 8192 bytes together.",
+    ],
     ["session/new", { mode: "fast" }, "mode must be code, architect or ask"],
     ["session/new", { mcpServers: {} }, "mcpServers must be a list."],
     ["session/new", { mcpServers: [{ name: "a" }] }, "mcpServers[0].command is missing"],

@@ -6,7 +6,7 @@ import { isEffort } from "../generation/reasoning-effort.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Call } from "./connection.ts";
 import type { Method } from "./methods.ts";
-import { firstGiven, optionalText, requiredText, withMeta } from "./params.ts";
+import { firstGiven, optionalList, optionalText, requiredText, withMeta } from "./params.ts";
 import { type PromptParts, runPrompt } from "./prompt.ts";
 import { replayOf } from "./replay.ts";
 import { invalidParams, shortened } from "./rpc-error.ts";
@@ -17,6 +17,9 @@ import { effortsOf, isMode, OWN_EFFORT } from "./wire/config-options.ts";
 import { decodeMcpServers } from "./wire/mcp-servers.ts";
 
 const PAGE_SIZE = 50;
+
+/** They stand in the head of a session's file, which has to be found at a look. */
+const MAX_DIRECTORIES_BYTES = 8_192;
 
 const MODES_TEXT = "code, architect or ask";
 
@@ -40,9 +43,10 @@ export function sessionMethods(around: PromptParts): Record<string, Method> {
   function placeOf(params: JsonObject): Place {
     const cwd = optionalText(params, "cwd") || undefined;
     if (cwd !== undefined && !isAbsolute(cwd)) throw invalidParams("cwd must be an absolute path.");
+    const additionalDirectories = directoriesIn(params);
     const { servers, left } = decodeMcpServers(params);
     if (left.length > 0) parts.log.warn({ servers: left }, "MCP servers of the type acp are not opened");
-    return { cwd, servers };
+    return { cwd, additionalDirectories, servers };
   }
 
   async function open(params: JsonObject, call: Call, ready: (session: Session) => Promise<void>): Promise<JsonObject> {
@@ -99,6 +103,15 @@ export function sessionMethods(around: PromptParts): Record<string, Method> {
     "session/prompt": (params, call) => withSession(params, (session) => runPrompt(around, session, params, call)),
     "session/cancel": (params) => withSession(params, (session) => sessions.cancel(session)),
   };
+}
+
+function directoriesIn(params: JsonObject): string[] {
+  const directories = (optionalList(params, "additionalDirectories") ?? []).map((each, index) => {
+    if (typeof each === "string" && isAbsolute(each)) return each;
+    throw invalidParams(`additionalDirectories[${index}] must be an absolute path.`);
+  });
+  if (Buffer.byteLength(directories.join("")) <= MAX_DIRECTORIES_BYTES) return directories;
+  throw invalidParams(`additionalDirectories may have ${MAX_DIRECTORIES_BYTES} bytes together.`);
 }
 
 /** Undefined: none is named. */

@@ -39,6 +39,7 @@ export class Session {
   readonly createdAt: string;
   updatedAt: string;
   cwd: string;
+  additionalDirectories: readonly string[];
   title: string | undefined;
   mode: Mode;
   model: string | undefined;
@@ -65,6 +66,7 @@ export class Session {
     this.createdAt = stored.createdAt;
     this.updatedAt = stored.updatedAt;
     this.cwd = stored.cwd;
+    this.additionalDirectories = stored.additionalDirectories;
     this.title = stored.title;
     this.mode = stored.mode;
     this.model = stored.model;

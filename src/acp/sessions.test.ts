@@ -7,6 +7,7 @@ import { AcpBed, type AcpBedOptions, add, plainTurn, temporaryFolder } from "../
 import { checkHistory } from "../../test/support/agent-turns.ts";
 import { waitFor } from "../../test/support/wait-for.ts";
 import type { TurnEnd, TurnParts } from "../agent/agent.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { McpServers } from "../mcp/servers.ts";
 import { readSessionFile } from "./storage/session-file.ts";
 
@@ -229,6 +230,31 @@ test("a stored session is shown again by another process, and goes on", async ()
     order.findIndex(({ method }) => method === "session/update") + 2,
   );
   expect(await after.result("session/resume", { sessionId })).toMatchObject({ historyLength: 6 });
+});
+
+test("more folders of a project reach the turn and the list; each opening says all of them anew", async () => {
+  const storagePath = folder();
+  const seen: unknown[] = [];
+  const runTurn = (parts: TurnParts) => {
+    seen.push(parts.directories);
+    return plainTurn(parts);
+  };
+  const bed = open({ options: { storagePath }, runTurn });
+  const { agentCapabilities } = await bed.initialize();
+  expect(agentCapabilities).toMatchObject({ sessionCapabilities: { additionalDirectories: {} } });
+  const sessionId = await bed.newSession({ additionalDirectories: ["/b", "/a"] });
+  const listed = async () => ((await bed.result("session/list")).sessions as JsonObject[])[0]?.additionalDirectories;
+  await bed.prompt(sessionId);
+  expect(await listed()).toEqual(["/b", "/a"]);
+  await bed.result("session/close", { sessionId });
+  expect(await listed()).toEqual(["/b", "/a"]);
+  for (const additionalDirectories of [["/c"], [], undefined]) {
+    await bed.result("session/resume", { sessionId, cwd: "/project", mcpServers: [], additionalDirectories });
+    await bed.prompt(sessionId);
+    await bed.result("session/close", { sessionId });
+    expect(await listed()).toEqual(additionalDirectories ?? []);
+  }
+  expect(seen).toEqual([["/b", "/a"], ["/c"], [], []]);
 });
 
 test("files are private, a half last line is dropped, damage is reported and left", async () => {

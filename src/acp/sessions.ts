@@ -20,6 +20,8 @@ const LOOK_MS = 60_000;
 export interface Place {
   /** Absolute; undefined: where it was, or where this process began. */
   cwd: string | undefined;
+  /** More folders of the project, absolute: all that it has from now on. */
+  additionalDirectories: readonly string[];
   servers: readonly McpServerSpec[];
 }
 
@@ -56,6 +58,7 @@ export class Sessions {
         createdAt: at,
         updatedAt: at,
         cwd: place.cwd ?? this.#parts.cwd,
+        additionalDirectories: place.additionalDirectories,
         title: undefined,
         mode: choices.mode,
         model: choices.model ?? offered[0]?.id,
@@ -100,7 +103,7 @@ export class Sessions {
     const live = this.#live.get(sessionId);
     if (live !== undefined) {
       live.offered = offered;
-      this.#move(live, place.cwd);
+      this.#move(live, place);
       this.#close(live.servers);
       live.servers = this.#openServers(live, place.servers);
       return live;
@@ -117,7 +120,7 @@ export class Sessions {
       }
       stored.model ??= offered[0]?.id;
       const session = this.#session({ stored, log, offered });
-      this.#move(session, place.cwd);
+      this.#move(session, place);
       this.#add(session, place.servers);
       return session;
     } finally {
@@ -223,10 +226,11 @@ export class Sessions {
     this.changed();
   }
 
-  #move(session: Session, cwd: string | undefined): void {
-    if (cwd === undefined || cwd === session.cwd) return;
-    session.cwd = cwd;
-    session.keep({ type: "place", at: this.now(), cwd });
+  #move(session: Session, { cwd = session.cwd, additionalDirectories }: Place): void {
+    const isThere = cwd === session.cwd && Bun.deepEquals(additionalDirectories, session.additionalDirectories);
+    if (isThere) return;
+    Object.assign(session, { cwd, additionalDirectories });
+    session.keep({ type: "place", at: this.now(), cwd, additionalDirectories });
   }
 
   #checkRoom(): void {
@@ -266,7 +270,8 @@ export class Sessions {
       log[level]({ sessionId: session.id, part: "mcp" }, message);
     const opened = async () => {
       const open = await serverOpener(this.#workings);
-      return open(specs, { cwd: session.cwd, spawnTimeoutMs: mcp.spawnTimeoutMs, trouble, log: say });
+      const { cwd, additionalDirectories: directories } = session;
+      return open(specs, { cwd, directories, spawnTimeoutMs: mcp.spawnTimeoutMs, trouble, log: say });
     };
     return opened().catch((err) => {
       log.error({ err, sessionId: session.id }, "the MCP servers of a session could not be opened");
@@ -299,8 +304,8 @@ export class Sessions {
   }
 }
 
-function headOf({ id, createdAt, updatedAt, cwd, title }: Session): SessionHead {
-  return { sessionId: id, createdAt, updatedAt, cwd, title };
+function headOf({ id, createdAt, updatedAt, cwd, additionalDirectories, title }: Session): SessionHead {
+  return { sessionId: id, createdAt, updatedAt, cwd, additionalDirectories, title };
 }
 
 function latestFirst(one: SessionHead, other: SessionHead): number {

@@ -73,6 +73,8 @@ export interface TurnParts {
   promptCacheKey?: string;
   /** Absolute. */
   cwd: string;
+  /** More folders of the project: what lies in them is not outside. Absolute. */
+  directories?: readonly string[];
   /** Most calls of a model in a turn. */
   maxTurns: number;
   signal: AbortSignal;

@@ -3,7 +3,7 @@
 // 1. The mode: architect changes nothing and runs nothing, ask looks and thinks only.
 // 2. The configuration's "deny" for the kind.
 // 3. What the person has rejected for the session.
-// 4. Outside of the session's folder every call is asked for, each time: neither the configuration's "allow" nor an earlier
+// 4. Outside of the session's folders every call is asked for, each time: neither the configuration's "allow" nor an earlier
 //    "always" was said with such a place in mind.
 // 5. What the person has allowed for the session, then the configuration's "allow".
 //

@@ -7,6 +7,7 @@ import type { AgentTool } from "./tool.ts";
 interface PromptFacts {
   mode: Mode;
   cwd: string;
+  directories: readonly string[] | undefined;
   tools: readonly AgentTool[];
 }
 
@@ -48,13 +49,14 @@ const RULES = [
 /** More names than that say nothing; each tool also has a description of its own. */
 const MAX_NAMES = 100;
 
-export function systemPrompt({ mode, cwd, tools }: PromptFacts): string {
+export function systemPrompt({ mode, cwd, directories = [], tools }: PromptFacts): string {
   const changes = tools.some(({ kind }) => kind === "edit" || kind === "execute");
   const rules = [...(tools.length > 0 ? WORK_RULES : []), ...(changes ? CHANGE_RULES : []), ...RULES];
   return [
     ...MODES[mode],
     "",
     `The project is in ${oneLine(cwd)}. Relative paths begin there; what lies outside of it needs a question to the person.`,
+    ...(directories.length === 0 ? [] : [`These folders belong to it, too: ${directories.map(oneLine).join(", ")}.`]),
     toolLine(tools),
     "",
     "Rules:",

@@ -18,7 +18,7 @@ import type { ToolSet } from "./tool-set.ts";
 import type { ToolCallView } from "./updates.ts";
 
 /** What calls of one answer have in common. */
-export interface CallFrame extends Pick<TurnParts, "editor" | "cwd" | "permission" | "remembered"> {
+export interface CallFrame extends Pick<TurnParts, "editor" | "cwd" | "directories" | "permission" | "remembered"> {
   /** Aborts when the turn is cancelled. */
   signal: AbortSignal;
   mode: Mode;
@@ -107,7 +107,8 @@ async function refusal(
   view: ToolCallView,
   frame: CallFrame,
 ): Promise<string | undefined> {
-  const isOutside = locations.some(({ path }) => !isInside(path, frame.cwd));
+  const folders = [frame.cwd, ...(frame.directories ?? [])];
+  const isOutside = locations.some(({ path }) => !folders.some((folder) => isInside(path, folder)));
   const first = verdictOn(tool, isOutside, frame);
   if (first.verdict !== "ask") return first.verdict === "deny" ? denied(first.reason) : undefined;
   return await frame.inTurn(async () => {

@@ -354,6 +354,17 @@ describe("permissions", () => {
     check(session);
   });
 
+  test("what is in another folder of the project is not outside, and the model knows of it", async () => {
+    const files = { "/lib/a": "A", "/library/a": "A", "/lib/../etc/a": "A" };
+    const editor = new ScriptedEditor({ files, answer: () => "reject_once" });
+    const session = new TestSession(editor, { directories: ["/lib", "/more/"] });
+    const model = new ScriptedModel([{ calls: Object.keys(files).map((path) => read(path)) }, { text: "ok" }]);
+    await session.run(model, "go");
+    expect(editor.asked.map(({ locations }) => locations[0]?.path)).toEqual(["/library/a", "/etc/a"]);
+    expect(model.requests[0]?.system[0]?.text).toContain("These folders belong to it, too: /lib, /more/.");
+    check(session);
+  });
+
   test("mode architect changes nothing, whatever the configuration and the memory say, and remembers nothing", async () => {
     const tool = serverTool(async () => ({ parts: [] }));
     const editor = new ScriptedEditor({ answer: () => "allow_always" });

@@ -102,9 +102,8 @@ async function keep(
     transcript.add([message]);
     return;
   }
-  const { editor, cwd, permission, remembered } = parts;
   const { signal, outlet, inTurn, cancel } = turn;
-  const frame = { editor, cwd, permission, remembered, signal, outlet, inTurn, cancel, tools, mode: choices.mode };
+  const frame = { ...parts, signal, outlet, inTurn, cancel, tools, mode: choices.mode };
   const results = isCut ? cutOffResults(calls) : await carryOutAll(calls, frame);
   transcript.add([message, { role: "user", parts: results }]);
 }
@@ -150,9 +149,9 @@ function requestFor(
   choices: SessionChoices,
   tools: ToolSet,
 ) {
-  const { cwd, model, promptCacheKey } = parts;
+  const { cwd, directories, model, promptCacheKey } = parts;
   const offered = withoutTools.has(choices.model) ? [] : tools.offered;
-  const instructions = systemPrompt({ mode: choices.mode, cwd, tools: offered });
+  const instructions = systemPrompt({ mode: choices.mode, cwd, directories, tools: offered });
   const frame = requestFrame({ choices, instructions, tools: offered, promptCacheKey });
   const readsImages = model.readsImages?.(choices.model) !== false;
   return withMessages(frame, context.fit(transcript.messages, frame, earlier), readsImages);

@@ -15,6 +15,8 @@ import { createStdioTransport } from "./stdio-transport.ts";
 interface ConnectionParts {
   /** Absolute: what the server is told as its root, and where a process begins that names no folder. */
   cwd: string;
+  /** Its other roots. */
+  directories: readonly string[];
   mask: Masking;
   log(level: "info" | "warn", message: string): void;
   /** The connection is over, by itself or because it was closed. */
@@ -68,7 +70,8 @@ export function createConnection(spec: McpServerSpec, library: Library, parts: C
 
   const transport = createTransport();
   const client = new library.Client({ name: SERVICE_NAME, version: VERSION }, { capabilities: { roots: {} } });
-  client.setRequestHandler("roots/list", () => ({ roots: [{ uri: pathToFileURL(parts.cwd).href }] }));
+  const roots = [parts.cwd, ...parts.directories].map((folder) => ({ uri: pathToFileURL(folder).href }));
+  client.setRequestHandler("roots/list", () => ({ roots }));
   client.setNotificationHandler("notifications/tools/list_changed", () => parts.toolsChanged());
   client.onclose = parts.closed;
   // The library reconnects such a stream by itself, to a server that then does not know its client.

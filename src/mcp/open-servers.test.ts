@@ -123,13 +123,13 @@ describe("calls", () => {
     expect(await tools()[0]?.preview({}, context)).toEqual({ title: "s: echo" });
   });
 
-  test("the server gets the environment that is named, and its root", async () => {
-    const { say } = await open([bad("s")], { cwd: tmpdir() });
+  test("the server gets the environment that is named, and its roots", async () => {
+    const { say } = await open([bad("s")], { cwd: tmpdir(), directories: ["/usr/a b"] });
     expect(Object.keys(JSON.parse(await say("s__environment"))).sort()).toEqual(
       ["HOME", "LANG", "PATH", "SECRET"].filter((name) => name === "SECRET" || process.env[name] !== undefined),
     );
     const [roots, sampling, elicitation] = JSON.parse(await say("s__ask"));
-    expect(roots).toEqual({ roots: [{ uri: `file://${tmpdir()}` }] });
+    expect(roots).toEqual({ roots: [{ uri: `file://${tmpdir()}` }, { uri: "file:///usr/a%20b" }] });
     expect(sampling).toMatchObject({ code: -32601 });
     expect(elicitation).toMatchObject({ code: -32601 });
   });

@@ -6,7 +6,7 @@ import type { OpenMcpServers } from "./servers.ts";
 import { createSupervisedServer } from "./supervised-server.ts";
 import { createToolNames, serverLabels } from "./tool-names.ts";
 
-export const openMcpServers: OpenMcpServers = (specs, { cwd, spawnTimeoutMs, trouble, log }) => {
+export const openMcpServers: OpenMcpServers = (specs, { cwd, directories = [], spawnTimeoutMs, trouble, log }) => {
   const names = createToolNames();
   const labels = serverLabels(specs.map(({ name }) => oneLine(name, 100)));
   let offered: readonly AgentTool[] | undefined;
@@ -16,6 +16,7 @@ export const openMcpServers: OpenMcpServers = (specs, { cwd, spawnTimeoutMs, tro
     const server = createSupervisedServer(spec, {
       label,
       cwd,
+      directories,
       spawnTimeoutMs,
       trouble: (message) => trouble(spec.name, message),
       log,

@@ -32,6 +32,8 @@ export type OpenMcpServers = (
   specs: readonly McpServerSpec[],
   parts: {
     cwd: string;
+    /** More roots than that one. */
+    directories?: readonly string[];
     spawnTimeoutMs: number;
     /** One line for people and the log: which server, and what is wrong. */
     trouble(server: string, message: string): void;

@@ -15,6 +15,7 @@ interface SupervisorParts {
   /** What the server is called in messages. */
   label: string;
   cwd: string;
+  directories: readonly string[];
   spawnTimeoutMs: number;
   trouble(message: string): void;
   log(level: "info" | "warn", message: string): void;
@@ -66,6 +67,7 @@ export function createSupervisedServer(spec: McpServerSpec, parts: SupervisorPar
     end.signal.throwIfAborted();
     const connection: Connection = createConnection({ ...spec, name: label }, library, {
       cwd: parts.cwd,
+      directories: parts.directories,
       mask,
       log: parts.log,
       closed: () => lost(connection),

@@ -15,6 +15,7 @@ interface SessionOptions {
   serverTools?: readonly AgentTool[];
   permissions?: Partial<Record<ToolKind, Permission>>;
   maxTurns?: number;
+  directories?: string[];
 }
 
 /** The policy of the configuration's defaults. */
@@ -42,7 +43,7 @@ export class TestSession {
   }
 
   parts(model: ScriptedModel, prompt: string | ContentPart[], signal: AbortSignal): TurnParts {
-    const { serverTools = [], permissions = {}, maxTurns = 20 } = this.#options;
+    const { serverTools = [], permissions = {}, maxTurns = 20, directories = [] } = this.#options;
     return {
       history: this.history,
       prompt: typeof prompt === "string" ? [{ type: "text", text: prompt }] : prompt,
@@ -55,6 +56,7 @@ export class TestSession {
       measure: this.measure,
       promptCacheKey: "session",
       cwd: CWD,
+      directories,
       maxTurns,
       signal,
       appended: (message) => this.kept.push(message),

@@ -20,6 +20,7 @@ test("old sessions make room, held and damaged ones stay", async () => {
       createdAt: at,
       updatedAt: at,
       cwd: "/",
+      additionalDirectories: [],
       title: undefined,
       mode: "code",
       model: undefined,

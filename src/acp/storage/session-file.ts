@@ -30,9 +30,10 @@ export class DamagedFile extends Error {
 export function createSessionFile(path: string, session: SessionHead & StoredChoices): SessionLog {
   const descriptor = openSync(path, "ax", 0o600);
   const log = logTo(descriptor, 0);
-  const { sessionId, createdAt, cwd, mode, model, effort } = session;
+  const { sessionId, createdAt, cwd, additionalDirectories, mode, model, effort } = session;
+  const head = { sessionId, createdAt, cwd, additionalDirectories, mode, model, effort };
   try {
-    log.write({ type: "session", version: FORMAT_VERSION, sessionId, createdAt, cwd, mode, model, effort });
+    log.write({ type: "session", version: FORMAT_VERSION, ...head });
   } catch (error) {
     log.close();
     throw error;
@@ -133,6 +134,7 @@ function readHead(record: JsonObject): StoredSession {
     createdAt,
     updatedAt: createdAt,
     cwd,
+    additionalDirectories: textsOf(record.additionalDirectories),
     title: undefined,
     mode: "code",
     model: undefined,
@@ -160,6 +162,7 @@ function apply(session: StoredSession, written: JsonObject, at: number): void {
       return;
     case "place":
       if (typeof record.cwd === "string") session.cwd = record.cwd;
+      session.additionalDirectories = textsOf(record.additionalDirectories);
       return;
     case "call": {
       const { id, title, kind, locations } = record;
@@ -168,6 +171,10 @@ function apply(session: StoredSession, written: JsonObject, at: number): void {
       }
     }
   }
+}
+
+function textsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
 function choicesOf({ mode, model }: JsonObject): Partial<StoredChoices> {

@@ -12,6 +12,8 @@ export interface SessionHead {
   updatedAt: string;
   /** Absolute. */
   cwd: string;
+  /** More folders of the project, absolute. */
+  additionalDirectories: readonly string[];
   /** Undefined before the first prompt. */
   title: string | undefined;
 }
@@ -40,7 +42,7 @@ export type SessionRecord =
   | { type: "message"; at: string; message: Message }
   | ({ type: "choices"; at: string } & Partial<StoredChoices>)
   | { type: "title"; at: string; title: string }
-  | { type: "place"; at: string; cwd: string }
+  | { type: "place"; at: string; cwd: string; additionalDirectories: readonly string[] }
   | ({ type: "call"; id: string } & CallNote);
 
 /** Of a session that this process holds. */

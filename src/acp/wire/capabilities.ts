@@ -39,7 +39,7 @@ export function encodeInitialized(): JsonObject {
     agentCapabilities: {
       ...AGENT_CAPABILITIES,
       promptCapabilities: { image, audio, embeddedContext },
-      sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
+      sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, additionalDirectories: {} },
       auth: { logout: {} },
     },
     agentInfo: { name: SERVICE_NAME, title: "Signalbox", version: VERSION },

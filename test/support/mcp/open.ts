@@ -10,13 +10,18 @@ import type { McpServerSpec } from "../../../src/mcp/servers.ts";
 export interface OpenOptions {
   spawnTimeoutMs?: number;
   cwd?: string;
+  directories?: string[];
 }
 
-export function openServers(specs: McpServerSpec[], { spawnTimeoutMs = 20_000, cwd = tmpdir() }: OpenOptions = {}) {
+export function openServers(
+  specs: McpServerSpec[],
+  { spawnTimeoutMs = 20_000, cwd = tmpdir(), directories = [] }: OpenOptions = {},
+) {
   const troubles: string[] = [];
   const log: string[] = [];
   const servers = openMcpServers(specs, {
     cwd,
+    directories,
     spawnTimeoutMs,
     trouble: (server, message) => troubles.push(`${server}: ${message}`),
     log: (level, message) => log.push(`${level} ${message}`),
