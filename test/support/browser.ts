@@ -57,7 +57,9 @@ export interface Locator {
 export interface Context {
   newPage(): Promise<Page>;
   close(): Promise<void>;
-  cookies(): Promise<{ name: string; value: string; httpOnly: boolean; sameSite: string }[]>;
+  cookies(): Promise<
+    { name: string; value: string; path: string; httpOnly: boolean; secure: boolean; sameSite: string }[]
+  >;
   clearCookies(): Promise<void>;
   setOffline(isOffline: boolean): Promise<void>;
 }

@@ -63,7 +63,7 @@ function labelOf(path: string): string {
 function keyCard(keys: KeyList | undefined): View {
   return cardWith(
     "Keys",
-    h("a", { href: linkTo("configuration", "api_keys") }, "Change"),
+    h("a", { href: linkTo("configuration", "api_keys") }, "Add or change"),
     table({
       caption: "Keys and their limits",
       rows: keys?.keys ?? [],

@@ -261,11 +261,7 @@ function tiles({ statistics, usage, points, firstTokens, window }: TileData): Vi
       latency(overall?.p50_latency_ms, overall),
       `p95 ${latency(overall?.p95_latency_ms, overall)} · p99 ${latency(overall?.p99_latency_ms, overall)}`,
     ),
-    tile(
-      "First token",
-      asTime(percentile(firstTokens, 0.5)),
-      `p95 ${asTime(percentile(firstTokens, 0.95))} · latest streams`,
-    ),
+    tile("First token", asTime(percentile(firstTokens, 0.5)), `p95 ${asTime(percentile(firstTokens, 0.95))} · latest`),
     tile(
       "Tokens",
       overall === undefined ? "–" : count(overall.total_tokens),
@@ -396,13 +392,13 @@ function backendCard(list: BackendList | undefined, statistics: Statistics | und
           isExtra: true,
           cell: ({ name }) => count(statsOf(name)?.total_requests ?? 0),
         },
-        { title: "p95", isNumber: true, cell: ({ name }) => latency(statsOf(name)?.p95_latency_ms, statsOf(name)) },
         {
           title: "First token p95",
           isNumber: true,
           isExtra: true,
           cell: ({ name }) => latency(statsOf(name)?.p95_first_token_ms ?? undefined, statsOf(name)),
         },
+        { title: "p95", isNumber: true, cell: ({ name }) => latency(statsOf(name)?.p95_latency_ms, statsOf(name)) },
       ],
     }),
   );
