@@ -290,6 +290,31 @@ describe("configuration", () => {
     await page.getByText("As it is in force").waitFor();
   });
 
+  test("a backend and a key are added", async () => {
+    await goTo("backends", "Backends");
+    await page.getByRole("link", { name: "Add or change" }).click();
+    await edit(/\nbackends:\n|^backends:\n/, "backends:\n  - name: gpu-5\n    type: demo\n    models: [small]\n");
+    await page.getByText("Would be accepted.").waitFor();
+    await page.getByRole("button", { name: "Apply…" }).click();
+    await confirm("Apply", /gpu-5/);
+    await goTo("backends", "Backends");
+    await page.getByRole("row", { name: /^gpu-5 demo · small ready/ }).waitFor();
+    await goTo("limits", "Limits and cache");
+    await page.getByRole("link", { name: "Add or change" }).click();
+    await edit(/\n( *)keys:\n/, "\n  keys:\n    - id: night-shift\n      key: sekret-night\n");
+    await page.getByText("Would be accepted.").waitFor();
+    await page.getByRole("button", { name: "Apply…" }).click();
+    await confirm("Apply", /night-shift/);
+    await waitFor("its secret is masked", async () => {
+      const text = await editor().inputValue();
+      return text.includes("night-shift") && !text.includes("sekret");
+    });
+    await goTo("limits", "Limits and cache");
+    await page.getByRole("row", { name: /^night-shift/ }).waitFor();
+    const headers = { Authorization: "Bearer sekret-night" };
+    expect((await busy.gateway.chat({ model: "small" }, { headers })).status).toBe(200);
+  });
+
   test("what is written and not applied is still there for whoever comes back, and in either format", async () => {
     await goTo("configuration/logging", "Configuration: logging");
     await edit(/$/, "# later\n");
