@@ -128,7 +128,7 @@ function followRequests(context: PageContext) {
       if (cursor !== null) query.set("cursor", cursor);
       const list: RequestList = await context.api.get<RequestList>(`admin/requests?${query}`);
       take(list, untilMs, sinceMs);
-      if (page === 0) state.latest = latestOf(list.requests);
+      if (page === 0) state.latest = latestOf([...list.requests, ...state.latest]);
       context.redraw();
       cursor = list.next_cursor;
       if (cursor === null) return;
