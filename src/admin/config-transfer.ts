@@ -129,7 +129,11 @@ export function configTransferRoutes({
         const done = unwrap(await store.apply(change), { invalid: ERRORS.importInvalid });
         const body = {
           success: true,
-          message: messageOf(done, `${sections.length} sections were imported`, false),
+          message: messageOf(
+            done,
+            sections.length === 1 ? "1 section was imported" : `${sections.length} sections were imported`,
+            false,
+          ),
           version: done.version,
           validation: { valid: true, errors: [], warnings: done.warnings },
           hot_reload_results: reloadResults(Object.keys({ ...done.previous, ...done.current }), done),
