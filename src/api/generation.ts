@@ -56,6 +56,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
   const client = clientWords(conventionsOf(operation));
   return {
     access: "write",
+    operation,
     ...errorsOf(client),
     async handle(call) {
       const { context, request } = call;

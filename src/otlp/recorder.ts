@@ -86,7 +86,7 @@ class RecordedRequest implements RequestSpans {
   finished(context: RequestContext, status: number, durationMs: number, failure: string | undefined): void {
     const { place, trace, workshop, backend } = this;
     const { record, startedAtMs, ownId } = context;
-    const { operation = "", model = "", method, path, stream, story } = record;
+    const { operation = record.refused ?? "", model = "", method, path, stream, story } = record;
     const alike = workshop.alike(backend, {
       kind: SPAN_KIND.server,
       operation,

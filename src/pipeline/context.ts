@@ -43,6 +43,8 @@ export interface RequestRecord {
   heldBytes?: number | undefined;
   /** What was asked for, e.g. "chat"; undefined for requests that ask no model. */
   operation?: string | undefined;
+  /** What was to be asked for, where the request was refused before it was known of whom: its story has not begun. */
+  refused?: string | undefined;
   /** Time of the attempts that are over. */
   backendMs?: number | undefined;
   /** Until there was an answer; undefined when there was a failure only. */

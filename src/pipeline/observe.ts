@@ -93,6 +93,8 @@ export function createReporter(
           completionTokens: usage?.output.total,
         });
       }
+      // A caller whose trace it is wants to see in it that the request came here, and why it went no further.
+      if (record.refused !== undefined) record.spans = spans.recorder?.begin(context);
       record.spans?.finished(context, status, durationMs, failure);
       // A client that left is no error of anybody, and scanners shall not push out what concerns models.
       if (failure === undefined || status === CLIENT_CLOSED_REQUEST || isElsewhere(record)) return;

@@ -105,5 +105,7 @@ export interface Answering {
   errorFormat?: ErrorFormat;
   /** A further header for the id of the request, where the clients of its format look for one. */
   idHeader?: string;
+  /** What it asks a model for; undefined: it asks none. */
+  operation?: string;
   handle(call: Call): Response | Promise<Response>;
 }

@@ -168,6 +168,7 @@ class FramedCall implements Call {
     if (thrown instanceof GatewayError) this.#reason = thrown.message;
     else if (!this.request.signal.aborted) this.#bug = thrown;
     const { record } = this.context;
+    if (!record.story.isKept) record.refused = this.endpoint?.operation;
     record.failure ??= error.type;
     record.error ??= { type: error.type, code: error.code, message: error.message };
     return error;

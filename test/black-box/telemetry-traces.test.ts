@@ -221,6 +221,42 @@ describe("a request", () => {
     expect(request.attributes["gen_ai.response.model"]).toBeUndefined();
   });
 
+  test("that is refused before its model is known is a span, and one that only looks for a path is none", async () => {
+    const api_keys = { mode: "blocking" as const, keys: [{ key: "sekret-of-the-client", models: ["m"] }] };
+    const refused = await bed.gateway({ config: configured({}, { api_keys }) });
+    const key = { Authorization: "Bearer sekret-of-the-client" };
+    const traceparent = `00-${TRACE_ID}-${PARENT_ID}-01`;
+    const answers = [
+      await refused.chat({}, { headers: { traceparent } }),
+      await refused.chat({ messages: "none" }, { headers: { ...key, traceparent } }),
+      await refused.chat({ model: "second" }, { headers: { ...key, traceparent } }),
+      await refused.chat({}, { headers: { ...key, traceparent: `00-${TRACE_ID}-${PARENT_ID}-00` } }),
+      await refused.fetch("/v1/chat/nothing", { headers: { ...key, traceparent } }),
+      await refused.fetch("/v1/models", { headers: { traceparent } }),
+    ];
+    for (const answer of answers) await answer.text();
+    expect(answers.map(({ status }) => status)).toEqual([401, 400, 403, 200, 404, 401]);
+    await refused.stop();
+    const spans = receiver.spans.sort((one, other) => Number(one.startNs - other.startNs));
+    expect(spans.map(({ name, kind, attributes }) => [name, kind, attributes["http.response.status_code"]])).toEqual([
+      ["chat", "server", 401],
+      ["chat", "server", 400],
+      ["chat second", "server", 403],
+    ]);
+    for (const { attributes, isError, events, traceId, parentSpanId } of spans) {
+      expect([isError, events, traceId, parentSpanId]).toEqual([false, [], TRACE_ID, PARENT_ID]);
+      expect(attributes).toMatchObject({
+        "gen_ai.operation.name": "chat",
+        "http.request.method": "POST",
+        "url.path": "/v1/chat/completions",
+        "error.type": expect.any(String),
+        "signalbox.request.id": expect.any(String),
+        "signalbox.attempts": 0,
+      });
+    }
+    expect(Object.keys(spans[0]?.attributes ?? {})).not.toContain("gen_ai.request.model");
+  });
+
   test("in another format tells why the model stopped", async () => {
     other.answer = chat("ok");
     const response = await gateway.post("/v1/messages", {
