@@ -332,7 +332,11 @@ test("identical requests in flight are one call and one entry", async () => {
   const gate = Promise.withResolvers<void>();
   backend.reset(chatStream(["one"], {}, { headersAfter: gate.promise }));
   const pending = Array.from({ length: 8 }, () => gateway.chat({ stream: true, temperature: 0 }));
-  await waitFor("the call is under way", () => backend.requests.length === 1);
+  await waitFor("all are under way", async () => {
+    const response = await gateway.fetch("/admin/requests?limit=50");
+    const { requests } = (await response.json()) as { requests: { status: number | null }[] };
+    return requests.filter(({ status }) => status === null).length === pending.length;
+  });
   gate.resolve();
   for (const response of await Promise.all(pending)) expect(await response.text()).toBe(chatEvents(["one"]).join(""));
   expect(backend.requests).toHaveLength(1);
