@@ -15,6 +15,8 @@ export interface AgentProcessOptions {
   folder?: string;
   args?: readonly string[];
   environment?: Record<string, string>;
+  /** Every piece of standard output, as it comes; it is kept elsewhere then. */
+  heard?(text: string): void;
 }
 
 export class AgentProcess {
@@ -24,10 +26,17 @@ export class AgentProcess {
   readonly #process: Subprocess<"pipe", "pipe", "pipe">;
   readonly #outputRead: Promise<unknown>;
   readonly #ownsFolder: boolean;
+  readonly #heard: (text: string) => void;
+  readonly #killAtExit: () => void;
   #isReading = true;
   #resume: (() => void) | undefined;
 
-  constructor({ command, config, folder, args = [], environment = {} }: AgentProcessOptions) {
+  constructor({ command, config, folder, args = [], environment = {}, heard }: AgentProcessOptions) {
+    this.#heard =
+      heard ??
+      ((text) => {
+        this.stdout += text;
+      });
     this.#ownsFolder = folder === undefined;
     this.folder = folder ?? realpathSync(mkdtempSync(join(tmpdir(), "signalbox-agent-")));
     const path = join(this.folder, "gateway.yaml");
@@ -41,6 +50,8 @@ export class AgentProcess {
       stdout: "pipe",
       stderr: "pipe",
     });
+    this.#killAtExit = () => this.#process.kill("SIGKILL");
+    process.on("exit", this.#killAtExit);
     this.#outputRead = Promise.all([this.#readOutput(), this.#readErrors()]);
   }
 
@@ -99,6 +110,7 @@ export class AgentProcess {
   async finished(timeoutMs = 10_000): Promise<number> {
     const exitCode = await within("the agent ends", this.#process.exited, timeoutMs);
     await this.#outputRead;
+    process.off("exit", this.#killAtExit);
     return exitCode;
   }
 
@@ -106,13 +118,14 @@ export class AgentProcess {
     this.readOn();
     if (!this.hasExited) this.#process.kill("SIGKILL");
     await this.#process.exited;
+    process.off("exit", this.#killAtExit);
     if (this.#ownsFolder) rmSync(this.folder, { recursive: true, force: true });
   }
 
   async #readOutput(): Promise<void> {
     const decoder = new TextDecoder();
     for await (const bytes of this.#process.stdout) {
-      this.stdout += decoder.decode(bytes, { stream: true });
+      this.#heard(decoder.decode(bytes, { stream: true }));
       if (this.#isReading) continue;
       await new Promise<void>((resolve) => {
         this.#resume = resolve;

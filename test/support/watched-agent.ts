@@ -1,13 +1,12 @@
 // Runs the real command as an agent over standard input and output, keeps what both sides wrote, and has it checked.
 
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
-import type { FileSink, Subprocess } from "bun";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { complaintsOf } from "./acp-validator.ts";
+import { AgentProcess } from "./agent-process.ts";
 import { SECRET_MARK } from "./start-gateway.ts";
-import { waitFor, within } from "./wait-for.ts";
+import { waitFor } from "./wait-for.ts";
 
 const COMMAND = join(import.meta.dir, "..", "..", "bin", "signalbox");
 
@@ -35,55 +34,45 @@ interface WatchedAgentParts {
 
 /** An editor's agent, as the editor sees it: lines in, lines out. */
 export class WatchedAgent {
-  readonly folder: string;
   readonly traffic: Traffic[] = [];
-  stderr = "";
-  readonly #process: Subprocess<"pipe", "pipe", "pipe">;
-  readonly #read: Promise<unknown>;
-  readonly #killAtExit: () => void;
+  readonly #process: AgentProcess;
   readonly #listeners = new Set<(message: Message) => void>();
+  /** Behind the last end of a line. */
+  #rest = "";
   #nextId = 1;
 
-  constructor({ config, environment, folder }: WatchedAgentParts) {
-    this.folder = folder ?? realpathSync(mkdtempSync(join(tmpdir(), "signalbox-agent-")));
-    const configPath = join(this.folder, "signalbox.yaml");
-    if (folder === undefined) mkdirSync(join(this.folder, "home"));
-    writeFileSync(configPath, JSON.stringify({ server: { data_dir: join(this.folder, "data") }, ...config }));
-    this.#process = Bun.spawn(["sh", COMMAND, "--mode", "stdio", "--config", configPath], {
-      cwd: this.folder,
-      env: { PATH: process.env.PATH ?? "", HOME: join(this.folder, "home"), ...environment },
-      stdin: "pipe",
-      stdout: "pipe",
-      stderr: "pipe",
+  constructor({ config, environment = {}, folder }: WatchedAgentParts) {
+    this.#process = new AgentProcess({
+      command: [COMMAND],
+      args: ["--mode", "stdio"],
+      config,
+      environment,
+      heard: (text) => this.#hear(text),
+      ...(folder !== undefined && { folder }),
     });
-    this.#read = Promise.all([this.#readLines(), this.#readLog()]);
-    this.#killAtExit = () => this.#process.kill("SIGKILL");
-    process.on("exit", this.#killAtExit);
+  }
+
+  get folder(): string {
+    return this.#process.folder;
+  }
+
+  get stderr(): string {
+    return this.#process.stderr;
   }
 
   get pid(): number {
     return this.#process.pid;
   }
 
-  async #readLines(): Promise<void> {
-    let rest = "";
-    const decoder = new TextDecoder();
-    for await (const bytes of this.#process.stdout) {
-      const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
-      rest = lines.pop() as string;
-      for (const line of lines) {
-        // Anything else on standard output breaks the protocol, and the test.
-        const message = JSON.parse(line) as Message;
-        this.traffic.push({ from: "agent", message });
-        for (const listener of this.#listeners) listener(message);
-      }
+  #hear(text: string): void {
+    const lines = (this.#rest + text).split("\n");
+    this.#rest = lines.pop() as string;
+    for (const line of lines) {
+      // Anything else on standard output breaks the protocol, and the test.
+      const message = JSON.parse(line) as Message;
+      this.traffic.push({ from: "agent", message });
+      for (const listener of this.#listeners) listener(message);
     }
-    if (rest !== "") throw new Error(`the agent's last line has no end: ${rest}`);
-  }
-
-  async #readLog(): Promise<void> {
-    const decoder = new TextDecoder();
-    for await (const bytes of this.#process.stderr) this.stderr += decoder.decode(bytes, { stream: true });
   }
 
   /** Every message of the agent from now on. */
@@ -93,18 +82,7 @@ export class WatchedAgent {
 
   send(message: Message): void {
     this.traffic.push({ from: "client", message });
-    this.#stdin.write(`${JSON.stringify(message)}\n`);
-    void this.#stdin.flush();
-  }
-
-  /** Bytes that are no message. */
-  sendRaw(bytes: string | Uint8Array): void {
-    this.#stdin.write(bytes);
-    void this.#stdin.flush();
-  }
-
-  get #stdin(): FileSink {
-    return this.#process.stdin;
+    this.#process.send(message);
   }
 
   /** A request, and the whole answer to it. */
@@ -144,22 +122,22 @@ export class WatchedAgent {
 
   /** The editor is gone. */
   closeInput(): void {
-    void this.#stdin.end();
+    this.#process.endInput();
   }
 
   async exited(): Promise<number> {
-    const code = await within("the agent ends", this.#process.exited, 15_000);
-    await this.#read;
-    process.off("exit", this.#killAtExit);
+    const code = await this.#process.finished(15_000);
+    if (this.#rest !== "") throw new Error(`the agent's last line has no end: ${this.#rest}`);
     return code;
   }
 
   /** Ends it as an editor does, and checks all that was said. */
   async close(): Promise<void> {
-    if (this.#process.exitCode === null && this.#process.signalCode === null) this.closeInput();
+    if (!this.#process.hasExited) this.closeInput();
     const code = await this.exited();
     rmSync(this.folder, { recursive: true, force: true });
-    if (this.#process.signalCode === null && code !== 0) throw new Error(`exit code ${code}: ${this.stderr}`);
+    // Above: a signal of the test's.
+    if (code !== 0 && code < 128) throw new Error(`exit code ${code}: ${this.stderr}`);
     if (this.stderr.includes(SECRET_MARK)) throw new Error(`a secret was printed: ${this.stderr}`);
     const surprise = this.stderr.split("\n").find((line) => /unexpected error|unhandled|panic/i.test(line));
     if (surprise !== undefined) throw new Error(`the agent met something it does not understand: ${surprise}`);
