@@ -110,6 +110,27 @@ describe("a cancelled turn", () => {
   });
 });
 
+test.each(["the editor's end", "SIGTERM"])(
+  "a command that runs is killed and its terminal released at %s",
+  async (end) => {
+    const run: ScriptedAnswer = { calls: [{ name: "list_directory", arguments: {} }] };
+    const { agent } = await start(scriptedTurns([run]));
+    const heard: unknown[] = [];
+    agent.listen(({ id, method }) => {
+      if (method?.startsWith("terminal/")) heard.push(method);
+      if (method === "terminal/create") agent.send({ jsonrpc: "2.0", id, result: { terminalId: "t" } });
+    });
+    const sessionId = await newSession(agent);
+    const waiting = prompt(agent, sessionId, "look");
+    await waitFor("it runs", () => heard.includes("terminal/wait_for_exit"));
+    if (end === "SIGTERM") agent.kill("SIGTERM");
+    else agent.closeInput();
+    expect((await waiting).result).toMatchObject({ stopReason: "cancelled" });
+    expect(await agent.exited()).toBe(0);
+    expect(heard.slice(-2)).toEqual(["terminal/kill", "terminal/release"]);
+  },
+);
+
 describe("a session in a file", () => {
   const acp = { storage: "file" } as const;
 
