@@ -1,7 +1,7 @@
 // Overview: how the gateway is doing now, and in the last minutes.
 
 import { chart, type Line } from "../chart.ts";
-import { atMost, type MakePage, type PageContext, resource } from "../context.ts";
+import { atMost, type MakePage, resource } from "../context.ts";
 import {
   ago,
   bytes,
@@ -19,18 +19,10 @@ import {
 } from "../format.ts";
 import { marked, outcomeMark, servingState } from "../marks.ts";
 import { cardWith, choice, notice, table, trouble } from "../parts.ts";
+import { BUCKET_MS, BUCKETS, endOf, followRequests } from "../recent.ts";
 import { linkTo } from "../route.ts";
-import { type Bucket, createSeries, inSteps, type Series, type SeriesPoint } from "../series.ts";
-import type {
-  BackendList,
-  ErrorList,
-  Health,
-  RequestEvent,
-  RequestList,
-  RequestRow,
-  Statistics,
-  Usage,
-} from "../shapes.ts";
+import { inSteps, type Series, type SeriesPoint } from "../series.ts";
+import type { BackendList, ErrorList, Health, RequestRow, Statistics, Usage } from "../shapes.ts";
 import { type Children, h, type View } from "../view.ts";
 
 const WINDOWS = [
@@ -40,16 +32,8 @@ const WINDOWS = [
   ["7d", "7 d"],
 ] as const;
 
-const BUCKET_MS = 2_000;
-const BUCKETS = 150;
-const SPAN_MS = BUCKET_MS * BUCKETS;
 /** The charts as a table have a line for each of these. */
 const STEP_MS = 10_000;
-/** Requests from before the page was opened that the charts begin with: so many at once, so many times. */
-const SEEDED = 1_000;
-const MOST_PAGES = 5;
-/** Times of first tokens that are kept for the percentiles. */
-const MOST_FIRST_TOKENS = 1_000;
 
 export const overviewPage: MakePage = (context) => {
   let window = "1h";
@@ -110,110 +94,6 @@ export const overviewPage: MakePage = (context) => {
     },
   };
 };
-
-/** The last minutes, from the requests that are kept and then from the events. */
-function followRequests(context: PageContext) {
-  const series = createSeries({ bucketMs: BUCKET_MS, buckets: BUCKETS });
-  const state = { series, firstTokens: [] as number[], latest: [] as RequestRow[] };
-
-  /** Events tell what ends from here on; what has ended before is asked for, the newest first. */
-  async function seed(): Promise<void> {
-    const untilMs = context.now();
-    const sinceMs = untilMs - SPAN_MS;
-    series.clear();
-    state.firstTokens = [];
-    let cursor: string | null = null;
-    for (let page = 0; page < MOST_PAGES; page++) {
-      const query = new URLSearchParams({ since: String(Math.round(sinceMs)), limit: String(SEEDED) });
-      if (cursor !== null) query.set("cursor", cursor);
-      const list: RequestList = await context.api.get<RequestList>(`admin/requests?${query}`);
-      take(list, untilMs, sinceMs);
-      if (page === 0) state.latest = latestOf([...list.requests, ...state.latest]);
-      context.redraw();
-      cursor = list.next_cursor;
-      if (cursor === null) return;
-    }
-  }
-
-  function take({ requests, next_cursor }: RequestList, untilMs: number, sinceMs: number): void {
-    const oldest = requests.at(-1);
-    series.knownSince(next_cursor === null || oldest === undefined ? sinceMs : Date.parse(oldest.started_at));
-    for (const row of requests) {
-      const endedMs = endOf(row);
-      if (row.finished && endedMs < untilMs) series.add(endedMs, bucketOf(row));
-    }
-    state.firstTokens = [...requests.flatMap(firstTokenOf), ...state.firstTokens].slice(-MOST_FIRST_TOKENS);
-  }
-
-  const again = () => void seed().catch(() => {});
-  let wasLive = context.live.state === "live";
-  const timer = setInterval(() => {
-    const isLive = context.live.state === "live";
-    // What happened meanwhile is asked for.
-    if (isLive && !wasLive) again();
-    wasLive = isLive;
-    context.redraw();
-  }, 1_000);
-  context.onLeave(() => clearInterval(timer));
-  context.onLeave(
-    context.live.listen((event, data) => {
-      if (event !== "request") return;
-      const { at, requests, ...told } = data as RequestEvent;
-      series.add(Date.parse(at), bucketOfEvent(told));
-      state.firstTokens = [...state.firstTokens, ...requests.flatMap(firstTokenOf)].slice(-MOST_FIRST_TOKENS);
-      state.latest = latestOf([...requests, ...state.latest]);
-      context.redraw();
-    }),
-  );
-  again();
-  return state;
-}
-
-const MOST_LATEST = 8;
-
-/** Those that have ended, the last one first, each once. */
-function latestOf(rows: readonly RequestRow[]): RequestRow[] {
-  const byId = new Map(rows.map((row) => [row.id, row]));
-  return [...byId.values()]
-    .filter(({ finished }) => finished)
-    .sort((a, b) => endOf(b) - endOf(a))
-    .slice(0, MOST_LATEST);
-}
-
-function endOf({ started_at, duration_ms }: RequestRow): number {
-  return Date.parse(started_at) + duration_ms;
-}
-
-function firstTokenOf({ stream, first_byte_ms }: RequestRow): number[] {
-  return stream && first_byte_ms !== null ? [first_byte_ms] : [];
-}
-
-function bucketOf(row: RequestRow): Bucket {
-  return {
-    total: 1,
-    failed: row.outcome === "failed" || row.outcome === "stream_broken" ? 1 : 0,
-    durationMs: row.duration_ms,
-    longestMs: row.duration_ms,
-    firstBytes: row.first_byte_ms === null ? 0 : 1,
-    firstByteMs: row.first_byte_ms ?? 0,
-    promptTokens: row.prompt_tokens ?? 0,
-    completionTokens: row.completion_tokens ?? 0,
-  };
-}
-
-function bucketOfEvent(event: Omit<RequestEvent, "at" | "requests">): Bucket {
-  const { total, avg_first_byte_ms: firstByteMs } = event;
-  return {
-    total,
-    failed: event.failed,
-    durationMs: event.avg_duration_ms * total,
-    longestMs: event.max_duration_ms,
-    firstBytes: firstByteMs === null ? 0 : total,
-    firstByteMs: (firstByteMs ?? 0) * total,
-    promptTokens: event.prompt_tokens,
-    completionTokens: event.completion_tokens,
-  };
-}
 
 function verdict(health: Health | undefined): Children {
   if (health === undefined) return h("p", { class: "notice" }, "Asking how the gateway is doing…");

@@ -1,0 +1,143 @@
+// The last minutes of the gateway: made of the requests that it has kept, and then of the events that come in.
+
+import type { PageContext } from "./context.ts";
+import { type Bucket, createSeries, type Series } from "./series.ts";
+import type { RequestEvent, RequestList, RequestRow } from "./shapes.ts";
+
+export const BUCKET_MS = 2_000;
+export const BUCKETS = 150;
+const SPAN_MS = BUCKET_MS * BUCKETS;
+/** Requests from before the page was opened that the charts begin with: so many at once, so many times. */
+const SEEDED = 1_000;
+const MOST_PAGES = 5;
+/** Events that are kept while the requests are read: they come twice a second. */
+const MOST_TOLD = 120;
+/** Times of first tokens that are kept for the percentiles. */
+const MOST_FIRST_TOKENS = 1_000;
+
+interface Recent {
+  readonly series: Series;
+  /** Milliseconds, of the latest streams. */
+  firstTokens: readonly number[];
+  /** Those that have ended, the last one first. */
+  latest: readonly RequestRow[];
+}
+
+/** The last minutes, from the requests that are kept and then from the events. */
+export function followRequests(context: Pick<PageContext, "api" | "live" | "now" | "onLeave" | "redraw">): Recent {
+  const series = createSeries({ bucketMs: BUCKET_MS, buckets: BUCKETS });
+  const state: Recent = { series, firstTokens: [], latest: [] };
+  /** What an earlier one has not taken yet, a later one takes. */
+  let seeds = 0;
+  /** Told since the latest one has begun. */
+  let told: { atMs: number; bucket: Bucket }[] = [];
+
+  /** Events tell what ends from here on; what has ended before is asked for, the newest first. */
+  async function seed(): Promise<void> {
+    const number = ++seeds;
+    const untilMs = context.now();
+    const sinceMs = untilMs - SPAN_MS;
+    told = [];
+    let cursor: string | null = null;
+    for (let page = 0; page < MOST_PAGES; page++) {
+      const query = new URLSearchParams({ since: String(Math.round(sinceMs)), limit: String(SEEDED) });
+      if (cursor !== null) query.set("cursor", cursor);
+      const list: RequestList = await context.api.get<RequestList>(`admin/requests?${query}`);
+      if (number !== seeds) return;
+      if (page === 0) beginAnew();
+      take(list, untilMs, sinceMs);
+      if (page === 0) state.latest = latestOf([...list.requests, ...state.latest]);
+      context.redraw();
+      cursor = list.next_cursor;
+      if (cursor === null) return;
+    }
+  }
+
+  /** Not before there is something to show: a chart that is empty for a moment looks like trouble. */
+  function beginAnew(): void {
+    series.clear();
+    state.firstTokens = [];
+    for (const { atMs, bucket } of told) series.add(atMs, bucket);
+  }
+
+  function take({ requests, next_cursor }: RequestList, untilMs: number, sinceMs: number): void {
+    const oldest = requests.at(-1);
+    series.knownSince(next_cursor === null || oldest === undefined ? sinceMs : Date.parse(oldest.started_at));
+    for (const row of requests) {
+      const endedMs = endOf(row);
+      if (row.finished && endedMs < untilMs) series.add(endedMs, bucketOf(row));
+    }
+    state.firstTokens = [...requests.flatMap(firstTokenOf), ...state.firstTokens].slice(-MOST_FIRST_TOKENS);
+  }
+
+  const again = () => void seed().catch(() => {});
+  let wasLive = context.live.state === "live";
+  const timer = setInterval(() => {
+    const isLive = context.live.state === "live";
+    // What happened meanwhile is asked for.
+    if (isLive && !wasLive) again();
+    wasLive = isLive;
+    context.redraw();
+  }, 1_000);
+  context.onLeave(() => clearInterval(timer));
+  context.onLeave(
+    context.live.listen((event, data) => {
+      if (event !== "request") return;
+      const { at, requests, ...sums } = data as RequestEvent;
+      const added = { atMs: Date.parse(at), bucket: bucketOfEvent(sums) };
+      series.add(added.atMs, added.bucket);
+      told = [...told, added].slice(-MOST_TOLD);
+      state.firstTokens = [...state.firstTokens, ...requests.flatMap(firstTokenOf)].slice(-MOST_FIRST_TOKENS);
+      state.latest = latestOf([...requests, ...state.latest]);
+      context.redraw();
+    }),
+  );
+  again();
+  return state;
+}
+
+const MOST_LATEST = 8;
+
+/** Those that have ended, the last one first, each once. */
+function latestOf(rows: readonly RequestRow[]): RequestRow[] {
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return [...byId.values()]
+    .filter(({ finished }) => finished)
+    .sort((a, b) => endOf(b) - endOf(a))
+    .slice(0, MOST_LATEST);
+}
+
+export function endOf({ started_at, duration_ms }: RequestRow): number {
+  return Date.parse(started_at) + duration_ms;
+}
+
+function firstTokenOf({ stream, first_byte_ms }: RequestRow): number[] {
+  return stream && first_byte_ms !== null ? [first_byte_ms] : [];
+}
+
+function bucketOf(row: RequestRow): Bucket {
+  return {
+    total: 1,
+    failed: row.outcome === "failed" || row.outcome === "stream_broken" ? 1 : 0,
+    durationMs: row.duration_ms,
+    longestMs: row.duration_ms,
+    firstBytes: row.first_byte_ms === null ? 0 : 1,
+    firstByteMs: row.first_byte_ms ?? 0,
+    promptTokens: row.prompt_tokens ?? 0,
+    completionTokens: row.completion_tokens ?? 0,
+  };
+}
+
+function bucketOfEvent(event: Omit<RequestEvent, "at" | "requests">): Bucket {
+  const { total, avg_first_byte_ms: firstByteMs } = event;
+  return {
+    total,
+    failed: event.failed,
+    durationMs: event.avg_duration_ms * total,
+    longestMs: event.max_duration_ms,
+    firstBytes: firstByteMs === null ? 0 : total,
+    firstByteMs: (firstByteMs ?? 0) * total,
+    promptTokens: event.prompt_tokens,
+    completionTokens: event.completion_tokens,
+  };
+}
