@@ -1,7 +1,10 @@
 // npm test: the static checks, then every test; what failed, and the line "N passed, N failed", come last.
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { providePackages } from "./debian-packages.ts";
-import { runStep, STATIC_CHECKS } from "./run-steps.ts";
+import { runStep, STATIC_CHECKS, type Step } from "./run-steps.ts";
 import { type FailedTest, readTestRun, type TestRun } from "./test-run.ts";
 
 interface TestGroup {
@@ -10,6 +13,8 @@ interface TestGroup {
   /** Its files are shared out to so many runners at once; most of their time is the start of gateways. */
   runners?: number;
   environment?: Readonly<Record<string, string>>;
+  /** Its gateways are the executable of npm run build, not the source. */
+  runsExecutable?: boolean;
   /** What its tests need besides node_modules; false: they cannot run, and count as failed. */
   prepare?: () => Promise<boolean>;
 }
@@ -28,6 +33,7 @@ const TEST_GROUPS: TestGroup[] = [
     name: "black-box tests",
     paths: ["./test/black-box"],
     runners: 3,
+    runsExecutable: true,
     prepare: () => providePackages("openssl"),
   },
   { name: "unit and architecture tests", paths: ["./src", "./scripts", "./test/architecture"] },
@@ -47,15 +53,21 @@ const TEST_GROUPS: TestGroup[] = [
     ),
     environment: { GATEWAY_WORKERS: "2" },
   },
-  { name: "attacks", paths: ["./test/attacks"] },
+  { name: "attacks", paths: ["./test/attacks"], runsExecutable: true },
   { name: "torture of the HTTP client", paths: ["./test/torture"], prepare: () => providePackages("openssl") },
   {
     name: "attacks through real proxies",
     paths: ["./test/proxies"],
+    runsExecutable: true,
     prepare: () => providePackages("nginx", "haproxy"),
   },
   { name: "a real Prometheus", paths: ["./test/prometheus"], prepare: () => providePackages("prometheus") },
-  { name: "a real Redis", paths: ["./test/redis"], prepare: () => providePackages("redis-server", "openssl") },
+  {
+    name: "a real Redis",
+    paths: ["./test/redis"],
+    runsExecutable: true,
+    prepare: () => providePackages("redis-server", "openssl"),
+  },
   {
     name: "what is deployed",
     paths: ["./test/deploy"],
@@ -67,8 +79,8 @@ const TEST_GROUPS: TestGroup[] = [
     paths: ["./test/dashboard"],
     prepare: () => providePackages("chromium"),
   },
-  { name: "official clients", paths: ["./test/clients"] },
-  { name: "coding agents", paths: ["./test/agents"] },
+  { name: "official clients", paths: ["./test/clients"], runsExecutable: true },
+  { name: "coding agents", paths: ["./test/agents"], runsExecutable: true },
   { name: "the agent of an editor, and its tool servers", paths: ["./test/acp", "./test/mcp"] },
 ];
 
@@ -77,6 +89,12 @@ const TEST_TIMEOUT_MS = 60_000;
 
 /** So many runners at once: most of their time they wait for gateways. */
 const RUNNERS = 3;
+
+const built = mkdtempSync(join(tmpdir(), "signalbox-executable-"));
+const EXECUTABLE = join(built, "signalbox");
+process.on("exit", () => rmSync(built, { recursive: true, force: true }));
+
+const BUILD: Step = { name: "executable", command: [process.execPath, "scripts/build.ts", `--outfile=${EXECUTABLE}`] };
 
 /** Debian's packages can be installed by one at a time. */
 let preparing: Promise<unknown> = Promise.resolve();
@@ -94,7 +112,7 @@ async function runGroup(group: TestGroup): Promise<void> {
   const isReady = await prepared(group);
   const startedMs = performance.now();
   const shares = runners === 1 ? [paths] : await shareOut(paths, runners);
-  const all = isReady ? await Promise.all(shares.map((share) => runTests(share, group.environment))) : [];
+  const all = isReady ? await Promise.all(shares.map((share) => runTests(share, group))) : [];
   console.log(`\n== ${name} (${Math.round((performance.now() - startedMs) / 1000)} s)`);
   for (const { output } of all) process.stdout.write(output);
   if (!isReady) failedOtherwise.push(`${name}: what they need is not here`);
@@ -147,11 +165,16 @@ async function shareOut(paths: readonly string[], runners: number): Promise<stri
 
 async function runTests(
   paths: readonly string[],
-  environment: TestGroup["environment"],
+  { environment, runsExecutable = false }: TestGroup,
 ): Promise<{ output: string; run: TestRun }> {
   const child = Bun.spawn([process.execPath, "test", "--timeout", String(TEST_TIMEOUT_MS), ...paths], {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, ...environment, NO_COLOR: "1" },
+    env: {
+      ...process.env,
+      ...(runsExecutable && { GATEWAY_EXECUTABLE: EXECUTABLE }),
+      ...environment,
+      NO_COLOR: "1",
+    },
   });
   const [printed, reported] = await Promise.all([child.stdout.text(), child.stderr.text()]);
   return { output: printed + reported, run: readTestRun(reported, await child.exited) };
@@ -163,7 +186,7 @@ async function runTests(
  */
 async function tryAlone(failed: FailedFile): Promise<boolean> {
   console.log(`\n== once more, alone: ${failed.file}`);
-  const { output, run } = await runTests([`./${failed.file}`], failed.group.environment);
+  const { output, run } = await runTests([`./${failed.file}`], failed.group);
   process.stdout.write(output);
   return run.failed === 0 && run.passed >= failed.tests.length;
 }
@@ -185,7 +208,7 @@ const total: Counts = { passed: 0, failed: 0, skipped: 0 };
 const failedFiles: FailedFile[] = [];
 const failedOtherwise: string[] = [];
 
-for (const step of STATIC_CHECKS) {
+for (const step of [...STATIC_CHECKS, BUILD]) {
   if ((await runStep(step)) === 0) total.passed++;
   else failedOtherwise.push(step.name);
 }

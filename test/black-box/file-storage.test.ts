@@ -9,6 +9,7 @@ import { INSTALL_TIMEOUT_MS } from "../../scripts/npm-programs.ts";
 import { expectError } from "../support/expect-error.ts";
 import { formOf } from "../support/multipart-forms.ts";
 import { startS3Server } from "../support/s3-server.ts";
+import { COMMAND } from "../support/start-gateway.ts";
 import {
   type FileObject,
   FORM_TYPE,
@@ -39,8 +40,7 @@ const contentsIn = (folder: string) =>
 
 test("a full disk refuses uploads, keeps what it has, and takes the next one that fits", async () => {
   const limited = join(root, "limited.sh");
-  const command = join(import.meta.dir, "..", "..", "bin", "signalbox");
-  writeFileSync(limited, `trap '' XFSZ; ulimit -f 8000; exec sh '${command}' "$@"\n`);
+  writeFileSync(limited, `trap '' XFSZ; ulimit -f 8000; exec sh '${COMMAND}' "$@"\n`);
   const gateway = await bed.gateway({
     config: { backends: BACKENDS, files: { path: disk } },
     ...(!isSmallDisk && { command: limited }),

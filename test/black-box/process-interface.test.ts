@@ -7,7 +7,7 @@ import { join } from "node:path";
 import packageJson from "../../package.json";
 import { chat, chatEvents, eventStream } from "../support/openai-answers.ts";
 import { readSse, readUntil } from "../support/sse-reader.ts";
-import { runCommand, startGateway, workerCount } from "../support/start-gateway.ts";
+import { COMMAND, runCommand, startGateway, workerCount } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 
@@ -200,7 +200,8 @@ test("a taken port is one clear line and exit 1", async () => {
 });
 
 test("the started process is the gateway itself: no wrapper stays, no child is left", async () => {
-  await using gateway = await startGateway({ config: { backends: [{ name: "a", type: "demo" }] } });
+  const config = { backends: [{ name: "a", type: "demo" }] };
+  await using gateway = await startGateway({ config, command: COMMAND });
   const { command, children } = await commandOf(gateway.pid);
   expect(command).toContain("main.ts");
   expect(command).not.toMatch(/^(\S*\/)?(sh|dash|bash|node|npm)\b/);

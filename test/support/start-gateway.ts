@@ -1,4 +1,4 @@
-// Runs the real command `bin/signalbox` in a folder and an environment of its own, and talks to it.
+// Runs the real command, `bin/signalbox` or the executable of npm run build, in a folder and an environment of its own, and talks to it.
 
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,14 @@ import type { Subprocess } from "bun";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { waitFor, within } from "./wait-for.ts";
 
-const COMMAND = join(import.meta.dir, "..", "..", "bin", "signalbox");
+/** It runs the source. */
+export const COMMAND = join(import.meta.dir, "..", "..", "bin", "signalbox");
+
+/** npm test has many tests run what npm run build makes: it starts with half the CPU time. */
+const EXECUTABLE = process.env.GATEWAY_EXECUTABLE;
+
+/** What bin/signalbox would set; an executable has to start itself once more for it. */
+const RAISED_LIMIT = { BUN_CONFIG_MAX_HTTP_REQUESTS: "65336" };
 
 /** Every secret that a test uses contains this text, so that one search proves that none was written to a log. */
 export const SECRET_MARK = "sekret";
@@ -77,9 +84,12 @@ export class GatewayProcess {
     }
     const configPath = configPathOf(this.folder, options);
     const args = [...(configPath === undefined ? [] : ["--config", configPath]), ...(options.args ?? [])];
-    this.#process = Bun.spawn(["sh", options.command ?? COMMAND, ...args], {
+    const executable = options.command === undefined ? EXECUTABLE : undefined;
+    const command = executable === undefined ? ["sh", options.command ?? COMMAND] : [executable];
+    this.#process = Bun.spawn([...command, ...args], {
       cwd: this.folder,
       env: {
+        ...(executable !== undefined && RAISED_LIMIT),
         PATH: process.env.PATH ?? "",
         HOME: join(this.folder, "home"),
         XDG_CONFIG_HOME: join(this.folder, "home", ".config"),
