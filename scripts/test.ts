@@ -52,6 +52,7 @@ const TEST_GROUPS: TestGroup[] = [
       (name) => `./test/black-box/${name}.test.ts`,
     ),
     environment: { GATEWAY_WORKERS: "2" },
+    runsExecutable: true,
   },
   { name: "attacks", paths: ["./test/attacks"], runsExecutable: true },
   { name: "torture of the HTTP client", paths: ["./test/torture"], prepare: () => providePackages("openssl") },
