@@ -37,6 +37,17 @@ describe("what the test runner prints", () => {
     });
   });
 
+  test("names each failed test once, though a long run lists them again", async () => {
+    const first = `${IMPORT}test("a", () => expect(1).toBe(2));`;
+    const second = `${IMPORT}test.each(Array.from({ length: 200 }, (_, index) => index))("%d", () => {});`;
+    expect(await run({ "first.test.ts": first, "second.test.ts": second })).toEqual({
+      passed: 200,
+      failed: 1,
+      skipped: 0,
+      failures: [{ file: "first.test.ts", name: "a" }],
+    });
+  });
+
   test("is a failure when nothing was tested", async () => {
     expect(await run({ "empty.test.ts": IMPORT })).toMatchObject({ passed: 0, failed: 1, failures: [] });
   });

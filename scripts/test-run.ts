@@ -26,10 +26,14 @@ export function readTestRun(printed: string, exitCode: number): TestRun {
   return run;
 }
 
+/** At the end of a long run the runner lists what failed once more, without the files. */
+const AGAIN = /^\d+ tests failed:$/;
+
 function failures(printed: string): FailedTest[] {
   const found: FailedTest[] = [];
   let file: string | undefined;
   for (const line of printed.split("\n")) {
+    if (AGAIN.test(line)) break;
     file = /^(\S+\.test\.ts):$/.exec(line)?.[1] ?? file;
     const name = /^\(fail\) (.*?)(?: \[[\d.]+m?s\])?$/.exec(line)?.[1];
     if (name !== undefined && file !== undefined) found.push({ file, name });

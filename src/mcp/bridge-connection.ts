@@ -6,7 +6,7 @@ import { type ProcessSpec, ServerEnded, type ServerProcess, startServerProcess }
 import { maskingOf, secretsOf } from "./masked.ts";
 import { BridgeError, type BridgeParts } from "./servers.ts";
 
-export interface BridgeConnection {
+export interface BridgeConnection extends Pick<ServerProcess, "exited"> {
   /** How the server ended; it has not before. All that it said has been passed on by then. */
   readonly ended: Promise<string>;
   message(message: JsonObject, signal: AbortSignal): Promise<object | undefined>;
@@ -120,6 +120,7 @@ export function createBridgeConnection(spec: ProcessSpec, parts: BridgeConnectio
   }
 
   return {
+    exited: server.exited,
     ended,
     lastWords: () => lastWords,
     async message(message, signal) {

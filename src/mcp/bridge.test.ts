@@ -26,12 +26,15 @@ afterEach(async () => {
 
 const bad = (...traits: string[]) => ({ command: process.execPath, args: [SERVER, "tell-pids", ...traits], env: {} });
 
-function createBridge({ fromServer, ...overrides }: Partial<BridgeOptions & Pick<BridgeParts, "fromServer">> = {}) {
+type TestOptions = Partial<BridgeOptions & Pick<BridgeParts, "fromServer" | "watchedMs">>;
+
+function createBridge({ fromServer, watchedMs = 200, ...overrides }: TestOptions = {}) {
   const told: [string, JsonObject][] = [];
   const log: string[] = [];
   const bridge = createMcpBridge({
     options: () => ({ servers: { bad: bad() }, allowed: [], maxConnections: 5, spawnTimeoutMs: 10_000, ...overrides }),
     buffer: 64,
+    watchedMs,
     fromServer: fromServer ?? (async (connectionId, message) => void told.push([connectionId, message as JsonObject])),
     log: (level, message) => log.push(`${level} ${message}`),
   });
@@ -102,6 +105,7 @@ describe("connections", () => {
         failing: { ...bad("fail-at-once"), command: "sh", args: ["-c", "echo no licence >&2; exit 3"] },
       },
       maxConnections: 1,
+      watchedMs: 10_000,
     });
     for (let round = 0; round < 3; round++) {
       expect(await codeOf(bridge.connect("missing"))).toEqual([

@@ -11,8 +11,9 @@ const INVALID_PARAMS = -32602;
 const REFUSED = -32001;
 const MAX_ID_LENGTH = 128;
 const SERVER_ID = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
-/** A command that cannot run at all ends at once: so long it is watched before the client is told that it is connected. */
 const WATCHED_MS = 200;
+/** For what is left of one that has ended, and for what it said, which the client may not read. */
+const ENDING_MS = 2_000;
 /** How connections ended, for those who ask for one later. */
 const MAX_REMEMBERED = 64;
 
@@ -80,7 +81,9 @@ export function createMcpBridge(parts: BridgeParts): McpBridge {
         living.delete(life);
       });
       living.add(life);
-      await Promise.race([life, Bun.sleep(Math.min(WATCHED_MS, spawnTimeoutMs))]);
+      const watching = Bun.sleep(Math.min(parts.watchedMs ?? WATCHED_MS, spawnTimeoutMs));
+      if (await Promise.race([made.exited.then(() => true), watching]))
+        await Promise.race([life, Bun.sleep(ENDING_MS)]);
       connection(connectionId);
       return { connectionId };
     },

@@ -32,6 +32,8 @@ export interface ProcessParts {
 
 export interface ServerProcess {
   readonly pid: number;
+  /** It has ended itself; of its group something may be left. Never rejects. */
+  readonly exited: Promise<unknown>;
   /**
    * How it ended, for people. By then its group is gone, and all that it said has been received, unless it was closed.
    * Never rejects.
@@ -116,6 +118,7 @@ export function startServerProcess(spec: ProcessSpec, parts: ProcessParts): Serv
 
   return {
     pid: child.pid,
+    exited: child.exited,
     ended,
     send: (message) => input.write(`${JSON.stringify(message)}\n`),
     close() {

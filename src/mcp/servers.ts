@@ -88,6 +88,8 @@ export interface BridgeParts {
   options(): BridgeOptions;
   /** Messages that wait for the client before the server has to wait. */
   buffer: number;
+  /** How long a server is watched before the client is told that it is connected: one that cannot run ends at once. */
+  watchedMs?: number;
   /** What a server sends of itself: notifications, and requests to the client. Resolves when it is written. */
   fromServer(connectionId: string, message: object): Promise<void>;
   log(level: "info" | "warn", message: string): void;
