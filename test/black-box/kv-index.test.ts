@@ -5,7 +5,7 @@ import { describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import type { FakeBackend } from "../support/fake-backend.ts";
 import { chat, failure } from "../support/openai-answers.ts";
-import type { Gateway } from "../support/start-gateway.ts";
+import { type Gateway, workerCount } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -285,6 +285,8 @@ describe("events of caches", () => {
     (backends[1] as FakeBackend).requests.length = 0;
     told.tell("cache_created", { prefix_hash: hash, token_count: 512 });
     await waitFor("it is known", async () => (await kvIndex(gateway)).entries === 1);
+    // Workers hear of it 20 ms later, and nothing shows when they have.
+    if (workerCount() > 1) await Bun.sleep(500);
     // What goes on behind it begins with it.
     expect(await ask(gateway, text("a", 8), "fine", text("more", 2))).toBe("b1");
     await waitFor("the index chose", async () => (await kvIndex(gateway)).hits === 1);
