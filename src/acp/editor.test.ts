@@ -1,27 +1,14 @@
 // What the agent asks of the client and tells it: abilities, permissions, terminals, and a client that does not read.
 
-import { afterEach, expect, test } from "bun:test";
-import { AcpBed, type AcpBedOptions, MODELS } from "../../test/support/acp-bed.ts";
+import { expect, test } from "bun:test";
+import { type AcpBed, acpBeds, MODELS } from "../../test/support/acp-bed.ts";
 import { waitFor } from "../../test/support/wait-for.ts";
 import type { TurnEnd, TurnParts } from "../agent/agent.ts";
 import { EditorError } from "../agent/editor.ts";
 import type { ToolCallView } from "../agent/updates.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 
-const beds: AcpBed[] = [];
-
-function open(options?: AcpBedOptions): AcpBed {
-  const bed = new AcpBed(options);
-  beds.push(bed);
-  return bed;
-}
-
-afterEach(async () => {
-  for (const bed of beds.splice(0)) {
-    await bed.server.stop();
-    expect(bed.complaints()).toEqual([]);
-  }
-});
+const open = acpBeds();
 
 const END: TurnEnd = { stopReason: "end_turn" };
 

@@ -1,26 +1,13 @@
 // The protocol as raw lines: framing, ids, order, refusals; the validator looks at all that was said.
 
-import { afterEach, expect, test } from "bun:test";
-import { AcpBed, type AcpBedOptions, add, plainTurn } from "../../test/support/acp-bed.ts";
+import { expect, test } from "bun:test";
+import { acpBeds, add, plainTurn } from "../../test/support/acp-bed.ts";
 import { waitFor } from "../../test/support/wait-for.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { RPC } from "./rpc-error.ts";
 
-const beds: AcpBed[] = [];
-
-function open(options?: AcpBedOptions): AcpBed {
-  const bed = new AcpBed(options);
-  beds.push(bed);
-  return bed;
-}
-
-afterEach(async () => {
-  for (const bed of beds.splice(0)) {
-    await bed.server.stop();
-    expect(bed.complaints()).toEqual([]);
-  }
-});
+const open = acpBeds();
 
 test("a prompt from the first line to the last", async () => {
   const bed = open();

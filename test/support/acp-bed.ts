@@ -1,5 +1,6 @@
 // An agent in the process of the test, with a client that speaks in raw messages. What both say is recorded and checked.
 
+import { afterEach, expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -182,6 +183,22 @@ export class AcpBed {
 export function temporaryFolder(): { path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), "signalbox-acp-"));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** Opens beds for the tests of a file: after each test they end, and all that was said in them is looked at. */
+export function acpBeds(): (options?: AcpBedOptions) => AcpBed {
+  const beds: AcpBed[] = [];
+  afterEach(async () => {
+    for (const bed of beds.splice(0)) {
+      await bed.server.stop();
+      expect(bed.complaints()).toEqual([]);
+    }
+  });
+  return (options) => {
+    const bed = new AcpBed(options);
+    beds.push(bed);
+    return bed;
+  };
 }
 
 function defaults(): AcpOptions {
