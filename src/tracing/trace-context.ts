@@ -11,15 +11,16 @@ export interface TraceContext {
 }
 
 /** Version 00 has exactly four fields; later versions may have more. */
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:$|(?<!^00.*)-)/;
+const TRACEPARENT =
+  /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:$|(?<!^00.*)-[\x20-\x7e]*$)/;
 /** That of version 00 has 55 characters; what later versions may add is not known, but is handed on to every backend. */
 const MAX_TRACEPARENT_LENGTH = 128;
 const TRACE_ID = /^(?!0{32})[0-9a-f]{32}$/;
 const NO_PARENT = "0".repeat(16);
 /** What a client's id may look like; anything else could break a header or a log line and is replaced. */
 const SAFE_ID = /^[\w.:+/=@-]{1,128}$/;
-/** Long enough for the 512 characters that the standard asks to carry at least. */
-const MAX_TRACESTATE_LENGTH = 1024;
+/** The characters that the standard allows, and more than the 512 of them that it asks to carry at least. */
+const TRACESTATE = /^[\t\x20-\x7e]{0,1024}$/;
 
 /** Order of the specification: traceparent, trace id, request id, correlation id, else a new UUID. */
 export function resolveTrace(headers: Headers, tracing: Settings["tracing"], newId: () => string): TraceContext {
@@ -30,7 +31,7 @@ export function resolveTrace(headers: Headers, tracing: Settings["tracing"], new
     const traceId = isReadable ? TRACEPARENT.exec(traceparent)?.[1] : undefined;
     if (traceId !== undefined) {
       const tracestate = headers.get("tracestate");
-      const carried = tracestate !== null && tracestate.length <= MAX_TRACESTATE_LENGTH;
+      const carried = tracestate !== null && TRACESTATE.test(tracestate);
       return { id: traceId, traceparent: traceparent as string, tracestate: carried ? tracestate : undefined };
     }
   }

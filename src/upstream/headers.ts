@@ -5,8 +5,11 @@ import type { Backend } from "../backends/backend.ts";
 import { conventionsOf, type Operation } from "../backends/kinds.ts";
 import type { BackendAnswer } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
 import { passThrough } from "../protocols/registry.ts";
 import { propagateTrace, type TraceContext } from "../tracing/trace-context.ts";
+import { isHeaderValue } from "./http/request-head.ts";
 
 /** What the headers of an outgoing request depend on. */
 export interface OutgoingHead {
@@ -17,8 +20,12 @@ export interface OutgoingHead {
   translation?: unknown;
 }
 
-const FORWARDED = ["idempotency-key", "user-agent"] as const;
+const USER_AGENT = "user-agent";
+const FORWARDED = ["idempotency-key", USER_AGENT] as const;
+/** Servers take lines of 8 KiB and heads of 16 KiB at least; some only close the connection on longer ones. */
+const MAX_VALUE_LENGTH = 2048;
 
+/** @throws GatewayError 400 for a header of the client that cannot be sent on */
 export function upstreamHeaders(
   backend: Backend,
   { clientHeaders, trace, operation, translation, headers: formatHeaders }: OutgoingHead,
@@ -50,6 +57,14 @@ export function forwardedResponseHeaders(
 function copyHeaders(names: readonly string[], from: Headers, into: Record<string, string>): void {
   for (const name of names) {
     const value = from.get(name);
-    if (value !== null) into[name] = value;
+    if (value === null) continue;
+    if (value.length <= MAX_VALUE_LENGTH && isHeaderValue(value)) into[name] = value;
+    // Without it, the request means the same. Without any of the others it would be another request.
+    else if (name !== USER_AGENT) throw unsendable(name);
   }
+}
+
+function unsendable(name: string): GatewayError {
+  const message = `The header ${name} cannot be sent on to a backend: its value must have at most ${MAX_VALUE_LENGTH} characters, none of them a control character.`;
+  return new GatewayError(ERRORS.invalidRequest, message, { param: name });
 }

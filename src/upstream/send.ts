@@ -18,6 +18,7 @@ import { rewordedErrorBody } from "./error-body.ts";
 import { type Client, Exchange, type ExchangeEnvironment, type ExchangeTimeouts } from "./exchange.ts";
 import { isCredentialRefusal, type StatusFailure, toldFailure, type UpstreamFailure } from "./failure.ts";
 import { forwardedResponseHeaders, upstreamHeaders } from "./headers.ts";
+import { isUnsendable } from "./http/http-error.ts";
 import { withoutSecrets } from "./own-secrets.ts";
 import {
   type AnswerFormat,
@@ -86,6 +87,7 @@ export type AttemptOutcome = {
 );
 
 export interface Sender {
+  /** Rejects with GatewayError 400 where the client has sent a header that cannot be sent on: the backend is not asked. */
   send(entry: BackendEntry, request: OutgoingRequest, settings: Settings): Promise<AttemptOutcome>;
 }
 
@@ -106,12 +108,12 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
       const { operation, translation } = request;
       // The router saw that the backend has the operation.
       const path = request.path ?? (operationPath(backend, operation, request.model, request.stream) as string);
+      const headers = upstreamHeaders(backend, request, settings);
       const exchange = new Exchange(entry, request.client, request.timeouts, environment);
       counters.totalRequests++;
       let open = false;
       let firstByteMs: number | undefined;
       try {
-        const headers = upstreamHeaders(backend, request, settings);
         const call = transport(backend, path, { method: "POST", headers, body: request.body });
         exchange.begin(call);
         const answer = await call.answer;
@@ -162,6 +164,7 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
         const contentType = "application/json";
         return { ok: true, kind: "plain", firstByteMs, body: translated, contentType, headers: answerHeaders };
       } catch (error) {
+        if (isUnsendable(error)) throw error; // a mistake of the gateway's own
         return failed(entry, environment.now(), exchange.failureOf(error), firstByteMs);
       } finally {
         if (!open) exchange.release();

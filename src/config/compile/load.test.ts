@@ -318,6 +318,14 @@ timeouts: {zzzzzzzzzz: 1s}
     );
   });
 
+  test("a value that no header can have", async () => {
+    const yaml = 'backends:\n  - {name: a, url: "http://h", api_key: "sekret\\n", headers: {x: "sekret\\x7f"}}\n';
+    expect(await problemsOf("a.yaml", yaml)).toEqual([
+      "2: backends[0].api_key: expected the value of an HTTP header, in one line",
+      "2: backends[0].headers.x: expected the value of an HTTP header, in one line",
+    ]);
+  });
+
   test("all at once, with lines, in TOML", async () => {
     const toml = `# comment = "[x]"
 [server]

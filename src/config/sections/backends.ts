@@ -9,7 +9,7 @@ import {
   UNKNOWN_KIND,
 } from "../../names.ts";
 import { isPem } from "../values/pem.ts";
-import { headerName, httpStatus, overridesOf, positiveDuration, text, urlPath, whole } from "./fields.ts";
+import { headerName, headerValue, httpStatus, overridesOf, positiveDuration, text, urlPath, whole } from "./fields.ts";
 import { metadataEntrySchema } from "./metadata-entry.ts";
 import { retryFields } from "./retry.ts";
 import { defineSection } from "./section.ts";
@@ -88,7 +88,10 @@ export const backendSchema = z.strictObject({
     .array(metadataEntrySchema)
     .default([])
     .describe("Metadata of models at this backend, as in a metadata file; wins over every file."),
-  api_key: text().optional().describe("Sent to the backend in the header of its kind."),
+  api_key: headerValue()
+    .min(1, "must not be empty")
+    .optional()
+    .describe("Sent to the backend in the header of its kind."),
   protocols: z
     .array(z.enum(["chat", "responses", "messages"]))
     .min(1, "name at least one format, or leave the key out")
@@ -96,7 +99,7 @@ export const backendSchema = z.strictObject({
     .describe("Formats this backend speaks, where it is more or less than its kind: chat, responses, messages."),
   enabled: z.boolean().default(true),
   headers: z
-    .record(headerName(), z.string())
+    .record(headerName(), headerValue())
     .default({})
     .describe("Further headers for every request to this backend."),
   forward_headers: z

@@ -33,8 +33,12 @@ export const httpStatus = () => whole(100, 599);
 /** A path on a backend, such as "/health". */
 export const urlPath = () => z.string().regex(/^\/\S*$/, 'expected a path that starts with "/"');
 
-/** A value of an HTTP header or a name in one (RFC 9110, section 5). */
+/** RFC 9110, section 5. */
 export const headerName = () => z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, "expected an HTTP header name");
+
+/** The same. */
+export const headerValue = () =>
+  z.string().regex(/^[\t\x20-\x7e\x80-\xff]*$/, "expected the value of an HTTP header, in one line");
 
 type WithoutDefault<Field> = Field extends z.ZodDefault<infer Inner> | z.ZodPrefault<infer Inner> ? Inner : Field;
 

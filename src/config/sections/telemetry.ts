@@ -1,14 +1,13 @@
 // Section telemetry: where traces and metrics are sent to (decisions, section 11, "OpenTelemetry").
 
 import { z } from "zod";
-import { headerName, positiveDuration } from "./fields.ts";
+import { headerName, headerValue, positiveDuration } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 /** Without user, password, query and fragment: what is secret belongs into the headers. */
 const ENDPOINT = /^https?:\/\/[^\s/@?#]+(\/[^\s@?#]*)?$/;
 /** What the exporter writes itself. */
 const OWN_HEADERS = ["content-type", "content-encoding", "content-length", "host", "connection", "transfer-encoding"];
-const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 const SHORTEST_INTERVAL_MS = 1_000;
 const LONGEST_INTERVAL_MS = 60_000;
@@ -22,7 +21,7 @@ const otlp = z.strictObject({
   headers: z
     .record(
       headerName().refine((name) => !OWN_HEADERS.includes(name.toLowerCase()), "is written by the gateway itself"),
-      z.string().regex(VALUE, "expected the value of an HTTP header, in one line"),
+      headerValue(),
     )
     .default({})
     .describe("Headers of every export, such as the key of a service."),

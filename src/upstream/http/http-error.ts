@@ -10,6 +10,17 @@ export class HttpError extends Error {
   }
 }
 
+const UNSENDABLE = "ERR_INVALID_HTTP_HEADER";
+
+/** The request has what no request may have: the backend was not asked. */
+export function unsendable(what: string): HttpError {
+  return new HttpError(UNSENDABLE, `A request cannot be sent: ${what}.`);
+}
+
+export function isUnsendable(error: unknown): boolean {
+  return error instanceof HttpError && error.code === UNSENDABLE;
+}
+
 /** The backend's answer is not HTTP/1.1 as RFC 9112 has it. */
 export function malformed(what: string): never {
   throw new HttpError("Malformed_HTTP_Response", `The answer is malformed: ${what}.`);

@@ -2,7 +2,7 @@
 
 import type { TransportRequest } from "../../backends/transport.ts";
 import { SERVICE_NAME, VERSION } from "../../names.ts";
-import { HttpError } from "./http-error.ts";
+import { unsendable } from "./http-error.ts";
 import type { Target } from "./target.ts";
 
 /** A request that is ready to be sent, more than once if need be. */
@@ -17,6 +17,11 @@ export interface OutgoingRequest {
 const METHOD = /^[A-Z]+$/;
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const NOT_IN_VALUES = /[^\t\x20-\x7e\x80-\xff]/;
+
+/** Whether a header can have this value (RFC 9110, section 5.5). */
+export function isHeaderValue(value: string): boolean {
+  return !NOT_IN_VALUES.test(value);
+}
 
 /** What the connection itself decides; not what a client or a configuration says. */
 const OF_CONNECTION: ReadonlySet<string> = new Set([
@@ -35,7 +40,7 @@ const WITH_BODY: ReadonlySet<string> = new Set(["PATCH", "POST", "PUT"]);
 const ACCEPT = "accept: */*\r\n";
 const USER_AGENT = `user-agent: ${SERVICE_NAME}/${VERSION}\r\n`;
 
-/** @throws HttpError (ERR_INVALID_HTTP_HEADER) if a header, the method or the path cannot be sent */
+/** @throws HttpError (unsendable) if a header, the method or the path cannot be sent */
 export function writeRequest(target: Target, pathAndQuery: string, request: TransportRequest): OutgoingRequest {
   const { method, headers, body } = request;
   let head = `${METHOD.test(method) ? method : refuse("the method")} ${target.path(pathAndQuery)} HTTP/1.1\r\n`;
@@ -46,7 +51,7 @@ export function writeRequest(target: Target, pathAndQuery: string, request: Tran
   for (const name in headers) {
     const value = headers[name] as string;
     if (!NAME.test(name)) refuse("the name of a header");
-    if (NOT_IN_VALUES.test(value)) refuse(`the value of the header ${name}`);
+    if (!isHeaderValue(value)) refuse(`the value of the header ${name}`);
     if (!OF_CONNECTION.has(name)) head += `${name}: ${value}\r\n`;
   }
   let bodyBytes = 0;
@@ -56,5 +61,5 @@ export function writeRequest(target: Target, pathAndQuery: string, request: Tran
 }
 
 function refuse(what: string): never {
-  throw new HttpError("ERR_INVALID_HTTP_HEADER", `A request cannot be sent: ${what} has characters that it may not.`);
+  throw unsendable(`${what} has characters that it may not`);
 }

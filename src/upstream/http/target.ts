@@ -2,7 +2,7 @@
 
 import type { Backend } from "../../backends/backend.ts";
 import type { BackendTls } from "../backend-tls.ts";
-import { HttpError } from "./http-error.ts";
+import { unsendable } from "./http-error.ts";
 
 /** What `Bun.connect` takes of an address. */
 export type Address =
@@ -55,7 +55,7 @@ export class Target {
     const isPath = pathAndQuery.startsWith("/") && !NOT_IN_PATHS.test(pathAndQuery);
     const url = isPath ? URL.parse(this.#root.origin + prefix + pathAndQuery) : null;
     if (url === null || url.host !== this.#root.host) {
-      throw new HttpError("ERR_INVALID_HTTP_HEADER", "A request cannot be sent: its path is none.");
+      throw unsendable("its path is none");
     }
     const path = url.pathname + url.search;
     if (this.#paths.size >= MAX_PATHS) this.#paths.clear();
