@@ -7,7 +7,7 @@ import { compact, type JsonObject } from "../../lib/json.ts";
 import { invalidField } from "../fields.ts";
 import { nonEmptyText, objectsOf, textOf } from "../reading.ts";
 import { decodeContent, decodeOutputContent } from "./input-parts.ts";
-import { flatName } from "./namespaces.ts";
+import { flatName, toolsOfItem } from "./namespaces.ts";
 import { thoughtsOf } from "./output-decoder.ts";
 import { checkTool } from "./read-request.ts";
 import { openSealToken } from "./reasoning-seal.ts";
@@ -18,7 +18,7 @@ export interface Conversation {
   /** Instructions before the first item of another role. */
   system: TextPart[];
   messages: Message[];
-  /** Tools that items bring (additional_tools). */
+  /** Tools that items bring. */
   tools: Tool[];
 }
 
@@ -44,7 +44,11 @@ function decodeItem(item: JsonObject, param: string, conversation: Conversation)
       decodeMessage(item, param, conversation);
       return;
     case "additional_tools":
-      decodeAdditionalTools(item, param, conversation);
+      conversation.tools.push(...decodeBroughtTools(item, param));
+      return;
+    case "tool_search_output":
+      conversation.tools.push(...decodeBroughtTools(item, param));
+      pushToTurn(conversation.messages, [decodeTurnItem(item, param)]);
       return;
     case "function_call_output":
     case "custom_tool_call_output":
@@ -106,10 +110,10 @@ function instruction(part: ContentPart, param: string): TextPart {
   throw invalidField(`${param}.type`, "instructions of the system and the developer are text.");
 }
 
-function decodeAdditionalTools(item: JsonObject, param: string, { tools }: Conversation): void {
+function decodeBroughtTools(item: JsonObject, param: string): Tool[] {
   const given = Array.isArray(item.tools) ? item.tools : [];
   for (const [index, tool] of given.entries()) checkTool(tool, `${param}.tools[${index}]`);
-  tools.push(...decodeTools(given as JsonObject[], `${param}.tools`));
+  return decodeTools(toolsOfItem(item), `${param}.tools`);
 }
 
 function decodeReasoning(item: JsonObject, param: string): ReasoningPart {

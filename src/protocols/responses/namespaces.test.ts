@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
+import type { GenerationRequest } from "../../generation/request.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
 import { joinedName } from "./namespaces.ts";
+import { decodeItem } from "./output-decoder.ts";
 import { encodeOutput } from "./output-items.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { ResponsesStreamEncoder } from "./stream-encoder.ts";
@@ -80,6 +82,55 @@ describe("tools in a namespace", () => {
   });
 });
 
+describe("functions that a tool search loads", () => {
+  const deferred = { type: "function", name: "find", parameters, defer_loading: true };
+  const call = { type: "function_call", call_id: "call_1", namespace: "find", name: "find", arguments: "{}" };
+  const search = { type: "tool_search_call", call_id: "search_1", execution: "client", arguments: {} };
+  const found = (...tools: JsonObject[]) => ({ type: "tool_search_output", call_id: "search_1", tools });
+  const output = { type: "function_call_output", call_id: "call_1", output: "Ada" };
+  const user = { role: "user", content: "hi" };
+
+  test("earlier calls have the declared name, and calls come back as the vendor writes them", () => {
+    const request = decode({ tools: [deferred, plainly("other")], input: [user, call, output] });
+    expect(request.tools.map(({ name }) => name)).toEqual(["find", "other"]);
+    expect(request.messages[1]?.parts[0]).toMatchObject({ type: "tool-call", name: "find" });
+    expect(answered(request, "find", "other")).toMatchObject([
+      { type: "function_call", namespace: "find", name: "find" },
+      { type: "function_call", name: "other" },
+    ]);
+    expect(answered(request, "other")[0]).not.toHaveProperty("namespace");
+  });
+
+  test("by the client itself, are tools of the request", () => {
+    const hosted = { type: "mcp", server_label: "files" };
+    const request = decode({
+      tools: [{ type: "tool_search", execution: "client" }],
+      input: [user, search, found(deferred, crm, hosted), call, output],
+    });
+    expect(request.tools.map(({ name }) => name)).toEqual(["tool_search", "find", "crm__find", "crm__note"]);
+    expect(answered(request, "find", "crm__find")).toMatchObject([
+      { namespace: "find", name: "find" },
+      { namespace: "crm", name: "find" },
+    ]);
+  });
+
+  test("a namespace that holds a tool of its own name", () => {
+    const own = { type: "namespace", name: "find", description: "d", tools: [plain, plainly("all")] };
+    const request = decode({ tools: [own], input: [user, call, output] });
+    expect(request.tools.map(({ name }) => name)).toEqual(["find", "find__all"]);
+    expect(request.messages[1]?.parts[0]).toMatchObject({ name: "find" });
+    expect(answered(request, "find", "find__all")).toMatchObject([
+      { namespace: "find", name: "find" },
+      { namespace: "find", name: "all" },
+    ]);
+  });
+});
+
+test("a backend's call of a function that it loaded has the name that other clients declared", () => {
+  const item = { type: "function_call", id: "fc_1", call_id: "c", namespace: "find", name: "find", arguments: "{}" };
+  expect(decodeItem(item)).toMatchObject([{ type: "tool-call", name: "find" }]);
+});
+
 test("a long name is cut, and still its own", () => {
   const names = ["a", "b"].map((end) => joinedName({ namespace: "n".repeat(60), name: `tool_${end}` }));
   for (const name of names) expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
@@ -103,6 +154,17 @@ describe("hosted tools that agents offer unasked", () => {
     expect(optionalIn(more)).toHaveLength(count);
   });
 });
+
+function plainly(name: string): JsonObject {
+  return { type: "function", name, parameters };
+}
+
+/** The items of an answer that calls these tools. */
+function answered(request: GenerationRequest, ...names: string[]): JsonObject[] {
+  const parts = names.map((name, index) => ({ type: "tool-call" as const, id: `c${index}`, name, arguments: "{}" }));
+  const context: AnswerContext = { model: "m", createdAt: 1, nonce: "0".repeat(32), request };
+  return encodeOutput({ id: "r", model: "m", createdAt: 1, parts, finish: { reason: "tool-calls" } }, context);
+}
 
 function allowed(tools: readonly JsonObject[]): JsonObject {
   return { type: "allowed_tools", mode: "auto", tools: tools.map(({ type, name }) => ({ type, name })) };

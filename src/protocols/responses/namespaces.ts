@@ -1,5 +1,6 @@
 // Tools in a namespace (type "namespace"), which the other formats do not know: each becomes a tool of its own under a
-// joined name, and its calls come back under the names that the client gave.
+// joined name, and its calls come back under the names that the client gave. A function that a tool search loads
+// (defer_loading) is in a namespace of its own name, and the vendor refuses a history whose calls leave that out.
 
 import type { JsonObject } from "../../lib/json.ts";
 import { objectsOf, textOf } from "../reading.ts";
@@ -17,6 +18,7 @@ export interface NamespacedName {
 }
 
 export function joinedName({ namespace, name }: NamespacedName): string {
+  if (namespace === name) return name;
   const joined = namespace.endsWith(SEPARATOR) ? namespace + name : namespace + SEPARATOR + name;
   if (joined.length <= MAX_NAME_LENGTH) return joined;
   // The end of a long name would tell it from no other one once it is cut off.
@@ -31,19 +33,31 @@ export function flatName(value: JsonObject): string {
   return namespace === "" ? name : joinedName({ namespace, name });
 }
 
+/** The tools that an item of the input brings. */
+export function toolsOfItem({ type, tools }: JsonObject): JsonObject[] {
+  if (type === "additional_tools") return objectsOf(tools);
+  return type === "tool_search_output" ? objectsOf(tools).filter((tool) => LOADED.has(tool.type)) : [];
+}
+
+/** What a search loads of the client's own; tools of servers are the vendor's to call. */
+const LOADED: ReadonlySet<unknown> = new Set(["function", "custom", NAMESPACE]);
+
 /** The joined names of a request and what they stand for; undefined when it has no namespaces. */
 export function namespacesIn({ tools, input }: JsonObject): ReadonlyMap<string, NamespacedName> | undefined {
   let names: Map<string, NamespacedName> | undefined;
-  const brought = objectsOf(input).filter(({ type }) => type === "additional_tools");
-  for (const tool of [tools, ...brought.map((item) => item.tools)].flatMap(objectsOf)) {
-    if (tool.type !== NAMESPACE) continue;
-    names ??= new Map();
-    for (const member of objectsOf(tool.tools)) {
-      const named = { namespace: textOf(tool.name), name: textOf(member.name) };
+  for (const tool of [...objectsOf(tools), ...objectsOf(input).flatMap(toolsOfItem)]) {
+    for (const named of namesIn(tool)) {
+      names ??= new Map();
       names.set(joinedName(named), named);
     }
   }
   return names;
+}
+
+function namesIn(tool: JsonObject): NamespacedName[] {
+  const namespace = textOf(tool.name);
+  if (tool.type === NAMESPACE) return objectsOf(tool.tools).map(({ name }) => ({ namespace, name: textOf(name) }));
+  return tool.defer_loading === true ? [{ namespace, name: namespace }] : [];
 }
 
 /** A namespace's description stands before that of its first tool: other formats have no other place for it. */
