@@ -20,7 +20,7 @@ import {
   texts,
   time,
 } from "../openapi/json-schema.ts";
-import { BACKEND_SCHEMA } from "../openapi/section-schemas.ts";
+import { BACKEND_SCHEMA, entryPatch, entrySchema } from "../openapi/section-schemas.ts";
 
 const circuit = oneOfTexts("closed", "open", "half_open");
 const health = oneOfTexts("unknown", "ready", "warming_up", "down", "unhealthy");
@@ -80,17 +80,19 @@ export const BACKEND_SCHEMAS: Schemas = {
     ),
     `A backend with its state; its other settings stand here too, see ${BACKEND_SCHEMA}.`,
   ),
-  BackendChange: described(
-    anyObject,
-    `A merge patch: settings of a ${BACKEND_SCHEMA} to change, such as url, weight, models, enabled and api_key.`,
-  ),
+  get BackendChange() {
+    return described(
+      entryPatch(entrySchema("backends")),
+      `A merge patch of a ${BACKEND_SCHEMA}: null removes a setting.`,
+    );
+  },
   BackendChanged: shape({ ...changed, backend: ref("BackendRecord") }, dryRun),
   BackendRemoved: shape({ ...changed, removed_backend: ref(BACKEND_SCHEMA) }, dryRun),
   WeightRequest: strictRequest({ weight: { type: "integer", minimum: 0, maximum: 100 } }, madeFor),
   WeightChanged: shape({ ...changed, previous_weight: count, new_weight: count }, dryRun),
   ModelsRequest: strictRequest(
     { models: texts },
-    { append: described(orNull(flag), "Add to the models there are."), ...madeFor },
+    { append: described(flag, "Add to the models there are."), ...madeFor },
   ),
   ModelsChanged: shape({ ...changed, models: texts }, dryRun),
 };

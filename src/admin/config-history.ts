@@ -30,7 +30,11 @@ export function configHistoryRoutes({ store }: Pick<AdminParts, "store">): Descr
       id: "listConfigVersions",
       summary: "Versions of the configuration, the newest first",
       parameters: [
-        queryParameter("limit", "Most versions of a page.", { type: "integer", minimum: 1, maximum: 100, default: 20 }),
+        queryParameter("limit", "Most versions of a page; a larger number means 100.", {
+          type: "integer",
+          minimum: 1,
+          default: DEFAULT_PAGE,
+        }),
         queryParameter("offset", "Versions to pass over.", { type: "integer", minimum: 0, default: 0 }),
         queryParameter("section", "Only versions that changed this section."),
       ],

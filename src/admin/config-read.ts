@@ -10,8 +10,9 @@ import {
 import { documentJsonSchema, sectionJsonSchema } from "../config/schema/schema-export.ts";
 import { isMapping, type Mapping, valueAt } from "../config/values/values.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
+import { eachSection, sectionView } from "../openapi/section-schemas.ts";
 import type { Call } from "../server/endpoint.ts";
-import { CONFIGURATION_SCHEMAS, sectionName } from "./config-schemas.ts";
+import { CONFIGURATION_SCHEMAS, sectionFacts, sectionName } from "./config-schemas.ts";
 import { adminGroup, answer, requireElevated, toTimestamp, versioned } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { unknownSection } from "./refusals.ts";
@@ -85,7 +86,12 @@ export function configReadRoutes(parts: ConfigReadParts): DescribedEndpoint[] {
       id: "getConfigSection",
       summary: "One section, secrets masked",
       parameters: [sectionName, includeSensitive],
-      answers: [versioned("ConfigSection", "The section.")],
+      answers: [],
+      variants: {
+        parameter: "section",
+        values: () =>
+          eachSection((name) => ({ answers: [versioned(sectionView(name, sectionFacts), "The section.")] })),
+      },
       handle: (call) => section(call, parts),
     }),
   ];

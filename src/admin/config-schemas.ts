@@ -23,12 +23,14 @@ import {
   time,
 } from "../openapi/json-schema.ts";
 import { pathParameter } from "../openapi/operation.ts";
-import { SECTION_NAMES, sectionRef, sectionView } from "../openapi/section-schemas.ts";
+import { SECTION_NAMES, sectionRef } from "../openapi/section-schemas.ts";
 
 /** In paths. */
 export const sectionName = pathParameter("section", "Name of a section.", oneOfTexts(...SECTION_NAMES));
 
 const capability = oneOfTexts("immediate", "gradual", "requires_restart");
+/** Of GET of a section, besides the section. */
+export const sectionFacts: Properties = { hot_reload_capability: capability, description: text, version };
 const longCapability = oneOfTexts("immediate_update", "gradual_update", "requires_restart");
 const change = shape({ from: anything, to: anything });
 const fieldChanges = described(mapOf(change), "By the path of the field.");
@@ -46,7 +48,9 @@ const reloadResults = described(
   "By section.",
 );
 const validation: Properties = { valid: flag, errors: list(ref("ConfigValidationError")), warnings: texts };
-const someSections: JsonSchema = orNull({ ...texts, minItems: 1 });
+const someSections: JsonSchema = { ...texts, minItems: 1 };
+/** A section as it may be sent to be checked: null would be none. */
+const anyValue: JsonSchema = { type: ["object", "array", "string", "number", "boolean"] };
 
 const configVersion: Properties = {
   version,
@@ -81,7 +85,6 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
     extensions: described(list(ref("ConfigSectionInfo")), "Further sections."),
   }),
   ConfigSectionInfo: shape({ name: text, description: text, hot_reload_capability: capability }),
-  ConfigSection: sectionView({ hot_reload_capability: capability, description: text, version }),
   ConfigSchema: described(anyObject, "JSON Schema (draft-07)."),
   HotReloadStatus: shape({
     enabled: flag,
@@ -133,14 +136,14 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
     current_version: version,
   }),
   StagedDiscarded: shape({ ...done, discarded_sections: texts }),
-  ValidateRequest: strictRequest({ section: text, config: anything }, { dry_run: orNull(flag) }),
+  ValidateRequest: strictRequest({ section: text, config: anyValue }, { dry_run: flag }),
   ConfigValidation: shape(validation, {
     hot_reload_capability: capability,
     info: shape({ hot_reload_capability: longCapability, estimated_impact: text }),
     changes: fieldChanges,
   }),
   ConfigValidationError: shape({ field: text, message: text, code: text }, { value: anything, line: count }),
-  ApplyRequest: strictRequest({}, { sections: someSections, force: orNull(flag), dry_run: orNull(flag), ...madeFor }),
+  ApplyRequest: strictRequest({}, { sections: someSections, force: flag, dry_run: flag, ...madeFor }),
   ConfigApplied: shape(
     {
       ...done,
@@ -156,10 +159,10 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
   ExportRequest: strictRequest(
     {},
     {
-      format: orNull(format),
+      format,
       sections: someSections,
-      include_sensitive: described(orNull(flag), "Needs elevated permission."),
-      include_defaults: orNull(flag),
+      include_sensitive: described(flag, "Needs elevated permission."),
+      include_defaults: flag,
     },
   ),
   ConfigExport: shape({
@@ -172,7 +175,7 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
   }),
   ImportRequest: strictRequest(
     { format, content: described(text, "At most 1 MiB.") },
-    { apply: orNull(flag), dry_run: orNull(flag), merge: orNull(flag), ...madeFor },
+    { apply: flag, dry_run: flag, merge: flag, ...madeFor },
   ),
   ImportPreview: shape(
     {
@@ -199,7 +202,7 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
   ConfigHistory: shape({ history: list(ref("ConfigVersion")), total_entries: count, current_version: version }),
   ConfigVersion: shape(configVersion),
   ConfigVersionRecord: shape({ ...configVersion, config: anything }),
-  RollbackRequest: strictRequest({}, { sections: someSections, dry_run: orNull(flag), ...madeFor }),
+  RollbackRequest: strictRequest({}, { sections: someSections, dry_run: flag, ...madeFor }),
   ConfigRolledBack: shape(
     {
       ...done,

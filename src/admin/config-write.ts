@@ -6,9 +6,9 @@ import type { SectionChange } from "../config/change/change.ts";
 import { sectionJsonSchema } from "../config/schema/schema-export.ts";
 import { toFieldProblem } from "../config/values/problems.ts";
 import { isMapping } from "../config/values/values.ts";
-import { ref } from "../openapi/json-schema.ts";
+import { anything, ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
-import { sectionBody, sectionPatch } from "../openapi/section-schemas.ts";
+import { eachSection, sectionBody, sectionPatch } from "../openapi/section-schemas.ts";
 import type { Call } from "../server/endpoint.ts";
 import { changesOf, messageOf, reloadOf } from "./change-view.ts";
 import { CONFIGURATION_SCHEMAS, sectionName } from "./config-schemas.ts";
@@ -27,6 +27,7 @@ const validateRequest = z.strictObject({
 });
 
 const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
+const MERGE_PATCH_TYPES = ["application/json", "application/merge-patch+json"];
 const applyNow = queryParameter("apply", "false: the change is staged, without a version.", {
   type: "boolean",
   default: true,
@@ -39,7 +40,11 @@ export function configWriteRoutes(parts: ConfigWriteParts): DescribedEndpoint[] 
       summary: "Replace a section",
       description: "A masked secret that comes back means: unchanged.",
       parameters: [sectionName, applyNow, dryRun],
-      body: { schema: sectionBody(), example: { level: "debug" } },
+      body: { schema: anything },
+      variants: {
+        parameter: "section",
+        values: () => eachSection((name) => ({ body: { schema: sectionBody(name) } })),
+      },
       changes: true,
       answers: [versioned("SectionChanged", "Replaced, or staged.")],
       handle: (call, read) => changeSection(call, read, parts, "replace"),
@@ -48,10 +53,10 @@ export function configWriteRoutes(parts: ConfigWriteParts): DescribedEndpoint[] 
       id: "patchConfigSection",
       summary: "Change a section by a JSON merge patch",
       parameters: [sectionName, applyNow, dryRun],
-      body: {
-        schema: sectionPatch(),
-        types: ["application/json", "application/merge-patch+json"],
-        example: { level: "debug" },
+      body: { schema: anything },
+      variants: {
+        parameter: "section",
+        values: () => eachSection((name) => ({ body: { schema: sectionPatch(name), types: MERGE_PATCH_TYPES } })),
       },
       changes: true,
       answers: [versioned("SectionChanged", "Changed, or staged.")],

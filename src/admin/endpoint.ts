@@ -19,11 +19,11 @@ import type { Administrator, Call, Method } from "../server/endpoint.ts";
 import type { ParameterOf } from "../server/path-pattern.ts";
 import type { AdminPath } from "./paths.ts";
 import { unknownSection } from "./refusals.ts";
-import { readBody, readFields, refuseOtherParameters } from "./request.ts";
+import { IF_MATCH_PATTERN, readBody, readFields, refuseOtherParameters } from "./request.ts";
 
 /** What an admin endpoint says of itself; the rest is the same for all of them, or follows from it. */
 interface AdminDeclaration<Path extends string, Fields extends z.ZodType>
-  extends Pick<DescribedEndpoint, "id" | "summary" | "description" | "answers"> {
+  extends Pick<DescribedEndpoint, "id" | "summary" | "description" | "answers" | "variants"> {
   /** A request with a query parameter that is not among them is refused. */
   parameters?: readonly Parameter[];
   /** `fields`: what is read of it, strictly; without them it is only parsed. */
@@ -88,8 +88,8 @@ export function adminGroup(tag: Tag, schemas: Schemas) {
 const ifMatch: Parameter = {
   name: "If-Match",
   in: "header",
-  description: "The version that the change was made for; 409 if it is no longer the current one.",
-  schema: text,
+  description: 'The version that the change was made for, such as "3"; 409 if it is no longer the current one.',
+  schema: { ...text, pattern: IF_MATCH_PATTERN },
 };
 
 export const dryRun = queryParameter("dry_run", "true: everything is checked, and nothing changed.", {

@@ -58,7 +58,7 @@ const SCHEMAS: Schemas = {
       pattern: "^(timeout|connection_error|circuit_open|status_[45][0-9][0-9])$",
       description: "timeout, connection_error, circuit_open, or status_ and a status from 400 to 599.",
     },
-    backend: described(text, "Name of a backend."),
+    backend: described({ ...text, minLength: 1 }, "Name of a backend."),
   }),
   DebugError: shape({ ...done, error: ref("ErrorRecord") }),
 };

@@ -1,9 +1,9 @@
 // Requests and answers of the admin API for API keys, as JSON Schema.
 
 import { SCOPES } from "../config/sections/api-keys.ts";
+import { DURATION_PATTERN } from "../lib/duration.ts";
 import { changed, dryRun, madeFor } from "../openapi/change-schemas.ts";
 import {
-  anyObject,
   count,
   described,
   flag,
@@ -18,6 +18,7 @@ import {
   texts,
   time,
 } from "../openapi/json-schema.ts";
+import { entryPatch, entrySchema } from "../openapi/section-schemas.ts";
 
 export const KEY_SCHEMAS: Schemas = {
   KeyList: shape({ keys: list(ref("KeyRecord")), total: count }),
@@ -36,10 +37,13 @@ export const KEY_SCHEMAS: Schemas = {
     previous_until: described(orNull(time), "Until when the secret before the last rotation is valid."),
     source: oneOfTexts("configuration", "api_keys_file"),
   }),
-  KeyChange: described(
-    anyObject,
-    "Fields of an entry of api_keys.keys, and version; null removes one. previous is made by a rotation only.",
-  ),
+  get KeyChange() {
+    const change = entryPatch(entrySchema("api_keys", "keys"));
+    return described(
+      change,
+      "Fields of an entry of api_keys.keys; null removes one. Only a rotation makes `previous`.",
+    );
+  },
   KeyChanged: shape(
     { ...changed, key: ref("KeyRecord") },
     { ...dryRun, secret: described(text, "Made by the gateway; shown in this answer only.") },
@@ -48,8 +52,11 @@ export const KEY_SCHEMAS: Schemas = {
   KeyRotation: strictRequest(
     {},
     {
-      overlap: described(orNull(text), "How long the old secret stays valid, such as 24h; 0s: not at all. Default 1h."),
-      key: described(orNull(text), "The new secret; left out: one is made."),
+      overlap: described(
+        { ...text, pattern: DURATION_PATTERN },
+        "How long the old secret stays valid, such as 24h; 0s: not at all. Default 1h.",
+      ),
+      key: described(text, "The new secret; left out: one is made."),
       ...madeFor,
     },
   ),

@@ -52,7 +52,7 @@ export function metricsRoutes({ registry, settings }: Pick<AdminParts, "registry
       tag: "Observation",
       summary: "Metrics in the text format of Prometheus",
       description: "The path is that of metrics.endpoint.",
-      answers: [{ status: 200, description: "The metrics.", type: EXPOSITION_TYPE.split(";")[0] as string }],
+      answers: [{ status: 200, description: "The metrics.", types: [EXPOSITION_TYPE.split(";")[0] as string] }],
       errors: [401, 404, 500],
       handle,
     },

@@ -28,6 +28,16 @@ const EXTENSIONS: readonly string[] = PROMPT_ENDINGS;
 const MAXIMUM_DEPTH = 8;
 const MAXIMUM_PATH_BYTES = 1024;
 const MAXIMUM_NAME_BYTES = 255;
+
+/** Paths that are taken, as the document describes them; `partsOf` says which rule a path breaks. */
+export const PROMPT_PATH_PATTERN = promptPathPattern();
+
+function promptPathPattern(): string {
+  const name = "[^\\x00-\\x1f\\x7f\\\\/.][^\\x00-\\x1f\\x7f\\\\/]*";
+  const anyCase = (ending: string) => ending.replaceAll(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`);
+  const endings = EXTENSIONS.map((extension) => anyCase(extension.slice(1))).join("|");
+  return `^(${name}/){0,${MAXIMUM_DEPTH - 1}}${name}\\.(${endings})$`;
+}
 /** More files than anybody has prompts. */
 const MAXIMUM_FILES = 1_000;
 /** Entries of folders that are looked at, whatever they are. */

@@ -3,13 +3,19 @@
 import { z } from "zod";
 import { formatPath } from "../config/values/values.ts";
 import { createSerial } from "../lib/serial.ts";
-import { ref } from "../openapi/json-schema.ts";
+import { ref, text } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, pathParameter } from "../openapi/operation.ts";
 import { loadPromptFiles, toPrompt } from "../prompts/prompt-files.ts";
 import { CONFIGURATION_SCHEMAS } from "./config-schemas.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
-import { listPrompts, type PromptDirectory, readPromptFile, writePromptFile } from "./prompt-folder.ts";
+import {
+  listPrompts,
+  PROMPT_PATH_PATTERN,
+  type PromptDirectory,
+  readPromptFile,
+  writePromptFile,
+} from "./prompt-folder.ts";
 import { invalidFields, toRefusal } from "./refusals.ts";
 
 const update = z.strictObject({ content: z.string({ error: "expected the text of the file" }) });
@@ -18,7 +24,10 @@ const update = z.strictObject({ content: z.string({ error: "expected the text of
 const MAXIMUM_WAITING = 20;
 
 const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
-const promptFile = pathParameter("path", "Path below prompts_dir; it may contain slashes.");
+const promptFile = pathParameter("path", "Path below prompts_dir; it may contain slashes.", {
+  ...text,
+  pattern: PROMPT_PATH_PATTERN,
+});
 
 export function promptRoutes({
   settings,

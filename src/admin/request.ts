@@ -52,7 +52,7 @@ export async function readFields<Schema extends z.ZodType>(
   const sent = await readBody(call, maxBytes);
   const body = sent === undefined ? {} : sent;
   if (!isMapping(body)) throw notAnObject();
-  const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
+  const given = Object.fromEntries(Object.entries(body).map(([key, value]) => [key, value ?? undefined]));
   const result = schema.safeParse(given, { reportInput: false });
   if (result.success) return result.data;
   const problems = describeIssues(result.error.issues, given, () => toJsonSchema(schema));
@@ -120,6 +120,9 @@ export function isDryRun(query: URLSearchParams): boolean {
   return readFlag(query, "dry_run", false);
 }
 
+const ONE_VERSION = '(W/)?("\\d{1,15}"|\\d{1,15})';
+const VERSION = new RegExp(`^${ONE_VERSION}$`);
+
 /**
  * The version that a change was made for, from `version` in the body or from If-Match; undefined when it does not
  * matter. Of several the one is taken that is not the current one.
@@ -130,10 +133,12 @@ export function baseVersionOf({ request }: Call, inBody: number | undefined, cur
   return inHeader !== undefined && inHeader !== current ? inHeader : (inBody ?? inHeader);
 }
 
+/** One version, or several with commas between: as an ETag, weak or not, or a bare number (RFC 9110, section 13.1.1). */
+export const IF_MATCH_PATTERN = `^(\\*|${ONE_VERSION}( *, *${ONE_VERSION})*)$`;
+
 function versionInHeader(header: string, current: number): number | undefined {
   const versions = header.split(",").map((part) => {
-    const [, quoted, bare] = /^(?:W\/)?(?:"(\d+)"|(\d+))$/.exec(part.trim()) ?? [];
-    return toWholeNumber(quoted ?? bare ?? "");
+    return VERSION.test(part.trim()) ? toWholeNumber(part.replaceAll(/\D/g, "")) : undefined;
   });
   if (versions.includes(undefined)) {
     throw invalidFields([{ field: "If-Match", message: 'expected the version of the configuration, such as "3"' }]);

@@ -69,7 +69,7 @@ export function usageRoutes({ collector }: Pick<AdminParts, "collector">): Descr
       answers: [
         {
           ...jsonAnswer("Usage", "The usage; as CSV with a column for each name and sum, and a line for each row."),
-          type: "text/csv",
+          types: ["text/csv"],
         },
       ],
       errors: [404],

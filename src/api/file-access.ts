@@ -4,8 +4,9 @@
 import { ownerOf } from "../access/owner.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { type FileStore, type FilesInUse, isFileId, type StoredFile } from "../files/file-store.ts";
+import { FILE_ID_PATTERN, type FileStore, type FilesInUse, isFileId, type StoredFile } from "../files/file-store.ts";
 import { unknownFile } from "../files/storage-trouble.ts";
+import { text } from "../openapi/json-schema.ts";
 import { pathParameter } from "../openapi/operation.ts";
 import type { Call } from "../server/endpoint.ts";
 
@@ -17,7 +18,7 @@ export interface FileAccess {
 /** Statuses of errors of every endpoint that has to do with files; 404 is also for files that are switched off. */
 export const OF_FILES = [401, 403, 404, 429, 500, 503] as const;
 
-export const fileParameter = pathParameter("file_id", "Id of a file.");
+export const fileParameter = pathParameter("file_id", "Id of a file.", { ...text, pattern: FILE_ID_PATTERN });
 
 /** Throws 404 while files are switched off, and 401 for callers without a key where they need one. */
 export async function openFiles({ context }: Pick<Call, "context">, files: FilesInUse): Promise<FileAccess> {
@@ -39,9 +40,13 @@ export async function openFiles({ context }: Pick<Call, "context">, files: Files
 /** Throws 400 for what can be no id, and 404 for a file that the caller does not have. */
 export function requireFile({ store, owner }: FileAccess, id: string): StoredFile {
   if (!isFileId(id)) {
-    throw new GatewayError(ERRORS.malformedFileId, "file_id: an id begins with 'file-'; this is none.", {
-      param: "file_id",
-    });
+    throw new GatewayError(
+      ERRORS.malformedFileId,
+      "file_id: expected an id that begins with 'file-', as the upload answered it.",
+      {
+        param: "file_id",
+      },
+    );
   }
   const file = store.find(owner, id);
   if (file === undefined) throw unknownFile(id);

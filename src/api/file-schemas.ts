@@ -73,11 +73,11 @@ export const FILE_SCHEMAS: Schemas = {
 
 /** In the media type of the file, whatever that is. */
 export const CONTENT_ANSWERS: readonly Answer[] = [
-  { status: 200, description: "All of it.", type: "*/*", headers: ["ETag", "Accept-Ranges", "Content-Disposition"] },
+  { status: 200, description: "All of it.", types: ["*/*"], headers: ["ETag", "Accept-Ranges", "Content-Disposition"] },
   {
     status: 206,
     description: "The range that was asked for.",
-    type: "*/*",
+    types: ["*/*"],
     headers: ["ETag", "Content-Range", "Content-Disposition"],
   },
   { status: 304, description: "The client has it already (If-None-Match).", headers: ["ETag"] },

@@ -29,7 +29,7 @@ export function generating(paths: readonly string[], parts: GenerationParts, ask
     status: 200,
     description: events === undefined ? "The answer." : "The answer, or a stream of events if it was asked for.",
     ...(reply !== undefined && { schema: ref(reply) }),
-    ...(gives !== undefined && { type: gives }),
+    ...(gives !== undefined && { types: [gives] }),
     ...(events !== undefined && { events: ref(events) }),
     headers,
   };

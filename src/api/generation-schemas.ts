@@ -130,10 +130,13 @@ const requests = {
     "A tool in the flat form; the form with a member function is refused.",
   ),
   MessagesRequest: lenientRequest(
-    { model: modelId, max_tokens: count, messages: list(ref("MessagesMessage")) },
+    { model: modelId, max_tokens: count, messages: filledList(ref("MessagesMessage")) },
     messagesOptions({ stream: streamFlag }),
   ),
-  CountTokensRequest: lenientRequest({ model: modelId, messages: list(ref("MessagesMessage")) }, messagesOptions({})),
+  CountTokensRequest: lenientRequest(
+    { model: modelId, messages: filledList(ref("MessagesMessage")) },
+    messagesOptions({}),
+  ),
   MessagesMessage: open({ role: oneOfTexts("user", "assistant", "system"), content }),
   EmbeddingRequest: lenientRequest(
     {

@@ -77,8 +77,9 @@ function listRoute({ files }: FileParts): DescribedEndpoint {
     async handle(call) {
       const access = await openFiles(call, files);
       const query = new URL(call.request.url).searchParams;
+      const asked = readQuery(query);
       const ids = query.getAll("ids[]");
-      const page = ids.length > 0 ? namedFiles(access, ids) : access.store.list(access.owner, readQuery(query));
+      const page = ids.length > 0 ? namedFiles(access, ids) : access.store.list(access.owner, asked);
       const last = page.files.at(-1)?.id ?? null;
       const body = {
         data: page.files.map(toMetadata),

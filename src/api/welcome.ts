@@ -59,7 +59,7 @@ export function welcomeRoutes(): DescribedEndpoint[] {
       access: "open",
       summary: "What this is, and where to go on",
       description: "A page for browsers, JSON for everybody else, by Accept.",
-      answers: [{ ...jsonAnswer("Welcome", "Name, version and links."), type: "text/html" }],
+      answers: [{ ...jsonAnswer("Welcome", "Name, version and links."), types: ["text/html"] }],
       errors: [],
       handle({ request, headers }) {
         const shared = { ...headers, Vary: headers.Vary === undefined ? "Accept" : `Accept, ${headers.Vary}` };
@@ -80,7 +80,7 @@ export function welcomeRoutes(): DescribedEndpoint[] {
       tag: "Health",
       access: "open",
       summary: "The icon of the page",
-      answers: [{ status: 200, description: "The icon.", type: "image/svg+xml" }],
+      answers: [{ status: 200, description: "The icon.", types: ["image/svg+xml"] }],
       errors: [],
       handle: ({ headers }) =>
         new Response(ICON, {

@@ -48,7 +48,7 @@ export function dashboardRoutes({ settings }: Pick<AdminParts, "settings">): Des
       isWatched: true,
       summary: "The dashboard, a page for browsers",
       description: "It holds no data: it signs in and asks the admin API.",
-      answers: [{ status: 200, description: "The page.", type: "text/html" }],
+      answers: [{ status: 200, description: "The page.", types: ["text/html"] }],
       errors: [403, 500],
       async handle(call) {
         const refusal = refusalOf(call);
@@ -67,7 +67,7 @@ export function dashboardRoutes({ settings }: Pick<AdminParts, "settings">): Des
       isWatched: true,
       summary: "A file of the dashboard",
       parameters: [pathParameter("asset", "Its name, from the page.")],
-      answers: [{ status: 200, description: "The file.", type: "text/javascript" }],
+      answers: [{ status: 200, description: "The file.", types: ["text/javascript", "text/css"] }],
       errors: [403, 404, 500],
       async handle(call) {
         const refusal = refusalOf(call);

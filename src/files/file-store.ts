@@ -84,7 +84,10 @@ export interface FileStore {
 /** The store of the current configuration, opened when it is first asked for; undefined while files.enabled is false. */
 export type FilesInUse = () => Promise<FileStore> | undefined;
 
-/** Whether a text can be the id of a file at all, of this store or of a vendor's. */
+/** The form of a file's id, of this store or of a vendor's. */
+export const FILE_ID_PATTERN = "^file[-_][A-Za-z0-9_-]{1,128}$";
+const FILE_ID = new RegExp(FILE_ID_PATTERN);
+
 export function isFileId(text: string): boolean {
-  return /^file[-_][A-Za-z0-9_-]{1,128}$/.test(text);
+  return FILE_ID.test(text);
 }

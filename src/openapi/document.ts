@@ -24,7 +24,7 @@ const TAGS: Readonly<Record<Tag, string>> = {
 const DESCRIPTION = `Signalbox routes requests for models to the backends that serve them.
 
 HEAD works wherever GET does. Any other method is 405 with \`Allow\`, any other path 404. Objects may get further members in
-later versions.`;
+later versions. Flags in queries are \`true\` or \`false\`; \`1\`, \`0\` and a bare name, which means true, are read as well.`;
 
 /** In the order of the endpoints. */
 export function openApiDocument(endpoints: readonly DescribedEndpoint[]): object {
@@ -51,12 +51,25 @@ export function openApiDocument(endpoints: readonly DescribedEndpoint[]): object
 
 function pathItems(endpoints: readonly DescribedEndpoint[]): Record<string, Record<string, object>> {
   const paths: Record<string, Record<string, object>> = {};
-  for (const endpoint of endpoints) {
+  for (const endpoint of endpoints.flatMap(variantsOf)) {
     // OpenAPI has no parameters of several segments.
     const path = (endpoint.usualPath ?? endpoint.path).replace("...}", "}");
     paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: toOperation(endpoint) };
   }
   return paths;
+}
+
+/** A client that is generated from the document gets a function, with exact types, for each variant. */
+export function variantsOf({ variants, ...endpoint }: DescribedEndpoint): DescribedEndpoint[] {
+  if (variants === undefined) return [endpoint];
+  const { parameter, values } = variants;
+  return Object.entries(values()).map(([value, differences]) => ({
+    ...endpoint,
+    ...differences,
+    id: `${endpoint.id}${value.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}`,
+    path: endpoint.path.replace(new RegExp(`\\{${parameter}(\\.\\.\\.)?\\}`), value),
+    parameters: (endpoint.parameters ?? []).filter(({ name }) => name !== parameter),
+  }));
 }
 
 function componentSchemas(endpoints: readonly DescribedEndpoint[]): Schemas {
@@ -92,12 +105,12 @@ function toRequestBody({ schema, optional = false, types = ["application/json"],
   return { required: !optional, content: Object.fromEntries(types.map((type) => [type, content])) };
 }
 
-function toResponse({ description, schema, events, type, headers = [] }: Answer): object {
+function toResponse({ description, schema, events, types = [], headers = [] }: Answer): object {
   const content = {
     ...(schema !== undefined && { "application/json": { schema } }),
     // OpenAPI 3.1 cannot say what the events of a stream are like.
     ...(events !== undefined && { "text/event-stream": { schema: text, "x-event-data": events } }),
-    ...(type !== undefined && { [type]: { schema: text } }),
+    ...Object.fromEntries(types.map((type) => [type, { schema: text }])),
   };
   return { description, headers: headerReferences([...COMMON_HEADERS, ...headers]), content };
 }

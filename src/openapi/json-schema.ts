@@ -45,6 +45,7 @@ export function anyOf(...schemas: readonly JsonSchema[]): JsonSchema {
 }
 
 export function orNull(schema: JsonSchema): JsonSchema {
+  if (Array.isArray(schema.type) && schema.type.includes("null")) return schema;
   if (typeof schema.type !== "string" || schema.enum !== undefined) return anyOf(schema, { type: "null" });
   return { ...schema, type: [schema.type, "null"] };
 }
@@ -68,9 +69,9 @@ export function lenientRequest(required: Properties, optional: Properties): Json
   return open(required, mapValues(optional, orNull));
 }
 
-/** A request to the gateway itself: further members are refused. */
+/** A request to the gateway itself: further members are refused, and null counts as left out. */
 export function strictRequest(required: Properties, optional: Properties = {}): JsonSchema {
-  return { ...shape(required, optional), additionalProperties: false };
+  return { ...shape(required, mapValues(optional, orNull)), additionalProperties: false };
 }
 
 function mapValues<Value, Made>(

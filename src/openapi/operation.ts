@@ -34,6 +34,14 @@ export interface DescribedEndpoint extends Endpoint {
   schemas?: Schemas;
   /** Its path in the document, where the configuration may name another one. */
   usualPath?: string;
+  /** The document shows one operation for each value of this path parameter, with what depends on the value. */
+  variants?: Variants;
+}
+
+interface Variants {
+  parameter: string;
+  /** Asked for with the document: schemas of the configuration take time to make. */
+  values: () => Readonly<Record<string, Partial<Pick<DescribedEndpoint, "body" | "answers">>>>;
 }
 
 export interface Parameter {
@@ -59,8 +67,8 @@ export interface Answer {
   schema?: JsonSchema;
   /** Of the data of each event of a stream. */
   events?: JsonSchema;
-  /** A text that is not JSON. */
-  type?: string;
+  /** The media types of a text that is not JSON. */
+  types?: readonly string[];
   /** Names of headers of components.headers. */
   headers?: readonly string[];
 }

@@ -5,7 +5,7 @@ import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { backendsSection } from "../config/sections/backends.ts";
 import { SECTIONS } from "../config/sections/registry.ts";
 import { madeFor } from "./change-schemas.ts";
-import { anyOf, described, ref } from "./json-schema.ts";
+import { anyOf, orNull, type Properties, ref, shape, strictRequest } from "./json-schema.ts";
 
 /** Names of sections, in their order. */
 export const SECTION_NAMES: readonly string[] = SECTIONS.map(({ name }) => name);
@@ -40,38 +40,71 @@ export function sectionRef(name: string): JsonSchema {
   return ref(componentOf(name));
 }
 
-/** A section whole, bare or under config. */
-export function sectionBody(): JsonSchema {
-  const bare = anyOf(...SECTION_NAMES.map(sectionRef));
-  return anyOf(bare, described(wrapped(bare), "The same, wrapped, with the version that the change is made for."));
+/** What an operation has for each section. */
+export function eachSection<Differences>(
+  make: (section: string) => Differences,
+): Readonly<Record<string, Differences>> {
+  return Object.fromEntries(SECTION_NAMES.map((name) => [name, make(name)]));
 }
 
-/** A JSON merge patch (RFC 7396) for a section, bare or under config. */
-export function sectionPatch(): JsonSchema {
+/** A section whole, bare or under config, with the version that the change is made for. */
+export function sectionBody(name: string): JsonSchema {
+  return anyOf(withVersion(sectionSchema(name)), wrapped(sectionRef(name)));
+}
+
+/** A JSON merge patch (RFC 7396) of a section, bare or under config: null removes, arrays are replaced whole. */
+export function sectionPatch(name: string): JsonSchema {
+  const patch = mergePatch(sectionSchema(name));
+  return anyOf(withVersion(patch), wrapped(patch));
+}
+
+/** A JSON merge patch of an object, with the version that the change is made for. */
+export function entryPatch(entry: JsonSchema): JsonSchema {
+  return withVersion(mergePatch(entry));
+}
+
+/** An entry of a list in a section, such as ["api_keys", "keys"]. */
+export function entrySchema(section: string, key?: string): JsonSchema {
+  const whole = sectionSchema(section);
+  const list = key === undefined ? whole : (whole.properties as Record<string, JsonSchema>)[key];
+  return (list as { items: JsonSchema }).items;
+}
+
+/** A section as GET answers it. */
+export function sectionView(name: string, others: Properties): JsonSchema {
+  return shape({ section: { const: name }, config: sectionRef(name), ...others });
+}
+
+function sectionSchema(name: string): JsonSchema {
+  const section = SECTIONS.find((each) => each.name === name);
+  if (section === undefined) throw new Error(`there is no section ${name}`);
+  return toSchema(section.schema);
+}
+
+function withVersion(schema: JsonSchema): JsonSchema {
+  const { type, properties = {} } = schema as { type?: unknown; properties?: Properties };
+  return type === "object" ? { ...schema, properties: { version: orNull(madeFor.version), ...properties } } : schema;
+}
+
+function wrapped(config: JsonSchema): JsonSchema {
+  return strictRequest({ config }, madeFor);
+}
+
+/** No member is required, each may be null, and the members of objects that are merged in turn. */
+function mergePatch(schema: JsonSchema): JsonSchema {
+  const { type, properties, additionalProperties, required: _, default: __, ...rest } = schema;
+  if (type !== "object") return schema;
+  const patched = (value: unknown): JsonSchema => orNull(mergePatch(value as JsonSchema));
   return {
-    description: "A JSON merge patch (RFC 7396): null removes, arrays are replaced whole. Bare or under config.",
-    type: ["object", "array"],
+    ...rest,
+    type,
+    ...(properties !== undefined && {
+      properties: Object.fromEntries(Object.entries(properties).map(([key, value]) => [key, patched(value)])),
+    }),
+    ...(typeof additionalProperties === "object"
+      ? { additionalProperties: patched(additionalProperties) }
+      : additionalProperties !== undefined && { additionalProperties }),
   };
-}
-
-function wrapped(schema: JsonSchema): JsonSchema {
-  return {
-    type: "object",
-    properties: { config: schema, ...madeFor },
-    required: ["config"],
-    additionalProperties: false,
-  };
-}
-
-/** A section with its name, each with the schema of that section. */
-export function sectionView(others: Record<string, JsonSchema>): JsonSchema {
-  const variants = SECTION_NAMES.map((name) => ({
-    type: "object",
-    title: name,
-    properties: { section: { const: name }, config: sectionRef(name), ...others },
-    required: ["section", "config", ...Object.keys(others)],
-  }));
-  return { oneOf: variants };
 }
 
 /** What an operator may write; parts that JSON Schema cannot say accept anything. */

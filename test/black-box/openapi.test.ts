@@ -502,10 +502,7 @@ describe("observation", () => {
     const schema = content?.["text/event-stream"]?.["x-event-data"] ?? {};
     const follower = await EventFollower.open(gateway);
     await gateway.chat({ model: "demo", messages: MESSAGES });
-    await call("PATCH", "/admin/config/{section}", {
-      parameters: { section: "logging" },
-      body: { level: "debug" },
-    });
+    await call("PATCH", "/admin/config/logging", { body: { level: "debug" } });
     for (const name of ["request", "config"]) await follower.next(name, ({ event }) => event === name);
     for (const { data } of follower.events)
       expect({ data, problems: checks.problems(schema, data) }).toEqual({ data, problems: [] });
@@ -514,13 +511,14 @@ describe("observation", () => {
 
   test("/dashboard and its files", async () => {
     for (const operation of ["GET /dashboard", "GET /dashboard/{asset}"]) called.add(operation);
+    const described = (path: string) =>
+      Object.keys(checks.response(checks.operation("GET", path), 200).content ?? {}).toSorted();
+    const typeOf = (answer: Response) => answer.headers.get("content-type")?.split(";")[0] as string;
     const page = await gateway.fetch("/dashboard");
-    const script = /"dashboard\/(main-\w+\.js)"/.exec(await page.text())?.[1];
-    const answers = [page, await gateway.fetch(`/dashboard/${script}`)];
-    const types = ["/dashboard", "/dashboard/{asset}"].map((path) =>
-      Object.keys(checks.response(checks.operation("GET", path), 200).content ?? {}),
-    );
-    expect(answers.map(({ headers }) => headers.get("content-type")?.split(";")[0])).toEqual(types.flat());
+    expect([typeOf(page)]).toEqual(described("/dashboard"));
+    const names = [...(await page.text()).matchAll(/"dashboard\/([\w-]+\.(?:js|css))"/g)].map(([, name]) => name);
+    const types = await Promise.all(names.map(async (name) => typeOf(await gateway.fetch(`/dashboard/${name}`))));
+    expect([...new Set(types)].toSorted()).toEqual(described("/dashboard/{asset}"));
   });
 
   test("/admin/session", async () => {
@@ -605,34 +603,39 @@ describe("the configuration", () => {
     );
     const names = [...(sections ?? []), ...extensions].map((entry) => (typeof entry === "string" ? entry : entry.name));
     expect(names.length).toBeGreaterThan(15);
-    for (const section of names) await call("GET", "/admin/config/{section}", { parameters: { section } });
-    await call("GET", "/admin/config/{section}", { parameters: { section: "no_such" }, status: 404 });
+    const query = "?dry_run=true";
+    for (const section of names) {
+      const path = `/admin/config/${section}`;
+      const { config } = await call<{ config: unknown }>("GET", path);
+      await call("PUT", path, { body: { config }, query });
+      await call("PATCH", path, { body: Array.isArray(config) ? config : {}, query });
+    }
+    for (const method of ["GET", "PUT", "PATCH"]) {
+      const body = method === "GET" ? {} : { body: "{}" };
+      expect((await gateway.fetch("/admin/config/no_such", { method, ...body })).status).toBe(404);
+    }
   });
 
-  const parameters = { section: "retry" };
   test("changes of a section", async () => {
-    const path = "/admin/config/{section}";
-    await call("PUT", path, { parameters, body: { max_attempts: 2 } });
-    await call("PUT", path, { parameters, body: { config: { max_attempts: 3 } } });
-    await call("PUT", path, { parameters, body: { max_attempts: 4 }, query: "?dry_run=true" });
-    await call("PUT", path, { parameters, body: { config: { max_attempts: 4 }, version: 1 }, status: 409 });
-    await call("GET", path, { parameters, query: "?include_sensitive=true", status: 403 });
-    await call("PUT", path, { parameters, body: { max_attempts: -1 }, invalidBody: true, status: 400 });
-    await call("PATCH", path, { parameters, body: { base_delay: "50ms" } });
-    await call("PATCH", path, { parameters, body: { base_delay: 7 }, status: 400 });
+    const path = "/admin/config/retry";
+    await call("PUT", path, { body: { max_attempts: 2 } });
+    await call("PUT", path, { body: { config: { max_attempts: 3 } } });
+    await call("PUT", path, { body: { max_attempts: 4 }, query: "?dry_run=true" });
+    await call("PUT", path, { body: { config: { max_attempts: 4 }, version: 1 }, status: 409 });
+    await call("GET", path, { query: "?include_sensitive=true", status: 403 });
+    await call("PUT", path, { body: { max_attempts: -1 }, invalidBody: true, status: 400 });
+    await call("PATCH", path, { body: { base_delay: "50ms" } });
+    await call("PATCH", path, { body: { base_delay: 7 }, invalidBody: true, status: 400 });
     await call("PATCH", path, {
-      parameters,
       body: { base_delay: "60ms" },
       headers: { "If-Match": "1" },
       status: 409,
     });
-    await call("PUT", path, { parameters: { section: "no_such" }, body: {}, status: 404 });
   });
 
   test("staged changes", async () => {
     await call("POST", "/admin/config/apply", { body: {}, status: 400 });
-    await call("PATCH", "/admin/config/{section}", {
-      parameters,
+    await call("PATCH", "/admin/config/retry", {
       query: "?apply=false",
       body: { base_delay: "70ms" },
     });
@@ -756,7 +759,7 @@ describe("keys", () => {
     await call("POST", "/admin/keys", { body, query: "?dry_run=true" });
     await call("POST", "/admin/keys", { body, status: 201 });
     await call("POST", "/admin/keys", { body, status: 409 });
-    await call("POST", "/admin/keys", { body: { id: "x", scopes: ["all"] }, status: 400 });
+    await call("POST", "/admin/keys", { body: { id: "x", scopes: ["all"] }, invalidBody: true, status: 400 });
     await call("GET", "/admin/keys");
     await call("GET", "/admin/keys/{id}", { parameters });
     await call("PUT", "/admin/keys/{id}", { parameters, body: { rate_limit: 5, models: null } });

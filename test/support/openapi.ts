@@ -7,6 +7,7 @@ export interface OpenApiOperation {
   /** With {parameters}. */
   path: string;
   operationId: string;
+  tags?: string[];
   security: Record<string, string[]>[];
   parameters?: { name: string; in: string; required: boolean; schema: AnySchemaObject }[];
   requestBody?: { required: boolean; content: Record<string, MediaType> };
