@@ -31,7 +31,9 @@ function bearer(key: string): Headers {
 /** The caller, or the refusal as its parts. */
 function outcome(access: AccessControl, headers: Headers, scope: Scope = "write"): Caller | undefined | GatewayError {
   try {
-    return access.authorize(headers, scope);
+    const visit: { caller: Caller | undefined } = { caller: undefined };
+    access.authorize(headers, scope, visit);
+    return visit.caller;
   } catch (error) {
     if (error instanceof GatewayError) return error;
     throw error;

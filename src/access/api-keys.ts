@@ -23,8 +23,11 @@ export interface Caller {
 }
 
 export interface AccessControl {
-  /** The caller behind the request's key; throws 401 or 403 when it may not use an endpoint that needs the scope. */
-  authorize(headers: Headers, scope: Scope): Caller | undefined;
+  /**
+   * Throws 401 or 403 when the caller may not use an endpoint that needs the scope.
+   * @param visit - gets the caller behind the request's key, also one that is refused
+   */
+  authorize(headers: Headers, scope: Scope, visit: { caller: Caller | undefined }): void;
 }
 
 /** A secret that lets its caller in until its time is over. */
@@ -46,12 +49,12 @@ export function createAccessControl(
   const blocking = settings.mode === "blocking";
 
   return {
-    authorize(headers, scope) {
-      if (!blocking && accepted.size === 0) return undefined;
+    authorize(headers, scope, visit) {
+      if (!blocking && accepted.size === 0) return;
       const key = presentedKey(headers);
       const found = key === undefined ? undefined : accepted.get(key);
       if (found === undefined) {
-        if (!blocking) return undefined; // permissive: SDKs send placeholder keys, which must not be refused
+        if (!blocking) return; // permissive: SDKs send placeholder keys, which must not be refused
         throw new GatewayError(
           ERRORS.invalidApiKey,
           key === undefined
@@ -61,11 +64,11 @@ export function createAccessControl(
         );
       }
       const { caller, expiresAtMs } = found;
+      visit.caller = caller;
       if (hasExpired(expiresAtMs, wallTime)) throw expired({ "WWW-Authenticate": "Bearer" });
       if (!caller.scopes.has(scope)) {
         throw new GatewayError(ERRORS.missingScope, `The API key has no scope '${scope}', which this endpoint needs.`);
       }
-      return caller;
     },
   };
 }

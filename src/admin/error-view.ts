@@ -32,6 +32,7 @@ export function errorStats(recorder: ErrorRecorder, { name, ms }: StatsWindow) {
 
 export function errorRow(record: ErrorRecord) {
   const { id, requestId, timeMs, status, type, code, message, model, backend, attempts } = record;
+  const { keyId, userId, organizationId, clientAddress } = record;
   return {
     id,
     request_id: requestId,
@@ -42,6 +43,10 @@ export function errorRow(record: ErrorRecord) {
     message,
     model: model ?? null,
     backend: backend ?? null,
+    key_id: keyId ?? null,
+    user_id: userId ?? null,
+    organization_id: organizationId ?? null,
+    client: clientAddress ?? null,
     attempts: attempts.map(({ durationMs, ...attempt }) => ({
       ...attempt,
       ...(durationMs !== undefined && { duration_ms: durationMs }),

@@ -43,6 +43,10 @@ const SCHEMAS: Schemas = {
     message: text,
     model: orNull(text),
     backend: orNull(text),
+    key_id: orNull(text),
+    user_id: orNull(text),
+    organization_id: orNull(text),
+    client: orNull(text),
     attempts: list(shape({ backend: text, failure: text }, { model: text, duration_ms: number })),
   }),
   ErrorStatistics: shape({

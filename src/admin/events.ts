@@ -32,6 +32,7 @@ const SCHEMAS: Schemas = {
         interval_ms: count,
         total: count,
         failed: count,
+        refused: count,
         client_left: count,
         avg_duration_ms: number,
         max_duration_ms: number,

@@ -1,7 +1,8 @@
 // Requests that have ended since the last live event: how many, what they came to, and a few of them.
 
+import { isFailure } from "../stats/outcome.ts";
 import type { Stories, Story } from "../stats/stories.ts";
-import { CLIENT_CLOSED_REQUEST, requestRow } from "./request-view.ts";
+import { requestRow } from "./request-view.ts";
 
 /** Those that are told one by one: those that failed go first. */
 const MAX_ROWS = 10;
@@ -31,9 +32,10 @@ export class RequestBatch {
       sums.firstBytes++;
       sums.firstByteMs += story.firstByteMs;
     }
-    const isFailed = story.failure !== undefined && story.status !== CLIENT_CLOSED_REQUEST;
+    const isFailed = story.outcome !== undefined && isFailure(story.outcome);
     if (isFailed) sums.failed++;
-    if (story.status === CLIENT_CLOSED_REQUEST) sums.left++;
+    if (story.outcome === "refused") sums.refused++;
+    if (story.outcome === "client_left") sums.left++;
     const rows = isFailed ? this.#failed : this.#others;
     if (rows.length < MAX_ROWS) rows.push(story);
   }
@@ -41,11 +43,12 @@ export class RequestBatch {
   /** The data of one event; `intervalMs` is the time that it stands for. */
   take(intervalMs: number): object {
     const told = [...this.#failed, ...this.#others].slice(0, MAX_ROWS);
-    const { total, failed, left, durationMs, longestMs, firstBytes, firstByteMs, ...tokens } = this.#sums;
+    const { total, failed, refused, left, durationMs, longestMs, firstBytes, firstByteMs, ...tokens } = this.#sums;
     const data = {
       interval_ms: Math.round(intervalMs),
       total,
       failed,
+      refused,
       client_left: left,
       avg_duration_ms: Math.round(durationMs / total),
       max_duration_ms: Math.round(longestMs),
@@ -70,6 +73,7 @@ function newSums() {
   return {
     total: 0,
     failed: 0,
+    refused: 0,
     left: 0,
     durationMs: 0,
     longestMs: 0,

@@ -4,6 +4,7 @@
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { ErrorRecord } from "../stats/error-recorder.ts";
+import { OUTCOMES } from "../stats/outcome.ts";
 import type { AttemptStep, Candidate, Stories, Story, StoryStep } from "../stats/stories.ts";
 import { badParameter, readNumber, readTime } from "./query.ts";
 import { candidateWords, explain, stepWords, summarize, tokensPerSecond } from "./request-words.ts";
@@ -50,6 +51,15 @@ function readFilter(stories: Stories, query: URLSearchParams): Filter {
   if (status !== null) filters.push(statusFilter(status));
   const key = query.get("key");
   if (key !== null) filters.push(({ keyId }) => keyId === key);
+  const user = query.get("user");
+  if (user !== null) filters.push(({ userId }) => userId === user);
+  const organization = query.get("organization");
+  if (organization !== null) filters.push(({ organizationId }) => organizationId === organization);
+  const outcome = query.get("outcome");
+  if (outcome !== null) {
+    if (!SHOWN_OUTCOMES.includes(outcome)) throw badParameter("outcome", `one of ${SHOWN_OUTCOMES.join(", ")}`);
+    filters.push((story) => outcomeOf(story) === outcome);
+  }
   const part = query.get("id");
   if (part !== null) filters.push(({ id, requestId }) => id.includes(part) || requestId.includes(part));
   const minDurationMs = readNumber(query, "min_duration_ms", 0);
@@ -134,9 +144,14 @@ export function requestRow(stories: Pick<Stories, "startedAt">, story: Story): o
     answered_by: story.answeredBy ?? null,
     stream: story.stream,
     key_id: story.keyId ?? null,
+    user_id: story.userId ?? null,
+    organization_id: story.organizationId ?? null,
+    client: story.clientAddress ?? null,
+    target: story.target ?? null,
     backend: story.backend ?? null,
     status: story.status ?? null,
     failure: story.failure ?? null,
+    code: story.code ?? null,
     attempts: story.attempts,
     duration_ms: round(durationOf(story)),
     first_byte_ms: roundOrNull(story.firstByteMs),
@@ -145,14 +160,11 @@ export function requestRow(stories: Pick<Stories, "startedAt">, story: Story): o
   };
 }
 
-export const OUTCOMES = ["running", "succeeded", "failed", "stream_broken", "client_left"] as const;
+const RUNNING = "running";
+/** Of the list and of an explanation. */
+export const SHOWN_OUTCOMES: readonly string[] = [RUNNING, ...OUTCOMES];
 
-function outcomeOf({ status, failure, streamBroke }: Story): (typeof OUTCOMES)[number] {
-  if (status === undefined) return "running";
-  if (status === CLIENT_CLOSED_REQUEST) return "client_left";
-  if (streamBroke === true) return "stream_broken";
-  return failure === undefined && status < 400 ? "succeeded" : "failed";
-}
+const outcomeOf = ({ outcome }: Story): string => outcome ?? RUNNING;
 
 function durationOf(story: Story): number {
   return story.durationMs ?? story.sinceStartMs;

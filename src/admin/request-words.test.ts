@@ -10,7 +10,7 @@ function begin(stream = true) {
   const start = { id: "o", requestId: "r", operation: "chat", model: "m", stream, startedAtMs: 0 };
   const story = new Story(start, () => time.ms);
   const finish = (status: number, durationMs: number, more: object = {}) =>
-    story.finish({ status, durationMs, ...more });
+    story.finish({ status, outcome: status < 400 ? "succeeded" : "failed", durationMs, ...more });
   return { story, time, finish };
 }
 
@@ -93,7 +93,7 @@ describe("a failed attempt", () => {
     expect(explain(story, undefined)).toEqual([
       "gpu-1 was not asked: its format cannot say what the request wants.",
       "gpu-2 failed (odd).",
-      "The client was told of the failure after 2 ms, with status 400.",
+      "The client got status 400 after 2 ms.",
     ]);
   });
 });
@@ -162,12 +162,12 @@ describe("other steps and ends", () => {
     ]);
     const broken = begin();
     Object.assign(broken.story.attempt("gpu-1", "m"), { durationMs: 900, firstByteMs: 1, failure: "reset" });
-    broken.finish(502, 901, { failure: "reset", streamBroke: true });
+    broken.finish(502, 901, { failure: "reset", outcome: "stream_broken" });
     expect(summarize(broken.story, undefined)).toBe(
       "gpu-1 broke the connection off in the middle of its answer, after 900 ms. The stream broke off after 901 ms: the client has a part of the answer and an error behind it.",
     );
     const left = begin();
-    left.finish(499, 70);
+    left.finish(499, 70, { outcome: "client_left" });
     expect(summarize(left.story, undefined)).toBe("The client left after 70 ms.");
   });
 });

@@ -69,11 +69,9 @@ export function summarize(story: Story, told: string | undefined): string {
   const attempts = story.steps.flatMap((step) => (step.kind === "attempt" ? [attemptWords(step)] : []));
   const parts = attempts.length > 0 ? attempts : story.steps.flatMap((step) => clauseOf(step, told));
   if (parts.length === 0) return endSentence(story);
-  const isCut = story.streamBroke === true || story.status === CLIENT_LEFT;
+  const isCut = story.outcome === "stream_broken" || story.outcome === "client_left";
   return `${capital(parts.join("; "))}.${isCut ? ` ${endSentence(story)}` : ""}`;
 }
-
-const CLIENT_LEFT = 499;
 
 /** Undefined for a step that needs no words. */
 export function stepWords(step: StoryStep, story: Story, told: string | undefined): string | null {
@@ -218,15 +216,15 @@ function droppedSentence({ droppedSteps, steps }: Story): string[] {
 }
 
 function endSentence(story: Story): string {
-  const { status, failure, streamBroke } = story;
+  const { status, outcome } = story;
   if (status === undefined) return `It still runs, for ${time(story.sinceStartMs)} so far.`;
   const after = time(story.durationMs ?? 0);
-  if (status === CLIENT_LEFT) return `The client left after ${after}.`;
-  if (streamBroke === true) {
+  if (outcome === "client_left") return `The client left after ${after}.`;
+  if (outcome === "stream_broken") {
     return `The stream broke off after ${after}: the client has a part of the answer and an error behind it.`;
   }
-  if (failure !== undefined || status >= 400)
-    return `The client was told of the failure after ${after}, with status ${status}.`;
+  if (outcome === "refused") return `The request was refused after ${after}, with status ${status}.`;
+  if (outcome === "failed") return `The client got status ${status} after ${after}.`;
   const tokens = story.completionTokens;
   const speed = tokensPerSecond(story);
   const counted =

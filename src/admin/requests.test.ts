@@ -28,7 +28,13 @@ test("explains a request while it runs and when it is over", async () => {
   const path = `/admin/requests/${encodeURIComponent("a/b c")}`;
   expect(await admin.get(path)).toMatchObject({ finished: false, status: null, steps: [{ outcome: "running" }] });
   Object.assign(step, { durationMs: 4, failure: "status_500", status: 500 });
-  stories.finish(story, { status: 502, durationMs: 5, failure: "status_500", backend: "one" });
+  stories.finish(story, {
+    status: 502,
+    outcome: "failed",
+    durationMs: 5,
+    failure: "status_500",
+    backend: "one",
+  });
   expect(await admin.get(path)).toMatchObject({
     id: "own-1",
     request_id: "a/b c",

@@ -21,7 +21,7 @@ import { type DescribedEndpoint, jsonAnswer, pathParameter, queryParameter } fro
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { queryOf } from "./request.ts";
-import { explainRequest, listRequests, OUTCOMES } from "./request-view.ts";
+import { explainRequest, listRequests, SHOWN_OUTCOMES } from "./request-view.ts";
 
 export const requestId = pathParameter(
   "request_id",
@@ -33,15 +33,20 @@ export const requestRowProperties: Properties = {
   request_id: text,
   started_at: time,
   finished: flag,
-  outcome: oneOfTexts(...OUTCOMES),
+  outcome: oneOfTexts(...SHOWN_OUTCOMES),
   operation: text,
   model: text,
   answered_by: orNull(text),
   stream: flag,
   key_id: orNull(text),
+  user_id: described(orNull(text), "As the key names the user, else as the request does."),
+  organization_id: orNull(text),
+  client: described(orNull(text), "Address of the client, behind trusted proxies."),
+  target: described(orNull(text), "Method and path, of a request that was refused before it was known what it asks."),
   backend: orNull(text),
   status: orNull({ type: "integer" }),
   failure: orNull(text),
+  code: described(orNull(text), "Of the error that the client was answered with."),
   attempts: count,
   duration_ms: number,
   first_byte_ms: orNull(number),
@@ -121,6 +126,9 @@ export function requestRoutes({ stories, errors }: Pick<AdminParts, "stories" | 
         queryParameter("backend", "Of any attempt."),
         queryParameter("status", "Such as 502, or 5xx."),
         queryParameter("key", "Id of the caller's key."),
+        queryParameter("user", "Id of the user."),
+        queryParameter("organization", "Id of the organization."),
+        queryParameter("outcome", "How it ended.", oneOfTexts(...SHOWN_OUTCOMES)),
         queryParameter("min_duration_ms", "At least so long.", { type: "integer", minimum: 0 }),
         queryParameter("since", "Unix milliseconds or RFC 3339, inclusive."),
         queryParameter("until", "The same, exclusive."),

@@ -32,6 +32,7 @@ function count(backend: string): void {
     model: "m",
     backend,
     status: 200,
+    outcome: "succeeded",
     durationMs: 100,
     stream: false,
     usage,

@@ -5,21 +5,22 @@ import { conventionsOf, type Operation, servedBy } from "../backends/kinds.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { FormBody } from "../lib/form-body.ts";
-import type { JsonObject } from "../lib/json.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
+import type { RequestRecord } from "../pipeline/context.ts";
 import { writeFallbackHeaders } from "../pipeline/fallback.ts";
 import type { Generate, Generated, StreamFrame } from "../pipeline/generate.ts";
 import { firstRequest, type ModelRequest } from "../pipeline/model-request.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import type { ClientWords } from "../protocols/protocol.ts";
 import { clientWords } from "../protocols/registry.ts";
-import type { RequestSummary } from "../protocols/request-summary.ts";
+import { endUserOf, type RequestSummary } from "../protocols/request-summary.ts";
 import type { Answering, BrokenStream, Call } from "../server/endpoint.ts";
 import { clientError } from "../server/error-response.ts";
 import { type BodyReader, bodyLimits } from "../server/read-body.ts";
 import { SERVER_TIMING, serverTiming } from "../server/server-timing.ts";
 import { forwardableErrorBody, hasStandardError, standardError } from "../upstream/error-body.ts";
 import { failureLabel, type StatusFailure, type UpstreamFailure } from "../upstream/failure.ts";
-import { EVENT_STREAM } from "../upstream/send.ts";
+import { EVENT_STREAM, isBackendsFault } from "../upstream/send.ts";
 
 export interface GenerationParts {
   generate: Generate;
@@ -64,6 +65,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       const limits = bodyLimits(context.settings, maxBodyBytes);
       const isForm = typeof read !== "function";
       const body = await (isForm ? bodies.readForm(request, record, limits) : bodies.readJson(request, record, limits));
+      noteAsked(record, body.value, context.settings.telemetry.record_user);
       const summary = isForm ? read.form(body as FormBody) : read(body.value);
       record.operation = operation;
       record.model = summary.model;
@@ -96,6 +98,15 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       return answer(call, asked, client, generated);
     },
   };
+}
+
+const MAX_MODEL_LENGTH = 256;
+
+/** What is known of a request even where its body is refused. */
+function noteAsked(record: RequestRecord, value: unknown, recordsUser: boolean): void {
+  if (recordsUser) record.user = endUserOf(value);
+  const model = isObject(value) ? value.model : undefined;
+  if (typeof model === "string") record.model = model.slice(0, MAX_MODEL_LENGTH);
 }
 
 /** The stream that one client gets. */
@@ -177,6 +188,7 @@ function failureResponse(
   headers["x-should-retry"] = "false";
   if (failure.kind !== "status") throw toError(failure, { "x-should-retry": "false" });
   context.record.failure = failureLabel(failure);
+  if (isBackendsFault(failure)) context.record.isOutage = true;
   const { type, code, message } = standardError(failure.status, failure.body);
   context.record.error = { type, code, message };
   Object.assign(headers, failure.headers);

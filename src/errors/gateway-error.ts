@@ -7,6 +7,8 @@ interface GatewayErrorOptions {
   param?: string;
   details?: Record<string, unknown>;
   headers?: Record<string, string>;
+  /** The request is as it should be, and another time it will be answered, although the status is not 5xx. */
+  isOutage?: boolean;
   cause?: unknown;
 }
 
@@ -17,6 +19,7 @@ export class GatewayError extends Error {
   readonly param: string | undefined;
   readonly details: Record<string, unknown> | undefined;
   readonly headers: Record<string, string> | undefined;
+  readonly isOutage: boolean;
 
   constructor(definition: ErrorDefinition, message: string, options: GatewayErrorOptions = {}) {
     super(message, { cause: options.cause });
@@ -27,6 +30,7 @@ export class GatewayError extends Error {
     this.param = options.param;
     this.details = options.details;
     this.headers = options.headers;
+    this.isOutage = options.isOutage === true;
   }
 }
 

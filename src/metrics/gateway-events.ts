@@ -1,5 +1,6 @@
 // What is counted when it happens in the gateway: rare events, beside those of requests.
 
+import { ERRORS } from "../errors/catalog.ts";
 import { INSTRUMENTS } from "./instruments.ts";
 import type { MetricsRegistry } from "./registry.ts";
 
@@ -7,6 +8,9 @@ const UPLOAD_RESULTS = ["stored", "refused", "failed"] as const;
 
 /** What became of an upload. */
 export type UploadResult = (typeof UPLOAD_RESULTS)[number];
+
+/** What alerts look at. */
+const TELLING_REFUSALS = [ERRORS.invalidApiKey, ERRORS.expiredApiKey, ERRORS.rateLimited];
 
 export type GatewayEvents = ReturnType<typeof countGatewayEvents>;
 
@@ -20,9 +24,15 @@ export function countGatewayEvents(registry: MetricsRegistry) {
     registry.counter(historyWrites, resultOf(isOk));
   }
   for (const result of UPLOAD_RESULTS) registry.counter(fileUploads, result);
+  for (const { status, type, code } of TELLING_REFUSALS) {
+    registry.counter(INSTRUMENTS.refusals, String(status), typeof code === "string" ? code : type);
+  }
   for (const scope of ["client", "key", "global", "backend"]) registry.counter(rateLimitRefusals, scope);
   return {
     rateLimited: (scope: string) => void registry.counter(rateLimitRefusals, scope).value++,
+    /** A request was refused before a backend was asked; `code` is of the catalogue of errors. */
+    refused: (status: number, code: string) =>
+      void registry.counter(INSTRUMENTS.refusals, String(status), code).value++,
     /** A translation could not carry a feature. */
     dropped: (feature: string) => void registry.counter(translationDrops, feature).value++,
     circuitChanged: (change: { backend: string; to: string }) =>

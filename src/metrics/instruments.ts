@@ -71,6 +71,10 @@ export const INSTRUMENTS = {
     "signalbox_deduplicated_requests_total{model}",
     "Requests that were answered by the call of an identical one in flight.",
   ),
+  refusals: counter(
+    "signalbox_requests_refused_total{status,code}",
+    "Requests that the gateway refused before a backend was asked, by status and code of the error.",
+  ),
   rateLimitRefusals: counter(
     "signalbox_rate_limit_refusals_total{scope}",
     "Refusals by whose limit spoke: client, key, global or backend.",

@@ -24,6 +24,7 @@ function request(changes: Partial<FinishedRequest> = {}): FinishedRequest {
     model: "m",
     backend: "b",
     status: 200,
+    outcome: changes.failure === undefined && (changes.status ?? 200) < 400 ? "succeeded" : "failed",
     durationMs: 1500,
     stream: false,
     usage,

@@ -4,7 +4,7 @@
 import type { Usage } from "../generation/usage.ts";
 import { getOrMake } from "../lib/get-or-make.ts";
 import { lazily } from "../lib/lazily.ts";
-import { countedUsage, type FinishedRequest, hasFailed } from "../stats/finished-request.ts";
+import { countedUsage, type FinishedRequest } from "../stats/finished-request.ts";
 import { INSTRUMENTS } from "./instruments.ts";
 import type { Histogram, MetricsRegistry } from "./registry.ts";
 
@@ -98,10 +98,10 @@ export function createRequestMetrics(registry: MetricsRegistry) {
       return modelSeries(registry, model, backend);
     },
     finished(series: ModelSeries, request: FinishedRequest, cost: number): void {
-      const { status, durationMs, failure, firstByteMs, cache } = request;
+      const { status, outcome, durationMs, failure, firstByteMs, cache } = request;
       const operation = series.operation(request.operation);
       operation.requests(status).value++;
-      const duration = hasFailed(request) ? operation.failed(failure ?? `status_${status}`) : operation.succeeded;
+      const duration = outcome === "succeeded" ? operation.succeeded : operation.failed(failure ?? `status_${status}`);
       duration.observe(durationMs / 1000);
       // What was kept by the cache streams at another pace than a model does.
       if (request.stream && firstByteMs !== undefined && cache !== "HIT") timeStream(operation, request, firstByteMs);
@@ -123,7 +123,7 @@ export function createRequestMetrics(registry: MetricsRegistry) {
 function timeStream(operation: OperationSeries, request: FinishedRequest, firstByteMs: number): void {
   operation.firstToken().observe(firstByteMs / 1000);
   const outputTokens = request.usage?.output.total ?? 0;
-  if (outputTokens < 2 || hasFailed(request)) return;
+  if (outputTokens < 2 || request.outcome !== "succeeded") return;
   operation.perToken().observe((request.durationMs - firstByteMs) / 1000 / (outputTokens - 1));
 }
 

@@ -43,8 +43,12 @@ export interface RequestRecord {
   heldBytes?: number | undefined;
   /** What was asked for, e.g. "chat"; undefined for requests that ask no model. */
   operation?: string | undefined;
-  /** What was to be asked for, where the request was refused before it was known of whom: its story has not begun. */
+  /** What was to be asked for, where the request was refused before its story began. */
   refused?: string | undefined;
+  /** The end user, as the request names them (`user`, `safety_identifier`, `metadata.user_id`). */
+  user?: string | undefined;
+  /** It was a backend or the gateway that could not, whatever the status says: 404 for a model whose backends are away. */
+  isOutage?: boolean | undefined;
   /** Time of the attempts that are over. */
   backendMs?: number | undefined;
   /** Until there was an answer; undefined when there was a failure only. */

@@ -83,7 +83,8 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
       const signal = AbortSignal.any([call.signal, stop.signal]);
       const asked = aliases(modelRequest(neutral));
       const context: RequestContext = newContext(call, signal, asked);
-      const { record, startedAtMs } = context;
+      const { record, startedAtMs, settings } = context;
+      if (settings.telemetry.record_user) record.user = neutral.user;
       let status = CLIENT_CLOSED_REQUEST;
       try {
         await admit(context, asked);
@@ -99,6 +100,7 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
         }
       } catch (error) {
         if (!signal.aborted) status = noteFailure(record, error instanceof GatewayError ? error : BUG);
+        if (error instanceof GatewayError && error.isOutage) record.isOutage = true;
         throw error;
       } finally {
         stop.abort();

@@ -15,11 +15,12 @@ function reporting() {
   const stories = new Stories({ clock: systemClock });
   const errors = new ErrorRecorder({ clock: systemClock });
   const observer = { attempted() {}, finished: (request: FinishedRequest) => void finished.push(request) };
-  const reporter = createReporter(observer, stories, errors, { dropped() {} });
+  const reporter = createReporter(observer, stories, errors, { dropped() {}, refused() {} });
   const context = (more: Partial<RequestContext["record"]>) =>
     ({
       id: "r1",
       ownId: crypto.randomUUID(),
+      peerAddress: () => "10.0.0.7",
       caller: undefined,
       startedAtMs: systemClock.now(),
       record: {

@@ -5,7 +5,8 @@ import { ERRORS } from "../errors/catalog.ts";
 import type { GatewayEvents } from "../metrics/gateway-events.ts";
 import type { Observer } from "../metrics/observer.ts";
 import type { ErrorReport, FailedAttempt } from "../stats/error-recorder.ts";
-import type { AttemptStep, Stories, StoryStep } from "../stats/stories.ts";
+import type { Outcome } from "../stats/outcome.ts";
+import type { AttemptStep, Stories, StoryStart, StoryStep } from "../stats/stories.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import { isBackendsFault } from "../upstream/send.ts";
 import type { RequestContext } from "./context.ts";
@@ -17,9 +18,9 @@ export const CLIENT_CLOSED_REQUEST = 499;
 
 export function createReporter(
   observer: Observer,
-  stories: Pick<Stories, "begin" | "finish">,
+  stories: Pick<Stories, "begin" | "finish" | "refused">,
   errors: { record(report: ErrorReport): unknown },
-  events: Pick<GatewayEvents, "dropped">,
+  events: Pick<GatewayEvents, "dropped" | "refused">,
   spans: SpansInUse = { recorder: undefined },
 ) {
   let openStreams = 0;
@@ -27,11 +28,9 @@ export function createReporter(
     openStreams: () => openStreams,
     /** The request was read: its story begins. */
     begun(context: RequestContext): void {
-      const { id, ownId, caller, record, startedAtMs } = context;
-      const { operation = "", model = "", stream } = record;
-      const keyId = caller?.keyId;
-      record.story = stories.begin({ id: ownId, requestId: id, operation, model, stream, startedAtMs, keyId });
-      if (stream) openStreams++;
+      const { record } = context;
+      record.story = stories.begin(startOf(context));
+      if (record.stream) openStreams++;
       if (spans.recorder !== undefined) record.spans = spans.recorder.begin(context);
     },
     /** Called once per attempt at a backend, when it is over. `firstTokenMs` is known of streams. */
@@ -47,9 +46,10 @@ export function createReporter(
     },
     /** Called once per request, when its answer is over; status 499 when the client left. */
     finished(context: RequestContext, status: number, durationMs: number): void {
-      const { id, ownId, caller, record } = context;
+      const { caller, record } = context;
       const { operation, model, story, backend } = record;
-      const failure = status >= 400 || record.streamFailure !== undefined ? failureOf(record, status) : undefined;
+      const outcome = outcomeOf(record, status);
+      const failure = outcome === "succeeded" ? undefined : failureOf(record, status);
       if (operation !== undefined && model !== undefined) {
         observer.finished({
           operation,
@@ -57,6 +57,7 @@ export function createReporter(
           answeredBy: record.fallbackModel,
           backend,
           status,
+          outcome,
           durationMs,
           firstByteMs: record.firstByteMs,
           stream: record.stream,
@@ -68,11 +69,15 @@ export function createReporter(
           shared: record.shared,
           failure,
           keyId: caller?.keyId,
-          userId: caller?.userId,
+          userId: caller?.userId ?? record.user,
           organizationId: caller?.organizationId,
         });
       }
       for (const feature of record.dropped ?? []) events.dropped(feature);
+      const { type = failure ?? "" } = record.error ?? {};
+      const code = record.error && codeOf(record.error);
+      const isOwnRefusal = outcome === "refused" && record.attempts === 0 && !isOfAdministrators(record);
+      if (isOwnRefusal) events.refused(status, code ?? type);
       if (story.isKept) {
         if (record.stream) openStreams--;
         story.cache = record.cache;
@@ -82,9 +87,10 @@ export function createReporter(
         const { firstByteMs, backendMs, fallbackModel: answeredBy, usage } = record;
         stories.finish(story, {
           status,
+          outcome,
           durationMs,
           failure,
-          streamBroke: record.streamFailure !== undefined,
+          code,
           backend,
           answeredBy,
           firstByteMs,
@@ -92,22 +98,70 @@ export function createReporter(
           promptTokens: usage?.input.total,
           completionTokens: usage?.output.total,
         });
+      } else if (isOwnRefusal) {
+        stories.refused(
+          { ...startOf(context), target: targetOf(record) },
+          { status, outcome, durationMs, failure, code },
+        );
       }
       // A caller whose trace it is wants to see in it that the request came here, and why it went no further.
       if (record.refused !== undefined) record.spans = spans.recorder?.begin(context);
       record.spans?.finished(context, status, durationMs, failure);
-      // A client that left is no error of anybody, and scanners shall not push out what concerns models.
-      if (failure === undefined || status === CLIENT_CLOSED_REQUEST || isElsewhere(record)) return;
-      const { type = failure, code = null, message = failure } = record.error ?? {};
+      // Scanners must not push out what concerns models.
+      if (failure === undefined || outcome === "client_left" || isElsewhere(record)) return;
+      const { code: errorCode = null, message = failure } = record.error ?? {};
       const attempts = attemptsOf(story.steps);
-      errors.record({ id: ownId, requestId: id, status, type, code, message, model, backend, attempts });
+      const told = { status, type, code: errorCode, message };
+      errors.record({ ...startOf(context), ...told, model, backend, attempts });
     },
   };
 }
 
-/** Refusals of the admin API and of paths that do not exist; the access log has them. */
-function isElsewhere({ path, error }: RequestContext["record"]): boolean {
-  return path.startsWith("/admin") || error?.type === ERRORS.routeNotFound.type;
+/** Refusals of the admin API and of paths that do not exist. */
+function isElsewhere(record: RequestContext["record"]): boolean {
+  return isOfAdministrators(record) || record.error?.type === ERRORS.routeNotFound.type;
+}
+
+/** The access log has them. */
+function isOfAdministrators({ path }: RequestContext["record"]): boolean {
+  return /^\/(admin|dashboard)(\/|$)/.test(path);
+}
+
+function startOf(context: RequestContext): StoryStart {
+  const { id, ownId, caller, record, startedAtMs } = context;
+  return {
+    id: ownId,
+    requestId: id,
+    operation: record.operation ?? record.refused ?? "",
+    model: record.model ?? "",
+    stream: record.stream,
+    startedAtMs,
+    keyId: caller?.keyId,
+    userId: caller?.userId ?? record.user,
+    organizationId: caller?.organizationId,
+    clientAddress: context.peerAddress(),
+  };
+}
+
+const MAX_TARGET_LENGTH = 200;
+
+function targetOf({ method, path }: RequestContext["record"]): string {
+  return `${method} ${path}`.slice(0, MAX_TARGET_LENGTH);
+}
+
+function outcomeOf({ streamFailure, isOutage }: RequestContext["record"], status: number): Outcome {
+  if (status === CLIENT_CLOSED_REQUEST) return "client_left";
+  if (streamFailure !== undefined) return "stream_broken";
+  if (status < 400) return "succeeded";
+  return status < 500 && isOutage !== true ? "refused" : "failed";
+}
+
+/** A backend may have written it. */
+const MAX_CODE_LENGTH = 64;
+
+/** The type, where the code is only the status once more. */
+function codeOf({ type, code }: NonNullable<RequestContext["record"]["error"]>): string {
+  return (typeof code === "string" ? code : type).slice(0, MAX_CODE_LENGTH);
 }
 
 function failureOf({ streamFailure, failure }: RequestContext["record"], status: number): string {

@@ -27,6 +27,20 @@ export function conversationStart(turns: readonly unknown[], instructions: reado
   return [...instructions, ...shown].map((text) => text.slice(0, MAX_TURN_LENGTH)).join("\n");
 }
 
+const MAX_USER_LENGTH = 256;
+
+/**
+ * The end user that a request names: `safety_identifier` or `user` (OpenAI), else `metadata.user_id` (Messages API).
+ * Undefined for a body of another form.
+ */
+export function endUserOf(body: unknown): string | undefined {
+  if (!isObject(body)) return undefined;
+  const { safety_identifier, user, metadata } = body;
+  const named = [safety_identifier, user, isObject(metadata) ? metadata.user_id : undefined];
+  const found = named.find((name) => typeof name === "string" && name !== "") as string | undefined;
+  return found?.slice(0, MAX_USER_LENGTH);
+}
+
 /** The fields that clients set for this purpose: prompt_cache_key, else user. */
 export function affinityOf(body: JsonObject): string | undefined {
   if (typeof body.prompt_cache_key === "string") return body.prompt_cache_key;

@@ -52,7 +52,7 @@ export function noBackendError(request: RefusedRequest): GatewayError {
   return new GatewayError(
     ERRORS.modelNotFound,
     `The model '${model}' is served only by backends that are not available at the moment (${reasons}).`,
-    { param: "model", headers },
+    { param: "model", headers, isOutage: true },
   );
 }
 

@@ -51,9 +51,12 @@ function fieldsOf(
     prompt_tokens: usage?.input.total,
     completion_tokens: usage?.output.total,
     failure: record.failure,
+    code: status >= 400 ? (record.error?.code ?? undefined) : undefined,
     reason: status >= 500 ? reason : undefined,
     client,
     key: caller?.keyId,
+    user: caller?.userId ?? record.user,
+    organization: caller?.organizationId,
     request_id: id,
     id: ownId,
   };

@@ -92,7 +92,7 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
       if (endpoint.access === "admin") admitAdministrator(visitor, endpoint.isForGuests === true);
       else if (endpoint.access !== "open") {
         if (pageRefusal !== undefined) throw new GatewayError(ERRORS.forbidden, pageRefusal);
-        visitor.context.caller = access.authorize(visitor.request.headers, endpoint.access);
+        access.authorize(visitor.request.headers, endpoint.access, visitor.context);
         if (limiter.limitsRequests) return checkLimits(visitor);
       } else if (endpoint.credentials?.areWanted()) return checkCredentials(endpoint.credentials, visitor);
     },

@@ -169,6 +169,7 @@ class FramedCall implements Call {
     else if (!this.request.signal.aborted) this.#bug = thrown;
     const { record } = this.context;
     if (!record.story.isKept) record.refused = this.endpoint?.operation;
+    if (error.isOutage) record.isOutage = true;
     record.failure ??= error.type;
     record.error ??= { type: error.type, code: error.code, message: error.message };
     return error;

@@ -39,6 +39,7 @@ function request(changes: Partial<FinishedRequest> = {}): FinishedRequest {
     model: "m1",
     backend: "b1",
     status: 200,
+    outcome: changes.failure === undefined && (changes.status ?? 200) < 400 ? "succeeded" : "failed",
     durationMs: 100,
     stream: false,
     usage: { input: { total: 1000 }, output: { total: 50 } },

@@ -5,10 +5,11 @@ import type { Clock } from "../lib/clock.ts";
 import { getOrMake } from "../lib/get-or-make.ts";
 import { isSlotOf, RingClock, slotsWithin, type WindowSlot } from "../lib/time-rings.ts";
 import { addCost, CostLedger, costOf, hourOf, type ModelPrices, NONE } from "./costs.ts";
-import { countedUsage, type FinishedRequest, hasFailed, OTHER } from "./finished-request.ts";
+import { countedUsage, type FinishedRequest, OTHER } from "./finished-request.ts";
+import { isFailure } from "./outcome.ts";
 import { COARSE, FINE, WindowedLatencies } from "./percentiles.ts";
 import type { SlotCheck } from "./windowed-numbers.ts";
-import { type Sums, WindowedSums } from "./windows.ts";
+import { failureShare, type Sums, WindowedSums } from "./windows.ts";
 import type { CostRow, WrittenBackendRow, WrittenCosts, WrittenRow, WrittenStats } from "./written-stats.ts";
 
 type StatsSettings = Omit<Settings["admin"]["stats"], "persistence">;
@@ -49,7 +50,7 @@ export interface StatsHandle {
   readonly model: Row;
   readonly backend: BackendRow | undefined;
   readonly prices: ModelPrices | undefined;
-  /** Where its tokens are counted in this hour, by the key. */
+  /** Where its tokens are counted in this hour, by the caller. */
   costHourMs: number;
   readonly costRows: Map<string, CostRow>;
 }
@@ -67,7 +68,7 @@ export interface Percentiles {
 const DEFAULT_MAX_MODELS = 500;
 const DEFAULT_MAX_BACKENDS = 300;
 const LOAD_WINDOW_MS = 60_000;
-/** Keys whose rows a handle holds; further ones are looked for each time. */
+/** Callers whose rows a handle holds; further ones are looked for each time. */
 const MAX_HELD_ROWS = 1_000;
 /** A model's name is the client's text. */
 const MAX_NAME_LENGTH = 256;
@@ -151,15 +152,15 @@ export class StatsCollector {
     if (!this.#settings.enabled) return 0;
     const timeMs = this.#clock.tick();
     const at = this.#clock.position;
-    const failed = hasFailed(request) ? 1 : 0;
-    const succeeded = 1 - failed;
-    const { durationMs } = request;
-    const latencyMs = failed ? 0 : durationMs;
+    const { durationMs, outcome } = request;
+    const failed = isFailure(outcome) ? 1 : 0;
+    const succeeded = outcome === "succeeded" ? 1 : 0;
+    const latencyMs = succeeded * durationMs;
     const usage = this.#settings.token_tracking ? countedUsage(request) : undefined;
     const prompt = usage === undefined ? 0 : usage.input.total;
     const completion = usage === undefined ? 0 : usage.output.total;
     const generatingMs = completion > 0 ? durationMs : 0;
-    if (failed === 0) this.#latencies.add(at, durationMs);
+    if (succeeded === 1) this.#latencies.add(at, durationMs);
     this.#overall.add(at, 1, failed, succeeded, latencyMs, prompt, completion, generatingMs);
     const { model, backend } = handle;
     model.sums.add(at, 1, failed, succeeded, latencyMs, prompt, completion, generatingMs);
@@ -183,7 +184,9 @@ export class StatsCollector {
       handle.costHourMs = hourMs;
       costRows.clear();
     }
-    let row = costRows.get(keyId);
+    // A key may stand for many users, who are named by their requests.
+    const caller = userId === NONE ? keyId : `${keyId}\n${userId}`;
+    let row = costRows.get(caller);
     if (row === undefined) {
       row = this.#costs.row(timeMs, {
         key_id: keyId,
@@ -192,7 +195,7 @@ export class StatsCollector {
         model_id: handle.model.name,
         backend_name: handle.backend?.name ?? NONE,
       });
-      if (costRows.size < MAX_HELD_ROWS) costRows.set(keyId, row);
+      if (costRows.size < MAX_HELD_ROWS) costRows.set(caller, row);
     }
     return row;
   }
@@ -258,11 +261,12 @@ export class StatsCollector {
   /** The last one to two minutes, for GET /admin/health. */
   load(): { requests: number; requestsPerSecond: number; errorRate: number } {
     const timeMs = this.#clock.tick();
-    const { requests, failed } = this.#overall.sum(slotsWithin(LOAD_WINDOW_MS, timeMs));
+    const sums = this.#overall.sum(slotsWithin(LOAD_WINDOW_MS, timeMs));
+    const { requests } = sums;
     const sinceMinuteMs = timeMs % LOAD_WINDOW_MS;
     const coveredMs = Math.max(1000, Math.min(LOAD_WINDOW_MS + sinceMinuteMs, timeMs - this.#startedMs));
     const requestsPerSecond = requests / (coveredMs / 1000);
-    return { requests, requestsPerSecond, errorRate: requests === 0 ? 0 : failed / requests };
+    return { requests, requestsPerSecond, errorRate: failureShare(sums) };
   }
 
   /** All but the rows. */

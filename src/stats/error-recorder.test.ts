@@ -56,6 +56,10 @@ describe("error recorder", () => {
       message: "It broke.",
       model: "m",
       backend: "b",
+      key_id: null,
+      user_id: null,
+      organization_id: null,
+      client: null,
       attempts: [
         { backend: "a", failure: "connect", duration_ms: 3 },
         { backend: "b", failure: "status_502" },

@@ -28,6 +28,10 @@ export interface ErrorReport {
   /** The backend of the last attempt. */
   backend?: string | undefined;
   attempts?: readonly FailedAttempt[] | undefined;
+  keyId?: string | undefined;
+  userId?: string | undefined;
+  organizationId?: string | undefined;
+  clientAddress?: string | undefined;
 }
 
 /** What is kept of a report. */
@@ -79,6 +83,10 @@ export class ErrorRecorder {
       model: report.model && cut(report.model),
       backend: report.backend && cut(report.backend),
       attempts: (report.attempts ?? []).slice(0, MAX_ATTEMPTS),
+      keyId: report.keyId,
+      userId: report.userId,
+      organizationId: report.organizationId,
+      clientAddress: report.clientAddress,
     };
     this.#byId.set(record.id, record);
     if (this.#byId.size > this.#capacity) {

@@ -1,6 +1,7 @@
 // What statistics and metrics get to know of a request that is over: one value per request, made by the pipeline.
 
 import type { Usage } from "../generation/usage.ts";
+import type { Outcome } from "./outcome.ts";
 
 export interface FinishedRequest {
   /** "chat", "messages", "embeddings", … */
@@ -13,6 +14,7 @@ export interface FinishedRequest {
   backend?: string | undefined;
   /** As the client saw it; 499 when it left before the end. Of a stream that broke off, what a plain answer had been. */
   status: number;
+  outcome: Outcome;
   durationMs: number;
   /** Until the first byte went to the client. */
   firstByteMs?: number | undefined;
@@ -34,17 +36,13 @@ export interface FinishedRequest {
   failure?: string | undefined;
   /** The caller's key. */
   keyId?: string | undefined;
-  /** As its key names them. */
+  /** As the caller's key names them, else as the request does. */
   userId?: string | undefined;
   organizationId?: string | undefined;
 }
 
 /** The name under which everything is counted that is too much to be counted by name. */
 export const OTHER = "(other)";
-
-export function hasFailed({ status, failure }: FinishedRequest): boolean {
-  return failure !== undefined || status >= 400;
-}
 
 /** Tokens that a backend worked for: not those of answers that were there already. */
 export function countedUsage({ usage, cache, shared }: FinishedRequest): Usage | undefined {

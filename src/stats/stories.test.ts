@@ -49,7 +49,7 @@ describe("explain one request", () => {
     time.ms += 100;
     Object.assign(second, { durationMs: 130, status: 200 });
     const end = { status: 200, durationMs: 201, backend: "b", answeredBy: "m2", firstByteMs: 102, backendMs: 150 };
-    stories.finish(story, end);
+    stories.finish(story, { ...end, outcome: "succeeded" });
     time.ms += 5000;
     expect(explainRequest(stories, "r1")).toEqual({
       id: "own-1",
@@ -62,9 +62,14 @@ describe("explain one request", () => {
       answered_by: "m2",
       stream: true,
       key_id: "k",
+      user_id: null,
+      organization_id: null,
+      client: null,
+      target: null,
       backend: "b",
       status: 200,
       failure: null,
+      code: null,
       attempts: 2,
       duration_ms: 201,
       first_byte_ms: 102,
@@ -177,7 +182,7 @@ describe("explain one request", () => {
             const story = begin(`r${index}`);
             const end = () => {
               for (let step = 0; step < steps; step++) story.attempt("a", "m", "random", [{ backend: "a" }]);
-              stories.finish(story, { status: 200, durationMs: 1 });
+              stories.finish(story, { status: 200, outcome: "succeeded", durationMs: 1 });
             };
             const sameTime = running[index + endsAfter] ?? [];
             running[index + endsAfter] = [...sameTime, end];
@@ -202,7 +207,7 @@ describe("explain one request", () => {
       const story = begin(`request-${index}`);
       const candidates = Array.from({ length: 16 }, (_, number) => ({ backend: `gpu-${number}`, score: number }));
       for (let attempt = 0; attempt < 2; attempt++) story.attempt(`gpu-${attempt}`, "m", "Random", candidates);
-      stories.finish(story, { status: 200, durationMs: index, backend: "gpu-1" });
+      stories.finish(story, { status: 200, outcome: "succeeded", durationMs: index, backend: "gpu-1" });
     };
     for (let index = 0; index < 12_000; index++) ask(index);
     expect(stories.size).toBe(10_000);
@@ -246,10 +251,23 @@ describe("the list of requests", () => {
     const first = begin("client-1", "m1", "team");
     first.attempt("gpu-1", "m1");
     first.attempt("gpu-2", "m1");
-    stories.finish(first, { status: 200, durationMs: 20, backend: "gpu-2", promptTokens: 3, completionTokens: 2 });
+    stories.finish(first, {
+      status: 200,
+      outcome: "succeeded",
+      durationMs: 20,
+      backend: "gpu-2",
+      promptTokens: 3,
+      completionTokens: 2,
+    });
     time.ms += 1000;
     const second = begin("client-2", "m2");
-    stories.finish(second, { status: 502, durationMs: 500, failure: "reset", streamBroke: true, answeredBy: "m1" });
+    stories.finish(second, {
+      status: 502,
+      outcome: "stream_broken",
+      durationMs: 500,
+      failure: "reset",
+      answeredBy: "m1",
+    });
     time.ms += 1000;
     begin("client-3", "m3");
     return { time, stories, begin };

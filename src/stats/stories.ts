@@ -2,6 +2,8 @@
 // nothing else, and is put into words only when somebody asks (admin/request-view.ts).
 
 import type { Clock } from "../lib/clock.ts";
+import type { Outcome } from "./outcome.ts";
+import { StoryRing } from "./story-ring.ts";
 
 /** A backend that could have been chosen, as the strategy saw it. */
 export interface Candidate {
@@ -68,7 +70,7 @@ export interface ToldStory extends Omit<StoryStart, "startedAtMs">, Partial<Stor
   cacheReason: string | undefined;
 }
 
-interface StoryStart {
+export interface StoryStart {
   /** The gateway's own: no two stories have the same. */
   id: string;
   /** The client's own, where it sent one. */
@@ -80,15 +82,23 @@ interface StoryStart {
   startedAtMs: number;
   /** The caller's key. */
   keyId?: string | undefined;
+  /** As the key names them, else as the request does. */
+  userId?: string | undefined;
+  organizationId?: string | undefined;
+  /** Behind trusted proxies; undefined on a unix socket. */
+  clientAddress?: string | undefined;
+  /** Method and path, of a request that was refused before it was known what it asks. */
+  target?: string | undefined;
 }
 
 export interface StoryEnd {
   /** As the client saw it; of a stream that broke off, what it would have been had nothing been sent. */
   status: number;
+  outcome: Outcome;
   durationMs: number;
   failure?: string | undefined;
-  /** The status 200 and a part of the answer had been sent. */
-  streamBroke?: boolean | undefined;
+  /** Of the error that the client was answered with; its type where the code is only the status. */
+  code?: string | undefined;
   backend?: string | undefined;
   answeredBy?: string | undefined;
   firstByteMs?: number | undefined;
@@ -128,6 +138,10 @@ export class Story implements StoryStart {
   readonly stream: boolean;
   readonly startedAtMs: number;
   readonly keyId: string | undefined;
+  readonly userId: string | undefined;
+  readonly organizationId: string | undefined;
+  readonly clientAddress: string | undefined;
+  readonly target: string | undefined;
   /** Whether anybody can read it. */
   readonly isKept: boolean;
   readonly #now: () => number;
@@ -142,8 +156,9 @@ export class Story implements StoryStart {
   cacheReason: string | undefined;
   status: number | undefined;
   durationMs: number | undefined;
+  outcome: Outcome | undefined;
   failure: string | undefined;
-  streamBroke: boolean | undefined;
+  code: string | undefined;
   backend: string | undefined;
   answeredBy: string | undefined;
   firstByteMs: number | undefined;
@@ -162,6 +177,10 @@ export class Story implements StoryStart {
     this.stream = start.stream;
     this.startedAtMs = start.startedAtMs;
     this.keyId = start.keyId;
+    this.userId = start.userId;
+    this.organizationId = start.organizationId;
+    this.clientAddress = start.clientAddress;
+    this.target = start.target;
     this.isKept = isKept;
     this.#now = now;
   }
@@ -173,6 +192,11 @@ export class Story implements StoryStart {
 
   get isOver(): boolean {
     return this.status !== undefined;
+  }
+
+  /** Refused by the gateway itself: no backend was asked. */
+  get wasOnlyRefused(): boolean {
+    return this.outcome === "refused" && this.attempts === 0;
   }
 
   /** In their order; put together for whoever asks. */
@@ -246,8 +270,9 @@ export class Story implements StoryStart {
   finish(end: StoryEnd): void {
     this.status = end.status;
     this.durationMs = end.durationMs;
+    this.outcome = end.outcome;
     this.failure = end.failure;
-    this.streamBroke = end.streamBroke;
+    this.code = end.code;
     this.backend = end.backend;
     this.answeredBy = end.answeredBy;
     this.firstByteMs = end.firstByteMs;
@@ -269,14 +294,15 @@ export class Story implements StoryStart {
 
   /** For another process. */
   tell(wallOffsetMs: number): ToldStory {
-    const { id, requestId, operation, model, stream, startedAtMs, keyId, steps, droppedSteps, cache, cacheReason } =
-      this;
-    const { status, durationMs, failure, streamBroke, backend, answeredBy, firstByteMs, backendMs } = this;
+    const { id, requestId, operation, model, stream, startedAtMs, steps, droppedSteps, cache, cacheReason } = this;
+    const { keyId, userId, organizationId, clientAddress, target } = this;
+    const { status, outcome, durationMs, failure, code, backend, answeredBy, firstByteMs, backendMs } = this;
     const { promptTokens, completionTokens } = this;
-    const start = { id, requestId, operation, model, stream, keyId, startedAtMs: startedAtMs + wallOffsetMs };
-    const told: ToldStory = { ...start, steps, droppedSteps, cache, cacheReason };
-    if (status === undefined || durationMs === undefined) return told;
-    const end = { status, durationMs, failure, streamBroke, backend, answeredBy, firstByteMs, backendMs };
+    const start = { id, requestId, operation, model, stream, startedAtMs: startedAtMs + wallOffsetMs };
+    const caller = { keyId, userId, organizationId, clientAddress, target };
+    const told: ToldStory = { ...start, ...caller, steps, droppedSteps, cache, cacheReason };
+    if (status === undefined || outcome === undefined || durationMs === undefined) return told;
+    const end = { status, outcome, durationMs, failure, code, backend, answeredBy, firstByteMs, backendMs };
     return { ...told, ...end, promptTokens, completionTokens };
   }
 
@@ -289,7 +315,7 @@ export class Story implements StoryStart {
   }
 
   get bytes(): number {
-    let bytes = STORY_BYTES + this.requestId.length + this.model.length;
+    let bytes = STORY_BYTES + this.requestId.length + this.model.length + (this.userId?.length ?? 0);
     if (this.#outline !== undefined) bytes += this.#outline.backends.length * NAME_BYTES;
     if (this.#firstStep !== undefined) bytes += bytesOf(this.#firstStep);
     if (this.#furtherSteps !== undefined) for (const step of this.#furtherSteps) bytes += bytesOf(step);
@@ -307,6 +333,14 @@ export const NO_STORY = Object.freeze(
   new Story({ id: "", requestId: "", operation: "", model: "", stream: false, startedAtMs: 0 }, () => 0, false),
 ) as Story;
 
+/** Of a request that was refused before its story began. */
+export function refusedStory(start: StoryStart, end: StoryEnd, now: () => number): Story {
+  const story = new Story(start, now);
+  story.add({ kind: "refused", atMs: end.durationMs, reason: end.failure ?? "refused" });
+  story.finish(end);
+  return story;
+}
+
 interface StoriesParts {
   clock: Clock;
   /** Most stories that are kept. */
@@ -318,60 +352,60 @@ interface StoriesParts {
 
 const DEFAULT_MAX_ENTRIES = 10_000;
 const DEFAULT_MAX_BYTES = 8 * 1024 * 1024;
-/** The share of stories that may be without their steps: with longer ids there are fewer stories, but not only outlines. */
-const MAX_OUTLINED = 0.9;
+/** What was refused is kept apart, by callers: a flood of one of them pushes out only the refusals of a few others. */
+const REFUSAL_LANES = 16;
+const REFUSALS_OF_A_LANE = 64;
 
 export class Stories {
   readonly #wallOffsetMs: number;
   readonly #now: () => number;
-  readonly #maxBytes: number;
   readonly #happenings: StoriesParts["happenings"];
-  /** Around the end; searched only when somebody asks, so that a request pays for no index. */
-  readonly #ring: (Story | undefined)[];
-  #oldest = 0;
-  #count = 0;
-  /** So many of the oldest were looked at for their steps, which are forgotten before the stories are. */
-  #outlined = 0;
-  #bytes = 0;
+  readonly #ring: StoryRing<Story>;
+  readonly #refusals: readonly StoryRing<Story>[];
 
   constructor({ clock, maxEntries = DEFAULT_MAX_ENTRIES, maxBytes = DEFAULT_MAX_BYTES, happenings }: StoriesParts) {
     this.#happenings = happenings;
     this.#now = () => clock.now();
     this.#wallOffsetMs = clock.wallTime() - clock.now();
-    this.#maxBytes = maxBytes;
-    this.#ring = new Array<Story | undefined>(maxEntries).fill(undefined);
+    this.#ring = new StoryRing(maxEntries, maxBytes);
+    // Their ids, names and targets are bounded, and so is each of them.
+    this.#refusals = Array.from({ length: REFUSAL_LANES }, () => new StoryRing(REFUSALS_OF_A_LANE));
   }
 
   get size(): number {
-    return this.#count;
+    return this.#rings().reduce((sum, ring) => sum + ring.size, 0);
   }
 
   get bytes(): number {
-    return this.#bytes;
+    return this.#rings().reduce((sum, ring) => sum + ring.bytes, 0);
   }
 
   begin(start: StoryStart): Story {
     const story = new Story(start, this.#now);
-    if (this.#count === this.#ring.length) this.#forgetOldest();
-    this.#ring[(this.#oldest + this.#count) % this.#ring.length] = story;
-    this.#count++;
-    this.#weigh(story);
+    this.#ring.add(story);
     return story;
+  }
+
+  /** Of a request that was refused before its story began. */
+  refused(start: StoryStart, end: StoryEnd): void {
+    const story = refusedStory(start, end, this.#now);
+    this.#laneOf(story).add(story);
+    this.#happenings?.requestEnded(story);
   }
 
   /** A story that another process tells, from its beginning or on from where it was. */
   follow(story: Story | undefined, told: ToldStory): Story {
-    const known = story ?? this.begin({ ...told, startedAtMs: told.startedAtMs - this.#wallOffsetMs });
+    const known = story ?? new Story({ ...told, startedAtMs: told.startedAtMs - this.#wallOffsetMs }, this.#now);
     known.follow(told);
-    if (known.weighedBytes > 0) this.#weigh(known);
-    if (told.status !== undefined) this.#happenings?.requestEnded(known);
+    if (story === undefined && !known.wasOnlyRefused) this.#ring.add(known);
+    else if (!known.isOver) this.#ring.weigh(known);
+    if (known.isOver) this.#ended(known);
     return known;
   }
 
   finish(story: Story, end: StoryEnd): void {
     story.finish(end);
-    if (story.weighedBytes > 0) this.#weigh(story); // else it was forgotten while the request ran
-    this.#happenings?.requestEnded(story);
+    this.#ended(story);
   }
 
   /** By either id. The gateway's own goes first: a client may have chosen it for another request. */
@@ -385,9 +419,16 @@ export class Stories {
   }
 
   *newestFirst(): Generator<Story> {
-    for (let index = this.#count - 1; index >= 0; index--) {
-      yield this.#ring[(this.#oldest + index) % this.#ring.length] as Story;
+    const refusals = this.#refusals.flatMap((lane) => [...lane.newestFirst()]);
+    refusals.sort((first, second) => second.startedAtMs - first.startedAtMs);
+    let next = 0;
+    for (const story of this.#ring.newestFirst()) {
+      for (; next < refusals.length && (refusals[next] as Story).startedAtMs > story.startedAtMs; next++) {
+        yield refusals[next] as Story;
+      }
+      yield story;
     }
+    yield* refusals.slice(next);
   }
 
   /** When the request came, in milliseconds since 1970. */
@@ -395,35 +436,20 @@ export class Stories {
     return story.startedAtMs + this.#wallOffsetMs;
   }
 
-  #weigh(story: Story): void {
-    const { bytes } = story;
-    this.#bytes += bytes - story.weighedBytes;
-    story.weighedBytes = bytes;
-    while (this.#bytes > this.#maxBytes && this.#count > 1) {
-      if (this.#outlined + 1 <= this.#count * MAX_OUTLINED) this.#outlineNext();
-      else this.#forgetOldest();
-    }
+  #ended(story: Story): void {
+    if (story.wasOnlyRefused) {
+      this.#ring.remove(story);
+      this.#laneOf(story).add(story);
+    } else this.#ring.weigh(story);
+    this.#happenings?.requestEnded(story);
   }
 
-  /** A request that runs keeps its steps: they are few, and somebody may wonder where it hangs. */
-  #outlineNext(): void {
-    const story = this.#ring[(this.#oldest + this.#outlined) % this.#ring.length] as Story;
-    this.#outlined++;
-    if (!story.isOver) return;
-    story.outline();
-    const { bytes } = story;
-    this.#bytes += bytes - story.weighedBytes;
-    story.weighedBytes = bytes;
+  #laneOf({ keyId, clientAddress }: Story): StoryRing<Story> {
+    const lane = Number(BigInt(Bun.hash(keyId ?? clientAddress ?? "")) % BigInt(REFUSAL_LANES));
+    return this.#refusals[lane] as StoryRing<Story>;
   }
 
-  #forgetOldest(): void {
-    const story = this.#ring[this.#oldest];
-    this.#ring[this.#oldest] = undefined;
-    this.#oldest = (this.#oldest + 1) % this.#ring.length;
-    this.#count--;
-    if (this.#outlined > 0) this.#outlined--;
-    if (story === undefined) return;
-    this.#bytes -= story.weighedBytes;
-    story.weighedBytes = 0;
+  #rings(): StoryRing<Story>[] {
+    return [this.#ring, ...this.#refusals];
   }
 }

@@ -19,6 +19,11 @@ export interface Sums {
   generatingMs: number;
 }
 
+/** Of the requests that the gateway and its backends had to do: what was refused, and what clients gave up, is neither. */
+export function failureShare({ failed, succeeded }: Pick<Sums, "failed" | "succeeded">): number {
+  return failed === 0 ? 0 : failed / (failed + succeeded);
+}
+
 /** Of those that succeeded: a refusal is quick, and a timeout says nothing of the model. In hundredths. */
 export function averageLatency({ latencyMs, succeeded }: Sums): number {
   return succeeded === 0 ? 0 : Math.round((latencyMs / succeeded) * 100) / 100;

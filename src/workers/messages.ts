@@ -120,6 +120,7 @@ export interface BackendNumbers extends Latency {
 
 export type GatewayEvent =
   | { kind: "dropped"; feature: string }
+  | { kind: "refused"; status: number; code: string }
   | { kind: "rateLimited"; scope: string }
   | { kind: "redisUnanswered"; use: string }
   | { kind: "otlpExported"; signal: string; isOk: boolean; times: number }

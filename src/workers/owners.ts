@@ -90,6 +90,7 @@ export function createPrimaryDesk(parts: DeskParts) {
 
   function happened(event: GatewayEvent): void {
     if (event.kind === "dropped") owners.events.dropped(event.feature);
+    else if (event.kind === "refused") owners.events.refused(event.status, event.code);
     else if (event.kind === "rateLimited") owners.events.rateLimited(event.scope);
     else if (event.kind === "redisUnanswered") owners.events.redisUnanswered(event.use);
     else if (event.kind === "otlpExported") owners.events.otlpExported(event.signal, event.isOk, event.times);
@@ -205,7 +206,8 @@ export function createPrimaryDesk(parts: DeskParts) {
       leases.clear();
       flights.gone(ownSocket);
       for (const story of running.values()) {
-        stories.finish(story, { status: LOST_STATUS, durationMs: story.sinceStartMs, failure: PROCESS_LOST });
+        const durationMs = story.sinceStartMs;
+        stories.finish(story, { status: LOST_STATUS, outcome: "failed", durationMs, failure: PROCESS_LOST });
       }
       running.clear();
       circuitsMoved();

@@ -5,7 +5,7 @@ import type { Clock } from "../lib/clock.ts";
 import { watchEventLoopLag } from "../metrics/event-loop-lag.ts";
 import { createReporter, type RequestReporter } from "../pipeline/observe.ts";
 import type { SpansInUse } from "../pipeline/request-spans.ts";
-import { Story, type StoryEnd } from "../stats/stories.ts";
+import { refusedStory, Story, type StoryEnd, type StoryStart } from "../stats/stories.ts";
 import type { Channel } from "./channel.ts";
 import type { BackendNumbers, GatewayEvent, PrimaryDesk, ProcessNumbers, Report } from "./messages.ts";
 
@@ -35,7 +35,7 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
   /** In no order. */
   const open: OpenStory[] = [];
   let begun: OpenStory[] = [];
-  let ended: OpenStory[] = [];
+  let ended: Story[] = [];
   let gathered: Pick<Report, "attempts" | "finished" | "errors" | "events"> = newGathered();
   const before = new WeakMap<BackendCounters, BackendNumbers & { total: number; failed: number }>();
   const timers = [setInterval(() => report(false), INTERVAL_MS), setInterval(tellLoads, LOADS_MS)];
@@ -45,11 +45,14 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
   }
 
   const stories = {
-    begin(start: ConstructorParameters<typeof Story>[0]): Story {
+    begin(start: StoryStart): Story {
       const story = new Story(start, clock.now) as OpenStory;
       story.place = open.push(story) - 1;
       begun.push(story);
       return story;
+    },
+    refused(start: StoryStart, end: StoryEnd): void {
+      isOver(refusedStory(start, end, clock.now));
     },
     finish(story: Story, end: StoryEnd): void {
       story.finish(end);
@@ -59,10 +62,14 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
         open[over.place] = last;
         last.place = over.place;
       }
-      ended.push(over);
-      if (ended.length >= MAX_GATHERED) report(false);
+      isOver(over);
     },
   };
+
+  function isOver(story: Story): void {
+    ended.push(story);
+    if (ended.length >= MAX_GATHERED) report(false);
+  }
 
   const reporter: RequestReporter = createReporter(
     {
@@ -79,6 +86,9 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
     {
       dropped(feature) {
         event({ kind: "dropped", feature });
+      },
+      refused(status, code) {
+        event({ kind: "refused", status, code });
       },
     },
     spans,

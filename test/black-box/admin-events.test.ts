@@ -39,6 +39,7 @@ test("tells of requests, health, circuits and configurations", async () => {
   expect(data).toMatchObject({
     total: 1,
     failed: 0,
+    refused: 0,
     client_left: 0,
     omitted: 0,
     prompt_tokens: 3,

@@ -68,6 +68,10 @@ describe("errors", () => {
       "message",
       "model",
       "backend",
+      "key_id",
+      "user_id",
+      "organization_id",
+      "client",
       "attempts",
     ]);
     const attempts = record.attempts as { backend: string; failure: string }[];

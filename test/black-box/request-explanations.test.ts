@@ -99,7 +99,7 @@ test("nobody makes good: the client was told, and here is what", async () => {
   expect(error).toMatchObject({ type: "backend_connection_error", message: expect.any(String) });
   expect(explanation.filter((text) => text === "closed refused the connection.")).toHaveLength(2);
   expect(explanation).toContain("The request waited 20 ms before another attempt.");
-  expect(explanation.at(-1)).toMatch(/^The client was told of the failure after .*, with status 502\.$/);
+  expect(explanation.at(-1)).toMatch(/^The client got status 502 after .*\.$/);
 });
 
 test("another model stands in", async () => {

@@ -48,7 +48,7 @@ test("every request is counted, with its tokens, for its model and its backend",
   expect(stats.overall).toEqual({
     total_requests: 5,
     successful_requests: 3,
-    failed_requests: 2,
+    failed_requests: 1, // the unknown model was refused
     avg_latency_ms: expect.any(Number),
     p50_latency_ms: expect.any(Number),
     p95_latency_ms: expect.any(Number),

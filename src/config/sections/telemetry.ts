@@ -45,7 +45,15 @@ const otlp = z.strictObject({
 export const telemetrySection = defineSection({
   isExtension: true,
   description: "Traces and metrics for a receiver of OpenTelemetry (OTLP).",
-  schema: z.strictObject({ otlp: otlp.prefault({}) }),
+  schema: z.strictObject({
+    record_user: z
+      .boolean()
+      .default(true)
+      .describe(
+        "Keep the end user that a request names (user, safety_identifier, metadata.user_id) with what became of it.",
+      ),
+    otlp: otlp.prefault({}),
+  }),
   secretPaths: ["otlp.headers.*"],
   // None is accepted, but what is refused is shown.
   urlPaths: ["otlp.endpoint"],

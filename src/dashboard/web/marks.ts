@@ -31,6 +31,7 @@ const OUTCOMES: Readonly<Record<Outcome, { tone: MarkTone; text: string }>> = {
   running: { tone: "busy", text: "running" },
   succeeded: { tone: "good", text: "ok" },
   failed: { tone: "bad", text: "failed" },
+  refused: { tone: "quiet", text: "refused" },
   stream_broken: { tone: "bad", text: "broke off" },
   client_left: { tone: "quiet", text: "client left" },
 };

@@ -96,7 +96,7 @@ export interface Usage {
   rows: UsageRow[];
 }
 
-export type Outcome = "running" | "succeeded" | "failed" | "stream_broken" | "client_left";
+export type Outcome = "running" | "succeeded" | "refused" | "failed" | "stream_broken" | "client_left";
 
 export interface RequestRow {
   id: string;
@@ -322,6 +322,7 @@ export interface RequestEvent {
   interval_ms: number;
   total: number;
   failed: number;
+  refused: number;
   client_left: number;
   avg_duration_ms: number;
   max_duration_ms: number;

@@ -1,0 +1,18 @@
+// How a request ended: one word for lists, statistics and metrics alike (decisions, section 15.9).
+
+export type Outcome =
+  | "succeeded"
+  /** The gateway or a backend found a fault in the request itself, or in the right to make it. */
+  | "refused"
+  /** The gateway or a backend could not do what was asked. */
+  | "failed"
+  /** The status 200 and a part of the answer had been sent. */
+  | "stream_broken"
+  | "client_left";
+
+export const OUTCOMES: readonly Outcome[] = ["succeeded", "refused", "failed", "stream_broken", "client_left"];
+
+/** Whether it counts in a share of failures. */
+export function isFailure(outcome: Outcome): boolean {
+  return outcome === "failed" || outcome === "stream_broken";
+}
