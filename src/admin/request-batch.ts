@@ -4,12 +4,12 @@ import { isFailure } from "../stats/outcome.ts";
 import type { Stories, Story } from "../stats/stories.ts";
 import { requestRow } from "./request-view.ts";
 
-/** Those that are told one by one: those that failed go first. */
+/** Those that are listed one by one: those that failed or were refused go first. */
 const MAX_ROWS = 10;
 
 export class RequestBatch {
   readonly #stories: Pick<Stories, "startedAt">;
-  #failed: Story[] = [];
+  #unanswered: Story[] = [];
   #others: Story[] = [];
   #sums = newSums();
 
@@ -36,13 +36,13 @@ export class RequestBatch {
     if (isFailed) sums.failed++;
     if (story.outcome === "refused") sums.refused++;
     if (story.outcome === "client_left") sums.left++;
-    const rows = isFailed ? this.#failed : this.#others;
+    const rows = isFailed || story.outcome === "refused" ? this.#unanswered : this.#others;
     if (rows.length < MAX_ROWS) rows.push(story);
   }
 
   /** The data of one event; `intervalMs` is the time that it stands for. */
   take(intervalMs: number): object {
-    const told = [...this.#failed, ...this.#others].slice(0, MAX_ROWS);
+    const told = [...this.#unanswered, ...this.#others].slice(0, MAX_ROWS);
     const { total, failed, refused, left, durationMs, longestMs, firstBytes, firstByteMs, ...tokens } = this.#sums;
     const data = {
       interval_ms: Math.round(intervalMs),
@@ -63,7 +63,7 @@ export class RequestBatch {
   }
 
   clear(): void {
-    this.#failed = [];
+    this.#unanswered = [];
     this.#others = [];
     this.#sums = newSums();
   }

@@ -89,13 +89,13 @@ test("under load, requests are told together: every one is counted, and a few ar
   const batches = () => one.events.filter(({ event }) => event === "request").map(({ data }) => data);
   const sum = (member: string) => batches().reduce((total, data) => total + (data[member] as number), 0);
   await waitFor("all are counted", () => sum("total") === 100);
-  expect(sum("failed")).toBe(5);
+  expect(sum("refused")).toBe(5);
   expect(batches().length).toBeLessThan(50);
   let omitted = 0;
-  for (const { requests, total, failed, omitted: left } of batches() as Record<string, never>[]) {
+  for (const { requests, total, refused, omitted: left } of batches() as Record<string, never>[]) {
     const rows = requests as unknown as { outcome: string }[];
     expect(rows.length).toBe(Math.min(total as unknown as number, 10));
-    expect(rows.filter(({ outcome }) => outcome === "failed").length).toBe(failed as unknown as number);
+    expect(rows.filter(({ outcome }) => outcome === "refused").length).toBe(refused as unknown as number);
     omitted += left as unknown as number;
   }
   expect(omitted).toBeGreaterThan(0);
