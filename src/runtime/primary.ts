@@ -3,8 +3,9 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../lib/clock.ts";
-import { listen, type Server } from "../server/listener.ts";
-import { serveTargets } from "../server/request-target.ts";
+import { listen, NOT_YET, type Server } from "../server/listener.ts";
+import { probePort } from "../server/port-probe.ts";
+import { behind, serveTargets } from "../server/request-target.ts";
 import { createHandedOn } from "../workers/hand-on.ts";
 import { createKvNews } from "../workers/kv-news.ts";
 import { createTeam, type Team } from "../workers/team.ts";
@@ -37,6 +38,9 @@ export async function servePrimary(count: number, { found, ...options }: ServePa
   const workers = workersOf(() => team);
   const cacheSeed = secretSeed();
   const gateway = createGateway({ ...options, clock: systemClock, workers, cacheSeed });
+  const listening = Promise.withResolvers<void>();
+  const waiting = serveTargets(behind(listening.promise, gateway.api), behind(listening.promise, gateway.admin));
+  for (const server of taken.own) server.reload(waiting);
   await gateway.start();
 
   const socket = join(folder, "primary.sock");
@@ -71,18 +75,18 @@ export async function servePrimary(count: number, { found, ...options }: ServePa
     return [];
   });
   const signalled = untilSignalled();
-  const served = serveTargets(gateway.api, gateway.admin);
-  for (const server of [...taken.own, ...taken.held]) server.reload(served);
   const problem = await team.start();
-  // Whoever has come to this process meanwhile is answered by it.
-  for (const server of taken.held) void server.stop();
+  await Promise.all(taken.held.map((server) => server.stop(true)));
   if (problem === undefined) {
+    const served = serveTargets(gateway.api, gateway.admin);
+    for (const server of taken.own) server.reload(served);
+    listening.resolve();
     await greet(taken.addresses, found, options, gateway);
     await signalled;
   }
   const { shutdown_timeout } = store.current.settings.server;
   gateway.closing();
-  await end(team, [...taken.own, ...taken.held], problem === undefined ? shutdown_timeout : 0, log);
+  await end(team, taken.own, problem === undefined ? shutdown_timeout : 0, log);
   unsubscribe();
   await control.stop(true);
   rmSync(folder, { recursive: true, force: true });
@@ -138,7 +142,7 @@ type Taken =
       addresses: string[];
       /** Those that the workers open. */
       shared: string[];
-      /** Open here as well until the workers have opened them: nobody else gets them meanwhile. */
+      /** Ports that the kernel has chosen, open here until the workers have opened them. No client knows them yet. */
       held: Server[];
       /** Unix sockets, which cannot be shared: the primary serves them. */
       own: Server[];
@@ -147,8 +151,9 @@ type Taken =
   | { ok: false; message: string };
 
 /**
- * Makes sure that nobody else has the addresses: each is opened without sharing it first, and a lock of the kernel is held
- * for each as long as this process lives, so that of two gateways that start at the same moment one gives way.
+ * Makes sure that no other process has the addresses: each port is probed, and a lock of the kernel is held for each as long
+ * as this process lives, so that of two gateways that start at the same moment one gives way. Nothing here listens on a port
+ * that clients know: the kernel would reset the connections that it takes for a listener that is closed again.
  */
 async function takeAddresses(bound: readonly string[], baseDir: string, socketMode: number): Promise<Taken> {
   const taken = { addresses: [] as string[], shared: [] as string[], held: [] as Server[], own: [] as Server[] };
@@ -158,21 +163,22 @@ async function takeAddresses(bound: readonly string[], baseDir: string, socketMo
     for (const lock of locks) lock.stop();
   };
   async function take(bindAddress: string): Promise<string | undefined> {
-    const served = { fetch: async () => notYet() };
+    const open = (sharesPort: boolean) => listen(bindAddress, baseDir, NOT_YET, socketMode, sharesPort);
     const isUnix = bindAddress.startsWith("unix:");
-    // A free port that the kernel chooses is nobody else's.
-    if (!isUnix && !bindAddress.endsWith(":0")) {
-      const alone = await listen(bindAddress, baseDir, served, socketMode);
-      if (!alone.ok) return alone.message;
-      await alone.server.stop(true);
+    let address = bindAddress;
+    if (isUnix || bindAddress.endsWith(":0")) {
+      const result = await open(!isUnix);
+      if (!result.ok) return result.message;
+      ({ address } = result);
+      (isUnix ? own : held).push(result.server);
+    } else {
+      const message = await probePort(bindAddress);
+      if (message !== undefined) return message;
     }
-    const result = await listen(bindAddress, baseDir, served, socketMode, !isUnix);
-    if (!result.ok) return result.message;
-    addresses.push(result.address);
-    (isUnix ? own : held).push(result.server);
+    addresses.push(address);
     if (isUnix) return undefined;
-    shared.push(result.address);
-    const lock = lockAddress(result.address);
+    shared.push(address);
+    const lock = lockAddress(address);
     if (lock === undefined)
       return `server.bind_address: cannot listen on ${bindAddress}: another gateway is starting there.`;
     locks.push(lock);
@@ -195,8 +201,4 @@ function lockAddress(address: string): { stop(): void } | undefined {
   } catch {
     return undefined;
   }
-}
-
-function notYet(): Response {
-  return new Response("The gateway is starting.\n", { status: 503, headers: { "Retry-After": "1" } });
 }

@@ -1,8 +1,8 @@
 // Server mode: opens the addresses, puts a gateway behind them, says what was found, and runs until a signal.
 
 import { systemClock } from "../lib/clock.ts";
-import { listen, type Server } from "../server/listener.ts";
-import { type Surface, serveTargets } from "../server/request-target.ts";
+import { listen, NOT_YET, type Server } from "../server/listener.ts";
+import { behind, serveTargets } from "../server/request-target.ts";
 import { createGateway } from "./gateway.ts";
 import { greet, type ServeParts, warnOfOpenDoor } from "./greeting.ts";
 import { drain, untilSignalled } from "./shutdown.ts";
@@ -33,7 +33,7 @@ async function serveAlone({ found, ...options }: ServeParts): Promise<{ exitCode
   const addresses: string[] = [];
   const socketMode = Number.parseInt(settings.server.unix_socket_mode, 8);
   for (const bindAddress of [settings.server.bind_address].flat()) {
-    const result = await listen(bindAddress, baseDir, { fetch: async () => notYet() }, socketMode);
+    const result = await listen(bindAddress, baseDir, NOT_YET, socketMode);
     if (!result.ok) {
       await Promise.all(servers.map((server) => server.stop(true)));
       return { exitCode: 1, message: result.message };
@@ -46,11 +46,7 @@ async function serveAlone({ found, ...options }: ServeParts): Promise<{ exitCode
   const gateway = createGateway({ ...options, clock: systemClock });
   // Whoever asks from here on waits until everything is there.
   const ready = gateway.start();
-  const waiting = ({ paths, handle }: Surface): Surface => ({
-    paths,
-    handle: (request, server, target) => ready.then(() => handle(request, server, target)),
-  });
-  const [api, admin] = [waiting(gateway.api), waiting(gateway.admin)];
+  const [api, admin] = [behind(ready, gateway.api), behind(ready, gateway.admin)];
   const served = serveTargets(api, admin);
   for (const server of servers) server.reload(served);
   await ready;
@@ -70,9 +66,4 @@ async function serveAlone({ found, ...options }: ServeParts): Promise<{ exitCode
   store.close();
   log.info("stopped");
   return { exitCode: 0 };
-}
-
-/** For the moment between the first address and the last one. */
-function notYet(): Response {
-  return new Response("The gateway is starting.\n", { status: 503, headers: { "Retry-After": "1" } });
 }

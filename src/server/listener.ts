@@ -23,6 +23,11 @@ export type ListenResult = { ok: true; server: Server; address: string } | { ok:
  */
 export const IDLE_TIMEOUT_SECONDS = 75;
 
+/** For the moment between the first address and the last one. */
+export const NOT_YET: Served = {
+  fetch: async () => new Response("The gateway is starting.\n", { status: 503, headers: { "Retry-After": "1" } }),
+};
+
 /** Bodies are bounded per endpoint (read-body.ts), with an answer that the runtime's own limit would not give. */
 const RUNTIME_BODY_LIMIT = Number.MAX_SAFE_INTEGER;
 
@@ -61,6 +66,10 @@ export async function listen(
 
 function parseAddress(bindAddress: string, baseDir: string): { unix: string } | { hostname: string; port: number } {
   if (bindAddress.startsWith("unix:")) return { unix: resolve(baseDir, bindAddress.slice("unix:".length)) };
+  return parseHostAndPort(bindAddress);
+}
+
+export function parseHostAndPort(bindAddress: string): { hostname: string; port: number } {
   const colon = bindAddress.lastIndexOf(":");
   return {
     hostname: bindAddress.slice(0, colon).replace(/^\[|\]$/g, ""),
@@ -88,11 +97,12 @@ const LISTEN_FAILURES: Readonly<Record<string, string>> = {
   EADDRINUSE: "another process uses it. Stop that one, or set another address.",
   EACCES: "not permitted for this user (ports below 1024 need privileges).",
   ENOTTY: "the host name cannot be resolved.", // what the runtime says of a name that does not resolve
+  EINVAL: "this machine has no such address, or the host name cannot be resolved.",
   ENOTFOUND: "the host name cannot be resolved.",
   EADDRNOTAVAIL: "this machine has no such address.",
 };
 
-function listenFailure(bindAddress: string, error: unknown): string {
-  const { code = "", message = String(error) } = error instanceof Error ? (error as NodeJS.ErrnoException) : {};
+export function listenFailure(bindAddress: string, error: unknown): string {
+  const { code = "", message = String(error) } = error as Partial<NodeJS.ErrnoException>;
   return `server.bind_address: cannot listen on ${bindAddress}: ${LISTEN_FAILURES[code] ?? message}`;
 }

@@ -50,6 +50,11 @@ export function serveTargets(first: Surface, ...others: readonly Surface[]): Req
   };
 }
 
+/** The same surface for requests that come before it is ready: they wait. */
+export function behind(ready: Promise<unknown>, { paths, handle }: Surface): Surface {
+  return { paths, handle: (request, server, target) => ready.then(() => handle(request, server, target)) };
+}
+
 function toNative(path: string, shape: Shape, surface: Surface): FetchHandler {
   if (shape.every((segment) => typeof segment === "string")) {
     const target: RequestTarget = { route: path, parameters: NO_PARAMETERS, path, flaw: undefined };
