@@ -25,6 +25,8 @@ export interface AnswerReader {
   end(rest?: Uint8Array): Uint8Array | undefined;
   /** To be asked after end(). */
   readonly verdict: Verdict;
+  /** What the backend has told the client of, where the verdict is `reported`. */
+  readonly reported?: Failure | undefined;
   /** From now on the backend's own error event is kept from the client, because another backend may take over. */
   holdErrors(): void;
   /** The event that was kept, for a client that nobody takes over. */

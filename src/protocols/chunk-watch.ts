@@ -56,6 +56,10 @@ export class ChunkWatch implements StreamWatch {
   verdict(): Verdict {
     return this.#ending.verdict();
   }
+
+  get reported(): JsonObject | undefined {
+    return this.#ending.reported;
+  }
 }
 
 /** A chunk with counts ends with two braces, an ordinary one with a bracket or a null; [DONE] may share its piece. */

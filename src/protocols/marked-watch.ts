@@ -30,6 +30,7 @@ export class MarkedWatch implements StreamWatch {
   readonly #marks: Marks;
   #isFirst = true;
   isDone = false;
+  reported: JsonObject | undefined;
   #last: Uint8Array | undefined;
   #counts: JsonObject | undefined;
 
@@ -54,7 +55,10 @@ export class MarkedWatch implements StreamWatch {
   verdict(): Verdict {
     if (this.isDone) return "done";
     const last = this.#last === undefined ? undefined : readEvents(decoder.decode(this.#last)).at(-1);
-    return last !== undefined && parseObject(last.data)?.type === "error" ? "reported" : "incomplete";
+    const event = last && parseObject(last.data);
+    if (event?.type !== "error") return "incomplete";
+    this.reported = event;
+    return "reported";
   }
 
   #read(events: Uint8Array): void {

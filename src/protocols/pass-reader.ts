@@ -54,6 +54,11 @@ export class PassReader implements AnswerReader {
 
   fail(): undefined {}
 
+  get reported(): Failure | undefined {
+    const { reported } = this.#watch;
+    return reported && errorToldIn(this.#protocol, reported);
+  }
+
   get usage(): Usage | undefined {
     return this.#watch.usage;
   }

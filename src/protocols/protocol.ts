@@ -240,6 +240,8 @@ export interface StreamWatch {
   /** The answer's own end marker has come. */
   readonly isDone: boolean;
   verdict(): Verdict;
+  /** The event with the error, after the verdict `reported`. */
+  readonly reported?: JsonObject | undefined;
   /** What a stream with the verdict `finished` lacks. */
   readonly endMarker: Uint8Array | undefined;
   readonly usage: Usage | undefined;

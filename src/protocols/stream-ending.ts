@@ -1,7 +1,7 @@
 // Whether a stream of chat or text completion chunks was complete, told by the last events that went by.
 // Cheap while the stream runs: events are only looked into when the stream ends, or when several choices are awaited.
 
-import { isPresent, parseObject } from "../lib/json.ts";
+import { isPresent, type JsonObject, parseObject } from "../lib/json.ts";
 import type { Verdict } from "./answer-reader.ts";
 import { objectsOf, wholeNumberOf } from "./reading.ts";
 import { eventData } from "./sse.ts";
@@ -22,6 +22,8 @@ export class StreamEnding {
   #second: Uint8Array | undefined;
   #third: Uint8Array | undefined;
   readonly #choices: number;
+  /** The last event that tells of an error; to be asked after verdict(). */
+  reported: JsonObject | undefined;
   /** Indexes of choices; at most as many as were asked for. */
   readonly #finished = new Set<number>();
 
@@ -49,7 +51,8 @@ export class StreamEnding {
   verdict(): Verdict {
     const text = this.#tail();
     const payloads = eventData(text);
-    if (text.includes('"error"') && payloads.some(hasError)) return "reported";
+    if (text.includes('"error"')) this.reported = payloads.map(parseObject).findLast(hasError);
+    if (this.reported !== undefined) return "reported";
     if (payloads.some(isDoneMarker)) return "done";
     this.#noteFinished(text);
     return this.#finished.size >= this.#choices ? "finished" : "incomplete";
@@ -102,6 +105,6 @@ function isDoneMarker(data: string | undefined): boolean {
   return data?.trim() === "[DONE]";
 }
 
-function hasError(data: string): boolean {
-  return isPresent(parseObject(data)?.error);
+function hasError(event: JsonObject | undefined): boolean {
+  return isPresent(event?.error);
 }

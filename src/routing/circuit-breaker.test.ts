@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type CircuitPolicy, circuitBreakerSection, circuitPolicyFor } from "../config/sections/circuit-breaker.ts";
-import type { UpstreamFailure } from "../upstream/failure.ts";
+import type { StatusFailure, UpstreamFailure } from "../upstream/failure.ts";
 import {
   CircuitBreaker,
   type CircuitOutcome,
@@ -52,7 +52,7 @@ function bench(more: Partial<CircuitPolicy> = {}) {
   return bed;
 }
 
-function status(code: number, retryAfterMs?: number): UpstreamFailure {
+function status(code: number, retryAfterMs?: number): StatusFailure {
   return { kind: "status", status: code, body: new Uint8Array(), retryAfterMs, headers: {} };
 }
 
@@ -63,6 +63,8 @@ describe("what the end of an attempt says about its backend", () => {
     ["a broken connection", { kind: "reset", message: "" }, "failure"],
     ["an answer that is none", { kind: "invalid-response", message: "" }, "failure"],
     ["an error told in the stream", { kind: "told-in-stream" }, "failure"],
+    ["a mistake of the client told in the stream", { kind: "told-in-stream", told: status(400) }, "neutral"],
+    ["a rate limit told in the stream", { kind: "told-in-stream", told: status(429) }, "overload"],
     ["a timeout of connecting", { kind: "timeout", phase: "connect", message: "" }, "failure"],
     ["a timeout of the first byte", { kind: "timeout", phase: "first_byte", message: "" }, "failure"],
     ["a timeout between chunks", { kind: "timeout", phase: "between_chunks", message: "" }, "failure"],

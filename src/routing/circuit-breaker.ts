@@ -35,8 +35,9 @@ export function classifyOutcome(
     case "connect":
     case "reset":
     case "invalid-response":
-    case "told-in-stream":
       return "failure";
+    case "told-in-stream":
+      return failure.told === undefined ? "failure" : classifyOutcome(failure.told, policy);
     case "timeout":
       // The time of the whole request may have been spent on other backends, on waits, or by a client that reads slowly.
       return failure.phase === "request" ? "neutral" : "failure";

@@ -51,6 +51,8 @@ export class Exchange implements Deadline, Running {
   isAborted = false;
   #phase: TimeoutPhase = "connect";
   #hasHead = false;
+  /** The client reads slowly, and the backend waits for it. */
+  #isHeld = false;
   /** Why the gateway itself ended the exchange. */
   #endedBy: UpstreamFailure | undefined;
   #released = false;
@@ -85,16 +87,19 @@ export class Exchange implements Deadline, Running {
   /** The backend sent bytes: the next ones may take as long as the timeout between chunks allows. */
   chunkReceived(): void {
     this.#phase = "between_chunks";
+    this.#isHeld = false;
     this.#waitFor(this.#timeouts.betweenChunksMs, this.#environment.now());
   }
 
   /** The answer is complete; the backend has a moment to end the connection in order, so that it can be used again. */
   answerComplete(): void {
+    this.#isHeld = false;
     this.#endAt(this.#environment.now() + CLOSING_GRACE_MS);
   }
 
   /** The client reads slowly: no byte is expected from the backend until it has caught up. */
   pause(): void {
+    this.#isHeld = true;
     this.#endAt(this.#timeouts.requestDeadlineMs);
   }
 
@@ -189,6 +194,7 @@ export class Exchange implements Deadline, Running {
       kind: "timeout",
       phase,
       message: `Backend '${this.entry.backend.name}' did not answer in time: the limit${limit} for timeouts.${key} has passed.`,
+      ...(this.#isHeld && { byClient: true }),
     });
   }
 

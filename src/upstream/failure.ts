@@ -8,7 +8,13 @@ export type UpstreamFailure =
   | { kind: "connect"; message: string }
   /** The connection broke before anything of the answer was used. */
   | { kind: "reset"; message: string }
-  | { kind: "timeout"; phase: TimeoutPhase; message: string }
+  | {
+      kind: "timeout";
+      phase: TimeoutPhase;
+      message: string;
+      /** The time ended while the client had to catch up, and the backend was not read. */
+      byClient?: true;
+    }
   /** The backend answered with an error, in HTTP or inside a 200 answer. */
   | {
       kind: "status";
@@ -22,7 +28,7 @@ export type UpstreamFailure =
   /** The backend answered something that is no answer of its protocol. */
   | { kind: "invalid-response"; message: string }
   /** The backend ended its stream with an error event, which the client got as it came. */
-  | { kind: "told-in-stream" }
+  | { kind: "told-in-stream"; told?: StatusFailure | undefined }
   /** The client left. */
   | { kind: "aborted" };
 

@@ -362,13 +362,16 @@ describe("an error event of the backend", () => {
   test("passes as it is, and the gateway adds none", async () => {
     const { text, ending, endingCount } = await relayed(eventStream([EVENTS[0] as string, told]));
     expect(text).toBe(EVENTS[0] + told);
-    expect({ ending, endingCount }).toEqual({ ending: { kind: "told-in-stream" }, endingCount: 1 });
+    expect({ ending, endingCount }).toMatchObject({
+      ending: { kind: "told-in-stream", told: { status: 500 } },
+      endingCount: 1,
+    });
   });
 
   test("followed by the marker is still an error", async () => {
     const { text, ending } = await relayed(eventStream([EVENTS[0] as string, told, "data: [DONE]\n\n"]));
     expect(text).toBe(`${EVENTS[0]}${told}data: [DONE]\n\n`);
-    expect(ending).toEqual({ kind: "told-in-stream" });
+    expect(ending).toMatchObject({ kind: "told-in-stream", told: { status: 500 } });
   });
 
   test("followed by a broken connection is not told twice", async () => {

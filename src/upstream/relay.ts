@@ -311,7 +311,7 @@ class Pump implements BodyReceiver {
 
 /** @param broken - why the stream did not end in order */
 function failureAtEnd(
-  { verdict, failure }: AnswerReader,
+  { verdict, failure, reported }: AnswerReader,
   broken: UpstreamFailure | undefined,
   { entry }: Exchange,
 ): UpstreamFailure | undefined {
@@ -321,7 +321,7 @@ function failureAtEnd(
     case "finished":
       return broken?.kind === "aborted" ? broken : undefined;
     case "reported":
-      return { kind: "told-in-stream" };
+      return { kind: "told-in-stream", told: reported && toldFailure(reported) };
     case "incomplete": {
       if (broken !== undefined) return broken;
       if (failure !== undefined) return toldFailure(failure);

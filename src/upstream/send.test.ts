@@ -20,7 +20,7 @@ import { type ConfigDocument, documentSchema } from "../config/sections/registry
 import { createDeadlines } from "../lib/deadlines.ts";
 import type { Translation } from "../protocols/translate.ts";
 import type { ExchangeTimeouts } from "./exchange.ts";
-import type { UpstreamFailure } from "./failure.ts";
+import { toldFailure, type UpstreamFailure } from "./failure.ts";
 import { type AttemptOutcome, countFailure, createSender, type OutgoingRequest } from "./send.ts";
 import { createTransport } from "./transport.ts";
 
@@ -506,6 +506,17 @@ describe("the client leaves", () => {
 });
 
 describe("the average time to the first byte", () => {
+  test.each([
+    [400, undefined],
+    [413, undefined],
+    [422, undefined],
+    [404, 10_000],
+    [500, 10_000],
+  ])("after HTTP %d: %p", async (status, latencyMs) => {
+    const { entry } = await failing(failure(status));
+    expect(entry.counters.latencyMs).toBe(latencyMs);
+  });
+
   test("starts at the first measurement and moves a fifth of the way with each further one", async () => {
     const entry = entryAt(backend.url);
     await attempt(entry);
@@ -520,7 +531,10 @@ describe("whose failure it is", () => {
   const cases: [failure: UpstreamFailure, count: number][] = [
     [{ kind: "aborted" }, 0],
     [{ kind: "told-in-stream" }, 1],
+    [{ kind: "told-in-stream", told: toldFailure({ message: "", status: 502 }) }, 1],
+    [{ kind: "told-in-stream", told: toldFailure({ message: "", status: 400 }) }, 0],
     [{ kind: "timeout", phase: "request", message: "" }, 1],
+    [{ kind: "timeout", phase: "request", message: "", byClient: true }, 0],
     [{ kind: "reset", message: "" }, 1],
   ];
   test.each(cases)("%j counts %d", (failure, count) => {

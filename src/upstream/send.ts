@@ -98,7 +98,7 @@ const UNKNOWN_TYPE = "application/octet-stream";
 
 /** Weight of the newest measurement in a backend's average time to the first byte. */
 const LATENCY_SMOOTHING = 0.2;
-/** What a failure counts as, whoever is to blame: a backend that refuses quickly must not pass for a fast one. */
+/** What a failure counts as: a backend that refuses quickly must not pass for a fast one. */
 const FAILURE_LATENCY_MS = 10_000;
 
 export function createSender(transport: Transport, environment: ExchangeEnvironment): Sender {
@@ -241,7 +241,7 @@ function failed(
   failure: UpstreamFailure,
   firstByteMs: number | undefined,
 ): AttemptOutcome {
-  if (failure.kind !== "aborted") observeLatency(entry.counters, FAILURE_LATENCY_MS, nowMs);
+  if (!isClientsMistake(failure)) observeLatency(entry.counters, FAILURE_LATENCY_MS, nowMs);
   countFailure(entry, failure);
   if (failure.kind !== "status" || !isCredentialRefusal(failure)) {
     return { ok: false, firstByteMs, failure: withoutSecrets(failure, entry.backend) };
@@ -262,9 +262,19 @@ export function countFailure(entry: BackendEntry, failure: UpstreamFailure): voi
   if (isBackendsFault(failure)) entry.counters.failedRequests++;
 }
 
-/** A client that leaves, or that is told of its own mistake, is no failure of the backend. */
+/** The statuses that say what is wrong with this request, and nothing of the backend. */
+const MISTAKES: ReadonlySet<number> = new Set([400, 413, 414, 415, 422, 431]);
+
+/** Nothing is learnt of the backend: other requests may be answered as quickly as ever. */
+function isClientsMistake(failure: UpstreamFailure): boolean {
+  return failure.kind === "aborted" || (failure.kind === "status" && MISTAKES.has(failure.status));
+}
+
+/** A client that leaves, reads too slowly, or is told of its own mistake is no failure of the backend. */
 export function isBackendsFault(failure: UpstreamFailure): boolean {
   if (isCredentialRefusal(failure)) return true;
+  if (failure.kind === "told-in-stream") return failure.told === undefined || isBackendsFault(failure.told);
+  if (failure.kind === "timeout") return failure.byClient !== true;
   if (failure.kind === "status") return failure.status >= 500 || (failure.status === 429 && failure.isSpent !== true);
   return failure.kind !== "aborted";
 }

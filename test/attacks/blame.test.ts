@@ -1,12 +1,17 @@
 // What a client does is never a backend's fault: whatever a request holds, the circuits, the health and the statistics of
 // the backends stay as they were, and other clients are served.
 
-import { beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { answerWell } from "../support/all-formats.ts";
-import { RawConnection, type RawResponse } from "../support/raw-http.ts";
-import { type BackendStatus, type Gateway, upstreamClient } from "../support/start-gateway.ts";
+import type { Answer } from "../support/fake-backend.ts";
+import { hostileRequests } from "../support/hostile-requests.ts";
+import { BOUNDARY, type FormPart, formOf } from "../support/multipart-forms.ts";
+import { chatEvents, eventStream, sseEvent } from "../support/openai-answers.ts";
+import { postBytes, RawConnection, type RawResponse } from "../support/raw-http.ts";
+import type { BackendStatus, Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const bed = createTestBed();
 const backend = bed.backend({ answer: answerWell });
@@ -25,6 +30,9 @@ const KINDS = [
   "generic",
 ] as const;
 
+/** Its time for a request is over soon. */
+const IMPATIENT = "impatient";
+
 const CLIENTS = ["sockets", "fetch"] as const;
 
 function configWith(client: (typeof CLIENTS)[number]): ConfigDocument {
@@ -34,11 +42,12 @@ function configWith(client: (typeof CLIENTS)[number]): ConfigDocument {
     circuit_breaker: { enabled: true, failure_threshold: 1 },
     health_checks: { enabled: false },
     retry: { base_delay: "1ms" },
+    timeouts: { models: { [IMPATIENT]: { request: "300ms" } } },
     backends: KINDS.map((type) => ({
       name: type,
       type,
       url: backend.url,
-      models: [type],
+      models: type === "generic" ? [type, IMPATIENT] : [type],
       api_key: `own-key-of-${type}`,
       ...((type === "openai" || type === "azure") && { forward_headers: ["OpenAI-Organization"] as const }),
     })) as ConfigDocument["backends"],
@@ -50,6 +59,8 @@ const gateways = new Map<string, Gateway>();
 beforeAll(async () => {
   for (const client of CLIENTS) gateways.set(client, await bed.gateway({ config: configWith(client) }));
 });
+
+beforeEach(() => backend.reset());
 
 const gatewayOf = (client: string): Gateway => gateways.get(client) as Gateway;
 
@@ -130,16 +141,248 @@ describe.each(CLIENTS)("headers, by %s", (client) => {
 
   test.each(CASES)("%s", async (_name, path, model, line, status) => {
     const gateway = gatewayOf(client);
-    const state = `${client} ${upstreamClient().upstream_client ?? ""}`;
     for (let turn = 0; turn < 3; turn++) {
       const trace = line.startsWith("tracestate") ? [`traceparent: ${PARENT}`] : [];
       const answer = await post(gateway, path, chatOf(model), [JSON_TYPE, ...trace, line]);
-      expect([state, answer.status, answer.text]).toEqual([state, status, expect.any(String)]);
+      expect([answer.status, answer.text]).toEqual([status, expect.any(String)]);
       if (status === 400) {
         const name = line.slice(0, line.indexOf(":")).toLowerCase();
         expect(answer.text).toContain(name);
         expect(answer.text).toContain("at most 2048 characters");
       }
+    }
+    await expectUnblamed(gateway);
+  });
+});
+
+describe.each(CLIENTS)("clients that leave, by %s", (client) => {
+  /** A piece that fills every buffer on the way. */
+  const LARGE = sseEvent({ choices: [{ index: 0, delta: { content: "x".repeat(4_000_000) } }] });
+  const ASKED = { model: "generic", stream: true, messages: [{ role: "user", content: "hi" }] };
+  const slowly = (...events: string[]) => eventStream(events, { betweenChunksMs: 60_000 });
+  const [FIRST = ""] = chatEvents([]);
+
+  async function open(body: object, bytes?: number): Promise<RawConnection> {
+    const connection = await RawConnection.open(gatewayOf(client).port);
+    const sent = postBytes("/v1/chat/completions", JSON.stringify(body));
+    connection.write(sent.slice(0, bytes));
+    return connection;
+  }
+
+  test("while they upload", async () => {
+    for (const bytes of [20, 150, 200]) {
+      const connection = await open(ASKED, bytes);
+      await Bun.sleep(5); // nothing tells that the bytes were read
+      connection.abort();
+    }
+    await expectUnblamed(gatewayOf(client));
+  });
+
+  const PHASES: readonly [name: string, answer: Answer, seen: string][] = [
+    ["before the backend has answered", { hang: true }, ""],
+    ["before the first event", { ...slowly(": alive\n\n", FIRST), beforeFirstChunkMs: 1 }, ""],
+    ["in the middle of a stream", slowly(FIRST, FIRST), "data: "],
+    ["with a backlog that they have not read", slowly(FIRST, LARGE, LARGE, FIRST), "data: "],
+  ];
+  test.each(PHASES)("%s", async (_name, answer, seen) => {
+    for (let turn = 0; turn < 3; turn++) {
+      backend.reset(answer);
+      const connection = await open(ASKED);
+      await waitFor("the backend is asked", () => backend.requests.length === 1);
+      await waitFor("the stream has begun", () => connection.received.includes(seen));
+      connection.abort();
+      await gatewayOf(client).waitUntilIdle();
+    }
+    backend.reset();
+    await expectUnblamed(gatewayOf(client));
+  });
+
+  test("clients that read nothing until their time is over", async () => {
+    backend.reset(eventStream([FIRST, ...Array.from({ length: 8 }, () => LARGE), ...chatEvents(["end"])]));
+    const body = JSON.stringify({ ...ASKED, model: IMPATIENT });
+    const paused = await Bun.connect({
+      hostname: "127.0.0.1",
+      port: gatewayOf(client).port,
+      socket: {
+        open(socket) {
+          socket.write(postBytes("/v1/chat/completions", body));
+          socket.pause();
+        },
+        data() {},
+      },
+    });
+    await waitFor("the backend is asked", () => backend.requests.length === 1);
+    await gatewayOf(client).waitUntilIdle();
+    paused.terminate();
+    backend.reset();
+    await expectUnblamed(gatewayOf(client));
+  });
+});
+
+describe("what a backend says of a client's request", () => {
+  const gateway = () => gatewayOf("sockets");
+  const typedEvent = (event: { type: string }) => `event: ${event.type}\n${sseEvent(event)}`;
+  const [FIRST = "", WORDS = ""] = chatEvents(["Once"]);
+  const response = { id: "resp_1", object: "response", status: "in_progress", model: "m", output: [] };
+  const delta = { item_id: "i", output_index: 0, content_index: 0, delta: "Once" };
+  const message = { id: "msg_1", type: "message", role: "assistant", model: "m", content: [], usage: {} };
+  const picture = { type: "image_generation.partial_image", partial_image_index: 0, b64_json: "QUJD" };
+
+  /** After the beginning of an answer: the rest of it is refused, and the backend is well. */
+  const IN_STREAMS: readonly [name: string, path: string, model: string, events: string[]][] = [
+    [
+      "chat: invalid_request_error",
+      "/v1/chat/completions",
+      "generic",
+      [FIRST, WORDS, sseEvent({ error: { message: "no", type: "invalid_request_error", code: "invalid_prompt" } })],
+    ],
+    [
+      "chat: a code that is a status",
+      "/v1/chat/completions",
+      "vllm",
+      [FIRST, WORDS, sseEvent({ error: { message: "no", type: "BadRequestError", code: 400 } })],
+    ],
+    [
+      "chat: content_policy_violation",
+      "/v1/chat/completions",
+      "azure",
+      [FIRST, WORDS, sseEvent({ error: { message: "no", type: null, code: "content_policy_violation" } })],
+    ],
+    [
+      "responses: bio_policy",
+      "/v1/responses",
+      "openai",
+      [
+        typedEvent({ type: "response.created", ...{ response } }),
+        typedEvent({ type: "response.output_text.delta", ...delta }),
+        typedEvent({ type: "error", ...{ code: "bio_policy", message: "no", param: null } }),
+      ],
+    ],
+    [
+      "messages: invalid_request_error",
+      "/v1/messages",
+      "anthropic",
+      [
+        typedEvent({ type: "message_start", ...{ message } }),
+        typedEvent({ type: "content_block_start", ...{ index: 0, content_block: { type: "text", text: "" } } }),
+        typedEvent({ type: "error", ...{ error: { type: "invalid_request_error", message: "no" } } }),
+      ],
+    ],
+    [
+      "images: moderation_blocked",
+      "/v1/images/generations",
+      "openai",
+      [
+        typedEvent(picture),
+        typedEvent({
+          type: "error",
+          ...{ error: { type: "image_generation_user_error", code: "moderation_blocked", message: "no" } },
+        }),
+      ],
+    ],
+  ];
+  test.each(IN_STREAMS)("in the middle of a stream: %s", async (_name, path, model, events) => {
+    for (let turn = 0; turn < 3; turn++) {
+      backend.reset(eventStream(events));
+      const answer = await gateway().post(path, {
+        model,
+        stream: true,
+        max_tokens: 20,
+        ...(path.includes("images") ? { prompt: "p" } : {}),
+        ...(path.includes("responses") ? { input: "hi" } : { messages: [{ role: "user", content: "hi" }] }),
+      });
+      expect(answer.status).toBe(200);
+      expect(await answer.text()).toContain('"no"');
+    }
+    backend.reset();
+    await expectUnblamed(gateway());
+  });
+
+  const STATUSES = [400, 404, 405, 406, 408, 409, 410, 411, 413, 414, 415, 416, 417, 421, 422, 424, 426, 428, 431, 451];
+  test.each(STATUSES)("HTTP %d", async (status) => {
+    for (const model of ["generic", "anthropic", "gemini"]) {
+      backend.reset({ status, body: JSON.stringify({ error: { message: "scripted", type: "t" } }) });
+      expect([model, (await gateway().chat({ model })).status]).toEqual([model, status]);
+    }
+    backend.reset();
+    await expectUnblamed(gateway());
+  });
+});
+
+/** Runs some of the tasks at the same time. */
+async function several<Task>(tasks: Iterable<Task>, run: (task: Task) => Promise<void>): Promise<void> {
+  const waiting = tasks[Symbol.iterator]();
+  const work = async (): Promise<void> => {
+    for (let next = waiting.next(); next.done !== true; next = waiting.next()) await run(next.value);
+  };
+  await Promise.all(Array.from({ length: 16 }, work));
+}
+
+describe("what stands in requests", () => {
+  test("in every field: an answer, or a refusal that is the client's", async () => {
+    const gateway = gatewayOf("sockets");
+    const troubles: string[] = [];
+    await several(hostileRequests(KINDS), async ({ path, what, body }) => {
+      const answer = await gateway.post(path, body);
+      await answer.text();
+      if (answer.status >= 500) troubles.push(`${path}, ${what}: ${answer.status}`);
+    });
+    expect(troubles).toEqual([]);
+    await expectUnblamed(gateway);
+  });
+
+  const CONTENT_TYPE = `Content-Type: multipart/form-data; boundary=${BOUNDARY}`;
+  const FORMS: readonly [name: string, parts: FormPart[], header?: string][] = [
+    ["a file name with quotes and line breaks", [file({ filename: 'a%22b"\\\r\n\x7f.mp3' })]],
+    ["a file name of 10,000 characters", [file({ filename: "x".repeat(10_000) })]],
+    ["a field with a name of 10,000 characters", [file(), { name: "x".repeat(10_000), content: "y" }]],
+    ["a field name with control characters", [file(), { name: "a\x7f\x01b", content: "y" }]],
+    ["fields that no UTF-8 is", [file(), { name: "prompt", content: new Uint8Array([0xff, 0xfe, 0x00]) }]],
+    ["a type with control characters", [file({ contentType: "audio/mpeg\x7f" })]],
+    ["a language of 100,000 characters", [file(), { name: "language", content: "x".repeat(100_000) }]],
+    ["a boundary in the content", [file({ content: `\r\n--${BOUNDARY}--\r\n` })]],
+    ["a control character behind the boundary", [file()], `${CONTENT_TYPE}; x=\x7f`],
+    ["a control character in the boundary", [file()], `Content-Type: multipart/form-data; boundary=a\x7fb`],
+  ];
+
+  function file(more: Partial<FormPart> = {}): FormPart {
+    return { name: "file", filename: "a.mp3", contentType: "audio/mpeg", content: "sound", ...more };
+  }
+
+  test.each(FORMS)("in forms: %s", async (_name, parts, header = CONTENT_TYPE) => {
+    const gateway = gatewayOf("sockets");
+    for (const [path, model] of [
+      ["/v1/audio/transcriptions", "openai"],
+      ["/v1/audio/translations", "generic"],
+      ["/v1/images/edits", "federated"],
+      ["/v1/images/variations", "openai"],
+    ] as const) {
+      const form = formOf([{ name: "model", content: model }, ...parts]);
+      const answer = await post(gateway, path, form, [header]);
+      expect([path, answer.status < 500, answer.text]).toEqual([path, true, answer.text]);
+    }
+    await expectUnblamed(gateway);
+  });
+
+  const BROKEN: readonly [name: string, body: string | Uint8Array, headers?: string[]][] = [
+    ["no JSON", "{"],
+    ["bytes that are no UTF-8", Buffer.from(chatOf("generic").replace("hi", "\xff\xfe"), "latin1")],
+    ["a byte order mark", `\ufeff${chatOf("generic")}`],
+    ["members that are named twice", chatOf("generic").replace("{", '{"model":"vllm",')],
+    ["a model that is no text", chatOf("generic").replace('"generic"', "[]")],
+    ["a model with a lone surrogate", chatOf("generic").replace('"generic"', '"\\ud800"')],
+    ["a model that is a path", chatOf("gemini").replace('"gemini"', '"../../gemini"')],
+    ["a model with a query", chatOf("gemini").replace('"gemini"', '"gemini?x=y#"')],
+    ["a type that is none", chatOf("generic"), ["Content-Type: a\x7fb"]],
+    ["Content-Encoding", chatOf("generic"), [JSON_TYPE, "Content-Encoding: gzip"]],
+    ["Expect", chatOf("generic"), [JSON_TYPE, "Expect: 200-ok"]],
+    ["Upgrade", chatOf("generic"), [JSON_TYPE, "Connection: upgrade", "Upgrade: websocket"]],
+  ];
+  test.each(BROKEN)("%s", async (_name, body, headers = [JSON_TYPE]) => {
+    const gateway = gatewayOf("sockets");
+    for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/chat/completions?x=%00&y=\x7f"]) {
+      const answer = await post(gateway, path, body, headers);
+      expect([path, answer.status < 500, answer.text]).toEqual([path, true, answer.text]);
     }
     await expectUnblamed(gateway);
   });

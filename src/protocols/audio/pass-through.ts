@@ -2,7 +2,7 @@
 // as vLLM, which look like those of chat.
 
 import type { Usage } from "../../generation/usage.ts";
-import { isObject, parseObject } from "../../lib/json.ts";
+import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
 import type { Verdict } from "../answer-reader.ts";
 import { ChunkWatch } from "../chunk-watch.ts";
 import { MarkedWatch, type Marks } from "../marked-watch.ts";
@@ -63,6 +63,10 @@ class AudioWatch implements StreamWatch {
 
   verdict(): Verdict {
     return this.#watch?.verdict() ?? "incomplete";
+  }
+
+  get reported(): JsonObject | undefined {
+    return this.#watch?.reported;
   }
 
   get endMarker(): Uint8Array | undefined {

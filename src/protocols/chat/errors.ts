@@ -16,6 +16,12 @@ const STATUS_WORDS: readonly (readonly [word: string, status: number])[] = [
   ["insufficient_quota", 429],
   ["too_large", 413],
   ["invalid", 400],
+  ["unsupported", 400],
+  ["BadRequest", 400],
+  ["policy_violation", 400],
+  ["content_filter", 400],
+  ["moderation", 400],
+  ["user_error", 400], // image_generation_user_error
   ["overloaded", 529],
   ["unavailable", 503],
   ["timeout", 504],

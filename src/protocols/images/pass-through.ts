@@ -46,7 +46,7 @@ class ImageWatch implements StreamWatch {
   /** Last images that have come, by each of their names. */
   readonly #came = { complete: 0, completed: 0 };
   #isOver = false;
-  #isError = false;
+  reported: JsonObject | undefined;
   #counts: JsonObject | undefined;
   #left: Uint8Array | undefined;
 
@@ -79,7 +79,7 @@ class ImageWatch implements StreamWatch {
   }
 
   verdict(): Verdict {
-    if (this.#isError) return "reported";
+    if (this.reported !== undefined) return "reported";
     const { complete, completed } = this.#came;
     if (!this.#isOver && Math.max(complete, completed) < this.#images) return "incomplete";
     this.#left ??= this.#edits?.end?.();
@@ -95,7 +95,7 @@ class ImageWatch implements StreamWatch {
         this.#isOver = true;
         return;
       case "error":
-        this.#isError = true;
+        this.reported = event.said.members;
         return;
       case "other":
         if (event.isDoneMarker) this.#isOver = true;

@@ -42,7 +42,7 @@ function checkItem(item: unknown, path: string): void {
   }
   if (typeof type !== "string") throw wrongType(`${path}.type`, "a string", type);
   if (type === "message") checkMessage(item, path);
-  for (const field of REQUIRED_STRINGS[type] ?? []) {
+  for (const field of REQUIRED_STRINGS.get(type) ?? []) {
     if (typeof item[field] === "string") continue;
     if (!isPresent(item[field])) throw missingField(`${path}.${field}`, "a string.");
     throw wrongType(`${path}.${field}`, "a string", item[field]);
@@ -51,13 +51,13 @@ function checkItem(item: unknown, path: string): void {
     checkContent(item.output, `${path}.output`);
 }
 
-const REQUIRED_STRINGS: Readonly<Record<string, readonly string[] | undefined>> = {
-  function_call: ["call_id", "name", "arguments"],
-  custom_tool_call: ["call_id", "name", "input"],
-  function_call_output: ["call_id"],
-  custom_tool_call_output: ["call_id"],
-  item_reference: ["id"],
-};
+const REQUIRED_STRINGS: ReadonlyMap<string, readonly string[]> = new Map([
+  ["function_call", ["call_id", "name", "arguments"]],
+  ["custom_tool_call", ["call_id", "name", "input"]],
+  ["function_call_output", ["call_id"]],
+  ["custom_tool_call_output", ["call_id"]],
+  ["item_reference", ["id"]],
+]);
 
 function checkMessage({ role, content }: JsonObject, path: string): void {
   if (role === undefined) throw missingField(`${path}.role`, `one of ${CONVERSATION_ROLES.join(", ")}.`);
