@@ -26,24 +26,17 @@ export function createReachability(env: Record<string, string | undefined>): Rea
 
 function connects(url: URL, timeoutMs: number): Promise<boolean> {
   const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
-  const hostname = url.hostname.replace(/^\[|\]$/g, "");
+  const host = url.hostname.replace(/^\[|\]$/g, "");
   return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(false), timeoutMs);
-    const settle = () => {
+    // Not Bun.connect, which cannot be stopped: the kernel would go on trying for two minutes.
+    const socket = process.getBuiltinModule("node:net").connect({ host, port });
+    const timer = setTimeout(() => settle(false), timeoutMs);
+    function settle(connects: boolean): void {
       clearTimeout(timer);
-      resolve(true);
-    };
-    Bun.connect({
-      hostname,
-      port,
-      socket: {
-        open(socket) {
-          socket.end();
-          settle();
-        },
-        data() {},
-        error() {},
-      },
-    }).catch(settle);
+      socket.destroy();
+      resolve(connects);
+    }
+    socket.once("connect", () => settle(true));
+    socket.on("error", () => settle(true));
   });
 }

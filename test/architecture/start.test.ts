@@ -49,7 +49,7 @@ const OF_WORKERS = ["workers/mark.ts"];
 
 /** They bring Node's streams with them; the runtime has what the gateway needs of them. */
 const HEAVY =
-  /from "node:(?:crypto|http|https|net|stream|tls|tty|worker_threads)"|process\.(?:stdout|stderr|stdin)\.\w+/g;
+  /(?<!^import type .*)from "node:(?:crypto|http|https|net|stream|tls|tty|worker_threads)"|process\.(?:stdout|stderr|stdin)\.\w+/gm;
 /** Commands that print something and end, and a start that failed. */
 const PRINTS = ["main.ts", "runtime/commands.ts"];
 

@@ -3,6 +3,7 @@
 import { beforeAll, beforeEach, expect, test } from "bun:test";
 import { expectError } from "../support/expect-error.ts";
 import { chat, chatEvents, chatStream, failure } from "../support/openai-answers.ts";
+import { pendingConnects } from "../support/pending-connects.ts";
 import { postBytes, RawConnection } from "../support/raw-http.ts";
 import { startSilentHost } from "../support/silent-host.ts";
 import { readSse } from "../support/sse-reader.ts";
@@ -172,7 +173,7 @@ test("a host that does not complete the connection is 504 or 502 after the conne
     awaitHealth: false,
     config: {
       retry: { max_attempts: 1 },
-      health_checks: { enabled: false },
+      health_checks: { enabled: false, timeout: "400ms" },
       timeouts: { connect: "400ms", first_byte: "60s" },
       backends: [{ name: "far", url: silent.url, models: ["m"] }],
     },
@@ -180,6 +181,28 @@ test("a host that does not complete the connection is 504 or 502 after the conne
   const response = await within("the gateway gives up", other.chat(), 10_000);
   const error = await expectError(response, [504, 502]);
   expect(error.message).toContain("far");
+  const port = Number(new URL(silent.url).port);
+  await waitFor("nothing is left of the attempt", () => !pendingConnects(other.pid, port));
+});
+
+test("attempts to connect end with their clients", async () => {
+  await using silent = await startSilentHost();
+  if (silent === undefined || pendingConnects(process.pid, 1) === undefined) return;
+  const port = Number(new URL(silent.url).port);
+  await using other = await startGateway({
+    awaitHealth: false,
+    config: {
+      health_checks: { enabled: false, timeout: "400ms" }, // also of the model list
+      timeouts: { connect: "60s" },
+      backends: [{ name: "far", url: silent.url, models: ["m"] }],
+    },
+  });
+  const leaving = new AbortController();
+  const asked = Array.from({ length: 20 }, () => other.chat({}, { signal: leaving.signal }).catch(() => {}));
+  await waitFor("all are connecting", () => (pendingConnects(other.pid, port) ?? 0) >= asked.length);
+  leaving.abort();
+  await waitFor("nothing is left of them", () => pendingConnects(other.pid, port) === 0);
+  await Promise.all(asked);
 });
 
 test("a slow backend that accepts at once is not mistaken for a dead host", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
+import { pendingConnects } from "../../../test/support/pending-connects.ts";
 import { startSilentHost } from "../../../test/support/silent-host.ts";
 import {
   answerWith,
@@ -234,9 +235,26 @@ describe("a call that is given up", () => {
     call.abort();
     expect(await failureOf(call)).toBe("ABORT_ERR");
     expect(bed.client.open).toBe(0);
-    const connection = await bed.raw.connection(0);
-    await waitFor("the socket is closed", () => connection.end !== "open");
-    expect(connection.received).toBe("");
+    expect(await bodyOf(bed.call())).toBe("hello");
+    const [last, ...others] = bed.raw.connections.toReversed();
+    expect([last?.requests, others.map(({ received }) => received).join("")]).toEqual([1, ""]);
+  });
+
+  test("while it connects to a host that does not answer: nothing is left of the attempt", async () => {
+    await using host = await startSilentHost();
+    if (host === undefined) return;
+    const port = Number(new URL(host.url).port);
+    const before = pendingConnects(process.pid, port); // what has filled the queue
+    if (before === undefined) return;
+    const client = createSocketClient({ maxIdle: 8 });
+    const secure = backendAt(host.url.replace("http:", "https:"));
+    const calls = [backendAt(host.url), secure].flatMap((backend) =>
+      Array.from({ length: 10 }, () => client.call(backend, "/", POST)),
+    );
+    await waitFor("the attempts are made", () => pendingConnects(process.pid, port) === before + calls.length);
+    for (const call of calls) call.abort();
+    expect(pendingConnects(process.pid, port)).toBe(before);
+    expect(client.open).toBe(0);
   });
 
   test("while its request is sent", async () => {

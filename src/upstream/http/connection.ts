@@ -1,8 +1,9 @@
 // One socket to a backend, from the first attempt to connect until it is closed, and the one exchange it has at a time.
 
+import type { LookupFunction } from "node:net";
 import type { AnswerHead } from "./answer-head.ts";
 import { AnswerParser, type AnswerSink, part } from "./answer-parser.ts";
-import { connect, type Socket, type SocketUser } from "./connect.ts";
+import { connect, type GiveUp, type Socket, type SocketUser } from "./connect.ts";
 import { connectionReset } from "./http-error.ts";
 import { Inbox } from "./inbox.ts";
 import { Outbox } from "./outbox.ts";
@@ -24,6 +25,8 @@ export interface Exchange {
 export interface ConnectionOwner {
   /** Requests are put together in it, if they fit. */
   readonly scratch: Buffer;
+  /** Where hosts are. */
+  readonly lookup: LookupFunction;
   /** The connection stands, and has no exchange. */
   idle(connection: Connection): void;
   /** The connection is closed. @param isUnreachable - it never stood */
@@ -39,10 +42,11 @@ export class Connection implements AnswerSink, SocketUser {
   idleSinceMs = 0;
   #state: "connecting" | "busy" | "idle" | "closed" = "connecting";
   readonly #owner: ConnectionOwner;
-  readonly #isTls: boolean;
   readonly #parser = new AnswerParser(this);
   readonly #outbox = new Outbox();
   readonly #inbox = new Inbox();
+  readonly #giveUp: GiveUp;
+  /** Undefined while it is connected. */
   #socket: Socket | undefined;
   #settled: PromiseWithResolvers<void> | undefined;
   #exchange: Exchange | undefined;
@@ -59,8 +63,7 @@ export class Connection implements AnswerSink, SocketUser {
 
   constructor(address: Address, owner: ConnectionOwner) {
     this.#owner = owner;
-    this.#isTls = "tls" in address;
-    connect(address, this);
+    this.#giveUp = connect(address, owner.lookup, this);
   }
 
   get isConnecting(): boolean {
@@ -100,7 +103,8 @@ export class Connection implements AnswerSink, SocketUser {
   abort(): void {
     if (this.#state === "closed") return;
     this.#leave();
-    this.#socket?.terminate();
+    if (this.#socket === undefined) this.#giveUp();
+    else this.#socket.terminate();
     this.#owner.closed(this, false);
   }
 
@@ -108,7 +112,8 @@ export class Connection implements AnswerSink, SocketUser {
   close(): void {
     if (this.#state === "closed") return;
     this.#leave();
-    this.#socket?.close(); // end() would leave a TLS socket open until the backend closes it too
+    if (this.#socket === undefined) this.#giveUp();
+    else this.#socket.close(); // end() would leave a TLS socket open until the backend closes it too
     this.#owner.closed(this, false);
   }
 
@@ -123,13 +128,10 @@ export class Connection implements AnswerSink, SocketUser {
 
   opened(socket: Socket): void {
     this.#socket = socket;
-    if (this.#state === "closed")
-      socket.terminate(); // given up meanwhile: the runtime cannot stop to connect
-    else if (!this.#isTls) this.secured(socket);
-  }
-
-  secured(socket: Socket): void {
-    if (this.#state === "closed") return;
+    if (this.#state === "closed") {
+      socket.terminate(); // given up meanwhile
+      return;
+    }
     socket.setNoDelay(true);
     socket.setKeepAlive(true, PROBE_AFTER_MS);
     this.#settled?.resolve();

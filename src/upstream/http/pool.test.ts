@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { startRawServer } from "../../../test/support/raw-server.ts";
 import { startSilentHost } from "../../../test/support/silent-host.ts";
 import { waitFor, within } from "../../../test/support/wait-for.ts";
+import { createHostLookup } from "./host-lookup.ts";
 import { Pool } from "./pool.ts";
 
 function poolAt(port: number, { maxIdle = 4, now = (): number => 0 } = {}) {
@@ -10,6 +11,7 @@ function poolAt(port: number, { maxIdle = 4, now = (): number => 0 } = {}) {
     address: { hostname: "127.0.0.1", port },
     maxIdle,
     scratch: Buffer.alloc(100),
+    lookup: createHostLookup(now),
     now,
     onIdle: () => told.push("idle"),
     onEmpty: () => told.push("empty"),

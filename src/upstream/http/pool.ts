@@ -1,5 +1,6 @@
 // The connections to one origin: those that are idle wait here for the next request.
 
+import type { LookupFunction } from "node:net";
 import { Connection, type ConnectionOwner } from "./connection.ts";
 import type { Address } from "./target.ts";
 
@@ -8,6 +9,7 @@ interface PoolParts {
   /** How many connections wait at most. */
   maxIdle: number;
   scratch: Buffer;
+  lookup: LookupFunction;
   now(): number;
   /** A connection has become idle. */
   onIdle(): void;
@@ -17,6 +19,7 @@ interface PoolParts {
 
 export class Pool implements ConnectionOwner {
   readonly scratch: Buffer;
+  readonly lookup: LookupFunction;
   /** Connections that stand or are being made, idle ones included. */
   open = 0;
   readonly #parts: PoolParts;
@@ -28,6 +31,7 @@ export class Pool implements ConnectionOwner {
   constructor(parts: PoolParts) {
     this.#parts = parts;
     this.scratch = parts.scratch;
+    this.lookup = parts.lookup;
     this.#maxIdle = parts.maxIdle;
   }
 

@@ -4,6 +4,7 @@ import type { Backend } from "../../backends/backend.ts";
 import type { BackendCall, TransportRequest } from "../../backends/transport.ts";
 import type { TlsOf } from "../backend-tls.ts";
 import { Call } from "./call.ts";
+import { createHostLookup } from "./host-lookup.ts";
 import { Pool } from "./pool.ts";
 import { writeRequest } from "./request-head.ts";
 import { Target } from "./target.ts";
@@ -41,6 +42,7 @@ export function createSocketClient({
   /** By origin; those without connections are forgotten. */
   const pools = new Map<string, Pool>();
   const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+  const lookup = createHostLookup(now);
   let timer: Timer | undefined;
   let isClosed = false;
 
@@ -58,7 +60,7 @@ export function createSocketClient({
     let pool = pools.get(origin);
     if (pool === undefined) {
       const onEmpty = () => pools.delete(origin);
-      pool = new Pool({ address, maxIdle: isClosed ? 0 : maxIdle, scratch, now, onIdle, onEmpty });
+      pool = new Pool({ address, maxIdle: isClosed ? 0 : maxIdle, scratch, lookup, now, onIdle, onEmpty });
       pools.set(origin, pool);
     }
     return pool;

@@ -8,9 +8,9 @@ test("an address says where to connect, and what the head says of it", () => {
   expect(at("https://host:8443/x").address).toMatchObject({ hostname: "host", port: 8443 });
   expect(at("https://host").address).toMatchObject({
     port: 443,
-    tls: { rejectUnauthorized: true, serverName: "host" },
+    tls: { rejectUnauthorized: true, servername: "host" },
   });
-  expect(at("https://[::1]").address).toMatchObject({ hostname: "::1", tls: { serverName: "" } });
+  expect(at("https://[::1]").address).toMatchObject({ hostname: "::1", tls: { servername: "" } });
   expect(at("http://[::1]:1").address).toEqual({ hostname: "::1", port: 1 });
   expect(at("http://localhost", "/run/x").address).toEqual({ unix: "/run/x" });
   expect([at("http://host:80"), at("http://[::1]:81")].map(({ hostLine }) => hostLine)).toEqual([

@@ -1,13 +1,17 @@
 // Where the requests to a backend go: worked out once, with the lines that all their heads have.
 
+import type { ConnectionOptions } from "node:tls";
 import type { Backend } from "../../backends/backend.ts";
 import type { BackendTls } from "../backend-tls.ts";
 import { unsendable } from "./http-error.ts";
 
-/** What `Bun.connect` takes of an address. */
-export type Address =
-  | { readonly unix: string }
-  | { readonly hostname: string; readonly port: number; readonly tls?: Bun.TLSOptions };
+export type Address = { readonly unix: string } | HostAddress;
+
+export interface HostAddress {
+  readonly hostname: string;
+  readonly port: number;
+  readonly tls?: ConnectionOptions;
+}
 
 /** Paths whose written form is remembered; more than a backend is usually asked for. */
 const MAX_PATHS = 32;
@@ -69,8 +73,8 @@ function addressOf(url: URL, tls: BackendTls | undefined): Address {
   if (url.protocol !== "https:") return { hostname, port: Number(url.port || 80) };
   // The certificate is compared with the name that is given here, else with the host. Addresses are not asked for by name
   // (RFC 6066, section 3), which the runtime would do if it were not told otherwise.
-  const serverName = tls?.serverName ?? (ADDRESS.test(hostname) ? "" : hostname);
-  const options = { rejectUnauthorized: true, ALPNProtocols: HTTP11, serverName };
+  const servername = tls?.serverName ?? (ADDRESS.test(hostname) ? "" : hostname);
+  const options = { rejectUnauthorized: true, ALPNProtocols: HTTP11, servername };
   return {
     hostname,
     port: Number(url.port || 443),
