@@ -44,6 +44,16 @@ export function rewordedErrorBody(
   return new TextEncoder().encode(JSON.stringify(told));
 }
 
+/** The body of an error that is a mistake of the client, whatever the backend has called it: its words stay. */
+export function clientsErrorBody(body: Uint8Array, message: string, code: string): Uint8Array {
+  const type = "invalid_request_error";
+  const isMessages = objectIn(body)?.type === "error";
+  const told = isMessages
+    ? { type: "error", error: { type, message } }
+    : { error: { code, type, message, param: null } };
+  return new TextEncoder().encode(JSON.stringify(told));
+}
+
 /** Whether a body has an error with type and message, as both the chat and the messages format want it. */
 export function hasStandardError(body: Uint8Array): boolean {
   return isStandard(objectIn(body)?.error);

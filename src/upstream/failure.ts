@@ -2,6 +2,8 @@
 
 import { CERTIFICATE_CODE } from "../backends/control-request.ts";
 import type { Failure } from "../generation/result.ts";
+import { clientsErrorBody, standardError } from "./error-body.ts";
+import { type Medium, requestFault, requestFaultBehind401 } from "./request-fault.ts";
 
 export type UpstreamFailure =
   /** No connection stood: the request cannot have reached the model. */
@@ -24,6 +26,8 @@ export type UpstreamFailure =
       headers: Record<string, string>;
       /** The account behind the request has nothing left: the backend is well, and asking again does not help. */
       isSpent?: true;
+      /** What the model does not take of the request. */
+      lacks?: Medium | "media" | undefined;
     }
   /** The backend answered something that is no answer of its protocol. */
   | { kind: "invalid-response"; message: string }
@@ -41,14 +45,30 @@ const SPENT_CODES: ReadonlySet<unknown> = new Set(["insufficient_quota", "billin
  */
 export function toldFailure({ message, status, type, code, retryAfterMs }: Failure, param?: string): StatusFailure {
   const error = { message, type: type ?? typeOf(status), code: code ?? status, ...(param !== undefined && { param }) };
-  return {
+  return withFault({
     kind: "status",
     status: usualStatus(status),
     body: new TextEncoder().encode(JSON.stringify({ error })),
     retryAfterMs,
     headers: retryAfterMs === undefined ? {} : { "retry-after": String(Math.ceil(retryAfterMs / 1000)) },
     ...((SPENT_CODES.has(code) || SPENT_CODES.has(type)) && { isSpent: true }),
-  };
+  });
+}
+
+/**
+ * The same failure, and as 400 where the backend's words say that the request is at fault, and its status does not.
+ * @param hasChosen - whether headers of the client went along that choose an organisation
+ */
+export function withFault(failure: StatusFailure, hasChosen = false): StatusFailure {
+  const { status, body, retryAfterMs } = failure;
+  if (status === 429 || retryAfterMs !== undefined) return failure;
+  const { message } = standardError(status, body);
+  const isCredential = isCredentialRefusal(failure);
+  const fault = isCredential ? requestFaultBehind401(message, hasChosen) : requestFault(message);
+  if (fault === undefined) return failure;
+  const { lacks, code } = fault;
+  if (status < 500 && !isCredential) return lacks === undefined ? failure : { ...failure, lacks };
+  return { ...failure, status: 400, body: clientsErrorBody(body, message, code), lacks };
 }
 
 function typeOf(status: number): string {

@@ -11,7 +11,7 @@ import { errorToldIn, passThrough } from "../protocols/registry.ts";
 import { EventFramer, readEvents, type SseEvent } from "../protocols/sse.ts";
 import { hasStandardError } from "./error-body.ts";
 import type { Exchange } from "./exchange.ts";
-import { parseRetryAfter, toldFailure, type UpstreamFailure, usualStatus } from "./failure.ts";
+import { parseRetryAfter, toldFailure, type UpstreamFailure, usualStatus, withFault } from "./failure.ts";
 import { forwardedResponseHeaders } from "./headers.ts";
 
 /** Larger plain answers are refused, so that one backend cannot fill the memory. */
@@ -55,13 +55,14 @@ export async function readRefusal(answer: BackendAnswer, exchange: Exchange): Pr
     const failure = exchange.failureOf(error);
     if (failure.kind === "aborted" || failure.kind === "timeout") return failure;
   }
-  return {
+  const failure = {
     kind: "status",
     status: usualStatus(status),
     body: body ?? new Uint8Array(0),
     retryAfterMs: parseRetryAfter(retryAfter, Date.now()),
     headers,
-  };
+  } as const;
+  return withFault(failure, entry.backend.settings.forward_headers.length > 0);
 }
 
 /**
@@ -324,7 +325,8 @@ function tellsError(told: JsonObject, { name }: AnswerFormat): boolean {
 function embeddedError({ name, isTranslated }: AnswerFormat, parsed: unknown, body: Uint8Array): UpstreamFailure {
   const told = errorToldIn(name, parsed);
   const failure = toldFailure(told, isTranslated ? undefined : told.param);
-  return !isTranslated && hasStandardError(body) ? { ...failure, body } : failure;
+  const isAsTold = failure.status === usualStatus(told.status);
+  return !isTranslated && isAsTold && hasStandardError(body) ? { ...failure, body } : failure;
 }
 
 /** As readWholeBody. */

@@ -298,6 +298,45 @@ describe("what a backend says of a client's request", () => {
     await expectUnblamed(gateway());
   });
 
+  const REFUSED: readonly [name: string, model: string, status: number, message: string][] = [
+    [
+      "an organisation that is not the key's",
+      "openai",
+      401,
+      "OpenAI-Organization header should match organization for API key",
+    ],
+    [
+      "a content policy, as xAI says it",
+      "generic",
+      403,
+      "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO",
+    ],
+    [
+      "a content policy, as OpenRouter says it",
+      "generic",
+      403,
+      "openai/gpt-4o requires moderation on OpenAI. Your input was flagged",
+    ],
+    [
+      "a picture for llama.cpp",
+      "llamacpp",
+      500,
+      "image input is not supported - hint: you may need to provide the mmproj",
+    ],
+    ["a picture for Ollama", "ollama", 500, "this model is missing data required for image input"],
+    ["a request too long for llama.cpp", "llamacpp", 500, "Context size has been exceeded."],
+    ["a grammar for llama.cpp", "llamacpp", 500, "Failed to parse grammar"],
+  ];
+  test.each(REFUSED)("%s", async (_name, model, status, message) => {
+    for (let turn = 0; turn < 3; turn++) {
+      backend.reset({ status, body: JSON.stringify({ error: { message, type: "server_error", code: status } }) });
+      const answer = await gateway().chat({ model });
+      expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining(message)]);
+    }
+    backend.reset();
+    await expectUnblamed(gateway());
+  });
+
   const STATUSES = [400, 404, 405, 406, 408, 409, 410, 411, 413, 414, 415, 416, 417, 421, 422, 424, 426, 428, 431, 451];
   test.each(STATUSES)("HTTP %d", async (status) => {
     for (const model of ["generic", "anthropic", "gemini"]) {
