@@ -43,6 +43,10 @@ interface Message {
   tool_calls?: Call[];
 }
 
+interface Item {
+  type: string;
+}
+
 const callOf = (id: string | undefined, index?: number): Call => ({
   ...(id !== undefined && { id }),
   ...(index !== undefined && { index }),
@@ -174,5 +178,39 @@ describe("thoughts", () => {
     expect(await streamed("vllm", both)).toBe(both.join(""));
     const hosted = [chunk({ reasoning: "a" }), chunk({}, "stop"), "data: [DONE]\n\n"];
     expect(await streamed("openai", hosted)).toBe(hosted.join(""));
+  });
+
+  test("sealed in a format that only chat engines know reach clients that ask for them, and come back", async () => {
+    const detail = { type: "reasoning.encrypted", format: "xai-responses-v1", data: "opaque", id: "rs_1" };
+    const asked = { model: "generic", input: "hi", include: ["reasoning.encrypted_content"] };
+    const message = { role: "assistant", content: "Hello", reasoning: "Hm.", reasoning_details: [detail] };
+    engine.answer = { body: chatBody("", { choices: [{ index: 0, message, finish_reason: "stop" }] }) };
+    const { output } = (await (await gateway.post("/v1/responses", asked)).json()) as { output: Item[] };
+
+    engine.answer = eventStream([
+      chunk({ reasoning: "Hm." }),
+      chunk({ reasoning_details: [detail] }),
+      chunk({ content: "Hello" }, "stop"),
+      "data: [DONE]\n\n",
+    ]);
+    const { text } = await readSse(await gateway.post("/v1/responses", { ...asked, stream: true }));
+    const streamedItems = text
+      .split("\n")
+      .filter((line) => line.includes('"response.output_item.done"'))
+      .map((line) => (JSON.parse(line.slice("data: ".length)) as { item: Item }).item);
+
+    for (const items of [output, streamedItems]) {
+      engine.reset();
+      await gateway.post("/v1/responses", { ...asked, input: [...items, { role: "user", content: "more" }] });
+      const [answer] = engine.lastRequest.json<{ messages: object[] }>().messages;
+      expect(answer).toMatchObject({
+        role: "assistant",
+        content: "Hello",
+        reasoning: "Hm.",
+        reasoning_details: [detail],
+      });
+    }
+    const plainly = await gateway.post("/v1/responses", { ...asked, include: [] });
+    expect(await plainly.text()).not.toContain("encrypted_content");
   });
 });

@@ -5,6 +5,7 @@ import type {
   DocumentPart,
   ImagePart,
   Message,
+  ReasoningPart,
   SearchResultPart,
   TextPart,
   ToolCallPart,
@@ -15,8 +16,10 @@ import { pairedResults } from "../../generation/lost-results.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { compact, type JsonObject } from "../../lib/json.ts";
 import type { BackendTarget } from "../protocol.ts";
+import { filled } from "../reading.ts";
 import { audioFormat, dataUrl } from "./media.ts";
 import type { ChatQuirks } from "./quirks.ts";
+import { encodeOwnDetail } from "./reasoning-details.ts";
 import { markToolError, thoughtSignature, unsupported } from "./wire.ts";
 
 interface MessageTarget {
@@ -218,6 +221,7 @@ interface Draft {
   /** Texts of one message are one text, as they were when they were streamed. */
   text: string;
   reasoning: string;
+  details: JsonObject[];
   refusal: string;
   calls: ToolCallPart[];
   /** Calls of server-side tools whose results are still to come. */
@@ -227,7 +231,16 @@ interface Draft {
 }
 
 function newDraft(serverCalls: ToolCallPart[] = [], calls: ToolCallPart[] = []): Draft {
-  return { text: "", reasoning: "", refusal: "", calls, serverCalls, audio: undefined, isEmpty: calls.length === 0 };
+  return {
+    text: "",
+    reasoning: "",
+    details: [],
+    refusal: "",
+    calls,
+    serverCalls,
+    audio: undefined,
+    isEmpty: calls.length === 0,
+  };
 }
 
 /** One message, unless results of server-side tools stand between. */
@@ -247,7 +260,8 @@ function encodeAssistantTurn(turn: readonly Message[], target: MessageTarget): J
   return output;
 }
 
-function addAssistantPart(draft: Draft, part: ContentPart, { quirks, dropped }: MessageTarget): void {
+function addAssistantPart(draft: Draft, part: ContentPart, target: MessageTarget): void {
+  const { quirks, dropped } = target;
   draft.isEmpty = false;
   switch (part.type) {
     case "text":
@@ -259,8 +273,7 @@ function addAssistantPart(draft: Draft, part: ContentPart, { quirks, dropped }: 
       else draft.text += part.text;
       return;
     case "reasoning":
-      if (quirks.reasoning.length === 0 || part.text === "") dropped.add("reasoning of earlier turns");
-      else draft.reasoning += draft.reasoning === "" ? part.text : PARAGRAPH + part.text;
+      addReasoning(draft, part, target);
       return;
     case "tool-call":
       (part.serverSide === true ? draft.serverCalls : draft.calls).push(part);
@@ -272,6 +285,16 @@ function addAssistantPart(draft: Draft, part: ContentPart, { quirks, dropped }: 
     default:
       dropped.add(`${part.type} in an assistant message`);
   }
+}
+
+/** Proofs go back to where a client's own message would bring them: engines of known kinds read the text alone. */
+function addReasoning(draft: Draft, part: ReasoningPart, { quirks, dropped }: MessageTarget): void {
+  const takesProofs = !quirks.isStrict && !quirks.mirrorsReasoning;
+  const detail = takesProofs ? encodeOwnDetail(part) : undefined;
+  if (detail !== undefined) draft.details.push(detail);
+  const takesText = quirks.reasoning.length > 0 && part.text !== "";
+  if (takesText) draft.reasoning += draft.reasoning === "" ? part.text : PARAGRAPH + part.text;
+  else if (detail === undefined) dropped.add("reasoning of earlier turns");
 }
 
 /** A search that a server made is told as a tool call and its result; the rest of the turn follows in a new message. */
@@ -306,6 +329,7 @@ function encodeDraft(draft: Draft, calls: readonly ToolCallPart[], target: Messa
     content: draft.text === "" && saysMore && quirks.refusals ? null : draft.text,
     refusal: draft.refusal === "" ? undefined : draft.refusal,
     ...Object.fromEntries(reasoning),
+    reasoning_details: filled(draft.details),
     tool_calls: calls.length === 0 ? undefined : calls.map((call) => encodeToolCall(call, target)),
     audio: draft.audio,
   });

@@ -3,11 +3,12 @@
 //   {type: "reasoning.text", format, text, signature}      readable, signed
 //   {type: "reasoning.encrypted", format, text?, data, id?} sealed
 //
-// `format` names who made the proof. In a stream of the gateway's the entry comes whole, in one delta, when the proof is
+// `format` names who made the proof. One of a format that no other protocol knows (xai-responses-v1) belongs to the chat
+// engine that told it: the whole entry is the proof, and is given back to such engines as it was. In a stream of the gateway's the entry comes whole, in one delta, when the proof is
 // known, with `proved_text` for `text`; routers stream entries in pieces.
 
 import type { ProtocolName, ReasoningPart } from "../../generation/content.ts";
-import { compact, type JsonObject } from "../../lib/json.ts";
+import { compact, type JsonObject, parseObject } from "../../lib/json.ts";
 import { nonEmptyText, objectsOf, textOf } from "../reading.ts";
 
 /** The names that clients of other routers know. */
@@ -19,6 +20,7 @@ const FORMATS: readonly (readonly [ProtocolName, string])[] = [
 
 /** Undefined for a thought without a proof: its text alone is said elsewhere. */
 export function encodeReasoningDetail(part: Omit<ReasoningPart, "type">): JsonObject | undefined {
+  if (part.origin === "chat") return encodeOwnDetail(part);
   const signature = nonEmptyText(part.signature);
   const data = nonEmptyText(part.sealed);
   const format = FORMATS.find(([protocol]) => protocol === part.origin)?.[1];
@@ -31,6 +33,12 @@ export function encodeReasoningDetail(part: Omit<ReasoningPart, "type">): JsonOb
     data,
     id: part.itemId,
   });
+}
+
+/** An entry that only chat engines understand; undefined where a client has changed it. */
+export function encodeOwnDetail({ origin, text, signature, sealed }: Omit<ReasoningPart, "type">) {
+  const entry = origin === "chat" ? parseObject(sealed ?? signature ?? "") : undefined;
+  return entry && compact({ ...entry, text: sealed !== undefined && text === "" ? undefined : text });
 }
 
 /**
@@ -81,13 +89,15 @@ function joinPieces(entries: readonly JsonObject[]): JsonObject[] {
   return joined;
 }
 
-/** The proof in an entry, if it is one that some format understands. */
+/** The proof in an entry, if it has one. */
 export function decodeProof(entry: JsonObject): Pick<ReasoningPart, "origin" | "signature" | "sealed" | "itemId"> {
-  const origin = FORMATS.find(([, format]) => format === entry.format)?.[0];
   const signature = nonEmptyText(entry.signature);
   const sealed = nonEmptyText(entry.data);
-  if (origin === undefined || (signature === undefined && sealed === undefined)) return {};
-  return compact({ origin, signature, sealed, itemId: nonEmptyText(entry.id) });
+  if (signature === undefined && sealed === undefined) return {};
+  const origin = FORMATS.find(([, format]) => format === entry.format)?.[0];
+  if (origin !== undefined) return compact({ origin, signature, sealed, itemId: nonEmptyText(entry.id) });
+  const { text: _, summary: __, proved_text: ___, ...own } = entry;
+  return { origin: "chat", [sealed === undefined ? "signature" : "sealed"]: JSON.stringify(own) };
 }
 
 function decodeDetail(entry: JsonObject): ReasoningPart[] {

@@ -224,9 +224,16 @@ describe("assistant messages", () => {
       ],
     ],
     [
-      "a proof of unknown origin is no proof",
+      "a proof of a format that only chat engines know",
       { reasoning_details: [{ type: "reasoning.text", text: "hm", signature: "s", format: "unknown" }] },
-      [{ type: "reasoning", text: "hm" }],
+      [
+        {
+          type: "reasoning",
+          text: "hm",
+          origin: "chat",
+          signature: '{"type":"reasoning.text","signature":"s","format":"unknown"}',
+        },
+      ],
     ],
     [
       "annotations",

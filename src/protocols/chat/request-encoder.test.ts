@@ -9,6 +9,7 @@ import type { GenerationRequest } from "../../generation/request.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { BackendKindName } from "../../names.ts";
 import type { BackendTarget } from "../protocol.ts";
+import { decodeMessages } from "./message-decoder.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeRequest } from "./request-encoder.ts";
 
@@ -162,6 +163,23 @@ describe("messages", () => {
       expect(body.messages).toEqual([{ role: "assistant", content: "x" }]);
       expect(dropped).toEqual(["reasoning of earlier turns"]);
     }
+  });
+
+  test("proofs that only chat engines know go back to servers of an unknown kind, as they were", () => {
+    const details = [
+      { type: "reasoning.text", format: "unknown", signature: "s", text: "hm" },
+      { type: "reasoning.encrypted", format: "xai-responses-v1", data: "d", index: 1 },
+    ];
+    const [decoded] = decodeMessages([{ role: "assistant", content: "x", reasoning_details: details }]).messages;
+    const told = { role: "assistant", content: "x", reasoning: "hm", reasoning_content: "hm" };
+    const conversation = [decoded as Message];
+    expect(messages(conversation, "generic")).toEqual([{ ...told, reasoning_details: details }]);
+    expect(messages(conversation, "vllm")).toEqual([told]);
+    expect(messages(conversation, "openai")).toEqual([{ role: "assistant", content: "x" }]);
+    const forged: ContentPart = { type: "reasoning", text: "", origin: "chat", sealed: "no entry" };
+    expect(encode({ messages: [answers(forged, text("x"))] }, "generic").dropped).toEqual([
+      "reasoning of earlier turns",
+    ]);
   });
 
   test("refusals keep their field where it is known", () => {

@@ -71,6 +71,7 @@ function checkOrder(events: readonly GenerationEvent[]): void {
 }
 
 const ANTHROPIC = "anthropic-claude-v1";
+const XAI = "xai-responses-v1";
 
 test("citations without a text are held up to a bound, and one more, which shows that some are lost", () => {
   const annotations = Array.from({ length: 300 }, () => ({ url_citation: { url: "u" } }));
@@ -184,16 +185,33 @@ describe("texts", () => {
       ],
     ],
     [
-      "a proof that nobody understands, and one behind the text",
+      "proofs of a format that only chat engines know",
       [
-        { reasoning: "h", reasoning_details: [{ type: "reasoning.text", signature: "s", format: "xai-v1" }, null] },
+        { reasoning: "h", reasoning_details: [{ type: "reasoning.text", text: "h", format: XAI, index: 0 }, null] },
+        { reasoning_details: [{ type: "reasoning.text", signature: "s", format: XAI, index: 0 }] },
+        { reasoning_details: [{ type: "reasoning.encrypted", data: "d", id: "rs_1", format: XAI }] },
         { content: "x" },
-        { reasoning_details: [{ type: "reasoning.text", signature: "s", format: ANTHROPIC }] },
       ],
       [
-        { type: "reasoning", text: "h" },
+        {
+          type: "reasoning",
+          text: "h",
+          origin: "chat",
+          signature: '{"type":"reasoning.text","signature":"s","format":"xai-responses-v1","index":0}',
+        },
+        {
+          type: "reasoning",
+          text: "",
+          origin: "chat",
+          sealed: '{"type":"reasoning.encrypted","data":"d","id":"rs_1","format":"xai-responses-v1"}',
+        },
         { type: "text", text: "x" },
       ],
+    ],
+    [
+      "a proof behind the text",
+      [{ content: "x" }, { reasoning_details: [{ type: "reasoning.text", signature: "s", format: ANTHROPIC }] }],
+      [{ type: "text", text: "x" }],
     ],
     [
       "an annotation before its text waits for it (OpenRouter)",
