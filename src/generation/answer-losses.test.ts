@@ -5,7 +5,7 @@ import { explode } from "../../test/support/explode.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { AnswerContext } from "../protocols/protocol.ts";
 import { clientProtocol } from "../protocols/registry.ts";
-import { lossOfPart } from "./answer-losses.ts";
+import { LossWatch } from "./answer-losses.ts";
 import type { Citation, ContentPart, ProtocolName } from "./content.ts";
 
 const REQUESTS = {
@@ -17,14 +17,26 @@ const REQUESTS = {
 
 const CLIENTS = Object.keys(REQUESTS) as (keyof typeof REQUESTS)[];
 
+const SEARCH: ContentPart = {
+  type: "tool-call",
+  id: "s",
+  name: "web_search",
+  serverSide: true,
+  arguments: '{"query":"q"}',
+};
+
 const PARTS: readonly ContentPart[] = [
   { type: "text", text: "x" },
   { type: "refusal", text: "x" },
   { type: "reasoning", text: "x" },
   { type: "tool-call", id: "call_1", name: "f", arguments: "{}" },
+  SEARCH,
+  { type: "tool-call", id: "s", name: "code_execution", serverSide: true, arguments: '{"code":"1"}' },
   { type: "search-result", callId: "s", results: [{ url: "https://e.org/", title: "E" }] },
   { type: "opaque", protocol: "responses", value: { type: "mcp_call", id: "mcp_1" } },
   { type: "opaque", protocol: "messages", value: { type: "container_upload" } },
+  { type: "opaque", protocol: "chat", value: { executed_tools: [{ index: 0, type: "search" }] } },
+  { type: "opaque", protocol: "chat", value: { annotations: [{ type: "file", file: { hash: "h" } }] } },
   { type: "opaque", protocol: "generate-content", value: { executableCode: {} } },
   { type: "audio", source: { kind: "base64", mediaType: "audio/wav", data: "AA==" } },
   { type: "image", source: { kind: "base64", mediaType: "image/png", data: "AA==" } },
@@ -45,16 +57,30 @@ function written(client: keyof typeof REQUESTS, parts: ContentPart[], isStream: 
   );
 }
 
+function lossesOf(client: keyof typeof REQUESTS, parts: readonly ContentPart[]): string[] {
+  const watch = new LossWatch(clientProtocol(client).losses);
+  for (const part of parts) {
+    watch.part(part);
+    if (part.type === "text") for (const citation of part.citations ?? []) watch.citation(citation);
+  }
+  return watch.entries.map(({ feature }) => feature);
+}
+
 describe.each(CLIENTS)("for a %s client", (client) => {
   test.each(PARTS.map((part) => [JSON.stringify(part), part] as const))("%s", (_, part) => {
-    // What a search found belongs to its call.
-    const parts: ContentPart[] = [part];
-    if (part.type === "search-result") {
-      parts.unshift({ type: "tool-call", id: "s", name: "web_search", serverSide: true, arguments: '{"query":"q"}' });
-    }
     for (const isStream of [false, true]) {
-      const isLost = written(client, parts, isStream) === written(client, [], isStream);
-      expect(isLost).toBe(lossOfPart(part, clientProtocol(client).losses) !== undefined);
+      const isLost = written(client, [part], isStream) === written(client, [], isStream);
+      expect(lossesOf(client, [part])).toHaveLength(isLost ? 1 : 0);
+    }
+  });
+
+  test("what a search found is shown wherever its call is", () => {
+    const found: ContentPart = { type: "search-result", callId: "s", results: [], errorCode: "unavailable" };
+    const losses = lossesOf(client, [SEARCH, found]);
+    expect(losses).toEqual(lossesOf(client, [SEARCH]));
+    for (const isStream of [false, true]) {
+      const isLost = written(client, [SEARCH, found], isStream) === written(client, [SEARCH], isStream);
+      expect(isLost).toBe(losses.length > 0);
     }
   });
 
@@ -68,7 +94,7 @@ describe.each(CLIENTS)("for a %s client", (client) => {
       const text: ContentPart = { type: "text", text: "x", citations: [citation] };
       for (const isStream of [false, true]) {
         const isLost = written(client, [text], isStream) === written(client, [{ type: "text", text: "x" }], isStream);
-        expect(isLost).toBe(clientProtocol(client).losses.citation(citation) !== undefined);
+        expect(isLost).toBe(lossesOf(client, [text]).length > 0);
       }
     }
   });

@@ -23,9 +23,12 @@ export interface CustomTool {
   format?: JsonObject;
 }
 
+/** The name of a search of the web, in every format that has one. */
+export const WEB_SEARCH = "web_search";
+
 export interface WebSearchTool {
   kind: "web-search";
-  /** Name under which the model knows it; "web_search". */
+  /** Name under which the model knows it: WEB_SEARCH. */
   name: string;
   maxUses?: number;
   allowedDomains?: string[];

@@ -5,12 +5,12 @@ import type { Backend } from "../backends/backend.ts";
 import { type BackendKind, formatOf, type Operation, searchOperation, servedBy } from "../backends/kinds.ts";
 import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { type AnswerLosses, lossOfPart } from "../generation/answer-losses.ts";
+import { type AnswerLosses, LossWatch } from "../generation/answer-losses.ts";
 import type { AnswerTransform } from "../generation/answer-transform.ts";
 import { Collector } from "../generation/collect.ts";
 import type { ProtocolName } from "../generation/content.ts";
 import { customCalls, customToolNames, customToolsAsFunctions } from "../generation/custom-tools.ts";
-import { DropList, type Dropped } from "../generation/dropped.ts";
+import type { Dropped } from "../generation/dropped.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import { normaliseEffort } from "../generation/reasoning-effort.ts";
 import type { GenerationRequest } from "../generation/request.ts";
@@ -235,10 +235,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     noteLost: (dropped: readonly Dropped[]) => void,
   ) {
     const collector = forward.answered === undefined ? undefined : new Collector();
-    const losses = new DropList();
-    function note(loss: string | undefined): void {
-      if (loss !== undefined) losses.add(loss);
-    }
+    const losses = new LossWatch(lost);
     function sawCall(part: { type: string; id?: string; signature?: string }): void {
       if (part.type !== "tool-call" || part.id === undefined || part.signature === undefined) return;
       signatures.set(part.id, part.signature, part.signature.length);
@@ -247,13 +244,13 @@ export function createBridge(parts: BridgeParts): Bridge {
       sawEvent(event: GenerationEvent): void {
         if (event.type === "part-start") {
           sawCall(event.part);
-          note(lossOfPart(event.part, lost));
-        } else if (event.type === "citation") note(lost.citation(event.citation));
+          losses.part(event.part);
+        } else if (event.type === "citation") losses.citation(event.citation);
         else if (event.type === "usage") context.record.usage = event.usage;
         else if (event.type === "finish") context.record.finish = wordOf(event.finish);
         collector?.push(event);
       },
-      lostCitation: () => note("answer.citations"),
+      lostCitation: () => losses.note("answer.citations"),
       sawEnd(): void {
         noteLost(losses.entries);
         const result = collector?.result();
@@ -262,8 +259,8 @@ export function createBridge(parts: BridgeParts): Bridge {
       sawResult(result: GenerationResult): void {
         for (const part of result.parts) {
           sawCall(part);
-          note(lossOfPart(part, lost));
-          if (part.type === "text") for (const citation of part.citations ?? []) note(lost.citation(citation));
+          losses.part(part);
+          if (part.type === "text") for (const citation of part.citations ?? []) losses.citation(citation);
         }
         noteLost(losses.entries);
         if (result.usage !== undefined) context.record.usage = result.usage;

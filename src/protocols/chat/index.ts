@@ -1,6 +1,6 @@
 // The chat completions format: Signalbox as a server of it, and as a client of backends that speak it.
 
-import { lossOfCall, lossOfImage } from "../../generation/answer-losses.ts";
+import { lossOfCall, lossOfImage, lossOfItem } from "../../generation/answer-losses.ts";
 import { isObject } from "../../lib/json.ts";
 import type { Format } from "../format.ts";
 import type { BackendProtocol, ClientProtocol } from "../protocol.ts";
@@ -32,7 +32,7 @@ export const chatClient: ClientProtocol = {
     parts: {
       "tool-call": lossOfCall,
       "search-result": () => "answer.searches",
-      opaque: () => "answer.items",
+      opaque: lossOfItem("chat"),
       audio: () => "answer.audio",
       image: lossOfImage(new Set(["base64", "url"])),
     },

@@ -1,6 +1,6 @@
 // A chat backend's whole answer -> the neutral answer.
 
-import type { ContentPart, ImagePart, ToolCallPart } from "../../generation/content.ts";
+import type { ContentPart, ImagePart, OpaquePart, ToolCallPart } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
 import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { isDataUrl } from "../../media/data-url.ts";
@@ -59,8 +59,15 @@ function decodeParts(message: JsonObject): ContentPart[] {
   if (text !== "") parts.push(compact({ type: "text", text, citations, signature: readThoughtSignature(message) }));
   const refusal = textOf(message.refusal) + joinContent(content, "refusal");
   if (refusal !== "") parts.push({ type: "refusal", text: refusal });
-  parts.push(...decodeImages(message.images), ...decodeCalls(message));
+  parts.push(...decodeImages(message.images), ...decodeCalls(message), ...decodeOwn(message));
   return parts;
+}
+
+/** What only chat clients have a place for: files that a router has read, and tools that a vendor has run. */
+export function decodeOwn({ annotations, executed_tools: tools }: JsonObject): OpaquePart[] {
+  const files = objectsOf(annotations).filter(({ type }) => typeof type === "string" && type !== "url_citation");
+  const value = compact({ annotations: filled(files), executed_tools: filled(objectsOf(tools)) });
+  return Object.keys(value).length === 0 ? [] : [{ type: "opaque", protocol: "chat", value }];
 }
 
 type ContentKind = "text" | "thinking" | "refusal";

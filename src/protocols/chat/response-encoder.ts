@@ -5,7 +5,7 @@ import type { GenerationResult } from "../../generation/result.ts";
 import { compact, type JsonObject } from "../../lib/json.ts";
 import { encodeUsage } from "../chunk-usage.ts";
 import type { AnswerContext } from "../protocol.ts";
-import { filled } from "../reading.ts";
+import { filled, objectsOf } from "../reading.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
 import { dataUrl } from "./media.ts";
 import { encodeReasoningDetail } from "./reasoning-details.ts";
@@ -45,7 +45,7 @@ export function showsReasoning({ request }: AnswerContext): boolean {
   return request.reasoning.visible !== false;
 }
 
-/** Results of server-side tools and parts of other formats have no place here. */
+/** Results of searches and parts of other formats have no place here. */
 function encodeMessage(parts: readonly ContentPart[], context: AnswerContext, isLegacy: boolean): JsonObject {
   let text = "";
   let refusal = "";
@@ -53,6 +53,7 @@ function encodeMessage(parts: readonly ContentPart[], context: AnswerContext, is
   const annotations: JsonObject[] = [];
   const images: JsonObject[] = [];
   const calls: ToolCallPart[] = [];
+  const executed: JsonObject[] = [];
   for (const part of parts) {
     if (part.type === "text") {
       annotations.push(...encodeCitations(part.citations ?? [], text.length, part.text.length));
@@ -61,6 +62,10 @@ function encodeMessage(parts: readonly ContentPart[], context: AnswerContext, is
     } else if (part.type === "refusal") refusal += part.text;
     else if (part.type === "image") images.push(...encodeImage(part));
     else if (part.type === "tool-call" && part.serverSide !== true) calls.push(part);
+    else if (part.type === "opaque" && part.protocol === "chat") {
+      annotations.push(...objectsOf(part.value.annotations));
+      executed.push(...objectsOf(part.value.executed_tools));
+    }
   }
   const saysMore = calls.length > 0 || refusal !== "";
   return compact({
@@ -70,6 +75,7 @@ function encodeMessage(parts: readonly ContentPart[], context: AnswerContext, is
     ...encodeReasoning(parts, context),
     annotations: filled(annotations),
     images: filled(images),
+    executed_tools: filled(executed),
     extra_content: signature === undefined ? undefined : thoughtSignature(signature),
     ...encodeCalls(calls, isLegacy),
   });

@@ -1,7 +1,7 @@
 // A chat backend's stream -> neutral events. Engines take the format loosely; what is known of them is read here.
 
 import { MAX_CITATIONS } from "../../generation/answer-losses.ts";
-import type { Citation, ProtocolName } from "../../generation/content.ts";
+import type { Citation, OpaquePart, ProtocolName } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
 import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { decodeUsage } from "../chunk-usage.ts";
@@ -12,7 +12,7 @@ import { decodeError, embeddedError } from "./errors.ts";
 import { decodeFinish, isBroken, readFinishReason } from "./finish-reason.ts";
 import { decodeAnnotations } from "./message-decoder.ts";
 import { decodeProof, detailEntries, detailText, reasoningText } from "./reasoning-details.ts";
-import { brokenOff, contentPieces, decodeHead, decodeImages, firstChoice } from "./response-decoder.ts";
+import { brokenOff, contentPieces, decodeHead, decodeImages, decodeOwn, firstChoice } from "./response-decoder.ts";
 import { ToolCallAssembler } from "./tool-call-assembler.ts";
 import { readThoughtSignature } from "./wire.ts";
 
@@ -33,6 +33,8 @@ export class ChatStreamDecoder implements StreamDecoder {
   #heldCitations: Citation[] = [];
   #finishReason: string | undefined;
   #stopSequence: unknown;
+  /** They wait for the end: a part of their own would cut the text that they come beside. */
+  #ownParts: OpaquePart[] = [];
   readonly #keeps: KeptMembers | undefined;
   /** What only this format knows of the chunk that is read, until an event has it; and of the one with the finish. */
   #own: JsonObject | undefined;
@@ -74,6 +76,7 @@ export class ChatStreamDecoder implements StreamDecoder {
     this.#isOver = true;
     this.#calls.checkNames();
     this.#out.endAll();
+    for (const part of this.#ownParts) this.#out.whole(part);
     const finish = decodeFinish(this.#finishReason, this.#calls.count > 0, this.#stopSequence);
     this.#out.push({ type: "finish", finish, ...(this.#ownOfFinish && { own: this.#ownOfFinish }) });
   }
@@ -123,6 +126,7 @@ export class ChatStreamDecoder implements StreamDecoder {
     if (delta.annotations !== undefined) this.#addCitations(delta.annotations);
     if (delta.extra_content !== undefined) this.#addSignature(delta);
     if (delta.images !== undefined) this.#addImages(delta.images);
+    if (delta.annotations !== undefined || delta.executed_tools !== undefined) this.#addOwn(delta);
     if (Array.isArray(delta.tool_calls)) {
       for (const entry of delta.tool_calls) if (isObject(entry)) this.#calls.push(entry);
     }
@@ -214,10 +218,17 @@ export class ChatStreamDecoder implements StreamDecoder {
     this.#out.push({ type: "seal", index: open.index, origin: "generate-content", signature });
   }
 
+  #addOwn(delta: JsonObject): void {
+    if (this.#ownParts.length < MAX_OWN_PARTS) this.#ownParts.push(...decodeOwn(delta));
+  }
+
   #addImages(images: unknown): void {
     for (const part of decodeImages(images)) this.#out.whole(part);
   }
 }
+
+/** Of the pieces that wait for the end of a stream, those behind so many are lost. */
+const MAX_OWN_PARTS = 1_000;
 
 /** Members of a delta that have events of their own; thoughts stand in `reasoning` as well as in the other one. */
 const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
@@ -229,6 +240,7 @@ const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
   "annotations",
   "extra_content",
   "images",
+  "executed_tools",
   "tool_calls",
   "function_call",
 ]);

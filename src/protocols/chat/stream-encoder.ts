@@ -141,8 +141,10 @@ export class ChatStreamEncoder implements StreamEncoder {
         const images = encodeImage(start);
         return images.length === 0 ? "" : this.#chunk(JSON.stringify({ images }));
       }
+      case "opaque":
+        return start.protocol === "chat" ? this.#chunk(JSON.stringify(start.value)) : "";
       default:
-        return ""; // results of server-side tools and parts of other formats have no place here
+        return ""; // results of searches have no place here
     }
   }
 

@@ -1,6 +1,6 @@
 // The Responses format as one thing: its client half and its backend half.
 
-import { lossOfCitation, lossOfImage, lossOfItem } from "../../generation/answer-losses.ts";
+import { lossOfCitation, lossOfImage, lossOfItem, lossOfOtherCall } from "../../generation/answer-losses.ts";
 import type { Format } from "../format.ts";
 import type { BackendProtocol, ClientProtocol } from "../protocol.ts";
 import { hasSearchTool } from "../search-tool.ts";
@@ -28,11 +28,13 @@ export const responsesClient: ClientProtocol = {
   offersSearch: hasSearchTool,
   losses: {
     parts: {
+      "tool-call": lossOfOtherCall,
       opaque: lossOfItem("responses"),
       audio: () => "answer.audio",
       image: lossOfImage(new Set(["base64"])),
     },
     citation: lossOfCitation("responses"),
+    needsSearchCalls: true,
   },
 };
 

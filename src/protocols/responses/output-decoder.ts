@@ -1,6 +1,7 @@
 // The items of a backend's answer -> parts. The stream decoder uses it for items that came whole.
 
 import type { ContentPart, ReasoningPart, SearchResultPart, ToolCallPart } from "../../generation/content.ts";
+import { WEB_SEARCH } from "../../generation/tools.ts";
 import { compact, type JsonObject } from "../../lib/json.ts";
 import { filled, nonEmptyText, objectOf, objectsOf, textOf } from "../reading.ts";
 import { decodeCitation } from "./citations.ts";
@@ -103,7 +104,7 @@ function decodeSearch(item: JsonObject): [ToolCallPart, SearchResultPart] {
   const args = action.type === "search" || action.type === undefined ? { query: textOf(action.query) } : action;
   const results = objectsOf(sources).map((source) => ({ url: textOf(source.url), title: textOf(source.title) }));
   return [
-    { type: "tool-call", id: callId, name: "web_search", serverSide: true, arguments: JSON.stringify(args) },
+    { type: "tool-call", id: callId, name: WEB_SEARCH, serverSide: true, arguments: JSON.stringify(args) },
     { type: "search-result", callId, results, ...(item.status === "failed" && { errorCode: "unavailable" }) },
   ];
 }

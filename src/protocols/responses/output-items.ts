@@ -1,6 +1,7 @@
 // The parts of an answer -> the items of its output. The stream encoder makes its finished items here too, so that a
 // stream and a whole answer say the same.
 
+import { isSearch } from "../../generation/answer-losses.ts";
 import type {
   ContentPart,
   ImagePart,
@@ -105,6 +106,7 @@ function encodeItem(
     }
     case "tool-call":
       if (part.serverSide === true) {
+        if (!isSearch(part)) return undefined;
         const result = results.find(({ callId }) => callId === part.id);
         return searchItem(itemId("ws", rules.context, index), part.arguments, result, rules);
       }

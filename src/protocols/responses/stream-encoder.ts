@@ -1,5 +1,6 @@
 // The events of an answer -> the event stream of a Responses answer (wire/openai-responses.md, sections 7 and 8).
 
+import { isSearch } from "../../generation/answer-losses.ts";
 import type { Citation, ReasoningPart, SearchResultPart } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import type { Failure, Finish } from "../../generation/result.ts";
@@ -176,6 +177,7 @@ export class ResponsesStreamEncoder implements StreamEncoder {
         return "";
       case "tool-call": {
         if (part.serverSide !== true) return this.#addCall(index, new CallWriter(this.#list, part, index, this.#rules));
+        if (!isSearch(part)) return "";
         const search = new SearchWriter(this.#list, index, this.#rules);
         this.#searches.set(part.id, search);
         return this.#addCall(index, search);

@@ -1,20 +1,24 @@
 // Tools and the choice among them: flat here, where chat completions nest them.
 
 import type { DropList } from "../../generation/dropped.ts";
-import type { FunctionTool, Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
+import {
+  type FunctionTool,
+  type Tool,
+  type ToolChoice,
+  WEB_SEARCH,
+  type WebSearchTool,
+} from "../../generation/tools.ts";
 import { compact, isPresent, type JsonObject } from "../../lib/json.ts";
 import { invalidField, missingField } from "../fields.ts";
 import { filled, nonEmptyText, objectOf, objectsOf, optionalBoolean, textOf } from "../reading.ts";
 import { flatName, flattened, NAMESPACE } from "./namespaces.ts";
 import { checkTool } from "./read-request.ts";
 
-const WEB_SEARCH = "web_search";
-
 /**
  * Hosted tools that agents offer to every model, unasked and beside tools of their own, and that a task can be done
  * without. All others mean data or places that the answer is to come from.
  */
-const OFFERED_UNASKED: ReadonlySet<string> = new Set(["web_search", "image_generation", "tool_search"]);
+const OFFERED_UNASKED: ReadonlySet<string> = new Set([WEB_SEARCH, "image_generation", "tool_search"]);
 
 /** For tools that read-request.ts has checked; those inside of namespaces are checked here. */
 export function decodeTools(tools: readonly JsonObject[], path: string): Tool[] {
