@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { BACKEND_KINDS } from "../backends/kinds.ts";
 import type { BackendKindName } from "../names.ts";
-import { chatEffort, lostReasoning, nestedEffort, normaliseEffort } from "./reasoning-effort.ts";
+import { chatEffort, effortLevels, lostReasoning, nestedEffort, normaliseEffort } from "./reasoning-effort.ts";
 import type { Effort } from "./request.ts";
 
 const EFFORTS: Effort[] = ["none", "minimal", "auto", "low", "medium", "high", "xhigh", "max"];
@@ -41,6 +41,32 @@ const TABLE: [kind: BackendKindName, model: string, outcome: string][] = [
   ["ollama", "gpt-oss:20b", "none minimal medium low medium high high max"],
   ["federated", "x", "none minimal medium low medium high high max"],
 ];
+
+describe("the levels to choose from", () => {
+  const LEVELS: [kind: BackendKindName, model: string, levels: string][] = [
+    ["openai", "o3-mini", "low medium high"],
+    ["openai", "o4-mini-2025-04-16", "low medium high"],
+    ["openai", "gpt-5-mini", "minimal low medium high"],
+    ["openai", "gpt-5-pro-2025-10-06", "high"],
+    ["openai", "gpt-5-codex", "low medium high"],
+    ["openai", "gpt-5.1", "none low medium high"],
+    ["openai", "gpt-5.1-codex-mini", "low medium high"],
+    ["openai", "gpt-5.1-codex-max", "low medium high xhigh"],
+    ["openai", "openai/gpt-5.2", "none low medium high xhigh"],
+    ["openai", "gpt-5.2-pro", "medium high xhigh"],
+    ["azure", "gpt-5.3-codex", "low medium high xhigh"],
+    ["openai", "gpt-5.6-sol", "none low medium high xhigh max"],
+    ["openai", "gpt-4o", ""],
+    ["azure", "our-deployment", "low medium high"],
+    ["gemini", "gemini-2.5-pro", "minimal low medium high"],
+    ["vllm", "qwen3-8b", "none minimal low medium high max"],
+  ];
+  test.each(LEVELS)("%s %s: %s", (kind, model, levels) => {
+    const target = { kind: BACKEND_KINDS[kind], model };
+    expect(effortLevels(target).join(" ")).toBe(levels);
+    for (const level of effortLevels(target)) expect(normaliseEffort(level, target).effort).toBe(level);
+  });
+});
 
 describe("normaliseEffort", () => {
   test.each(TABLE)("%s %s", (kind, model, outcome) => {

@@ -47,6 +47,8 @@ interface EffortRules {
   /** The family cannot think on demand: no effort is sent at all. */
   unsupported?: true;
   changes: Partial<Record<Effort, Effort>>;
+  /** Those that the family has, to choose from; left out: all that stay as they are. Others are for the backend to refuse. */
+  levels?: readonly Effort[];
 }
 
 /** By the names of models, without namespace; the first match counts. All others are asked for what the client asked. */
@@ -61,6 +63,9 @@ const GEMINI_FLASH: EffortRules = { changes: { xhigh: "high", max: "high", auto:
 /** Thinking cannot be switched off; the encoder takes the lowest level that the model has for minimal. */
 const GEMINI_OTHER: EffortRules = { changes: { ...GEMINI_FLASH.changes, none: "minimal" } };
 
+const UP_TO_HIGH: readonly Effort[] = ["low", "medium", "high"];
+const UP_TO_XHIGH: readonly Effort[] = [...UP_TO_HIGH, "xhigh"];
+
 /** Of models that nothing is known of. */
 export const USUAL_EFFORTS: ModelEfforts = [[/^/, { changes: { xhigh: "high", auto: "medium" } }]];
 
@@ -68,15 +73,25 @@ export const USUAL_EFFORTS: ModelEfforts = [[/^/, { changes: { xhigh: "high", au
  * From the list of models in the official SDK (openai 7.55, resources/shared ChatModel and AllModels) and the efforts per
  * model in @ai-sdk/openai 4.0.118 (docs/03-openai.mdx, "Request Capabilities"): o-series low to high; gpt-5 and 5.1 up to
  * high; xhigh from 5.2 on and in gpt-5.1-codex-max; max from 5.6 on. gpt-5-chat does not reason, later chat variants do.
+ * From the words on `effort` in the SDK (ReasoningEffort): none from 5.1 on, minimal in gpt-5 alone, gpt-5-pro only high.
+ * Variants named codex always reason.
  */
 export const OPENAI_EFFORTS: ModelEfforts = [
   [/^(?:gpt-[34]|gpt-35|chatgpt-4o|gpt-audio|gpt-realtime|davinci|babbage)/, UNSUPPORTED],
   [/^gpt-5-chat/, UNSUPPORTED],
-  [/^gpt-5\.1-codex-max/, OPENAI_WITH_XHIGH],
-  [/^gpt-5(?:\.[01])?(?:-|$)/, OPENAI_REASONING],
-  [/^gpt-5\.[2-5](?:-|$)/, OPENAI_WITH_XHIGH],
-  [/^gpt-(?:5\.(?:[6-9]|\d\d+)|[6-9]|\d\d+)(?:[.-]|$)/, OPENAI_WITH_MAX],
-  [/^/, OPENAI_REASONING],
+  [/^gpt-5\.1-codex-max/, { ...OPENAI_WITH_XHIGH, levels: UP_TO_XHIGH }],
+  [/^gpt-5(?:\.[01])?-codex/, { ...OPENAI_REASONING, levels: UP_TO_HIGH }],
+  [/^gpt-5(?:\.0)?-pro/, { ...OPENAI_REASONING, levels: ["high"] }],
+  [/^gpt-5\.1(?:-|$)/, { ...OPENAI_REASONING, levels: ["none", ...UP_TO_HIGH] }],
+  [/^gpt-5(?:\.0)?(?:-|$)/, { ...OPENAI_REASONING, levels: ["minimal", ...UP_TO_HIGH] }],
+  [/^gpt-5\.[2-5]-codex/, { ...OPENAI_WITH_XHIGH, levels: UP_TO_XHIGH }],
+  [/^gpt-5\.[2-5]-pro/, { ...OPENAI_WITH_XHIGH, levels: ["medium", "high", "xhigh"] }],
+  [/^gpt-5\.[2-5](?:-|$)/, { ...OPENAI_WITH_XHIGH, levels: ["none", ...UP_TO_XHIGH] }],
+  [
+    /^gpt-(?:5\.(?:[6-9]|\d\d+)|[6-9]|\d\d+)(?:[.-]|$)/,
+    { ...OPENAI_WITH_MAX, levels: ["none", ...UP_TO_XHIGH, "max"] },
+  ],
+  [/^/, { ...OPENAI_REASONING, levels: UP_TO_HIGH }],
 ];
 
 /** wire/gemini-generatecontent.md, section 3: thinking begins with 2.5. */
@@ -109,6 +124,13 @@ export function normaliseEffort(effort: Effort, target: EffortTarget): Normalise
     effort: changed,
     reason: `${target.model} on a backend of type ${target.kind.name} does not know ${effort}`,
   };
+}
+
+/** The efforts to choose from, in the order of how long they take. Nothing chosen means auto. */
+export function effortLevels(target: EffortTarget): Effort[] {
+  const { unsupported, changes, levels = EFFORTS } = rulesFor(target);
+  if (unsupported) return [];
+  return EFFORTS.filter((effort) => effort !== "auto" && levels.includes(effort) && changes[effort] === undefined);
 }
 
 /** The members beside the effort that routers in front of many vendors know. */

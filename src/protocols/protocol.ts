@@ -7,7 +7,7 @@ import type { ProtocolName } from "../generation/content.ts";
 import type { Dropped } from "../generation/dropped.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { EffortHabits } from "../generation/reasoning-effort.ts";
-import type { GenerationRequest } from "../generation/request.ts";
+import type { Effort, GenerationRequest } from "../generation/request.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
 import type { Usage } from "../generation/usage.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
@@ -128,6 +128,8 @@ export interface BackendProtocol {
   hasCustomTools?(kind: Dialect): boolean;
   /** Whose addresses it has no place for. */
   inlines?: readonly ("image" | "document")[];
+  /** The efforts that differ for a model of this name, empty where it does not think; left out: the kind of backend knows. */
+  effortLevels?(model: string): readonly Effort[];
   /** Calls carry a signature that must come back with them, and for which clients' formats have no place. */
   signsCalls?: true;
 }

@@ -1,15 +1,17 @@
 // The models that an agent offers to its editor, and what is asked of them.
 
 import type { AcpModels, OfferedModel } from "../acp/parts.ts";
+import type { Backend } from "../backends/backend.ts";
 import type { BackendBoard, BackendEntry } from "../backends/board.ts";
-import { converses } from "../backends/kinds.ts";
+import { converses, formatOf, servedBy } from "../backends/kinds.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
-import { normaliseEffort, USUAL_EFFORTS } from "../generation/reasoning-effort.ts";
-import { EFFORTS, type Effort } from "../generation/request.ts";
+import { effortLevels, USUAL_EFFORTS } from "../generation/reasoning-effort.ts";
+import type { Effort } from "../generation/request.ts";
 import { resolveAlias } from "../models/aliases.ts";
 import { isChatModel } from "../models/chat-models.ts";
 import { createModelMetadata, type ModelMetadataSource } from "../models/metadata.ts";
+import { backendProtocol } from "../protocols/registry.ts";
 import type { Gateway } from "./gateway.ts";
 
 interface AgentModelsParts {
@@ -69,16 +71,20 @@ function toOffered(id: string, facts: ModelMetadata | undefined, serving: readon
   };
 }
 
-/** Those that every backend of the model sends as they are; none where it is not known to reason. */
+/** Those that the model has on every backend; none where it is not known to reason. */
 function effortsOf(model: string, facts: ModelMetadata | undefined, serving: readonly BackendEntry[]): Effort[] {
   const { capabilities } = facts ?? {};
   const mayReason = ({ backend: { kind } }: BackendEntry) =>
     capabilities === undefined ? kind.efforts !== USUAL_EFFORTS : capabilities.includes("reasoning");
   if (serving.length === 0 || !serving.every(mayReason)) return [];
-  // Nothing chosen means auto.
-  return EFFORTS.filter((effort) => effort !== "auto").filter((effort) =>
-    serving.every(({ backend: { kind } }) => normaliseEffort(effort, { kind, model }).effort === effort),
-  );
+  const [first = [], ...others] = serving.map(({ backend }) => levelsOn(backend, model));
+  return first.filter((effort) => others.every((levels) => levels.includes(effort)));
+}
+
+function levelsOn({ kind, paths }: Backend, model: string): Effort[] {
+  const format = formatOf(servedBy(paths, "chat") ?? "chat");
+  const known = format === undefined ? undefined : backendProtocol(format).effortLevels?.(model);
+  return effortLevels({ kind, model }).filter((effort) => known?.includes(effort) ?? true);
 }
 
 function metadataPerSnapshot(): (snapshot: ConfigSnapshot) => ModelMetadataSource {

@@ -361,7 +361,7 @@ test("a prompt right at the start waits for the first health checks, and no long
 });
 
 test("models: what chats, the default first, with what is known of them", async () => {
-  const backend = startBackend(["text-embedding-3-small", "gpt-5.2", "gpt-4o", "my-reasoner", "dall-e-3"]);
+  const backend = startBackend(["text-embedding-3-small", "gpt-5.2", "gpt-4o", "my-reasoner", "dall-e-3", "o3"]);
   const metadata = { display_name: "Mine", capabilities: ["chat", "reasoning"], limits: { context_window: 4_096 } };
   await using agent = start({
     config: {
@@ -370,9 +370,10 @@ test("models: what chats, the default first, with what is known of them", async 
     },
   });
   const models = (await agent.ask({ ask: "models" })) as { id: string; efforts: string[]; images: boolean }[];
-  expect(models.map(({ id }) => id)).toEqual(["my-reasoner", "gpt-5.2", "gpt-4o"]);
+  expect(models.map(({ id }) => id)).toEqual(["my-reasoner", "gpt-5.2", "gpt-4o", "o3"]);
   expect(models[0]).toMatchObject({ name: "Mine", images: false });
-  expect(models[1]?.efforts).toEqual(["none", "minimal", "low", "medium", "high", "xhigh"]);
+  expect(models[1]?.efforts).toEqual(["none", "low", "medium", "high", "xhigh"]);
   expect(models[2]).toMatchObject({ efforts: [], images: true });
+  expect(models[3]?.efforts).toEqual(["low", "medium", "high"]);
   expect(await agent.ask({ ask: "window", model: "my-reasoner" })).toBe(4_096);
 });

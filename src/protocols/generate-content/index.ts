@@ -7,6 +7,7 @@ import { decodeError } from "./errors.ts";
 import { encodeRequest } from "./request-encoder.ts";
 import { decodeResponse } from "./response-decoder.ts";
 import { createStreamDecoder } from "./stream-decoder.ts";
+import { effortLevels } from "./thinking.ts";
 
 export const generateContentBackend: BackendProtocol = {
   name: "generate-content",
@@ -15,6 +16,7 @@ export const generateContentBackend: BackendProtocol = {
   streamDecoder: createStreamDecoder,
   decodeError,
   carriesSearch: true,
+  effortLevels,
   signsCalls: true,
 };
 

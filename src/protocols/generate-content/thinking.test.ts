@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { DropList } from "../../generation/dropped.ts";
 import type { Effort, ReasoningWish } from "../../generation/request.ts";
-import { encodeThinking } from "./thinking.ts";
+import { effortLevels, encodeThinking } from "./thinking.ts";
 
 function encode(model: string, wish: ReasoningWish): { config: unknown; dropped: string[] } {
   const dropped = new DropList();
@@ -78,4 +78,17 @@ describe("encodeThinking", () => {
   test.each(wishes)("%s %j", (model, wish, config) => {
     expect(encode(model, wish).config).toEqual(config);
   });
+});
+
+test.each([
+  ["gemini-2.5-pro", "low medium high"],
+  ["gemini-2.5-flash", "none low medium high"],
+  ["models/gemini-3-pro-preview", "low high"],
+  ["gemini-3.1-pro-preview", "low medium high"],
+  ["gemini-3-flash-preview", "minimal low medium high"],
+  ["gemini-2.0-flash", ""],
+])("the levels of %s are different ones: %s", (model, levels) => {
+  expect(effortLevels(model).join(" ")).toBe(levels);
+  const configs = effortLevels(model).map((effort) => JSON.stringify(encode(model, { effort })));
+  expect(new Set(configs).size).toBe(configs.length);
 });

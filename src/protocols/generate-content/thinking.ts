@@ -48,6 +48,13 @@ function thinkingFamily(model: string): ThinkingFamily | undefined {
   return FAMILIES.find(([pattern]) => pattern.test(name))?.[1];
 }
 
+export function effortLevels(model: string): readonly Effort[] {
+  const family = thinkingFamily(model);
+  if (family === undefined) return [];
+  if (family.kind === "level") return family.levels.map((level) => level.toLowerCase() as Effort);
+  return family.canBeOff ? ["none", "low", "medium", "high"] : ["low", "medium", "high"];
+}
+
 type Amount = Exclude<Effort, "none">;
 
 /** In tokens; each is fitted to the family. */

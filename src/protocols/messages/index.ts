@@ -15,6 +15,7 @@ import { decodeResponse } from "./response-decoder.ts";
 import { encodeResponse } from "./response-encoder.ts";
 import { createStreamDecoder } from "./stream-decoder.ts";
 import { createStreamEncoder } from "./stream-encoder.ts";
+import { effortLevels } from "./thinking-config.ts";
 
 export const messagesClient: ClientProtocol = {
   name: "messages",
@@ -45,6 +46,7 @@ const messagesBackend: BackendProtocol = {
   streamDecoder: createStreamDecoder,
   decodeError,
   carriesSearch: true,
+  effortLevels,
 };
 
 export const messages = {

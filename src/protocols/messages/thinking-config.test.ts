@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { DropList } from "../../generation/dropped.ts";
 import type { ReasoningWish } from "../../generation/request.ts";
 import { type ModelRules, rulesOf } from "./model-rules.ts";
-import { planThinking, type ThinkingContext, type ThinkingPlan } from "./thinking-config.ts";
+import { effortLevels, planThinking, type ThinkingContext, type ThinkingPlan } from "./thinking-config.ts";
 
 function plan(model: string, wish: ReasoningWish, more: Partial<ThinkingContext> = {}) {
   const rules = rulesOf(model);
@@ -184,4 +184,16 @@ describe("this format's own clients", () => {
       effort: "max",
     });
   });
+});
+
+test.each([
+  ["claude-3-5-haiku-latest", ""],
+  ["claude-sonnet-4-5", "none low medium high max"],
+  ["claude-sonnet-4-6", "none low medium high max"],
+  ["claude-opus-5", "none low medium high max"],
+  ["claude-fable-5", "low medium high max"],
+])("the levels of %s are different ones: %s", (model, levels) => {
+  expect(effortLevels(model).join(" ")).toBe(levels);
+  const plans = effortLevels(model).map((effort) => JSON.stringify(plan(model, { effort })));
+  expect(new Set(plans).size).toBe(plans.length);
 });

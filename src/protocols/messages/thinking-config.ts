@@ -6,7 +6,7 @@ import { effortOfBudget, isEffort } from "../../generation/reasoning-effort.ts";
 import type { Effort, ReasoningWish } from "../../generation/request.ts";
 import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { objectOf, optionalNumber } from "../reading.ts";
-import { isTopTier, type ModelRules } from "./model-rules.ts";
+import { isTopTier, type ModelRules, rulesOf } from "./model-rules.ts";
 
 /** Tokens to think with, for models that are given a budget: 1K to 32K. */
 const BUDGETS: Record<Exclude<Effort, "none">, number> = {
@@ -75,6 +75,15 @@ export function planThinking(wish: ReasoningWish, context: ThinkingContext): Thi
   if (rules.budget) return planBudget(wish, context);
   dropped.add("reasoning_effort", "the model does not think");
   return { maxTokens };
+}
+
+/** Minimal means low, and xhigh means high or max. */
+export function effortLevels(model: string): readonly Effort[] {
+  const { budget, adaptive, efforts, disabled } = rulesOf(model);
+  if (!budget && !adaptive) return [];
+  const levels: Effort[] = ["low", "medium", "high"];
+  if (disabled !== "never") levels.unshift("none");
+  return adaptive && !efforts.includes("max") ? levels : [...levels, "max"];
 }
 
 /** An effort that a client of this format names, where the model has it. */
