@@ -289,18 +289,15 @@ export class StatsCollector {
     }
   }
 
-  /** Takes the place of everything that was counted so far; called before the first request. */
-  restore(written: WrittenStats): void {
+  /** Replaces everything that was counted so far; called before the first request. Totals and costs are always restored. */
+  restore(written: WrittenStats, withWindows = true): void {
     this.reset();
     const timeMs = this.#clock.tick();
-    const isSlot: SlotCheck = (slot, bucket) => isSlotOf(slot, bucket, timeMs);
+    const isSlot: SlotCheck = (slot, bucket) => withWindows && isSlotOf(slot, bucket, timeMs);
     this.#overall.restore(written.overall, isSlot);
     this.#latencies.restore(written.latencies, isSlot);
-    const { maxModels = DEFAULT_MAX_MODELS, maxBackends = DEFAULT_MAX_BACKENDS } = this.#parts;
-    for (const row of written.models.slice(0, maxModels)) {
-      restoreRow(getOrMake(this.#models, row.name, newRow), row, isSlot);
-    }
-    for (const row of written.backends.slice(0, maxBackends)) {
+    for (const row of written.models) restoreRow(getOrMake(this.#models, row.name, newRow), row, isSlot);
+    for (const row of written.backends) {
       const backend = this.backendRow(row.name);
       restoreRow(backend, row, isSlot);
       backend.latencies.restore(row.latencies ?? [], isSlot);

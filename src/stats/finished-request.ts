@@ -44,7 +44,13 @@ export interface FinishedRequest {
 /** The name under which everything is counted that is too much to be counted by name. */
 export const OTHER = "(other)";
 
+/** No request has so many. A backend that claims more would make every sum useless, its costs infinite. */
+const MAX_TOKENS = 1e9;
+
 /** Tokens that a backend worked for: not those of answers that were there already. */
 export function countedUsage({ usage, cache, shared }: FinishedRequest): Usage | undefined {
-  return cache === "HIT" || shared === true ? undefined : usage;
+  if (usage === undefined || cache === "HIT" || shared === true) return undefined;
+  const { input, output } = usage;
+  const { total, cacheRead = 0, cacheWrite = 0 } = input;
+  return Math.max(total, cacheRead, cacheWrite, output.total) <= MAX_TOKENS ? usage : undefined;
 }

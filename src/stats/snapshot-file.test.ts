@@ -1,13 +1,14 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import fc from "fast-check";
 import { costsView } from "../admin/costs-view.ts";
 import { readWindow } from "../admin/query.ts";
 import { statsView } from "../admin/stats-view.ts";
-import { silentLogger } from "../logging/logger.ts";
 import { createObserver } from "../metrics/observer.ts";
 import { StatsCollector } from "./collector.ts";
+import type { FinishedRequest } from "./finished-request.ts";
 import { SnapshotFile } from "./snapshot-file.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "stats-"));
@@ -18,21 +19,30 @@ const DAY = 86_400_000;
 const START = Date.UTC(2026, 4, 1, 12);
 let files = 0;
 
-function setUp(path = join(folder, `${files++}`, "stats.json"), startMs = START, maxAgeMs = 7 * DAY) {
+type CollectorParts = ConstructorParameters<typeof StatsCollector>[0];
+
+function setUp(
+  path = join(folder, `${files++}`, "stats.json"),
+  startMs = START,
+  maxAgeMs = 7 * DAY,
+  bounds: Partial<CollectorParts> = {},
+) {
   const time = { ms: startMs };
   const clock = { now: () => time.ms, wallTime: () => time.ms };
   const collector = new StatsCollector({
     settings: { enabled: true, retention_window: 7 * DAY, token_tracking: true },
     clock,
+    ...bounds,
   });
+  const warnings: unknown[] = [];
   const file = new SnapshotFile({
     settings: { enabled: true, path, snapshot_interval: 300_000, max_age: maxAgeMs },
     collector,
-    log: silentLogger(),
+    log: { info() {}, warn: (fields: object | string) => warnings.push(fields) },
     wallTime: () => time.ms,
   });
   const observer = createObserver(collector, undefined);
-  function count(model = "m") {
+  function count(model = "m", other: Partial<FinishedRequest> = {}) {
     observer.finished({
       operation: "chat",
       model,
@@ -44,11 +54,12 @@ function setUp(path = join(folder, `${files++}`, "stats.json"), startMs = START,
       usage: { input: { total: 10 }, output: { total: 5 } },
       attempts: 1,
       keyId: "k",
+      ...other,
     });
   }
   const all = () => ({ ...statsView(collector, readWindow(new URLSearchParams())), uptime_seconds: 0 });
   const day = () => statsView(collector, readWindow(new URLSearchParams({ window: "24h" }))).overall.total_requests;
-  return { path, time, collector, file, count, all, day };
+  return { path, collector, file, count, all, day, warnings };
 }
 
 describe("statistics file", () => {
@@ -96,30 +107,112 @@ describe("statistics file", () => {
     expect(costsView(collector, NO_QUERY)).toEqual({ total_cost: 2, keys: earlier.stats.costs });
   });
 
-  test("missing, stale and corrupt files mean fresh counters", async () => {
-    const { file, path, count } = setUp();
+  test("an old file keeps its totals and costs; windows of before max_age begin again", async () => {
+    const { file, path, count, all, collector } = setUp();
     expect(await file.restore()).toBe("missing");
     count();
     await file.save();
-    expect(await setUp(path, START + 8 * DAY).file.restore()).toBe("stale");
-    expect(await setUp(path, START + 800 * DAY, 0).file.restore()).toBe("restored");
-    const good = readFileSync(path, "utf8");
+    const costs = costsView(collector, NO_QUERY);
+    for (const [days, maxAgeMs] of [
+      [8, 7 * DAY],
+      [800, 0],
+      [0.5, DAY / 4],
+    ] as const) {
+      const old = setUp(path, START + days * DAY, maxAgeMs);
+      expect(await old.file.restore()).toBe("restored");
+      expect({ ...old.all(), models: [] }).toEqual({ ...all(), models: [] });
+      expect(costsView(old.collector, NO_QUERY)).toEqual(costs);
+      expect(old.day()).toBe(0);
+    }
+  });
+
+  test("a file that cannot be read is set aside, and the next start reads what was counted since", async () => {
+    const written = setUp();
+    written.count();
+    await written.file.save();
+    const good = readFileSync(written.path, "utf8");
     for (const bad of [
       "",
       "{",
       "null",
+      "\uFEFF",
       good.slice(0, -20),
       good.replace('"format":1', '"format":2'),
       good.replace(/"overall":\[\[-?\d+/, '"overall":[["x"'),
-      good.replace('"models":', '"__proto__":1,"models":'),
       "\u0000".repeat(100),
     ]) {
+      const { path, file, count, warnings } = setUp();
+      mkdirSync(join(path, ".."));
       writeFileSync(path, bad);
-      const fresh = setUp(path);
-      const result = await fresh.file.restore();
-      if (result === "restored") expect(bad).toContain("__proto__");
-      else expect([result, fresh.all().overall.total_requests]).toEqual(["corrupt", 0]);
+      expect(await file.restore()).toBe("unreadable");
+      expect(readdirSync(join(path, ".."))).toEqual(["stats.json.unreadable-1"]);
+      expect(readFileSync(`${path}.unreadable-1`, "utf8")).toBe(bad);
+      expect(warnings).toEqual([
+        { path, reason: expect.any(String) },
+        { path, kept_as: `${path}.unreadable-1` },
+      ]);
+      count();
+      expect(await file.save()).toBe(true);
+      const next = setUp(path);
+      expect(await next.file.restore()).toBe("restored");
+      expect(next.all().overall.total_requests).toBe(1);
     }
+  });
+
+  test("a good file that an editor has formatted, or marked with a BOM, is read and written again", async () => {
+    const before = setUp();
+    before.count();
+    await before.file.save();
+    const text = JSON.stringify(JSON.parse(readFileSync(before.path, "utf8")), null, 2);
+    for (const formatted of [text, `\uFEFF${text}`]) {
+      writeFileSync(before.path, formatted);
+      const after = setUp(before.path);
+      expect(await after.file.restore()).toBe("restored");
+      expect(after.all()).toEqual(before.all());
+      expect(await after.file.save()).toBe(true);
+    }
+  });
+
+  test("five unreadable files are kept, the largest", async () => {
+    const { path } = setUp();
+    mkdirSync(join(path, ".."));
+    for (let round = 1; round <= 8; round++) {
+      writeFileSync(path, "x".repeat(round === 1 ? 1_000 : round));
+      expect(await setUp(path).file.restore()).toBe("unreadable");
+    }
+    const sizes = readdirSync(join(path, "..")).map((name) => statSync(join(path, "..", name)).size);
+    expect(sizes.toSorted((a, b) => a - b)).toEqual([5, 6, 7, 8, 1_000]);
+  });
+
+  test("what is no file is left alone, and told", async () => {
+    const { path, file } = setUp();
+    mkdirSync(path, { recursive: true });
+    expect(await file.restore()).toBe("unreadable");
+    expect(await file.save()).toBe(false);
+    expect(file.problem).toContain(path);
+    expect(readdirSync(join(path, ".."))).toEqual(["stats.json"]);
+  });
+
+  test("whatever was counted can be read again, with the same totals and costs", async () => {
+    const name = fc.string({ minLength: 1, maxLength: 300 });
+    const tokens = fc.oneof(fc.nat(100_000), fc.constantFrom(0.5, 1e15, 1e308, Number.MAX_VALUE));
+    const request = fc.record({ model: name, backend: name, keyId: name, input: tokens, output: tokens });
+    await fc.assert(
+      fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 12 }), async (requests) => {
+        const prices = { inputTokens: 1_000_000, outputTokens: 0.01 };
+        const before = setUp(undefined, START, 7 * DAY, { maxModels: 3, maxBackends: 2, priceOf: () => prices });
+        for (const { model, backend, keyId, input, output } of requests) {
+          before.count(model, { backend, keyId, usage: { input: { total: input }, output: { total: output } } });
+        }
+        await before.file.save();
+        const after = setUp(before.path, START + 9 * DAY, 7 * DAY, { maxModels: 3, maxBackends: 2 });
+        expect(await after.file.restore()).toBe("restored");
+        expect(after.all()).toEqual(before.all());
+        const rows = ({ collector }: typeof after) => [...collector.costs()].map(({ row }) => row);
+        expect(rows(after)).toEqual(rows(before));
+      }),
+      { numRuns: 60 },
+    );
   });
 
   test("a folder that cannot be written is no trouble, and heals", async () => {

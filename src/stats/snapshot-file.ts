@@ -1,8 +1,9 @@
 // Statistics that survive a restart: written to a file now and then and at the end, read once at the start
-// (specification, "Admin API: statistics"). Trouble with the file never concerns a request.
+// (specification, "Admin API: statistics"). Costs and totals are never discarded: a file that cannot be read is set aside.
+// Trouble with the file never concerns a request.
 
-import { mkdir, readFile, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import type { Settings } from "../config/sections/registry.ts";
 import { replaceFile } from "../lib/replace-file.ts";
@@ -14,13 +15,15 @@ interface SnapshotParts {
   /** The path is absolute. */
   settings: Settings["admin"]["stats"]["persistence"];
   collector: StatsCollector;
-  log: Logger;
+  log: Pick<Logger, "info" | "warn">;
   wallTime(): number;
 }
 
 const FORMAT = 1;
 const ROWS_PER_STEP = 8;
-const MAX_FILE_BYTES = 128 * 1024 * 1024;
+/** Above the largest file that the bounds of the collector allow. */
+const MAX_FILE_BYTES = 512 * 1024 * 1024;
+const MAX_UNREADABLE_FILES = 5;
 
 const snapshotSchema = z.object({ format: z.literal(FORMAT), saved_at: z.number(), stats: writtenStats });
 
@@ -30,6 +33,8 @@ export class SnapshotFile {
   /** Writes happen one after the other. */
   #writing: Promise<void> = Promise.resolve();
   #trouble: string | undefined;
+  /** There is a file that could not be read, and it is still in the way. */
+  #isUnreadable = false;
 
   constructor(parts: SnapshotParts) {
     this.#parts = parts;
@@ -40,26 +45,26 @@ export class SnapshotFile {
     return this.#trouble === undefined ? undefined : `${this.#parts.settings.path} cannot be written: ${this.#trouble}`;
   }
 
-  /** Reads the file, before the first request is counted. A file that is no good is told of in the log, and left. */
-  async restore(): Promise<"restored" | "missing" | "corrupt" | "stale" | "disabled"> {
+  /** Reads the file, before the first request is counted. Windows of a file older than max_age begin again. */
+  async restore(): Promise<"restored" | "missing" | "unreadable" | "disabled"> {
     const { collector, log, wallTime, settings } = this.#parts;
     const { enabled, path, max_age } = settings;
     if (!enabled) return "disabled";
     try {
       const { size } = await stat(path);
       if (size > MAX_FILE_BYTES) throw new Error(`larger than ${MAX_FILE_BYTES} bytes`);
-      const text = await readFile(path, "utf8");
-      const { saved_at, stats } = snapshotSchema.parse(JSON.parse(text));
-      if (max_age > 0 && wallTime() - saved_at > max_age) {
-        log.info({ path }, "the saved statistics are older than admin.stats.persistence.max_age: counting anew");
-        return "stale";
-      }
-      collector.restore(stats);
+      const { saved_at, stats } = snapshotSchema.parse(JSON.parse(withoutMark(await readFile(path, "utf8"))));
+      const isOld = max_age > 0 && wallTime() - saved_at > max_age;
+      if (isOld)
+        log.info({ path }, "the saved statistics are older than admin.stats.persistence.max_age: windows begin again");
+      collector.restore(stats, !isOld);
       return "restored";
     } catch (error) {
       if (codeOf(error) === "ENOENT") return "missing";
-      log.warn({ path, reason: reasonOf(error) }, "the saved statistics cannot be read: counting anew");
-      return "corrupt";
+      log.warn({ path, reason: reasonOf(error) }, "the saved statistics cannot be read: counting from zero");
+      this.#isUnreadable = true;
+      await this.#setAside().catch(() => {}); // tried again before every write, and told there
+      return "unreadable";
     }
   }
 
@@ -88,13 +93,22 @@ export class SnapshotFile {
     await this.save();
   }
 
+  /** Before anything is written. */
+  async #setAside(): Promise<void> {
+    if (!this.#isUnreadable) return;
+    const { log, settings } = this.#parts;
+    const { path } = settings;
+    const kept_as = await renameUnreadable(path);
+    this.#isUnreadable = false;
+    if (kept_as !== undefined) log.warn({ path, kept_as }, "the unreadable statistics are kept under another name");
+  }
+
   async #write(path: string): Promise<boolean> {
     const { collector, log, wallTime } = this.#parts;
     try {
       const text = await snapshotText(collector, wallTime());
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      if (!(await mayReplace(path)))
-        throw new Error("it is no snapshot of statistics; remove it, or name another file");
+      await this.#setAside();
       await replaceFile(path, text, 0o600);
       if (this.#trouble !== undefined) log.info({ path }, "the statistics are saved again");
       this.#trouble = undefined;
@@ -109,15 +123,35 @@ export class SnapshotFile {
   }
 }
 
-/** How every snapshot begins, whatever its version. */
-const BEGINNING = '{"format":';
+const UNREADABLE = ".unreadable-";
 
-/** Nothing that somebody else has written is overwritten because of a wrong path. */
-async function mayReplace(path: string): Promise<boolean> {
-  const file = Bun.file(path);
-  if (!(await file.exists())) return (await stat(path).catch(() => undefined)) === undefined;
-  const beginning = await file.slice(0, BEGINNING.length).text();
-  return beginning === "" || beginning === BEGINNING;
+/** Resolves with the new name; undefined when the file is gone. Of many such files the largest are kept: they hold the most. */
+async function renameUnreadable(path: string): Promise<string | undefined> {
+  const found = await stat(path).catch(() => undefined);
+  if (found === undefined) return undefined;
+  if (!found.isFile()) throw new Error("it is no file; remove it, or name another path");
+  const number = 1 + Math.max(0, ...(await unreadableFiles(path)).map((file) => file.number));
+  const renamed = `${path}${UNREADABLE}${number}`;
+  await rename(path, renamed);
+  const bySize = (await unreadableFiles(path)).toSorted((a, b) => b.bytes - a.bytes || b.number - a.number);
+  for (const file of bySize.slice(MAX_UNREADABLE_FILES)) await rm(file.path, { force: true });
+  return renamed;
+}
+
+async function unreadableFiles(path: string) {
+  const beginning = basename(path) + UNREADABLE;
+  const names = (await readdir(dirname(path))).filter((name) => name.startsWith(beginning));
+  return await Promise.all(
+    names.map(async (name) => {
+      const file = join(dirname(path), name);
+      return { path: file, number: Number(name.slice(beginning.length)) || 0, bytes: (await stat(file)).size };
+    }),
+  );
+}
+
+/** Some editors write a byte order mark. */
+function withoutMark(text: string): string {
+  return text.startsWith("\uFEFF") ? text.slice(1) : text;
 }
 
 /** Written row by row: many models would hold the event loop for too long in one go. */

@@ -6,7 +6,7 @@ const count = z.number().min(-1);
 /** Blocks as WindowedNumbers writes them. */
 const sums = z.array(z.array(count).max(9)).max(1_000);
 const latencies = z.array(z.array(count).max(10_000)).max(1_000);
-const row = z.strictObject({ name: z.string().min(1).max(256), last_used: count, sums });
+const row = z.strictObject({ name: z.string(), last_used: count, sums });
 const backendRow = row.extend({ latencies: latencies.optional(), first_tokens: latencies.optional() });
 
 /** Whose tokens these are. */

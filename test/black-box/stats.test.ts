@@ -286,13 +286,29 @@ describe("the snapshot file", () => {
   test.each([
     ["is broken", (text: string) => text.slice(0, text.length / 2)],
     ["is something else", () => '{"format":1}'],
-    ["is too old", (text: string) => text.replace(/"saved_at":\d+/, '"saved_at":1')],
-  ])("counts anew when it %s", async (_, damage) => {
+  ])("counts from zero when it %s, and keeps what was there under another name", async (_, damage) => {
     const { gateway, admin, path } = await start();
     await gateway.stop();
-    writeFileSync(path, damage(readFileSync(path, "utf8")));
+    const damaged = damage(readFileSync(path, "utf8"));
+    writeFileSync(path, damaged);
     await gateway.restart();
     expect(await admin.get("/admin/stats")).toMatchObject({ overall: { total_requests: 0 }, models: [] });
+    expect(readFileSync(`${path}.unreadable-1`, "utf8")).toBe(damaged);
+    await (await gateway.chat()).text();
+    await gateway.stop();
+    await gateway.restart();
+    expect(await admin.get("/admin/stats")).toMatchObject({ overall: { total_requests: 1 } });
+  });
+
+  test("that is older than max_age keeps totals and costs", async () => {
+    const { gateway, admin, path } = await start();
+    const costs = await admin.get("/admin/stats/costs");
+    await gateway.stop();
+    writeFileSync(path, readFileSync(path, "utf8").replace(/"saved_at":\d+/, '"saved_at":1'));
+    await gateway.restart();
+    expect(await admin.get("/admin/stats")).toMatchObject({ overall: { total_requests: 1 } });
+    expect(await admin.get("/admin/stats?window=1h")).toMatchObject({ overall: { total_requests: 0 } });
+    expect(await admin.get("/admin/stats/costs")).toEqual(costs);
   });
 });
 

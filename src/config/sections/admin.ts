@@ -65,7 +65,9 @@ const stats = z.strictObject({
       enabled: z.boolean().default(true),
       path: text().default("./data/stats.json").describe("A path below ./data lies in server.data_dir."),
       snapshot_interval: positiveDuration().prefault("5m"),
-      max_age: maxAge().prefault("7d").describe('An older snapshot is not restored; "0" or "": any age.'),
+      max_age: maxAge()
+        .prefault("7d")
+        .describe('Windows of an older snapshot begin again, totals and costs stay; "0" or "": any age.'),
     })
     .prefault({})
     .describe("Statistics survive a restart."),

@@ -23,7 +23,7 @@ function unknownKeys(keys: readonly string[], known: readonly string[]): string 
 }
 
 const text = () => z.string().trim().min(1, "must not be empty");
-const price = () => z.number().min(0, "must not be negative");
+const price = () => z.number().min(0, "must not be negative").max(1e9, "must be at most 1000000000");
 const tokens = () => z.int().min(1, "must be at least 1");
 
 const thinkingSchema = knownKeysObject({
