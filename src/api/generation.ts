@@ -14,7 +14,7 @@ import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe
 import type { ClientWords } from "../protocols/protocol.ts";
 import { clientWords } from "../protocols/registry.ts";
 import { endUserOf, type RequestSummary } from "../protocols/request-summary.ts";
-import type { Answering, BrokenStream, Call } from "../server/endpoint.ts";
+import type { Answering, BrokenStream, Call, ErrorWords } from "../server/endpoint.ts";
 import { clientError } from "../server/error-response.ts";
 import { type BodyReader, bodyLimits } from "../server/read-body.ts";
 import { SERVER_TIMING, serverTiming } from "../server/server-timing.ts";
@@ -47,7 +47,7 @@ export interface GenerationEndpoint {
 }
 
 /** How endpoints for clients of a format tell of errors, where the format has a way of its own. */
-export function errorsOf({ ownErrors, errorBody }: ClientWords): Pick<Answering, "errorFormat" | "idHeader"> {
+export function errorsOf({ ownErrors, errorBody }: ClientWords): ErrorWords {
   return ownErrors === undefined ? {} : { errorFormat: errorBody, idHeader: ownErrors.idHeader };
 }
 
@@ -205,7 +205,7 @@ function errorBodyFor(
   requestId: string,
 ): Uint8Array | string {
   if (client.ownErrors === undefined) return forwardableErrorBody(status, body);
-  if (isNative && hasStandardError(body)) return body;
+  if (isNative && hasStandardError(body, client.ownErrors.frameType)) return body;
   const { message, type, code, param } = standardError(status, body);
   return JSON.stringify(
     client.errorBody({ status, message, type, code, ...(typeof param === "string" ? { param } : {}), requestId }),

@@ -40,6 +40,13 @@ export function messagesErrors() {
   return errorsOf(messagesClient);
 }
 
+const MESSAGES_PATHS = /^\/(?:anthropic|v1\/messages)(?:\/|$)/;
+
+/** SDKs of the Messages API read errors in its shape alone, also at a path that does not exist. */
+export function errorsAt(path: string): ReturnType<typeof messagesErrors> | undefined {
+  return MESSAGES_PATHS.test(path) ? messagesErrors() : undefined;
+}
+
 const DEFAULT_PAGE = 20;
 const MAX_PAGE = 1000;
 

@@ -48,8 +48,11 @@ export interface ClientProtocol {
    * @param sent - the last events that the client has
    */
   errorEvent(error: ClientError, sent?: Uint8Array): string;
-  /** Its errors do not have the standard shape; its SDKs look for the id of a request in a header of their own. */
-  ownErrors?: { idHeader: string };
+  /**
+   * Its errors do not have the standard shape: the object around an error has a type, and SDKs look for the id of a request
+   * in a header of their own.
+   */
+  ownErrors?: { idHeader: string; frameType: string };
   /** What a request brings or names besides text, as it is written; a quick look, because most are text alone. */
   attachments?(body: JsonObject): readonly Attachment[];
   /** What takes the place of the part that names a file; throws a 400 that names the field for a type that has none. */

@@ -8,6 +8,7 @@ import { hasSeveralOwners } from "../access/owner.ts";
 import { createWebPageRules } from "../access/web-pages.ts";
 import { ADMIN_PATHS } from "../admin/paths.ts";
 import type { UploadParts } from "../api/file-upload.ts";
+import { errorsAt } from "../api/messages.ts";
 import { NOT_BUILT, type PublicApiParts, publicRoutes } from "../api/routes.ts";
 import { mayHoldFiles, type Operation } from "../backends/kinds.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
@@ -88,7 +89,7 @@ export function buildDataPlane(parts: DataPlaneParts, kept: Kept, configured: Co
   return {
     /** Of the public API; no change of the configuration changes them. */
     paths: table.paths,
-    handle: createHandler({ ...frame, routes: table }),
+    handle: createHandler({ ...frame, routes: table, errorsAt }),
     handleAdmin,
     ...createNeutralEntry({ ...frame, ...publicApi, pipeline, reporter: parts.reporter }),
   };

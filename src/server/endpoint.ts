@@ -86,8 +86,15 @@ export interface Endpoint extends Answering {
   path: string;
 }
 
+/** How errors are told, where that is not the standard shape. */
+export interface ErrorWords {
+  errorFormat?: ErrorFormat;
+  /** A further header for the id of the request, where the clients of the format look for one. */
+  idHeader?: string;
+}
+
 /** Who may ask, and what answers, wherever it stands. */
-export interface Answering {
+export interface Answering extends ErrorWords {
   access: Access;
   /** Of its own, where access is "open". */
   credentials?: {
@@ -101,10 +108,6 @@ export interface Answering {
   isWatched?: boolean;
   /** Its bodies are files, of any size: more of them is taken from clients that are refused (drain-body.ts). */
   takesUploads?: boolean;
-  /** How its errors are told, where that is not the standard shape. */
-  errorFormat?: ErrorFormat;
-  /** A further header for the id of the request, where the clients of its format look for one. */
-  idHeader?: string;
   /** What it asks a model for; undefined: it asks none. */
   operation?: string;
   handle(call: Call): Response | Promise<Response>;

@@ -12,7 +12,7 @@ import { CLIENT_LOOK_MS } from "../upstream/exchange.ts";
 import { type AccessLog, createAccessLog } from "./access-log.ts";
 import { openToPages, preflightEndpoint } from "./cors.ts";
 import type { BodyDrain } from "./drain-body.ts";
-import type { Administrator, Answering, BrokenStream, Call, Endpoint, Guest } from "./endpoint.ts";
+import type { Administrator, Answering, BrokenStream, Call, Endpoint, ErrorWords, Guest } from "./endpoint.ts";
 import { createEntrance, type Entrance, type EntranceParts } from "./entrance.ts";
 import { errorResponse, toGatewayError } from "./error-response.ts";
 import { IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
@@ -36,12 +36,14 @@ export interface HandlerParts extends EntranceParts {
   /** No two requests get the same. */
   newOwnId(): string;
   finished: RequestReporter["finished"];
+  /** How errors are told at a path whose endpoint does not say it, or that has none. */
+  errorsAt?(path: string): ErrorWords | undefined;
   /** A limit has refused a request; called once for it. */
   limited?: (scope: string) => void;
 }
 
 export function createHandler(parts: HandlerParts): TargetHandler {
-  const { routes, webPages, drain, settings, clock, newId, newOwnId, limited } = parts;
+  const { routes, webPages, drain, settings, clock, newId, newOwnId, errorsAt, limited } = parts;
   const entrance = createEntrance(parts);
   const frame: FrameParts = { ...parts, entrance, accessLog: createAccessLog(settings.logging, parts.log) };
 
@@ -73,7 +75,10 @@ export function createHandler(parts: HandlerParts): TargetHandler {
       if (context.record.operation !== undefined) {
         headers[SERVER_TIMING] ??= serverTiming(context.record, clock.now() - context.startedAtMs);
       }
-      const refusal = errorResponse(error, context.id, headers, call.endpoint?.errorFormat);
+      const words: ErrorWords | undefined =
+        call.endpoint?.errorFormat === undefined ? errorsAt?.(target.path) : call.endpoint;
+      if (words?.idHeader !== undefined) headers[words.idHeader] = trace.id;
+      const refusal = errorResponse(error, context.id, headers, words?.errorFormat);
       response = drain.behind(request, refusal, call.endpoint?.takesUploads);
     }
     // Pages that may read answers of the admin API are those that come from it, and need no leave.

@@ -23,10 +23,7 @@ export function forwardableErrorBody(status: number, body: Uint8Array): Uint8Arr
   return JSON.stringify({ error: { code, type, message, ...(param === undefined ? {} : { param }) } });
 }
 
-/**
- * The body of an error that is told in words of the gateway's own: of the backend's, type, code and param stay, and the
- * frame of the Messages format.
- */
+/** The body of an error that is told in words of the gateway's own: of the backend's, type, code and param stay. */
 export function rewordedErrorBody(
   status: number,
   body: Uint8Array,
@@ -37,26 +34,23 @@ export function rewordedErrorBody(
   const { message } = words;
   const type = typeof own === "string" ? own : words.type;
   const { code, param } = standardError(status, body);
-  const isMessages = parsed?.type === "error";
-  const told = isMessages
-    ? { type: "error", error: { type, message } }
-    : { error: { code, type, message, ...(param === undefined ? {} : { param }) } };
-  return new TextEncoder().encode(JSON.stringify(told));
+  const error = { code, type, message, ...(param === undefined ? {} : { param }) };
+  return new TextEncoder().encode(JSON.stringify({ error }));
 }
 
 /** The body of an error that is a mistake of the client, whatever the backend has called it: its words stay. */
-export function clientsErrorBody(body: Uint8Array, message: string, code: string): Uint8Array {
-  const type = "invalid_request_error";
-  const isMessages = objectIn(body)?.type === "error";
-  const told = isMessages
-    ? { type: "error", error: { type, message } }
-    : { error: { code, type, message, param: null } };
-  return new TextEncoder().encode(JSON.stringify(told));
+export function clientsErrorBody(message: string, code: string): Uint8Array {
+  const error = { code, type: "invalid_request_error", message, param: null };
+  return new TextEncoder().encode(JSON.stringify({ error }));
 }
 
-/** Whether a body has an error with type and message, as both the chat and the messages format want it. */
-export function hasStandardError(body: Uint8Array): boolean {
-  return isStandard(objectIn(body)?.error);
+/**
+ * Whether a body has an error with type and message, as both the chat and the Messages format want it.
+ * @param frameType - the type of the object around the error, where a format wants one
+ */
+export function hasStandardError(body: Uint8Array, frameType?: string): boolean {
+  const parsed = objectIn(body);
+  return isStandard(parsed?.error) && (frameType === undefined || parsed?.type === frameType);
 }
 
 /** What can be read of a backend's error body, and what the standard says where it says nothing. */

@@ -68,7 +68,7 @@ export function withFault(failure: StatusFailure, hasChosen = false): StatusFail
   if (fault === undefined) return failure;
   const { lacks, code } = fault;
   if (status < 500 && !isCredential) return lacks === undefined ? failure : { ...failure, lacks };
-  return { ...failure, status: 400, body: clientsErrorBody(body, message, code), lacks };
+  return { ...failure, status: 400, body: clientsErrorBody(message, code), lacks };
 }
 
 function typeOf(status: number): string {

@@ -108,7 +108,8 @@ test("a Messages client of a Messages backend is told in that format", async () 
   expect(response.status).toBe(401);
   await isQuiet(response, gateway);
   const body = (await response.json()) as Record<string, unknown>;
-  expect(body).toMatchObject({ type: "error", error: { type: "authentication_error" } });
+  const id = response.headers.get("request-id");
+  expect(body).toMatchObject({ type: "error", error: { type: "authentication_error" }, request_id: id });
   expect(JSON.stringify(body)).toContain("Backend 'claude'");
 });
 

@@ -234,7 +234,7 @@ test("GET / says what this is: a page for browsers, JSON for others", async () =
     expect(await response.json()).toMatchObject({ service: "signalbox", links: { openapi: "/openapi.json" } });
     const head = await gateway.fetch(path, { method: "HEAD" });
     expect([head.status, await head.text()]).toEqual([200, ""]);
-    await expectError(await gateway.post(path, {}), 405);
+    expect((await gateway.post(path, {})).status).toBe(405);
   }
   const icon = await gateway.fetch("/favicon.ico");
   expect([icon.status, icon.headers.get("content-type")]).toEqual([200, "image/svg+xml"]);

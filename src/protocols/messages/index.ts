@@ -26,7 +26,7 @@ export const messagesClient: ClientProtocol = {
   errorEvent,
   attachments: attachmentsOf,
   withFile,
-  ownErrors: { idHeader: "request-id" },
+  ownErrors: { idHeader: "request-id", frameType: "error" },
   offersSearch: hasSearchTool,
   quotesSources: true,
   losses: {
