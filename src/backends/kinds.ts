@@ -81,8 +81,14 @@ export function servedBy(paths: OperationPaths, operation: Operation): Operation
 }
 
 /** Whether a backend can be talked with, in whichever format. */
-export function converses({ paths }: { paths: OperationPaths }): boolean {
-  return servedBy(paths, "chat") !== undefined;
+export function converses(backend: { paths: OperationPaths }): boolean {
+  return conversationFormat(backend) !== undefined;
+}
+
+/** The format in which a backend is talked with by who has no format of its own. */
+export function conversationFormat({ paths }: { paths: OperationPaths }): ProtocolName | undefined {
+  const operation = servedBy(paths, "chat");
+  return operation && formatOf(operation);
 }
 
 /** Whether a backend may hold a file of which only the id is named: ids are known in the format of its own API alone. */

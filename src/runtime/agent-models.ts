@@ -3,7 +3,7 @@
 import type { AcpModels, OfferedModel } from "../acp/parts.ts";
 import type { Backend } from "../backends/backend.ts";
 import type { BackendBoard, BackendEntry } from "../backends/board.ts";
-import { converses, formatOf, servedBy } from "../backends/kinds.ts";
+import { conversationFormat, converses } from "../backends/kinds.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
 import { effortLevels, USUAL_EFFORTS } from "../generation/reasoning-effort.ts";
@@ -81,9 +81,10 @@ function effortsOf(model: string, facts: ModelMetadata | undefined, serving: rea
   return first.filter((effort) => others.every((levels) => levels.includes(effort)));
 }
 
-function levelsOn({ kind, paths }: Backend, model: string): Effort[] {
-  const format = formatOf(servedBy(paths, "chat") ?? "chat");
-  const known = format === undefined ? undefined : backendProtocol(format).effortLevels?.(model);
+function levelsOn(backend: Backend, model: string): Effort[] {
+  const { kind } = backend;
+  const format = conversationFormat(backend);
+  const known = format && backendProtocol(format).effortLevels?.(model);
   return effortLevels({ kind, model }).filter((effort) => known?.includes(effort) ?? true);
 }
 
