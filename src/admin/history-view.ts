@@ -3,13 +3,8 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import {
-  DAY_MS,
-  HistoryError,
-  type HistoryStore,
-  type RangeQuery,
-  type StoredSample,
-} from "../metrics/history/store.ts";
+import { StorageError } from "../lib/resilient-database.ts";
+import { DAY_MS, type HistoryStore, type RangeQuery, type StoredSample } from "../metrics/history/store.ts";
 import { badParameter, readTime } from "./query.ts";
 
 const DEFAULT_LIMIT = 10_000;
@@ -36,7 +31,7 @@ export async function queryHistory(
   try {
     return await answer(store, query);
   } catch (error) {
-    if (!(error instanceof HistoryError)) throw error;
+    if (!(error instanceof StorageError)) throw error;
     throw new GatewayError(ERRORS.internal, `${error.message} It is tried again by itself.`, { cause: error });
   }
 }

@@ -5,10 +5,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { queryHistory } from "../../admin/history-view.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
+import { StorageError } from "../../lib/resilient-database.ts";
 import { silentLogger } from "../../logging/logger.ts";
 import type { MetricSample } from "../registry.ts";
 import { HistorySampler, type HistorySettings } from "./sampler.ts";
-import { DAY_MS, HistoryError, HistoryStore } from "./store.ts";
+import { DAY_MS, HistoryStore } from "./store.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "history-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -325,7 +326,7 @@ describe("metrics history: trouble", () => {
     const foreign = new Database(settings.path, { create: true });
     foreign.run("CREATE TABLE mine (text TEXT)");
     const tables = () => foreign.query("SELECT name FROM sqlite_schema").values();
-    expect(() => store.write(START, [{ metric: "up", labels: "{}", value: 1, kind: "gauge" }])).toThrow(HistoryError);
+    expect(() => store.write(START, [{ metric: "up", labels: "{}", value: 1, kind: "gauge" }])).toThrow(StorageError);
     expect(tables()).toEqual([["mine"]]);
     foreign.close();
   });
@@ -375,7 +376,7 @@ describe("metrics history: trouble", () => {
       return Object.assign(full, { immediate: full });
     };
     try {
-      expect(() => store.write(START + 1, [sample(1)])).toThrow(HistoryError);
+      expect(() => store.write(START + 1, [sample(1)])).toThrow(StorageError);
     } finally {
       prototype.transaction = original;
     }

@@ -3,10 +3,11 @@
 // event loop for longer than a few hundred rows.
 
 import type { Settings } from "../../config/sections/registry.ts";
+import { StorageError } from "../../lib/resilient-database.ts";
 import type { Logger } from "../../logging/logger.ts";
 import type { MetricSample } from "../registry.ts";
 import { untilDaily } from "./schedule.ts";
-import { DAY_MS, HistoryError, type HistoryStore } from "./store.ts";
+import { DAY_MS, type HistoryStore } from "./store.ts";
 
 /** `path` is absolute. */
 export type HistorySettings = Omit<Settings["metrics"]["persistence"], "backend">;
@@ -178,7 +179,7 @@ export class HistorySampler {
   }
 
   #tell(error: unknown): void {
-    const reason = error instanceof HistoryError ? error.message : String(error);
+    const reason = error instanceof StorageError ? error.message : String(error);
     // Once per trouble: attempts go on at every interval.
     if (this.#trouble === undefined) {
       this.#parts.log.warn({ reason }, "the metrics history cannot be written; requests are not concerned");

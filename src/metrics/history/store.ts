@@ -1,10 +1,8 @@
-// The metrics history on disk: an SQLite file of samples. Every operation either works or throws a HistoryError at once;
-// it never waits for a lock. A file that is locked, full, gone or broken is dealt with at the next operation.
+// The metrics history on disk: an SQLite file of samples. Every operation either works or throws a StorageError at once.
 
-import { Database, type SQLQueryBindings, type Statement } from "bun:sqlite";
-import { renameSync, rmSync, statSync } from "node:fs";
+import type { Database } from "bun:sqlite";
 import { getOrMake } from "../../lib/get-or-make.ts";
-import { createPrivateFile, makePrivate } from "../../lib/private-file.ts";
+import { ResilientDatabase, StorageError, statement } from "../../lib/resilient-database.ts";
 import type { Logger } from "../../logging/logger.ts";
 import type { MetricSample } from "../registry.ts";
 
@@ -16,11 +14,6 @@ interface HistoryStoreParts {
   log: Logger;
   /** The file does not grow beyond this: the oldest samples make room. */
   maxBytes?: number;
-}
-
-/** Storage did not do what it was asked to; the message has no content of the file. */
-export class HistoryError extends Error {
-  override name = "HistoryError";
 }
 
 export interface StoredSample {
@@ -49,7 +42,6 @@ const STEP_ROWS = 2_000;
 const MAX_KNOWN_SERIES = 100_000;
 /** How often it is noted of a series that it is still written; its names may go some time after the last note. */
 const NOTED_EVERY_MS = DAY_MS;
-const NEAR_LIMIT_PAGES = 256;
 
 /**
  * A sample's place is (family, ts, series): a snapshot touches a page or two per family, and a query for a family reads
@@ -68,7 +60,6 @@ CREATE TABLE IF NOT EXISTS points (
 CREATE VIEW IF NOT EXISTS samples AS
   SELECT points.ts AS ts, families.metric AS metric, series.labels AS labels, points.value AS value, series.kind AS kind
   FROM points JOIN series ON series.id = points.series JOIN families ON families.id = points.family;
-PRAGMA user_version = 1;
 `;
 
 interface Id {
@@ -76,9 +67,6 @@ interface Id {
 }
 
 interface Connection {
-  database: Database;
-  /** Tells the file that was opened from another one under its name. */
-  inode: number;
   /** Ids of families and series, by their names. */
   families: Map<string, number>;
   series: Map<string, number>;
@@ -87,27 +75,31 @@ interface Connection {
 }
 
 export class HistoryStore {
-  readonly #parts: HistoryStoreParts;
-  #connection: Connection | undefined;
+  readonly #file: ResilientDatabase<Connection>;
 
-  constructor(parts: HistoryStoreParts) {
-    this.#parts = parts;
+  constructor({ path, log, maxBytes = DEFAULT_MAX_BYTES }: HistoryStoreParts) {
+    this.#file = new ResilientDatabase<Connection>({
+      ...{ path, log, maxBytes },
+      name: "metrics history",
+      schema: { version: 1, sql: SCHEMA },
+      opened: () => ({ families: new Map(), series: new Map(), notedMs: 0 }),
+    });
   }
 
   /** All of these or none. Writing the same moment again takes the place of what was there. */
   write(ts: number, samples: readonly MetricSample[]): void {
     try {
-      this.#run((connection) => insert(connection, ts, samples));
+      this.#file.run((database, connection) => insert(database, connection, ts, samples));
     } catch (error) {
       // A disk that is full is not our doing, and what we gave up others would take.
-      if (!(error instanceof HistoryError) || codeOf(error.cause) !== "SQLITE_FULL" || !this.#isAtLimit()) throw error;
+      if (!(error instanceof StorageError) || error.code !== "SQLITE_FULL" || !this.#file.isAtLimit) throw error;
       this.forgetStep(ts);
-      this.#run((connection) => insert(connection, ts, samples));
+      this.#file.run((database, connection) => insert(database, connection, ts, samples));
     }
   }
 
   read({ metric, fromMs, toMs, limit, after }: RangeQuery): StoredSample[] {
-    return this.#run(({ database }) => {
+    return this.#file.run((database) => {
       const family = statement<Id>(database, "SELECT id FROM families WHERE metric = ?").get(metric);
       if (family === null) return [];
       const { ts, series } = after ?? { ts: fromMs, series: 0 };
@@ -123,7 +115,7 @@ export class HistoryStore {
 
   /** Removes the oldest snapshots before a moment, some thousand samples at a time. True: there are more. */
   forgetStep(beforeMs: number): boolean {
-    return this.#run(({ database }) => {
+    return this.#file.run((database) => {
       const families = statement<Id>(database, "SELECT id FROM families").all();
       let removed = 0;
       while (removed < STEP_ROWS) {
@@ -142,10 +134,9 @@ export class HistoryStore {
 
   /** Forgets the names of series without samples, given the moment before which there are none. */
   forgetSeries(beforeMs: number): void {
-    this.#run((connection) => {
+    this.#file.run((database, connection) => {
       connection.series.clear();
       connection.families.clear();
-      const { database } = connection;
       statement(database, "DELETE FROM series WHERE last_ts < ?").run(beforeMs - 2 * NOTED_EVERY_MS);
       statement(database, "DELETE FROM families WHERE id NOT IN (SELECT family FROM series)").run();
     });
@@ -153,92 +144,16 @@ export class HistoryStore {
 
   /** Gives free pages back to the file system, a few at a time. True: there are more. */
   shrinkStep(): boolean {
-    return this.#run(({ database }) => {
-      const { freelist_count: free } = database.query("PRAGMA freelist_count").get() as { freelist_count: number };
-      if (free > 0) database.query("PRAGMA incremental_vacuum(256)").all();
-      if (free > 256) return true;
-      database.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
-      return false;
-    });
+    return this.#file.shrinkStep();
   }
 
   close(): void {
-    const { database } = this.#connection ?? {};
-    this.#connection = undefined;
-    try {
-      database?.close();
-    } catch {
-      // The file may be gone, or full, or another disk by now; there is nothing left to be done with it.
-    }
-  }
-
-  #run<Result>(work: (connection: Connection) => Result): Result {
-    try {
-      return work(this.#connect());
-    } catch (error) {
-      const code = codeOf(error);
-      // Locked or full: the connection is good, and so may the next attempt be.
-      if (code !== "SQLITE_BUSY" && code !== "SQLITE_LOCKED" && code !== "SQLITE_FULL") this.close();
-      if (code === "SQLITE_CORRUPT" || code === "SQLITE_NOTADB") this.#setAside();
-      throw new HistoryError(`The metrics history cannot be used at the moment (${code}).`, { cause: error });
-    }
-  }
-
-  #connect(): Connection {
-    const { path, maxBytes = DEFAULT_MAX_BYTES } = this.#parts;
-    if (this.#connection !== undefined) {
-      if (inodeOf(path) === this.#connection.inode) return this.#connection;
-      this.close(); // somebody has removed the file, or put another in its place
-    }
-    createPrivateFile(path);
-    const database = new Database(path, { readwrite: true, strict: true });
-    try {
-      const { user_version: version } = database.query("PRAGMA user_version").get() as { user_version: number };
-      const isEmpty = database.query("SELECT 1 FROM sqlite_schema LIMIT 1").get() === null;
-      // The database of another program is not written to, whatever the configuration says.
-      if (version === 0 && !isEmpty) throw new Error("it is a database of something else");
-      if (version > 1) throw new Error(`version ${version} of the file is not known`);
-      makePrivate(path);
-      // Nobody waits for a lock: that would stop the requests of the whole process.
-      database.run("PRAGMA busy_timeout = 0");
-      database.run("PRAGMA auto_vacuum = INCREMENTAL"); // before the first table, or without effect
-      database.run("PRAGMA journal_mode = WAL");
-      database.run("PRAGMA synchronous = NORMAL");
-      database.run("PRAGMA journal_size_limit = 8388608");
-      const { page_size: pageBytes } = database.query("PRAGMA page_size").get() as { page_size: number };
-      database.run(`PRAGMA max_page_count = ${Math.floor(maxBytes / pageBytes)}`);
-      if (version === 0) database.transaction(() => database.run(SCHEMA))();
-    } catch (error) {
-      database.close();
-      throw error;
-    }
-    this.#connection = { database, inode: inodeOf(path) ?? 0, families: new Map(), series: new Map(), notedMs: 0 };
-    return this.#connection;
-  }
-
-  #isAtLimit(): boolean {
-    return this.#run(({ database }) => {
-      const { page_count: pages } = database.query("PRAGMA page_count").get() as { page_count: number };
-      const { max_page_count: most } = database.query("PRAGMA max_page_count").get() as { max_page_count: number };
-      return pages + NEAR_LIMIT_PAGES >= most;
-    });
-  }
-
-  /** A broken file is kept for whoever wants to look into it, one at most. */
-  #setAside(): void {
-    const { path, log } = this.#parts;
-    try {
-      renameSync(path, `${path}.broken`);
-      for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
-      log.warn({ path }, "the metrics history is broken; it was set aside as .broken, and a new one is begun");
-    } catch {
-      // Tried again after the next failure.
-    }
+    this.#file.close();
   }
 }
 
-function insert(connection: Connection, ts: number, samples: readonly MetricSample[]): void {
-  const { database, families, series } = connection;
+function insert(database: Database, connection: Connection, ts: number, samples: readonly MetricSample[]): void {
+  const { families, series } = connection;
   if (series.size > MAX_KNOWN_SERIES || Math.abs(ts - connection.notedMs) > NOTED_EVERY_MS) {
     series.clear();
     connection.notedMs = ts;
@@ -280,19 +195,4 @@ function oldestOf(database: Database, families: readonly Id[]): number | undefin
     if (typeof ts === "number" && (oldest === undefined || ts < oldest)) oldest = ts;
   }
   return oldest;
-}
-
-/** Prepared once per connection. */
-function statement<Row>(database: Database, sql: string): Statement<Row, SQLQueryBindings[]> {
-  return database.query<Row, SQLQueryBindings[]>(sql);
-}
-
-function inodeOf(path: string): number | undefined {
-  return statSync(path, { throwIfNoEntry: false })?.ino;
-}
-
-function codeOf(error: unknown): string {
-  if (!(error instanceof Error)) return "unknown";
-  const { code } = error as { code?: unknown };
-  return typeof code === "string" ? code : error.name;
 }
