@@ -37,6 +37,7 @@ export async function contentAnswer(
   const range = rangeOf(asked, tag, file.bytes, headers);
   if (range === undefined) {
     const content = await store.content(file, 0, file.bytes);
+    if (!(content instanceof Blob)) headers["Content-Length"] = String(file.bytes);
     return new Response(asked.has("range") ? unranged(content) : content, { headers });
   }
   headers["Content-Range"] = `bytes ${range.start}-${range.end - 1}/${file.bytes}`;

@@ -2,38 +2,67 @@
 
 import { unlink } from "node:fs/promises";
 import type { Settings } from "../config/sections/registry.ts";
-import { bucketClient } from "../object-storage/bucket.ts";
+import { backoffDelayMs } from "../lib/backoff.ts";
+import { type AskBucket, BucketTrouble, createBucket, passOver, readTrouble } from "../object-storage/bucket.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { ContentStorage } from "./content-storage.ts";
 
-/** How long the server may take for a question without content. */
-const QUESTION_TIMEOUT_MS = 10_000;
-/** Parts of a large file, of which some are in memory at a time. */
-const PART_BYTES = 5 * 1024 * 1024;
-const PARTS_AT_A_TIME = 2;
+/** How long the server may take for a question without content, and for the next byte of a content. */
+const TIME_LIMITS = { questionMs: 10_000, stalledMs: 30_000 };
+
+const UPLOAD_ATTEMPTS = 3;
+const BETWEEN_ATTEMPTS = { baseDelayMs: 200, maxDelayMs: 2_000, multiplier: 3, jitter: true };
+
+/** Contents up to here are read before the answer begins: it has its length then, and trouble is told by its status. */
+const READ_WHOLE_BYTES = 1024 * 1024;
 
 /** Lists that share a bucket do not see the objects of each other. */
-export function createS3Storage(settings: Settings["files"]["s3"], catalogue: Catalogue): ContentStorage {
-  const client = bucketClient(settings);
+export function createS3Storage(
+  settings: Settings["files"]["s3"],
+  catalogue: Catalogue,
+  { questionMs, stalledMs } = TIME_LIMITS,
+): ContentStorage {
+  const ask = createBucket(settings);
   const folder = `${settings.key_prefix}${catalogue.name()}/`;
   const keyOf = (id: string) => folder + id;
-  const sizeOf = async (id: string) => (await orMissing(inTime(client.stat(keyOf(id)))))?.size;
-  const remove = async (id: string) => {
-    await orMissing(inTime(client.delete(keyOf(id))));
-  };
+
+  async function question(method: "HEAD" | "DELETE", id: string): Promise<Response | undefined> {
+    const response = await ask(method, keyOf(id), { signal: AbortSignal.timeout(questionMs) });
+    if (response.ok) {
+      await passOver(response);
+      return response;
+    }
+    return absent(await readTrouble(response));
+  }
+
+  async function sizeOf(id: string): Promise<number | undefined> {
+    const length = (await question("HEAD", id))?.headers.get("content-length");
+    return typeof length === "string" ? Number(length) : undefined;
+  }
+
+  async function remove(id: string): Promise<void> {
+    await question("DELETE", id);
+  }
+
   return {
     notesLeftovers: true,
     async keep({ id, path, bytes }, mediaType) {
-      const options = { type: mediaType, partSize: PART_BYTES, queueSize: PARTS_AT_A_TIME };
-      await client.write(keyOf(id), Bun.file(path), options);
-      if ((await sizeOf(id)) !== bytes) throw new Error("the object is not what was sent");
+      await putWhole(ask, keyOf(id), { path, bytes, mediaType, stalledMs });
+      if ((await sizeOf(id)) !== bytes) throw new BucketTrouble("the object is not what was sent");
       await unlink(path);
     },
     remove,
     async slice(id, bytes, start, end) {
-      if ((await sizeOf(id)) !== bytes) return undefined;
-      // A response of the S3 file itself would send the client to the server.
-      return start >= end ? new Blob([]) : client.file(keyOf(id)).slice(start, end).stream();
+      if (start >= end) return (await sizeOf(id)) === bytes ? new Blob([]) : undefined;
+      const isWhole = start === 0 && end === bytes;
+      const headers: Record<string, string> = isWhole ? {} : { Range: `bytes=${start}-${end - 1}` };
+      const response = await ask("GET", keyOf(id), { headers, timeout: stalledMs });
+      if (!response.ok) return absent(await readTrouble(response));
+      if (response.body === null || !has(response, { bytes, start, end, isWhole })) {
+        await response.body?.cancel();
+        return undefined;
+      }
+      return end - start <= READ_WHOLE_BYTES ? await response.blob() : response.body;
     },
     /** Objects are what the list notes. A row without object stays: the bucket may be there again tomorrow. */
     async recover(_catalogue, { leftovers, isClosed }) {
@@ -51,21 +80,54 @@ export function createS3Storage(settings: Settings["files"]["s3"], catalogue: Ca
   };
 }
 
-async function orMissing<Result>(question: Promise<Result>): Promise<Result | undefined> {
-  try {
-    return await question;
-  } catch (error) {
-    if (/^(NoSuchKey|NotFound)$/.test((error as { code?: string }).code ?? "")) return undefined;
-    throw error;
+interface Upload {
+  path: string;
+  bytes: number;
+  mediaType: string;
+  stalledMs: number;
+}
+
+/** In one request, which leaves the whole object or nothing: parts of a broken upload would stay at the server, paid for. */
+async function putWhole(ask: AskBucket, key: string, { path, bytes, mediaType, stalledMs }: Upload): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const response = await ask("PUT", key, {
+        // A file itself would be read into memory where the connection is encrypted.
+        body: bytes === 0 ? new Uint8Array(0) : Bun.file(path).stream(),
+        headers: { "Content-Length": String(bytes), "Content-Type": mediaType },
+        timeout: stalledMs,
+      });
+      if (!response.ok) throw await readTrouble(response);
+      await passOver(response);
+      return;
+    } catch (error) {
+      if (attempt === UPLOAD_ATTEMPTS || !mayPass(error)) throw error;
+      await Bun.sleep(backoffDelayMs(BETWEEN_ATTEMPTS, attempt, Math.random));
+    }
   }
 }
 
-async function inTime<Result>(question: Promise<Result>): Promise<Result> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error("the server did not answer in time")), QUESTION_TIMEOUT_MS);
-  try {
-    return await Promise.race([question, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+/** Not a refusal, and not a server that has used up its time. */
+function mayPass(error: unknown): boolean {
+  if (error instanceof BucketTrouble) return error.status === 429 || (error.status ?? 0) >= 500;
+  return (error as Error).name !== "TimeoutError";
+}
+
+/** Undefined for an object that is not there; answers without a body say no more than the status. */
+function absent(trouble: BucketTrouble): undefined {
+  if (trouble.status === 404 && /^(NoSuchKey|NotFound)?$/.test(trouble.code ?? "")) return undefined;
+  throw trouble;
+}
+
+interface Asked {
+  bytes: number;
+  start: number;
+  end: number;
+  isWhole: boolean;
+}
+
+/** Whether the answer is what was asked for, of an object of that size. */
+function has({ status, headers }: Response, { bytes, start, end, isWhole }: Asked): boolean {
+  if (!isWhole) return status === 206 && headers.get("content-range") === `bytes ${start}-${end - 1}/${bytes}`;
+  return status === 200 && Number(headers.get("content-length") ?? bytes) === bytes;
 }

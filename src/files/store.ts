@@ -22,6 +22,9 @@ const EXPIRY_BATCH = 200;
 /** After the end of a store, for requests that began with it. */
 const CLOSING_GRACE_MS = 60_000;
 
+/** With more than these, requests wait for contents that are being removed: so these cannot pile up. */
+const MOST_UNDER_WAY = 100;
+
 const ID_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH = 24;
 
@@ -61,7 +64,7 @@ export function createFileStore(parts: FileStoreParts): OpenedFileStore {
     lock.release();
     setTimeout(() => catalogue.close(), CLOSING_GRACE_MS).unref();
   });
-  const inside: Inside = { ...parts, catalogue, storage, now: () => Math.floor(parts.wallTime() / 1000) };
+  const inside: Inside = { ...parts, catalogue, storage, life, now: () => Math.floor(parts.wallTime() / 1000) };
   const receive = createSpool({
     folder: incomingFolder,
     newId,
@@ -116,17 +119,20 @@ function timeOfFiles(folder: string): number {
 interface Inside extends Pick<FileStoreParts, "log" | "retentionSeconds"> {
   catalogue: Catalogue;
   storage: ContentStorage;
+  life: Life;
   /** Unix time in seconds. */
   now(): number;
 }
 
-function reading({ catalogue, storage, now }: Inside) {
+function reading({ catalogue, storage, now, log }: Inside) {
   async function content(file: StoredFile, start: number, end: number) {
+    const tell = (error: unknown) => log.warn({ id: file.id, reason: reasonOf(error) }, "a file could not be read");
     try {
       const found = await storage.slice(file.id, file.bytes, start, Math.min(end, file.bytes));
       if (found === undefined) throw catalogue.isKnown(file.id) ? vanished(file.id) : unknownFile(file.id);
-      return found;
+      return found instanceof Blob ? found : tellingBreaks(found, tell);
     } catch (error) {
+      if (!(error instanceof GatewayError)) tell(error);
       throw storageTrouble(error);
     }
   }
@@ -144,6 +150,27 @@ function reading({ catalogue, storage, now }: Inside) {
     },
     usage: () => guarded(() => catalogue.usage()),
   } satisfies Partial<FileStore>;
+}
+
+/** The runtime would print the stack of an error of its own stream, which is no line of the log. */
+function tellingBreaks(
+  content: ReadableStream<Uint8Array>,
+  tell: (error: unknown) => void,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const reader = (content as ReadableStream<Uint8Array<ArrayBuffer>>).getReader();
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      } catch (error) {
+        tell(error);
+        controller.error(error);
+      }
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
 }
 
 /** First the content, then the row, and only then is anybody told: what is listed is whole. */
@@ -169,7 +196,7 @@ async function store(
     return file;
   } catch (error) {
     if (!(error instanceof GatewayError)) log.warn({ reason: reasonOf(error) }, "a file could not be stored");
-    await removeContents(inside, [id]);
+    await removeSoon(inside, id);
     throw storageTrouble(error);
   }
 }
@@ -186,7 +213,7 @@ async function deleteFile(inside: Inside, owner: string, id: string): Promise<bo
     await storage.remove(id).catch(() => {}); // the row tells whether the file is gone
     guarded(() => catalogue.remove([id]));
   }
-  await removeContents(inside, [id]);
+  await removeSoon(inside, id);
   return true;
 }
 
@@ -205,6 +232,13 @@ async function expireAll(expire: () => Promise<number>, { log }: Inside): Promis
   } catch (error) {
     log.warn({ reason: reasonOf(error) }, "files whose time is over could not be removed; they are hidden");
   }
+}
+
+/** Nobody waits for a server that is slow or away: what it still has is noted, and stands in no list. */
+async function removeSoon(inside: Inside, id: string): Promise<void> {
+  const { life, storage } = inside;
+  const removed = life.during(() => removeContents(inside, [id]));
+  if (!storage.notesLeftovers || life.underWay > MOST_UNDER_WAY) await removed;
 }
 
 /** What stays in spite of it is gone after the next start. */
@@ -227,6 +261,8 @@ function guarded<Result>(task: () => Result): Result {
   }
 }
 
+type Life = ReturnType<typeof createLife>;
+
 /** Counts what is under way; `over` is called once, when it was closed and nothing is. */
 function createLife(over: () => void) {
   let underWay = 0;
@@ -238,6 +274,9 @@ function createLife(over: () => void) {
   return {
     get isClosing() {
       return isClosing;
+    },
+    get underWay() {
+      return underWay;
     },
     enter() {
       underWay++;

@@ -1,13 +1,7 @@
-// Small objects of a bucket, read and written whole, within a bound and until somebody has waited long enough. The runtime's
-// client signs the requests; they are sent by fetch, which can be given up at any byte.
+// Small objects of a bucket, read and written whole, within a bound and until somebody has waited long enough.
 
 import { readBounded } from "../lib/read-bounded.ts";
-import { type BucketSettings, bucketClient } from "./bucket.ts";
-
-/** The server said something else than yes or no. Neither keys nor addresses are in it. */
-export class BucketTrouble extends Error {
-  override readonly name = "BucketTrouble";
-}
+import { type BucketSettings, createBucket, passOver, readTrouble } from "./bucket.ts";
 
 export interface SmallObjects {
   /**
@@ -22,46 +16,20 @@ export interface SmallObjects {
   put(name: string, body: Uint8Array, signal: AbortSignal): Promise<void>;
 }
 
-/** Clocks differ, and a request may wait for its connection. */
-const SIGNED_FOR_SECONDS = 300;
-
-const MAX_PASSED_BYTES = 16 * 1024;
-
 export function createSmallObjects(settings: BucketSettings): SmallObjects {
-  const client = bucketClient(settings);
-
-  function ask(method: "GET" | "PUT", name: string, signal: AbortSignal, body?: Uint8Array): Promise<Response> {
-    const address = client.presign(name, { method, expiresIn: SIGNED_FOR_SECONDS });
-    return fetch(address, {
-      method,
-      ...(body && { body: body as Uint8Array<ArrayBuffer> }),
-      headers: { "accept-encoding": "identity" },
-      // What is signed is meant for this server alone.
-      redirect: "manual",
-      timeout: false,
-      signal,
-    } as RequestInit);
-  }
-
+  const ask = createBucket(settings);
   return {
     async get(name, { maxBytes, signal, onChunk }) {
-      const response = await ask("GET", name, signal);
-      if (response.status !== 200) {
-        await passOver(response);
-        if (response.status === 404) return undefined;
-        throw new BucketTrouble(`HTTP ${response.status}`);
-      }
-      return (await readBounded(response.body, maxBytes, onChunk)) ?? "too-large";
+      const response = await ask("GET", name, { signal, timeout: false });
+      if (response.status === 200) return (await readBounded(response.body, maxBytes, onChunk)) ?? "too-large";
+      const trouble = await readTrouble(response);
+      if (response.status === 404) return undefined;
+      throw trouble;
     },
     async put(name, body, signal) {
-      const response = await ask("PUT", name, signal, body);
+      const response = await ask("PUT", name, { body: body as Uint8Array<ArrayBuffer>, signal, timeout: false });
+      if (response.status !== 200) throw await readTrouble(response);
       await passOver(response);
-      if (response.status !== 200) throw new BucketTrouble(`HTTP ${response.status}`);
     },
   };
-}
-
-/** What it says is nothing that anybody needs; a connection whose answer was read can be used again. */
-async function passOver(response: Response): Promise<void> {
-  await readBounded(response.body, MAX_PASSED_BYTES);
 }

@@ -1,6 +1,6 @@
 // Why a bucket could not be asked, in words for the log: neither an address nor a key is in them.
 
-import { BucketTrouble } from "../object-storage/small-objects.ts";
+import { BucketTrouble } from "../object-storage/bucket.ts";
 
 export function reasonOf(error: unknown): string {
   if (error instanceof BucketTrouble) return error.message;

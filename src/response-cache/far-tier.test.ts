@@ -3,7 +3,8 @@
 import { describe, expect, test } from "bun:test";
 import { waitFor } from "../../test/support/wait-for.ts";
 import { silentLogger } from "../logging/logger.ts";
-import { BucketTrouble, type SmallObjects } from "../object-storage/small-objects.ts";
+import { BucketTrouble } from "../object-storage/bucket.ts";
+import type { SmallObjects } from "../object-storage/small-objects.ts";
 import { type CachedAnswer, ClearedHereOnly, type RequestKey } from "./cache.ts";
 import { createFarTier } from "./far-tier.ts";
 import { digestOf } from "./stored-answer.ts";

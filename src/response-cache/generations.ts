@@ -3,7 +3,8 @@
 
 import { BoundedMap } from "../lib/bounded-map.ts";
 import { parseObject } from "../lib/json.ts";
-import { BucketTrouble, type SmallObjects } from "../object-storage/small-objects.ts";
+import { BucketTrouble } from "../object-storage/bucket.ts";
+import type { SmallObjects } from "../object-storage/small-objects.ts";
 import { digestOf } from "./stored-answer.ts";
 
 interface Marker {

@@ -118,6 +118,21 @@ test("all files together never have more than they may, however many come at onc
   expect(contentsIn(path).length).toBe(stored);
 });
 
+/** Says that it has so many bytes, and ends its connection before. */
+function brokenOff(bytes: number): Response {
+  let isBegun = false;
+  const body = new ReadableStream({
+    type: "direct",
+    async pull(client) {
+      if (!isBegun) await client.write(new Uint8Array(bytes / 2));
+      isBegun = true;
+      await client.flush();
+      client.close(new Error("cut"));
+    },
+  } as Bun.DirectUnderlyingSource<Uint8Array>);
+  return new Response(body);
+}
+
 describe("a bucket", () => {
   test(
     "every call, a reference, and a server that is away",
@@ -129,6 +144,7 @@ describe("a bucket", () => {
           config: {
             backends: [{ name: "a", type: "vllm", url: backend.url, models: ["m"] }],
             files: { storage: "s3", s3: server.settings },
+            logging: { format: "json" },
           },
         });
         const text = "0123456789".repeat(1000);
@@ -141,6 +157,7 @@ describe("a bucket", () => {
         const whole = await ask();
         const tag = whole.headers.get("etag") as string;
         expect([whole.status, await whole.text(), whole.headers.get("location")]).toEqual([200, text, null]);
+        expect(whole.headers.get("content-length")).toBe("10000");
         const range = await ask({ Range: "bytes=5-14" });
         expect([range.status, await range.text()]).toEqual([206, "5678901234"]);
         expect(range.headers.get("content-range")).toBe("bytes 5-14/10000");
@@ -161,8 +178,23 @@ describe("a bucket", () => {
         expect(await listedIds(gateway)).toEqual([id]);
         server.faults.answer = () => undefined;
         expect(await (await ask()).text()).toBe(text);
+
+        const large = await uploadFile(gateway, new Uint8Array(3 * MEBIBYTE));
+        const download = () => gateway.fetch(`/v1/files/${large.id}/content`);
+        const streamed = await download();
+        // Bun 1.4.5 leaves the length of a stream out (oven-sh/bun#10507). When it is here, docs/files.md has to say so.
+        expect(streamed.headers.get("content-length")).toBeNull();
+        expect((await streamed.bytes()).length).toBe(3 * MEBIBYTE);
+        server.faults.answer = ({ method }) => (method === "GET" ? brokenOff(3 * MEBIBYTE) : undefined);
+        const broken = await download();
+        expect(await broken.bytes().catch(() => "broken")).toBe("broken");
+        server.faults.answer = () => undefined;
+        await waitFor("it is told", () => gateway.process.stderr.includes("a file could not be read"));
+        const bare = gateway.process.stderrLines.filter((line) => !line.startsWith("{"));
+        expect(bare).toEqual([]);
+        expect((await gateway.fetch(`/v1/files/${large.id}`, { method: "DELETE" })).status).toBe(200);
         expect((await gateway.fetch(`/v1/files/${id}`, { method: "DELETE" })).status).toBe(200);
-        expect(server.objects()).toEqual([]);
+        await waitFor("the object is gone", () => server.objects().length === 0);
         expect((await ask()).status).toBe(404);
       } finally {
         await server.stop();

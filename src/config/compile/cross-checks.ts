@@ -60,11 +60,17 @@ function bucketOfCache({ response_cache: { enabled, backend, tiered } }: Setting
     .map((key) => ({ path: ["response_cache", "tiered", "l2", key], message: "is required by backend tiered" }));
 }
 
-function bucketOfFiles({ files: { storage, s3 } }: Settings) {
+/** What S3 takes in one request. */
+const MOST_OBJECT_BYTES = 5 * 1024 ** 3;
+
+function bucketOfFiles({ files: { storage, s3, max_file_size } }: Settings) {
   if (storage !== "s3") return [];
-  return (["bucket", "access_key", "secret_key"] as const)
+  const missing = (["bucket", "access_key", "secret_key"] as const)
     .filter((key) => s3[key] === undefined)
     .map((key) => ({ path: ["files", "s3", key], message: "is required by storage s3" }));
+  if (max_file_size <= MOST_OBJECT_BYTES) return missing;
+  const message = `must be at most ${MOST_OBJECT_BYTES} with storage s3: a bucket takes no more in one request`;
+  return [...missing, { path: ["files", "max_file_size"], message }];
 }
 
 function redisOfCache({ response_cache: { backend, redis } }: Settings) {

@@ -486,3 +486,14 @@ describe("api_keys_file", () => {
     });
   });
 });
+
+test("files in a bucket want the bucket, its keys, and no file that it cannot take in one request", async () => {
+  const path = await put("bucket.yaml", "files: {storage: s3, max_file_size: 6000000000, s3: {bucket: b}}\n");
+  const result = await load({ path });
+  if (result.ok) throw new Error("expected problems");
+  expect(result.problems.map(({ path: keys, message }) => `${keys.join(".")} ${message}`)).toEqual([
+    "files.s3.access_key is required by storage s3",
+    "files.s3.secret_key is required by storage s3",
+    "files.max_file_size must be at most 5368709120 with storage s3: a bucket takes no more in one request",
+  ]);
+});

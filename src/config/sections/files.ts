@@ -21,7 +21,7 @@ export const filesSection = defineSection({
     path: text().default("./data/files").describe("The folder; a path below ./data lies in server.data_dir."),
     max_file_size: whole(1, 8 * 1024 ** 3)
       .default(512 * 1024 ** 2)
-      .describe("Bytes of the largest upload."),
+      .describe("Bytes of the largest upload; at most 5 GiB with storage s3."),
     max_total_size: whole(0).default(0).describe("Bytes of all files together; 0: no limit."),
     retention: positiveDuration()
       .refine((durationMs) => durationMs >= 1000, "must be at least a second")
