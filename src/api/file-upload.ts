@@ -5,6 +5,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { FileFacts, StoredFile } from "../files/file-store.ts";
 import type { Deadlines } from "../lib/deadlines.ts";
 import type { JsonObject } from "../lib/json.ts";
+import { checkDeclaredMedia, HEAD_BYTES } from "../media/media-types.ts";
 import type { UploadResult } from "../metrics/gateway-events.ts";
 import type { Call } from "../server/endpoint.ts";
 import { readUpload, type Upload } from "../server/read-upload.ts";
@@ -64,9 +65,20 @@ async function received(
   const incoming = store.receive({ maxFileBytes, maxTotalBytes });
   try {
     const options = { deadlines, now, timeoutMs: timeouts.request_body, maxBytes };
-    const { fields, file } = await readUpload(request, options, incoming);
+    const head = new Uint8Array(HEAD_BYTES);
+    let headBytes = 0;
+    const { fields, file } = await readUpload(request, options, {
+      write(piece) {
+        const more = piece.subarray(0, HEAD_BYTES - headBytes);
+        head.set(more, headBytes);
+        headBytes += more.length;
+        return incoming.write(piece);
+      },
+    });
     const said = readFields(fields);
-    return await incoming.finish({ owner, ...said, ...checkedFile(file) });
+    const checked = checkedFile(file);
+    checkDeclaredMedia(checked.mediaType, head.subarray(0, headBytes), "file");
+    return await incoming.finish({ owner, ...said, ...checked });
   } finally {
     incoming.discard();
   }

@@ -2,7 +2,15 @@
 // not looked at; whoever reads it will judge it.
 
 import { normalizeBase64, splitDataUrl } from "./data-url.ts";
-import { checkMedia, isUnknownType, mediaTypeRule, normalizeMediaType, refused, sniffBase64 } from "./media-types.ts";
+import {
+  checkMedia,
+  documentType,
+  isUnknownType,
+  mediaTypeRule,
+  normalizeMediaType,
+  refused,
+  sniffBase64,
+} from "./media-types.ts";
 
 interface GivenData {
   place: "image" | "document" | "other";
@@ -37,11 +45,6 @@ export function checkGivenData({ place, value, mediaType, param }: GivenData): v
   if (!isUnknownType(declared) && found !== declared) {
     throw refused(param, `the file is said to be ${declared}, but its content is ${found}.`);
   }
-}
-
-/** Tables, markup and the like are plain text to whoever reads them. */
-function documentType(mediaType: string): string {
-  return mediaType.startsWith("text/") || mediaType === "application/json" ? "text/plain" : mediaType;
 }
 
 /** Of base64 without blanks, its length says it; only what seems to be too large is looked at as a whole. */

@@ -1,9 +1,11 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import type { GatewayError } from "../errors/gateway-error.ts";
 import {
   type AcceptedMedia,
   acceptedTypes,
   checkBase64Media,
+  checkDeclaredMedia,
   checkMedia,
   isPlainText,
   largestSize,
@@ -119,4 +121,89 @@ test("text is looked at only for plain text", () => {
   };
   const facts = { declared: "image/png", sniffed: "image/png", sizeBytes: 10, isText };
   expect(checkMedia(facts, "file")).toBe("image/png");
+});
+
+describe("what is said of a file that is kept", () => {
+  const MP3 = "ID3\x04\0\0\0\0\0\x23TSSE";
+  const FRAME = "\xff\xfb\x90\x64\0\0\0\0";
+  const WAV = "RIFF\x24\0\0\0WAVEfmt ";
+  const OGG = "OggS\0\x02\0\0";
+  const FLAC = "fLaC\0\0\0\x22";
+  const M4A = "\0\0\0\x20ftypM4A \0\0\0\0";
+  const WEBM = "\x1a\x45\xdf\xa3\x01\0\0\0";
+  const judge = (declared: string, content: string) => {
+    try {
+      checkDeclaredMedia(declared, bytes(content), "file");
+      return undefined;
+    } catch (error) {
+      const { status, param, message } = error as GatewayError;
+      return `${status} ${param} ${message}`;
+    }
+  };
+
+  test.each([
+    ["application/pdf", PDF],
+    ["application/x-pdf; version=1.7", PDF],
+    ["image/jpg", JPEG],
+    ["image/webp", WEBP],
+    ["audio/mpeg", MP3],
+    ["audio/mp3", FRAME],
+    ["audio/x-wav", WAV],
+    ["audio/ogg", OGG],
+    ["audio/flac", FLAC],
+    ["audio/x-m4a", M4A],
+    ["audio/webm", WEBM],
+    ["text/markdown", "# PDF"],
+    ["text/csv", "\xff\xfea\0,\0b\0"],
+    ["text/plain", ""],
+    ["application/json", "{}"],
+    ["application/octet-stream", PDF],
+    // Where the beginning says nothing.
+    ["image/svg+xml", "<svg/>"],
+    ["application/postscript", PDF],
+    ["video/mp4", M4A],
+    ["audio/aac", "\xff\xf1"],
+    ["application/zip", "PK\x03\x04"],
+  ])("%s may be %j", (declared, content) => {
+    expect(judge(declared, content)).toBeUndefined();
+  });
+
+  test.each([
+    ["application/pdf", "hello"],
+    ["application/pdf", ""],
+    ["application/pdf", ` ${PDF}`],
+    ["application/pdf", PNG],
+    ["image/png", JPEG],
+    ["image/png", "hello"],
+    ["image/webp", WAV],
+    ["audio/wav", WEBP],
+    ["audio/wav", MP3],
+    ["audio/mpeg", "hello"],
+    ["audio/mpeg", "\xff\xfeh\0i\0"],
+    ["audio/ogg", FLAC],
+    ["text/plain", PDF],
+    ["text/html", PNG],
+    ["application/json", WAV],
+  ])("%s may not be %j", (declared, content) => {
+    expect(judge(declared, content)).toMatch(
+      /^400 file file: the file is said to be [a-z/]+, but its content is not\.$/,
+    );
+  });
+
+  test("it never contradicts what inline data may be", () => {
+    const begin = fc.constantFrom(PDF, PNG, JPEG, WEBP, "GIF89a", MP3, WAV, OGG, "hello ", "");
+    const declared = fc.constantFrom(...acceptedTypes({ plainText: true }));
+    fc.assert(
+      fc.property(begin, fc.string(), declared, (start, rest, mediaType) => {
+        const content = start + rest;
+        try {
+          if (check(mediaType, content, { plainText: true }) !== mediaType) return;
+        } catch {
+          return;
+        }
+        // Sound is no document, and inline documents are not asked whether they are sound.
+        if (mediaType !== "text/plain") expect(judge(mediaType, content)).toBeUndefined();
+      }),
+    );
+  });
 });

@@ -36,7 +36,35 @@ const SIGNATURES: readonly { mediaType: string; offset: number; bytes: string }[
   { mediaType: "image/webp", offset: 8, bytes: "WEBP" },
 ];
 /** Enough for every signature, and a multiple of 4 characters of base64. */
-const HEAD_BYTES = 24;
+export const HEAD_BYTES = 24;
+
+/** How sound begins, with its bytes as characters. MPEG audio begins with a tag or a frame, and no text does. */
+const SOUNDS: ReadonlyMap<string, RegExp> = new Map([
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  ["audio/mpeg", /^(?:ID3[\x02-\x04]|\xff[\xe0-\xfd])/],
+  ["audio/wav", /^(?:RIFF|RF64|BW64).{4}WAVE/s],
+  ["audio/flac", /^fLaC/],
+  ["audio/ogg", /^OggS/],
+  ["audio/mp4", /^.{4}ftyp/s],
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  ["audio/webm", /^\x1a\x45\xdf\xa3/],
+]);
+
+const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
+  ["image/jpg", "image/jpeg"],
+  ["image/pjpeg", "image/jpeg"],
+  ["application/x-pdf", "application/pdf"],
+  ["audio/mp3", "audio/mpeg"],
+  ["audio/x-mp3", "audio/mpeg"],
+  ["audio/x-mpeg", "audio/mpeg"],
+  ["audio/wave", "audio/wav"],
+  ["audio/x-wav", "audio/wav"],
+  ["audio/vnd.wave", "audio/wav"],
+  ["audio/x-flac", "audio/flac"],
+  ["audio/opus", "audio/ogg"],
+  ["audio/m4a", "audio/mp4"],
+  ["audio/x-m4a", "audio/mp4"],
+]);
 
 export interface AcceptedMedia {
   /** Which kinds the field may hold; both when left out. */
@@ -65,8 +93,12 @@ export function largestSize(accepted: AcceptedMedia = {}): number {
 export function normalizeMediaType(text: string): string {
   const [mediaType = ""] = text.split(";", 1);
   const lower = mediaType.trim().toLowerCase();
-  if (lower === "image/jpg" || lower === "image/pjpeg") return "image/jpeg";
-  return lower === "application/x-pdf" ? "application/pdf" : lower;
+  return OTHER_NAMES.get(lower) ?? lower;
+}
+
+/** Tables, markup and the like are plain text to whatever reads them. */
+export function documentType(mediaType: string): string {
+  return mediaType.startsWith("text/") || mediaType === "application/json" ? "text/plain" : mediaType;
 }
 
 export function isUnknownType(mediaType: string): boolean {
@@ -75,9 +107,13 @@ export function isUnknownType(mediaType: string): boolean {
 
 /** The type that the first bytes prove; undefined when they prove none. */
 export function sniffMediaType(bytes: Uint8Array): string | undefined {
-  const head = Buffer.from(bytes.subarray(0, HEAD_BYTES)).toString("latin1");
+  const head = headOf(bytes);
   const found = SIGNATURES.find(({ offset, bytes }) => head.startsWith(bytes, offset));
   return found?.mediaType === "image/webp" && !head.startsWith("RIFF") ? undefined : found?.mediaType;
+}
+
+function headOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.subarray(0, HEAD_BYTES)).toString("latin1");
 }
 
 /** The same of base64, of which only the beginning is decoded. */
@@ -112,9 +148,31 @@ export function checkMedia(facts: MediaFacts, param: string, accepted: AcceptedM
   }
   if (facts.sizeBytes === 0) throw refused(param, "the file is empty.");
   if (facts.sizeBytes > rule.maxBytes) throw refused(param, tooLarge(mediaType, rule.maxBytes));
-  const isProven = mediaType === "text/plain" ? sniffed === undefined && facts.isText() : sniffed === mediaType;
-  if (!isProven) throw refused(param, `the file is said to be ${mediaType}, but its content is not.`);
+  if (!agrees(mediaType, sniffed) || (mediaType === "text/plain" && !facts.isText())) throw another(param, mediaType);
   return mediaType;
+}
+
+/**
+ * Throws a 400 that names the field where the first bytes of a file that is kept prove that it is not what it is said to be.
+ * Of types that are neither documents nor pictures nor sounds with a known beginning they prove nothing.
+ */
+export function checkDeclaredMedia(contentType: string, firstBytes: Uint8Array, param: string): void {
+  const declared = documentType(normalizeMediaType(contentType));
+  const head = headOf(firstBytes);
+  const sound = SOUNDS.get(declared);
+  if (sound === undefined && !RULES.has(declared)) return;
+  const isSound = [...SOUNDS.values()].some((beginning) => beginning.test(head));
+  const isProven = sound?.test(head) ?? (agrees(declared, sniffMediaType(firstBytes)) && !isSound);
+  if (!isProven) throw another(param, declared);
+}
+
+/** Text is what no signature says to be something else. */
+function agrees(mediaType: string, sniffed: string | undefined): boolean {
+  return sniffed === (mediaType === "text/plain" ? undefined : mediaType);
+}
+
+function another(param: string, mediaType: string): GatewayError {
+  return refused(param, `the file is said to be ${mediaType}, but its content is not.`);
 }
 
 /** The same for a base64 payload. */

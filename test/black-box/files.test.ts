@@ -375,10 +375,38 @@ describe("bad input leaves nothing", () => {
         name,
       ],
     ),
+    ...(
+      [
+        ["application/pdf", "hello"],
+        ["application/pdf", ""],
+        ["image/png", "\xff\xd8\xff\xe0\0\x10JFIF"],
+        ["audio/wav", "hello"],
+        ["text/markdown", "%PDF-1.7"],
+      ] as const
+    ).map(([contentType, content]): (typeof form)[number] => [
+      `${JSON.stringify(content)} as ${contentType}`,
+      [PURPOSE, filePart(Buffer.from(content, "latin1"), { contentType })],
+      "file",
+    ]),
     ["a text without end", [PURPOSE, filePart("x"), { name: "note", content: "n".repeat(300_000) }], "note"],
   ];
   test.each(form)("%s", async (_name, parts, param) => {
     await refused(await sendForm(gateway, parts), 400, param);
+  });
+
+  test("a PDF is one also where its first bytes come one by one", async () => {
+    const bytes = Buffer.from(formOf([PURPOSE, filePart("%PDF-1.7\n", { contentType: "application/pdf" })]));
+    let sent = 0;
+    const body = new ReadableStream({
+      pull(controller) {
+        controller.enqueue(bytes.subarray(sent, ++sent));
+        if (sent === bytes.length) controller.close();
+      },
+    });
+    const response = await gateway.fetch("/v1/files", { method: "POST", headers: { "Content-Type": FORM_TYPE }, body });
+    expect(response.status).toBe(200);
+    const { id } = (await response.json()) as FileObject;
+    expect((await gateway.fetch(`/v1/files/${id}`, { method: "DELETE" })).status).toBe(200);
   });
 
   async function refused(response: Response, status: number, param: string | undefined): Promise<void> {
