@@ -12,6 +12,7 @@ const PACKAGES = {
   caddy: ["caddy"],
   systemd: ["systemd-analyze"],
   chromium: ["chromium"],
+  procps: ["ps"],
 } as const satisfies Record<string, readonly string[]>;
 
 export type DebianPackage = keyof typeof PACKAGES;

@@ -34,7 +34,7 @@ const TEST_GROUPS: TestGroup[] = [
     paths: ["./test/black-box"],
     runners: 3,
     runsExecutable: true,
-    prepare: () => providePackages("openssl"),
+    prepare: () => providePackages("openssl", "procps"),
   },
   { name: "unit and architecture tests", paths: ["./src", "./scripts", "./test/architecture"] },
   { name: "simulation", paths: ["./test/simulation"] },
@@ -82,7 +82,11 @@ const TEST_GROUPS: TestGroup[] = [
   },
   { name: "official clients", paths: ["./test/clients"], runsExecutable: true },
   { name: "coding agents", paths: ["./test/agents"], runsExecutable: true },
-  { name: "the agent of an editor, and its tool servers", paths: ["./test/acp", "./test/mcp"] },
+  {
+    name: "the agent of an editor, and its tool servers",
+    paths: ["./test/acp", "./test/mcp"],
+    prepare: () => providePackages("procps"),
+  },
 ];
 
 /** A test may take this long; the runner's default of 5 s is short for a loaded machine. */

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import packageJson from "../../package.json";
 import { chat, chatEvents, eventStream } from "../support/openai-answers.ts";
+import { listProcesses } from "../support/process-groups.ts";
 import { readSse, readUntil } from "../support/sse-reader.ts";
 import { COMMAND, runCommand, startGateway, workerCount } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
@@ -18,9 +19,8 @@ function expectNoStackTrace(text: string): void {
   expect(text).not.toContain("node_modules");
 }
 
-async function commandOf(pid: number): Promise<{ command: string; children: string[] }> {
-  const listing = await new Response(Bun.spawn(["ps", "-eo", "pid=,ppid=,args="]).stdout).text();
-  const rows = listing.split("\n").map((line) => line.trim().split(/\s+/));
+function commandOf(pid: number): { command: string; children: string[] } {
+  const rows = listProcesses("pid=,ppid=,args=", "-A").map((line) => line.trim().split(/\s+/));
   const own = rows.find(([rowPid]) => rowPid === String(pid));
   const children = rows.filter(([, parent]) => parent === String(pid)).map((row) => row.slice(2).join(" "));
   return { command: own?.slice(2).join(" ") ?? "", children };
@@ -202,7 +202,7 @@ test("a taken port is one clear line and exit 1", async () => {
 test("the started process is the gateway itself: no wrapper stays, no child is left", async () => {
   const config = { backends: [{ name: "a", type: "demo" }] };
   await using gateway = await startGateway({ config, command: COMMAND });
-  const { command, children } = await commandOf(gateway.pid);
+  const { command, children } = commandOf(gateway.pid);
   expect(command).toContain("main.ts");
   expect(command).not.toMatch(/^(\S*\/)?(sh|dash|bash|node|npm)\b/);
   const workers = workerCount() === 1 ? 0 : workerCount();

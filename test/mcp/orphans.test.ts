@@ -3,7 +3,7 @@
 
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { groupMembers, isAlive } from "../support/process-groups.ts";
+import { groupMembers, isAlive, listProcesses } from "../support/process-groups.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const OWNER = join(import.meta.dir, "../support/mcp/owner.ts");
@@ -24,11 +24,9 @@ function own(...command: string[]) {
 }
 
 function withMark(mark: string): string[] {
-  const { stdout } = Bun.spawnSync(["ps", "-A", "-o", "pid=,stat=,args="]);
-  return stdout
-    .toString()
-    .split("\n")
-    .filter((line) => line.includes(mark) && !/^\s*\d+ Z/.test(line) && !line.includes("owner.ts"));
+  return listProcesses("pid=,stat=,args=", "-A").filter(
+    (line) => line.includes(mark) && !/^\s*\d+ Z/.test(line) && !line.includes("owner.ts"),
+  );
 }
 
 test.each(["SIGKILL", "SIGTERM", "SIGHUP"] as const)("%s leaves no server, guard or grandchild", async (signal) => {
@@ -82,10 +80,7 @@ test("a server whose guard was killed still ends with the gateway's word", async
     parts,
   );
   const isGuard = (pid: number) =>
-    pid !== server.pid &&
-    Bun.spawnSync(["ps", "-o", "args=", "-p", String(pid)])
-      .stdout.toString()
-      .includes("read -r word");
+    pid !== server.pid && listProcesses("args=", "-p", String(pid)).join().includes("read -r word");
   await waitFor("both sleep", () => withMark(`sleep ${mark}`).filter((line) => !line.includes("trap")).length === 2);
   const guards = groupMembers(server.pid).filter(isGuard);
   expect(guards.length).toBe(1);
