@@ -172,6 +172,24 @@ test("an object of another size, or of which something else is sent, is not give
   store.close();
 });
 
+test("a stream that is longer or shorter than its file breaks off", async () => {
+  const { store, lines } = setUp();
+  const file = await upload(store, new Uint8Array(3_000_000));
+  for (const bytes of [2_000_000, 4_000_000]) {
+    // Without a length.
+    const pieces = async function* () {
+      for (let sent = 0; sent < bytes; sent += 1_000_000) yield new Uint8Array(1_000_000);
+    };
+    server.faults.answer = ({ method }) => (method === "GET" ? new Response(pieces()) : undefined);
+    await refusal(store.read(file));
+  }
+  server.faults.answer = () => undefined;
+  expect(lines).toEqual(
+    Array(2).fill(`a file could not be read {"id":"${file.id}","reason":"the content has another size"}`),
+  );
+  store.close();
+});
+
 test("no byte for a while ends an upload and a download, wherever they are", async () => {
   const set = setUp();
   const file = await upload(set.store, new Uint8Array(3_000_000));

@@ -3,6 +3,7 @@
 import { unlink } from "node:fs/promises";
 import type { Settings } from "../config/sections/registry.ts";
 import { backoffDelayMs } from "../lib/backoff.ts";
+import { readBounded } from "../lib/read-bounded.ts";
 import { type AskBucket, BucketTrouble, createBucket, passOver, readTrouble } from "../object-storage/bucket.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { ContentStorage } from "./content-storage.ts";
@@ -62,7 +63,9 @@ export function createS3Storage(
         await response.body?.cancel();
         return undefined;
       }
-      return end - start <= READ_WHOLE_BYTES ? await response.blob() : response.body;
+      if (end - start > READ_WHOLE_BYTES) return response.body;
+      const content = await readBounded(response.body, end - start);
+      return content?.byteLength === end - start ? new Blob([content as Uint8Array<ArrayBuffer>]) : undefined;
     },
     /** Objects are what the list notes. A row without object stays: the bucket may be there again tomorrow. */
     async recover(_catalogue, { leftovers, isClosed }) {

@@ -130,7 +130,7 @@ function reading({ catalogue, storage, now, log }: Inside) {
     try {
       const found = await storage.slice(file.id, file.bytes, start, Math.min(end, file.bytes));
       if (found === undefined) throw catalogue.isKnown(file.id) ? vanished(file.id) : unknownFile(file.id);
-      return found instanceof Blob ? found : tellingBreaks(found, tell);
+      return found instanceof Blob ? found : exactly(Math.min(end, file.bytes) - start, found, tell);
     } catch (error) {
       if (!(error instanceof GatewayError)) tell(error);
       throw storageTrouble(error);
@@ -152,19 +152,27 @@ function reading({ catalogue, storage, now, log }: Inside) {
   } satisfies Partial<FileStore>;
 }
 
-/** The runtime would print the stack of an error of its own stream, which is no line of the log. */
-function tellingBreaks(
+/**
+ * A stream that breaks off, or is longer or shorter than it has to be, breaks off here, and that is told. The runtime would
+ * print the stack of an error of its own stream, which is no line of the log.
+ */
+function exactly(
+  bytes: number,
   content: ReadableStream<Uint8Array>,
   tell: (error: unknown) => void,
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
   const reader = (content as ReadableStream<Uint8Array<ArrayBuffer>>).getReader();
+  let left = bytes;
   return new ReadableStream({
     async pull(controller) {
       try {
         const { done, value } = await reader.read();
+        left -= value?.byteLength ?? 0;
+        if (left < 0 || (done && left > 0)) throw new Error("the content has another size");
         if (done) controller.close();
         else controller.enqueue(value);
       } catch (error) {
+        void reader.cancel().catch(() => {}); // it may have broken off itself
         tell(error);
         controller.error(error);
       }
