@@ -92,11 +92,13 @@ export function createTurnEditor(parts: EditorParts): TurnEditor {
   return {
     can,
     tell,
-    async askPermission(call, signal): Promise<PermissionAnswer> {
+    async askPermission(call, signal, outside): Promise<PermissionAnswer> {
       text.flush();
       try {
         return decodePermission(
-          await connection.ask("session/request_permission", encodePermissionRequest(sessionId, call), { signal }),
+          await connection.ask("session/request_permission", encodePermissionRequest(sessionId, call, outside), {
+            signal,
+          }),
         );
       } catch (error) {
         signal.throwIfAborted();

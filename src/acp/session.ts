@@ -1,6 +1,7 @@
 // One session in memory: what is said in it, what it is set to, and what it holds open.
 
-import type { ContextMeasure, Mode, Remembered } from "../agent/agent.ts";
+import type { ContextMeasure, Mode } from "../agent/agent.ts";
+import { type Remembered, rememberedAnswers } from "../agent/remembered.ts";
 import type { Message } from "../generation/content.ts";
 import type { Effort } from "../generation/request.ts";
 import type { JsonObject } from "../lib/json.ts";
@@ -9,9 +10,6 @@ import type { McpServers } from "../mcp/servers.ts";
 import type { OfferedModel, SessionRecord as SessionSummary } from "./parts.ts";
 import type { CallNote, SessionLog, SessionRecord, StoredSession } from "./storage/store.ts";
 import { encodeConfigOptions, encodeModes } from "./wire/config-options.ts";
-
-/** Tools whose "always" is remembered; beyond that the oldest is asked for again. */
-const MAX_REMEMBERED = 1_000;
 
 /** What waits to be said with the next prompt. */
 const MAX_NOTICES = 16;
@@ -147,16 +145,4 @@ export class Session {
   release(): void {
     this.#parts.log.close();
   }
-}
-
-function rememberedAnswers(): Remembered {
-  const answers = new Map<string, "allow" | "reject">();
-  return {
-    get: (tool) => answers.get(tool),
-    set(tool, answer) {
-      const [oldest] = answers.keys();
-      if (answers.size >= MAX_REMEMBERED && oldest !== undefined) answers.delete(oldest);
-      answers.set(tool, answer);
-    },
-  };
 }

@@ -4,6 +4,7 @@ import type { ContentPart, Message } from "../generation/content.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { Effort, GenerationRequest } from "../generation/request.ts";
 import type { Editor } from "./editor.ts";
+import type { Remembered } from "./remembered.ts";
 import type { AgentTool } from "./tool.ts";
 import type { ToolKind } from "./updates.ts";
 
@@ -48,12 +49,6 @@ export interface TurnEnd {
   usage?: { input: number; output: number; reasoning?: number; cacheRead?: number; cacheWrite?: number };
 }
 
-/** What the "always" of a session's earlier answers says; by tool name, never for mode architect. Bounded. */
-export interface Remembered {
-  get(tool: string): "allow" | "reject" | undefined;
-  set(tool: string, answer: "allow" | "reject"): void;
-}
-
 export interface TurnParts {
   /** The conversation; the turn appends to it, whole messages only, so that it is well-formed at every moment. */
   history: Message[];
@@ -66,6 +61,7 @@ export interface TurnParts {
   model: ModelAccess;
   /** Policy of the configuration for a kind of tool. */
   permission(kind: ToolKind): Permission;
+  /** One per session. */
   remembered: Remembered;
   /** One per session; undefined: each turn begins to measure anew. */
   measure?: ContextMeasure;

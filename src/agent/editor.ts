@@ -44,8 +44,11 @@ export interface Editor {
   readonly can: EditorAbilities;
   /** In order; never waits, never throws. */
   tell(update: Update): void;
-  /** The call has been told before. */
-  askPermission(call: ToolCallView, signal: AbortSignal): Promise<PermissionAnswer>;
+  /**
+   * The call has been told before.
+   * @param outside - the folders for which an "always" will hold; left out: the session's
+   */
+  askPermission(call: ToolCallView, signal: AbortSignal, outside?: readonly string[]): Promise<PermissionAnswer>;
   /** `line` from 1. */
   readTextFile(file: { path: string; line?: number; limit?: number }, signal: AbortSignal): Promise<string>;
   writeTextFile(file: { path: string; content: string }, signal: AbortSignal): Promise<void>;

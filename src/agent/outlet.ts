@@ -31,9 +31,9 @@ export function editorFor(editor: Editor, outlet: Outlet, isOpen: () => boolean)
     tell(update) {
       if (isOpen()) outlet.tell(update);
     },
-    async askPermission(call, signal) {
+    async askPermission(call, signal, outside) {
       checkOpen(signal);
-      return await editor.askPermission(call, signal);
+      return await editor.askPermission(call, signal, outside);
     },
     async readTextFile(file, signal) {
       checkOpen(signal);

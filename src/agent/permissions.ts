@@ -3,14 +3,14 @@
 // 1. The mode: architect changes nothing and runs nothing, ask looks and thinks only.
 // 2. The configuration's "deny" for the kind.
 // 3. What the person has rejected for the session.
-// 4. Outside of the session's folders every call is asked for, each time: neither the configuration's "allow" nor an earlier
-//    "always" was said with such a place in mind.
+// 4. Outside of the session's folders: what the person has said of the tool in that very folder or one above it, else a
+//    question. The configuration's "allow" and an "always" from inside were not said with such a place in mind.
 // 5. What the person has allowed for the session, then the configuration's "allow".
 //
-// Of mode architect nothing is remembered, in neither direction. Links are not followed: where a path leads is known to the
-// editor alone.
+// Of mode architect nothing is remembered, in neither direction.
 
-import type { Mode, Permission, Remembered } from "./agent.ts";
+import type { Mode, Permission } from "./agent.ts";
+import type { Remembered } from "./remembered.ts";
 import type { AgentTool } from "./tool.ts";
 import type { ToolKind } from "./updates.ts";
 
@@ -39,16 +39,25 @@ export function denial(kind: ToolKind, { mode, permission }: Pick<PermissionRule
   return permission(kind) === "deny" ? `the configuration does not allow tools of the kind ${kind}` : undefined;
 }
 
+/** @param outside - the folders outside of the session's that the call concerns */
 export function verdictOn(
   { name, kind }: Pick<AgentTool, "name" | "kind">,
-  isOutside: boolean,
+  outside: readonly string[],
   rules: PermissionRules,
 ): Verdict {
   const reason = denial(kind, rules);
   if (reason !== undefined) return { verdict: "deny", reason };
-  const earlier = rules.mode === "architect" ? undefined : rules.remembered.get(name);
-  if (earlier === "reject")
-    return { verdict: "deny", reason: "the person has rejected this tool for the whole session" };
-  if (isOutside) return { verdict: "ask" };
-  return { verdict: earlier === "allow" || rules.permission(kind) === "allow" ? "allow" : "ask" };
+  const said = (folder?: string) => (rules.mode === "architect" ? undefined : rules.remembered.get(name, folder));
+  const inside = said();
+  if (inside === "reject") return { verdict: "deny", reason: rejectedFor([]) };
+  if (outside.length === 0)
+    return { verdict: inside === "allow" || rules.permission(kind) === "allow" ? "allow" : "ask" };
+  const answers = outside.map((folder) => said(folder));
+  if (answers.includes("reject")) return { verdict: "deny", reason: rejectedFor(outside) };
+  return { verdict: answers.every((answer) => answer === "allow") ? "allow" : "ask" };
+}
+
+export function rejectedFor(outside: readonly string[]): string {
+  const where = outside.length === 0 ? "" : ` in ${outside.join(", ")}`;
+  return `the person has rejected this tool${where} for the whole session`;
 }

@@ -9,8 +9,8 @@ import { readArguments } from "./check-arguments.ts";
 import type { PermissionAnswer } from "./editor.ts";
 import { EditorError } from "./editor.ts";
 import { editorFor, type Outlet } from "./outlet.ts";
-import { isInside } from "./paths.ts";
-import { isLooking, verdictOn } from "./permissions.ts";
+import { isLooking, rejectedFor, verdictOn } from "./permissions.ts";
+import { outsideFolders } from "./places.ts";
 import { boundedParts, boundedRaw, shownParts, shownText } from "./result-limits.ts";
 import { ToldCall } from "./told-call.ts";
 import { type AgentTool, type ToolContext, ToolError, type ToolOutcome, type ToolPreview } from "./tool.ts";
@@ -53,7 +53,7 @@ function excerpt({ arguments: text }: ToolCallPart): string {
 /** Whether it may run beside others: it changes nothing, and nobody has to be asked. */
 export function mayRunBeside({ tool, ...read }: ReadCall, frame: CallFrame): boolean {
   if ("problem" in read || tool === undefined) return true;
-  return isLooking(tool.kind) && verdictOn(tool, false, frame).verdict !== "ask";
+  return isLooking(tool.kind) && verdictOn(tool, [], frame).verdict !== "ask";
 }
 
 export async function carryOut(read: ReadCall, frame: CallFrame): Promise<ToolResultPart> {
@@ -108,30 +108,40 @@ async function refusal(
   frame: CallFrame,
 ): Promise<string | undefined> {
   const folders = [frame.cwd, ...(frame.directories ?? [])];
-  const isOutside = locations.some(({ path }) => !folders.some((folder) => isInside(path, folder)));
-  const first = verdictOn(tool, isOutside, frame);
+  const outside = await orCancelled(outsideFolders(locations, folders), frame.signal);
+  const first = verdictOn(tool, outside, frame);
   if (first.verdict !== "ask") return first.verdict === "deny" ? denied(first.reason) : undefined;
   return await frame.inTurn(async () => {
     checkNotCancelled(frame.signal);
     // An answer to an earlier question may have settled this one.
-    const now = verdictOn(tool, isOutside, frame);
+    const now = verdictOn(tool, outside, frame);
     if (now.verdict !== "ask") return now.verdict === "deny" ? denied(now.reason) : undefined;
-    return applyAnswer(await ask(view, frame), tool, frame);
+    return applyAnswer(await ask(view, outside, frame), tool, outside, frame);
   });
 }
 
-async function ask(view: ToolCallView, { editor, signal }: CallFrame): Promise<PermissionAnswer> {
+async function ask(
+  view: ToolCallView,
+  outside: readonly string[],
+  { editor, signal }: CallFrame,
+): Promise<PermissionAnswer> {
   try {
-    return await orCancelled(editor.askPermission(view, signal), signal);
+    return await orCancelled(editor.askPermission(view, signal, outside), signal);
   } catch (error) {
     if (error instanceof EditorError) return "reject_once";
     throw error;
   }
 }
 
-function applyAnswer(answer: PermissionAnswer, tool: AgentTool, frame: CallFrame): string | undefined {
+function applyAnswer(
+  answer: PermissionAnswer,
+  tool: AgentTool,
+  outside: readonly string[],
+  frame: CallFrame,
+): string | undefined {
   const remember = (what: "allow" | "reject") => {
-    if (frame.mode !== "architect") frame.remembered.set(tool.name, what);
+    if (frame.mode === "architect") return;
+    for (const folder of outside.length === 0 ? [undefined] : outside) frame.remembered.set(tool.name, what, folder);
   };
   switch (answer) {
     case "allow_always":
@@ -141,7 +151,7 @@ function applyAnswer(answer: PermissionAnswer, tool: AgentTool, frame: CallFrame
       return undefined;
     case "reject_always":
       remember("reject");
-      return denied("the person has rejected this tool for the whole session");
+      return denied(rejectedFor(outside));
     case "cancelled":
       frame.cancel();
       throw new Cancelled();

@@ -8,9 +8,11 @@ import { within } from "../../test/support/wait-for.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { ToolResultPart } from "../generation/content.ts";
-import type { StopReason } from "./agent.ts";
+import type { Permission, StopReason } from "./agent.ts";
+import type { PermissionAnswer } from "./editor.ts";
 import { ModelFailure } from "./model-failure.ts";
 import type { AgentTool } from "./tool.ts";
+import type { ToolKind } from "./updates.ts";
 
 const read = (path: string, id?: string) => ({
   name: "read_text_file",
@@ -344,13 +346,72 @@ describe("permissions", () => {
     expect(await session.run(new ScriptedModel([{ text: "ok" }]), "go on")).toEqual({ stopReason: "end_turn" });
   });
 
-  test("what is outside of the folder is asked for each time, whatever was allowed", async () => {
-    const editor = new ScriptedEditor({ files: { "/etc/a": "A" }, answer: () => "allow_always" });
+  const writes = (...paths: string[]) => paths.map((path) => ({ ...write, arguments: { path, content: "x" } }));
+  const asking = (answer: PermissionAnswer, files: Record<string, string> = {}) =>
+    new ScriptedEditor({ files, answer: () => answer });
+
+  test("what is outside of the folder is asked for each time, whatever the configuration allows", async () => {
+    const editor = asking("allow_once", { "/out/a": "A" });
     const session = new TestSession(editor);
-    const calls = [read("/etc/a"), read("../etc/a"), read("../project/../etc/a")];
+    const calls = [read("/out/a"), read("../out/a"), read("../project/../out/a")];
     await session.run(new ScriptedModel([{ calls }, { text: "ok" }]), "go");
-    expect(editor.asked.map(({ locations }) => locations[0]?.path)).toEqual(["/etc/a", "/etc/a", "/etc/a"]);
+    expect(editor.asked.map(({ locations }) => locations[0]?.path)).toEqual(["/out/a", "/out/a", "/out/a"]);
+    expect(editor.askedFor).toEqual([["/out"], ["/out"], ["/out"]]);
     expect(results(session).every(({ isError }) => isError !== true)).toBe(true);
+    check(session);
+  });
+
+  test("an always for a place outside holds for that tool in that folder and below, and nowhere else", async () => {
+    const editor = asking("allow_always", { "/out/a": "A", "/out/below/c": "C", "/outer/d": "D" });
+    const session = new TestSession(editor);
+    const calls = [
+      ...writes("/out/a", "/out/b", "../out/below/c"), // one question
+      read("/out/a"), // another tool
+      ...writes("/outer/d", "/out/../e"), // another folder, and one above
+      ...writes("inside"), // and never for the session's own
+    ];
+    await session.run(new ScriptedModel([{ calls }, { text: "ok" }]), "go");
+    expect(editor.asked.map(({ locations }) => locations[0]?.path)).toEqual([
+      ...["/out/a", "/out/a", "/outer/d", "/e", "/project/inside"],
+    ]);
+    expect(editor.askedFor).toEqual([["/out"], ["/out"], ["/outer"], ["/"], []]);
+    check(session);
+  });
+
+  test("an always from inside holds for no place outside", async () => {
+    const editor = asking("allow_always");
+    const session = new TestSession(editor);
+    await session.run(new ScriptedModel([{ calls: writes("a", "b", "/out/c") }, { text: "ok" }]), "go");
+    expect(editor.askedFor).toEqual([[], ["/out"]]);
+    check(session);
+  });
+
+  test("a rejection for a place outside holds there, and the session's own folder stays open", async () => {
+    const editor = asking("reject_always", { "/project/a": "A" });
+    const session = new TestSession(editor);
+    const model = new ScriptedModel([{ calls: [read("/out/b"), read("/out/c"), read("a")] }, { text: "ok" }]);
+    await session.run(model, "go");
+    expect(editor.askedFor).toEqual([["/out"]]);
+    expect(results(session).map(({ isError }) => isError === true)).toEqual([true, true, false]);
+    expect(JSON.stringify(results(session)[1])).toContain("has rejected this tool in /out for the whole session");
+    check(session);
+  });
+
+  test("what the configuration denies is denied outside, too, whatever was answered before", async () => {
+    const editor = asking("allow_always");
+    const permissions: Partial<Record<ToolKind, Permission>> = {};
+    const session = new TestSession(editor, { permissions });
+    const model = new ScriptedModel([
+      { calls: writes("/out/a") },
+      () => {
+        permissions.edit = "deny";
+        return { calls: writes("/out/b") };
+      },
+      { text: "ok" },
+    ]);
+    await session.run(model, "go");
+    expect([...editor.files.keys()]).toEqual(["/out/a"]);
+    expect(editor.asked).toHaveLength(1);
     check(session);
   });
 
@@ -360,7 +421,7 @@ describe("permissions", () => {
     const session = new TestSession(editor, { directories: ["/lib", "/more/"] });
     const model = new ScriptedModel([{ calls: Object.keys(files).map((path) => read(path)) }, { text: "ok" }]);
     await session.run(model, "go");
-    expect(editor.asked.map(({ locations }) => locations[0]?.path)).toEqual(["/library/a", "/etc/a"]);
+    expect(editor.asked.map(({ locations }) => locations[0]?.path).sort()).toEqual(["/etc/a", "/library/a"]);
     expect(model.requests[0]?.system[0]?.text).toContain("These folders belong to it, too: /lib, /more/.");
     check(session);
   });
@@ -382,7 +443,7 @@ describe("permissions", () => {
     expect(editor.files.size).toBe(0);
     expect(editor.commands).toEqual([]);
     expect(editor.asked).toHaveLength(2);
-    expect([...session.memory.keys()]).toEqual(["write_text_file"]);
+    expect(session.memory.get("server_tool")).toBeUndefined();
     const offered = model.requests[0]?.tools.map(({ name }) => name);
     expect(offered).toEqual(["read_text_file", "list_directory", "search_files", "update_plan", "server_tool"]);
     check(session);

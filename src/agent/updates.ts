@@ -24,6 +24,8 @@ export interface ToolLocation {
   path: string;
   /** From 1. */
   line?: number;
+  /** The path is that of a folder. */
+  isFolder?: true;
 }
 
 export type ToolContent =

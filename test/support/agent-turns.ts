@@ -1,6 +1,7 @@
 // Sessions for tests of turns, and the rules that every turn has to keep.
 
 import type { ContextMeasure, Permission, SessionChoices, TurnEnd, TurnParts } from "../../src/agent/agent.ts";
+import { rememberedAnswers } from "../../src/agent/remembered.ts";
 import type { AgentTool } from "../../src/agent/tool.ts";
 import { runTurn } from "../../src/agent/turn.ts";
 import type { ToolKind, Update } from "../../src/agent/updates.ts";
@@ -25,7 +26,7 @@ const POLICY: Partial<Record<ToolKind, Permission>> = { read: "allow", search: "
 export class TestSession {
   readonly history: Message[] = [];
   readonly kept: Message[] = [];
-  readonly memory = new Map<string, "allow" | "reject">();
+  readonly memory = rememberedAnswers();
   readonly measure: ContextMeasure = { ratio: 1 };
   readonly choices: SessionChoices;
   readonly editor: ScriptedEditor;

@@ -36,6 +36,8 @@ export class ScriptedEditor implements Editor {
   readonly files: Map<string, string>;
   readonly told: Update[] = [];
   readonly asked: ToolCallView[] = [];
+  /** By questions: the folders for which an "always" holds. */
+  readonly askedFor: (readonly string[])[] = [];
   readonly commands: CommandLine[] = [];
   readonly terminals: ScriptedTerminal[] = [];
   readonly #options: ScriptedEditorOptions;
@@ -50,8 +52,13 @@ export class ScriptedEditor implements Editor {
     this.told.push(structuredClone(update));
   }
 
-  async askPermission(call: ToolCallView, signal: AbortSignal): Promise<PermissionAnswer> {
+  async askPermission(
+    call: ToolCallView,
+    signal: AbortSignal,
+    outside: readonly string[] = [],
+  ): Promise<PermissionAnswer> {
     this.asked.push(structuredClone(call));
+    this.askedFor.push(outside);
     const answer = this.#options.answer?.(call) ?? "allow_once";
     return await freed(Promise.resolve(answer), signal);
   }

@@ -2,7 +2,7 @@
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { decodePermission } from "./permissions.ts";
+import { decodePermission, encodePermissionRequest } from "./permissions.ts";
 
 test("all forms of all answers", () => {
   for (const answer of ["allow_once", "allow_always", "reject_once", "reject_always"] as const) {
@@ -33,4 +33,21 @@ test("property: anything else is a no", () => {
   for (const form of [undefined, {}, { outcome: { outcome: "selected" } }, { optionId: "allow" }, true]) {
     expect(decodePermission(form)).toBe("reject_once");
   }
+});
+
+test("the question says for which folders an always holds", () => {
+  const call = {
+    toolCallId: "c",
+    title: "Read a",
+    kind: "read",
+    status: "pending",
+    content: [],
+    locations: [],
+  } as const;
+  const names = (outside?: string[]) =>
+    (encodePermissionRequest("s", { ...call, content: [], locations: [] }, outside).options as { name: string }[]).map(
+      ({ name }) => name,
+    );
+  expect(names()).toEqual(["Allow", "Always allow in this session", "Reject", "Always reject in this session"]);
+  expect(names(["/etc"])).toEqual(["Allow", "Always allow in /etc", "Reject", "Always reject in /etc"]);
 });

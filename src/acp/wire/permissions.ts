@@ -5,23 +5,29 @@ import type { ToolCallView } from "../../agent/updates.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { encodeCall } from "./updates.ts";
 
-/** An option's id is its kind, which is what the specification's clients answer. */
-const OPTIONS = [
-  { optionId: "allow_once", name: "Allow", kind: "allow_once" },
-  { optionId: "allow_always", name: "Always allow in this session", kind: "allow_always" },
-  { optionId: "reject_once", name: "Reject", kind: "reject_once" },
-  { optionId: "reject_always", name: "Always reject in this session", kind: "reject_always" },
-] as const;
+const KINDS = ["allow_once", "allow_always", "reject_once", "reject_always"] as const;
 
-const ANSWERS: ReadonlySet<unknown> = new Set([...OPTIONS.map(({ optionId }) => optionId), "cancelled"]);
+const ANSWERS: ReadonlySet<unknown> = new Set([...KINDS, "cancelled"]);
 
 /** Where an answer may stand in an object, the most telling first. */
 const PLACES = ["optionId", "outcome", "decision"];
 
-export function encodePermissionRequest(sessionId: string, call: ToolCallView): JsonObject {
+/** @param outside - the folders for which an "always" will hold; none: the session's */
+export function encodePermissionRequest(
+  sessionId: string,
+  call: ToolCallView,
+  outside: readonly string[] = [],
+): JsonObject {
   const { toolCallId, title, kind } = call;
   const toolCall = encodeCall(call);
-  return { sessionId, toolCall, options: OPTIONS, toolCallId, title, kind, locations: toolCall.locations };
+  const options = optionsFor(outside.length === 0 ? "in this session" : `in ${outside.join(", ")}`);
+  return { sessionId, toolCall, options, toolCallId, title, kind, locations: toolCall.locations };
+}
+
+/** An option's id is its kind, which is what the specification's clients answer. */
+function optionsFor(where: string): JsonObject[] {
+  const names = ["Allow", `Always allow ${where}`, "Reject", `Always reject ${where}`];
+  return KINDS.map((kind, index) => ({ optionId: kind, name: names[index], kind }));
 }
 
 /** "allow_once", {outcome: "allow_once"}, {optionId}, {decision}, {outcome: {outcome: "selected", optionId}}, ... */

@@ -15,7 +15,7 @@ export const listDirectory: AgentTool = {
 
   preview(args, { cwd }) {
     const { absolute, shown } = folderOf(args, cwd);
-    return { title: `List ${shown}`, locations: [{ path: absolute }] };
+    return { title: `List ${shown}`, locations: [{ path: absolute, isFolder: true }] };
   },
 
   async run(args, context) {

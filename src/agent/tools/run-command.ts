@@ -34,7 +34,7 @@ export const runCommand: AgentTool = {
     const isElsewhere = folder.shown !== ".";
     return {
       title: isElsewhere ? `${command} (in ${folder.shown})` : command,
-      locations: isElsewhere ? [{ path: folder.absolute }] : [],
+      locations: isElsewhere ? [{ path: folder.absolute, isFolder: true }] : [],
     };
   },
 

@@ -31,7 +31,10 @@ export const searchFiles: AgentTool = {
     const { pattern, name } = wishOf(args);
     const { absolute, shown } = folderOf(args, cwd);
     const what = [...(pattern === "" ? [] : [`"${pattern}"`]), ...(name === "" ? [] : [name])].join(" in ");
-    return { title: `Search ${what}${shown === "." ? "" : ` in ${shown}`}`, locations: [{ path: absolute }] };
+    return {
+      title: `Search ${what}${shown === "." ? "" : ` in ${shown}`}`,
+      locations: [{ path: absolute, isFolder: true }],
+    };
   },
 
   async run(args, context) {

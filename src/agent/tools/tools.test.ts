@@ -144,7 +144,7 @@ describe("run_command", () => {
     const { run, shown, preview } = callTool("run_command", editor);
     expect(await preview({ command: "npm test", cwd: "sub" })).toEqual({
       title: "npm test (in sub)",
-      locations: [{ path: "/project/sub" }],
+      locations: [{ path: "/project/sub", isFolder: true }],
     });
     const outcome = await run({ command: "npm test; echo $HOME" });
     expect(outcome.text).toBe("Exit code: 1\n3 failed\n");
