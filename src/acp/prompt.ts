@@ -128,7 +128,7 @@ async function prepare(
   }
   const servers = await session.servers;
   await servers?.opened;
-  for (const text of session.takeNotices()) editor.tell({ type: "notice", text });
+  for (const text of session.takeNotices()) editor.tell({ type: "notice", text, severity: "warning" });
 }
 
 async function turn(

@@ -1,5 +1,6 @@
 // A conversation as it was kept -> the updates that show it again.
 
+import { ownTool } from "../agent/tools/own-tools.ts";
 import type { ToolContent } from "../agent/updates.ts";
 import type { ContentPart, Message, ToolCallPart, ToolResultPart } from "../generation/content.ts";
 import { type JsonObject, parseObject } from "../lib/json.ts";
@@ -52,19 +53,26 @@ function callUpdate(
   call: ToolCallPart,
   { toolCallId, note, result }: { toolCallId: string; note: CallNote | undefined; result: ToolResultPart | undefined },
 ): SessionUpdate {
-  const shown = (result?.parts ?? []).flatMap((part): ToolContent | ToolContent[] =>
-    part.type === "document" ? [] : { type: "part", part },
-  );
+  const hasFailed = result === undefined || result.isError === true;
+  const path = note?.locations[0]?.path;
+  const input = parseObject(call.arguments) ?? {};
+  const changed = hasFailed || path === undefined ? undefined : ownTool(call.name)?.replayed?.(input, path);
   const view = encodeCall({
     toolCallId,
     title: note?.title ?? call.name,
     kind: note?.kind ?? "other",
-    status: result === undefined || result.isError ? "failed" : "completed",
-    content: shown,
+    status: hasFailed ? "failed" : "completed",
+    content: changed ?? resultContent(result),
     locations: note?.locations ?? [],
-    rawInput: parseObject(call.arguments) ?? {},
+    rawInput: input,
   });
   return silent({ sessionUpdate: "tool_call", ...view });
+}
+
+function resultContent(result: ToolResultPart | undefined): ToolContent[] {
+  return (result?.parts ?? []).flatMap((part): ToolContent[] =>
+    part.type === "document" ? [] : [{ type: "part", part }],
+  );
 }
 
 /** Undefined for what nobody has been shown. */

@@ -275,6 +275,7 @@ export class Sessions {
     };
     return opened().catch((err) => {
       log.error({ err, sessionId: session.id }, "the MCP servers of a session could not be opened");
+      session.notice("The MCP servers of this session could not be opened; the agent's log says why.");
       return undefined;
     });
   }

@@ -1,6 +1,7 @@
 // Whether a call may run. From the strongest rule to the weakest:
 //
-// 1. The mode: architect changes nothing and runs nothing, ask looks and thinks only.
+// 1. The mode: architect changes nothing and runs nothing, ask looks and thinks only. Tools of servers that say of themselves
+//    that they change something are among them; that one says the contrary, or nothing, leads to a question.
 // 2. The configuration's "deny" for the kind.
 // 3. What the person has rejected for the session.
 // 4. Outside of the session's folders: what the person has said of the tool in that very folder or one above it, else a
@@ -31,21 +32,23 @@ export function isLooking(kind: ToolKind): boolean {
   return LOOKING_KINDS.has(kind);
 }
 
-/** Why no call of the kind may run; such tools are not offered. Undefined: it depends. */
-export function denial(kind: ToolKind, { mode, permission }: Pick<PermissionRules, "mode" | "permission">) {
-  if (mode === "architect" && CHANGING_KINDS.has(kind))
+type RuledTool = Pick<AgentTool, "name" | "kind" | "isChanging">;
+
+/** Why no call of the tool may run; such tools are not offered. Undefined: it depends. */
+export function denial(
+  { kind, isChanging }: Omit<RuledTool, "name">,
+  { mode, permission }: Pick<PermissionRules, "mode" | "permission">,
+) {
+  if (mode === "architect" && (isChanging === true || CHANGING_KINDS.has(kind)))
     return "in mode architect nothing is changed and nothing is run";
   if (mode === "ask" && !isLooking(kind)) return "in mode ask only reading, searching and thinking is allowed";
   return permission(kind) === "deny" ? `the configuration does not allow tools of the kind ${kind}` : undefined;
 }
 
 /** @param outside - the folders outside of the session's that the call concerns */
-export function verdictOn(
-  { name, kind }: Pick<AgentTool, "name" | "kind">,
-  outside: readonly string[],
-  rules: PermissionRules,
-): Verdict {
-  const reason = denial(kind, rules);
+export function verdictOn(tool: RuledTool, outside: readonly string[], rules: PermissionRules): Verdict {
+  const { name, kind } = tool;
+  const reason = denial(tool, rules);
   if (reason !== undefined) return { verdict: "deny", reason };
   const said = (folder?: string) => (rules.mode === "architect" ? undefined : rules.remembered.get(name, folder));
   const inside = said();

@@ -27,7 +27,7 @@ export function toolSet(
   for (const tool of [...ownTools(editor.can), ...serverTools()]) {
     if (!byName.has(tool.name)) byName.set(tool.name, tool);
   }
-  const allowed = [...byName.values()].filter(({ kind }) => denial(kind, { mode, permission }) === undefined);
+  const allowed = [...byName.values()].filter((tool) => denial(tool, { mode, permission }) === undefined);
   // A plan is of use beside other tools only, and some models take no tools at all.
   const isUseful = allowed.some(({ kind }) => kind !== "think");
   const offered = isUseful ? allowed.slice(0, MAX_TOOLS) : [];

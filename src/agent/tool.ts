@@ -41,10 +41,14 @@ export interface AgentTool {
   /** JSON Schema of the arguments, an object. */
   parameters: JsonObject;
   kind: ToolKind;
+  /** Who offers it says that it changes something. */
+  isChanging?: true;
   /** May read, changes nothing. Trouble (a file that is not there) throws ToolError, and the call fails without a question. */
   preview(args: JsonObject, context: ToolContext): Promise<ToolPreview> | ToolPreview;
   /** Trouble that the model should know of is an outcome with `isError` or a ToolError; only the signal's reason goes further. */
   run(args: JsonObject, context: ToolContext): Promise<ToolOutcome>;
+  /** What a call that went well at this place shows when the conversation is told again; left out: its result. */
+  replayed?(args: JsonObject, path: string): ToolContent[];
 }
 
 /** Told to the model as the call's result: says what is wrong and what to do instead. */

@@ -449,6 +449,30 @@ describe("permissions", () => {
     check(session);
   });
 
+  test("mode architect offers no tool of a server that says that it changes something", async () => {
+    const tool = (name: string, more: Partial<AgentTool> = {}) => ({
+      ...serverTool(async () => ({ parts: [] })),
+      name,
+      ...more,
+    });
+    const editor = new ScriptedEditor();
+    const session = new TestSession(editor, {
+      choices: { mode: "architect" },
+      serverTools: [tool("unmarked"), tool("changing", { isChanging: true })],
+    });
+    const model = new ScriptedModel([{ calls: [{ name: "changing" }, { name: "unmarked" }] }, { text: "ok" }]);
+    await session.run(model, "go");
+    const offered = model.requests[0]?.tools.map(({ name }) => name);
+    expect([offered?.includes("unmarked"), offered?.includes("changing")]).toEqual([true, false]);
+    expect(results(session).map(({ isError }) => isError === true)).toEqual([true, false]);
+    expect(editor.asked).toHaveLength(1);
+    check(session);
+    session.choices.mode = "code";
+    const coding = new ScriptedModel([{ text: "ok" }]);
+    await session.run(coding, "go");
+    expect(coding.requests[0]?.tools.map(({ name }) => name)).toContain("changing");
+  });
+
   test("mode ask looks only; a change of the mode counts from the next call on", async () => {
     const editor = new ScriptedEditor({ files: { "/project/a": "A" } });
     const session = new TestSession(editor, {

@@ -72,4 +72,4 @@ export type Update =
   /** Tokens of the conversation so far, and how many the model takes. */
   | { type: "usage"; used: number; size: number; cost?: { amount: number; currency: string } }
   /** Something the person should know that is no answer, e.g. that old tool results were shortened. */
-  | { type: "notice"; text: string };
+  | { type: "notice"; text: string; severity?: "info" | "warning" };

@@ -56,3 +56,15 @@ test("what has no name is no tool", () => {
   for (const value of [undefined, "t", {}, { name: 7 }, { name: "" }, { name: "x".repeat(513) }])
     expect(readListedTool(value)).toBeUndefined();
 });
+
+test.each([
+  ["nothing is said", undefined, undefined],
+  ["it only reads", { readOnlyHint: true }, undefined],
+  ["it does not only read", { readOnlyHint: false }, true],
+  ["it destroys", { destructiveHint: true }, true],
+  ["it only reads, and destroys", { readOnlyHint: true, destructiveHint: true }, true],
+  ["it destroys nothing", { destructiveHint: false }, undefined],
+  ["odd hints", { readOnlyHint: "no", destructiveHint: 1 }, undefined],
+])("whether it says that it changes something: %s", (_title, annotations, isChanging) => {
+  expect(readListedTool({ name: "t", annotations })?.isChanging).toBe(isChanging as true);
+});

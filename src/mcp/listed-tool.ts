@@ -10,6 +10,8 @@ export interface ListedTool {
   description: string;
   /** JSON Schema of an object. */
   parameters: JsonObject;
+  /** It says that it changes something. One that says the contrary, or nothing, is not believed to be harmless either. */
+  isChanging?: true;
 }
 
 const MAX_NAME_LENGTH = 512;
@@ -34,6 +36,7 @@ export function readListedTool(value: unknown): ListedTool | undefined {
       ? description.slice(0, MAX_DESCRIPTION_LENGTH)
       : `${description.slice(0, MAX_DESCRIPTION_LENGTH)}\n(The schema of its arguments is too large to be shown.)`.trim(),
     parameters: schema,
+    ...((annotations.readOnlyHint === false || annotations.destructiveHint === true) && { isChanging: true }),
   };
 }
 

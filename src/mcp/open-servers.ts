@@ -29,11 +29,12 @@ export const openMcpServers: OpenMcpServers = (specs, { cwd, directories = [], s
 
   function allTools(): AgentTool[] {
     return servers.flatMap(({ label, tools, call }) =>
-      tools().map(({ name, description, parameters }) => ({
+      tools().map(({ name, description, parameters, isChanging }) => ({
         name: names.nameOf(label, name),
         description,
         parameters,
         kind: "other" as const,
+        ...(isChanging && { isChanging }),
         // The name that is called, not a title, with which a server could say anything to whoever is asked.
         preview: () => ({ title: oneLine(`${label}: ${name}`, 200) }),
         run: (args, { signal }) => call(name, args, signal),

@@ -106,6 +106,25 @@ test(
   INSTALL_TIMEOUT_MS,
 );
 
+test("a server that does not work is told in the conversation, once", async () => {
+  const { backend, agent } = await start();
+  backend.answer = scriptedTurns([{ text: "Hello." }, { text: "Again." }]);
+  const env = [{ name: "TOKEN", value: "sekret-in-environment" }];
+  const broken = { name: "broken", command: process.execPath, args: [BAD_SERVER, "fail-at-once"], env };
+  const sessionId = await newSession(agent, [broken]);
+  const said = async () => {
+    const { length } = agent.updates(sessionId);
+    await agent.ask("session/prompt", { sessionId, prompt: [{ type: "text", text: "hi" }] });
+    const chunks = agent.updates(sessionId).slice(length);
+    return chunks
+      .filter(({ sessionUpdate }) => sessionUpdate === "agent_message_chunk")
+      .map(({ content }) => (content as { text: string }).text)
+      .join("");
+  };
+  expect(await said()).toMatch(/^MCP server broken: it .*\n\nHello\.$/);
+  expect(await said()).toBe("Again.");
+});
+
 describe("nothing of a server that wants to live stays", () => {
   const wantsToLive = {
     name: "deaf",

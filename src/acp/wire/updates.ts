@@ -13,7 +13,7 @@ export interface SessionUpdate {
   content: JsonObject[];
 }
 
-/** @param takesNotices - the client has said that it knows notices; others are told as a thought */
+/** @param takesNotices - the client knows notices; to others they are thoughts, and warnings a part of the answer */
 export function encodeUpdate(told: Update, takesNotices: boolean): SessionUpdate {
   switch (told.type) {
     case "text":
@@ -31,10 +31,15 @@ export function encodeUpdate(told: Update, takesNotices: boolean): SessionUpdate
     case "usage":
       return silent(compact({ sessionUpdate: "usage_update", used: told.used, size: told.size, cost: told.cost }));
     case "notice":
-      return takesNotices
-        ? silent({ sessionUpdate: "notice", severity: "info", title: told.text })
-        : thoughtChunk(`${told.text}\n`);
+      return encodeNotice(told, takesNotices);
   }
+}
+
+/** Thoughts are folded away by many editors: nobody would read why a tool is not there. */
+function encodeNotice({ text, severity = "info" }: Extract<Update, { type: "notice" }>, takes: boolean): SessionUpdate {
+  if (takes) return silent({ sessionUpdate: "notice", severity, title: text });
+  if (severity === "info") return thoughtChunk(`${text}\n`);
+  return messageChunk("agent_message_chunk", textBlock(`${text}\n\n`));
 }
 
 /** One block for each chunk: lists are no chunks. */

@@ -41,6 +41,11 @@ export const editTextFile: AgentTool = {
       locations: [{ path: absolute, line }],
     };
   },
+
+  /** The rest of the file is not known any more. */
+  replayed(args, path) {
+    return [diffOf(path, textOf(args.old_text), textOf(args.new_text))];
+  },
 };
 
 async function edited(args: JsonObject, { editor, cwd, signal }: ToolContext) {

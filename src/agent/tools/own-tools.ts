@@ -22,6 +22,10 @@ const TOOLS: readonly (readonly [AgentTool, readonly Need[]])[] = [
   [updatePlan, []],
 ];
 
+export function ownTool(name: string): AgentTool | undefined {
+  return TOOLS.find(([tool]) => tool.name === name)?.[0];
+}
+
 export function ownTools(can: EditorAbilities): AgentTool[] {
   return TOOLS.filter(([, needs]) => needs.every((need) => can[need])).map(([tool]) => tool);
 }

@@ -39,6 +39,11 @@ export const writeTextFile: AgentTool = {
       content: [diffOf(absolute, before, content)],
     };
   },
+
+  /** What was in the file before is not known any more. */
+  replayed(args, path) {
+    return [diffOf(path, undefined, textOf(args.content))];
+  },
 };
 
 /** Undefined where there is no such file, or where it cannot be read. */
