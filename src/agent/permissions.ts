@@ -1,7 +1,7 @@
 // Whether a call may run. From the strongest rule to the weakest:
 //
-// 1. The mode: architect changes nothing and runs nothing, ask looks and thinks only. Tools of servers that say of themselves
-//    that they change something are among them; that one says the contrary, or nothing, leads to a question.
+// 1. The mode: architect changes nothing and runs nothing, ask looks and thinks only. A tool that a server marks as changing
+//    something is denied with them; one that is marked as harmless, or not at all, is asked for.
 // 2. The configuration's "deny" for the kind.
 // 3. What the person has rejected for the session.
 // 4. Outside of the session's folders: what the person has said of the tool in that very folder or one above it, else a
