@@ -11,6 +11,7 @@ export interface BackendRow {
   phase: "active" | "draining";
   state: "unknown" | "ready" | "warming_up" | "down" | "unhealthy";
   is_healthy: boolean;
+  can_be_asked: boolean;
   circuit: string;
   /** Served now, asked from the backend or configured. */
   models: readonly string[];

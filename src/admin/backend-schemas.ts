@@ -1,7 +1,7 @@
 // Requests and answers of the admin API for backends, as JSON Schema.
 
 import { BACKEND_KIND_NAMES } from "../names.ts";
-import { changed, dryRun, madeFor } from "../openapi/change-schemas.ts";
+import { changed, done, dryRun, madeFor } from "../openapi/change-schemas.ts";
 import {
   anyObject,
   count,
@@ -28,7 +28,8 @@ const health = oneOfTexts("unknown", "ready", "warming_up", "down", "unhealthy")
 export const BACKEND_SCHEMAS: Schemas = {
   BackendStatusList: shape({
     backends: list(ref("BackendStatus")),
-    healthy_count: count,
+    healthy_count: described(count, "Those that answer health checks."),
+    askable_count: described(count, "Those that requests can reach."),
     total_count: count,
     summary: shape({
       total_models: count,
@@ -45,6 +46,7 @@ export const BACKEND_SCHEMAS: Schemas = {
     phase: oneOfTexts("active", "draining"),
     drain_remaining_ms: orNull(count),
     is_healthy: flag,
+    can_be_asked: described(flag, "Enabled, healthy or not checked yet, and not held back by its circuit."),
     state: health,
     circuit,
     consecutive_failures: count,
@@ -88,6 +90,7 @@ export const BACKEND_SCHEMAS: Schemas = {
   },
   BackendChanged: shape({ ...changed, backend: ref("BackendRecord") }, dryRun),
   BackendRemoved: shape({ ...changed, removed_backend: ref(BACKEND_SCHEMA) }, dryRun),
+  CircuitReset: shape({ ...done, previous_state: circuit }),
   WeightRequest: strictRequest({ weight: { type: "integer", minimum: 0, maximum: 100 } }, madeFor),
   WeightChanged: shape({ ...changed, previous_weight: count, new_weight: count }, dryRun),
   ModelsRequest: strictRequest(

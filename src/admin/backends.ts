@@ -29,7 +29,7 @@ import type { AdminParts } from "./parts.ts";
 import { invalidFields, shortened } from "./refusals.ts";
 import { queryOf, readFlag } from "./request.ts";
 
-type BackendParts = Pick<AdminParts, "store" | "backendStatus" | "backendUsage">;
+type BackendParts = Pick<AdminParts, "store" | "backendStatus" | "backendUsage" | "resetCircuit">;
 
 const version = z.int().min(0).optional();
 
@@ -99,6 +99,23 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
 
 function actionRoutes(parts: BackendParts): DescribedEndpoint[] {
   return [
+    endpoint("POST /admin/backends/{name}/circuit/reset", {
+      id: "resetCircuit",
+      summary: "Close the circuit of a backend",
+      description: "Requests go to the backend at once; what was counted against it is forgotten.",
+      parameters: [backendName],
+      answers: [jsonAnswer("CircuitReset", "It is closed.")],
+      handle(call) {
+        const { name } = call.parameters;
+        if (rowOf(name, parts) === undefined) throw noSuchBackend(name);
+        const previous_state = parts.resetCircuit(name);
+        const wasOpen = previous_state !== "closed";
+        const message = wasOpen
+          ? `The circuit of backend '${name}' was ${previous_state}, and is closed.`
+          : `The circuit of backend '${name}' was closed already.`;
+        return answer(call, { success: true, message, previous_state });
+      },
+    }),
     endpoint("PUT /admin/backends/{name}/weight", {
       id: "setBackendWeight",
       summary: "Change the weight of a backend",

@@ -7,7 +7,7 @@ import { StatsCollector } from "../stats/collector.ts";
 import { type BackendHealth, healthRoutes, type ProcessUsage } from "./health.ts";
 
 const START = Date.UTC(2026, 4, 1, 12);
-const GOOD: BackendHealth = { enabled: true, phase: "active", is_healthy: true, circuit: "closed", models: ["m"] };
+const GOOD: BackendHealth = { enabled: true, phase: "active", can_be_asked: true, circuit: "closed", models: ["m"] };
 
 const time = { ms: 0 };
 const clock = { now: () => time.ms, wallTime: () => START + time.ms };
@@ -74,7 +74,7 @@ describe("GET /admin/health", () => {
       uptime: 61,
       timestamp: new Date(START + 61_500).toISOString(),
       services: {
-        backend_service: { status: "healthy", message: "Available backends: 1 of 1." },
+        backend_service: { status: "healthy", message: "Backends that can be asked: 1 of 1." },
         model_service: { status: "healthy", message: "Models that can be served: 1." },
         proxy_service: { status: "healthy", message: "Requests are answered." },
         health_service: { status: "healthy", message: "Backends are checked." },
@@ -85,7 +85,7 @@ describe("GET /admin/health", () => {
   });
 
   test("unhealthy with 503 when nobody can be served", async () => {
-    const down = { ...GOOD, is_healthy: false };
+    const down = { ...GOOD, can_be_asked: false };
     for (const rows of [
       [],
       [down],
@@ -104,7 +104,7 @@ describe("GET /admin/health", () => {
 
   test("degraded when a part is down or a circuit is open; what is disabled does not count", async () => {
     for (const other of [
-      { ...GOOD, is_healthy: false },
+      { ...GOOD, can_be_asked: false },
       { ...GOOD, circuit: "open" },
       { ...GOOD, circuit: "half_open" },
     ]) {
@@ -115,7 +115,7 @@ describe("GET /admin/health", () => {
         services: { ...WELL, backend_service: "degraded" },
       });
     }
-    backends = [GOOD, { ...GOOD, enabled: false, is_healthy: false }];
+    backends = [GOOD, { ...GOOD, enabled: false, can_be_asked: false }];
     expect(await health()).toMatchObject({ status: 200, body: { status: "healthy" } });
   });
 

@@ -8,7 +8,7 @@ import type { BackendRow } from "./backend-record.ts";
 import { adminGroup, answer, toTimestamp } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 
-export type BackendHealth = Pick<BackendRow, "enabled" | "phase" | "is_healthy" | "circuit" | "models">;
+export type BackendHealth = Pick<BackendRow, "enabled" | "phase" | "can_be_asked" | "circuit" | "models">;
 
 type HealthParts = Pick<AdminParts, "collector" | "settings" | "clock" | "storageProblems"> & {
   backendStatus(): { backends: readonly BackendHealth[] };
@@ -104,7 +104,7 @@ function overall(services: readonly ServiceHealth[]): HealthStatus {
 
 function backendServices(rows: readonly BackendHealth[]) {
   const serving = rows.filter(({ enabled, phase }) => enabled && phase === "active");
-  const available = serving.filter(({ is_healthy }) => is_healthy);
+  const available = serving.filter(({ can_be_asked }) => can_be_asked);
   const troubled = available.filter(({ circuit }) => circuit !== "closed");
   const models = new Set(available.flatMap((row) => row.models));
   return {
@@ -128,7 +128,7 @@ function isWhole(serving: Rows, available: Rows, troubled: Rows): boolean {
 function backendMessage(serving: Rows, available: Rows, troubled: Rows): string {
   if (serving.length === 0) return "No backend is enabled.";
   const circuits = troubled.length === 0 ? "" : ` Circuits that are not closed: ${troubled.length}.`;
-  return `Available backends: ${available.length} of ${serving.length}.${circuits}`;
+  return `Backends that can be asked: ${available.length} of ${serving.length}.${circuits}`;
 }
 
 function proxyService({ requests, errorRate }: { requests: number; errorRate: number }): ServiceHealth {

@@ -14,6 +14,7 @@ import type { HistoryStore } from "../metrics/history/store.ts";
 import type { MetricsRegistry } from "../metrics/registry.ts";
 import type { PromptFiles, PromptFolder } from "../prompts/prompt-files.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
+import type { CircuitState } from "../routing/circuit-breaker.ts";
 import type { AdminDoor } from "../server/endpoint.ts";
 import type { StatsCollector } from "../stats/collector.ts";
 import type { ErrorRecorder } from "../stats/error-recorder.ts";
@@ -36,6 +37,8 @@ export interface AdminParts {
   promptFiles: PromptAccess;
   /** The body of GET /admin/backends; behind the configured backends stand those that drain. */
   backendStatus(): { backends: readonly BackendRow[] };
+  /** Closes a circuit; its state before. */
+  resetCircuit(backendName: string): CircuitState;
   /** What the statistics know of a backend; undefined for one that had no request. */
   backendUsage(name: string): BackendUsage | undefined;
   /** What cannot be written below the data folder, each with the reason. */

@@ -7,6 +7,7 @@ export const ADMIN_PATHS = [
   "/admin/acp/status",
   "/admin/backends",
   "/admin/backends/{name}",
+  "/admin/backends/{name}/circuit/reset",
   "/admin/backends/{name}/models",
   "/admin/backends/{name}/weight",
   "/admin/config",

@@ -186,6 +186,7 @@ function stepView(step: StoryStep): object {
         failure: step.failure ?? null,
         detail: step.detail ?? null,
         retry_after_ms: roundOrNull(step.retryAfterMs),
+        in_panic: step.inPanic === true,
         status: step.status ?? null,
         duration_ms: roundOrNull(step.durationMs),
         first_byte_ms: roundOrNull(step.firstByteMs),

@@ -93,7 +93,8 @@ function arrivalSentence([first]: readonly StoryStep[]): string[] {
 
 function stepSentence(step: StoryStep, story: Story, told: string | undefined): string[] {
   if (step.kind !== "attempt") return clauseOf(step, told).map((clause) => `${capital(clause)}.`);
-  const asked = step.model === story.model ? "" : ` (asked for ${step.model})`;
+  const model = step.model === story.model ? "" : ` (asked for ${step.model})`;
+  const asked = step.inPanic ? `${model} (tried although its circuit was open, as those of all others were)` : model;
   const over = passedOver(step.candidates ?? []);
   return [`${capital(attemptWords(step))}${asked}${over === "" ? "" : `; ${over}`}.`];
 }

@@ -101,6 +101,7 @@ function requestStep(): JsonSchema {
         failure: orNull(text),
         detail: described(orNull(text), "The failure in the gateway's words."),
         retry_after_ms: orNull(number),
+        in_panic: described(flag, "Tried although its circuit was open, as those of all others were."),
         status: orNull({ type: "integer" }),
         duration_ms: orNull(number),
         first_byte_ms: orNull(number),

@@ -46,8 +46,10 @@ export interface BackendCounters {
   failedRequests: number;
   /** Why the backend refuses the credential of requests; undefined while it accepts it. */
   credentialError: string | undefined;
-  /** Moving average of the time to the first byte, failures included; undefined before the first attempt has ended. */
+  /** Moving average of the measured time to the first byte of an answer; undefined before the first one. */
   latencyMs: number | undefined;
+  /** The same for strategies, which count a failure as a long time; undefined before the first attempt has ended. */
+  expectedMs: number | undefined;
   /** Clock milliseconds of the newest measurement. */
   latencyAtMs: number;
 }
@@ -157,6 +159,7 @@ export function newCounters(): BackendCounters {
     failedRequests: 0,
     credentialError: undefined,
     latencyMs: undefined,
+    expectedMs: undefined,
     latencyAtMs: 0,
   };
 }

@@ -353,6 +353,7 @@ describe("status", () => {
       phase: "active",
       drain_remaining_ms: null,
       is_healthy: true,
+      can_be_asked: true,
       state: "ready",
       circuit: "closed",
       consecutive_failures: 0,

@@ -106,6 +106,8 @@ export class Fleet {
     if (this.#isStopped) return;
     const { enabled: isChecked, timeout } = next.health_checks;
     const isSwitched = isChecked !== this.#settings.health_checks.enabled;
+    const hasOtherPatience =
+      !Bun.deepEquals(next.timeouts, this.#settings.timeouts) || !Bun.deepEquals(next.retry, this.#settings.retry);
     this.#settings = next;
     this.#catalog.apply(next);
     this.#checker.apply(next.health_checks);
@@ -117,11 +119,12 @@ export class Fleet {
     this.#relist(changes);
 
     const starting = new Set<string>();
-    for (const { before, after } of changes.changed) {
+    for (const { after } of changes.changed) {
       if (after.enabled) starting.add(after.name);
-      // What a wrong key did to the circuit is over with another one.
-      if (after.apiKey !== before.apiKey) this.circuits.recovered(after.name);
+      // Failures under other settings say nothing of these.
+      this.circuits.recovered(after.name);
     }
+    if (hasOtherPatience) for (const { name } of next.backends) this.circuits.recovered(name);
     for (const { name, enabled } of next.backends) {
       if (!enabled || isSwitched) this.#unwatch(name);
       if (isSwitched) this.#registry.setHealth(name, "unknown");

@@ -8,6 +8,7 @@ import { withoutPaths } from "../health/probe.ts";
 import type { ModelCatalog } from "../models/catalog.ts";
 import type { CircuitState } from "../routing/circuit-breaker.ts";
 import type { Circuits } from "../routing/circuits.ts";
+import { canBeAsked } from "./can-be-asked.ts";
 
 /** The body of GET /admin/backends (specification, "Backend status"). */
 export type BackendStatusList = ReturnType<typeof toStatusList>;
@@ -23,19 +24,29 @@ interface StatusSources {
 export function toStatusList(board: BackendBoard, sources: StatusSources) {
   const { checker, catalog, circuits } = sources;
   const drains = new Map(sources.drains.map((drain) => [drain.counters, drain]));
-  const configured = board.entries.map(({ backend, counters, health, available }) => {
+  const configured = board.entries.map((entry) => {
+    const { backend, counters, health, available } = entry;
     const { name } = backend;
     const drain = drains.get(counters);
     drains.delete(counters);
     const circuit = circuits.state(name);
     const models = catalog.list(name).map(({ id }) => id);
-    return toStatus(backend, counters, drain, { health, available, circuit, models, view: checker.view(name) });
+    const askable = canBeAsked(entry, circuits);
+    return toStatus(backend, counters, drain, {
+      health,
+      available,
+      askable,
+      circuit,
+      models,
+      view: checker.view(name),
+    });
   });
   const removed = [...drains.values()].map((drain) => toStatus(drain.backend, drain.counters, drain, REMOVED));
   const times = configured.flatMap((row) => row.response_time_ms ?? []);
   return {
     backends: [...configured, ...removed],
     healthy_count: configured.filter((row) => row.is_healthy).length,
+    askable_count: configured.filter((row) => row.can_be_asked).length,
     total_count: configured.length,
     summary: {
       total_models: new Set(configured.flatMap((row) => row.models)).size,
@@ -49,19 +60,27 @@ export function toStatusList(board: BackendBoard, sources: StatusSources) {
 interface Facts {
   health: HealthState;
   available: boolean;
+  askable: boolean;
   circuit: CircuitState;
   models: readonly string[];
   view: HealthView | undefined;
 }
 
 /** What is known by name belongs to whoever has the name now. */
-const REMOVED: Facts = { health: "unknown", available: false, circuit: "closed", models: [], view: undefined };
+const REMOVED: Facts = {
+  health: "unknown",
+  available: false,
+  askable: false,
+  circuit: "closed",
+  models: [],
+  view: undefined,
+};
 
 function toStatus(
   backend: Backend,
   counters: BackendCounters,
   drain: Drain | undefined,
-  { health, available, circuit, models, view }: Facts,
+  { health, available, askable, circuit, models, view }: Facts,
 ) {
   return {
     name: backend.name,
@@ -73,6 +92,7 @@ function toStatus(
     /** How long it may take for that yet. */
     drain_remaining_ms: drain === undefined ? null : Math.round(drain.remainingMs),
     is_healthy: available,
+    can_be_asked: askable,
     state: health,
     circuit,
     consecutive_failures: view?.record.consecutiveFailures ?? 0,

@@ -85,7 +85,10 @@ export const INSTRUMENTS = {
   ),
 
   // Backends.
-  backendUp: gauge("signalbox_backend_up{backend,kind}", "1 while requests may be sent to the backend."),
+  backendUp: gauge(
+    "signalbox_backend_up{backend,kind}",
+    "1 while the backend can be asked: enabled, healthy or not checked yet, and not held back by its circuit.",
+  ),
   backendHealth: gauge(
     "signalbox_backend_health{backend,state}",
     "1 for the health state that the backend is in, 0 for the others.",
@@ -116,7 +119,7 @@ export const INSTRUMENTS = {
   ),
   backendLatency: gauge(
     "signalbox_backend_latency_seconds{backend}",
-    "Moving average of the time to the first byte, as least_latency sees it.",
+    "Moving average of the measured time to the first byte of answers.",
   ),
 
   // Response cache.

@@ -57,7 +57,7 @@ export async function attempt(
   parts: AttemptParts,
   context: RequestContext,
   request: ModelRequest,
-  { entry, permit, told, scoreMeans, decidedBy }: Admitted,
+  { entry, permit, told, scoreMeans, decidedBy, inPanic }: Admitted,
   timeouts: ExchangeTimeouts,
 ): Promise<ForwardResult> {
   const { watch, circuits, sender, bridge, prefixes, attempted, now } = parts;
@@ -68,6 +68,7 @@ export async function attempt(
   record.backend = name;
   const strategy = scoreMeans === undefined ? undefined : (decidedBy ?? settings.routing.selection_strategy);
   const step = record.story.attempt(name, model, strategy, told, scoreMeans);
+  if (inPanic) step.inPanic = true;
   const startedAtMs = now();
   const span = record.spans?.attempt(entry.backend, model, startedAtMs);
 

@@ -46,6 +46,7 @@ export type Candidates = ReturnType<typeof createCandidates>;
 export function createCandidates(parts: CandidatesParts) {
   const { watch, strategy, circuits, limits, prefixes, now, random, delay = abortableDelay } = parts;
   const router = createRouter({ strategy, circuits, limits });
+  const panicRouter = createRouter({ strategy, limits, circuits: { allows: circuits.allowsInPanic } });
   let trialWaiters = 0;
 
   /** The board is read anew for every attempt: a backend that has gone down since is not asked again. */
@@ -61,8 +62,8 @@ export function createCandidates(parts: CandidatesParts) {
   }
 
   /** The right to send one request to a backend: a permit of its circuit, and a token of its limit if that is here. */
-  function admitNow(backendName: string): Permit | undefined {
-    const permit = circuits.acquire(backendName);
+  function admitNow(backendName: string, inPanic = false): Permit | undefined {
+    const permit = circuits.acquire(backendName, inPanic);
     if (permit === undefined || limits.takesLater || limits.takeBackend(backendName)) return permit;
     permit.settle("neutral");
     return undefined;
@@ -100,13 +101,31 @@ export function createCandidates(parts: CandidatesParts) {
     context: RequestContext,
     request: ModelRequest,
     tried: ReadonlySet<string>,
+    chosenNow: typeof chooseNow = chooseNow,
   ): Admitted | undefined | Promise<Admitted | undefined> {
-    const admitted = chooseNow(context, request, tried);
+    const admitted = chosenNow(context, request, tried);
     if (admitted === undefined || isFinal(admitted.permit)) return admitted;
     const fromMs = now();
-    return confirmed(admitted, () => chooseNow(context, request, tried)).finally(() =>
+    return confirmed(admitted, () => chosenNow(context, request, tried)).finally(() =>
       tellWait(context, "limits", fromMs),
     );
+  }
+
+  /** Those that only their circuits hold back, where these hold back every candidate, and that this request has not tried. */
+  function heldBack(request: ModelRequest, tried: ReadonlySet<string>): BackendEntry[] {
+    const able = candidatesFor(request).filter((entry) => hasOperation(entry, request.operation));
+    if (able.some(({ backend }) => circuits.allows(backend.name))) return [];
+    return able.filter(({ backend }) => !tried.has(backend.name) && circuits.allowsInPanic(backend.name));
+  }
+
+  /** Decisions, section 15.7: a backend is tried rather than the request refused. */
+  function panicNow(context: RequestContext, request: ModelRequest, tried: ReadonlySet<string>): Admitted | undefined {
+    const entries = heldBack(request, tried);
+    if (entries.length === 0) return undefined;
+    const query = queryOf(context, request, tried);
+    const admit = (backendName: string) => admitNow(backendName, true);
+    const admitted = panicRouter.choose(entries, request, tried, query, admit, context.record.story.isKept);
+    return admitted && { ...admitted, inPanic: true };
   }
 
   /** A wait is a step of the story where anybody could notice it. */
@@ -116,14 +135,18 @@ export function createCandidates(parts: CandidatesParts) {
   }
 
   function chooseNow(context: RequestContext, request: ModelRequest, tried: ReadonlySet<string>): Admitted | undefined {
-    const query: SelectionQuery = {
+    const query = queryOf(context, request, tried);
+    return router.choose(candidatesFor(request), request, tried, query, admitNow, context.record.story.isKept);
+  }
+
+  function queryOf(context: RequestContext, request: ModelRequest, tried: ReadonlySet<string>): SelectionQuery {
+    return {
       sessionKey: () => sessionKey(context, request),
       random,
       nowMs: now(),
       isRetry: tried.size > 0,
       prefixAt: prefixes && ((backendName) => prefixes.at(request, backendName)),
     };
-    return router.choose(candidatesFor(request), request, tried, query, admitNow, context.record.story.isKept);
   }
 
   /** None when a circuit would let the request through: then a rate limit refuses it, and says until when. */
@@ -166,36 +189,39 @@ export function createCandidates(parts: CandidatesParts) {
       return choose(context, request, request.avoid);
     },
 
+    heldBack,
+
     /**
-     * A choice when nobody may be asked, but some backend is being tried after failures: the outcome is near, and may
-     * spare the client a refusal. Undefined when there is nothing to wait for, or none of it helped.
+     * A choice when only failing backends are left: one that the panic rule lets through, else one that is being tried, as
+     * soon as its trial is over. Undefined when there is nothing to wait for, or none of it helped.
      */
-    async chooseAfterTrial(
+    async chooseAmongFailing(
       context: RequestContext,
       request: ModelRequest,
       tried: ReadonlySet<string>,
       deadlineMs: number,
     ): Promise<Admitted | undefined> {
-      if (trialWaiters >= MAX_TRIAL_WAITERS) return undefined;
       const untilMs = Math.min(now() + MAX_TRIAL_WAIT_MS, deadlineMs);
-      trialWaiters++;
-      try {
-        for (;;) {
-          const ends = trialEnds(request);
-          const leftMs = untilMs - now();
-          if (ends.length === 0 || leftMs <= 0) return undefined;
-          const ended = new AbortController();
-          void Promise.race(ends).then(() => ended.abort());
-          const fromMs = now();
+      const eitherNow: typeof chooseNow = (...asked) => chooseNow(...asked) ?? panicNow(...asked);
+      for (;;) {
+        // Between a choice and a look at the trials nothing may be awaited: a trial that ends meanwhile would be missed.
+        const choice = choose(context, request, tried, eitherNow);
+        const admitted = choice instanceof Promise ? await choice : choice;
+        if (admitted !== undefined) return admitted;
+        const ends = trialEnds(request);
+        const leftMs = untilMs - now();
+        if (ends.length === 0 || leftMs <= 0 || trialWaiters >= MAX_TRIAL_WAITERS) return undefined;
+        const ended = new AbortController();
+        void Promise.race(ends).then(() => ended.abort());
+        const fromMs = now();
+        trialWaiters++;
+        try {
           await delay(leftMs, AbortSignal.any([context.client.signal, ended.signal]));
-          tellWait(context, "trial", fromMs);
-          if (context.client.signal.aborted) throw clientLeft();
-          // Everyone who waits is woken; whoever finds no place waits on.
-          const admitted = await choose(context, request, tried);
-          if (admitted !== undefined) return admitted;
+        } finally {
+          trialWaiters--;
         }
-      } finally {
-        trialWaiters--;
+        tellWait(context, "trial", fromMs);
+        if (context.client.signal.aborted) throw clientLeft();
       }
     },
 

@@ -443,7 +443,13 @@ describe("a circuit that is half open, with all places taken", () => {
     const b = bench({
       backends: [{}],
       retry: { max_attempts: 1 },
-      circuitBreaker: { failure_threshold: 1, half_open_max_requests: 1, success_threshold: 1, timeout: "60s" },
+      circuitBreaker: {
+        failure_threshold: 1,
+        half_open_max_requests: 1,
+        success_threshold: 1,
+        timeout: "60s",
+        panic: false,
+      },
       now: () => nowMs,
       answer(_name, attempt) {
         if (attempt === 0) return reset;

@@ -56,7 +56,7 @@ export function createForwarder(parts: ForwarderParts) {
       let counted = 0;
       for (;;) {
         if (admitted === undefined && !inHurry) {
-          admitted = await candidates.chooseAfterTrial(context, request, tried ?? request.avoid, requestDeadlineMs);
+          admitted = await candidates.chooseAmongFailing(context, request, tried ?? request.avoid, requestDeadlineMs);
         }
         if (admitted === undefined) throw candidates.refusal(context, request);
         const result: ForwardResult = await attempt(parts, context, request, admitted, timeouts);
@@ -69,7 +69,8 @@ export function createForwarder(parts: ForwarderParts) {
           retryAfterMs = Math.min(failure.retryAfterMs, retryAfterMs ?? Number.POSITIVE_INFINITY);
         }
         tried = (tried ?? new Set(request.avoid)).add(name);
-        const left = candidates.askable(request);
+        let left = candidates.askable(request);
+        if (left.length === 0 && !inHurry) left = candidates.heldBack(request, tried);
         const untriedLeft = left.some((other) => !tried?.has(other.backend.name));
         const costsNothing = isUnreachable(failure) || isCredentialRefusal(failure);
         if (!costsNothing || !untriedLeft) counted++;

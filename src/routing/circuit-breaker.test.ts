@@ -259,6 +259,23 @@ describe("open", () => {
     expect(bed.admit()).toBeDefined();
   });
 
+  test("the panic rule lets trials in before the timeout, as many as half open, and where the policy has it", () => {
+    for (const panic of [true, false]) {
+      const breaker = new CircuitBreaker(policyOf({ failure_threshold: 1, half_open_max_requests: 2, panic }));
+      breaker.record(breaker.admit(0) as number, "failure", 0);
+      expect([breaker.allows(1), breaker.allowsInPanic(1)]).toEqual([false, panic]);
+      const tickets = [1, 2, 3].map((nowMs) => breaker.admit(nowMs, true));
+      expect(tickets.map((ticket) => ticket !== undefined)).toEqual(
+        panic ? [true, true, false] : [false, false, false],
+      );
+      if (!panic) continue;
+      breaker.record(tickets[0] as number, "failure", 4);
+      expect(breaker.state(5)).toBe("open");
+      breaker.record(tickets[1] as number, "success", 6); // of before the circuit opened again
+      expect(breaker.state(7)).toBe("open");
+    }
+  });
+
   test("asking changes nothing", () => {
     const bed = bench();
     bed.halfOpen();

@@ -115,15 +115,26 @@ export class CircuitBreaker {
     return this.#probes < this.policy.half_open_max_requests;
   }
 
+  /**
+   * Whether admit would return a ticket to a request that no backend could be asked for otherwise. With the policy's `panic`
+   * an open circuit is then tried before its timeout has passed, by as many requests at a time as a half-open one.
+   */
+  allowsInPanic(nowMs: number): boolean {
+    return this.allows(nowMs) || (this.#state === "open" && this.policy.panic);
+  }
+
   /** Milliseconds until an open circuit lets requests through; 0 unless it is open. */
   opensInMs(nowMs: number): number {
     return this.#state === "open" ? Math.max(0, this.#opensAtMs - nowMs) : 0;
   }
 
-  /** The ticket of a request that may be sent, to be given to record exactly once; undefined = refused. */
-  admit(nowMs: number): number | undefined {
+  /**
+   * The ticket of a request that may be sent, to be given to record exactly once; undefined = refused.
+   * @param inPanic - see allowsInPanic; such a request is a trial of a half-open circuit like any other
+   */
+  admit(nowMs: number, inPanic = false): number | undefined {
     if (this.#state === "closed") return this.#changes;
-    if (!this.allows(nowMs)) return undefined;
+    if (!(inPanic ? this.allowsInPanic(nowMs) : this.allows(nowMs))) return undefined;
     if (this.#state === "open") this.#enter("half_open", nowMs);
     this.#probes++;
     return this.#changes;

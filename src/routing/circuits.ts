@@ -32,7 +32,7 @@ interface CircuitsParts {
 type OwnedCircuits = ReturnType<typeof createCircuits>;
 
 /** What requests need of them, whichever process they belong to. */
-export type Circuits = Omit<OwnedCircuits, "view" | "report" | "reportEarlier">;
+export type Circuits = Omit<OwnedCircuits, "view" | "report" | "reportEarlier" | "reset">;
 
 const FREE_PERMIT: Permit = Object.freeze({ isProbe: false, settle() {} });
 
@@ -56,9 +56,21 @@ export function createCircuits({ settings: first, now, changed }: CircuitsParts)
       const breaker = circuits.get(name)?.breaker;
       return breaker === undefined || breaker.isClosed || breaker.allows(now());
     },
-    /** Undefined: the circuit is open, or enough requests are trying the backend already. */
-    acquire(name: string): Permit | undefined {
-      return isOff ? FREE_PERMIT : getOrMake(circuits, name, newCircuit).acquire();
+    /** Whether any request reaches the backend: its circuit is not open, or the panic rule opens it to some. */
+    letsThrough: (name: string): boolean => {
+      const breaker = circuits.get(name)?.breaker;
+      return isOff || breaker === undefined || breaker.state(now()) !== "open" || breaker.policy.panic;
+    },
+    /** Whether acquire would give a permit to a request that no backend could be asked for otherwise. */
+    allowsInPanic(name: string): boolean {
+      return isOff || (circuits.get(name)?.breaker.allowsInPanic(now()) ?? true);
+    },
+    /**
+     * Undefined: the circuit is open, or enough requests are trying the backend already.
+     * @param inPanic - no backend could be asked otherwise
+     */
+    acquire(name: string, inPanic = false): Permit | undefined {
+      return isOff ? FREE_PERMIT : getOrMake(circuits, name, newCircuit).acquire(inPanic);
     },
     /**
      * Resolves when a request that tries the backend has ended, or sooner; undefined unless the circuit is half open and
@@ -77,6 +89,13 @@ export function createCircuits({ settings: first, now, changed }: CircuitsParts)
     retryAfterMs: (name: string) => circuits.get(name)?.breaker.opensInMs(now()) ?? 0,
     /** Health checks saw the backend come back: an open circuit tries it without waiting any longer. */
     recovered: (name: string) => circuits.get(name)?.breaker.endTimeout(now()),
+    /** Closes the circuit and forgets what was counted; returns the state before. */
+    reset(name: string): CircuitState {
+      const from = circuits.get(name)?.breaker.state(now()) ?? "closed";
+      circuits.delete(name);
+      if (from !== "closed") changed?.({ backend: name, from, to: "closed" });
+      return from;
+    },
     /** A circuit for whoever judges by it elsewhere. */
     view(name: string) {
       const { breaker } = getOrMake(circuits, name, newCircuit);
@@ -85,7 +104,7 @@ export function createCircuits({ settings: first, now, changed }: CircuitsParts)
         state: breaker.entered,
         opensInMs: breaker.opensInMs(now()),
         isCounting: breaker.consecutiveFailures > 0,
-        hasRoom: breaker.allows(now()),
+        hasRoom: breaker.probes < breaker.policy.half_open_max_requests,
       };
     },
     /** The end of a request that another process has admitted, in milliseconds of this one's clock. */
@@ -131,14 +150,14 @@ class Circuit {
     this.#changed = changed;
   }
 
-  acquire(): Permit | undefined {
+  acquire(inPanic: boolean): Permit | undefined {
     const { breaker } = this;
     if (!breaker.policy.enabled) return FREE_PERMIT;
     // A closed circuit admits at any time, so that the usual case need not look at the clock.
     if (breaker.isClosed) return new CircuitPermit(this, breaker.admit(0) as number, false);
     const nowMs = this.#now();
     const from = breaker.entered;
-    const ticket = breaker.admit(nowMs);
+    const ticket = breaker.admit(nowMs, inPanic);
     if (ticket === undefined) return undefined;
     this.#reportChange(from);
     return new CircuitPermit(this, ticket, true);

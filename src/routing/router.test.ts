@@ -215,8 +215,8 @@ describe("what is told of a decision", () => {
 
   test("LeastLatency: milliseconds, with what is open", () => {
     const entries = [entryOf("a"), entryOf("b")];
-    Object.assign(entries[0]!.counters, { latencyMs: 40, inFlight: 1 });
-    Object.assign(entries[1]!.counters, { latencyMs: 100 });
+    Object.assign(entries[0]!.counters, { latencyMs: 40, expectedMs: 40, inFlight: 1 });
+    Object.assign(entries[1]!.counters, { latencyMs: 100, expectedMs: 100 });
     expect(told("LeastLatency", entries)).toEqual({ a: 80, b: 100 });
   });
 
@@ -241,7 +241,7 @@ describe("what is told of a decision", () => {
         (name, backends) => {
           const entries = backends.map(({ weight }, index) => entryOf(`b${index}`, { weight }));
           entries.forEach((entry, index) => {
-            entry.counters.latencyMs = backends[index]!.latencyMs;
+            entry.counters.expectedMs = backends[index]!.latencyMs;
           });
           const open = entries.filter((_, index) => backends[index]!.isOpen).map(({ backend }) => backend.name);
           const strategy = strategyOf(name);

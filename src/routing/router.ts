@@ -27,6 +27,8 @@ export interface Admitted {
   told?: readonly Candidate[] | undefined;
   /** What the scores of these say; undefined where no strategy was asked. */
   scoreMeans?: string | undefined;
+  /** Its circuit is open, as are those of all others that could have been asked. */
+  inPanic?: boolean;
   /** Where that was another than the one of the configuration. */
   decidedBy?: SelectionStrategy["decidedBy"];
 }

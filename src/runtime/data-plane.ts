@@ -15,6 +15,7 @@ import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { DASHBOARD_PATHS } from "../dashboard/paths.ts";
 import type { FilesInUse } from "../files/file-store.ts";
+import { canBeAsked } from "../fleet/can-be-asked.ts";
 import type { ServingFleet } from "../fleet/fleet.ts";
 import { lazily } from "../lib/lazily.ts";
 import { createExternalFetch } from "../media/fetch-external.ts";
@@ -160,7 +161,7 @@ function publicApiParts(parts: DataPlaneParts, { settings, metadata }: Configure
     bodies: lasting.bodies,
     now: clock.now,
     begun: reporter.begun,
-    isReady: () => fleet.board.entries.some((entry) => entry.available),
+    isReady: () => fleet.board.entries.some((entry) => canBeAsked(entry, fleet.circuits)),
     aliases: (asked: ModelRequest) => withAlias(asked, settings.model_aliases, isServed),
     responses: {
       store: lasting.responses,

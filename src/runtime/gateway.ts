@@ -145,6 +145,7 @@ export function createGateway({
       storageProblems: () => [...(store.storageProblem ? [store.storageProblem] : []), ...telemetry.storageProblems()],
       promptFiles: promptsOf(store, home),
       backendStatus: () => fleet.status(),
+      resetCircuit: (name) => fleet.circuits.reset(name),
       backendUsage: (name) => usageOf(telemetry.collector.backend(name)),
       reloadStatus: () => reloader.status(),
     };

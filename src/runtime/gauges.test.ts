@@ -10,7 +10,7 @@ import { addGauges, type GaugeSources } from "./gauges.ts";
 const lines = (text: string) => text.trimEnd().split("\n");
 
 const BACKEND = {
-  backend: { name: "b", kind: { name: "vllm" } },
+  backend: { name: "b", enabled: true, kind: { name: "vllm" } },
   available: true,
   health: "ready",
   counters: { inFlight: 2, totalRequests: 10, failedRequests: 1, latencyMs: 250 },
@@ -19,7 +19,7 @@ const BACKEND = {
 function sources(entries: readonly BackendEntry[]): GaugeSources {
   let nowMs = 1_000_000;
   return {
-    fleet: { board: { entries }, circuits: { state: () => "half_open" } },
+    fleet: { board: { entries }, circuits: { state: () => "half_open", letsThrough: () => true } },
     cache: () => ({ stats: () => ({ entries: 1, bytes: 2, evictions: 3 }) as never }),
     redis: () => [
       { use: "response_cache", isThere: true },

@@ -3,6 +3,7 @@
 
 import type { BackendEntry } from "../backends/board.ts";
 import type { FileUsage } from "../files/file-store.ts";
+import { canBeAsked } from "../fleet/can-be-asked.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import type { EventSourceView } from "../kv-index/event-source.ts";
 import { INSTRUMENTS } from "../metrics/instruments.ts";
@@ -13,7 +14,7 @@ import type { ProcessNumbers } from "../workers/messages.ts";
 import type { KvIndexInUse } from "./kv-index-in-use.ts";
 
 export interface GaugeSources {
-  fleet: { board: { entries: readonly BackendEntry[] }; circuits: Pick<Fleet["circuits"], "state"> };
+  fleet: { board: { entries: readonly BackendEntry[] }; circuits: Pick<Fleet["circuits"], "state" | "letsThrough"> };
   /** Undefined while it is off. */
   cache(): Pick<ResponseCache, "stats"> | undefined;
   /** The Redis servers in use, by what they are used for. */
@@ -170,8 +171,9 @@ function addBackendGauges(registry: MetricsRegistry, fleet: GaugeSources["fleet"
     }
   }
   function* perKind(): Generator<Reading> {
-    for (const { backend, available } of fleet.board.entries) {
-      yield { labels: [backend.name, backend.kind.name], value: available ? 1 : 0 };
+    for (const entry of fleet.board.entries) {
+      const { name, kind } = entry.backend;
+      yield { labels: [name, kind.name], value: canBeAsked(entry, fleet.circuits) ? 1 : 0 };
     }
   }
   registry.read(INSTRUMENTS.backendUp, perKind);

@@ -52,6 +52,8 @@ export interface AttemptStep {
   detail?: string;
   /** How long the backend asked to be left alone. */
   retryAfterMs?: number;
+  /** The circuits of all backends that could be asked were open: this one was tried all the same. */
+  inPanic?: boolean;
 }
 
 /** Every step knows its time; the present one, unless it is given. */

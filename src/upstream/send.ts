@@ -230,9 +230,17 @@ function translatePlain(
 }
 
 function observeLatency(counters: BackendCounters, latencyMs: number, nowMs: number): void {
-  const { latencyMs: average = latencyMs } = counters;
-  counters.latencyMs = average + (latencyMs - average) * LATENCY_SMOOTHING;
+  counters.latencyMs = averaged(counters.latencyMs, latencyMs);
+  expectLatency(counters, latencyMs, nowMs);
+}
+
+function expectLatency(counters: BackendCounters, expectedMs: number, nowMs: number): void {
+  counters.expectedMs = averaged(counters.expectedMs, expectedMs);
   counters.latencyAtMs = nowMs;
+}
+
+function averaged(average: number | undefined, newest: number): number {
+  return average === undefined ? newest : average + (newest - average) * LATENCY_SMOOTHING;
 }
 
 function failed(
@@ -241,7 +249,7 @@ function failed(
   failure: UpstreamFailure,
   firstByteMs: number | undefined,
 ): AttemptOutcome {
-  if (!isClientsMistake(failure)) observeLatency(entry.counters, FAILURE_LATENCY_MS, nowMs);
+  if (!isClientsMistake(failure)) expectLatency(entry.counters, FAILURE_LATENCY_MS, nowMs);
   countFailure(entry, failure);
   if (failure.kind !== "status" || !isCredentialRefusal(failure)) {
     return { ok: false, firstByteMs, failure: withoutSecrets(failure, entry.backend) };

@@ -22,12 +22,13 @@ export function createLoadsTeller(fleet: Pick<Fleet, "board">, slots: Slots, now
   function newsFor(hearer: Hearer, known: WeakMap<BackendCounters, Told>): Load[] {
     const loads: Load[] = [];
     for (const { counters } of fleet.board.entries) {
-      const { latencyMs, latencyAtMs } = counters;
+      const { latencyMs, expectedMs, latencyAtMs } = counters;
       const inFlight = counters.inFlight - hearer.desk.inFlightAt(counters);
       const before = known.get(counters);
       if ((before?.inFlight ?? 0) === inFlight && (before?.latencyAtMs ?? 0) === latencyAtMs) continue;
       known.set(counters, { inFlight, latencyAtMs });
-      loads.push({ slot: slots.slotOf(counters), inFlight, latencyMs, latencyAgeMs: now() - latencyAtMs });
+      const latencyAgeMs = now() - latencyAtMs;
+      loads.push({ slot: slots.slotOf(counters), inFlight, latencyMs, expectedMs, latencyAgeMs });
     }
     return loads;
   }

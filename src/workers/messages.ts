@@ -97,9 +97,10 @@ export interface ProcessNumbers {
   tracesUp: boolean | undefined;
 }
 
-/** How long a backend takes to its first byte, by the newest measurement. */
+/** How long a backend takes to its first byte, as BackendCounters has it. */
 interface Latency {
   latencyMs: number | undefined;
+  expectedMs: number | undefined;
   latencyAgeMs: number;
 }
 
@@ -172,7 +173,7 @@ export type PrimaryDesk = {
   /** That happened within the last moment. */
   successes(name: string, count: number): void;
   /** A trial of a half-open circuit, under the worker's own number for it; false: not now. */
-  lease(name: string, lease: number): boolean;
+  lease(name: string, lease: number, inPanic: boolean): boolean;
   settle(lease: number, outcome: CircuitOutcome): void;
   take(query: LimitQuery): { decision: Decision | undefined };
   takeForGuess(query: LimitQuery): { decision: Decision | undefined };

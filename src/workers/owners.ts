@@ -71,8 +71,9 @@ export function createPrimaryDesk(parts: DeskParts) {
     counters.totalRequests += told.attempts;
     counters.failedRequests += told.failures;
     if (told.attempts > 0) counters.credentialError = told.credentialError;
-    if (told.latencyMs !== undefined && now() - told.latencyAgeMs > counters.latencyAtMs) {
+    if (told.expectedMs !== undefined && now() - told.latencyAgeMs > counters.latencyAtMs) {
       counters.latencyMs = told.latencyMs;
+      counters.expectedMs = told.expectedMs;
       counters.latencyAtMs = now() - told.latencyAgeMs;
     }
     setInFlight(counters, told.inFlight);
@@ -150,8 +151,8 @@ export function createPrimaryDesk(parts: DeskParts) {
       circuitsMoved();
     },
     successes: (name, count) => fleet.circuits.reportEarlier(name, count),
-    lease(name, lease) {
-      const permit = fleet.circuits.acquire(name);
+    lease(name, lease, inPanic) {
+      const permit = fleet.circuits.acquire(name, inPanic);
       circuitsMoved();
       if (permit !== undefined) leases.set(lease, permit);
       return permit !== undefined;

@@ -110,7 +110,7 @@ export function createReplicaCircuits({
     channel.flush();
   }
 
-  function trial(replica: Replica): Permit {
+  function trial(replica: Replica, inPanic: boolean): Permit {
     const lease = ++lastLease;
     let isSettled = false;
     function settle(outcome: CircuitOutcome): void {
@@ -118,7 +118,7 @@ export function createReplicaCircuits({
       isSettled = true;
       channel.tell("settle", lease, outcome);
     }
-    const confirmed = channel.call("lease", [replica.view.name, lease]).then((isGranted) => {
+    const confirmed = channel.call("lease", [replica.view.name, lease, inPanic]).then((isGranted) => {
       if (isGranted) return true;
       // A primary that was too busy to say so in time may grant it yet.
       settle("neutral");
@@ -130,17 +130,32 @@ export function createReplicaCircuits({
 
   const find = (name: string) => getOrMake(replicas, name, newReplica);
 
+  /** Whether a circuit that is not closed may be tried. */
+  function mayTry(replica: Replica, inPanic: boolean): boolean {
+    const isOpen = stateOf(replica) === "open";
+    return replica.view.hasRoom && (!isOpen || (inPanic && circuitPolicyFor(replica.view.name, settings).panic));
+  }
+
+  function allows(name: string, inPanic: boolean): boolean {
+    const replica = replicas.get(name);
+    return replica === undefined || isFree(replica) || replica.view.state === "closed" || mayTry(replica, inPanic);
+  }
+
   return {
     allows(name) {
-      const replica = replicas.get(name);
-      if (replica === undefined || isFree(replica) || replica.view.state === "closed") return true;
-      return stateOf(replica) === "half_open" && replica.view.hasRoom;
+      return allows(name, false);
     },
-    acquire(name) {
+    letsThrough(name) {
+      const replica = replicas.get(name);
+      if (replica === undefined || isFree(replica)) return true;
+      return stateOf(replica) !== "open" || circuitPolicyFor(name, settings).panic;
+    },
+    allowsInPanic: (name) => allows(name, true),
+    acquire(name, inPanic = false) {
       const replica = find(name);
       if (isFree(replica)) return FREE_PERMIT;
       if (replica.view.state !== "closed") {
-        return stateOf(replica) === "half_open" && replica.view.hasRoom ? trial(replica) : undefined;
+        return mayTry(replica, inPanic) ? trial(replica, inPanic) : undefined;
       }
       const admittedMs = now();
       let isSettled = false;

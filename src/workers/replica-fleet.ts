@@ -71,13 +71,14 @@ export function createReplicaFleet({ settings, channel, circuits, now }: Replica
     /** What other processes do at the same backends. */
     heard(loads: readonly Load[]): void {
       const bySlot = new Map([...slots].map(([counters, slot]) => [slot, counters]));
-      for (const { slot, inFlight, latencyMs, latencyAgeMs } of loads) {
+      for (const { slot, inFlight, latencyMs, expectedMs, latencyAgeMs } of loads) {
         const counters = bySlot.get(slot);
         if (counters === undefined) continue;
         counters.inFlightElsewhere = inFlight;
         const atMs = now() - latencyAgeMs;
-        if (latencyMs === undefined || atMs <= counters.latencyAtMs) continue;
+        if (expectedMs === undefined || atMs <= counters.latencyAtMs) continue;
         counters.latencyMs = latencyMs;
+        counters.expectedMs = expectedMs;
         counters.latencyAtMs = atMs;
       }
     },

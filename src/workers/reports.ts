@@ -98,7 +98,7 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
     const numbers: BackendNumbers[] = [];
     for (const { slot, counters: now, forget } of counters()) {
       const was = before.get(now);
-      const { inFlight, totalRequests: total, failedRequests: failed, credentialError, latencyMs } = now;
+      const { inFlight, totalRequests: total, failedRequests: failed, credentialError, latencyMs, expectedMs } = now;
       const latencyAgeMs = clock.now() - now.latencyAtMs;
       const attempts = total - (was?.total ?? 0);
       const failures = failed - (was?.failed ?? 0);
@@ -107,7 +107,7 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
         if (inFlight === 0) forget();
         continue;
       }
-      const told = { slot, inFlight, attempts, failures, credentialError, latencyMs, latencyAgeMs };
+      const told = { slot, inFlight, attempts, failures, credentialError, latencyMs, expectedMs, latencyAgeMs };
       before.set(now, { ...told, total, failed });
       numbers.push(told);
     }

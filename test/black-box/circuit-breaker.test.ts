@@ -23,7 +23,8 @@ function start(
       routing: { selection_strategy: "WeightedRoundRobin" },
       retry: { max_attempts: 1 },
       health_checks: { enabled: false },
-      circuit_breaker,
+      // One test is about the panic rule.
+      circuit_breaker: { panic: false, ...circuit_breaker },
       backends: Object.entries(backends).map(([name, backend], index) => ({
         name,
         url: backend.url,
@@ -97,6 +98,103 @@ test("half open, single requests try the backend; enough successes close it", as
   expect((await gateway.backend("sick")).circuit).toBe("closed");
   expect(await ask(gateway, 5)).toEqual(Array(5).fill(200));
   for (const response of await Promise.all(pending)) await response.text();
+});
+
+describe("where the circuits of all backends of a model are open", () => {
+  test("they are tried, a few requests at a time, and a client is refused only when all of them fail", async () => {
+    const [one, two] = [bed.backend({ answer: failure(502) }), bed.backend({ answer: failure(502) })];
+    await using gateway = await start(
+      { one, two },
+      { panic: true, failure_threshold: 1, half_open_max_requests: 1, success_threshold: 1 },
+      { retry: { max_attempts: 2, base_delay: "1ms" } },
+    );
+    await ask(gateway, 2);
+    const circuits = async () => (await gateway.backends()).map(({ circuit }) => circuit);
+    expect(await circuits()).toEqual(["open", "open"]);
+    expect((await gateway.fetch("/readyz")).status).toBe(200);
+
+    // Each is tried once, and the client is told the failure.
+    const asked = [one.requests.length, two.requests.length];
+    expect(await ask(gateway, 1)).toEqual([502]);
+    expect([one.requests.length, two.requests.length]).toEqual(asked.map((count) => count + 1));
+    expect(await circuits()).toEqual(["open", "open"]);
+
+    two.reset(chat("back"));
+    const answer = await gateway.chat();
+    expect(answer.status).toBe(200);
+    await answer.text();
+    expect((await circuits())[1]).toBe("closed");
+    const id = answer.headers.get("x-signalbox-request-id");
+    const story = (await (await gateway.fetch(`/admin/requests/${id}`)).json()) as { explanation: string[] };
+    expect(story.explanation.join(" ")).toContain("tried although its circuit was open");
+  });
+
+  test("no more than half_open_max_requests are at a backend, and the others wait for them", async () => {
+    const sick = bed.backend({ answer: failure(500) });
+    await using gateway = await start(
+      { sick },
+      { panic: true, failure_threshold: 1, half_open_max_requests: 2, success_threshold: 1 },
+    );
+    await ask(gateway, 1);
+    const gate = Promise.withResolvers<void>();
+    sick.reset({ ...chat("back"), headersAfter: gate.promise });
+    const pending = Array.from({ length: 10 }, () => gateway.chat());
+    await waitFor("two of 10 try it", () => sick.requests.length === 2);
+    gate.resolve();
+    expect((await Promise.all(pending)).map(({ status }) => status)).toEqual(Array(10).fill(200));
+    for (const response of await Promise.all(pending)) await response.text();
+  });
+
+  test("without the panic rule nothing can be asked, and readiness, health, the metric and the list say so", async () => {
+    const sick = bed.backend({ answer: failure(500) });
+    await using gateway = await start({ sick }, { failure_threshold: 1 });
+    await ask(gateway, 1);
+    expect((await gateway.fetch("/readyz")).status).toBe(503);
+    expect((await gateway.fetch("/admin/health")).status).toBe(503);
+    expect(await gateway.backend("sick")).toMatchObject({ can_be_asked: false, circuit: "open" });
+    expect(await (await gateway.fetch("/metrics")).text()).toContain(
+      'signalbox_backend_up{backend="sick",kind="generic"} 0',
+    );
+
+    const reset = await gateway.fetch("/admin/backends/sick/circuit/reset", { method: "POST" });
+    expect(await reset.json()).toMatchObject({ success: true, previous_state: "open" });
+    expect((await gateway.fetch("/readyz")).status).toBe(200);
+    expect((await gateway.backend("sick")).circuit).toBe("closed");
+    expect((await gateway.fetch("/admin/backends/none/circuit/reset", { method: "POST" })).status).toBe(404);
+  });
+
+  test("a change of timeouts, or of the backend, has the circuit tried at once", async () => {
+    const sick = bed.backend({ answer: failure(500) });
+    await using gateway = await start({ sick }, { failure_threshold: 1 });
+    for (const [method, path, body] of [
+      ["PATCH", "/admin/config/timeouts", { first_byte: "3s" }],
+      ["PATCH", "/admin/config/retry", { base_delay: "7ms" }],
+      ["PUT", "/admin/backends/sick", { headers: { "x-other": "1" } }],
+      ["POST", "/admin/config/rollback/2", undefined],
+    ] as const) {
+      await ask(gateway, 1);
+      expect((await gateway.backend("sick")).circuit).toBe("open");
+      const changed = await gateway.fetch(path, {
+        method,
+        headers: { "Content-Type": "application/json" },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      expect(changed.status).toBe(200);
+      await gateway.waitForCircuit("sick", "half_open");
+    }
+  });
+});
+
+test("what fails in milliseconds is not shown as slow", async () => {
+  const sick = bed.backend({ answer: failure(500) });
+  await using gateway = await start({ sick }, { enabled: false });
+  await ask(gateway, 2);
+  const metrics = async () => await (await gateway.fetch("/metrics")).text();
+  expect(await metrics()).not.toContain('signalbox_backend_latency_seconds{backend="sick"}');
+  sick.reset(chat("fine"));
+  await ask(gateway, 1);
+  const seconds = Number(/signalbox_backend_latency_seconds\{backend="sick"\} (\S+)/.exec(await metrics())?.[1]);
+  expect(seconds).toBeLessThan(2);
 });
 
 test("a failure while half open opens it again", async () => {
@@ -271,6 +369,7 @@ test("a backend's own settings win, and enabled: false keeps its circuit closed"
       health_checks: { enabled: false },
       circuit_breaker: {
         failure_threshold: 3,
+        panic: false,
         backends: { strict: { failure_threshold: 1 }, exempt: { enabled: false } },
       },
       backends: Object.entries({ strict, patient, exempt }).map(([name, { url }]) => ({ name, url, models: [name] })),

@@ -715,6 +715,8 @@ describe("backends", () => {
     await call("PUT", "/admin/backends/{name}/models", { parameters, body: { models: ["x"] } });
     await call("PUT", "/admin/backends/{name}/models", { parameters, body: { models: ["y"], append: true } });
     await call("DELETE", "/admin/backends/{name}", { parameters });
+    await call("POST", "/admin/backends/{name}/circuit/reset", { parameters: { name: "demo" } });
+    await call("POST", "/admin/backends/{name}/circuit/reset", { parameters, status: 404 });
     await call("DELETE", "/admin/backends/{name}", { parameters, status: 404 });
     await call("GET", "/admin/backends/{name}", { parameters, status: 404 });
   });

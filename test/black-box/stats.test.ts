@@ -335,7 +335,7 @@ describe("GET /admin/health", () => {
       uptime: expect.any(Number),
       timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
       services: {
-        backend_service: { status: "healthy", message: "Available backends: 2 of 2." },
+        backend_service: { status: "healthy", message: "Backends that can be asked: 2 of 2." },
         model_service: { status: "healthy", message: "Models that can be served: 1." },
         proxy_service: { status: "healthy", message: expect.any(String) },
         health_service: { status: "healthy", message: expect.any(String) },

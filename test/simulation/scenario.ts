@@ -100,6 +100,7 @@ export function scenarioOf(seed: number, wishes: ScenarioWishes = {}): Scenario 
       timeout: `${random.between(1, 15)}s`,
       half_open_max_requests: random.between(1, 3),
       success_threshold: random.between(1, 3),
+      panic: seededRandom(seed + 0.25).chance(0.5),
     },
     fallback: {
       fallback_chains: hasChains

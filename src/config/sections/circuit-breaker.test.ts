@@ -19,6 +19,7 @@ test("defaults", () => {
     timeout: 60_000,
     half_open_max_requests: 3,
     success_threshold: 2,
+    panic: true,
     failure_status_codes: [500, 502, 503, 504],
     backends: {},
   });

@@ -53,6 +53,12 @@ const circuitFields = {
   success_threshold: count()
     .default(2)
     .describe("Successes of these that close the circuit; a single failure opens it again."),
+  panic: z
+    .boolean()
+    .default(true)
+    .describe(
+      "Try the backend before the timeout where the circuits of all backends of a model would refuse a request.",
+    ),
   failure_status_codes: z
     .array(failureStatus)
     .default([500, 502, 503, 504])

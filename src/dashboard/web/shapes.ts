@@ -15,6 +15,7 @@ export interface BackendRow {
   phase: "active" | "draining";
   drain_remaining_ms: number | null;
   is_healthy: boolean;
+  can_be_asked: boolean;
   state: "unknown" | "ready" | "warming_up" | "down" | "unhealthy";
   circuit: "closed" | "open" | "half_open";
   consecutive_failures: number;
@@ -31,6 +32,7 @@ export interface BackendRow {
 export interface BackendList {
   backends: BackendRow[];
   healthy_count: number;
+  askable_count: number;
   total_count: number;
 }
 

@@ -21,8 +21,8 @@ export function leastLatency(): SelectionStrategy {
 }
 
 function expectedLatency({ counters }: BackendEntry, nowMs: number): number {
-  const { latencyMs, latencyAtMs } = counters;
+  const { expectedMs, latencyAtMs } = counters;
   const open = openRequests(counters);
-  if (latencyMs === undefined) return UNKNOWN_LATENCY_MS * open;
-  return latencyMs * 2 ** (-(nowMs - latencyAtMs) / HALF_LIFE_MS) * (open + 1);
+  if (expectedMs === undefined) return UNKNOWN_LATENCY_MS * open;
+  return expectedMs * 2 ** (-(nowMs - latencyAtMs) / HALF_LIFE_MS) * (open + 1);
 }

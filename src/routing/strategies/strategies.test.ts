@@ -92,7 +92,7 @@ describe("every strategy", () => {
           (backends, seed) => {
             const entries = backends.map((backend, index) => entryOf(`b${index}`, backend.weight));
             entries.forEach((entry, index) => {
-              entry.counters.latencyMs = backends[index]?.latency ?? undefined;
+              entry.counters.expectedMs = backends[index]?.latency ?? undefined;
             });
             const allowed = new Set(entries.filter((_, index) => backends[index]?.allowed));
             const strategy = strategyOf(name);
@@ -277,8 +277,8 @@ describe("Random", () => {
 describe("LeastLatency", () => {
   test("a slow measurement fades, so that a backend that was slow once is tried again", () => {
     const entries = entriesOf({ slow: 1, steady: 1 });
-    Object.assign((entries[0] as BackendEntry).counters, { latencyMs: 900, latencyAtMs: 0 });
-    Object.assign((entries[1] as BackendEntry).counters, { latencyMs: 100, latencyAtMs: 0 });
+    Object.assign((entries[0] as BackendEntry).counters, { expectedMs: 900, latencyAtMs: 0 });
+    Object.assign((entries[1] as BackendEntry).counters, { expectedMs: 100, latencyAtMs: 0 });
     const chosenAt = (nowMs: number) => {
       Object.assign((entries[1] as BackendEntry).counters, { latencyAtMs: nowMs });
       return nameOf(select(strategyOf("LeastLatency"), entries, everyone, { ...queryOf(), nowMs }));
@@ -287,10 +287,10 @@ describe("LeastLatency", () => {
     expect(chosenAt(600_000)).toBe("slow");
   });
 
-  function measured(values: Record<string, [latencyMs: number | undefined, inFlight: number]>): BackendEntry[] {
-    return Object.entries(values).map(([name, [latencyMs, inFlight]]) => {
+  function measured(values: Record<string, [expectedMs: number | undefined, inFlight: number]>): BackendEntry[] {
+    return Object.entries(values).map(([name, [expectedMs, inFlight]]) => {
       const entry = entryOf(name);
-      Object.assign(entry.counters, { latencyMs, inFlight });
+      Object.assign(entry.counters, { expectedMs, inFlight });
       return entry;
     });
   }

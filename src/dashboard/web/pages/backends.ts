@@ -40,7 +40,9 @@ export const backendsPage: MakePage = (context) => {
           h(
             "span",
             { class: "faint" },
-            data === undefined ? "" : `${data.healthy_count} of ${data.total_count} healthy · numbers of the last hour`,
+            data === undefined
+              ? ""
+              : `${data.askable_count} of ${data.total_count} can be asked · numbers of the last hour`,
           ),
           h("a", { class: "button", href: linkTo("configuration", "backends") }, "Add or change"),
         ),
