@@ -1,7 +1,7 @@
 // GET /admin/config/history, one version of it, and POST /admin/config/rollback/{version}.
 
 import { z } from "zod";
-import { changesBySection } from "../config/change/diff.ts";
+import { changesBySection, replacedFields } from "../config/change/diff.ts";
 import { MAXIMUM_HISTORY_PAGE } from "../config/store/history.ts";
 import type { VersionEntry } from "../config/store/versions.ts";
 import { ref } from "../openapi/json-schema.ts";
@@ -111,6 +111,7 @@ function versionView(entry: VersionEntry, current: number): object {
     description: description ?? null,
     rollback_available: version !== current,
     changes: changesBySection(changes),
+    replaced: replacedFields(changes),
   };
 }
 

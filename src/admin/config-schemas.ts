@@ -52,6 +52,12 @@ const someSections: JsonSchema = { ...texts, minItems: 1 };
 /** A section as it may be sent to be checked: null would be none. */
 const anyValue: JsonSchema = { type: ["object", "array", "string", "number", "boolean"] };
 
+/** Fields that an edit of the file set, and that the API had changed since the file was applied last. */
+export const replacedFieldNames = described(
+  texts,
+  "Fields that the edited file set again, in place of what was changed through the admin API.",
+);
+
 const configVersion: Properties = {
   version,
   timestamp: time,
@@ -61,6 +67,7 @@ const configVersion: Properties = {
   description: orNull(text),
   rollback_available: flag,
   changes: sectionChanges,
+  replaced: replacedFieldNames,
 };
 
 export const CONFIGURATION_SCHEMAS: Schemas = {

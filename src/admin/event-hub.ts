@@ -1,6 +1,7 @@
 // The live events of GET /admin/events: gathered for a moment, put into words once, and sent to everyone who listens.
 // Without a listener there is no work at all.
 
+import { replacedFields } from "../config/change/diff.ts";
 import type { ConfigStore } from "../config/store/store.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
@@ -122,7 +123,7 @@ export function createEventHub(parts: EventHubParts) {
     unsubscribe = store.subscribe(({ version }, { version: previous_version }, fields) => {
       if (version === previous_version) return []; // files that it names were read anew
       const sections = [...new Set(fields.map(({ section }) => section))];
-      versions.push({ at: at(), version, previous_version, sections });
+      versions.push({ at: at(), version, previous_version, sections, replaced: replacedFields(fields) });
       flushSoon();
       // When everybody has followed the change.
       queueMicrotask(checkAccess);

@@ -16,6 +16,7 @@ import {
 } from "../openapi/json-schema.ts";
 import type { DescribedEndpoint } from "../openapi/operation.ts";
 import type { Administrator } from "../server/endpoint.ts";
+import { replacedFieldNames } from "./config-schemas.ts";
 import { adminGroup } from "./endpoint.ts";
 import { createEventHub } from "./event-hub.ts";
 import type { AdminParts } from "./parts.ts";
@@ -47,7 +48,13 @@ const SCHEMAS: Schemas = {
     described(shape({ ...stateChange, reason: orNull(text) }), "health: a backend has another state."),
     described(shape(stateChange), "circuit: a circuit has another state."),
     described(
-      shape({ at: time, version: count, previous_version: count, sections: list(text) }),
+      shape({
+        at: time,
+        version: count,
+        previous_version: count,
+        sections: list(text),
+        replaced: replacedFieldNames,
+      }),
       "config: another configuration is in force.",
     ),
     described(omitted, "health, circuit: too many at once; ask GET /admin/backends."),

@@ -4,6 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
 import { EventFollower } from "../support/event-follower.ts";
 import { expectError } from "../support/expect-error.ts";
@@ -19,14 +20,13 @@ const config = { backends: [{ name: "a", type: "demo", models: ["m"] }] };
 
 test("tells of requests, health, circuits and configurations", async () => {
   const backend = bed.backend({ answer: chat("x") });
-  const gateway = await bed.gateway({
-    config: {
-      backends: [{ name: "gpu-1", type: "vllm", url: backend.url, models: ["m"] }],
-      retry: { max_attempts: 1 },
-      circuit_breaker: { failure_threshold: 2 },
-      health_checks: { interval: "200ms", unhealthy_threshold: 1 },
-    },
-  });
+  const config: ConfigDocument = {
+    backends: [{ name: "gpu-1", type: "vllm", url: backend.url, models: ["m"] }],
+    retry: { max_attempts: 1 },
+    circuit_breaker: { failure_threshold: 2 },
+    health_checks: { interval: "200ms", unhealthy_threshold: 1 },
+  };
+  const gateway = await bed.gateway({ config });
   const admin = new AdminClient(gateway);
   const follower = await EventFollower.open(gateway);
   expect(follower.response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
@@ -63,7 +63,12 @@ test("tells of requests, health, circuits and configurations", async () => {
     version: 2,
     previous_version: 1,
     sections: ["logging"],
+    replaced: [],
   });
+  gateway.writeConfig({ ...config, logging: { level: "warn" } });
+  const isEdit = ({ event, data }: { event: string; data: Record<string, unknown> }) =>
+    event === "config" && data.version === 3;
+  expect((await follower.next("the edit of the file", isEdit)).data).toMatchObject({ replaced: ["logging.level"] });
 
   backend.stop();
   const down = await follower.next("its health", ({ event }) => event === "health");

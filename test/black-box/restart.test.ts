@@ -1,4 +1,4 @@
-// What a restart keeps: changes made through the admin API, unless the file was edited or --ignore-saved is given.
+// What restarts and edits of the file keep: changes made through the admin API, unless --ignore-saved is given.
 
 import { describe, expect, test } from "bun:test";
 import { renameSync, rmSync, writeFileSync } from "node:fs";
@@ -38,7 +38,7 @@ async function retryOf(gateway: Gateway): Promise<Record<string, unknown>> {
 }
 
 interface History {
-  history: { version: number; source: string; sections_changed: string[] }[];
+  history: { version: number; source: string; sections_changed: string[]; replaced: string[] }[];
   total_entries: number;
   current_version: number;
 }
@@ -51,7 +51,7 @@ const sourcesOf = async (gateway: Gateway) =>
   (await historyOf(gateway)).history.map(({ version, source }) => `${version} ${source}`);
 
 const warnings = (gateway: Gateway) =>
-  gateway.process.logEntries.filter(({ msg }) => String(msg).includes("made through the admin API are replaced"));
+  gateway.process.logEntries.filter(({ msg }) => String(msg).includes("replaced changes that were made"));
 
 describe("changes made through the admin API", () => {
   test("survive a restart, and another one", async () => {
@@ -110,39 +110,67 @@ describe("changes made through the admin API", () => {
   });
 });
 
-describe("a file that was edited", () => {
-  test("while nothing ran: it wins, and the log names what it replaced", async () => {
+describe("a file that was edited is merged with what was changed through the API", () => {
+  /** Each edits the file while the gateway runs, or while it does not. */
+  const ways: [string, (gateway: Gateway, config: ConfigDocument, version: number) => Promise<void>][] = [
+    [
+      "while nothing ran",
+      async (gateway, config) => {
+        await gateway.stop();
+        gateway.writeConfig(config);
+        await gateway.restart();
+      },
+    ],
+    [
+      "while it ran",
+      async (gateway, config, version) => {
+        gateway.writeConfig(config);
+        await waitFor(`version ${version}`, async () => (await historyOf(gateway)).current_version === version);
+      },
+    ],
+  ];
+
+  test.each(ways)("%s: what it did not touch stays, where both changed it wins and is named", async (_name, edit) => {
     await using gateway = await startGateway({ config: configOf() });
     await patched(gateway, "retry", { max_attempts: 5, max_delay: "3s" });
     await patched(gateway, "logging", { access_log: false });
-    await gateway.stop();
-    gateway.writeConfig(configOf({ base_delay: "7ms" }));
+    const added = { name: "added", type: "demo", models: ["n"] };
+    expect((await gateway.post("/admin/backends", added)).status).toBe(201);
+    await edit(gateway, configOf({ base_delay: "7ms" }), 5);
+    expect(await retryOf(gateway)).toMatchObject({ max_attempts: 5, base_delay: "7ms", max_delay: "3s" });
+    expect((await gateway.chat({ model: "n" })).status).toBe(200);
+    expect(warnings(gateway)).toEqual([]);
+
+    await edit(gateway, configOf({ base_delay: "7ms", max_attempts: 3 }), 6);
+    expect(await retryOf(gateway)).toMatchObject({ max_attempts: 3, base_delay: "7ms", max_delay: "3s" });
+    expect(warnings(gateway)).toMatchObject([{ level: "warn", version: 6, fields: ["retry.max_attempts"] }]);
+    const { history } = await historyOf(gateway);
+    expect(history.map(({ source, replaced }) => [source, replaced]).slice(0, 3)).toEqual([
+      ["file_reload", ["retry.max_attempts"]],
+      ["file_reload", []],
+      ["api", []],
+    ]);
+    // And from then on nothing more happens.
     await gateway.restart();
-    expect(await retryOf(gateway)).toMatchObject({ max_attempts: 2, base_delay: "7ms", max_delay: "10s" });
-    const [warning, ...others] = warnings(gateway);
-    expect(others).toEqual([]);
-    expect(warning).toMatchObject({ level: "warn", version: 4 });
-    const fields = warning?.fields as string[];
-    expect(fields.toSorted()).toEqual(["logging.access_log", "retry.max_attempts", "retry.max_delay"]);
-    expect(await sourcesOf(gateway)).toEqual(["4 file_reload", "3 api", "2 api", "1 startup"]);
+    expect((await historyOf(gateway)).current_version).toBe(6);
+    expect(await retryOf(gateway)).toMatchObject({ max_attempts: 3, max_delay: "3s" });
     // What was replaced is not lost.
-    const rollback = await gateway.post("/admin/config/rollback/3", {});
-    expect(rollback.status).toBe(200);
+    expect((await gateway.post("/admin/config/rollback/5", {})).status).toBe(200);
     expect(await retryOf(gateway)).toMatchObject({ max_attempts: 5, max_delay: "3s" });
   });
 
-  test("while it runs: the same, and a restart changes nothing more", async () => {
+  test("in a way that contradicts a change of the API: the start is refused, and --ignore-saved helps", async () => {
     await using gateway = await startGateway({ config: configOf() });
-    await patched(gateway, "retry", { max_attempts: 5 });
-    gateway.writeConfig(configOf({ max_delay: "4s" }));
-    const replaced = await waitFor("the log names what was replaced", () =>
-      gateway.process.logEntries.find(({ msg }) => String(msg).includes("replaced changes that were made")),
-    );
-    expect(replaced).toMatchObject({ level: "warn", fields: ["retry.max_attempts"], version: 3 });
-    expect(await retryOf(gateway)).toMatchObject({ max_attempts: 2, max_delay: "4s" });
-    await gateway.restart();
-    expect(await retryOf(gateway)).toMatchObject({ max_attempts: 2, max_delay: "4s" });
-    expect((await historyOf(gateway)).current_version).toBe(3);
+    await patched(gateway, "circuit_breaker", { backends: { a: { failure_threshold: 9 } } });
+    await gateway.stop();
+    const path = gateway.configPath;
+    gateway.writeConfig({ ...configOf(), backends: [{ name: "b", url: backend.url, models: ["m"] }] });
+    const refused = await runCommand({ config: null, args: ["--config", path] });
+    expect(refused).toMatchObject({ exitCode: 1 });
+    expect(refused.stderr).toContain("circuit_breaker.backends.a: there is no backend of this name");
+    expect(refused.stderr).toContain("--ignore-saved");
+    await gateway.restart({ args: ["--ignore-saved"] });
+    expect((await gateway.chat()).status).toBe(200);
   });
 
   test("to something broken: a start is refused, with the place", async () => {

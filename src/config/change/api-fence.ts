@@ -12,7 +12,7 @@ import { DATABASE_NAME, resolveDataPath, resolvePath } from "../values/paths.ts"
 import { elsewhere, type Problem } from "../values/problems.ts";
 import { readRedisUrl } from "../values/redis-url.ts";
 import { formatPath, isMapping, type Mapping, type Path, textsOf, valueAt } from "../values/values.ts";
-import { entriesLike } from "./mask.ts";
+import { entriesLike } from "./entries.ts";
 
 interface FencedChange {
   /**

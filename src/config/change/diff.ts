@@ -1,7 +1,8 @@
 // What differs between two documents, field by field.
 
 import { isMapping, type Mapping, type Path, valueAt } from "../values/values.ts";
-import { maskSecrets, namedEntries } from "./mask.ts";
+import { namedEntries } from "./entries.ts";
+import { maskSecrets } from "./mask.ts";
 
 export interface FieldChange {
   section: string;
@@ -12,6 +13,8 @@ export interface FieldChange {
   /** Secrets are masked; null where there was nothing. */
   from: unknown;
   to: unknown;
+  /** The edited file has set what was changed through the API since it was applied last. */
+  replaced?: true;
 }
 
 /** For a view; a secret that changed is told by its field, with the masked form on both sides. */
@@ -68,6 +71,11 @@ function isSameOrder(one: readonly string[], other: readonly string[]): boolean 
     common,
     other.filter((name) => one.includes(name)),
   );
+}
+
+/** Names of the fields in which an edited file replaced what the API had changed. */
+export function replacedFields(changes: readonly FieldChange[]): string[] {
+  return changes.filter(({ replaced }) => replaced).map(({ path }) => path.join("."));
 }
 
 /** {section: {field: {from, to}}}, as the admin API shows changes. */

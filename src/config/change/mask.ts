@@ -1,8 +1,9 @@
 // Secrets in views of the configuration: shown in a masked form, which means "unchanged" when it comes back.
 
-import { isSecret, isUrl, specOf } from "../schema/section-patterns.ts";
+import { isSecret, isUrl } from "../schema/section-patterns.ts";
 import type { Problem } from "../values/problems.ts";
 import { isMapping, type Mapping, type Path, textsOf, valueAt } from "../values/values.ts";
+import { entryNameKey, nameOf } from "./entries.ts";
 
 export const MASK = "********";
 
@@ -111,37 +112,6 @@ function pairSecrets(entries: readonly unknown[], olds: readonly unknown[]): unk
   if (entries.filter((entry) => entry === MASK).length !== kept.length) return entries.map(() => undefined);
   let position = 0;
   return entries.map((entry) => (entry === MASK ? kept[position++] : entry));
-}
-
-function entryNameKey(path: Path): string | undefined {
-  return specOf(path[0])?.entryNames?.[path.slice(1).join(".")];
-}
-
-/** The entries that an entry of the list at this path may be a new form of: those of its name, or all without one. */
-export function entriesLike(entry: unknown, olds: readonly unknown[], path: Path): unknown[] {
-  const key = entryNameKey(path);
-  if (key === undefined) return [...olds];
-  const name = nameOf(entry, key);
-  return olds.filter((old) => nameOf(old, key) === name);
-}
-
-function nameOf(entry: unknown, key: string): string | undefined {
-  if (!isMapping(entry) || !Object.hasOwn(entry, key)) return undefined;
-  const name = entry[key];
-  return typeof name === "string" ? name : undefined;
-}
-
-/** Entries of a list by their name; undefined for a list without names, or with one that is missing or repeated. */
-export function namedEntries(list: readonly unknown[], path: Path): Map<string, unknown> | undefined {
-  const key = entryNameKey(path);
-  if (key === undefined) return undefined;
-  const named = new Map<string, unknown>();
-  for (const entry of list) {
-    const name = nameOf(entry, key);
-    if (name === undefined || named.has(name)) return undefined;
-    named.set(name, entry);
-  }
-  return named;
 }
 
 /** A configuration that was exported with masked secrets cannot run: they are no secrets. */

@@ -29,7 +29,7 @@ interface Compilation {
 
 /** `${VARIABLE}` is not expanded in overrides: a secret handed over by the environment is taken literally. */
 export function compileDocument(written: Mapping, env: Environment): Compilation {
-  const aliases = resolveAliases(withoutEmptySections(written));
+  const aliases = withCanonicalKeys(written);
   const problems: Problem[] = [...aliases.problems];
   const expanded = expandStrings(aliases.document, env, documentJsonSchema);
   problems.push(...expanded.problems);
@@ -70,8 +70,8 @@ export function compileDocument(written: Mapping, env: Environment): Compilation
 }
 
 /** A section whose every line is commented out reads as null; it means the defaults. */
-function withoutEmptySections(document: Mapping): Mapping {
-  return Object.fromEntries(Object.entries(document).filter(([, section]) => section !== null));
+export function withCanonicalKeys(written: Mapping): ReturnType<typeof resolveAliases> {
+  return resolveAliases(Object.fromEntries(Object.entries(written).filter(([, section]) => section !== null)));
 }
 
 /** With a schema, text that expands to another type than it allows becomes of that type. */

@@ -51,5 +51,5 @@ export const apiKeysSection = defineSection({
   aliases: { api_keys: "keys" },
   filePaths: { api_keys_file: { use: "file", endings: [".yaml", ".yml", ".toml", ".json"] } },
   secretPaths: ["keys.*.key", "keys.*.previous.key"],
-  entryNames: { keys: "id" },
+  entryNames: { keys: ["id", "key"] },
 });

@@ -126,5 +126,5 @@ export const backendsSection = defineSection({
     "*.url": { use: "socket" },
     "*.tls.ca": { use: "file", endings: [".pem", ".crt", ".cer"], isContent: isPem },
   },
-  entryNames: { "": "name" },
+  entryNames: { "": ["name"], "*.model_configs": ["id"] },
 });

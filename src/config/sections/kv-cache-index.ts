@@ -63,4 +63,5 @@ export const kvCacheIndexSection = defineSection({
       .default([])
       .describe("Server-sent events of engines that tell what is in their caches."),
   }),
+  entryNames: { event_sources: ["backend_name"] },
 });

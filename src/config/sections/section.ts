@@ -44,8 +44,11 @@ export interface SectionDefinition<Schema extends z.ZodType = z.ZodType> {
   sentTo?: readonly string[];
   /** Texts that name something in the file system, in the same notation as the secrets. */
   filePaths?: Readonly<Record<string, FilePathUse>>;
-  /** Lists whose entries have a name: path of the list below the section ("" = the section itself) -> its key. */
-  entryNames?: Readonly<Record<string, string>>;
+  /**
+   * Lists whose entries have a name: path of the list below the section ("" = the section itself, `*` for any list index)
+   * -> the key of the name, and the key that tells those entries apart that have none.
+   */
+  entryNames?: Readonly<Record<string, readonly [name: string, ...otherwise: string[]]>>;
 }
 
 export function defineSection<Schema extends z.ZodType>(spec: SectionDefinition<Schema>): SectionDefinition<Schema> {

@@ -13,7 +13,8 @@ import { withDefaults } from "../schema/defaults.ts";
 import { specOf } from "../schema/section-patterns.ts";
 import { resolvePath } from "../values/paths.ts";
 import type { Problem, Source } from "../values/problems.ts";
-import { isNestedTooDeeply, isSameOrAround, type Mapping } from "../values/values.ts";
+import { isNestedTooDeeply, isSameOrAround, type Mapping, type Path } from "../values/values.ts";
+import type { AppliedFile } from "./applied-file.ts";
 
 /** What runs, and its document. */
 export interface Running extends DraftBase {
@@ -26,7 +27,9 @@ export interface Candidate extends Pick<ChangeAuthor, "elevated">, Partial<Pick<
   /** The sections that were named. */
   sections: readonly string[];
   /** A change that cannot be kept is applied nevertheless: the file itself keeps it. */
-  fromFile?: { hash: string | undefined };
+  fromFile?: { applied?: AppliedFile };
+  /** Fields in which an edit of the file replaces what was changed through the API. */
+  replaced?: readonly Path[];
   lineOf?: Source["lineOf"];
   /** What the fence compares with, defaults filled in; without it, what runs. */
   base?: Mapping;
@@ -49,8 +52,16 @@ export async function assess(candidate: Candidate, running: Running, surrounding
     prepared,
     problems: [...prepared.problems, ...prepared.crossProblems],
     effective,
-    changes: diffDocuments(running.effective, effective),
+    changes: withReplaced(diffDocuments(running.effective, effective), candidate.replaced),
   };
+}
+
+/** Changes that replace something say so. */
+export function withReplaced(changes: FieldChange[], replaced: readonly Path[] = []): FieldChange[] {
+  if (replaced.length === 0) return changes;
+  return changes.map((change) =>
+    replaced.some((path) => isSameOrAround(path, change.path)) ? { ...change, replaced: true } : change,
+  );
 }
 
 async function fenced(

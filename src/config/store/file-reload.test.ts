@@ -362,15 +362,46 @@ test("a file that is written anew between the look at it and the reading is not 
   expect(reloader?.status()).toMatchObject({ reloads: 1, failures: 0 });
 });
 
-test("the log names what an edit replaces", async () => {
-  await start();
+describe("an edit leaves alone what was changed through the API", () => {
   const change = { sections: { retry: { max_delay: "3s" } }, mode: "merge" as const, source: "api" };
-  expect((await store.apply(change)).ok).toBe(true);
-  writeFileSync(path, attempts(2));
-  await isAt(2);
-  expect(store.current.version).toBe(3);
-  expect(store.current.document.retry).toEqual({ max_attempts: 2 });
-  expect(logged.join()).toContain('"fields":["retry.max_delay"]');
+
+  test("unless it changes the same field, which the log names", async () => {
+    await start();
+    expect((await store.apply(change)).ok).toBe(true);
+    writeFileSync(path, attempts(2));
+    await isAt(2);
+    expect(store.current).toMatchObject({ version: 3, document: { retry: { max_attempts: 2, max_delay: "3s" } } });
+    expect(logged).toEqual([]);
+    writeFileSync(path, "retry: {max_attempts: 3, max_delay: 4s}\n");
+    await isAt(3);
+    expect(store.current.document.retry).toEqual({ max_attempts: 3, max_delay: "4s" });
+    expect(logged.join()).toContain('"fields":["retry.max_delay"]');
+  });
+
+  test("also where it changes nothing: then it is what the next edit is compared with", async () => {
+    await start();
+    expect((await store.apply(change)).ok).toBe(true);
+    writeFileSync(path, `${attempts(1)}# the same, with a word more\n`);
+    await waitFor("the edit is known", () => reloader?.status().reloads === 1);
+    writeFileSync(path, "retry: {max_attempts: 1, max_delay: 3s}\n");
+    await waitFor("the edit is known", () => reloader?.status().reloads === 2);
+    expect(store.current.version).toBe(2);
+    writeFileSync(path, attempts(2));
+    await isAt(2);
+    expect(store.current.document.retry).toEqual({ max_attempts: 2 });
+  });
+
+  test("and has to be valid without it", async () => {
+    await start({ pollMs: 20, graceMs: 100 });
+    const backends = [{ name: "api", type: "demo", models: ["m"] }];
+    expect((await store.apply({ ...change, sections: { backends } })).ok).toBe(true);
+    writeFileSync(path, `${attempts(2)}circuit_breaker:\n  backends: {api: {failure_threshold: 3}}\n`);
+    await waitFor("the failure is known", () => reloader?.status().failures === 1);
+    expect(reloader?.status().lastFailure?.problems.join()).toContain(
+      "line 3: circuit_breaker.backends.api: there is no backend of this name",
+    );
+    expect(store.current.version).toBe(2);
+  });
 });
 
 test("a broken file that is put back as it was undoes nothing", async () => {

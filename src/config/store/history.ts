@@ -15,36 +15,40 @@ import { withFileOnlyFields, withoutFileOnlyFields } from "../change/draft.ts";
 import { maskSecrets } from "../change/mask.ts";
 import { SECTION_NAMES } from "../sections/registry.ts";
 import { type Mapping, valueAt, withEntries } from "../values/values.ts";
+import { type AppliedFile, writeAppliedFile } from "./applied-file.ts";
 import type { Inside, Proposal } from "./inside.ts";
 import { removeStaged } from "./staged-sections.ts";
-import {
-  appendVersions,
-  type HistoryPage,
-  newestFromFile,
-  readPage,
-  readVersion,
-  type VersionRecord,
-  writeFileHash,
-} from "./versions.ts";
+import { appendVersions, type HistoryPage, readPage, readVersion, type VersionRecord } from "./versions.ts";
 
 export const MAXIMUM_HISTORY_PAGE = 100;
 const MAXIMUM_UNSAVED = 100;
+
+export interface StartOfHistory {
+  /** Versions that could not be kept yet. */
+  unsaved: readonly VersionRecord[];
+  /** The configuration file, or what was found without one, as it was applied last. */
+  file: AppliedFile;
+  isFileKept: boolean;
+}
 
 export class History {
   readonly #inside: Inside;
   /** Versions from the file that could not be kept yet. */
   #unsaved: readonly VersionRecord[];
-  /** Of the file as it was when it was applied last; anything that never is one, without a file. */
-  #fileHash: string;
+  #file: AppliedFile;
+  /** As it was written last. */
+  #keptFile: AppliedFile | undefined;
 
-  constructor(inside: Inside, unsaved: readonly VersionRecord[], fileHash: string) {
+  constructor(inside: Inside, { unsaved, file, isFileKept }: StartOfHistory) {
     this.#inside = inside;
     this.#unsaved = unsaved;
-    this.#fileHash = fileHash;
+    this.#file = file;
+    if (isFileKept) this.#keptFile = file;
   }
 
-  get fileHash(): string {
-    return this.#fileHash;
+  /** The configuration file as it was applied last. */
+  get file(): AppliedFile {
+    return this.#file;
   }
 
   /** Newest first. */
@@ -57,10 +61,6 @@ export class History {
   version(version: number): VersionRecord | undefined {
     const record = this.#read(version);
     return record && { ...record, document: maskSecrets(record.document) as Mapping };
-  }
-
-  newestFromFile(): VersionRecord | undefined {
-    return this.#unsaved.at(-1) ?? newestFromFile(this.#inside.database.sqlite);
   }
 
   /** A new version with the content of an old one, or with the named sections of it. */
@@ -113,17 +113,20 @@ export class History {
     const failure = this.#write(fromFile, () => {
       if (unstage) removeStaged(this.#inside.database.sqlite, unstage);
     });
-    // Of the file only its hash is new: the worst that can follow is one more version at the next start.
+    // Only the file itself is new: it is compared again at the next start.
     return fromFile === undefined ? failure : undefined;
   }
 
   #write(fromFile: Proposal["fromFile"], task: () => void): Refused | undefined {
     const { database } = this.#inside;
-    this.#fileHash = fromFile?.hash ?? this.#fileHash;
-    return database.write(() => {
+    this.#file = fromFile?.applied ?? this.#file;
+    const isFileNew = this.#keptFile !== this.#file;
+    const failure = database.write(() => {
       task();
-      writeFileHash(database.sqlite, this.#fileHash);
+      if (isFileNew) writeAppliedFile(database.sqlite, this.#file);
     });
+    if (failure === undefined) this.#keptFile = this.#file;
+    return failure;
   }
 
   #read(version: number): VersionRecord | undefined {

@@ -3,6 +3,7 @@
 import type { Database } from "bun:sqlite";
 import { type ConfigDatabase, storageMessage } from "./database.ts";
 import type { ConfigLog } from "./listeners.ts";
+import { readState } from "./state.ts";
 
 const STATE_KEY = "key_salt";
 
@@ -20,12 +21,11 @@ export function keySalt({ sqlite, path, problem }: ConfigDatabase, log: Pick<Con
 
 /** Throws where it cannot be kept. */
 function readKeySalt(sqlite: Database): string {
-  const select = sqlite.query<{ value: string }, [string]>("SELECT value FROM state WHERE key = ?");
-  const found = select.get(STATE_KEY)?.value;
+  const found = readState(sqlite, STATE_KEY);
   if (found !== undefined) return found;
   // Another process may have been faster: the one that is there counts.
   sqlite.query("INSERT OR IGNORE INTO state (key, value) VALUES (?, ?)").run(STATE_KEY, randomKeySalt());
-  return (select.get(STATE_KEY) as { value: string }).value;
+  return readState(sqlite, STATE_KEY) as string;
 }
 
 function randomKeySalt(): string {

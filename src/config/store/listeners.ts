@@ -1,6 +1,6 @@
 // How parts of the gateway follow changes of the configuration.
 
-import type { FieldChange } from "../change/diff.ts";
+import { type FieldChange, replacedFields } from "../change/diff.ts";
 import type { ConfigSnapshot } from "../compile/snapshot.ts";
 
 /** The log of layers above this one. */
@@ -16,6 +16,16 @@ export type ConfigListener = (
   previous: ConfigSnapshot,
   changes: readonly FieldChange[],
 ) => readonly string[] | undefined;
+
+/** What was changed through the API is not lost in silence. */
+export function tellReplaced(
+  log: Pick<ConfigLog, "warn">,
+  { changes, version }: { changes: readonly FieldChange[]; version: number },
+): void {
+  const fields = replacedFields(changes);
+  if (fields.length === 0) return;
+  log.warn({ fields, version }, "the configuration file replaced changes that were made through the admin API");
+}
 
 /** Nobody can stop the change any more: what goes wrong becomes a warning, among those of the listeners. */
 export function announce(

@@ -68,7 +68,7 @@ test("without a gateway there is the file, and nothing is written", async () => 
   expect(warnings).toEqual([]);
 });
 
-test("what was changed through the API counts, unless the file was edited since, or it is not to count", async () => {
+test("what was changed through the API counts, merged with edits of the file, unless it is not to count", async () => {
   const gateway = await openGateway();
   await gateway.apply(change(7));
   const { store, resumed } = await openGuest();
@@ -76,8 +76,13 @@ test("what was changed through the API counts, unless the file was edited since,
   expect(attempts((await openGuest({ ignoreSaved: true })).store)).toBe(3);
   writeFileSync(join(folder, "config.yaml"), "retry: {max_attempts: 5}\n");
   expect(attempts((await openGuest()).store)).toBe(5);
+  await gateway.apply({ ...change(7), sections: { logging: { level: "warn" } } });
+  expect((await openGuest()).store.current.settings).toMatchObject({
+    retry: { max_attempts: 5 },
+    logging: { level: "warn" },
+  });
   // The gateway goes on as if nobody had been there.
-  expect(await gateway.apply(change(8))).toMatchObject({ ok: true, value: { version: 3 } });
+  expect(await gateway.apply(change(8))).toMatchObject({ ok: true, value: { version: 4 } });
 });
 
 test("changes are followed, in both directions of time", async () => {

@@ -5,7 +5,7 @@ import { describeChangeError } from "../change/change.ts";
 import { logEffectWarnings } from "../compile/without-effect.ts";
 import { resolvePath } from "../values/paths.ts";
 import { ConfigDatabase, storageMessage } from "./database.ts";
-import { isResumed, NO_FILE, type OpenStoreParts, type OpenStoreResult, resumedSnapshot } from "./open-store.ts";
+import { beginning, compiledBeginning, type OpenStoreParts, type OpenStoreResult } from "./open-store.ts";
 import { readSaved, type Saved, savedMark } from "./read-saved.ts";
 import { ConfigStore } from "./store.ts";
 
@@ -41,19 +41,21 @@ export async function openGuestStore(
 
   const saved = look();
   let seen = saved?.newest.version;
-  const isResuming = saved !== undefined && isResumed(saved, options);
-  const resumed = isResuming ? await resumedSnapshot(saved.newest, options) : { ok: true as const, snapshot };
-  if (!resumed.ok) return resumed;
-  logEffectWarnings(log, resumed.snapshot.settings);
+  const began = beginning(saved, options);
+  const compiled = await compiledBeginning(began, options);
+  if (!compiled.ok) return compiled;
+  const { file, newest, resumed } = began;
+  const running = { ...compiled.snapshot, ...(resumed && newest !== undefined && { version: newest.version }) };
+  logEffectWarnings(log, running.settings);
+  const start = { unsaved: [], file, isFileKept: true };
   const database = new ConfigDatabase(undefined, log);
-  const fileHash = options.fileHash ?? NO_FILE;
-  const store = new ConfigStore({ ...options, snapshot: resumed.snapshot, database, fileHash, unsaved: [] });
+  const store = new ConfigStore({ ...options, snapshot: running, database, start });
 
   async function follow(): Promise<void> {
     if (savedMark(folder) === mark) return;
     const saved = look();
     if (saved === undefined || saved.newest.version === seen) return;
-    if (saved.fileHash !== store.history.fileHash) {
+    if (saved.file.hash !== store.history.file.hash) {
       // One of both has not read an edit of the file yet: what was made behind it counts when both have.
       mark = "";
       return;
@@ -68,7 +70,7 @@ export async function openGuestStore(
   return {
     ok: true,
     store,
-    resumed: isResuming,
+    resumed,
     followSaved(intervalMs = FOLLOW_INTERVAL_MS) {
       const timer = setInterval(() => void follow(), intervalMs);
       timer.unref();

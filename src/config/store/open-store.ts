@@ -1,28 +1,21 @@
-// Opens the configuration store at start: decides whether the file or the newest kept version runs.
+// Opens the configuration store at start: the file runs, merged with what was changed through the API since.
 
 import type { Clock } from "../../lib/clock.ts";
-import { diffDocuments, type FieldChange } from "../change/diff.ts";
+import { compareDocuments, diffDocuments, type FieldChange } from "../change/diff.ts";
 import { prepareDocument, type Surroundings } from "../compile/prepare.ts";
 import type { ConfigSnapshot } from "../compile/snapshot.ts";
 import { logEffectWarnings } from "../compile/without-effect.ts";
 import { withDefaults } from "../schema/defaults.ts";
 import { resolvePath } from "../values/paths.ts";
 import type { Problem } from "../values/problems.ts";
-import type { Mapping } from "../values/values.ts";
+import type { Mapping, Path } from "../values/values.ts";
+import { type AppliedFile, isFileKept, mergeEdit, NO_FILE, writeAppliedFile } from "./applied-file.ts";
+import { withReplaced } from "./assess.ts";
 import { ConfigDatabase } from "./database.ts";
-import type { ConfigLog } from "./listeners.ts";
-import { replacedFields } from "./publish.ts";
-import type { Saved } from "./read-saved.ts";
+import { type ConfigLog, tellReplaced } from "./listeners.ts";
+import { type Saved, savedIn } from "./read-saved.ts";
 import { ConfigStore } from "./store.ts";
-import {
-  appendVersions,
-  isFileSource,
-  newestFromFile,
-  newestVersion,
-  readFileHash,
-  type VersionRecord,
-  writeFileHash,
-} from "./versions.ts";
+import { appendVersions, type VersionRecord } from "./versions.ts";
 
 export interface OpenStoreParts extends Surroundings {
   /** What the file says, or what was found without one. */
@@ -36,90 +29,110 @@ export interface OpenStoreParts extends Surroundings {
 }
 
 export type OpenStoreResult =
+  /** resumed: something runs that was changed through the API. */
   | { ok: true; store: ConfigStore; resumed: boolean }
-  /** The newest version cannot run any more; `version` is its number. */
+  /** What was changed through the API cannot run with the file; `version` is the newest one that was kept. */
   | { ok: false; version: number; problems: Problem[] };
 
-/** In place of the hash of a file. */
-export const NO_FILE = "none";
-
 export async function openConfigStore(options: OpenStoreParts): Promise<OpenStoreResult> {
-  const { snapshot, home, clock, log } = options;
+  const { snapshot, home, clock, log, ignoreSaved } = options;
   const folder = resolvePath(snapshot.settings.server.data_dir, snapshot.baseDir, home);
   const database = new ConfigDatabase(folder, log);
-  const hash = options.fileHash ?? NO_FILE;
-  const open = (running: ConfigSnapshot, resumed: boolean, unsaved: VersionRecord[] = []): OpenStoreResult => {
-    logEffectWarnings(log, running.settings);
-    return {
-      ok: true,
-      resumed,
-      store: new ConfigStore({ ...options, snapshot: running, database, fileHash: hash, unsaved }),
-    };
-  };
-
-  const newest = newestVersion(database.sqlite);
-  if (newest !== undefined && isResumed({ newest, fileHash: readFileHash(database.sqlite) }, options)) {
-    const resumed = await resumedSnapshot(newest, options);
-    if (resumed.ok) return open(resumed.snapshot, true);
+  const saved = savedIn(database.sqlite);
+  const began = beginning(saved, options);
+  const compiled = await compiledBeginning(began, options);
+  if (!compiled.ok) {
     database.sqlite.close();
-    return resumed;
+    return compiled;
   }
 
-  const document: Mapping = snapshot.document;
-  const changes = newest === undefined ? [] : changesBetween(newest.document, document);
-  if (newest !== undefined && changes.length === 0) {
-    keep(database, log, () => writeFileHash(database.sqlite, hash));
-    return open({ ...snapshot, version: newest.version, appliedAtMs: newest.appliedAtMs }, false);
-  }
-  const version = (newest?.version ?? 0) + 1;
+  const { document, file, replaced, resumed } = began;
+  const changes = saved === undefined ? [] : changesBetween(saved.newest.document, document, replaced);
   const record: VersionRecord = {
-    version,
+    version: (saved?.newest.version ?? 0) + 1,
     appliedAtMs: clock.wallTime(),
-    source: newest === undefined ? "startup" : "file_reload",
+    source: saved === undefined ? "startup" : "file_reload",
     user: undefined,
-    description: options.ignoreSaved ? "--ignore-saved" : undefined,
-    sectionsChanged: newest === undefined ? Object.keys(document) : [...new Set(changes.map(({ section }) => section))],
+    description: ignoreSaved ? "--ignore-saved" : undefined,
+    sectionsChanged: saved === undefined ? Object.keys(document) : [...new Set(changes.map(({ section }) => section))],
     changes,
     document,
   };
-  const fileBefore = newest === undefined ? undefined : newestFromFile(database.sqlite);
-  const isKept = keep(database, log, () => {
-    appendVersions(database.sqlite, [record], snapshot.settings.admin.max_history_entries);
-    writeFileHash(database.sqlite, hash);
-  });
-  if (newest !== undefined && !isFileSource(newest.source)) {
-    // Versions that came from the file may all be too old to be kept; then everything that differs is told.
-    const replaced =
-      fileBefore === undefined
-        ? changes.map(({ path }) => path.join("."))
-        : replacedFields(withDefaults(fileBefore.document), withDefaults(newest.document), withDefaults(document));
-    const reason = options.ignoreSaved ? "--ignore-saved" : "the configuration file was edited";
-    log.warn({ fields: replaced, version }, `${reason}: changes that were made through the admin API are replaced`);
+  const isNew = saved === undefined || changes.length > 0;
+  const isKept =
+    (!isNew && isFileKept(database.sqlite, file)) ||
+    keep(database, log, () => {
+      if (isNew) appendVersions(database.sqlite, [record], compiled.snapshot.settings.admin.max_history_entries);
+      writeAppliedFile(database.sqlite, file);
+    });
+  const { version, appliedAtMs } = isNew ? record : saved.newest;
+  tellReplaced(log, { changes, version });
+  if (resumed) log.info({ version }, `configuration: version ${version} holds changes made through the admin API`);
+  logEffectWarnings(log, compiled.snapshot.settings);
+  const start = { unsaved: isNew && !isKept ? [record] : [], file, isFileKept: isKept };
+  const running = { ...compiled.snapshot, version, appliedAtMs };
+  return { ok: true, resumed, store: new ConfigStore({ ...options, snapshot: running, database, start }) };
+}
+
+interface Beginning {
+  document: Mapping;
+  /** What the next edit is compared with. */
+  file: AppliedFile;
+  /** Fields in which the file replaces what was changed through the API. */
+  replaced: readonly Path[];
+  /** Something of the document was changed through the API. */
+  resumed: boolean;
+  newest: VersionRecord | undefined;
+}
+
+/** What a start runs: as if the file had been edited while the gateway ran. */
+export function beginning(
+  saved: Saved | undefined,
+  { snapshot, fileHash = NO_FILE, ignoreSaved }: Pick<OpenStoreParts, "snapshot" | "fileHash" | "ignoreSaved">,
+): Beginning {
+  const file: AppliedFile = { hash: fileHash, document: snapshot.document };
+  const alone = { document: file.document, file, replaced: [], resumed: false, newest: saved?.newest };
+  if (saved === undefined) return alone;
+  const { newest, file: base } = saved;
+  if (ignoreSaved) {
+    const made = compareDocuments(withDefaults(base.document), withDefaults(newest.document));
+    return { ...alone, replaced: made.map(({ path }) => path) };
   }
-  return open({ ...snapshot, version, appliedAtMs: record.appliedAtMs }, false, isKept ? [] : [record]);
+  if (file.hash === base.hash) {
+    // What is found without a file is another thing at every start, and counts as long as nothing was changed.
+    const isFound = file.hash === NO_FILE;
+    if (isFound && Bun.deepEquals(newest.document, base.document, true)) return alone;
+    return { ...resumedFrom(newest.document, file), file: isFound ? base : file, replaced: [], newest };
+  }
+  const { document, replaced } = mergeEdit(base.document, file.document, newest.document);
+  return { ...resumedFrom(document, file), file, replaced, newest };
 }
 
-/** Whether a start goes on with what was changed through the API. */
-export function isResumed({ newest, fileHash }: Saved, options: Pick<OpenStoreParts, "fileHash" | "ignoreSaved">) {
-  const isUnchanged = fileHash === (options.fileHash ?? NO_FILE);
-  return isUnchanged && !options.ignoreSaved && !isFileSource(newest.source);
+function resumedFrom(document: Mapping, file: AppliedFile): Pick<Beginning, "document" | "resumed"> {
+  return { document, resumed: !Bun.deepEquals(document, file.document, true) };
 }
 
-type Resumed = { ok: true; snapshot: ConfigSnapshot } | Extract<OpenStoreResult, { ok: false }>;
+type CompiledBeginning = { ok: true; snapshot: ConfigSnapshot } | Extract<OpenStoreResult, { ok: false }>;
 
-export async function resumedSnapshot(newest: VersionRecord, options: OpenStoreParts): Promise<Resumed> {
-  const { snapshot, log } = options;
-  const prepared = await prepareDocument(newest.document, { ...options, baseDir: snapshot.baseDir });
-  const problems = [...prepared.problems, ...prepared.crossProblems];
-  const { version, appliedAtMs } = newest;
-  if (prepared.compiled === undefined || problems.length > 0) return { ok: false, version, problems };
-  log.info({ version }, `configuration: version ${version} is resumed, the file has not changed since`);
-  return { ok: true, snapshot: { ...snapshot, ...prepared.compiled, version, appliedAtMs } };
+export async function compiledBeginning(
+  { document, resumed, newest }: Beginning,
+  options: Surroundings & Pick<OpenStoreParts, "snapshot">,
+): Promise<CompiledBeginning> {
+  const { snapshot } = options;
+  if (!resumed || newest === undefined) return { ok: true, snapshot };
+  const { compiled, problems, crossProblems } = await prepareDocument(document, {
+    ...options,
+    baseDir: snapshot.baseDir,
+  });
+  const found = [...problems, ...crossProblems];
+  if (compiled === undefined || found.length > 0) return { ok: false, version: newest.version, problems: found };
+  return { ok: true, snapshot: { ...snapshot, ...compiled } };
 }
 
 /** Most starts find the document of the last one: then nobody needs the defaults, which the JSON Schema has to be made for. */
-function changesBetween(before: Mapping, after: Mapping): FieldChange[] {
-  return Bun.deepEquals(before, after, true) ? [] : diffDocuments(withDefaults(before), withDefaults(after));
+function changesBetween(before: Mapping, after: Mapping, replaced: readonly Path[]): FieldChange[] {
+  if (Bun.deepEquals(before, after, true)) return [];
+  return withReplaced(diffDocuments(withDefaults(before), withDefaults(after)), replaced);
 }
 
 /** The gateway starts, whether its disk is full or not. */

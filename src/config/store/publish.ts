@@ -1,8 +1,7 @@
-// What a change means for the running gateway: fields that wait for a restart, and what an edited file replaced.
+// What a change means for the running gateway: fields that wait for a restart, and a snapshot that no reader can change.
 
-import { compareDocuments } from "../change/diff.ts";
 import { SECTIONS, type Settings } from "../sections/registry.ts";
-import { isSameOrAround, type Mapping, valueAt, withValueAt } from "../values/values.ts";
+import { valueAt, withValueAt } from "../values/values.ts";
 
 const RESTART_PATHS: readonly string[][] = SECTIONS.flatMap(({ name, restartFields = [] }) =>
   restartFields.map((field) => [name, ...field.split(".")]),
@@ -20,13 +19,6 @@ export function pendingRestartFields(running: Settings, next: Settings): string[
   return RESTART_PATHS.filter((path) => !Bun.deepEquals(valueAt(running, path), valueAt(next, path), true)).map(
     (path) => path.join("."),
   );
-}
-
-/** Fields that were changed after the file was read, and that the edited file has set to something else again. */
-export function replacedFields(fileBefore: Mapping, before: Mapping, after: Mapping): string[] {
-  const made = compareDocuments(fileBefore, before).map(({ path }) => path);
-  const undone = compareDocuments(before, after).map(({ path }) => path);
-  return made.filter((path) => undone.some((other) => isSameOrAround(path, other))).map((path) => path.join("."));
 }
 
 /** Readers share one snapshot: nobody may change it. Only plain values are frozen. */

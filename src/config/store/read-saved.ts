@@ -1,15 +1,21 @@
-// What a gateway has kept of its configuration, read by another process: nothing is written, and nobody is kept waiting.
+// What a gateway has kept of its configuration, as it reads it at a start, and as another process does: nothing is written.
 
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DATABASE_NAME } from "../values/paths.ts";
-import { newestVersion, readFileHash, type VersionRecord } from "./versions.ts";
+import { type AppliedFile, readAppliedFile } from "./applied-file.ts";
+import { newestVersion, type VersionRecord } from "./versions.ts";
 
 export interface Saved {
   newest: VersionRecord;
-  /** Of the configuration file as it was when it was applied last. */
-  fileHash: string | undefined;
+  file: AppliedFile;
+}
+
+/** Undefined where nothing was kept yet. */
+export function savedIn(sqlite: Database): Saved | undefined {
+  const newest = newestVersion(sqlite);
+  return newest && { newest, file: readAppliedFile(sqlite, newest) };
 }
 
 /** A gateway that writes in this moment is waited for this long. */
@@ -23,11 +29,8 @@ export function readSaved(folder: string): Saved | undefined {
   const sqlite = new Database(path, { readonly: true, strict: true });
   try {
     sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-    // Both of the same moment.
-    return sqlite.transaction(() => {
-      const newest = newestVersion(sqlite);
-      return newest && { newest, fileHash: readFileHash(sqlite) };
-    })();
+    // All of the same moment.
+    return sqlite.transaction(() => savedIn(sqlite))();
   } finally {
     sqlite.close();
   }

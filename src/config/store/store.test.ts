@@ -408,20 +408,38 @@ describe("restart", () => {
     expect(JSON.stringify(next.current.document)).toContain(`\${KEY_TWO}`);
   });
 
-  test("an edited file wins, and the log names what it replaced", async () => {
+  test("an edited file is merged, and the log and the history name what it replaced", async () => {
     const store = await open();
-    value(await store.apply(patch({ retry: { max_attempts: 8 }, logging: { level: "warn" } })));
+    value(await store.apply(patch({ retry: { max_attempts: 8, jitter: false }, logging: { level: "warn" } })));
     close(store);
-    writeFile(`${FILE}\nlogging: {level: warn}\n`);
+    writeFile(FILE.replace("max_attempts: 3", "max_attempts: 4, max_delay: 9s"));
     const next = await open();
     expect(next.current).toMatchObject({
       version: 3,
-      settings: { retry: { max_attempts: 3 }, logging: { level: "warn" } },
+      settings: { retry: { max_attempts: 4, jitter: false, max_delay: 9_000 }, logging: { level: "warn" } },
     });
-    expect(next.history.page().entries[0]).toMatchObject({ source: "file_reload", sectionsChanged: ["retry"] });
+    const [newest] = next.history.page().entries;
+    expect(newest).toMatchObject({ source: "file_reload", sectionsChanged: ["retry"] });
+    expect(newest?.changes.map(({ field, replaced = false }) => [field, replaced])).toEqual([
+      ["max_attempts", true],
+      ["max_delay", false],
+    ]);
     expect(lines.find(({ level }) => level === "warn")?.fields).toMatchObject({ fields: ["retry.max_attempts"] });
     close(next);
-    expect((await open()).current.version).toBe(3);
+    const last = await open();
+    expect(last.current).toMatchObject({ version: 3, settings: { retry: { jitter: false } } });
+  });
+
+  test("of an earlier release, which did not keep the file, loses no change of the API", async () => {
+    const store = await open();
+    value(await store.apply(patch({ logging: { level: "warn" } })));
+    close(store);
+    const { Database } = await import("bun:sqlite");
+    const sqlite = new Database(join(folder, "data/config.db"));
+    sqlite.run("DELETE FROM state WHERE key = 'file_document'");
+    sqlite.close();
+    writeFile(FILE.replace("max_attempts: 3", "max_attempts: 4"));
+    expect((await open()).current.settings).toMatchObject({ retry: { max_attempts: 4 }, logging: { level: "warn" } });
   });
 
   test("an edit that changes nothing keeps the version", async () => {

@@ -17,6 +17,7 @@ import type { FieldChange } from "../change/diff.ts";
 import { type Draft, draftChange, withoutSentSecrets } from "../change/draft.ts";
 import { maskSecrets } from "../change/mask.ts";
 import { type Attachments, attachmentsInForce, joinAttachments } from "../compile/attachments.ts";
+import { withCanonicalKeys } from "../compile/compile.ts";
 import type { Surroundings } from "../compile/prepare.ts";
 import type { ConfigSnapshot } from "../compile/snapshot.ts";
 import { logEffectWarnings } from "../compile/without-effect.ts";
@@ -25,13 +26,14 @@ import { withDefaults } from "../schema/defaults.ts";
 import { SECTION_NAMES } from "../sections/registry.ts";
 import type { Problem, Source } from "../values/problems.ts";
 import type { Mapping } from "../values/values.ts";
+import { mergeEdit } from "./applied-file.ts";
 import { assess, type Running, warningsOf } from "./assess.ts";
 import type { ConfigDatabase } from "./database.ts";
-import { History } from "./history.ts";
+import { History, type StartOfHistory } from "./history.ts";
 import type { Inside, Proposal } from "./inside.ts";
 import { keySalt } from "./key-salt.ts";
-import { announce, type ConfigListener, type ConfigLog } from "./listeners.ts";
-import { freezeDeep, keepRestartFields, pendingRestartFields, replacedFields } from "./publish.ts";
+import { announce, type ConfigListener, type ConfigLog, tellReplaced } from "./listeners.ts";
+import { freezeDeep, keepRestartFields, pendingRestartFields } from "./publish.ts";
 import { Staging } from "./staging.ts";
 import type { VersionRecord } from "./versions.ts";
 
@@ -40,10 +42,7 @@ interface ConfigStoreParts extends Surroundings {
   database: ConfigDatabase;
   clock: Clock;
   log: ConfigLog;
-  /** Of the file that was read last; anything that never is one, without a file. */
-  fileHash: string;
-  /** Versions that could not be kept yet. */
-  unsaved: readonly VersionRecord[];
+  start: StartOfHistory;
 }
 
 export interface Validation {
@@ -80,7 +79,7 @@ export class ConfigStore {
       assess: (candidate) => assess(candidate, this.#running, options),
     };
     this.staging = new Staging(inside);
-    this.history = new History(inside, options.unsaved, options.fileHash);
+    this.history = new History(inside, options.start);
   }
 
   get current(): ConfigSnapshot {
@@ -131,43 +130,39 @@ export class ConfigStore {
     return ok({ valid: problems.length === 0, problems, warnings, changes, impact: estimateImpact(changes) });
   }
 
-  /** The document of the file as it is now, in place of all that was changed since it was read last. */
-  applyFile(document: Mapping, { hash, lineOf }: { hash: string; lineOf?: Source["lineOf"] }): Promise<Result<Change>> {
+  /** Brings in what the file says now and did not say when it was applied last; what else runs stays. */
+  applyFile(written: Mapping, { hash, lineOf }: { hash: string; lineOf?: Source["lineOf"] }): Promise<Result<Change>> {
     return this.#exclusive(async () => {
-      // What was broken is as it was before: as at a start, that is no reason to undo changes of the API.
-      if (hash === this.history.fileHash) return ok(unchanged(this.current));
-      const fileBefore = this.history.newestFromFile();
-      const before = this.#running.effective;
-      const fromFile = { hash };
-      const result = await this.#commit({
-        source: "file_reload",
-        document,
-        sections: SECTION_NAMES,
-        fromFile,
-        lineOf,
-      });
-      if (!result.ok || !result.value.applied) return result;
-      const { log } = this.#options;
-      const replaced = fileBefore && replacedFields(withDefaults(fileBefore.document), before, this.#running.effective);
-      if (replaced !== undefined && replaced.length > 0) {
-        const message = "the edited configuration file replaced changes that were made through the admin API";
-        log.warn({ fields: replaced, version: result.value.version }, message);
+      const { file: base } = this.history;
+      if (hash === base.hash) return ok(unchanged(this.current));
+      const applied = { hash, document: withCanonicalKeys(written).document };
+      const edit = { source: "file_reload", sections: SECTION_NAMES, fromFile: { applied } };
+      const asWritten = { ...edit, document: written, lineOf };
+      const { document } = this.#running;
+      let proposal: Proposal = asWritten;
+      if (!Bun.deepEquals(base.document, document, true)) {
+        // It must also run without what was changed through the API.
+        const { problems } = await assess(asWritten, this.#running, this.#options);
+        if (problems.length > 0) return refused({ kind: "validation", problems });
+        proposal = { ...edit, ...mergeEdit(base.document, applied.document, document) };
       }
-      logEffectWarnings(log, this.current.settings);
+      const result = await this.#commit(proposal);
+      if (!result.ok || !result.value.applied) return result;
+      tellReplaced(this.#options.log, result.value);
+      logEffectWarnings(this.#options.log, this.current.settings);
       return result;
     });
   }
 
   /** What another process with the same data folder has put in force. */
   follow(document: Mapping): Promise<Result<Change>> {
-    const fromFile = { hash: undefined };
-    return this.#change(() => ok({ source: "file_reload", document, sections: SECTION_NAMES, fromFile }));
+    return this.#change(() => ok({ source: "file_reload", document, sections: SECTION_NAMES, fromFile: {} }));
   }
 
   /** Reads included files again; what they hold is part of the settings, but not of the document. */
   refresh(description: string): Promise<Result<Change>> {
-    const fromFile = { hash: undefined };
-    return this.#change(({ document }) => ok({ source: "file_reload", description, document, sections: [], fromFile }));
+    const edit = { source: "file_reload", description, sections: [], fromFile: {} };
+    return this.#change(({ document }) => ok({ ...edit, document }));
   }
 
   /** In place of what was read before; the settings stay, and with them the version. */

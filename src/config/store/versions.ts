@@ -36,10 +36,6 @@ const ALWAYS_KEPT = 2;
 /** Versions that came from the file, not from the API. */
 const FILE_SOURCES = ["startup", "file_reload"] as const;
 
-export function isFileSource(source: string): boolean {
-  return FILE_SOURCES.some((known) => known === source);
-}
-
 /** Another process has written to the same database. */
 class ForeignWriteError extends Error {
   constructor() {
@@ -59,7 +55,7 @@ export function readVersion(sqlite: Database, version: number): VersionRecord | 
   return readRecord(sqlite, "WHERE version = ?", version);
 }
 
-/** The newest version that came from the file. */
+/** The newest version that came from the file alone. */
 export function newestFromFile(sqlite: Database): VersionRecord | undefined {
   const sources = FILE_SOURCES.map((source) => `'${source}'`).join(", ");
   return readRecord(sqlite, `WHERE source IN (${sources}) ORDER BY version DESC LIMIT 1`);
@@ -117,17 +113,4 @@ function prune(sqlite: Database, keep: number): void {
          ) WHERE position > ?1 OR (position > ?2 AND bytes > ?3))`,
     )
     .run(Math.max(keep, 1), ALWAYS_KEPT, MAXIMUM_BYTES);
-}
-
-const FILE_HASH = "file_hash";
-
-/** Of the configuration file as it was when it was applied last. */
-export function readFileHash(sqlite: Database): string | undefined {
-  return sqlite.query<{ value: string }, [string]>("SELECT value FROM state WHERE key = ?").get(FILE_HASH)?.value;
-}
-
-export function writeFileHash(sqlite: Database, hash: string): void {
-  sqlite
-    .query("INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2")
-    .run(FILE_HASH, hash);
 }

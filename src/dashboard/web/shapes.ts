@@ -260,6 +260,7 @@ export interface VersionRow {
   description: string | null;
   rollback_available: boolean;
   changes: Changes;
+  replaced: string[];
 }
 
 export interface History {

@@ -352,10 +352,11 @@ function historyCard(
   );
 }
 
-function versionCell({ description, sections_changed, changes }: VersionRow): Children {
+function versionCell({ description, sections_changed, changes, replaced }: VersionRow): Children {
   const hasChanges = Object.values(changes ?? {}).some((each) => Object.keys(each).length > 0);
   return [
     h("div", null, description ?? sections_changed.join(", ")),
+    replaced.length > 0 && notice("warn", `The file replaced what the API had changed: ${replaced.join(", ")}`),
     hasChanges && h("details", null, h("summary", null, sections_changed.join(", ")), changeList(changes)),
   ];
 }
