@@ -26,6 +26,12 @@ describe("parseArguments", () => {
     [["--health-check-url", "http://h:1/x"], { ...check, url: "http://h:1/x" }],
     [["--health-check", "--health-check-url=unix:/s"], { ...check, url: "unix:/s" }],
     [["--generate-config"], { command: "generate-config" }],
+    [
+      ["--backup", "~/b", "--config=a"],
+      { command: "backup", folder: "/home/me/b", config: "a", modelMetadata: undefined },
+    ],
+    [["--restore=b"], { command: "restore", folder: "b", config: undefined }],
+    [["--restore=b", "--backup=b"], { error: "--backup and --restore exclude each other" }],
     [["-h"], { command: "help" }],
     [["--version", "--help"], { command: "help" }],
     [["-V"], { command: "version" }],

@@ -16,6 +16,8 @@ export type Command =
   | ({ command: "agent" } & StartOptions)
   | { command: "check-config"; config: string | undefined; modelMetadata: string | undefined; asJson: boolean }
   | { command: "health-check"; url: string | undefined; config: string | undefined }
+  | { command: "backup"; folder: string; config: string | undefined; modelMetadata: string | undefined }
+  | { command: "restore"; folder: string; config: string | undefined }
   | { command: "help" }
   | { command: "version" }
   | { command: "generate-config" };
@@ -55,6 +57,18 @@ const OPTIONS = [
     name: "--health-check-url",
     value: "url",
     help: "Address for --health-check, which it implies. Default: /health at the first configured bind_address.",
+  },
+  {
+    name: "--backup",
+    value: "folder",
+    isPath: true,
+    help: "Copy the data folder and the files that the configuration names into a new folder, also while a gateway runs.",
+  },
+  {
+    name: "--restore",
+    value: "folder",
+    isPath: true,
+    help: "Put a backup back: its data into an empty data folder, its configuration where --config says.",
   },
   {
     name: "--model-metadata",
@@ -119,6 +133,11 @@ function toCommand(given: ReadonlyMap<OptionName, string>): ParsedArguments {
   if (url !== undefined && !isProbeUrl(url)) {
     return { error: `--health-check-url: expected a URL that starts with http://, https:// or unix:/` };
   }
+  const backup = given.get("--backup");
+  const restore = given.get("--restore");
+  if (backup !== undefined && restore !== undefined) return { error: "--backup and --restore exclude each other" };
+  if (backup !== undefined) return { command: "backup", folder: backup, config, modelMetadata };
+  if (restore !== undefined) return { command: "restore", folder: restore, config };
   if (url !== undefined || given.has("--health-check")) return { command: "health-check", url, config };
   return {
     command: mode === AGENT_MODE ? "agent" : "serve",

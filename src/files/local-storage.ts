@@ -1,7 +1,8 @@
 // Contents of files on the local disk: <folder>/<two characters of the id>/<id>.
 
-import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { syncFolder } from "../lib/sync-folder.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { ContentStorage, Crash } from "./content-storage.ts";
 
@@ -84,14 +85,5 @@ async function statIfThere(path: string) {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, "r");
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
   }
 }

@@ -32,6 +32,10 @@ export async function runCommand(parsed: Exclude<Command, { command: "agent" }>)
       return await checkHealth(parsed.url, parsed.config);
     case "check-config":
       return await checkConfig(parsed);
+    case "backup":
+      return await (await import("./backup-commands.ts")).backUp(parsed, process.env);
+    case "restore":
+      return await (await import("./backup-commands.ts")).restore(parsed, process.env);
     case "serve":
       return await startServer(parsed);
   }

@@ -1,12 +1,14 @@
 // From the command line to the configuration that runs: the file, what is found without one, or the version that was kept.
 
 import { backendProblems } from "../backends/checks.ts";
+import { unfinishedRestore } from "../backup/unfinished-restore.ts";
 import { renderProblems } from "../cli/problems.ts";
 import { loadConfig } from "../config/compile/load.ts";
 import type { Surroundings } from "../config/compile/prepare.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { openGuestStore } from "../config/store/open-guest-store.ts";
 import { openConfigStore } from "../config/store/open-store.ts";
+import { resolvePath } from "../config/values/paths.ts";
 import type { Problem } from "../config/values/problems.ts";
 import { systemClock } from "../lib/clock.ts";
 import { applyLogSettings, createLogger } from "../logging/logger.ts";
@@ -42,7 +44,7 @@ export async function openConfiguration(command: StartCommand, env: Env) {
   const { snapshot, found } = discovered;
 
   // Told before anything is kept of the file.
-  const { problem } = snapshot.attachments;
+  const problem = cannotStart(snapshot, env);
   if (problem !== undefined) return failed(`${SERVICE_NAME}: ${problem}`);
   const log = createLogger(snapshot.settings.logging);
   const { fileHash } = loaded;
@@ -62,7 +64,7 @@ export async function openAgentConfiguration(command: StartCommand, env: Env) {
   const { cwd, common, loaded } = await load(command, env);
   if (!loaded.ok) return failed(renderProblems(loaded.problems, loaded.path, cwd).trimEnd());
   const { snapshot, fileHash } = loaded;
-  const { problem } = snapshot.attachments;
+  const problem = cannotStart(snapshot, env);
   if (problem !== undefined) return failed(`${SERVICE_NAME}: ${problem}`);
   const log = createLogger(snapshot.settings.logging);
   const { ignoreSaved } = command;
@@ -100,6 +102,10 @@ async function load(command: StartCommand, env: Env) {
   const cwd = process.cwd();
   const common = surroundings(env, command.modelMetadata);
   return { cwd, common, loaded: await loadConfig({ ...common, path: command.config, cwd }) };
+}
+
+function cannotStart({ settings, baseDir, attachments }: ConfigSnapshot, env: Env): string | undefined {
+  return attachments.problem ?? unfinishedRestore(resolvePath(settings.server.data_dir, baseDir, env.HOME));
 }
 
 function cannotResume({ problems, version }: { problems: Problem[]; version: number }, cwd: string): string {

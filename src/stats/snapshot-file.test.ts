@@ -10,6 +10,7 @@ import { createObserver } from "../metrics/observer.ts";
 import { StatsCollector } from "./collector.ts";
 import type { FinishedRequest } from "./finished-request.ts";
 import { SnapshotFile } from "./snapshot-file.ts";
+import { requestSnapshot } from "./snapshot-request.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "stats-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -224,6 +225,20 @@ describe("statistics file", () => {
     rmSync(blocked);
     expect(await file.save()).toBe(true);
     chmodSync(path, 0o600);
+  });
+
+  test("another process asks for a fresh file; without a gateway it waits no longer than it says", async () => {
+    const { path, file, count } = setUp();
+    await file.save();
+    expect(await requestSnapshot(path, 0)).toBe(false);
+    file.start();
+    count();
+    expect(await requestSnapshot(path, 20_000)).toBe(true);
+    await using _ = { [Symbol.asyncDispose]: () => file.stop() };
+    const read = setUp(path);
+    expect(await read.file.restore()).toBe("restored");
+    expect(read.all().overall.total_requests).toBe(1);
+    expect(readdirSync(join(path, ".."))).toEqual(["stats.json"]);
   });
 
   test("writes that overlap leave a whole file", async () => {

@@ -9,6 +9,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import { replaceFile } from "../lib/replace-file.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { StatsCollector } from "./collector.ts";
+import { answerRequests } from "./snapshot-request.ts";
 import { type WrittenCosts, type WrittenRow, writtenStats } from "./written-stats.ts";
 
 interface SnapshotParts {
@@ -30,6 +31,7 @@ const snapshotSchema = z.object({ format: z.literal(FORMAT), saved_at: z.number(
 export class SnapshotFile {
   readonly #parts: SnapshotParts;
   #timer: ReturnType<typeof setInterval> | undefined;
+  #ignoreRequests: () => void = () => {};
   /** Writes happen one after the other. */
   #writing: Promise<void> = Promise.resolve();
   #trouble: string | undefined;
@@ -73,6 +75,7 @@ export class SnapshotFile {
     if (!enabled) return;
     this.#timer = setInterval(() => void this.save(), snapshot_interval);
     this.#timer.unref();
+    this.#ignoreRequests = answerRequests(this.#parts.settings.path, () => this.save());
   }
 
   /** Never throws. False: not written, and the log says why. */
@@ -90,6 +93,7 @@ export class SnapshotFile {
   /** The last snapshot, at a graceful end. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
+    this.#ignoreRequests();
     await this.save();
   }
 

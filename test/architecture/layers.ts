@@ -20,6 +20,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["health", "models", "prompts", "kv-index"],
   ["backends"],
   ["rate-limit"],
+  ["backup"],
   ["access", "files", "stats", "metrics", "redis"],
   ["protocols"],
   ["generation", "media"],
