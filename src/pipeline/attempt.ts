@@ -3,7 +3,7 @@
 import type { BackendEntry } from "../backends/board.ts";
 import type { Circuits } from "../routing/circuits.ts";
 import type { Admitted } from "../routing/router.ts";
-import type { AttemptStep } from "../stats/stories.ts";
+import { type AttemptStep, NOT_SENT } from "../stats/stories.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
@@ -127,7 +127,7 @@ export async function attempt(
     return { kind: "stream", entry, headers, contentType, live: { stream: opened, exchange, reader, finished } };
   } catch (error) {
     step.durationMs = now() - startedAtMs;
-    step.failure = "not_sent"; // the backend's format cannot say what is asked
+    step.failure = NOT_SENT;
     permit.settle("neutral");
     span?.ended(step.durationMs, step.failure, undefined, undefined, record);
     throw error;

@@ -7,6 +7,7 @@ import type { Observer } from "../metrics/observer.ts";
 import type { ErrorReport, FailedAttempt } from "../stats/error-recorder.ts";
 import type { Outcome } from "../stats/outcome.ts";
 import type { AttemptStep, Stories, StoryStart, StoryStep } from "../stats/stories.ts";
+import { withoutSecrets } from "../stats/without-secrets.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import { isBackendsFault } from "../upstream/send.ts";
 import type { RequestContext } from "./context.ts";
@@ -76,7 +77,7 @@ export function createReporter(
       for (const feature of record.dropped ?? []) events.dropped(feature);
       const { type = failure ?? "" } = record.error ?? {};
       const code = record.error && codeOf(record.error);
-      const isOwnRefusal = outcome === "refused" && record.attempts === 0 && !isOfAdministrators(record);
+      const isOwnRefusal = outcome === "refused" && !story.wasSent && !isOfAdministrators(record);
       if (isOwnRefusal) events.refused(status, code ?? type);
       if (story.isKept) {
         if (record.stream) openStreams--;
@@ -111,7 +112,7 @@ export function createReporter(
       if (failure === undefined || outcome === "client_left" || isElsewhere(record)) return;
       const { code: errorCode = null, message = failure } = record.error ?? {};
       const attempts = attemptsOf(story.steps);
-      const told = { status, type, code: errorCode, message };
+      const told = { status, isRefusal: isOwnRefusal, type, code: errorCode, message };
       errors.record({ ...startOf(context), ...told, model, backend, attempts });
     },
   };
@@ -146,7 +147,7 @@ function startOf(context: RequestContext): StoryStart {
 const MAX_TARGET_LENGTH = 200;
 
 function targetOf({ method, path }: RequestContext["record"]): string {
-  return `${method} ${path}`.slice(0, MAX_TARGET_LENGTH);
+  return withoutSecrets(`${method} ${path}`.slice(0, MAX_TARGET_LENGTH));
 }
 
 function outcomeOf({ streamFailure, isOutage }: RequestContext["record"], status: number): Outcome {

@@ -184,3 +184,19 @@ describe("debug error", () => {
     expect(errorStats(recorder, ALL).total).toBe(0);
   });
 });
+
+test("a flood of refusals removes no failure, and no refusal of another client", () => {
+  const { recorder } = setUp(3);
+  recorder.record(report({ id: "failure" }));
+  recorder.record(report({ id: "other", isRefusal: true, keyId: "team-b" }));
+  for (let each = 0; each < 2_000; each++) {
+    recorder.record(report({ id: `k-${each}`, isRefusal: true, keyId: "team-a" }));
+    recorder.record(report({ id: `s-${each}`, isRefusal: true, clientAddress: "192.0.2.1" }));
+  }
+  expect(recorder.byId("failure")).toBeDefined();
+  expect(recorder.find("other")).toMatchObject({ keyId: "team-b" });
+  const recent = recorder.recent();
+  expect(recent.length).toBeLessThanOrEqual(3 + 2 * 500);
+  expect(recent.slice(0, 3).map(({ id }) => id)).toEqual(["s-1999", "k-1999", "s-1998"]);
+  expect(recorder.counts().total).toBe(4_002);
+});

@@ -4,7 +4,9 @@ import type { Clock } from "../lib/clock.ts";
 import { getOrMake } from "../lib/get-or-make.ts";
 import { RingClock, type RingPosition, slotsWithin, type WindowSlot } from "../lib/time-rings.ts";
 import { OTHER } from "./finished-request.ts";
+import { RefusedEntries } from "./refused-entries.ts";
 import { WindowedNumbers } from "./windowed-numbers.ts";
+import { withoutSecrets } from "./without-secrets.ts";
 
 /** One attempt at a backend that failed. */
 export interface FailedAttempt {
@@ -21,6 +23,8 @@ export interface ErrorReport {
   /** The client's own, where it sent one. */
   requestId: string;
   status: number;
+  /** The gateway refused it, and asked no backend. */
+  isRefusal?: boolean | undefined;
   type: string;
   code: string | number | null;
   message: string;
@@ -37,6 +41,8 @@ export interface ErrorReport {
 /** What is kept of a report. */
 export interface ErrorRecord extends ErrorReport {
   timeMs: number;
+  /** Grows from record to record. */
+  turn: number;
   attempts: readonly FailedAttempt[];
 }
 
@@ -47,8 +53,10 @@ interface ErrorCounts {
   backends: Record<string, number>;
 }
 
-/** Most errors that are kept. */
+/** Most errors that are kept, without refusals. */
 const DEFAULT_CAPACITY = 1_000;
+/** Of known keys, and as many of clients without one. */
+const MAX_REFUSED = 500;
 const MAX_ATTEMPTS = 20;
 const MAX_MESSAGE_LENGTH = 1_000;
 const MAX_NAME_LENGTH = 256;
@@ -60,6 +68,8 @@ export class ErrorRecorder {
   readonly #capacity: number;
   /** By the gateway's own id; the newest stands at the end. */
   readonly #byId = new Map<string, ErrorRecord>();
+  readonly #refused = new RefusedEntries<ErrorRecord>(MAX_REFUSED);
+  #turn = 0;
   readonly #total = newCount();
   readonly #types = new Tally();
   readonly #statuses = new Tally();
@@ -76,11 +86,12 @@ export class ErrorRecorder {
       id: report.id,
       requestId: cut(report.requestId),
       timeMs,
+      turn: ++this.#turn,
       status: report.status,
       type: cut(report.type),
       code: typeof report.code === "string" ? cut(report.code) : report.code,
       message: withoutSecrets(report.message.slice(0, MAX_MESSAGE_LENGTH)),
-      model: report.model && cut(report.model),
+      model: report.model && withoutSecrets(cut(report.model)),
       backend: report.backend && cut(report.backend),
       attempts: (report.attempts ?? []).slice(0, MAX_ATTEMPTS),
       keyId: report.keyId,
@@ -88,11 +99,8 @@ export class ErrorRecorder {
       organizationId: report.organizationId,
       clientAddress: report.clientAddress,
     };
-    this.#byId.set(record.id, record);
-    if (this.#byId.size > this.#capacity) {
-      const [oldest] = this.#byId.keys();
-      if (oldest !== undefined) this.#byId.delete(oldest);
-    }
+    if (report.isRefusal === true) this.#refused.add(record, false);
+    else this.#keep(record);
     const { position } = this.#clock;
     this.#total.count(position, 0);
     this.#types.add(record.type, position);
@@ -101,22 +109,29 @@ export class ErrorRecorder {
     return record;
   }
 
+  #keep(record: ErrorRecord): void {
+    this.#byId.set(record.id, record);
+    if (this.#byId.size <= this.#capacity) return;
+    const [oldest] = this.#byId.keys();
+    if (oldest !== undefined) this.#byId.delete(oldest);
+  }
+
   /** By the gateway's own id of the request. */
   byId(id: string): ErrorRecord | undefined {
-    return this.#byId.get(id);
+    return this.#byId.get(id) ?? this.#refused.entries().find((record) => record.id === id);
   }
 
   /** By either id; of several requests with one id of a client the newest. */
   find(id: string): ErrorRecord | undefined {
-    return this.#byId.get(id) ?? this.recent().find(({ requestId }) => requestId === cut(id));
+    return this.byId(id) ?? this.recent().find(({ requestId }) => requestId === cut(id));
   }
 
   /** The newest first. */
   recent(filter: { type?: string | undefined; backend?: string | undefined } = {}): ErrorRecord[] {
     const { type, backend } = filter;
-    return [...this.#byId.values()]
+    return [...this.#byId.values(), ...this.#refused.entries()]
       .filter((record) => (type === undefined || record.type === type) && concerns(record, backend))
-      .reverse();
+      .sort((a, b) => b.turn - a.turn);
   }
 
   /** Undefined: since the start. */
@@ -143,16 +158,6 @@ function concerns({ backend, attempts }: ErrorRecord, wanted: string | undefined
 
 function cut(text: string): string {
   return text.length > MAX_NAME_LENGTH ? text.slice(0, MAX_NAME_LENGTH) : text;
-}
-
-/** Backends quote the key that they refuse, or the address that they were called by. */
-function withoutSecrets(message: string): string {
-  return message
-    .replaceAll(/\b(bearer|basic)\s+[\w.~+/=-]{6,}/gi, "$1 ***")
-    .replaceAll(/\b((sk|pk|rk)[-_]|ghp_|gho_|xox[a-z]-|AIza|AKIA)[\w*-]{8,}/g, "***")
-    .replaceAll(/\b(key|api)[-_](?=[\w*-]*\d)[\w*-]{8,}/g, "***")
-    .replaceAll(/([?&](?:key|api[_-]?key|token|access_token)=)[^&\s"']+/gi, "$1***")
-    .replaceAll(/\/\/[^/@\s]+@/g, "//***@");
 }
 
 /** Counts by name, one number for each. */

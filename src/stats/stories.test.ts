@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { explainRequest, listRequests } from "../admin/request-view.ts";
-import { Stories } from "./stories.ts";
+import { Stories, type Story } from "./stories.ts";
 
 const START = Date.UTC(2026, 4, 1, 12);
 
@@ -328,4 +328,87 @@ describe("the list of requests", () => {
       expect(() => list(stories, query)).toThrow(`'${query.split("=")[0]}' must be`);
     },
   );
+});
+
+describe("refused requests", () => {
+  const end = { status: 429, durationMs: 1, failure: "rate_limit_exceeded", code: "rate_limit_exceeded" };
+  const refused = { ...end, outcome: "refused" } as const;
+  const answered = { status: 200, durationMs: 1, outcome: "succeeded" } as const;
+  const ids = (stories: Stories) => [...stories.newestFirst()].map(({ requestId }) => requestId);
+
+  function setUpWith(maxEntries: number) {
+    const { time, stories } = setUp(maxEntries);
+    let count = 0;
+    const begin = (requestId: string, caller: { keyId?: string; clientAddress?: string } = {}) => {
+      const start = { id: `own-${++count}`, requestId, operation: "chat", model: "m", stream: false };
+      return stories.begin({ ...start, startedAtMs: time.ms, ...caller });
+    };
+    return { time, stories, begin };
+  }
+
+  test("a flood of one client's removes none of others, whether they run, were answered or were refused", () => {
+    const { time, stories, begin } = setUpWith(10);
+    const [done, , denied] = ["answered", "running", "refused"].map((name) => begin(name, { keyId: "other" }));
+    stories.finish(done as Story, answered);
+    stories.finish(denied as Story, refused);
+    const strange = begin("strange", { clientAddress: "198.51.100.1" });
+    stories.finish(strange, refused);
+    time.ms++;
+    for (let each = 0; each < 5_000; each++) {
+      stories.finish(begin(`flood-${each}`, { keyId: "k" }), refused);
+      stories.finish(begin(`flood-of-stranger-${each}`, { clientAddress: "192.0.2.1" }), refused);
+    }
+    const kept = ids(stories).filter((id) => !id.startsWith("flood"));
+    expect(kept.sort()).toEqual(["answered", "refused", "running", "strange"]);
+    expect(stories.size).toBeLessThanOrEqual(2 + 2 * 1_000);
+    expect(stories.find("flood-4999")).toMatchObject({ outcome: "refused", keyId: "k" });
+  });
+
+  test("strangers remove none of known keys, whatever their number; nor do scanners of clients with a wrong key", () => {
+    const { stories, begin } = setUpWith(10);
+    stories.finish(begin("known", { keyId: "k" }), refused);
+    for (let each = 0; each < 3_000; each++) {
+      stories.finish(begin("one", { clientAddress: `10.0.${each >> 8}.${each & 255}` }), refused);
+    }
+    expect(stories.find("known")).toMatchObject({ keyId: "k" });
+    stories.finish(begin("wrong key", { clientAddress: "192.0.2.1" }), refused);
+    for (let each = 0; each < 3_000; each++) {
+      const scanner = begin("scanner", { clientAddress: `10.1.${each >> 8}.${each & 255}` });
+      stories.finish(scanner, { ...refused, status: 404, failure: "not_found", code: "not_found" });
+    }
+    expect(stories.find("wrong key")).toMatchObject({ clientAddress: "192.0.2.1" });
+  });
+
+  test("are told among the others, the newest first, and take nothing of their place", () => {
+    const ends = fc.array(fc.constantFrom("answered", "refused", "running"), { maxLength: 60 });
+    fc.assert(
+      fc.property(ends, fc.integer({ min: 2, max: 20 }), (outcomes, most) => {
+        const { time, stories, begin } = setUpWith(most);
+        for (const [index, wanted] of outcomes.entries()) {
+          time.ms++;
+          const story = begin(`${index}`, { keyId: "k" });
+          if (wanted !== "running") stories.finish(story, wanted === "refused" ? refused : answered);
+        }
+        const told = ids(stories).map(Number);
+        expect(told).toEqual([...told].sort((a, b) => b - a));
+        const places = [...outcomes.keys()];
+        const refusals = places.filter((place) => outcomes[place] === "refused");
+        expect(told).toEqual(expect.arrayContaining(refusals));
+        const others = places.filter((place) => outcomes[place] !== "refused");
+        const kept = told.filter((place) => outcomes[place] !== "refused").reverse();
+        expect(kept).toEqual(others.slice(others.length - kept.length));
+        // A story that begins may need a place, which its refusal then gives back.
+        expect(kept.length).toBeGreaterThanOrEqual(Math.min(others.length, most - 1));
+      }),
+    );
+  });
+
+  test("of a request that no format of its backends can say counts as the gateway's own", () => {
+    const { stories, begin } = setUpWith(2);
+    const one = begin("one", { keyId: "k" });
+    one.attempt("a", "m").failure = "not_sent";
+    stories.finish(one, { ...refused, status: 400 });
+    for (let each = 0; each < 5; each++) stories.finish(begin("later", { keyId: "k" }), answered);
+    expect(stories.find("one")).toMatchObject({ requestId: "one" });
+  });
 });

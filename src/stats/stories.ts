@@ -1,9 +1,12 @@
 // What became of the latest requests, step by step. Written on the path of every request: a story allocates its steps and
 // nothing else, and is put into words only when somebody asks (admin/request-view.ts).
 
+import { ERRORS } from "../errors/catalog.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Outcome } from "./outcome.ts";
+import { RefusedEntries } from "./refused-entries.ts";
 import { StoryRing } from "./story-ring.ts";
+import { withoutSecrets } from "./without-secrets.ts";
 
 /** A backend that could have been chosen, as the strategy saw it. */
 export interface Candidate {
@@ -110,6 +113,9 @@ export interface StoryEnd {
   completionTokens?: number | undefined;
 }
 
+/** The failure of an attempt that the gateway itself refused: the backend's format cannot say what is asked. */
+export const NOT_SENT = "not_sent";
+
 /** More steps than a request can have with sensible settings. */
 const MAX_STEPS = 64;
 const MAX_CANDIDATES = 32;
@@ -136,7 +142,7 @@ export class Story implements StoryStart {
   readonly id: string;
   readonly requestId: string;
   readonly operation: string;
-  readonly model: string;
+  model: string;
   readonly stream: boolean;
   readonly startedAtMs: number;
   readonly keyId: string | undefined;
@@ -196,9 +202,15 @@ export class Story implements StoryStart {
     return this.status !== undefined;
   }
 
-  /** Refused by the gateway itself: no backend was asked. */
+  /** Refused by the gateway itself: nothing was sent to a backend. */
   get wasOnlyRefused(): boolean {
-    return this.outcome === "refused" && this.attempts === 0;
+    return this.outcome === "refused" && !this.wasSent;
+  }
+
+  /** Whether an attempt went so far that a backend got the request. */
+  get wasSent(): boolean {
+    if (this.#outline !== undefined) return this.#outline.attempts > 0;
+    return isSent(this.#firstStep) || this.#furtherSteps?.some(isSent) === true;
   }
 
   /** In their order; put together for whoever asks. */
@@ -270,6 +282,8 @@ export class Story implements StoryStart {
   }
 
   finish(end: StoryEnd): void {
+    // A name that nothing answers to may be a key in the wrong place.
+    if (end.outcome === "refused") this.model = withoutSecrets(this.model);
     this.status = end.status;
     this.durationMs = end.durationMs;
     this.outcome = end.outcome;
@@ -325,6 +339,10 @@ export class Story implements StoryStart {
   }
 }
 
+function isSent(step: StoryStep | undefined): boolean {
+  return step?.kind === "attempt" && step.failure !== NOT_SENT;
+}
+
 function bytesOf(step: StoryStep): number {
   if (step.kind !== "attempt") return STEP_BYTES;
   return STEP_BYTES + (step.candidates?.length ?? 0) * CANDIDATE_BYTES + (step.detail?.length ?? 0);
@@ -354,32 +372,33 @@ interface StoriesParts {
 
 const DEFAULT_MAX_ENTRIES = 10_000;
 const DEFAULT_MAX_BYTES = 8 * 1024 * 1024;
-/** What was refused is kept apart, by callers: a flood of one of them pushes out only the refusals of a few others. */
-const REFUSAL_LANES = 16;
-const REFUSALS_OF_A_LANE = 64;
+/** Of known keys, and as many of clients without one. */
+const MAX_REFUSED = 1_000;
+/** One that weighs more, as after a long chain of models, is kept without its steps. */
+const MAX_REFUSED_BYTES = 4 * 1024;
 
 export class Stories {
   readonly #wallOffsetMs: number;
   readonly #now: () => number;
   readonly #happenings: StoriesParts["happenings"];
   readonly #ring: StoryRing<Story>;
-  readonly #refusals: readonly StoryRing<Story>[];
+  /** Beside the ring, so that they remove nothing from it. */
+  readonly #refused = new RefusedEntries<Story>(MAX_REFUSED);
 
   constructor({ clock, maxEntries = DEFAULT_MAX_ENTRIES, maxBytes = DEFAULT_MAX_BYTES, happenings }: StoriesParts) {
     this.#happenings = happenings;
     this.#now = () => clock.now();
     this.#wallOffsetMs = clock.wallTime() - clock.now();
     this.#ring = new StoryRing(maxEntries, maxBytes);
-    // Their ids, names and targets are bounded, and so is each of them.
-    this.#refusals = Array.from({ length: REFUSAL_LANES }, () => new StoryRing(REFUSALS_OF_A_LANE));
   }
 
   get size(): number {
-    return this.#rings().reduce((sum, ring) => sum + ring.size, 0);
+    return this.#ring.size + this.#refused.size;
   }
 
+  /** Without those of refused requests: there are few, and all texts in them are bounded. */
   get bytes(): number {
-    return this.#rings().reduce((sum, ring) => sum + ring.bytes, 0);
+    return this.#ring.bytes;
   }
 
   begin(start: StoryStart): Story {
@@ -391,7 +410,7 @@ export class Stories {
   /** Of a request that was refused before its story began. */
   refused(start: StoryStart, end: StoryEnd): void {
     const story = refusedStory(start, end, this.#now);
-    this.#laneOf(story).add(story);
+    this.#keepApart(story);
     this.#happenings?.requestEnded(story);
   }
 
@@ -421,7 +440,7 @@ export class Stories {
   }
 
   *newestFirst(): Generator<Story> {
-    const refusals = this.#refusals.flatMap((lane) => [...lane.newestFirst()]);
+    const refusals = [...this.#refused.entries()];
     refusals.sort((first, second) => second.startedAtMs - first.startedAtMs);
     let next = 0;
     for (const story of this.#ring.newestFirst()) {
@@ -441,17 +460,13 @@ export class Stories {
   #ended(story: Story): void {
     if (story.wasOnlyRefused) {
       this.#ring.remove(story);
-      this.#laneOf(story).add(story);
+      this.#keepApart(story);
     } else this.#ring.weigh(story);
     this.#happenings?.requestEnded(story);
   }
 
-  #laneOf({ keyId, clientAddress }: Story): StoryRing<Story> {
-    const lane = Number(BigInt(Bun.hash(keyId ?? clientAddress ?? "")) % BigInt(REFUSAL_LANES));
-    return this.#refusals[lane] as StoryRing<Story>;
-  }
-
-  #rings(): StoryRing<Story>[] {
-    return [this.#ring, ...this.#refusals];
+  #keepApart(story: Story): void {
+    if (story.bytes > MAX_REFUSED_BYTES) story.outline();
+    this.#refused.add(story, story.code === ERRORS.routeNotFound.type);
   }
 }
