@@ -32,7 +32,7 @@ export function errorStats(recorder: ErrorRecorder, { name, ms }: StatsWindow) {
 
 export function errorRow(record: ErrorRecord) {
   const { id, requestId, timeMs, status, type, code, message, model, backend, attempts } = record;
-  const { keyId, userId, organizationId, clientAddress } = record;
+  const { keyId, userId, organizationId, clientAddress, endedBy } = record;
   return {
     id,
     request_id: requestId,
@@ -47,6 +47,7 @@ export function errorRow(record: ErrorRecord) {
     user_id: userId ?? null,
     organization_id: organizationId ?? null,
     client: clientAddress ?? null,
+    ended_by: endedBy ?? null,
     attempts: attempts.map(({ durationMs, ...attempt }) => ({
       ...attempt,
       ...(durationMs !== undefined && { duration_ms: durationMs }),

@@ -47,7 +47,13 @@ const SCHEMAS: Schemas = {
     user_id: orNull(text),
     organization_id: orNull(text),
     client: orNull(text),
-    attempts: list(shape({ backend: text, failure: text }, { model: text, duration_ms: number })),
+    ended_by: described(orNull(text), "Of a failure: why nobody else was asked."),
+    attempts: list(
+      shape(
+        { backend: text, failure: text },
+        { model: text, detail: described(text, "What the backend said, or the gateway of it."), duration_ms: number },
+      ),
+    ),
   }),
   ErrorStatistics: shape({
     total: count,

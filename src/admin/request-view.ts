@@ -102,6 +102,7 @@ export function explainRequest(
     ...requestRow(stories, story),
     summary: summarize(story, told),
     explanation: explain(story, told),
+    ended_by: story.endedBy ?? null,
     error: error === undefined ? null : { type: error.type, code: error.code, message: error.message },
     cache: story.cache === undefined ? null : { decision: story.cache, reason: story.cacheReason ?? null },
     timings: {

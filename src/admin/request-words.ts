@@ -59,6 +59,7 @@ export function explain(story: Story, told: string | undefined): string[] {
     ...arrivalSentence(steps),
     ...steps.flatMap((step) => stepSentence(step, story, told)),
     ...droppedSentence(story),
+    ...endOfTries(story).map((clause) => `${capital(clause)}.`),
     endSentence(story),
   ];
 }
@@ -69,6 +70,7 @@ export function summarize(story: Story, told: string | undefined): string {
   const attempts = story.steps.flatMap((step) => (step.kind === "attempt" ? [attemptWords(step)] : []));
   const parts = attempts.length > 0 ? attempts : story.steps.flatMap((step) => clauseOf(step, told));
   if (parts.length === 0) return endSentence(story);
+  parts.push(...endOfTries(story));
   const isCut = story.outcome === "stream_broken" || story.outcome === "client_left";
   return `${capital(parts.join("; "))}.${isCut ? ` ${endSentence(story)}` : ""}`;
 }
@@ -141,7 +143,7 @@ function attemptWords(step: AttemptStep): string {
 /** Behind the name of the backend. */
 function failureWords(step: AttemptStep, failure: string): string {
   const { durationMs = 0, firstByteMs, detail = "", status } = step;
-  if (status !== undefined && failure === `status_${status}`) return statusWords(status);
+  if (status !== undefined && failure === `status_${status}`) return `${statusWords(status)}${saying(detail)}`;
   const hasBegun = firstByteMs !== undefined;
   switch (failure) {
     case "connect": {
@@ -164,7 +166,7 @@ function failureWords(step: AttemptStep, failure: string): string {
     case "invalid_response":
       return withoutPoint(detail.replace(/^Backend '[^']*' /, "")) || "gave an answer that cannot be read";
     case "told_in_stream":
-      return "ended its stream with an error of its own";
+      return `ended its stream with an error of its own${saying(detail)}`;
     case "aborted":
       return `was still answering when the client left, after ${time(durationMs)}`;
     case "not_sent":
@@ -172,6 +174,10 @@ function failureWords(step: AttemptStep, failure: string): string {
     default:
       return `failed (${failure})`;
   }
+}
+
+function saying(detail: string): string {
+  return detail === "" ? "" : `, saying "${withoutPoint(detail)}"`;
 }
 
 function statusWords(status: number): string {
@@ -207,6 +213,11 @@ export function candidateWords(candidate: Candidate, step: AttemptStep): string 
   if (score === undefined || chosen === undefined) return `not chosen: ${step.backend} went first`;
   if (score === chosen) return `not chosen: as good as ${step.backend} (${numberText(score)})`;
   return `not chosen: ${numberText(score)} against ${numberText(chosen)} of ${step.backend}`;
+}
+
+/** Why nobody else was asked. */
+function endOfTries({ endedBy }: Story): string[] {
+  return endedBy === undefined ? [] : [`nobody else was asked: ${endedBy}`];
 }
 
 function droppedSentence({ droppedSteps, steps }: Story): string[] {
@@ -260,5 +271,5 @@ function withoutPoint(text: string): string {
 
 /** Names of backends and models stay as they are. */
 function capital(text: string): string {
-  return /^(?:the|an|no) /.test(text) ? (text[0] as string).toUpperCase() + text.slice(1) : text;
+  return /^(?:the|an|no|nobody) /.test(text) ? (text[0] as string).toUpperCase() + text.slice(1) : text;
 }

@@ -64,6 +64,10 @@ const SCHEMAS: Schemas = {
       orNull(shape({ type: text, code: anyOf(text, { type: "integer" }, { type: "null" }), message: text })),
       "What the client was told, of the latest errors.",
     ),
+    ended_by: described(
+      orNull(text),
+      "Of a failure: the rules by which no other backend and no other model was asked.",
+    ),
     cache: orNull(shape({ decision: oneOfTexts("HIT", "MISS", "BYPASS"), reason: orNull(text) })),
     timings: shape({
       total_ms: number,
@@ -99,7 +103,7 @@ function requestStep(): JsonSchema {
         candidates: list(candidate),
         outcome: oneOfTexts("failed", "running", "succeeded"),
         failure: orNull(text),
-        detail: described(orNull(text), "The failure in the gateway's words."),
+        detail: described(orNull(text), "What the backend said, or what the gateway says of the failure."),
         retry_after_ms: orNull(number),
         in_panic: described(flag, "Tried although its circuit was open, as those of all others were."),
         status: orNull({ type: "integer" }),

@@ -1,9 +1,11 @@
 // One attempt at one backend: its request is made and sent, and whatever comes of it is settled, counted and told once.
 
+import type { Backend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import type { Circuits } from "../routing/circuits.ts";
 import type { Admitted } from "../routing/router.ts";
 import { type AttemptStep, NOT_SENT } from "../stats/stories.ts";
+import { backendWords } from "../upstream/backend-words.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
@@ -41,13 +43,12 @@ export interface AttemptParts {
   now(): number;
 }
 
-/** What a story keeps of a failure. Of what a backend answered only the status: its words may quote prompts and keys. */
-function tellFailure(step: AttemptStep, failure: UpstreamFailure): void {
+/** What a story keeps of a failure. */
+function tellFailure(step: AttemptStep, failure: UpstreamFailure, backend: Backend): void {
   step.failure = failureLabel(failure);
-  if (failure.kind !== "status") {
-    if ("message" in failure) step.detail = failure.message;
-    return;
-  }
+  const detail = "message" in failure ? failure.message : backendWords(failure, backend);
+  if (detail !== undefined) step.detail = detail;
+  if (failure.kind !== "status") return;
   step.status = failure.status;
   if (failure.retryAfterMs !== undefined) step.retryAfterMs = failure.retryAfterMs;
 }
@@ -81,7 +82,7 @@ export async function attempt(
     prefixes?.ended(entry.backend, failure);
     step.durationMs = durationMs;
     if (failure === undefined) step.status = 200;
-    if (failure !== undefined) tellFailure(step, failure);
+    if (failure !== undefined) tellFailure(step, failure, entry.backend);
     span?.ended(durationMs, step.failure, step.status, firstTokenMs, record);
   }
 

@@ -49,6 +49,8 @@ export interface RequestRecord {
   user?: string | undefined;
   /** It was a backend or the gateway that could not, whatever the status says: 404 for a model whose backends are away. */
   isOutage?: boolean | undefined;
+  /** The rules by which nobody else was asked after the last attempt failed. */
+  endedBy?: string | undefined;
   /** Time of the attempts that are over. */
   backendMs?: number | undefined;
   /** Until there was an answer; undefined when there was a failure only. */

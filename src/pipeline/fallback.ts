@@ -4,7 +4,7 @@
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { spellingsOfModel } from "../names.ts";
-import type { UpstreamFailure } from "../upstream/failure.ts";
+import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import type { ForwardResult } from "./attempt.ts";
 import type { RequestContext } from "./context.ts";
 import type { Forwarder } from "./forward.ts";
@@ -26,6 +26,8 @@ export type FallbackResult = ForwardResult & {
 export type FallbackChains = ReturnType<typeof createFallbackChains>;
 
 const NO_MODELS: readonly string[] = [];
+/** A model's name is the client's text. */
+const MAX_NAME_LENGTH = 256;
 const MAX_RETRY_AFTER_SECONDS = 86_400;
 const NO_REASONS: readonly FailureReason[] = [];
 
@@ -49,6 +51,7 @@ export function createFallbackChains(forwarder: Forwarder) {
       const chain = chainOf(context, request.model);
       if (chain.length === 0) {
         const result = (await forwarder.forward(context, request)) as FallbackResult;
+        if (result.kind === "failed") addRule(context, whyNoChain(context, request.model));
         result.model = request.model;
         result.reasons = NO_REASONS;
         return result;
@@ -81,7 +84,10 @@ export function createFallbackChains(forwarder: Forwarder) {
           if (reason === undefined && !isOriginal && result.failure.kind === "status") {
             reason = `error_code_${result.failure.status}`;
           }
-          if (reason === undefined) return { ...result, model, reasons };
+          if (reason === undefined) {
+            addRule(context, `${failureLabel(failure)} is none of fallback.fallback_policy.trigger_conditions`);
+            return { ...result, model, reasons };
+          }
         } catch (error) {
           reason = refusalOf(error, fallback_policy.trigger_conditions);
           // What a stand-in or its format cannot do is no mistake of the client.
@@ -91,13 +97,29 @@ export function createFallbackChains(forwarder: Forwarder) {
         }
         reasons.push({ model, reason });
         const { record } = context;
+        record.endedBy = undefined; // the next model has tries of its own
         record.fallbackReason ??= reason;
         const to = models[index + 1];
         if (to !== undefined) record.story.add({ kind: "fallback", from: model, to, reason });
       }
+      context.record.endedBy = "every model of the fallback chain was asked";
       throw exhausted(request.model, chain, reasons, retryAfterMs);
     },
   };
+}
+
+/** Why a model has no chain that could be walked. */
+function whyNoChain({ settings }: RequestContext, model: string): string {
+  const { enabled, fallback_chains } = settings.fallback;
+  const hasChain = spellingsOfModel(model).some((spelling) => Object.hasOwn(fallback_chains, spelling));
+  return hasChain && !enabled
+    ? "fallback.enabled is false"
+    : `there is no fallback chain for ${model.slice(0, MAX_NAME_LENGTH)}`;
+}
+
+/** Beside the rule by which no other backend of the model was asked. */
+function addRule({ record }: RequestContext, rule: string): void {
+  record.endedBy = record.endedBy === undefined ? rule : `${record.endedBy}; ${rule}`;
 }
 
 /** Nobody serves the model, or none of those who do can be asked for this. */

@@ -12,7 +12,7 @@ import { type AttemptParts, attempt, type ForwardResult } from "./attempt.ts";
 import { type Asked, type CandidatesParts, createCandidates } from "./candidates.ts";
 import type { RequestContext } from "./context.ts";
 import type { ModelRequest } from "./model-request.ts";
-import { retrySettingsFor, waitBeforeRetry } from "./retry.ts";
+import { NOBODY_LEFT, OUT_OF_TIME, retrySettingsFor, waitBeforeRetry } from "./retry.ts";
 
 export type Forwarder = ReturnType<typeof createForwarder>;
 
@@ -76,7 +76,9 @@ export function createForwarder(parts: ForwarderParts) {
         if (!costsNothing || !untriedLeft) counted++;
         const retry = retrySettingsFor(entry, settings.retry);
         const waitMs = waitBeforeRetry({ failure, attempts: counted, untriedLeft, retry, random });
-        if (left.length === 0 || waitMs === undefined || now() + waitMs >= requestDeadlineMs) {
+        const isLate = typeof waitMs === "number" && now() + waitMs >= requestDeadlineMs;
+        if (left.length === 0 || typeof waitMs === "string" || isLate) {
+          record.endedBy = typeof waitMs === "string" ? waitMs : left.length === 0 ? NOBODY_LEFT : OUT_OF_TIME;
           return { ...result, retryAfterMs };
         }
         log.debug(
@@ -91,8 +93,10 @@ export function createForwarder(parts: ForwarderParts) {
         // While waiting a backend may have come up or gone down, or have been taken out of service.
         admitted = await candidates.choose(context, request, tried);
         if (admitted === undefined) {
-          if (entry.counters.onIdle !== undefined || request.refusedBy?.has(name))
+          if (entry.counters.onIdle !== undefined || request.refusedBy?.has(name)) {
+            record.endedBy = NOBODY_LEFT;
             return { kind: "failed", failure, entry };
+          }
           const permit = await candidates.admit(name);
           if (permit !== undefined) admitted = { entry, permit };
         }

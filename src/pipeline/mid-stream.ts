@@ -172,16 +172,22 @@ export function takeoverFor(
       return switches > 0;
     },
     async continueAfter(failure, sent) {
+      const { record } = context;
+      function nobody(rule: string): undefined {
+        record.endedBy = rule;
+      }
       failed.add(current.backend);
-      if (switches >= fallback_policy.max_fallback_attempts) return undefined;
-      if (triggerOf(failure, fallback_policy.trigger_conditions) === undefined) return undefined;
+      const { max_fallback_attempts: most, trigger_conditions } = fallback_policy;
+      if (switches >= most) return nobody(`fallback.fallback_policy.max_fallback_attempts is ${most}`);
+      if (triggerOf(failure, trigger_conditions) === undefined) {
+        return nobody(`${failureLabel(failure)} is none of fallback.fallback_policy.trigger_conditions`);
+      }
       const seen = joint.readSent(sent);
-      if (seen === undefined) return undefined;
+      if (seen === undefined) return nobody("nothing can be joined to the part that the client had");
       const from = current;
       const next = await openNext(joint, seen);
-      if (next === undefined) return undefined;
+      if (next === undefined) return nobody("no other backend and no model of the chain could go on with the stream");
       switches++;
-      const { record } = context;
       if (current.model !== request.model) record.fallbackModel = current.model;
       const reason = failureLabel(failure);
       record.story.add({ kind: "takeover", from: from.backend, to: current.backend, reason });

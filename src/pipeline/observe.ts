@@ -5,7 +5,7 @@ import { ERRORS } from "../errors/catalog.ts";
 import type { GatewayEvents } from "../metrics/gateway-events.ts";
 import type { Observer } from "../metrics/observer.ts";
 import type { ErrorReport, FailedAttempt } from "../stats/error-recorder.ts";
-import type { Outcome } from "../stats/outcome.ts";
+import { isFailure, type Outcome } from "../stats/outcome.ts";
 import type { AttemptStep, Stories, StoryStart, StoryStep } from "../stats/stories.ts";
 import { withoutSecrets } from "../stats/without-secrets.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
@@ -79,6 +79,8 @@ export function createReporter(
       const code = record.error && codeOf(record.error);
       const isOwnRefusal = outcome === "refused" && !story.wasSent && !isOfAdministrators(record);
       if (isOwnRefusal) events.refused(status, code ?? type);
+      if (outcome === "stream_broken") record.endedBy ??= NO_TAKEOVER;
+      const endedBy = isFailure(outcome) ? record.endedBy : undefined;
       if (story.isKept) {
         if (record.stream) openStreams--;
         story.cache = record.cache;
@@ -92,6 +94,7 @@ export function createReporter(
           durationMs,
           failure,
           code,
+          endedBy,
           backend,
           answeredBy,
           firstByteMs,
@@ -113,7 +116,7 @@ export function createReporter(
       const { code: errorCode = null, message = failure } = record.error ?? {};
       const attempts = attemptsOf(story.steps);
       const told = { status, isRefusal: isOwnRefusal, type, code: errorCode, message };
-      errors.record({ ...startOf(context), ...told, model, backend, attempts });
+      errors.record({ ...startOf(context), ...told, model, backend, endedBy, attempts });
     },
   };
 }
@@ -143,6 +146,9 @@ function startOf(context: RequestContext): StoryStart {
     clientAddress: context.peerAddress(),
   };
 }
+
+/** Of a stream that nobody was asked to go on with. */
+const NO_TAKEOVER = "no other backend and no fallback chain can go on with this stream";
 
 const MAX_TARGET_LENGTH = 200;
 
@@ -183,6 +189,7 @@ function attemptsOf(steps: readonly StoryStep[]): FailedAttempt[] {
       backend: step.backend,
       model: step.model,
       failure: step.failure,
+      detail: step.detail,
       durationMs: step.durationMs === undefined ? undefined : Math.round(step.durationMs),
     });
   }

@@ -21,11 +21,12 @@ function status(code: number, retryAfterMs?: number): UpstreamFailure {
 
 const reset: UpstreamFailure = { kind: "reset", message: "" };
 
-function wait(options: Partial<Parameters<typeof waitBeforeRetry>[0]>): number | undefined {
+/** A wait, or the rule by which there is none. */
+function wait(options: Partial<Parameters<typeof waitBeforeRetry>[0]>): number | string {
   return waitBeforeRetry({ failure: reset, attempts: 1, untriedLeft: false, retry, random: () => 0, ...options });
 }
 
-const isRetried = (options: Parameters<typeof wait>[0]) => wait(options) !== undefined;
+const isRetried = (options: Parameters<typeof wait>[0]) => typeof wait(options) === "number";
 
 describe("which failures are worth another attempt", () => {
   const cases: [title: string, failure: UpstreamFailure, again: boolean][] = [
@@ -68,8 +69,14 @@ test("status_codes say which answers are worth another attempt, and nothing else
 test("a backend that refuses the gateway's credential is left for another, and not asked again", () => {
   for (const code of [401, 403]) {
     expect(wait({ failure: status(code), untriedLeft: true })).toBe(0);
-    expect(wait({ failure: status(code), untriedLeft: false })).toBeUndefined();
+    expect(wait({ failure: status(code), untriedLeft: false })).toBe("no other backend of the model can be asked");
   }
+});
+
+test("the rule is named by which there is no other attempt", () => {
+  expect(wait({ failure: status(500) })).toBe("HTTP 500 is not in retry.status_codes");
+  expect(wait({ attempts: 3 })).toBe("retry.max_attempts is 3");
+  expect(wait({ failure: { kind: "timeout", phase: "request", message: "" } })).toContain("timeouts.request");
 });
 
 describe("how often", () => {

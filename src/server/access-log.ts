@@ -2,7 +2,7 @@
 
 import type { Settings } from "../config/sections/registry.ts";
 import { type LineLevel, type Logger, lineWriter } from "../logging/logger.ts";
-import type { RequestContext } from "../pipeline/context.ts";
+import type { RequestContext, RequestRecord } from "../pipeline/context.ts";
 
 interface AccessFacts {
   status: number;
@@ -15,6 +15,7 @@ interface AccessFacts {
 export type AccessLog = ReturnType<typeof createAccessLog>;
 
 const MAX_LOGGED_PATH_LENGTH = 200;
+const MAX_LOGGED_CODE_LENGTH = 64;
 
 export function createAccessLog({ access_log }: Settings["logging"], log: Logger) {
   const logLine = lineWriter(log, "request");
@@ -36,6 +37,7 @@ function fieldsOf(
   { status, durationMs, reason, client }: AccessFacts,
 ): object {
   const { method, path, stream, attempts, backendMs, firstByteMs, usage } = record;
+  const isFailed = status >= 500 || record.isOutage === true;
   return {
     method,
     path: path.length > MAX_LOGGED_PATH_LENGTH ? path.slice(0, MAX_LOGGED_PATH_LENGTH) : path,
@@ -51,8 +53,10 @@ function fieldsOf(
     prompt_tokens: usage?.input.total,
     completion_tokens: usage?.output.total,
     failure: record.failure,
-    code: status >= 400 ? (record.error?.code ?? undefined) : undefined,
-    reason: status >= 500 ? reason : undefined,
+    code: status >= 400 ? codeOf(record) : undefined,
+    reason: isFailed ? reason : undefined,
+    backend_error: isFailed ? lastWords(record) : undefined,
+    ended_by: isFailed ? record.endedBy : undefined,
     client,
     key: caller?.keyId,
     user: caller?.userId ?? record.user,
@@ -60,6 +64,18 @@ function fieldsOf(
     request_id: id,
     id: ownId,
   };
+}
+
+/** A backend may have written it. */
+function codeOf({ error }: RequestRecord): string | number | undefined {
+  const code = error?.code ?? undefined;
+  return typeof code === "string" ? code.slice(0, MAX_LOGGED_CODE_LENGTH) : code;
+}
+
+/** What the backend said that was asked last. */
+function lastWords({ story }: RequestRecord): string | undefined {
+  const last = story.steps.findLast((step) => step.kind === "attempt");
+  return last?.status === undefined ? undefined : last.detail;
 }
 
 function rounded(durationMs: number): number {

@@ -107,7 +107,7 @@ class FramedCall implements Call {
   #isDeferred = false;
   /** Its address, asked for once; of a stream, while its connection is sure to stand. */
   #client: string | undefined;
-  /** Why the request failed, in words of the gateway's own: those of a backend may quote prompts and keys. */
+  /** Why the request failed, in words of the gateway's own. */
   #reason: string | undefined;
   /** An exception that nobody foresaw. */
   #bug: unknown;

@@ -60,6 +60,7 @@ describe("error recorder", () => {
       user_id: null,
       organization_id: null,
       client: null,
+      ended_by: null,
       attempts: [
         { backend: "a", failure: "connect", duration_ms: 3 },
         { backend: "b", failure: "status_502" },

@@ -14,6 +14,8 @@ export interface FailedAttempt {
   model?: string | undefined;
   /** "status_502", "timeout_first_byte", … */
   failure: string;
+  /** As in AttemptStep. */
+  detail?: string | undefined;
   durationMs?: number | undefined;
 }
 
@@ -31,6 +33,8 @@ export interface ErrorReport {
   model?: string | undefined;
   /** The backend of the last attempt. */
   backend?: string | undefined;
+  /** As in StoryEnd. */
+  endedBy?: string | undefined;
   attempts?: readonly FailedAttempt[] | undefined;
   keyId?: string | undefined;
   userId?: string | undefined;
@@ -93,6 +97,7 @@ export class ErrorRecorder {
       message: withoutSecrets(report.message.slice(0, MAX_MESSAGE_LENGTH)),
       model: report.model && withoutSecrets(cut(report.model)),
       backend: report.backend && cut(report.backend),
+      endedBy: report.endedBy,
       attempts: (report.attempts ?? []).slice(0, MAX_ATTEMPTS),
       keyId: report.keyId,
       userId: report.userId,

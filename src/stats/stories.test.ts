@@ -84,6 +84,7 @@ describe("explain one request", () => {
         "b answered after 30 ms (asked for m2).",
         "The answer was complete after 201 ms.",
       ],
+      ended_by: null,
       error: null,
       cache: { decision: "MISS", reason: null },
       timings: {

@@ -51,7 +51,7 @@ export interface AttemptStep {
   status: number | undefined;
   /** Undefined: it succeeded, or goes on. */
   failure: string | undefined;
-  /** What the gateway says of the failure in words of its own. */
+  /** What the backend said, cleaned and cut; where it said nothing, what the gateway says of the failure. */
   detail?: string;
   /** How long the backend asked to be left alone. */
   retryAfterMs?: number;
@@ -104,6 +104,8 @@ export interface StoryEnd {
   failure?: string | undefined;
   /** Of the error that the client was answered with; its type where the code is only the status. */
   code?: string | undefined;
+  /** Of a failure: the rules by which no other backend and no other model was asked. */
+  endedBy?: string | undefined;
   backend?: string | undefined;
   answeredBy?: string | undefined;
   firstByteMs?: number | undefined;
@@ -167,6 +169,7 @@ export class Story implements StoryStart {
   outcome: Outcome | undefined;
   failure: string | undefined;
   code: string | undefined;
+  endedBy: string | undefined;
   backend: string | undefined;
   answeredBy: string | undefined;
   firstByteMs: number | undefined;
@@ -289,6 +292,7 @@ export class Story implements StoryStart {
     this.outcome = end.outcome;
     this.failure = end.failure;
     this.code = end.code;
+    this.endedBy = end.endedBy;
     this.backend = end.backend;
     this.answeredBy = end.answeredBy;
     this.firstByteMs = end.firstByteMs;
@@ -313,13 +317,13 @@ export class Story implements StoryStart {
     const { id, requestId, operation, model, stream, startedAtMs, steps, droppedSteps, cache, cacheReason } = this;
     const { keyId, userId, organizationId, clientAddress, target } = this;
     const { status, outcome, durationMs, failure, code, backend, answeredBy, firstByteMs, backendMs } = this;
-    const { promptTokens, completionTokens } = this;
+    const { endedBy, promptTokens, completionTokens } = this;
     const start = { id, requestId, operation, model, stream, startedAtMs: startedAtMs + wallOffsetMs };
     const caller = { keyId, userId, organizationId, clientAddress, target };
     const told: ToldStory = { ...start, ...caller, steps, droppedSteps, cache, cacheReason };
     if (status === undefined || outcome === undefined || durationMs === undefined) return told;
     const end = { status, outcome, durationMs, failure, code, backend, answeredBy, firstByteMs, backendMs };
-    return { ...told, ...end, promptTokens, completionTokens };
+    return { ...told, ...end, endedBy, promptTokens, completionTokens };
   }
 
   #keep(step: StoryStep): void {
@@ -332,6 +336,7 @@ export class Story implements StoryStart {
 
   get bytes(): number {
     let bytes = STORY_BYTES + this.requestId.length + this.model.length + (this.userId?.length ?? 0);
+    if (this.endedBy !== undefined) bytes += this.endedBy.length;
     if (this.#outline !== undefined) bytes += this.#outline.backends.length * NAME_BYTES;
     if (this.#firstStep !== undefined) bytes += bytesOf(this.#firstStep);
     if (this.#furtherSteps !== undefined) for (const step of this.#furtherSteps) bytes += bytesOf(step);

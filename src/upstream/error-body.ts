@@ -53,6 +53,12 @@ export function hasStandardError(body: Uint8Array, frameType?: string): boolean 
   return isStandard(parsed?.error) && (frameType === undefined || parsed?.type === frameType);
 }
 
+/** What a backend says in an error; undefined where nothing of it can be read. */
+export function errorMessage(body: Uint8Array): string | undefined {
+  const parsed = objectIn(body);
+  return parsed && readError(parsed)?.message;
+}
+
 /** What can be read of a backend's error body, and what the standard says where it says nothing. */
 export function standardError(
   status: number,

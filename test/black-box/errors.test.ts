@@ -72,6 +72,7 @@ describe("errors", () => {
       "user_id",
       "organization_id",
       "client",
+      "ended_by",
       "attempts",
     ]);
     const attempts = record.attempts as { backend: string; failure: string }[];

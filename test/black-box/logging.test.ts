@@ -116,7 +116,7 @@ test("a stream that was refused has no first token, in the access line, the stor
 test("failures are warnings with the reason, in one line, also without an access log; a client's mistake is none", async () => {
   for (const access_log of [true, false]) {
     await using gateway = await start({ access_log }, { retry: { max_attempts: 1 } });
-    backend.reset(failure(503, "overloaded by sekret prompt"));
+    backend.reset(failure(503, 'overloaded by "sekret prompt, quoted by the backend as a whole"'));
     await (await gateway.chat({}, withId("refused-1"))).text();
     backend.reset(chatStream(["one"], { finishReason: null, done: false }));
     await (await gateway.chat({ stream: true }, withId("broken-1"))).text();
@@ -125,7 +125,9 @@ test("failures are warnings with the reason, in one line, also without an access
     await (await gateway.chat({ messages: "sekret" }, withId("mistaken-1"))).text();
     await gateway.stop();
     const entries = (id: string) => gateway.process.logEntries.filter(({ request_id }) => request_id === id);
-    expect(entries("refused-1")).toMatchObject([{ level: "warn", status: 503, failure: "status_503" }]);
+    expect(entries("refused-1")).toMatchObject([
+      { level: "warn", status: 503, failure: "status_503", backend_error: 'overloaded by "…"' },
+    ]);
     expect(entries("broken-1")).toMatchObject([
       { level: "warn", status: 502, failure: "reset", reason: expect.stringContaining("Backend 'a' ended the stream") },
     ]);

@@ -151,10 +151,10 @@ describe("streams", () => {
     );
     bad.answer = eventStream([
       sseEvent({ id: "1", object: "chat.completion.chunk", choices: [{ index: 0, delta: { content: "a" } }] }),
-      sseEvent({ error: { message: "sekret prompt", type: "server_error" } }),
+      sseEvent({ error: { message: 'out of memory at {"role": "user", "content": "sekret"}', type: "server_error" } }),
     ]);
     const told = await explained(ask());
-    expect(told.explanation[1]).toMatch(/^gpu-1 /);
+    expect(told.explanation[1]).toMatch(/^gpu-1 .*, saying "out of memory at …"/);
     expect(JSON.stringify(told.explanation)).not.toContain("sekret");
   });
 
