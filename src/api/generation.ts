@@ -19,7 +19,7 @@ import { clientError } from "../server/error-response.ts";
 import { type BodyReader, bodyLimits } from "../server/read-body.ts";
 import { SERVER_TIMING, serverTiming } from "../server/server-timing.ts";
 import { forwardableErrorBody, hasStandardError, standardError } from "../upstream/error-body.ts";
-import { failureLabel, type StatusFailure, type UpstreamFailure } from "../upstream/failure.ts";
+import { failureLabel, isOfAccount, type StatusFailure, type UpstreamFailure } from "../upstream/failure.ts";
 import { EVENT_STREAM, isBackendsFault } from "../upstream/send.ts";
 
 export interface GenerationParts {
@@ -188,7 +188,7 @@ function failureResponse(
   headers["x-should-retry"] = "false";
   if (failure.kind !== "status") throw toError(failure, { "x-should-retry": "false" });
   context.record.failure = failureLabel(failure);
-  if (isBackendsFault(failure)) context.record.isOutage = true;
+  if (isBackendsFault(failure) || isOfAccount(failure.status)) context.record.isOutage = true;
   const { type, code, message } = standardError(failure.status, failure.body);
   context.record.error = { type, code, message };
   Object.assign(headers, failure.headers);

@@ -14,6 +14,7 @@ import { clientProtocol } from "../protocols/registry.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import { resolveTrace } from "../tracing/trace-context.ts";
+import { isOfAccount } from "../upstream/failure.ts";
 import { newRecord, type RequestContext, type RequestRecord } from "./context.ts";
 import type { MidStreamParts } from "./mid-stream.ts";
 import { firstRequest, type ModelRequest } from "./model-request.ts";
@@ -93,8 +94,10 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
         const turn = await openTurn(pipeline.chains, context, { ...asked, neutral }, client, pipeline);
         for await (const event of turn.events) {
           if (signal.aborted) break;
-          if (event.type === "failure") status = noteFailure(record, event.failure);
-          else record.firstByteMs ??= clock.now() - startedAtMs;
+          if (event.type === "failure") {
+            status = noteFailure(record, event.failure);
+            if (isOfAccount(status)) record.isOutage = true;
+          } else record.firstByteMs ??= clock.now() - startedAtMs;
           if (event.type === "finish") status = 200;
           yield event;
         }

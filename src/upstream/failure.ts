@@ -110,6 +110,13 @@ export function isCredentialRefusal(failure: UpstreamFailure): boolean {
   return failure.kind === "status" && (failure.status === 401 || failure.status === 403);
 }
 
+/** What a backend says with these statuses concerns the gateway's account there: no client can do anything about it. */
+const OF_ACCOUNT: ReadonlySet<number> = new Set([401, 402, 403, 429]);
+
+export function isOfAccount(status: number): boolean {
+  return OF_ACCOUNT.has(status);
+}
+
 /** A short word for logs and counters, e.g. "status_429", "timeout_first_byte". */
 export function failureLabel(failure: UpstreamFailure): string {
   if (failure.kind === "status") return `status_${failure.status}`;

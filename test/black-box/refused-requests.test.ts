@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { AdminClient } from "../support/admin-client.ts";
-import { chat } from "../support/openai-answers.ts";
+import { chat, failure } from "../support/openai-answers.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -28,6 +28,8 @@ const gateway = await bed.gateway({
       ],
     },
     admin: { auth: { method: "none" } },
+    retry: { max_attempts: 1 },
+    circuit_breaker: { enabled: false },
   },
   awaitHealth: false,
 });
@@ -140,6 +142,18 @@ test("refusals are no failures, but a model whose backends are away is", async (
   expect(await storyOf(unavailable)).toMatchObject({ outcome: "failed", status: 404 });
   const after = (await admin.get("/admin/health")) as { metrics: { error_rate: number } };
   expect(after.metrics.error_rate).toBeGreaterThan(0);
+});
+
+test("what a backend says of the gateway's account is a failure, what it says of the request is a refusal", async () => {
+  const outcomeOf = async (status: number, more: Record<string, unknown> = {}) => {
+    backend.answer = failure(status, "no", more);
+    const { outcome } = await storyOf(await ask("sekret-a", { model: "m", messages: MESSAGES }));
+    backend.answer = chat("x");
+    return outcome;
+  };
+  for (const status of [401, 402, 403]) expect([status, await outcomeOf(status)]).toEqual([status, "failed"]);
+  expect(await outcomeOf(429, { code: "insufficient_quota" })).toBe("failed");
+  for (const status of [400, 404, 413, 422]) expect([status, await outcomeOf(status)]).toEqual([status, "refused"]);
 });
 
 test("a flood of one caller's refusals removes neither requests that were answered, nor refusals and errors of others", async () => {
