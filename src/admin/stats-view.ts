@@ -82,8 +82,13 @@ function rowView(row: ModelSums) {
   };
 }
 
-function counts({ requests, failed, succeeded }: Sums) {
-  return { total_requests: requests, successful_requests: succeeded, failed_requests: failed };
+function counts({ requests, failed, refused, succeeded }: Sums) {
+  return {
+    total_requests: requests,
+    successful_requests: succeeded,
+    failed_requests: failed,
+    refused_requests: refused,
+  };
 }
 
 function tokens({ promptTokens, completionTokens }: Sums) {

@@ -25,7 +25,12 @@ import { readWindow, type StatsWindow, WINDOW_NAMES } from "./query.ts";
 import { queryOf } from "./request.ts";
 import { backendStatsView, modelStatsView, requireStats, resetStats, statsView } from "./stats-view.ts";
 
-const counts: Properties = { total_requests: count, successful_requests: count, failed_requests: count };
+const counts: Properties = {
+  total_requests: count,
+  successful_requests: count,
+  failed_requests: described(count, "That the gateway or a backend could not answer."),
+  refused_requests: described(count, "That are at fault themselves, or beyond a limit: no failures."),
+};
 const tokens: Properties = { total_prompt_tokens: count, total_completion_tokens: count, total_tokens: count };
 const statsFrame: Properties = { uptime_seconds: count, window: oneOfTexts("all", ...WINDOW_NAMES) };
 const statsRow: Properties = {

@@ -16,6 +16,8 @@ export interface Observer {
   ): void;
   /** To be called exactly once per request, when its answer is over, whatever became of it. */
   finished(request: FinishedRequest): void;
+  /** In its place for a request that was refused before it was known which model it asks for. */
+  turnedAway(): void;
 }
 
 interface Handle {
@@ -81,5 +83,6 @@ export function createObserver(collector: StatsCollector, metrics: RequestMetric
       const cost = collector.finished(handle.stats, answering.stats, request);
       if (handle.series !== undefined) metrics?.finished(handle.series, request, cost);
     },
+    turnedAway: () => collector.turnedAway(),
   };
 }

@@ -14,7 +14,11 @@ function reporting() {
   const finished: FinishedRequest[] = [];
   const stories = new Stories({ clock: systemClock });
   const errors = new ErrorRecorder({ clock: systemClock });
-  const observer = { attempted() {}, finished: (request: FinishedRequest) => void finished.push(request) };
+  const observer = {
+    attempted() {},
+    finished: (request: FinishedRequest) => void finished.push(request),
+    turnedAway() {},
+  };
   const reporter = createReporter(observer, stories, errors, { dropped() {}, refused() {} });
   const context = (more: Partial<RequestContext["record"]>) =>
     ({

@@ -4,6 +4,7 @@
 import { ERRORS } from "../errors/catalog.ts";
 import type { GatewayEvents } from "../metrics/gateway-events.ts";
 import type { Observer } from "../metrics/observer.ts";
+import type { AttemptOutcome } from "../stats/collector.ts";
 import type { ErrorReport, FailedAttempt } from "../stats/error-recorder.ts";
 import { isFailure, type Outcome } from "../stats/outcome.ts";
 import type { AttemptStep, Stories, StoryStart, StoryStep } from "../stats/stories.ts";
@@ -41,9 +42,8 @@ export function createReporter(
       durationMs: number,
       firstTokenMs: number | undefined,
     ): void {
-      const outcome = failure === undefined ? "succeeded" : isBackendsFault(failure) ? "failed" : "neither";
       const label = failure === undefined ? undefined : failureLabel(failure);
-      observer.attempted(backend, outcome, label, durationMs, firstTokenMs);
+      observer.attempted(backend, attemptOutcome(failure), label, durationMs, firstTokenMs);
     },
     /** Called once per request, when its answer is over; status 499 when the client left. */
     finished(context: RequestContext, status: number, durationMs: number): void {
@@ -78,7 +78,10 @@ export function createReporter(
       const { type = failure ?? "" } = record.error ?? {};
       const code = record.error && codeOf(record.error);
       const isOwnRefusal = outcome === "refused" && !story.wasSent && !isOfAdministrators(record);
-      if (isOwnRefusal) events.refused(status, code ?? type);
+      if (isOwnRefusal) {
+        events.refused(status, code ?? type);
+        if (operation === undefined || model === undefined) observer.turnedAway();
+      }
       if (outcome === "stream_broken") record.endedBy ??= NO_TAKEOVER;
       const endedBy = isFailure(outcome) ? record.endedBy : undefined;
       if (story.isKept) {
@@ -174,6 +177,13 @@ function codeOf({ type, code }: NonNullable<RequestContext["record"]["error"]>):
 function failureOf({ streamFailure, failure }: RequestContext["record"], status: number): string {
   if (status === CLIENT_CLOSED_REQUEST) return "aborted";
   return streamFailure ?? failure ?? `status_${status}`;
+}
+
+/** As its backend's statistics count it. */
+function attemptOutcome(failure: UpstreamFailure | undefined): AttemptOutcome {
+  if (failure === undefined) return "succeeded";
+  if (isBackendsFault(failure)) return "failed";
+  return failure.kind === "status" ? "refused" : "client_left";
 }
 
 /** The attempts that another one followed. */

@@ -51,7 +51,7 @@ function request(changes: Partial<FinishedRequest> = {}): FinishedRequest {
 const window = (name?: string) => readWindow(new URLSearchParams(name === undefined ? {} : { window: name }));
 
 describe("statistics", () => {
-  test("the record has exactly the fields of the specification", () => {
+  test("the record has the fields of the specification, and tells refusals from failures", () => {
     const { time, collector, count } = setUp();
     time.ms = 90_500;
     count(request());
@@ -64,6 +64,7 @@ describe("statistics", () => {
         total_requests: 2,
         successful_requests: 1,
         failed_requests: 1,
+        refused_requests: 0,
         avg_latency_ms: 100, // of the success,
         p50_latency_ms: 101, // the middle of its bucket
         p95_latency_ms: 101,
@@ -79,6 +80,7 @@ describe("statistics", () => {
           total_requests: 2,
           successful_requests: 1,
           failed_requests: 1,
+          refused_requests: 0,
           total_prompt_tokens: 1000,
           total_completion_tokens: 50,
           total_tokens: 1050,
@@ -93,6 +95,7 @@ describe("statistics", () => {
           total_requests: 2,
           successful_requests: 1,
           failed_requests: 1,
+          refused_requests: 0,
           total_prompt_tokens: 1000,
           total_completion_tokens: 50,
           total_tokens: 1050,
@@ -114,7 +117,7 @@ describe("statistics", () => {
     const { collector, observer } = setUp();
     observer.attempted("gpu-1", "failed", "status_503", 5000, undefined);
     observer.attempted("gpu-2", "succeeded", undefined, 200, 50);
-    observer.attempted("gpu-2", "neither", "aborted", 9000, 70);
+    observer.attempted("gpu-2", "client_left", "aborted", 9000, 70);
     observer.finished(request({ backend: "gpu-2", attempts: 2 }));
     const { backends, models } = statsView(collector, window());
     expect(models).toMatchObject([{ total_requests: 1, successful_requests: 1, failed_requests: 0 }]);

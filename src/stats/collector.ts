@@ -6,7 +6,7 @@ import { getOrMake } from "../lib/get-or-make.ts";
 import { isSlotOf, RingClock, slotsWithin, type WindowSlot } from "../lib/time-rings.ts";
 import { addCost, CostLedger, costOf, hourOf, type ModelPrices, NONE } from "./costs.ts";
 import { countedUsage, type FinishedRequest, OTHER } from "./finished-request.ts";
-import { isFailure } from "./outcome.ts";
+import { isFailure, type Outcome } from "./outcome.ts";
 import { COARSE, FINE, WindowedLatencies } from "./percentiles.ts";
 import type { SlotCheck } from "./windowed-numbers.ts";
 import { failureShare, type Sums, WindowedSums } from "./windows.ts";
@@ -38,12 +38,8 @@ export interface BackendRow extends Row {
   firstTokens: WindowedLatencies | undefined;
 }
 
-export type AttemptOutcome =
-  | "succeeded"
-  /** Through the backend's fault. */
-  | "failed"
-  /** The client left, or was told of its own mistake. */
-  | "neither";
+/** A client that left, or reads too slowly, is nothing of the backend's. */
+export type AttemptOutcome = Exclude<Outcome, "stream_broken">;
 
 /** Where requests of one model on one backend are counted; made once per pair. */
 export interface StatsHandle {
@@ -138,9 +134,10 @@ export class StatsCollector {
     if (!this.#settings.enabled) return;
     row.lastUsedMs = this.#clock.tick();
     const at = this.#clock.position;
-    const hasSucceeded = outcome === "succeeded";
-    row.sums.add(at, 1, outcome === "failed" ? 1 : 0, hasSucceeded ? 1 : 0, hasSucceeded ? durationMs : 0, 0, 0, 0);
-    if (hasSucceeded) row.latencies.add(at, durationMs);
+    const succeeded = outcome === "succeeded" ? 1 : 0;
+    const [failed, refused] = [outcome === "failed" ? 1 : 0, outcome === "refused" ? 1 : 0];
+    row.sums.add(at, 1, failed, refused, succeeded, succeeded * durationMs, 0, 0, 0);
+    if (succeeded === 1) row.latencies.add(at, durationMs);
     if (firstTokenMs !== undefined) {
       row.firstTokens ??= new WindowedLatencies(COARSE);
       row.firstTokens.add(at, firstTokenMs);
@@ -154,6 +151,7 @@ export class StatsCollector {
     const at = this.#clock.position;
     const { durationMs, outcome } = request;
     const failed = isFailure(outcome) ? 1 : 0;
+    const refused = outcome === "refused" ? 1 : 0;
     const succeeded = outcome === "succeeded" ? 1 : 0;
     const latencyMs = succeeded * durationMs;
     const usage = this.#settings.token_tracking ? countedUsage(request) : undefined;
@@ -161,15 +159,22 @@ export class StatsCollector {
     const completion = usage === undefined ? 0 : usage.output.total;
     const generatingMs = completion > 0 ? durationMs : 0;
     if (succeeded === 1) this.#latencies.add(at, durationMs);
-    this.#overall.add(at, 1, failed, succeeded, latencyMs, prompt, completion, generatingMs);
+    this.#overall.add(at, 1, failed, refused, succeeded, latencyMs, prompt, completion, generatingMs);
     const { model, backend } = handle;
-    model.sums.add(at, 1, failed, succeeded, latencyMs, prompt, completion, generatingMs);
+    model.sums.add(at, 1, failed, refused, succeeded, latencyMs, prompt, completion, generatingMs);
     model.lastUsedMs = timeMs;
     if (usage === undefined) return 0;
-    backend?.sums.add(at, 0, 0, 0, 0, prompt, completion, generatingMs);
+    backend?.sums.add(at, 0, 0, 0, 0, 0, prompt, completion, generatingMs);
     const cost = costOf(usage, answering.prices);
     addCost(this.#costRow(timeMs, answering, request), usage, cost);
     return cost;
+  }
+
+  /** A request was refused before it was known which model it asks for. */
+  turnedAway(): void {
+    if (!this.#settings.enabled) return;
+    this.#clock.tick();
+    this.#overall.add(this.#clock.position, 1, 0, 1, 0, 0, 0, 0, 0);
   }
 
   /** A row is looked for once in an hour. */

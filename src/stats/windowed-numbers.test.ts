@@ -51,7 +51,7 @@ describe("numbers over windows", () => {
         for (const pause of minutes) {
           time.ms += pause * MINUTE;
           clock.tick();
-          sums.add(clock.position, 1, 0, 1, pause, 2, 3, pause);
+          sums.add(clock.position, 1, 0, pause % 2, 1, pause, 2, 3, pause);
         }
         const nowMs = clock.tick();
         const copy = new WindowedSums();
@@ -66,5 +66,11 @@ describe("numbers over windows", () => {
 
   test("nothing is written of blocks without a number", () => {
     expect(new WindowedSums().write()).toEqual([]);
+  });
+
+  test("sums of earlier versions are taken up, without refusals", () => {
+    const sums = new WindowedSums();
+    sums.restore([[-1, -1, 4, 1, 300, 40, 20, 400, 3]], () => true);
+    expect(sums.sum(undefined)).toMatchObject({ requests: 4, failed: 1, succeeded: 3, refused: 0, latencyMs: 300 });
   });
 });

@@ -3,13 +3,16 @@
 import { RING_COUNT, type RingPosition, type WindowSlot } from "../lib/time-rings.ts";
 import { type SlotCheck, WindowedNumbers } from "./windowed-numbers.ts";
 
-const FIELDS = 7;
-/** Files of earlier versions: without `succeeded`, and with the latency of failures in the sum. */
-const EARLIER_FIELDS = 6;
+const FIELDS = 8;
+/** Files of earlier versions: without `refused`, which was a part of `failed` or of nothing. */
+const FIELDS_WITHOUT_REFUSED = 7;
+/** Those before: also without `succeeded`, and with the latency of failures in the sum. */
+const EARLIEST_FIELDS = 6;
 
 export interface Sums {
   requests: number;
   failed: number;
+  refused: number;
   /** Those whose latency is in the sum. */
   succeeded: number;
   latencyMs: number;
@@ -38,6 +41,7 @@ export class WindowedSums extends WindowedNumbers<Float64Array> {
     position: RingPosition,
     requests: number,
     failed: number,
+    refused: number,
     succeeded: number,
     latencyMs: number,
     promptTokens: number,
@@ -55,15 +59,16 @@ export class WindowedSums extends WindowedNumbers<Float64Array> {
       values[base + 4]! += completionTokens;
       values[base + 5]! += generatingMs;
       values[base + 6]! += succeeded;
+      values[base + 7]! += refused;
     }
   }
 
   /** Undefined: all time. */
   sum(window: readonly WindowSlot[] | undefined): Sums {
-    const [requests, failed, latencyMs, promptTokens, completionTokens, generatingMs, succeeded] = this.sums(
+    const [requests, failed, latencyMs, promptTokens, completionTokens, generatingMs, succeeded, refused] = this.sums(
       window,
-    ) as unknown as [number, number, number, number, number, number, number];
-    return { requests, failed, succeeded, latencyMs, promptTokens, completionTokens, generatingMs };
+    ) as unknown as [number, number, number, number, number, number, number, number];
+    return { requests, failed, refused, succeeded, latencyMs, promptTokens, completionTokens, generatingMs };
   }
 
   /** The sums in their order in a block. */
@@ -73,7 +78,8 @@ export class WindowedSums extends WindowedNumbers<Float64Array> {
 
   restore(written: readonly (readonly number[])[], isSlot: SlotCheck): void {
     this.restoreBlocks(written, isSlot, (numbers, block) => {
-      if (numbers.length === EARLIER_FIELDS) addSucceeded(numbers);
+      if (numbers.length === EARLIEST_FIELDS) addSucceeded(numbers);
+      if (numbers.length === FIELDS_WITHOUT_REFUSED) numbers.push(0);
       if (numbers.length === FIELDS) block.set(numbers);
     });
   }

@@ -4,7 +4,7 @@ import { z } from "zod";
 
 const count = z.number().min(-1);
 /** Blocks as WindowedNumbers writes them. */
-const sums = z.array(z.array(count).max(9)).max(1_000);
+const sums = z.array(z.array(count).max(10)).max(1_000);
 const latencies = z.array(z.array(count).max(10_000)).max(1_000);
 const row = z.strictObject({ name: z.string(), last_used: count, sums });
 const backendRow = row.extend({ latencies: latencies.optional(), first_tokens: latencies.optional() });

@@ -132,6 +132,8 @@ export type GatewayEvent =
 export interface Report {
   attempts: Parameters<Observer["attempted"]>[];
   finished: FinishedRequest[];
+  /** How many requests were refused before it was known which model they ask for. */
+  turnedAway: number;
   errors: ErrorReport[];
   events: GatewayEvent[];
   /** Those that the primary does not know come in the order in which they began. */

@@ -36,7 +36,7 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
   const open: OpenStory[] = [];
   let begun: OpenStory[] = [];
   let ended: Story[] = [];
-  let gathered: Pick<Report, "attempts" | "finished" | "errors" | "events"> = newGathered();
+  let gathered: Pick<Report, "attempts" | "finished" | "turnedAway" | "errors" | "events"> = newGathered();
   const before = new WeakMap<BackendCounters, BackendNumbers & { total: number; failed: number }>();
   const timers = [setInterval(() => report(false), INTERVAL_MS), setInterval(tellLoads, LOADS_MS)];
 
@@ -79,6 +79,9 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
       finished(request) {
         const retried = request.retried?.map(({ model, backend }) => ({ model, backend }));
         gathered.finished.push({ ...request, retried });
+      },
+      turnedAway() {
+        gathered.turnedAway++;
       },
     },
     stories,
@@ -159,6 +162,6 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
   };
 }
 
-function newGathered(): Pick<Report, "attempts" | "finished" | "errors" | "events"> {
-  return { attempts: [], finished: [], errors: [], events: [] };
+function newGathered(): Pick<Report, "attempts" | "finished" | "turnedAway" | "errors" | "events"> {
+  return { attempts: [], finished: [], turnedAway: 0, errors: [], events: [] };
 }

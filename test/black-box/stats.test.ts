@@ -48,7 +48,8 @@ test("every request is counted, with its tokens, for its model and its backend",
   expect(stats.overall).toEqual({
     total_requests: 5,
     successful_requests: 3,
-    failed_requests: 1, // the unknown model was refused
+    failed_requests: 1,
+    refused_requests: 1, // the unknown model
     avg_latency_ms: expect.any(Number),
     p50_latency_ms: expect.any(Number),
     p95_latency_ms: expect.any(Number),
@@ -69,6 +70,7 @@ test("every request is counted, with its tokens, for its model and its backend",
     total_requests: 2,
     successful_requests: 2,
     failed_requests: 0,
+    refused_requests: 0,
     total_prompt_tokens: 6,
     total_completion_tokens: 4,
     total_tokens: 10,

@@ -54,6 +54,12 @@ function pair(large: number, largeUnit: string, small: number, smallUnit: string
   return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
 }
 
+/** Of the requests or attempts that were taken on: refusals and clients that left are no failures. */
+export function failedShare(row: { failed_requests: number; successful_requests: number }): number {
+  const { failed_requests: failed, successful_requests: succeeded } = row;
+  return failed === 0 ? 0 : failed / (failed + succeeded);
+}
+
 /** A share of 1: "0 %", "0.04 %", "2.5 %", "37 %". */
 export function percent(share: number): string {
   const value = share * 100;

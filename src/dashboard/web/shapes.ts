@@ -40,6 +40,7 @@ interface CountedRow {
   total_requests: number;
   successful_requests: number;
   failed_requests: number;
+  refused_requests: number;
   total_prompt_tokens: number;
   total_completion_tokens: number;
   total_tokens: number;
@@ -111,9 +112,15 @@ export interface RequestRow {
   answered_by: string | null;
   stream: boolean;
   key_id: string | null;
+  user_id: string | null;
+  organization_id: string | null;
+  client: string | null;
+  /** Method and path, where the model is not known. */
+  target: string | null;
   backend: string | null;
   status: number | null;
   failure: string | null;
+  code: string | null;
   attempts: number;
   duration_ms: number;
   first_byte_ms: number | null;

@@ -1,7 +1,7 @@
 // Backends: how each is, and taking one out, putting it back and weighing it.
 
 import { atMost, type MakePage, type PageContext, resource } from "../context.ts";
-import { ago, count, duration, longDuration, NOTABLE_FAILURES, percent } from "../format.ts";
+import { ago, count, duration, failedShare, longDuration, NOTABLE_FAILURES, percent } from "../format.ts";
 import { backendState, circuitMark, marked } from "../marks.ts";
 import { button, field, table, trouble } from "../parts.ts";
 import { linkTo } from "../route.ts";
@@ -100,7 +100,7 @@ function stateCell(row: BackendRow, nowMs: number): Children {
 
 function requestsCell(stats: BackendStats | undefined): Children {
   if (stats === undefined || stats.total_requests === 0) return "–";
-  const failed = stats.failed_requests / stats.total_requests;
+  const failed = failedShare(stats);
   return [
     h("div", null, count(stats.total_requests)),
     h("div", { class: failed >= NOTABLE_FAILURES ? "bad-text" : "faint" }, `${percent(failed)} failed`),

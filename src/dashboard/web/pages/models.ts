@@ -1,7 +1,7 @@
 // Models: which there are, where each is served, what was asked of it and what answers in its place.
 
 import { type MakePage, resource } from "../context.ts";
-import { count, latency, money, NOTABLE_FAILURES, percent, rate } from "../format.ts";
+import { count, failedShare, latency, money, NOTABLE_FAILURES, percent, rate } from "../format.ts";
 import { mark, marked, servingState } from "../marks.ts";
 import { bar, button, field, table, trouble } from "../parts.ts";
 import { linkTo } from "../route.ts";
@@ -83,7 +83,7 @@ export const modelsPage: MakePage = (context) => {
               isNumber: true,
               cell: ({ stats }) => bar((stats?.total_requests ?? 0) / most, count(stats?.total_requests ?? 0)),
             },
-            { title: "Failed", isNumber: true, cell: ({ stats }) => failedShare(stats) },
+            { title: "Failed", isNumber: true, cell: ({ stats }) => failedCell(stats) },
             {
               title: "Average",
               isNumber: true,
@@ -135,9 +135,9 @@ function servedBy(backends: readonly BackendRow[]): Children {
   );
 }
 
-function failedShare(stats: ModelStats | undefined): Children {
+function failedCell(stats: ModelStats | undefined): Children {
   if (stats === undefined || stats.total_requests === 0) return "–";
-  const share = stats.failed_requests / stats.total_requests;
+  const share = failedShare(stats);
   return h("span", { class: share >= NOTABLE_FAILURES ? "bad-text" : undefined }, percent(share));
 }
 

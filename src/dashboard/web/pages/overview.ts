@@ -8,6 +8,8 @@ import {
   clockTime,
   count,
   duration,
+  failedShare,
+  grouped,
   latency,
   longDuration,
   money,
@@ -118,8 +120,7 @@ function tiles({ statistics, usage, points, firstTokens, window }: TileData): Vi
   const overall = statistics?.overall;
   const known = points.slice(-15).filter((point) => point !== undefined);
   const perSecond = known.reduce((sum, { total }) => sum + total, 0) / ((known.length * BUCKET_MS) / 1_000 || 1);
-  const share =
-    overall === undefined || overall.total_requests === 0 ? 0 : overall.failed_requests / overall.total_requests;
+  const share = overall === undefined ? 0 : failedShare(overall);
   const asTime = (ms: number | undefined) => (ms === undefined ? "–" : duration(ms));
   const hasAny = overall !== undefined && overall.total_requests > 0;
   return h(
@@ -133,7 +134,9 @@ function tiles({ statistics, usage, points, firstTokens, window }: TileData): Vi
     tile(
       "Failed",
       overall === undefined ? "–" : percent(share),
-      overall === undefined ? "" : plural(overall.failed_requests, "request"),
+      overall === undefined
+        ? ""
+        : `${plural(overall.failed_requests, "request")}, ${grouped(overall.refused_requests)} refused`,
       share >= NOTABLE_FAILURES ? "bad" : undefined,
     ),
     tile(

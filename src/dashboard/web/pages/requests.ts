@@ -25,8 +25,29 @@ const TIMES = [
   ["86400000", "last day"],
 ] as const;
 
+const OUTCOMES = [
+  ["", "any"],
+  ["succeeded", "ok"],
+  ["refused", "refused"],
+  ["failed", "failed"],
+  ["stream_broken", "broke off"],
+  ["client_left", "client left"],
+  ["running", "running"],
+] as const;
+
 /** Names of the filters in the address of the page. */
-const FILTERS = ["model", "backend", "key", "status", "slower", "time", "id"] as const;
+const FILTERS = [
+  "model",
+  "backend",
+  "key",
+  "user",
+  "organization",
+  "outcome",
+  "status",
+  "slower",
+  "time",
+  "id",
+] as const;
 type Filters = Partial<Record<(typeof FILTERS)[number], string>>;
 
 export const requestsPage: MakePage = (context) => {
@@ -138,6 +159,9 @@ function filterRow(filters: Filters, change: (name: keyof Filters, value: string
     text("model", "Model", { list: models }),
     text("backend", "Backend", { list: (backends?.backends ?? []).map(({ name }) => name) }),
     text("key", "Key", { list: (keys?.keys ?? []).map(({ id }) => id) }),
+    text("user", "User", {}),
+    text("organization", "Organization", {}),
+    select("filter-outcome", "Outcome", OUTCOMES, filters.outcome ?? "", (value) => change("outcome", value)),
     text("status", "Status", { list: STATUSES, placeholder: "502 or 5xx" }),
     text("slower", "Slower than, ms", { type: "number", min: 0, step: 1 }),
     select("filter-time", "Time", TIMES, filters.time ?? "", (value) => change("time", value)),
@@ -169,7 +193,7 @@ function requestTable(list: RequestList | undefined, { now }: PageContext): View
       { title: "Outcome", cell: outcomeCell },
       { title: "Model", cell: modelCell },
       { title: "Backend", cell: ({ backend }) => backend ?? "–" },
-      { title: "Key", isExtra: true, cell: ({ key_id }) => key_id ?? "–" },
+      { title: "Caller", isExtra: true, cell: callerCell },
       { title: "Tries", isNumber: true, cell: ({ attempts }) => attempts },
       {
         title: "Duration",
@@ -192,17 +216,24 @@ function requestTable(list: RequestList | undefined, { now }: PageContext): View
   });
 }
 
-function outcomeCell({ outcome, status, failure }: RequestRow): Children {
-  return h("span", { title: failure ?? undefined }, outcomeMark(outcome, status));
+function outcomeCell({ outcome, status, failure, code }: RequestRow): Children {
+  return h("span", { title: code ?? failure ?? undefined }, outcomeMark(outcome, status));
 }
 
-function modelCell({ model, answered_by, operation }: RequestRow): Children {
+function modelCell({ model, answered_by, operation, target }: RequestRow): Children {
+  if (model === "" && target !== null) return h("code", { class: "clip", title: target }, target);
   return h(
     "span",
     { title: operation },
     model,
     answered_by !== null && answered_by !== model && h("span", { class: "faint" }, ` → ${answered_by}`),
   );
+}
+
+/** Its key, else its address. */
+function callerCell({ key_id, user_id, organization_id, client }: RequestRow): Children {
+  const more = [organization_id, user_id, client].filter((name) => name !== null).join(" · ");
+  return h("span", { title: more === "" ? undefined : more }, key_id ?? client ?? "–");
 }
 
 function tokensCell({ prompt_tokens, completion_tokens }: RequestRow): string {
