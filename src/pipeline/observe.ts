@@ -70,7 +70,8 @@ export function createReporter(
           shared: record.shared,
           failure,
           keyId: caller?.keyId,
-          userId: caller?.userId ?? record.user,
+          userId: caller?.userId,
+          endUser: record.user,
           organizationId: caller?.organizationId,
         });
       }

@@ -201,6 +201,22 @@ describe("statistics", () => {
     expect(statsView(collector, window()).overall.total_tokens).toBe(0);
   });
 
+  test("users that requests name themselves are counted by name up to a bound, and cost keys and models nothing", () => {
+    const { collector, count } = setUp();
+    for (let each = 0; each < 3_000; each++) count(request({ keyId: "a", endUser: `user-${each}` }));
+    count(request({ keyId: "b", userId: "of the key", endUser: "of the request" }));
+    const usage = (by: string) => costsView(collector, new URLSearchParams({ by })).rows ?? [];
+    const users = usage("user");
+    expect(users).toHaveLength(102);
+    expect(users[0]).toMatchObject({ user_id: "(other)", requests: 2_900 });
+    expect(users).toContainEqual(expect.objectContaining({ user_id: "of the key", requests: 1 }));
+    expect(usage("key")).toMatchObject([
+      { key_id: "a", requests: 3_000 },
+      { key_id: "b", requests: 1 },
+    ]);
+    expect(usage("model")).toMatchObject([{ model_id: "m1", requests: 3_001 }]);
+  });
+
   test("costs are kept per key and by the model that answered", () => {
     const { collector, count } = setUp();
     count(request({ keyId: "k1" }));

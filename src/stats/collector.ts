@@ -66,6 +66,8 @@ const DEFAULT_MAX_BACKENDS = 300;
 const LOAD_WINDOW_MS = 60_000;
 /** Callers whose rows a handle holds; further ones are looked for each time. */
 const MAX_HELD_ROWS = 1_000;
+/** Users that requests name themselves, counted by name within an hour. */
+const MAX_END_USERS = 100;
 /** A model's name is the client's text. */
 const MAX_NAME_LENGTH = 256;
 
@@ -79,6 +81,9 @@ export class StatsCollector {
   readonly #models = new Map<string, Row>();
   readonly #backends = new Map<string, BackendRow>();
   readonly #costs = new CostLedger();
+  /** Those of this hour whose tokens are counted by name. */
+  readonly #endUsers = new Set<string>();
+  #endUsersHourMs = 0;
   #epoch = 0;
 
   constructor(parts: CollectorParts) {
@@ -181,21 +186,22 @@ export class StatsCollector {
   #costRow(
     timeMs: number,
     handle: StatsHandle,
-    { keyId = NONE, userId = NONE, organizationId = NONE }: FinishedRequest,
+    { keyId = NONE, userId, endUser, organizationId = NONE }: FinishedRequest,
   ) {
     const hourMs = hourOf(timeMs);
+    const user = userId ?? (endUser === undefined ? NONE : this.#endUser(endUser, hourMs));
     const { costRows } = handle;
     if (handle.costHourMs !== hourMs) {
       handle.costHourMs = hourMs;
       costRows.clear();
     }
     // A key may stand for many users, who are named by their requests.
-    const caller = userId === NONE ? keyId : `${keyId}\n${userId}`;
+    const caller = user === NONE ? keyId : `${keyId}\n${user}`;
     let row = costRows.get(caller);
     if (row === undefined) {
       row = this.#costs.row(timeMs, {
         key_id: keyId,
-        user_id: userId,
+        user_id: user,
         organization_id: organizationId,
         model_id: handle.model.name,
         backend_name: handle.backend?.name ?? NONE,
@@ -203,6 +209,18 @@ export class StatsCollector {
       if (costRows.size < MAX_HELD_ROWS) costRows.set(caller, row);
     }
     return row;
+  }
+
+  /** Clients can name as many as they like; the rows of an hour are for keys and models, too. */
+  #endUser(name: string, hourMs: number): string {
+    if (this.#endUsersHourMs !== hourMs) {
+      this.#endUsersHourMs = hourMs;
+      this.#endUsers.clear();
+    }
+    if (this.#endUsers.has(name)) return name;
+    if (this.#endUsers.size >= MAX_END_USERS) return OTHER;
+    this.#endUsers.add(name);
+    return name;
   }
 
   apply(settings: StatsSettings): void {

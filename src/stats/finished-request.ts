@@ -36,8 +36,10 @@ export interface FinishedRequest {
   failure?: string | undefined;
   /** The caller's key. */
   keyId?: string | undefined;
-  /** As the caller's key names them, else as the request does. */
+  /** As the caller's key names them. */
   userId?: string | undefined;
+  /** The user that the request itself names: any text of the client. */
+  endUser?: string | undefined;
   organizationId?: string | undefined;
 }
 
