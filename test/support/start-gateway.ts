@@ -324,7 +324,9 @@ async function launch(options: GatewayParts, folder?: string): Promise<{ process
       "the gateway prints its address",
       () => {
         if (gatewayProcess.hasExited) throw new Error(`the gateway ended early:\n${output(gatewayProcess)}`);
-        return /http:\/\/127\.0\.0\.1:\d+/.exec(gatewayProcess.stdout)?.[0];
+        const banner = /http:\/\/127\.0\.0\.1:\d+/.exec(gatewayProcess.stdout)?.[0];
+        // With logging in JSON the start is a line of the log.
+        return banner ?? /"addresses":\["(http:\/\/127\.0\.0\.1:\d+)"/.exec(gatewayProcess.stderr)?.[1];
       },
       { timeoutMs: 30_000, explain: () => output(gatewayProcess) },
     );

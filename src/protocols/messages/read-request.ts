@@ -41,6 +41,7 @@ export function readMessagesRequest(body: JsonObject): RequestSummary {
 /** A request to count tokens: a Messages request that asks for no answer. */
 export function readCountTokensRequest(body: JsonObject): { model: string } {
   const model = requireModel(body);
+  checkNumbers(body, NUMBERS);
   checkConversation(body);
   return { model };
 }
