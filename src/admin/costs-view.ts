@@ -4,10 +4,11 @@
 import type { StatsCollector } from "../stats/collector.ts";
 import { addSums, noCosts } from "../stats/costs.ts";
 import type { CostNames, CostSums } from "../stats/written-stats.ts";
-import { badParameter, readTime, readWindow, WINDOW_MS } from "./query.ts";
+import { badParameter, CALENDAR_WINDOWS, readTime, readWindow, startOfCalendarWindow, WINDOW_MS } from "./query.ts";
 
 const DAY_MS = 86_400_000;
-export const COST_WINDOW_MS: Readonly<Record<string, number>> = { ...WINDOW_MS, "30d": 30 * DAY_MS };
+const COST_WINDOW_MS: Readonly<Record<string, number>> = { ...WINDOW_MS, "30d": 30 * DAY_MS };
+export const COST_WINDOWS: readonly string[] = ["all", ...Object.keys(COST_WINDOW_MS), ...CALENDAR_WINDOWS];
 
 /** In place of the day of what is so old that only its sum is kept. */
 const EARLIER = "(earlier)";
@@ -37,20 +38,27 @@ export type CostGroup = Names & CostSums;
 /** Without `by`: per key and model. Throws 400 for a parameter that makes no sense. */
 export function costsView(collector: StatsCollector, query: URLSearchParams) {
   const by = readGroups(query, 1)?.[0];
-  const { rows, total } = sumUp(collector, by === undefined ? ["key", "model"] : [by], readTimes(collector, query));
+  const { rows, total, unpriced_models } = sumUp(
+    collector,
+    by === undefined ? ["key", "model"] : [by],
+    readTimes(collector, query),
+  );
   const total_cost = rounded(total.cost);
-  if (by !== undefined) return { total_cost, by, rows };
+  const { currency } = collector.settings;
+  if (by !== undefined) return { total_cost, currency, unpriced_models, by, rows };
   const keys = rows.map(({ cached_tokens: _, ...row }) => row);
-  return { total_cost, keys };
+  return { total_cost, currency, unpriced_models, keys };
 }
 
 /** The same for GET /admin/usage, which may be asked for several names at once and is told the sum of everything. */
 export function usageView(collector: StatsCollector, query: URLSearchParams) {
   const by = readGroups(query, MAX_GROUPS) ?? ["key"];
   const times = readTimes(collector, query);
-  const { rows, total } = sumUp(collector, by, times);
+  const { rows, total, unpriced_models } = sumUp(collector, by, times);
   return {
     by,
+    currency: collector.settings.currency,
+    unpriced_models,
     since: times.sinceMs === undefined ? null : new Date(times.sinceMs).toISOString(),
     until: times.untilMs === undefined ? null : new Date(times.untilMs).toISOString(),
     total: { ...total, cost: rounded(total.cost) },
@@ -67,6 +75,7 @@ export function memberOf(group: GroupName): (typeof GROUPS)[GroupName] {
 function sumUp(collector: StatsCollector, by: readonly GroupName[], { sinceMs, untilMs }: Times) {
   const groups = new Map<string, CostGroup>();
   const total = noCosts();
+  const unpriced = new Set<string>();
   for (const { fromMs, row } of collector.costs(sinceMs, untilMs)) {
     const names = namesOf(row, by, fromMs);
     const key = Object.values(names).join("\u0000");
@@ -74,11 +83,12 @@ function sumUp(collector: StatsCollector, by: readonly GroupName[], { sinceMs, u
     addSums(group, row);
     groups.set(key, group);
     addSums(total, row);
+    if (row.cost === 0 && !collector.hasPrice(row.model_id, row.backend_name)) unpriced.add(row.model_id);
   }
   const rows = [...groups.values()]
     .sort((a, b) => compareDays(a.day ?? "", b.day ?? "") || b.cost - a.cost || b.prompt_tokens - a.prompt_tokens)
     .map((row) => ({ ...row, cost: rounded(row.cost) }));
-  return { rows, total };
+  return { rows, total, unpriced_models: [...unpriced].sort() };
 }
 
 /** What is so old that its day is not known comes last. */
@@ -115,7 +125,8 @@ interface Times {
 function readTimes(collector: StatsCollector, query: URLSearchParams): Times {
   const sinceMs = readTime(query, "since");
   const untilMs = readTime(query, "until");
-  const { ms } = readWindow(query, COST_WINDOW_MS);
+  const startMs = startOfCalendarWindow(query.get("window") ?? "", collector.nowMs);
+  const ms = startMs === undefined ? readWindow(query, COST_WINDOW_MS).ms : collector.nowMs - startMs;
   if (ms === undefined) {
     return { ...(sinceMs !== undefined && { sinceMs }), ...(untilMs !== undefined && { untilMs }) };
   }

@@ -34,7 +34,6 @@ const MAX_CHANGES = 256;
 
 const encoder = new TextEncoder();
 const GREETING = encoder.encode(`retry: ${RETRY_MS}\n: events of Signalbox\n\n`);
-const HEARTBEAT = encoder.encode(": still here\n\n");
 
 type BackendEvent = "health" | "circuit";
 
@@ -118,7 +117,7 @@ export function createEventHub(parts: EventHubParts) {
     happenings.listen(hears);
     heartbeat = setInterval(() => {
       checkAccess();
-      send(HEARTBEAT);
+      send(encoder.encode(`event: heartbeat\ndata: ${JSON.stringify({ at: at() })}\n\n`));
     }, HEARTBEAT_MS);
     unsubscribe = store.subscribe(({ version }, { version: previous_version }, fields) => {
       if (version === previous_version) return []; // files that it names were read anew

@@ -57,6 +57,7 @@ const SCHEMAS: Schemas = {
       }),
       "config: another configuration is in force.",
     ),
+    described(shape({ at: time }), "heartbeat: every 15 seconds, so that a reader notices a connection that is dead."),
     described(omitted, "health, circuit: too many at once; ask GET /admin/backends."),
   ),
 };
@@ -72,7 +73,7 @@ export function eventRoutes(parts: EventsParts): DescribedEndpoint[] {
       id: "followEvents",
       summary: "What happens, as it happens",
       description:
-        "Server-sent events, named request, health, circuit and config: twice a second at most. Nothing is sent again: whoever comes anew asks the other endpoints first. Readers that fall behind are dropped, and the stream ends with the sign-in.",
+        "Server-sent events, named request, health, circuit, config and heartbeat: twice a second at most. Nothing is sent again: whoever comes anew asks the other endpoints first. Readers that fall behind are dropped, and the stream ends with the sign-in.",
       answers: [{ status: 200, description: "The events, until the reader leaves.", events: ref("AdminEvent") }],
       errors: [503],
       handle({ request, headers, administrator }) {

@@ -12,7 +12,7 @@ const GOOD: BackendHealth = { enabled: true, phase: "active", can_be_asked: true
 const time = { ms: 0 };
 const clock = { now: () => time.ms, wallTime: () => START + time.ms };
 const collector = new StatsCollector({
-  settings: { enabled: true, retention_window: 86_400_000, token_tracking: true },
+  settings: { enabled: true, retention_window: 86_400_000, token_tracking: true, currency: "USD" },
   clock,
 });
 const observer = createObserver(collector, undefined);

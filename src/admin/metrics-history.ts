@@ -1,10 +1,12 @@
 // GET /admin/metrics/history: earlier values of a metric.
 
+import { TIME_FORMS } from "../lib/parse-time.ts";
 import { count, list, mapOf, number, oneOfTexts, type Schemas, shape, text } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import { adminGroup } from "./endpoint.ts";
 import { queryHistory } from "./history-view.ts";
 import type { AdminParts } from "./parts.ts";
+import { timeText } from "./query.ts";
 import { queryOf } from "./request.ts";
 
 const SCHEMAS: Schemas = {
@@ -43,9 +45,12 @@ export function metricsHistoryRoutes({ history, clock }: Pick<AdminParts, "histo
       id: "getMetricsHistory",
       summary: "Earlier values of a metric",
       parameters: [
-        { ...queryParameter("metric", "Name of a metric family."), required: true },
-        queryParameter("from", "Unix milliseconds or RFC 3339, inclusive; default: 24 hours ago."),
-        queryParameter("to", "The same, exclusive; default: now."),
+        {
+          ...queryParameter("metric", "Name of a metric family.", { ...text, minLength: 1, maxLength: 256 }),
+          required: true,
+        },
+        queryParameter("from", `${TIME_FORMS}; inclusive; default: 24 hours ago.`, timeText),
+        queryParameter("to", "The same, exclusive; default: now.", timeText),
         queryParameter("limit", "Most samples, up to 100,000.", { type: "integer", minimum: 1, default: 10_000 }),
       ],
       answers: [jsonAnswer("MetricsHistory", "The samples.")],

@@ -71,8 +71,12 @@ function readFilter(stories: Stories, query: URLSearchParams): Filter {
   return (story) => filters.every((isMatch) => isMatch(story));
 }
 
+/** A status, or a class of them. */
+export const STATUS_PATTERN = "^([1-5])(\\d\\d|[xX][xX])$";
+const STATUS = new RegExp(STATUS_PATTERN);
+
 function statusFilter(text: string): Filter {
-  const pattern = /^([1-5])(\d\d|xx)$/i.exec(text);
+  const pattern = STATUS.exec(text);
   if (pattern === null) throw badParameter("status", "a status such as 502, or a class of them such as 5xx");
   const isClass = Number.isNaN(Number(text));
   return ({ status }) =>

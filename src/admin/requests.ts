@@ -1,6 +1,7 @@
 // GET /admin/requests: the latest requests; GET /admin/requests/{id}: what became of one of them, step by step.
 
 import type { JsonSchema } from "../config/schema/schema-export.ts";
+import { TIME_FORMS } from "../lib/parse-time.ts";
 import {
   anyOf,
   count,
@@ -20,8 +21,9 @@ import {
 import { type DescribedEndpoint, jsonAnswer, pathParameter, queryParameter } from "../openapi/operation.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
+import { timeText } from "./query.ts";
 import { queryOf } from "./request.ts";
-import { explainRequest, listRequests, SHOWN_OUTCOMES } from "./request-view.ts";
+import { explainRequest, listRequests, SHOWN_OUTCOMES, STATUS_PATTERN } from "./request-view.ts";
 
 export const requestId = pathParameter(
   "request_id",
@@ -129,14 +131,14 @@ export function requestRoutes({ stories, errors }: Pick<AdminParts, "stories" | 
       parameters: [
         queryParameter("model", "Asked for, or answering."),
         queryParameter("backend", "Of any attempt."),
-        queryParameter("status", "Such as 502, or 5xx."),
+        queryParameter("status", "Such as 502, or 5xx.", { ...text, pattern: STATUS_PATTERN }),
         queryParameter("key", "Id of the caller's key."),
         queryParameter("user", "Id of the user."),
         queryParameter("organization", "Id of the organization."),
         queryParameter("outcome", "How it ended.", oneOfTexts(...SHOWN_OUTCOMES)),
         queryParameter("min_duration_ms", "At least so long.", { type: "integer", minimum: 0 }),
-        queryParameter("since", "Unix milliseconds or RFC 3339, inclusive."),
-        queryParameter("until", "The same, exclusive."),
+        queryParameter("since", `${TIME_FORMS}; inclusive.`, timeText),
+        queryParameter("until", "The same, exclusive.", timeText),
         queryParameter("id", "A part of either id."),
         queryParameter("limit", "Most requests, up to 1,000.", { type: "integer", minimum: 1, default: 50 }),
         queryParameter("cursor", "next_cursor of the page before."),

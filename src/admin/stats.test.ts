@@ -8,7 +8,7 @@ import { statsRoutes } from "./stats.ts";
 const START = Date.UTC(2026, 4, 1, 12);
 const HOUR = 3_600_000;
 const time = { ms: 0 };
-const SETTINGS = { enabled: true, retention_window: 7 * 24 * HOUR, token_tracking: true };
+const SETTINGS = { enabled: true, retention_window: 7 * 24 * HOUR, token_tracking: true, currency: "USD" };
 const collector = new StatsCollector({
   settings: SETTINGS,
   clock: { now: () => time.ms, wallTime: () => START + time.ms },
@@ -79,6 +79,8 @@ describe("statistics", () => {
   test("costs per key and model", async () => {
     expect(await admin.get("/admin/stats/costs")).toEqual({
       total_cost: 3,
+      currency: "USD",
+      unpriced_models: [],
       keys: [{ key_id: "team", model_id: "m", requests: 2, prompt_tokens: 2000, completion_tokens: 100, cost: 3 }],
     });
   });
@@ -96,7 +98,12 @@ describe("statistics", () => {
       models: [],
       backends: [],
     });
-    expect(await admin.get("/admin/stats/costs")).toEqual({ total_cost: 0, keys: [] });
+    expect(await admin.get("/admin/stats/costs")).toEqual({
+      total_cost: 0,
+      currency: "USD",
+      unpriced_models: [],
+      keys: [],
+    });
     await admin.refused(405, "GET", "/admin/stats/reset");
   });
 

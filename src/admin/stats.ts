@@ -1,5 +1,6 @@
 // /admin/stats…: statistics of requests, models and backends, what they cost, and beginning anew.
 
+import { TIME_FORMS } from "../lib/parse-time.ts";
 import { done } from "../openapi/change-schemas.ts";
 import {
   count,
@@ -13,15 +14,16 @@ import {
   type Schemas,
   shape,
   text,
+  texts,
   time,
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import type { StatsCollector } from "../stats/collector.ts";
-import { COST_GROUPS, COST_WINDOW_MS, costsView } from "./costs-view.ts";
+import { COST_GROUPS, COST_WINDOWS, costsView } from "./costs-view.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import type { AdminPath } from "./paths.ts";
-import { readWindow, type StatsWindow, WINDOW_NAMES } from "./query.ts";
+import { readWindow, type StatsWindow, timeText, WINDOW_NAMES } from "./query.ts";
 import { queryOf } from "./request.ts";
 import { backendStatsView, modelStatsView, requireStats, resetStats, statsView } from "./stats-view.ts";
 
@@ -73,7 +75,11 @@ const SCHEMAS: Schemas = {
     p99_first_token_ms: orNull(number),
   }),
   StatisticsOfCosts: shape(
-    { total_cost: number },
+    {
+      total_cost: number,
+      currency: described(text, "Of all costs (admin.stats.currency)."),
+      unpriced_models: described(texts, "Models whose tokens have no price, so that their cost is 0."),
+    },
     {
       keys: list(shape({ key_id: text, model_id: text, ...costSums })),
       by: oneOfTexts(...COST_GROUPS),
@@ -124,9 +130,9 @@ export function statsRoutes({ collector }: Pick<AdminParts, "collector">): Descr
       description: "The dearest first. Counted by the hour, and what is older than eight days by the day.",
       parameters: [
         queryParameter("by", "Left out: key and model.", oneOfTexts(...COST_GROUPS)),
-        queryParameter("window", "Left out: since the last reset.", oneOfTexts("all", ...Object.keys(COST_WINDOW_MS))),
-        queryParameter("since", "Unix milliseconds or RFC 3339; the hour of it counts as a whole."),
-        queryParameter("until", "The same, exclusive."),
+        queryParameter("window", "Left out: since the last reset.", oneOfTexts(...COST_WINDOWS)),
+        queryParameter("since", `${TIME_FORMS}; the hour of it counts as a whole.`, timeText),
+        queryParameter("until", "The same, exclusive.", timeText),
       ],
       answers: [jsonAnswer("StatisticsOfCosts", "The costs.")],
       errors: [404],

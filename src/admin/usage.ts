@@ -1,6 +1,7 @@
 // GET /admin/usage: who has used what, and what it costs, as JSON or as a table for a spreadsheet.
 
 import type { JsonSchema } from "../config/schema/schema-export.ts";
+import { TIME_FORMS } from "../lib/parse-time.ts";
 import {
   count,
   described,
@@ -12,15 +13,16 @@ import {
   type Schemas,
   shape,
   text,
+  texts,
   time,
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import type { Call } from "../server/endpoint.ts";
-import { COST_GROUPS, COST_WINDOW_MS, type CostGroup, memberOf, usageView } from "./costs-view.ts";
+import { COST_GROUPS, COST_WINDOWS, type CostGroup, memberOf, usageView } from "./costs-view.ts";
 import { type Cell, toCsv } from "./csv.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
-import { badParameter } from "./query.ts";
+import { badParameter, groupsPattern, timeText } from "./query.ts";
 import { queryOf } from "./request.ts";
 import { requireStats } from "./stats-view.ts";
 
@@ -37,6 +39,8 @@ const names: Properties = Object.fromEntries(COST_GROUPS.map((group) => [memberO
 const SCHEMAS: Schemas = {
   Usage: shape({
     by: list(oneOfTexts(...COST_GROUPS)),
+    currency: described(text, "Of all costs (admin.stats.currency)."),
+    unpriced_models: described(texts, "Models whose tokens have no price, so that their cost is 0."),
     since: orNull(time),
     until: orNull(time),
     total: shape(sums),
@@ -46,7 +50,7 @@ const SCHEMAS: Schemas = {
 
 const FORMATS = ["json", "csv"] as const;
 const several: JsonSchema = described(
-  text,
+  { ...text, pattern: groupsPattern(COST_GROUPS, 3) },
   `One of ${COST_GROUPS.join(", ")}, or up to three of them with commas between.`,
 );
 
@@ -61,9 +65,9 @@ export function usageRoutes({ collector }: Pick<AdminParts, "collector">): Descr
         "By key, user, organization, model, backend or day: the dearest first, days from the newest on. Counted by the hour, and what is older than eight days by the day; hours and days that a time touches count as a whole. Kept over restarts.",
       parameters: [
         queryParameter("by", "What the rows are about; left out: key.", several),
-        queryParameter("window", "Left out: since the last reset.", oneOfTexts("all", ...Object.keys(COST_WINDOW_MS))),
-        queryParameter("since", "In place of a window: Unix milliseconds or RFC 3339."),
-        queryParameter("until", "The same, exclusive."),
+        queryParameter("window", "Left out: since the last reset.", oneOfTexts(...COST_WINDOWS)),
+        queryParameter("since", `In place of a window: ${TIME_FORMS}.`, timeText),
+        queryParameter("until", "The same, exclusive.", timeText),
         queryParameter("format", "csv: a table to keep (RFC 4180).", { ...oneOfTexts(...FORMATS), default: "json" }),
       ],
       answers: [

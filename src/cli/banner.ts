@@ -80,7 +80,7 @@ function reachableUrl(address: string): string {
   return `http://${CALLABLE_HOSTS[host] ?? host}${address.slice(colon)}`;
 }
 
-function displayAddress(address: string): string {
+export function displayAddress(address: string): string {
   return address.startsWith("unix:") ? address : `http://${address}`;
 }
 

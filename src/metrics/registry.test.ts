@@ -10,7 +10,7 @@ import { createRequestMetrics } from "./request-metrics.ts";
 function setUp() {
   const registry = new MetricsRegistry();
   const collector = new StatsCollector({
-    settings: { enabled: true, retention_window: 86_400_000, token_tracking: true },
+    settings: { enabled: true, retention_window: 86_400_000, token_tracking: true, currency: "USD" },
     clock: { now: () => 0, wallTime: () => 1_800_000_000_000 },
     priceOf: () => ({ inputTokens: 1, outputTokens: 10 }),
   });

@@ -2,7 +2,7 @@
 
 import { isOnLoopback } from "../access/hosts.ts";
 import { displayUrl, toBackend } from "../backends/backend.ts";
-import { renderBanner } from "../cli/banner.ts";
+import { displayAddress, renderBanner } from "../cli/banner.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { ConfigStore } from "../config/store/store.ts";
 import type { FoundBackend } from "../discovery/discover.ts";
@@ -35,7 +35,7 @@ export function warnOfOpenDoor({ api_keys, server }: Settings, log: Pick<Logger,
 export async function greet(
   addresses: readonly string[],
   found: readonly FoundBackend[] | undefined,
-  { store, env }: { store: ConfigStore; env: Record<string, string | undefined> },
+  { store, env, log }: { store: ConfigStore; env: Record<string, string | undefined>; log: Pick<Logger, "info"> },
   { fleet }: Gateway,
 ): Promise<void> {
   await Promise.race([fleet.firstChecks, Bun.sleep(FIRST_CHECKS_MS)]);
@@ -43,6 +43,11 @@ export async function greet(
   const configured = settings.backends.map(toBackend).map((backend) => {
     return { name: backend.name, kind: backend.kind.name, url: displayUrl(backend) };
   });
+  if (settings.logging.format === "json") {
+    const backends = (found ?? configured).map(({ name }) => name);
+    log.info({ addresses: addresses.map(displayAddress), configuration: path, backends }, "Signalbox listens");
+    return;
+  }
   const model = (await fleet.models.list()).find(({ id }) => isChatModel(id, undefined))?.id;
   const banner = renderBanner({
     version: VERSION,

@@ -17,7 +17,7 @@ function setUp(options: { maxModels?: number; maxBackends?: number; enabled?: bo
   const clock = { now: () => time.ms, wallTime: () => START + time.ms };
   const { enabled = true, ...limits } = options;
   const collector = new StatsCollector({
-    settings: { enabled, retention_window: 7 * DAY, token_tracking: true },
+    settings: { enabled, retention_window: 7 * DAY, token_tracking: true, currency: "USD" },
     clock,
     priceOf: (model) => (model === "free" ? undefined : { inputTokens: 1, outputTokens: 10 }),
     ...limits,

@@ -113,6 +113,11 @@ export class StatsCollector {
     return wasServed && model.length <= MAX_NAME_LENGTH && this.#models.size < maxModels;
   }
 
+  /** Whether tokens of a model on a backend, both as counted, have a price now. */
+  hasPrice(model: string, backend: string): boolean {
+    return this.#parts.priceOf?.(model, backend === NONE ? undefined : backend) !== undefined;
+  }
+
   /** The name under which a backend is counted: its own, unless there were too many. */
   backendName(backend: string): string {
     const { maxBackends = DEFAULT_MAX_BACKENDS } = this.#parts;

@@ -90,6 +90,8 @@ test("usage by each name, by several at once, in a time, and after a restart", a
     for (const [by, rows] of Object.entries(expected)) {
       expect(await admin.get(`/admin/usage?by=${by}&window=24h`)).toEqual({
         by: by.split(","),
+        currency: "USD",
+        unpriced_models: ['=SUM(A1,"x")'],
         since: expect.any(String),
         until: null,
         total: { ...sums(4, false), cost: 0.069 },
@@ -97,6 +99,11 @@ test("usage by each name, by several at once, in a time, and after a restart", a
       });
     }
     expect(await admin.get("/admin/usage")).toMatchObject({ by: ["key"], since: null, until: null });
+    for (const window of ["today", "this_week", "this_month"]) {
+      expect(await admin.get(`/admin/usage?window=${window}`)).toMatchObject({ total: { requests: 4, cost: 0.069 } });
+    }
+    const today = new Date(Date.now() - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 10);
+    expect(await admin.get(`/admin/usage?since=${today}`)).toMatchObject({ total: { requests: 4 } });
     const nothing = await admin.get("/admin/usage?since=2020-01-01T00:00:00Z&until=2020-02-01T00:00:00Z");
     expect(nothing).toMatchObject({ since: "2020-01-01T00:00:00.000Z", rows: [], total: { requests: 0, cost: 0 } });
   }

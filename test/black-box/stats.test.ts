@@ -148,6 +148,8 @@ test("costs per key and model, by the prices of the metadata", async () => {
   await (await gateway.chat({ model: "free" }, asTeam)).text();
   expect(await admin.get("/admin/stats/costs")).toEqual({
     total_cost: 0.069,
+    currency: "USD",
+    unpriced_models: ["free"],
     keys: [
       { key_id: "team", model_id: "m", requests: 2, prompt_tokens: 6, completion_tokens: 4, cost: 0.046 },
       { key_id: "(none)", model_id: "m", requests: 1, prompt_tokens: 3, completion_tokens: 2, cost: 0.023 },

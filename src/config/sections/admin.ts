@@ -60,6 +60,10 @@ const stats = z.strictObject({
   enabled: z.boolean().default(true),
   retention_window: positiveDuration().prefault("24h").describe("How long single requests count in the windows."),
   token_tracking: z.boolean().default(true).describe("Whether tokens are counted."),
+  currency: text()
+    .max(8, "must have at most 8 characters")
+    .default("USD")
+    .describe("The currency of all prices, told with costs; nothing is converted."),
   persistence: z
     .strictObject({
       enabled: z.boolean().default(true),
