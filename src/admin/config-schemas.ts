@@ -182,7 +182,16 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
   }),
   ImportRequest: strictRequest(
     { format, content: described(text, "At most 1 MiB.") },
-    { apply: flag, dry_run: flag, merge: flag, ...madeFor },
+    {
+      apply: flag,
+      dry_run: flag,
+      merge: flag,
+      confirm_variables: described(
+        { ...list(text), maxItems: 100 },
+        "Variables of the environment that the content may name as secrets. Needs elevated permission and credentials in the request itself.",
+      ),
+      ...madeFor,
+    },
   ),
   ImportPreview: shape(
     {

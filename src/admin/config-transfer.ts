@@ -41,6 +41,7 @@ const importRequest = z.strictObject({
   apply: z.boolean().default(true),
   dry_run: z.boolean().default(false),
   merge: z.boolean().default(false),
+  confirm_variables: z.array(z.string()).max(100, "at most 100 names").default([]),
   version: z.int().min(0).optional(),
 });
 
@@ -98,11 +99,14 @@ export function configTransferRoutes({
       ],
       errors: [422],
       async handle(call, read) {
-        const { format, content, merge, apply, dry_run, version } = await read();
+        const { format, content, merge, apply, dry_run, version, confirm_variables: confirmedVariables } = await read();
+        if (confirmedVariables.length > 0) mayConfirm(call, apply, confirmedVariables);
         const document = await readContent(content, format);
         const change: SectionChange = {
           sections: document,
           mode: merge ? "merge" : "replace",
+          isImport: true,
+          confirmedVariables,
           baseVersion: baseVersionOf(call, version, store.current.version),
           ...authorOf(call, "import", `import of ${format}${merge ? ", merged" : ""}`),
         };
@@ -145,6 +149,21 @@ export function configTransferRoutes({
       },
     }),
   ];
+
+  /** Throws 400 and 403. A page that rides on the sign-in of a browser confirms nothing. */
+  function mayConfirm({ administrator }: Call, apply: boolean, variables: readonly string[]): void {
+    const param = "confirm_variables";
+    if (!apply)
+      throw new GatewayError(ERRORS.invalidRequest, "confirm_variables belongs to an import that is applied at once.", {
+        param,
+      });
+    if (!administrator?.elevated || administrator.session !== undefined) {
+      const message =
+        "confirm_variables needs credentials in the request itself (admin.auth.method): not the method none, nor the sign-in of a browser.";
+      throw new GatewayError(ERRORS.forbidden, message, { param });
+    }
+    log.warn({ user: administrator.name, variables }, "an import may name variables of the environment");
+  }
 }
 
 function everySection(): string[] {

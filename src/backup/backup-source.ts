@@ -3,14 +3,14 @@
 
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { compileDocument, expandStrings } from "../config/compile/compile.ts";
+import { compileDocument } from "../config/compile/compile.ts";
 import { readConfigFile } from "../config/compile/load.ts";
 import { discover } from "../config/files/discover.ts";
 import { withDefaults } from "../config/schema/defaults.ts";
 import { filePathUse } from "../config/schema/section-patterns.ts";
 import { PROMPT_ENDINGS } from "../config/sections/global-prompts.ts";
 import { readSaved } from "../config/store/read-saved.ts";
-import type { Environment } from "../config/values/expand.ts";
+import { type Environment, variableNames } from "../config/values/expand.ts";
 import { resolveDataPath, resolvePath } from "../config/values/paths.ts";
 import { describeProblem } from "../config/values/problems.ts";
 import { type Mapping, textsOf, valueAt } from "../config/values/values.ts";
@@ -57,7 +57,7 @@ export async function findSource(place: ConfigPlace, metadataFile: string | unde
     configFile,
     namedFiles: [...named].filter((path) => existsSync(path)),
     otherData: [...otherData],
-    variables: [...new Set(written.flatMap((document) => variablesOf(document, env)))].sort(),
+    variables: [...new Set(textsOf(written).flatMap(({ text }) => variableNames(text)))].sort(),
   };
   return { source, statisticsFile: statisticsFile(documents.at(-1) as Mapping, { dataDir, baseDir, home }) };
 }
@@ -113,12 +113,6 @@ async function promptFiles(folder: string): Promise<string[]> {
       found.push(join(folder, path));
   }
   return found;
-}
-
-/** Also of variables that are not set here. */
-function variablesOf(document: Mapping, env: Environment): string[] {
-  const { variables, problems } = expandStrings(document, env);
-  return [...[...variables.values()].flat(), ...problems.flatMap(({ variable }) => variable ?? [])];
 }
 
 /** Undefined where none is written. */

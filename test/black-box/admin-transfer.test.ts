@@ -6,6 +6,7 @@ import { parse as parseYaml } from "yaml";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
 import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const bed = createTestBed();
 
@@ -293,6 +294,98 @@ describe("history and rollback", () => {
     ]);
     await admin.refused(409, "POST", "/admin/config/rollback/1", { version: 5 });
     await admin.refused(405, "GET", "/admin/config/rollback/1");
+    expect(await admin.version()).toBe(1);
+  });
+});
+
+describe("from one gateway to another", () => {
+  const TOKEN = { authorization: "Bearer sekret-admin" };
+  const path = "/admin/config/import";
+
+  /** What an export of a gateway with another port, folder and variables looks like. */
+  async function exported(): Promise<{ format: string; content: string }> {
+    const { admin } = await start({
+      ...CONFIG,
+      server: { data_dir: "elsewhere", workers: 1 },
+      api_keys: {},
+      backends: [{ name: "b", type: "vllm", url: backend.url, models: ["n"], api_key: "${KEY_OF_B}" }],
+    });
+    const { content } = await admin.ok("POST", "/admin/config/export");
+    return { format: "yaml", content: (content as string).replace("127.0.0.1:0", "0.0.0.0:9999") };
+  }
+
+  async function emptyGateway(auth?: NonNullable<ConfigDocument["admin"]>["auth"]) {
+    const environment = { KEY_OF_B: "sekret-b", OTHER_KEY: "sekret-c" };
+    return await bed.gateway({ config: { backends: [], admin: { auth } }, environment, awaitHealth: false });
+  }
+
+  const backend = bed.backend();
+  const operator = { method: "bearer_token", token: "sekret-admin" } as const;
+
+  test("server-specific fields are left out with a warning, and variables are confirmed with credentials", async () => {
+    const body = await exported();
+    const gateway = await emptyGateway(operator);
+    const admin = new AdminClient(gateway, TOKEN);
+    const refused = await admin.refused(422, "POST", path, body);
+    expect(refused.fields).toEqual(["backends[0].api_key"]);
+    expect(refused.message).toContain('"confirm_variables": ["KEY_OF_B"]');
+    await admin.refused(422, "POST", path, { ...body, confirm_variables: ["OTHER_KEY"] });
+
+    const confirmed = { ...body, confirm_variables: ["KEY_OF_B"] };
+    const preview = await admin.ok("POST", path, { ...confirmed, dry_run: true });
+    expect(preview).toMatchObject({ valid: true });
+    const imported = await admin.ok("POST", path, confirmed);
+    const { warnings } = imported.validation as { warnings: string[] };
+    expect(warnings).toEqual(preview.warnings as string[]);
+    expect(warnings.filter((text) => text.includes("left out")).map((text) => text.split(" ", 1)[0])).toEqual([
+      "server.data_dir",
+      "server.bind_address",
+    ]);
+    expect((await admin.get("/admin/config/server")).config).toMatchObject({
+      bind_address: "127.0.0.1:0",
+      data_dir: "./data",
+    });
+    expect((await admin.get("/admin/config/retry")).config).toMatchObject({ max_attempts: 4 });
+    await waitFor("the backend is there", async () => (await gateway.chat({ model: "n" })).status === 200);
+    expect(backend.lastRequest.headers.authorization).toBe("Bearer sekret-b");
+    expect(gateway.process.stderr).toContain("an import may name variables of the environment");
+    // It stands there now.
+    await admin.ok("PUT", "/admin/backends/b", { api_key: "${KEY_OF_B}", weight: 2 });
+  });
+
+  test("nobody confirms without credentials in the request, for later, outside of secrets, or the gateway's own", async () => {
+    const variables = { confirm_variables: ["KEY_OF_B", "SIGNALBOX_ADMIN__AUTH__TOKEN"] };
+    const yaml = (content: string, more = {}) => ({ format: "yaml", content, ...variables, ...more });
+    const keyed = (text: string) => yaml(`backends: [{name: b, type: demo, api_key: "${text}"}]`);
+
+    const open = new AdminClient(await emptyGateway());
+    expect((await open.refused(403, "POST", path, keyed("${KEY_OF_B}"))).param).toBe("confirm_variables");
+    const unhinted = await open.refused(422, "POST", path, { ...keyed("${KEY_OF_B}"), confirm_variables: [] });
+    expect(unhinted.message).not.toContain("confirm_variables");
+
+    const gateway = await emptyGateway(operator);
+    const admin = new AdminClient(gateway, TOKEN);
+    expect((await admin.refused(400, "POST", path, { ...keyed("${KEY_OF_B}"), apply: false })).param).toBe(
+      "confirm_variables",
+    );
+    await admin.refused(422, "POST", path, keyed("${SIGNALBOX_ADMIN__AUTH__TOKEN}"));
+    for (const content of [
+      'global_prompts: {default: "${KEY_OF_B}"}',
+      'backends: [{name: b, type: vllm, url: "http://${KEY_OF_B}.example"}]',
+      'backends: [{name: b, type: vllm, url: "http://u:${KEY_OF_B}@h"}]',
+    ]) {
+      await admin.refused(422, "POST", path, yaml(content));
+    }
+    await admin.refused(400, "PUT", "/admin/config/backends", [{ name: "b", type: "demo", api_key: "${KEY_OF_B}" }]);
+
+    const signIn = await gateway.fetch("/admin/session", {
+      method: "POST",
+      headers: { "content-type": "application/json", origin: gateway.url },
+      body: JSON.stringify({ token: operator.token }),
+    });
+    const cookie = signIn.headers.get("set-cookie")?.split(";", 1)[0] as string;
+    const browser = new AdminClient(gateway, { cookie, origin: gateway.url });
+    expect((await browser.refused(403, "POST", path, keyed("${KEY_OF_B}"))).param).toBe("confirm_variables");
     expect(await admin.version()).toBe(1);
   });
 });

@@ -7,7 +7,7 @@ import { dirname, isAbsolute, join, parse, relative, sep } from "node:path";
 import { filePathUse, holdsSecrets, isSecret, isUrl, specOf } from "../schema/section-patterns.ts";
 import { SECTIONS } from "../sections/registry.ts";
 import type { FilePathUse } from "../sections/section.ts";
-import { namesVariable } from "../values/expand.ts";
+import { namesVariable, variableNames } from "../values/expand.ts";
 import { DATABASE_NAME, resolveDataPath, resolvePath } from "../values/paths.ts";
 import { elsewhere, type Problem } from "../values/problems.ts";
 import { readRedisUrl } from "../values/redis-url.ts";
@@ -26,6 +26,8 @@ interface FencedChange {
   kept: readonly Path[];
   /** An authenticated administrator may send secrets elsewhere without repeating them. */
   elevated: boolean;
+  /** Variables that an authenticated administrator lets an import name, as secrets; undefined for any other change. */
+  confirmedVariables: readonly string[] | undefined;
 }
 
 interface FencePlace {
@@ -42,7 +44,7 @@ interface FencePlace {
 export async function fenceProblems(change: FencedChange, place: FencePlace): Promise<Problem[]> {
   const problems: Problem[] = [];
   for (const { text, path } of newTexts(change.next, change.olds)) {
-    const message = namesVariable(text) ? NEW_VARIABLE : await pathProblem(text, path, place);
+    const message = namesVariable(text) ? variableProblem(text, path, change) : await pathProblem(text, path, place);
     if (message !== undefined) problems.push({ path, message });
   }
   if (change.elevated) return problems;
@@ -53,6 +55,20 @@ export async function fenceProblems(change: FencedChange, place: FencePlace): Pr
 
 const NEW_VARIABLE =
   "names a variable that does not stand there yet; name it in the configuration file, or give the value itself ($${ is a literal ${)";
+
+/** Credentials of the gateway itself stand under such names. */
+const OWN_VARIABLE = /^SIGNALBOX_/;
+
+/** Only as a secret: that is masked wherever the configuration is shown, so that nobody can read a variable by its name. */
+function variableProblem(text: string, path: Path, change: FencedChange): string | undefined {
+  const { elevated, confirmedVariables } = change;
+  const names = variableNames(text);
+  const isConfirmable = isSecret(path) && names.length > 0 && !names.some((name) => OWN_VARIABLE.test(name));
+  if (confirmedVariables === undefined || !elevated || !isConfirmable) return NEW_VARIABLE;
+  const missing = names.filter((name) => !confirmedVariables.includes(name));
+  if (missing.length === 0) return undefined;
+  return `${NEW_VARIABLE}, or let the import name it: "confirm_variables": ${JSON.stringify(missing)}`;
+}
 
 /** Every text that does not stand at the same place of one of the old documents. */
 function* newTexts(value: unknown, olds: readonly unknown[], path: Path = []): Generator<{ text: string; path: Path }> {

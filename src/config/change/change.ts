@@ -19,6 +19,10 @@ export interface SectionChange extends ChangeAuthor {
   /** Section name -> its new value, or a merge patch (RFC 7396) for it. */
   sections: Mapping;
   mode: "replace" | "merge";
+  /** Content of another gateway. */
+  isImport?: boolean | undefined;
+  /** Variables of the environment that an administrator lets an import name, as secrets. */
+  confirmedVariables?: readonly string[] | undefined;
   /** The change is refused when this is not the current version. */
   baseVersion?: number | undefined;
   /** Everything is checked, nothing is changed. */

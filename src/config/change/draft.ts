@@ -1,8 +1,9 @@
 // The document that a change would make, before it is checked.
 
-import { isSecret, resolveAliases, specOf } from "../schema/section-patterns.ts";
+import { isSecret, resolveAliases, serverFields, specOf } from "../schema/section-patterns.ts";
 import type { Problem } from "../values/problems.ts";
 import {
+  formatPath,
   isMapping,
   isNestedTooDeeply,
   type Mapping,
@@ -21,6 +22,8 @@ export interface Draft {
   sections: string[];
   /** Where a secret stayed that the caller did not give. */
   kept: readonly Path[];
+  /** Of an import: what of it is left out, in words. */
+  leftOut: readonly string[];
   /** A path with the keys as the caller wrote them. */
   writtenPath(path: Path): Path;
 }
@@ -34,7 +37,7 @@ export interface DraftBase {
 
 export function draftChange(
   base: DraftBase,
-  { sections, mode }: Pick<SectionChange, "sections" | "mode">,
+  { sections, mode, isImport = false }: Pick<SectionChange, "sections" | "mode" | "isImport">,
 ): Result<Draft> {
   const invalid = (problems: readonly Problem[]) => refused({ kind: "validation", problems });
   if (isNestedTooDeeply(sections)) return invalid([{ path: [], message: "is nested too deeply" }]);
@@ -48,10 +51,14 @@ export function draftChange(
 
   const changed: [string, unknown][] = [];
   const problems: Problem[] = [];
+  const leftOut: string[] = [];
   for (const [name, value] of Object.entries(aliases.document)) {
     const merged = mode === "merge" ? mergePatch(withoutSentSecrets(base.document)[name], value) : value;
-    const kept = withFileOnlyFields(merged, name, base);
-    problems.push(...kept.problems);
+    const kept = isImport
+      ? withOwnFields(merged, name, base, serverFields(name))
+      : withFileOnlyFields(merged, name, base);
+    if ("problems" in kept) problems.push(...kept.problems);
+    else leftOut.push(...kept.differing.map(leftOutOfImport));
     // Nothing means the defaults, as a section without lines does in a file.
     changed.push([name, kept.value ?? undefined]);
   }
@@ -59,7 +66,7 @@ export function draftChange(
   problems.push(...unmasked.problems);
   if (problems.length > 0) return invalid(problems.map((one) => ({ ...one, path: aliases.writtenPath(one.path) })));
   const { document, kept } = unmasked;
-  return ok({ document, sections: requested, kept, writtenPath: aliases.writtenPath });
+  return ok({ document, sections: requested, kept, leftOut, writtenPath: aliases.writtenPath });
 }
 
 /**
@@ -80,21 +87,31 @@ export function withFileOnlyFields(
   section: string,
   base: DraftBase,
 ): { value: unknown; problems: Problem[] } {
-  const problems: Problem[] = [];
+  const { differing, ...kept } = withOwnFields(value, section, base, specOf(section)?.fileOnlyFields ?? []);
+  const message = "can only be set in the configuration file or the environment";
+  return { ...kept, problems: differing.map((path) => ({ path, message })) };
+}
+
+/** The section with its own values of these fields, and which of them were sent with another one. */
+function withOwnFields(value: unknown, section: string, base: DraftBase, fields: readonly string[]) {
+  const differing: Path[] = [];
   let result = value;
   // Anything but a mapping is refused by validation.
-  if (value !== null && value !== undefined && !isMapping(value)) return { value, problems };
-  for (const field of specOf(section)?.fileOnlyFields ?? []) {
+  if (value !== null && value !== undefined && !isMapping(value)) return { value, differing };
+  for (const field of fields) {
     const inside = field.split(".");
     const path = [section, ...inside];
     const sent = valueAt(value, inside);
     const written = valueAt(base.document, path);
     const isAsBefore = () => [written, valueAt(base.effective, path)].some((old) => isSameOrMasked(sent, old, path));
-    if (sent !== undefined && !isAsBefore()) {
-      problems.push({ path, message: "can only be set in the configuration file or the environment" });
-    } else if (sent !== written) result = withValueAt(result ?? {}, inside, written);
+    if (sent !== undefined && !isAsBefore()) differing.push(path);
+    if (sent !== written) result = withValueAt(result ?? {}, inside, written);
   }
-  return { value: result, problems };
+  return { value: result, differing };
+}
+
+function leftOutOfImport(path: Path): string {
+  return `${formatPath(path)} belongs to one server: it is left out of the import, and stays as it is here`;
 }
 
 function isSameOrMasked(sent: unknown, old: unknown, path: Path): boolean {

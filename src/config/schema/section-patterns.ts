@@ -35,6 +35,16 @@ export function filePathUse(path: Path): FilePathUse | undefined {
   return uses.find(([pattern]) => matches(pattern.split("."), path.slice(1)))?.[1];
 }
 
+/** Uses of files and folders that lie on one machine; prompts are named by their names in its folder. */
+const LOCAL_USES: readonly FilePathUse["use"][] = ["folder", "data-folder", "socket", "file", "written"];
+
+/** Fields of a section, with dots, that belong to one machine; those of entries of lists and mappings are not among them. */
+export function serverFields(section: PathSegment): string[] {
+  const { fileOnlyFields = [], serverFields: declared = [], filePaths = {} } = specOf(section) ?? {};
+  const paths = Object.entries(filePaths).filter(([path, { use }]) => !path.includes("*") && LOCAL_USES.includes(use));
+  return [...new Set([...fileOnlyFields, ...declared, ...paths.map(([path]) => path)])];
+}
+
 /** Whether a mapping has secrets among its direct values. */
 export function holdsSecrets(path: Path): boolean {
   return secretPatterns(path[0]).some((pattern) => matches(pattern.slice(0, -1), path.slice(1)));

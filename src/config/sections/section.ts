@@ -32,6 +32,8 @@ export interface SectionDefinition<Schema extends z.ZodType = z.ZodType> {
   restartFields?: readonly string[];
   /** Cannot be changed through the admin API: paths with dots below the section, with everything below them. */
   fileOnlyFields?: readonly string[];
+  /** Belong to the machine, as fileOnlyFields and files do: an import leaves them as they are. Same notation. */
+  serverFields?: readonly string[];
   /** GET /admin/config/hot-reload-status lists each field instead of `section.*`. */
   listsFields?: boolean;
   /** Other accepted spellings of keys: path with dots below the section, `*` for any list index or map key. */

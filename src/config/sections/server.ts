@@ -33,6 +33,7 @@ export const serverSection = defineSection({
   reload: "requires_restart",
   restartFields: ["bind_address", "unix_socket_mode", "workers", "upstream_client", "connection_pool_size", "data_dir"],
   fileOnlyFields: ["data_dir"],
+  serverFields: ["unix_socket_mode", "workers", "worker_memory_limit"],
   filePaths: { bind_address: { use: "socket" }, "bind_address.*": { use: "socket" } },
   description: "Listening addresses, the folder for what is written, and the shutdown deadline.",
   schema: z.strictObject({

@@ -3,7 +3,7 @@
 
 import { fenceProblems } from "../change/api-fence.ts";
 import { isWithin } from "../change/capability.ts";
-import type { ChangeAuthor } from "../change/change.ts";
+import type { SectionChange } from "../change/change.ts";
 import { diffDocuments, type FieldChange } from "../change/diff.ts";
 import type { Draft, DraftBase } from "../change/draft.ts";
 import { type Prepared, prepareDocument, type Surroundings } from "../compile/prepare.ts";
@@ -22,7 +22,9 @@ export interface Running extends DraftBase {
 }
 
 /** A document, and where it comes from: the file may hold anything, a change through the API stays inside the fence. */
-export interface Candidate extends Pick<ChangeAuthor, "elevated">, Partial<Pick<Draft, "kept" | "writtenPath">> {
+export interface Candidate
+  extends Pick<SectionChange, "elevated" | "confirmedVariables">,
+    Partial<Pick<Draft, "kept" | "writtenPath">> {
   document: Mapping;
   /** The sections that were named. */
   sections: readonly string[];
@@ -65,7 +67,7 @@ export function withReplaced(changes: FieldChange[], replaced: readonly Path[] =
 }
 
 async function fenced(
-  { document, base, known = [], kept = [], elevated = false }: Candidate,
+  { document, base, known = [], kept = [], elevated = false, confirmedVariables }: Candidate,
   { snapshot, effective }: Running,
   home: string | undefined,
 ): Promise<Problem[]> {
@@ -74,7 +76,13 @@ async function fenced(
   const { baseDir, path, settings, overrides } = snapshot;
   const dataDir = resolvePath(settings.server.data_dir, baseDir, home);
   return await fenceProblems(
-    { olds: [base ?? effective, ...known.map(withDefaults)], next: withDefaults(document), kept, elevated },
+    {
+      olds: [base ?? effective, ...known.map(withDefaults)],
+      next: withDefaults(document),
+      kept,
+      elevated,
+      confirmedVariables,
+    },
     { baseDir, hasFile: path !== undefined, dataDir, home, overrides },
   );
 }

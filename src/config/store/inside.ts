@@ -2,11 +2,16 @@
 
 import type { Clock } from "../../lib/clock.ts";
 import type { Change, ChangeAuthor, Result, SectionChange } from "../change/change.ts";
+import type { Draft } from "../change/draft.ts";
 import type { assess, Candidate, Running } from "./assess.ts";
 import type { ConfigDatabase } from "./database.ts";
 
 /** A change of the whole configuration, ready to be checked. */
-export interface Proposal extends Candidate, ChangeAuthor, Pick<SectionChange, "checked" | "dryRun"> {
+export interface Proposal
+  extends Candidate,
+    ChangeAuthor,
+    Pick<SectionChange, "checked" | "dryRun">,
+    Partial<Pick<Draft, "leftOut">> {
   /** A version is made even if nothing differs. */
   always?: boolean;
   /** Staged sections that are done with. */

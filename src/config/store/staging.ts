@@ -70,7 +70,11 @@ export class Staging {
         };
       });
       const changes = assessed.changes.filter(({ section }) => sections.includes(section));
-      const warnings = [...prepared.crossProblems.map(describeProblem), ...warningsOf(changes, prepared, sections)];
+      const warnings = [
+        ...draft.value.leftOut,
+        ...prepared.crossProblems.map(describeProblem),
+        ...warningsOf(changes, prepared, sections),
+      ];
       if (change.dryRun !== true) {
         const failure = database.write(() => writeStaged(database.sqlite, entries));
         if (failure) return failure;

@@ -53,7 +53,10 @@ export interface Validation {
   impact: string;
 }
 
-type SectionsAsked = Pick<SectionChange, "sections" | "mode" | "elevated" | "baseVersion">;
+type SectionsAsked = Pick<
+  SectionChange,
+  "sections" | "mode" | "elevated" | "baseVersion" | "isImport" | "confirmedVariables"
+>;
 
 /** Each waiting change holds a document. */
 const MAXIMUM_WAITING = 1_000;
@@ -126,7 +129,8 @@ export class ConfigStore {
       return ok({ valid: false, problems, warnings: [], changes: [], impact: estimateImpact([]) });
     }
     const { prepared, problems, changes } = await assess(proposal.value, running, this.#options);
-    const warnings = warningsOf(changes, prepared, proposal.value.sections);
+    const { leftOut, sections } = proposal.value;
+    const warnings = [...leftOut, ...warningsOf(changes, prepared, sections)];
     return ok({ valid: problems.length === 0, problems, warnings, changes, impact: estimateImpact(changes) });
   }
 
@@ -224,7 +228,7 @@ export class ConfigStore {
       ...unchanged(previous),
       changes,
       sections: [...new Set(changes.map(({ section }) => section))],
-      warnings: warningsOf(changes, prepared, proposal.sections),
+      warnings: [...(proposal.leftOut ?? []), ...warningsOf(changes, prepared, proposal.sections)],
       impact: estimateImpact(changes),
       previous: maskSecrets(pick(running.effective, proposal.sections)) as Mapping,
       current: maskSecrets(pick(effective, proposal.sections)) as Mapping,

@@ -21,6 +21,12 @@ export function namesVariable(text: string): boolean {
   return text.replaceAll("$${", " ").includes("${");
 }
 
+/** Every variable that is named, whether it is set or not, and those of defaults. */
+export function variableNames(text: string): string[] {
+  const names = text.replaceAll("$${", " ").matchAll(/\$\{([A-Za-z_][A-Za-z0-9_]*)/g);
+  return [...new Set([...names].map(([, name]) => name as string))];
+}
+
 /**
  * As in a shell, `:-` also replaces an empty variable, and a default may hold references of its own. What a variable
  * contains is never expanded again, so that its owner cannot read other variables.
