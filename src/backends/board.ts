@@ -1,5 +1,6 @@
 // The backend board: an immutable read model of all backends, published by the control plane, read once per request.
 
+import type { Offer } from "../generation/intake.ts";
 import type { Backend, BackendCounters } from "./backend.ts";
 
 /** Specification, "States and transitions". `unhealthy` is reached from any other state and left by successes only. */
@@ -11,6 +12,8 @@ export interface BackendEntry {
   health: HealthState;
   /** Whether requests may be sent: enabled, not draining, and ready (or health checks are off). */
   available: boolean;
+  /** Undefined: nothing is known of its models but their names. */
+  offer?: Offer | undefined;
   /** Shared by every board, so that counts survive a new board. */
   counters: BackendCounters;
 }

@@ -190,6 +190,8 @@ export interface BackendKind extends Dialect {
   paths: OperationPaths;
   /** Undefined: the models must be configured. */
   modelList?: ModelList;
+  /** Asked for what models take besides text, where the list does not say it: once, or for each model by its name. */
+  intake?: { path: string; of: "server" | "model" };
   /** The tag that a model's name without one means, in requests, in lists and in configuration alike. */
   impliedTag?: string;
   /** Variables of the environment from which the vendor's own SDK takes its key (the first that is set) and address. */
@@ -406,6 +408,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     ownedBy: "ollama",
     localSigns: [{ path: "/api/tags", list: "models", member: "digest" }],
     impliedTag: "latest",
+    intake: { path: "/api/show", of: "model" },
     chat: { ...ENGINE_CHAT, extras: new Set(), toolChoice: "nothing" },
     nestedReasoning: "known",
     inlines: "all", // wire/local-engines.md, section 4
@@ -438,6 +441,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     probe: probe("/health", ["/v1/models"]),
     ownedBy: "llamacpp",
     ownerSign: "llamacpp",
+    intake: { path: "/props", of: "server" },
     chat: { ...ENGINE_CHAT, audio: true },
     ranksTextsOnly: true,
     // llama-server's option --no-prefill-assistant says so: a last message of the assistant is a prefill.

@@ -1,5 +1,6 @@
 // The registry of backends: takes facts from health checks and model lists, and publishes them as boards.
 
+import type { Intake, Intakes, Offer } from "../generation/intake.ts";
 import { spellingsOfModel } from "../names.ts";
 import type { Backend, BackendCounters } from "./backend.ts";
 import { newCounters, ofKind } from "./backend.ts";
@@ -26,6 +27,9 @@ interface Slot {
   models: readonly string[];
   /** Every name under which a request may ask for one of the models, and that under which the backend lists it. */
   names: ReadonlyMap<string, string>;
+  /** By the names under which the backend lists its models. */
+  intakes: Intakes;
+  offer: Offer;
   counters: BackendCounters;
   /** Built from the fields above; kept while none of them changes. */
   entry: BackendEntry;
@@ -43,7 +47,8 @@ export function createRegistry(backends: readonly Backend[], first: { checksEnab
 
   function newSlot(backend: Backend): Slot {
     const facts = { backend, health: "unknown" as const, held: false, counters: newCounters() };
-    return { ...facts, models: [], names: new Map(), entry: toEntry(facts, checksEnabled) };
+    const known = { ...facts, models: [], names: new Map(), intakes: NO_INTAKES, offer: NO_OFFER };
+    return { ...known, entry: toEntry(known, checksEnabled) };
   }
 
   function slotOf(name: string): Slot {
@@ -111,10 +116,16 @@ export function createRegistry(backends: readonly Backend[], first: { checksEnab
       }
       return board;
     },
+    /** What its models take, as far as it is known. */
+    setIntakes(name: string, intakes: Intakes): void {
+      const slot = slotOf(name);
+      if (Bun.deepEquals(slot.intakes, intakes)) return;
+      change(slot, { intakes, offer: offerOf(slot.names, intakes) });
+    },
     /** All that is known of each, for another process that makes a board of its own. */
     facts: () =>
-      [...slots.values()].map(({ entry, backend, health, held, models, counters }) => {
-        return { entry, backend, health, held, models, counters };
+      [...slots.values()].map(({ entry, backend, health, held, models, intakes, counters }) => {
+        return { entry, backend, health, held, models, intakes, counters };
       }),
     /** The backend with the kind known now; throws for a name that is not configured. */
     backend: (name: string) => slotOf(name).backend,
@@ -124,13 +135,16 @@ export function createRegistry(backends: readonly Backend[], first: { checksEnab
     },
     setModels(name: string, models: readonly string[]): void {
       const slot = slotOf(name);
-      if (!sameItems(slot.models, models)) change(slot, { models, names: requestNames(slot.backend, models) });
+      if (sameItems(slot.models, models)) return;
+      const names = requestNames(slot.backend, models);
+      change(slot, { models, names, offer: offerOf(names, slot.intakes) });
     },
     setKind(name: string, kind: BackendKind): void {
       const slot = slotOf(name);
       if (slot.backend.kind === kind) return;
       const backend = ofKind(slot.backend, kind);
-      change(slot, { backend, names: requestNames(backend, slot.models) });
+      const names = requestNames(backend, slot.models);
+      change(slot, { backend, names, offer: offerOf(names, slot.intakes) });
     },
     /** A held backend gets no requests whatever its health. */
     setHeld(name: string, held: boolean): void {
@@ -140,10 +154,25 @@ export function createRegistry(backends: readonly Backend[], first: { checksEnab
   };
 }
 
-function toEntry(slot: Pick<Slot, "backend" | "health" | "held" | "counters">, checksEnabled: boolean): BackendEntry {
-  const { backend, health, held, counters } = slot;
+const NO_INTAKES: ReadonlyMap<string, Intake> = new Map();
+const NO_OFFER: Offer = { intakes: NO_INTAKES };
+
+function offerOf(names: Slot["names"], intakes: Intakes): Offer {
+  if (intakes.size === 0) return { intakes };
+  const known = [...names].flatMap(([name, listed]) => {
+    const intake = intakes.get(listed);
+    return intake === undefined ? [] : [[name, intake] as const];
+  });
+  return { intakes: new Map(known) };
+}
+
+function toEntry(
+  slot: Pick<Slot, "backend" | "health" | "held" | "offer" | "counters">,
+  checksEnabled: boolean,
+): BackendEntry {
+  const { backend, health, held, offer, counters } = slot;
   const isFit = !checksEnabled || (health === "ready" && !held);
-  return { backend, health, available: backend.enabled && isFit, counters };
+  return { backend, health, available: backend.enabled && isFit, offer, counters };
 }
 
 function toBoard(version: number, slots: readonly Slot[]): BackendBoard {

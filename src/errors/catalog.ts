@@ -15,6 +15,7 @@ export const ERRORS = {
   malformedFileId: { status: 400, type: "invalid_request_error", code: "file_resolution_failed" },
   unsupportedOperation: { status: 400, type: "invalid_request_error", code: "unsupported_operation" },
   unsupportedModel: { status: 400, type: "invalid_request_error", code: "unsupported_model" },
+  unsupportedContent: { status: 400, type: "invalid_request_error", code: "unsupported_content" },
   invalidImage: { status: 400, type: "invalid_request_error", code: "invalid_image" },
   imageTooLarge: { status: 400, type: "invalid_request_error", code: "image_too_large" },
   imageNotSquare: { status: 400, type: "invalid_request_error", code: "image_not_square" },

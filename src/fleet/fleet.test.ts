@@ -201,7 +201,8 @@ describe("generic backends", () => {
     const fleet = start([{ name: "g", url: engine.url }]);
     await fleet.firstChecks;
     expect(fleet.status().backends[0]?.type).toBe(ownedBy as "vllm");
-    expect(engine.paths).toEqual(["/v1/models", "/v1/models", "/health"]);
+    const further = ownedBy === "llamacpp" ? ["/props"] : [];
+    expect(engine.paths).toEqual(["/v1/models", "/v1/models", "/health", ...further]);
     expect(await fleet.models.list()).toMatchObject([{ id: "m", owned_by: ownedBy }]);
   });
 

@@ -68,7 +68,11 @@ export class Fleet {
     // Everything begins empty: the settings of the start are the first update.
     this.#registry = createRegistry([], { checksEnabled: settings.health_checks.enabled, drains: this.#drains });
     const common = { ...options, backend: this.#registry.backend };
-    this.#catalog = createModelCatalog({ ...common, onAnswer: (...answer) => this.#listAnswered(...answer) });
+    this.#catalog = createModelCatalog({
+      ...common,
+      onAnswer: (...answer) => this.#listAnswered(...answer),
+      onIntakes: (name, intakes) => this.#registry.setIntakes(name, intakes),
+    });
     this.#checker = createHealthChecker({
       ...common,
       settings: settings.health_checks,
@@ -215,10 +219,11 @@ export class Fleet {
     return this.#catalog.list(name).map((model) => model.id);
   }
 
-  /** Whether its list is wanted, for its models or for what it is. */
+  /** Whether its list is wanted, for its models, for what they take, or for what it is. */
   #isAsked(name: string): boolean {
     const backend = this.#registry.backend(name);
-    return backend.configuredModels === undefined || isDetectable(backend);
+    const { configuredModels, kind } = backend;
+    return configuredModels === undefined || kind.intake !== undefined || isDetectable(backend);
   }
 
   /** The first look at a backend, or another one because its facts have changed. */

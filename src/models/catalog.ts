@@ -6,10 +6,12 @@ import type { ModelList } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
 import { readWholeBody } from "../backends/whole-body.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import type { Intake, Intakes } from "../generation/intake.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatDuration } from "../lib/duration.ts";
 import { isObject } from "../lib/json.ts";
 import type { Logger } from "../logging/logger.ts";
+import { askIntakes, type ToldIntakes, toldOf } from "./ask-intake.ts";
 import { type ListedModel, type ModelRecord, readModelList } from "./list.ts";
 
 /**
@@ -54,6 +56,8 @@ interface ModelCatalogParts {
     /** Aborts when the backend is removed, and its name may stand for another one. */
     removed: AbortSignal,
   ) => Promise<void> | void;
+  /** What its models take besides text, by the names of the list. */
+  onIntakes?: (name: string, intakes: Intakes) => void;
 }
 
 /** A list that came, or words for why none came. */
@@ -67,6 +71,8 @@ const FAILURE_RETRY_MS = 5_000;
 
 interface Slot {
   models: readonly ListedModel[];
+  /** What was told of models besides the list. */
+  intakes: ToldIntakes;
   /** Clock time of the last answer, and of the last failure since then. */
   answeredMs: number | undefined;
   failedMs: number | undefined;
@@ -127,6 +133,11 @@ export function createModelCatalog(options: ModelCatalogParts): ModelCatalog {
     if (backend.configuredModels === undefined) keep(name, slot, answer.models);
     slot.answeredMs = clock.now();
     await options.onAnswer(name, answer.models, signal);
+    if (signal.aborted) return;
+    const asked = options.backend(name); // its kind may have been recognised
+    const asking = { backend: asked, transport: options.transport, timeoutMs, stop: signal };
+    slot.intakes = await askIntakes(asking, answer.models, slot.intakes);
+    if (!signal.aborted) options.onIntakes?.(name, intakesOf(asked, answer.models, slot.intakes));
   }
 
   function keep(name: string, slot: Slot, answered: ModelRecord[]): void {
@@ -151,6 +162,7 @@ export function createModelCatalog(options: ModelCatalogParts): ModelCatalog {
       const created = Math.floor(clock.wallTime() / 1000);
       slots.set(name, {
         models: configured.map((id) => ({ id, created, ownedBy: undefined })),
+        intakes: new Map(),
         answeredMs: undefined,
         failedMs: undefined,
         emptyAnswers: 0,
@@ -195,6 +207,18 @@ export function createModelCatalog(options: ModelCatalogParts): ModelCatalog {
       await Promise.all([...slots.values()].map((slot) => slot.running));
     },
   };
+}
+
+/** By the names under which the backend's models are asked for: an engine of one model may be configured with any name. */
+function intakesOf({ configuredModels }: Backend, listed: readonly ModelRecord[], told: ToldIntakes): Intakes {
+  const known = new Map<string, Intake>();
+  const [only] = listed.length === 1 ? listed : [];
+  for (const id of configuredModels ?? listed.map((model) => model.id)) {
+    const record = listed.find((model) => model.id === id) ?? only;
+    const intake = record && toldOf(told, record);
+    if (intake !== undefined) known.set(id, intake);
+  }
+  return known;
 }
 
 /** All pages of a backend's list. The deadline covers all of them together. */

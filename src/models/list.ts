@@ -1,7 +1,9 @@
 // Model lists as data: reading the shapes that backends answer with, and joining them into one list.
 
 import type { Backend } from "../backends/backend.ts";
+import type { Intake } from "../generation/intake.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
+import { intakeInList } from "./intake.ts";
 
 /** One entry of GET /v1/models (specification, "Model (list entry)"). */
 export interface ModelListEntry {
@@ -33,6 +35,8 @@ export interface ModelRecord {
   /** Unix time in seconds. */
   created: number | undefined;
   ownedBy: string | undefined;
+  /** What the list says of what it takes besides text. */
+  intake?: Intake | undefined;
 }
 
 /** A record as it is kept: models of unknown age were created when they were first seen. */
@@ -72,7 +76,8 @@ function readItem(item: unknown): ModelRecord | undefined {
   if (id === undefined) return undefined;
   const { created, created_at, owned_by } = item as JsonObject;
   const ownedBy = typeof owned_by === "string" && owned_by !== "" ? owned_by : undefined;
-  return { id, created: readTime(created ?? created_at), ownedBy };
+  const intake = intakeInList(item as JsonObject);
+  return { id, created: readTime(created ?? created_at), ownedBy, ...(intake !== undefined && { intake }) };
 }
 
 function readId({ id, key, name }: JsonObject): string | undefined {

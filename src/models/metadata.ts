@@ -10,6 +10,8 @@ import { createMetadataLookup, type MetadataLookup, type PublicMetadata, toPubli
 export interface ModelMetadataSource {
   /** As one backend has it. */
   of(modelId: string, backendName: string): ModelMetadata | undefined;
+  /** What the configuration of the backend itself says. */
+  configuredOf(modelId: string, backendName: string): ModelMetadata | undefined;
   /** As the first of the backends that says something of its own has it. */
   ofAny(modelId: string, backendNames: readonly string[]): ModelMetadata | undefined;
 }
@@ -37,6 +39,7 @@ export function createModelMetadata({ backends, external }: MetadataSources): Mo
 
   return {
     of,
+    configuredOf: (modelId, backendName) => own.get(backendName)?.says(modelId),
     ofAny(modelId, backendNames) {
       for (const name of own.size === 0 ? [] : backendNames) {
         if (own.get(name)?.says(modelId) !== undefined) return of(modelId, name);

@@ -13,6 +13,7 @@ import { type Admitted, createRouter, hasOperation } from "../routing/router.ts"
 import type { SelectionQuery, SelectionStrategy } from "../routing/strategy.ts";
 import type { BackendWatch, RequestContext } from "./context.ts";
 import { goesOnExactly } from "./exact-continuation.ts";
+import type { AskedMedia, MediaFit } from "./media-fit.ts";
 import type { ModelRequest } from "./model-request.ts";
 import type { PromptPrefixes } from "./prefixes.ts";
 
@@ -20,6 +21,8 @@ export interface CandidatesParts {
   watch: BackendWatch;
   strategy: SelectionStrategy;
   circuits: Circuits;
+  /** Undefined: nothing is known of what models take. */
+  media?: Pick<MediaFit, "fitting" | "refusal"> | undefined;
   /** The part of the rate limiter that concerns backends. */
   limits: Pick<Limiter, "backendHasRoom" | "takesLater" | "takeBackend" | "backendRefusal">;
   /** Undefined: nobody looks for prompts that begin alike. */
@@ -31,7 +34,7 @@ export interface CandidatesParts {
 }
 
 /** What a backend is asked for, as far as it decides who may be. */
-export type Asked = Pick<ModelRequest, "model" | "operation" | "goesOn" | "foreignFile">;
+export type Asked = Pick<ModelRequest, "model" | "operation" | "goesOn" | "foreignFile"> & AskedMedia;
 
 /** How long a request waits for requests that try its backend after failures, and how many may wait in all. */
 const MAX_TRIAL_WAIT_MS = 5_000;
@@ -44,21 +47,29 @@ export const MAX_TRIAL_WAITERS = 256;
 export type Candidates = ReturnType<typeof createCandidates>;
 
 export function createCandidates(parts: CandidatesParts) {
-  const { watch, strategy, circuits, limits, prefixes, now, random, delay = abortableDelay } = parts;
+  const { watch, strategy, circuits, media, limits, prefixes, now, random, delay = abortableDelay } = parts;
   const router = createRouter({ strategy, circuits, limits });
   const panicRouter = createRouter({ strategy, limits, circuits: { allows: circuits.allowsInPanic } });
   let trialWaiters = 0;
 
   /** The board is read anew for every attempt: a backend that has gone down since is not asked again. */
-  function candidatesFor({ model, operation, goesOn, foreignFile }: Asked): readonly BackendEntry[] {
-    const serving = watch.board.candidates(model);
+  function candidatesFor(asked: Asked): readonly BackendEntry[] {
+    const { operation, model, goesOn, foreignFile } = asked;
+    const serving = fitting(asked);
     const candidates =
       foreignFile === undefined ? serving : serving.filter(({ backend }) => mayHoldFiles(backend, operation));
     return goesOn ? candidates.filter(({ backend }) => goesOnExactly(backend, operation, model)) : candidates;
   }
 
-  function withOperation({ model, operation }: Asked): BackendEntry[] {
-    return watch.board.candidates(model).filter((entry) => hasOperation(entry, operation));
+  function fitting(asked: Asked): readonly BackendEntry[] {
+    const serving = watch.board.candidates(asked.model);
+    return media === undefined
+      ? serving
+      : media.fitting(serving, asked, (entry) => router.mayAsk(entry, asked.operation));
+  }
+
+  function withOperation(asked: Asked): BackendEntry[] {
+    return fitting(asked).filter((entry) => hasOperation(entry, asked.operation));
   }
 
   /** The right to send one request to a backend: a permit of its circuit, and a token of its limit if that is here. */
@@ -226,6 +237,8 @@ export function createCandidates(parts: CandidatesParts) {
     },
 
     refusal({ caller }: RequestContext, request: ModelRequest): Error {
+      const lacking = media?.refusal(watch.board.serving(request.model), request);
+      if (lacking !== undefined) return lacking;
       const willing = withOperation(request).filter(({ backend }) => circuits.allows(backend.name));
       const full = limits.backendRefusal(willing.map(({ backend }) => backend.name));
       if (willing.length > 0 && full !== undefined) return new RateLimitError(full);

@@ -1,5 +1,6 @@
 // One model's request on its way: attempt, retry, hand the answer on.
 
+import type { BackendEntry } from "../backends/board.ts";
 import { statusText } from "../backends/control-request.ts";
 import { drawsPictures } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
@@ -11,15 +12,16 @@ import { failureLabel, isCredentialRefusal, type UpstreamFailure } from "../upst
 import { type AttemptParts, attempt, type ForwardResult } from "./attempt.ts";
 import { type Asked, type CandidatesParts, createCandidates } from "./candidates.ts";
 import type { RequestContext } from "./context.ts";
+import type { MediaFit } from "./media-fit.ts";
 import type { ModelRequest } from "./model-request.ts";
 import { NOBODY_LEFT, OUT_OF_TIME, retrySettingsFor, waitBeforeRetry } from "./retry.ts";
 
 export type Forwarder = ReturnType<typeof createForwarder>;
 
-type ForwarderParts = CandidatesParts & AttemptParts & { log: Logger };
+type ForwarderParts = CandidatesParts & AttemptParts & { media?: MediaFit | undefined; log: Logger };
 
 export function createForwarder(parts: ForwarderParts) {
-  const { watch, log, now, random, delay = abortableDelay } = parts;
+  const { watch, media, log, now, random, delay = abortableDelay } = parts;
   const candidates = createCandidates(parts);
 
   /** What is learnt of a backend that failed: the request as it goes on. */
@@ -27,10 +29,18 @@ export function createForwarder(parts: ForwarderParts) {
     const { name } = entry.backend;
     context.record.failure = failureLabel(failure);
     if (isUnreachable(failure) || failure.kind === "reset") watch.suspect(name);
-    if (failure.kind !== "status" || !isCredentialRefusal(failure)) return request;
-    const { status } = failure;
-    log.warn({ request_id: context.id, backend: name, status }, `${name}: ${statusText(entry.backend, status)}`);
+    if (failure.kind !== "status") return request;
+    const { status, lacks } = failure;
+    if (lacks !== undefined) media?.refused(entry, request, lacks);
+    else if (!isCredentialRefusal(failure)) return request;
+    else log.warn({ request_id: context.id, backend: name, status }, `${name}: ${statusText(entry.backend, status)}`);
     return { ...request, refusedBy: new Set(request.refusedBy).add(name) };
+  }
+
+  /** Whether one of these is known to take what the model of another backend lacks. */
+  function isTakenBy(untried: readonly BackendEntry[], request: ModelRequest, failure: UpstreamFailure): boolean {
+    if (failure.kind !== "status" || failure.lacks === undefined) return false;
+    return untried.some((entry) => media?.takesAll(entry, request) === true);
   }
 
   return {
@@ -71,11 +81,19 @@ export function createForwarder(parts: ForwarderParts) {
         tried = (tried ?? new Set(request.avoid)).add(name);
         let left = candidates.askable(request);
         if (left.length === 0 && !inHurry) left = candidates.heldBack(request, tried);
-        const untriedLeft = left.some((other) => !tried?.has(other.backend.name));
+        const untried = left.filter((other) => !tried?.has(other.backend.name));
+        const untriedLeft = untried.length > 0;
         const costsNothing = isUnreachable(failure) || isCredentialRefusal(failure);
         if (!costsNothing || !untriedLeft) counted++;
         const retry = retrySettingsFor(entry, settings.retry);
-        const waitMs = waitBeforeRetry({ failure, attempts: counted, untriedLeft, retry, random });
+        const waitMs = waitBeforeRetry({
+          failure,
+          isTakenElsewhere: isTakenBy(untried, request, failure),
+          attempts: counted,
+          untriedLeft,
+          retry,
+          random,
+        });
         const isLate = typeof waitMs === "number" && now() + waitMs >= requestDeadlineMs;
         if (left.length === 0 || typeof waitMs === "string" || isLate) {
           record.endedBy = typeof waitMs === "string" ? waitMs : left.length === 0 ? NOBODY_LEFT : OUT_OF_TIME;

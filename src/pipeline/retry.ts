@@ -20,6 +20,8 @@ export function retrySettingsFor(entry: BackendEntry, retry: RetrySettings): Ret
  */
 export function waitBeforeRetry(options: {
   failure: UpstreamFailure;
+  /** The model of this backend lacks what another is known to take. */
+  isTakenElsewhere?: boolean;
   /** Attempts made so far that count; one that costsNothing counts only when no other backend is left. */
   attempts: number;
   /** Whether a backend is left that was not tried. */
@@ -27,8 +29,9 @@ export function waitBeforeRetry(options: {
   retry: RetrySettings;
   random: () => number;
 }): number | string {
-  const { failure, attempts, untriedLeft, retry, random } = options;
-  const isRetried = isRetryable(failure, retry.status_codes) || (untriedLeft && isCredentialRefusal(failure));
+  const { failure, isTakenElsewhere = false, attempts, untriedLeft, retry, random } = options;
+  const isRetried =
+    isRetryable(failure, retry.status_codes) || (untriedLeft && (isCredentialRefusal(failure) || isTakenElsewhere));
   if (!isRetried) return whyNotRetried(failure);
   if (attempts >= retry.max_attempts) return `retry.max_attempts is ${retry.max_attempts}`;
   if (untriedLeft) return 0;

@@ -29,6 +29,7 @@ import { withEmbeddingBatches } from "../pipeline/embedding-batches.ts";
 import { createFallbackChains } from "../pipeline/fallback.ts";
 import { createForwarder } from "../pipeline/forward.ts";
 import { createGenerator, type FlightsElsewhere } from "../pipeline/generate.ts";
+import { createMediaFit } from "../pipeline/media-fit.ts";
 import type { ModelRequest } from "../pipeline/model-request.ts";
 import { createNeutralEntry } from "../pipeline/neutral-entry.ts";
 import type { RequestReporter } from "../pipeline/observe.ts";
@@ -112,6 +113,11 @@ function buildPipeline(parts: DataPlaneParts, kept: Kept, configured: Configured
   const metadataOf: BridgeParts["metadataOf"] = (backend, model) => metadata.of(model, backend.name);
   const listedAs: BridgeParts["listedAs"] = (backendName, model) => fleet.board.listedAs(backendName, model);
   const forwarder = createForwarder({
+    media: createMediaFit({
+      refusedMedia: lasting.refusedMedia,
+      metadataOf,
+      configuredOf: (backend, model) => metadata.configuredOf(model, backend.name),
+    }),
     watch: fleet,
     strategy: kvIndex.strategyOver(kept.strategy),
     prefixes: kvIndex.prefixes(prompts),

@@ -8,6 +8,7 @@ import type { Logger } from "../logging/logger.ts";
 import { createSignatureMemory } from "../pipeline/bridge.ts";
 import { Deduplicator } from "../pipeline/deduplicate.ts";
 import type { SharedCall } from "../pipeline/generate.ts";
+import { createRefusedMedia } from "../pipeline/media-fit.ts";
 import type { ResponseStore } from "../pipeline/response-store.ts";
 import { createBodyDrain } from "../server/drain-body.ts";
 import { createBodyReader } from "../server/read-body.ts";
@@ -32,6 +33,7 @@ export function createLasting(
     sender: createSender(transport, { deadlines, now }),
     responses,
     signatures: createSignatureMemory(now),
+    refusedMedia: createRefusedMedia(now),
     deduplicator: new Deduplicator<SharedCall>(now),
     untrustedProxy: warnOnce(log),
     newOwnId: createOwnIds(Math.random),

@@ -1,9 +1,10 @@
 // How an attempt at a backend can fail, and which failures may be retried (specification, Errors, "Retry behaviour").
 
 import { CERTIFICATE_CODE } from "../backends/control-request.ts";
+import type { Medium } from "../generation/intake.ts";
 import type { Failure } from "../generation/result.ts";
 import { clientsErrorBody, standardError } from "./error-body.ts";
-import { type Medium, requestFault, requestFaultBehind401 } from "./request-fault.ts";
+import { requestFault, requestFaultBehind401 } from "./request-fault.ts";
 
 export type UpstreamFailure =
   /** No connection stood: the request cannot have reached the model. */

@@ -1,8 +1,7 @@
 // What engines say when they refuse a request for what it holds, whatever the status is that they say it with: such an
 // answer is a mistake of the client, and says nothing of the engine's health.
 
-/** What a request may hold besides text, and not every model takes. */
-export type Medium = "image" | "audio" | "video";
+import type { Medium } from "../generation/intake.ts";
 
 export interface RequestFault {
   /** Of the client's answer. */

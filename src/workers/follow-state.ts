@@ -22,7 +22,7 @@ export function createStateSource(fleet: Fleet, slots: Slots, now: () => number)
     const nowMs = now();
     const facts: State["facts"][number][] = [];
     const telling: Told[] = [];
-    for (const { entry, backend, health, held, models, counters, absence } of fleet.facts()) {
+    for (const { entry, backend, health, held, models, intakes, counters, absence } of fleet.facts()) {
       const { name } = backend;
       const { why = "", nextLookMs } = absence ?? {};
       facts.push({
@@ -31,6 +31,7 @@ export function createStateSource(fleet: Fleet, slots: Slots, now: () => number)
         health,
         held,
         models,
+        intakes: [...intakes],
         kind: backend.kind.name,
         why,
         nextLookMs,

@@ -2,6 +2,7 @@
 
 import type { HealthState } from "../backends/board.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
+import type { Intake } from "../generation/intake.ts";
 import type { KvIndexImage } from "../kv-index/kv-index.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { UploadResult } from "../metrics/gateway-events.ts";
@@ -25,6 +26,7 @@ export interface BackendFacts {
   health: HealthState;
   held: boolean;
   models: readonly string[];
+  intakes: readonly (readonly [model: string, intake: Intake])[];
   kind: string;
   why: string;
   nextLookMs: number | undefined;

@@ -58,12 +58,13 @@ export function createReplicaFleet({ settings, channel, circuits, now }: Replica
       const toldAtMs = now();
       facts = new Map(told.map((fact) => [fact.name, { ...fact, toldAtMs }]));
       const known = new Map(registry.current.entries.map(({ backend, counters }) => [backend.name, counters]));
-      for (const { name, slot, kind, health, held, models } of told) {
+      for (const { name, slot, kind, health, held, models, intakes } of told) {
         const counters = known.get(name);
         if (counters === undefined) continue;
         slots.set(counters, slot);
         registry.setKind(name, BACKEND_KINDS[kind as BackendKindName]);
         registry.setModels(name, models);
+        registry.setIntakes(name, new Map(intakes));
         registry.setHealth(name, health);
         registry.setHeld(name, held);
       }

@@ -78,7 +78,7 @@ export interface FakeBackendOptions {
 }
 
 export class FakeBackend {
-  /** Operations in order of arrival; GET and HEAD requests are in `probes`. */
+  /** Operations in order of arrival; GET and HEAD requests and questions about models are in `probes`. */
   readonly requests: RecordedRequest[] = [];
   readonly probes: RecordedRequest[] = [];
   connectionsOpened = 0;
@@ -233,7 +233,7 @@ export class FakeBackend {
       answerComplete: false,
     };
     connection.requests.push(request);
-    const isProbe = method === "GET" || method === "HEAD";
+    const isProbe = method === "GET" || method === "HEAD" || path === "/api/show";
     (isProbe ? this.probes : this.requests).push(request);
     const responder = isProbe ? this.probeAnswer : (this.#queue.shift() ?? this.answer);
     const answer = typeof responder === "function" ? await responder(request) : responder;
