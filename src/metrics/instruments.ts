@@ -55,6 +55,15 @@ export const INSTRUMENTS = {
     "signalbox_cost_total{model,backend}",
     "Cost of the tokens by the prices of the model metadata, in their currency.",
   ),
+  keyRequests: counter(
+    "signalbox_key_requests_total{key,organization,outcome}",
+    "Requests of each key by outcome: succeeded, refused, failed, stream_broken or client_left; with metrics.by_key.",
+  ),
+  keyTokens: counter(
+    "signalbox_key_tokens_total{key,organization,type}",
+    "Tokens of each key by type: input or output; with metrics.by_key.",
+  ),
+  keyCost: counter("signalbox_key_cost_total{key,organization}", "Cost of each key's tokens; with metrics.by_key."),
   retries: counter(
     "signalbox_retries_total{model,backend}",
     "Attempts that another one followed, by the model and the backend that were asked.",

@@ -3,7 +3,7 @@
 import { getOrMake } from "../lib/get-or-make.ts";
 import type { AttemptOutcome, BackendRow, StatsCollector, StatsHandle } from "../stats/collector.ts";
 import { type FinishedRequest, OTHER } from "../stats/finished-request.ts";
-import type { AttemptSeries, ModelSeries, RequestMetrics } from "./request-metrics.ts";
+import type { AttemptSeries, KeyOfRequest, ModelSeries, RequestMetrics } from "./request-metrics.ts";
 
 export interface Observer {
   /** Once per attempt at a backend, when it is over. `firstTokenMs` is known of streams, `failure` where it failed. */
@@ -17,7 +17,7 @@ export interface Observer {
   /** To be called exactly once per request, when its answer is over, whatever became of it. */
   finished(request: FinishedRequest): void;
   /** In its place for a request that was refused before it was known which model it asks for. */
-  turnedAway(): void;
+  turnedAway(caller: KeyOfRequest): void;
 }
 
 interface Handle {
@@ -83,6 +83,9 @@ export function createObserver(collector: StatsCollector, metrics: RequestMetric
       const cost = collector.finished(handle.stats, answering.stats, request);
       if (handle.series !== undefined) metrics?.finished(handle.series, request, cost);
     },
-    turnedAway: () => collector.turnedAway(),
+    turnedAway(caller) {
+      collector.turnedAway();
+      metrics?.turnedAway(caller);
+    },
   };
 }

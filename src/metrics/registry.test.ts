@@ -14,7 +14,15 @@ function setUp() {
     clock: { now: () => 0, wallTime: () => 1_800_000_000_000 },
     priceOf: () => ({ inputTokens: 1, outputTokens: 10 }),
   });
-  return { registry, observer: createObserver(collector, createRequestMetrics(registry)) };
+  const byKey = { isOn: true };
+  return {
+    registry,
+    byKey,
+    observer: createObserver(
+      collector,
+      createRequestMetrics(registry, () => byKey.isOn),
+    ),
+  };
 }
 
 function request(changes: Partial<FinishedRequest> = {}): FinishedRequest {
@@ -111,6 +119,37 @@ describe("metrics", () => {
     ]) {
       expect(text).toContain(line);
     }
+  });
+
+  test("each key by its outcomes, tokens and costs, under the organization that it has now, while that is wanted", async () => {
+    const { registry, observer, byKey } = setUp();
+    const key = { keyId: "team-a", organizationId: "org-1" };
+    observer.finished(request(key));
+    observer.finished(request({ ...key, status: 502, outcome: "failed", failure: "reset", usage: undefined }));
+    observer.turnedAway(key);
+    observer.turnedAway({});
+    observer.finished(request({ keyId: "team-b" }));
+    observer.finished(request({ ...key, organizationId: "org-2" }));
+    byKey.isOn = false;
+    observer.finished(request(key));
+    observer.turnedAway(key);
+    const text = lines(await registry.expose()).filter((line) => line.startsWith("signalbox_key_"));
+    expect(text.sort()).toEqual([
+      'signalbox_key_cost_total{key="team-a",organization="org-1"} 0.21',
+      'signalbox_key_cost_total{key="team-a",organization="org-2"} 0.21',
+      'signalbox_key_cost_total{key="team-b",organization=""} 0.21',
+      'signalbox_key_requests_total{key="team-a",organization="org-1",outcome="failed"} 1',
+      'signalbox_key_requests_total{key="team-a",organization="org-1",outcome="refused"} 1',
+      'signalbox_key_requests_total{key="team-a",organization="org-1",outcome="succeeded"} 1',
+      'signalbox_key_requests_total{key="team-a",organization="org-2",outcome="succeeded"} 1',
+      'signalbox_key_requests_total{key="team-b",organization="",outcome="succeeded"} 1',
+      ...["org-1", "org-2"].flatMap((organization) => [
+        `signalbox_key_tokens_total{key="team-a",organization="${organization}",type="input"} 100`,
+        `signalbox_key_tokens_total{key="team-a",organization="${organization}",type="output"} 11`,
+      ]),
+      'signalbox_key_tokens_total{key="team-b",organization="",type="input"} 100',
+      'signalbox_key_tokens_total{key="team-b",organization="",type="output"} 11',
+    ]);
   });
 
   test("every line is one that Prometheus reads, whatever clients call their models", async () => {

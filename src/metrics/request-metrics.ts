@@ -5,8 +5,9 @@ import type { Usage } from "../generation/usage.ts";
 import { getOrMake } from "../lib/get-or-make.ts";
 import { lazily } from "../lib/lazily.ts";
 import { countedUsage, type FinishedRequest } from "../stats/finished-request.ts";
+import type { Outcome } from "../stats/outcome.ts";
 import { INSTRUMENTS } from "./instruments.ts";
-import type { Histogram, MetricsRegistry } from "./registry.ts";
+import { type Histogram, MAX_SERIES, type MetricsRegistry } from "./registry.ts";
 
 /** gen_ai.operation.name where the conventions have a word of their own for it. */
 const OPERATION_NAMES: Readonly<Record<string, string>> = {
@@ -68,13 +69,35 @@ function held<Key, Value>(look: (key: Key) => Value): (key: Key) => Value {
   return (key) => known.get(key) ?? getOrMake(known, key, look);
 }
 
+/** The series of one key. */
+function keySeries(registry: MetricsRegistry, key: string, organization: string) {
+  return {
+    organization,
+    requests: held((outcome: Outcome) => registry.counter(INSTRUMENTS.keyRequests, key, organization, outcome)),
+    tokens: held((type: TokenType) => registry.counter(INSTRUMENTS.keyTokens, key, organization, type)),
+    cost: lazily(() => registry.counter(INSTRUMENTS.keyCost, key, organization)),
+  };
+}
+
 type TokenType = "input" | "output" | "cache_read" | "cache_write" | "reasoning";
 type OperationSeries = ReturnType<typeof operationSeries>;
 export type ModelSeries = ReturnType<typeof modelSeries>;
 export type AttemptSeries = ReturnType<typeof attemptSeries>;
 export type RequestMetrics = ReturnType<typeof createRequestMetrics>;
 
-export function createRequestMetrics(registry: MetricsRegistry) {
+/** @param isByKey - whether keys have metrics of their own */
+export function createRequestMetrics(registry: MetricsRegistry, isByKey: () => boolean) {
+  /** Of keys that are or were configured. */
+  const keys = new Map<string, ReturnType<typeof keySeries>>();
+
+  function ofKey(keyId: string, organization = "") {
+    const known = keys.get(keyId);
+    if (known?.organization === organization) return known;
+    const series = keySeries(registry, keyId, organization);
+    if (known !== undefined || keys.size < MAX_SERIES) keys.set(keyId, series);
+    return series;
+  }
+
   const cacheDecisions = {
     HIT: registry.counter(INSTRUMENTS.cacheDecisions, "hit"),
     MISS: registry.counter(INSTRUMENTS.cacheDecisions, "miss"),
@@ -108,6 +131,15 @@ export function createRequestMetrics(registry: MetricsRegistry) {
       const usage = countedUsage(request);
       if (usage !== undefined) countTokens(series, operation, usage);
       if (cost > 0) series.cost.value += cost;
+      if (request.keyId !== undefined && isByKey()) {
+        const key = ofKey(request.keyId, request.organizationId);
+        key.requests(outcome).value++;
+        if (usage !== undefined) {
+          key.tokens("input").value += usage.input.total;
+          key.tokens("output").value += usage.output.total;
+        }
+        if (cost > 0) key.cost().value += cost;
+      }
       for (const { model, backend } of request.retried ?? []) {
         registry.counter(INSTRUMENTS.retries, model, backend).value++;
       }
@@ -117,8 +149,15 @@ export function createRequestMetrics(registry: MetricsRegistry) {
         registry.counter(INSTRUMENTS.fallbacks, series.model, request.fallback.slice(0, 64)).value++;
       }
     },
+    /** It was refused before it was known which model it asks for. */
+    turnedAway({ keyId, organizationId }: KeyOfRequest): void {
+      if (keyId !== undefined && isByKey()) ofKey(keyId, organizationId).requests("refused").value++;
+    },
   };
 }
+
+/** Whose request it was. */
+export type KeyOfRequest = Pick<FinishedRequest, "keyId" | "organizationId">;
 
 function timeStream(operation: OperationSeries, request: FinishedRequest, firstByteMs: number): void {
   operation.firstToken().observe(firstByteMs / 1000);

@@ -81,7 +81,9 @@ export function createReporter(
       const isOwnRefusal = outcome === "refused" && !story.wasSent && !isOfAdministrators(record);
       if (isOwnRefusal) {
         events.refused(status, code ?? type);
-        if (operation === undefined || model === undefined) observer.turnedAway();
+        if (operation === undefined || model === undefined) {
+          observer.turnedAway({ keyId: caller?.keyId, organizationId: caller?.organizationId });
+        }
       }
       if (outcome === "stream_broken") record.endedBy ??= NO_TAKEOVER;
       const endedBy = isFailure(outcome) ? record.endedBy : undefined;

@@ -55,8 +55,9 @@ export function createTelemetry(
     },
   });
   const registry = new MetricsRegistry();
+  let isByKey = settings.metrics.by_key;
   // Switched off, metrics cost a request nothing; switching them needs a restart to be counted from the start anyway.
-  const requestMetrics = settings.metrics.enabled ? createRequestMetrics(registry) : undefined;
+  const requestMetrics = settings.metrics.enabled ? createRequestMetrics(registry, () => isByKey) : undefined;
   const lag = watchEventLoopLag(clock.now);
   const events = countGatewayEvents(registry);
   const errors = new ErrorRecorder({ clock });
@@ -137,6 +138,7 @@ export function createTelemetry(
     },
     apply(next: Settings, nextFacts: ModelMetadataSource): void {
       metadata = nextFacts;
+      isByKey = next.metrics.by_key;
       collector.apply(next.admin.stats);
       collector.pricesChanged();
       sampler?.apply(historySettings(next));

@@ -134,8 +134,8 @@ export type GatewayEvent =
 export interface Report {
   attempts: Parameters<Observer["attempted"]>[];
   finished: FinishedRequest[];
-  /** How many requests were refused before it was known which model they ask for. */
-  turnedAway: number;
+  /** Requests that were refused before it was known which model they ask for. */
+  turnedAway: Parameters<Observer["turnedAway"]>[0][];
   errors: ErrorReport[];
   events: GatewayEvent[];
   /** Those that the primary does not know come in the order in which they began. */

@@ -120,7 +120,7 @@ export function createPrimaryDesk(parts: DeskParts) {
       numbers = report.process;
       for (const attempt of report.attempts) owners.observer.attempted(...attempt);
       for (const request of report.finished) owners.observer.finished(request);
-      for (let each = 0; each < report.turnedAway; each++) owners.observer.turnedAway();
+      for (const caller of report.turnedAway) owners.observer.turnedAway(caller);
       for (const error of report.errors) owners.errors.record(error);
       for (const event of report.events) happened(event);
       for (const told of report.stories) follow(told);

@@ -80,8 +80,8 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
         const retried = request.retried?.map(({ model, backend }) => ({ model, backend }));
         gathered.finished.push({ ...request, retried });
       },
-      turnedAway() {
-        gathered.turnedAway++;
+      turnedAway(caller) {
+        gathered.turnedAway.push(caller);
       },
     },
     stories,
@@ -163,5 +163,5 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
 }
 
 function newGathered(): Pick<Report, "attempts" | "finished" | "turnedAway" | "errors" | "events"> {
-  return { attempts: [], finished: [], turnedAway: 0, errors: [], events: [] };
+  return { attempts: [], finished: [], turnedAway: [], errors: [], events: [] };
 }

@@ -76,6 +76,17 @@ test("its key names it first; lists, errors and usage go by the name", async () 
   expect(await admin.get(`/admin/errors/${story.id}`)).toMatchObject({ user_id: "fay", key_id: null });
 });
 
+test("metrics.by_key leaves the metrics of keys out from now on", async () => {
+  const counted = async () => {
+    const text = await (await gateway.fetch("/metrics")).text();
+    return /signalbox_key_requests_total\{key="plain",organization="org-1",outcome="succeeded"\} (\d+)/.exec(text)?.[1];
+  };
+  await waitFor("they are counted", async () => (await counted()) === "5");
+  await admin.ok("PATCH", "/admin/config/metrics", { by_key: false });
+  await asked("/v1/chat/completions", { messages: MESSAGES }, "sekret-plain");
+  expect(await counted()).toBe("5");
+});
+
 test("telemetry.record_user false leaves it out everywhere, and what keys name in", async () => {
   await admin.ok("PATCH", "/admin/config/telemetry", { record_user: false });
   const { story, line } = await asked("/v1/chat/completions", { messages: MESSAGES, user: "grace" }, "sekret-plain");

@@ -221,6 +221,9 @@ test("two workers tell of their refusals alike", async () => {
     const text = await (await pair.fetch("/metrics")).text();
     return text.includes('signalbox_requests_refused_total{status="401",code="invalid_api_key"} 21');
   });
+  expect(await (await pair.fetch("/metrics")).text()).toContain(
+    'signalbox_key_requests_total{key="team-a",organization="org-1",outcome="refused"} 1\n',
+  );
   const { overall } = (await there.get("/admin/stats")) as { overall: Row };
   expect(overall).toMatchObject({ total_requests: 22, refused_requests: 22, failed_requests: 0 });
 });

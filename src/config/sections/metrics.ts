@@ -41,6 +41,10 @@ export const metricsSection = defineSection({
       .refine((path) => PLAIN.test(path), "expected segments of letters, digits and . _ ~ -, such as /metrics")
       .refine((path) => !TAKEN.test(path), "this path is taken; choose another, such as /metrics")
       .default("/metrics"),
+    by_key: z
+      .boolean()
+      .default(true)
+      .describe("Metrics of each key, with its id and organization as labels; false: none of them."),
     auth: z
       .strictObject({
         enabled: z.boolean().default(false),
