@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import { documentSchema } from "../config/sections/registry.ts";
-import type { UpstreamFailure } from "../upstream/failure.ts";
+import type { StatusFailure, UpstreamFailure } from "../upstream/failure.ts";
 import { type RetrySettings, retrySettingsFor, waitBeforeRetry } from "./retry.ts";
 
 const retry: RetrySettings = {
@@ -15,7 +15,7 @@ const retry: RetrySettings = {
   status_codes: [429, 502, 503, 504],
 };
 
-function status(code: number, retryAfterMs?: number): UpstreamFailure {
+function status(code: number, retryAfterMs?: number): StatusFailure {
   return { kind: "status", status: code, body: new Uint8Array(), retryAfterMs, headers: {} };
 }
 
@@ -53,6 +53,13 @@ describe("which failures are worth another attempt", () => {
     expect(isRetried({ failure })).toBe(again);
     expect(isRetried({ failure, untriedLeft: true })).toBe(again);
   });
+});
+
+test("what a model lacks is asked of another backend only where that is known to take it", () => {
+  const lacking: UpstreamFailure = { ...status(400), lacks: "image" };
+  expect(isRetried({ failure: lacking, untriedLeft: true })).toBe(false);
+  expect(isRetried({ failure: lacking, untriedLeft: true, isTakenElsewhere: true })).toBe(true);
+  expect(isRetried({ failure: lacking, untriedLeft: false, isTakenElsewhere: true })).toBe(false);
 });
 
 test("status_codes say which answers are worth another attempt, and nothing else", () => {
