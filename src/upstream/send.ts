@@ -100,6 +100,8 @@ const UNKNOWN_TYPE = "application/octet-stream";
 const LATENCY_SMOOTHING = 0.2;
 /** What a failure counts as: a backend that refuses quickly must not pass for a fast one. */
 const FAILURE_LATENCY_MS = 10_000;
+/** What a backend counts as that has refused requests and answered none yet. */
+const UNKNOWN_LATENCY_MS = 1_000;
 
 export function createSender(transport: Transport, environment: ExchangeEnvironment): Sender {
   return {
@@ -250,6 +252,10 @@ function failed(
   firstByteMs: number | undefined,
 ): AttemptOutcome {
   if (!isClientsMistake(failure)) expectLatency(entry.counters, FAILURE_LATENCY_MS, nowMs);
+  // Without a number it would be asked first again and again, whatever it refuses.
+  else if (entry.counters.expectedMs === undefined && firstByteMs !== undefined) {
+    expectLatency(entry.counters, UNKNOWN_LATENCY_MS, nowMs);
+  }
   countFailure(entry, failure);
   if (failure.kind !== "status" || !isCredentialRefusal(failure)) {
     return { ok: false, firstByteMs, failure: withoutSecrets(failure, entry.backend) };

@@ -209,6 +209,7 @@ describe("history and rollback", () => {
       description: "PATCH logging",
       rollback_available: false,
       changes: { logging: { level: { from: "info", to: "debug" } } },
+      replaced: [],
     });
     expect((all.history as object[])[6]).toMatchObject({ source: "startup", rollback_available: true });
     expect(versions(await admin.get("/admin/config/history?limit=2&offset=1"))).toEqual([6, 5]);

@@ -269,7 +269,9 @@ test("the admin API shows no secret of a tool server, and brings no command in",
     content: JSON.stringify({ acp: { mcp: { servers: { evil: { command: "sh" } } } } }),
     format: "json",
   });
-  expect(imported.status).toBe(422);
+  // What only the file may set is left out of an import.
+  expect([imported.status, await imported.text()]).toEqual([200, expect.stringContaining("acp.mcp")]);
+  expect((await read()).config).toEqual(config);
   expect((await change("PUT", "/admin/config/acp", { ...config, max_turns: 3 })).status).toBe(200);
   expect((await read()).config).toEqual({ ...config, max_turns: 3 });
   for (const path of ["/admin/config/full", "/admin/config/export", "/admin/config/history", "/admin/config/acp"]) {

@@ -149,7 +149,8 @@ describe("where the circuits of all backends of a model are open", () => {
     const sick = bed.backend({ answer: failure(500) });
     await using gateway = await start({ sick }, { failure_threshold: 1 });
     await ask(gateway, 1);
-    expect((await gateway.fetch("/readyz")).status).toBe(503);
+    const readiness = async (status: number) => (await gateway.fetch("/readyz")).status === status;
+    await waitFor("the gateway is not ready", () => readiness(503));
     expect((await gateway.fetch("/admin/health")).status).toBe(503);
     expect(await gateway.backend("sick")).toMatchObject({ can_be_asked: false, circuit: "open" });
     expect(await (await gateway.fetch("/metrics")).text()).toContain(
@@ -158,7 +159,7 @@ describe("where the circuits of all backends of a model are open", () => {
 
     const reset = await gateway.fetch("/admin/backends/sick/circuit/reset", { method: "POST" });
     expect(await reset.json()).toMatchObject({ success: true, previous_state: "open" });
-    expect((await gateway.fetch("/readyz")).status).toBe(200);
+    await waitFor("the gateway is ready", () => readiness(200));
     expect((await gateway.backend("sick")).circuit).toBe("closed");
     expect((await gateway.fetch("/admin/backends/none/circuit/reset", { method: "POST" })).status).toBe(404);
   });

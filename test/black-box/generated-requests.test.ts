@@ -19,7 +19,7 @@ const EXPLAINED: Readonly<Record<string, RegExp>> = {
   // Rules of a conversation, of a model, and of what its backend can do.
   Generation: /./,
   // Rules between settings, and of values that no schema expresses: addresses, patterns, URLs of a type.
-  Configuration: /"type":"validation_error"|There are no pending changes/,
+  Configuration: /"type":"validation_error"|There are no pending changes|confirm_variables/,
   Backends: /"type":"validation_error"/,
   Keys: /"type":"validation_error"/,
   listModelsForMessages: /there is no model/,

@@ -240,7 +240,7 @@ describe("a request", () => {
     const spans = receiver.spans.sort((one, other) => Number(one.startNs - other.startNs));
     expect(spans.map(({ name, kind, attributes }) => [name, kind, attributes["http.response.status_code"]])).toEqual([
       ["chat", "server", 401],
-      ["chat", "server", 400],
+      ["chat m", "server", 400],
       ["chat second", "server", 403],
     ]);
     for (const { attributes, isError, events, traceId, parentSpanId } of spans) {
