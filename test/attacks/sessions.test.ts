@@ -201,8 +201,10 @@ test("a change of admin.auth ends every sign-in", async () => {
   const page = new AdminClient(gateway, ofPage(gateway, cookie));
   await page.ok("PATCH", "/admin/config/admin", { auth: { token: "sekret-second" } });
   await page.refused(401, "GET", "/admin/session");
-  gateway.writeConfig({ admin: { auth: { method: "bearer_token", token: TOKEN } } });
-  await waitFor("the first token counts again", async () => (await signIn(gateway, { token: TOKEN })).status === 200);
+  // The file says another one than before: it wins over the one of the API.
+  const third = "sekret-third";
+  gateway.writeConfig({ admin: { auth: { method: "bearer_token", token: third } } });
+  await waitFor("the token of the file counts", async () => (await signIn(gateway, { token: third })).status === 200);
   await page.refused(401, "GET", "/admin/session");
 });
 
