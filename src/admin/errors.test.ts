@@ -2,23 +2,21 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { AdminClient } from "../../test/support/admin-client.ts";
 import { type ServedRoutes, serveRoutes, settingsOf } from "../../test/support/serve-routes.ts";
 import { systemClock } from "../lib/clock.ts";
+import { createRequestSearch } from "../request-log/search.ts";
 import { ErrorRecorder } from "../stats/error-recorder.ts";
+import { Stories } from "../stats/stories.ts";
 import { errorRoutes } from "./errors.ts";
 
 const errors = new ErrorRecorder({ clock: systemClock });
 const settings = settingsOf({ backends: [{ name: "a", type: "vllm", url: "http://127.0.0.1:9" }] });
+const stories = new Stories({ clock: systemClock });
+const search = createRequestSearch({ stories, log: undefined, clock: systemClock });
 let ids = 0;
 
 let served: ServedRoutes;
 let admin: AdminClient;
 beforeAll(async () => {
-  served = await serveRoutes(
-    errorRoutes({
-      errors,
-      settings: () => settings,
-      newId: () => `test-${++ids}`,
-    }),
-  );
+  served = await serveRoutes(errorRoutes({ search, errors, settings: () => settings, newId: () => `test-${++ids}` }));
   admin = new AdminClient(served);
 });
 afterAll(() => served.stop());

@@ -17,12 +17,15 @@ import {
   time,
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
+import type { Condition, RequestSearch } from "../request-log/search.ts";
+import { isFailure, type Outcome } from "../stats/outcome.ts";
 import { recordDebugError } from "./debug-error.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import { errorById, errorStats, recentErrors } from "./error-view.ts";
 import type { AdminParts } from "./parts.ts";
 import { readWindow } from "./query.ts";
 import { queryOf } from "./request.ts";
+import { GROUP_SCHEMAS, groupParameters, groupRequests } from "./request-query.ts";
 import { requestId } from "./requests.ts";
 import { statsWindow } from "./stats.ts";
 
@@ -32,6 +35,7 @@ const debugError = z.strictObject({ type: z.unknown().optional(), backend: z.unk
 const countsByName = mapOf(count);
 
 const SCHEMAS: Schemas = {
+  ...GROUP_SCHEMAS,
   RecentErrors: shape({ errors: list(ref("ErrorRecord")), total: count }),
   ErrorRecord: shape({
     id: text,
@@ -75,11 +79,17 @@ const SCHEMAS: Schemas = {
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
+/** Not those of clients that left. */
+const TROUBLE: readonly Condition[] = [
+  { columns: ["outcome"], test: (outcome) => outcome === "refused" || isFailure(outcome as Outcome) },
+];
+
 export function errorRoutes({
   errors,
   settings,
   newId,
-}: Pick<AdminParts, "errors" | "settings" | "newId">): DescribedEndpoint[] {
+  search,
+}: Pick<AdminParts, "errors" | "settings" | "newId"> & { search: RequestSearch }): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/errors/recent", {
       id: "listErrors",
@@ -98,6 +108,14 @@ export function errorRoutes({
       parameters: [statsWindow],
       answers: [jsonAnswer("ErrorStatistics", "The numbers.")],
       handle: (call) => answer(call, errorStats(errors, readWindow(queryOf(call)))),
+    }),
+    endpoint("GET /admin/errors/groups", {
+      id: "groupErrors",
+      summary: "Requests that were refused or failed, counted by what they have in common",
+      parameters: groupParameters,
+      answers: [jsonAnswer("RequestGroups", "The groups, the largest first.")],
+      errors: [503],
+      handle: async (call) => answer(call, await groupRequests(search, queryOf(call), call.request, TROUBLE)),
     }),
     endpoint("GET /admin/errors/{request_id...}", {
       id: "getError",

@@ -13,6 +13,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { HistoryStore } from "../metrics/history/store.ts";
 import type { MetricsRegistry } from "../metrics/registry.ts";
 import type { PromptFiles, PromptFolder } from "../prompts/prompt-files.ts";
+import type { RequestLog } from "../request-log/log.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
 import type { CircuitState } from "../routing/circuit-breaker.ts";
 import type { AdminDoor } from "../server/endpoint.ts";
@@ -47,6 +48,8 @@ export interface AdminParts {
   collector: StatsCollector;
   errors: ErrorRecorder;
   stories: Stories;
+  /** Undefined: requests are kept in memory only. */
+  requestLog: RequestLog | undefined;
   /** Undefined: no history is kept. */
   history: HistoryStore | undefined;
   /** Undefined: nothing is measured. */

@@ -1,106 +1,25 @@
-// What became of requests, in words: the list of the latest (GET /admin/requests) and one of them, step by step
+// What became of requests, in words: a row of their list (GET /admin/requests), and one of them, step by step
 // (GET /admin/requests/{id}).
 
-import { ERRORS } from "../errors/catalog.ts";
-import { GatewayError } from "../errors/gateway-error.ts";
 import type { ErrorRecord } from "../stats/error-recorder.ts";
 import { OUTCOMES } from "../stats/outcome.ts";
 import type { AttemptStep, Candidate, Stories, Story, StoryStep } from "../stats/stories.ts";
-import { badParameter, readNumber, readTime } from "./query.ts";
 import { candidateWords, explain, stepWords, summarize, tokensPerSecond } from "./request-words.ts";
 
-const DEFAULT_LIMIT = 50;
-const MAX_LIMIT = 1_000;
-/** Requests with the same id of a client that an explanation names. */
-const MAX_OTHERS = 20;
 export const CLIENT_CLOSED_REQUEST = 499;
 
-/** The answer of GET /admin/requests, the newest first; throws 400 for a parameter that makes no sense. */
-export function listRequests(stories: Stories, query: URLSearchParams): object {
-  const matches = readFilter(stories, query);
-  const limit = Math.min(readNumber(query, "limit", 1) ?? DEFAULT_LIMIT, MAX_LIMIT);
-  const cursor = query.get("cursor");
-  const page: Story[] = [];
-  let total = 0;
-  let isBehindCursor = cursor === null;
-  let hasMore = false;
-  for (const story of stories.newestFirst()) {
-    if (matches(story)) {
-      total++;
-      if (isBehindCursor && page.length === limit) hasMore = true;
-      else if (isBehindCursor) page.push(story);
-    }
-    if (story.id === cursor) isBehindCursor = true;
-  }
-  return {
-    requests: page.map((story) => requestRow(stories, story)),
-    total,
-    next_cursor: hasMore ? (page.at(-1)?.id ?? null) : null,
-  };
-}
-
-type Filter = (story: Story) => boolean;
-
-function readFilter(stories: Stories, query: URLSearchParams): Filter {
-  const filters: Filter[] = [];
-  const model = query.get("model");
-  if (model !== null) filters.push((story) => story.model === model || story.answeredBy === model);
-  const backend = query.get("backend");
-  if (backend !== null) filters.push((story) => story.wasAt(backend));
-  const status = query.get("status");
-  if (status !== null) filters.push(statusFilter(status));
-  const key = query.get("key");
-  if (key !== null) filters.push(({ keyId }) => keyId === key);
-  const user = query.get("user");
-  if (user !== null) filters.push(({ userId }) => userId === user);
-  const organization = query.get("organization");
-  if (organization !== null) filters.push(({ organizationId }) => organizationId === organization);
-  const outcome = query.get("outcome");
-  if (outcome !== null) {
-    if (!SHOWN_OUTCOMES.includes(outcome)) throw badParameter("outcome", `one of ${SHOWN_OUTCOMES.join(", ")}`);
-    filters.push((story) => outcomeOf(story) === outcome);
-  }
-  const part = query.get("id");
-  if (part !== null) filters.push(({ id, requestId }) => id.includes(part) || requestId.includes(part));
-  const minDurationMs = readNumber(query, "min_duration_ms", 0);
-  if (minDurationMs !== undefined) filters.push((story) => durationOf(story) >= minDurationMs);
-  const sinceMs = readTime(query, "since");
-  if (sinceMs !== undefined) filters.push((story) => stories.startedAt(story) >= sinceMs);
-  const untilMs = readTime(query, "until");
-  if (untilMs !== undefined) filters.push((story) => stories.startedAt(story) < untilMs);
-  return (story) => filters.every((isMatch) => isMatch(story));
-}
-
-/** A status, or a class of them. */
-export const STATUS_PATTERN = "^([1-5])(\\d\\d|[xX][xX])$";
-const STATUS = new RegExp(STATUS_PATTERN);
-
-function statusFilter(text: string): Filter {
-  const pattern = STATUS.exec(text);
-  if (pattern === null) throw badParameter("status", "a status such as 502, or a class of them such as 5xx");
-  const isClass = Number.isNaN(Number(text));
-  return ({ status }) =>
-    status !== undefined && (isClass ? Math.floor(status / 100) === Number(pattern[1]) : status === Number(text));
-}
-
 /**
- * The answer of GET /admin/requests/{id}; throws 404.
- * @param errorOf - what a client was told, by the gateway's own id of its request
+ * One request, step by step.
+ * @param error - what the client was told
+ * @param others - own ids of further requests with the same id of a client
  */
-export function explainRequest(
-  stories: Stories,
-  id: string,
-  errorOf: (id: string) => ErrorRecord | undefined = () => undefined,
+export function storyView(
+  stories: Pick<Stories, "startedAt">,
+  story: Story,
+  error: ErrorRecord | undefined,
+  others: readonly string[],
 ): object {
-  const story = stories.find(id);
-  if (story === undefined) {
-    throw new GatewayError(
-      ERRORS.routeNotFound,
-      `This request is not known, or no longer: the latest ${stories.size} are kept. Its id stands in the headers X-Signalbox-Request-ID and X-Request-ID of the answer.`,
-    );
-  }
   const { steps, durationMs, backendMs, firstByteMs } = story;
-  const error = errorOf(story.id);
   const told = error?.message;
   return {
     ...requestRow(stories, story),
@@ -122,18 +41,8 @@ export function explainRequest(
     },
     steps: steps.map((step) => ({ ...stepView(step), text: stepWords(step, story, told) })),
     steps_dropped: story.droppedSteps,
-    others: othersOf(stories, story),
+    others,
   };
-}
-
-/** Further requests with the same id of a client, by their own. */
-function othersOf(stories: Stories, { id, requestId }: Story): string[] {
-  const others: string[] = [];
-  for (const other of stories.newestFirst()) {
-    if (other.requestId === requestId && other.id !== id) others.push(other.id);
-    if (others.length === MAX_OTHERS) break;
-  }
-  return others;
 }
 
 /** What the list and an explanation have in common. */
@@ -141,7 +50,7 @@ export function requestRow(stories: Pick<Stories, "startedAt">, story: Story): o
   return {
     id: story.id,
     request_id: story.requestId,
-    started_at: new Date(stories.startedAt(story)).toISOString(),
+    started_at: new Date(inMicroseconds(stories.startedAt(story)) / 1000).toISOString(),
     finished: story.isOver,
     outcome: outcomeOf(story),
     operation: story.operation,
@@ -165,7 +74,7 @@ export function requestRow(stories: Pick<Stories, "startedAt">, story: Story): o
   };
 }
 
-const RUNNING = "running";
+export const RUNNING = "running";
 /** Of the list and of an explanation. */
 export const SHOWN_OUTCOMES: readonly string[] = [RUNNING, ...OUTCOMES];
 
@@ -224,7 +133,12 @@ function candidateView(candidate: Candidate, step: AttemptStep): object {
 }
 
 function round(durationMs: number): number {
-  return Math.round(durationMs * 10) / 10;
+  return Math.round(inMicroseconds(durationMs) / 100) / 10;
+}
+
+/** By way of which every time is told: a request is told the same from memory and from disk, which keeps these. */
+function inMicroseconds(timeMs: number): number {
+  return Math.round(timeMs * 1000);
 }
 
 function roundOrNull(durationMs: number | undefined): number | null {

@@ -2,15 +2,17 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { AdminClient } from "../../test/support/admin-client.ts";
 import { type ServedRoutes, serveRoutes } from "../../test/support/serve-routes.ts";
 import { systemClock } from "../lib/clock.ts";
+import { createRequestSearch } from "../request-log/search.ts";
 import { ErrorRecorder } from "../stats/error-recorder.ts";
 import { Stories } from "../stats/stories.ts";
 import { requestRoutes } from "./requests.ts";
 
 const stories = new Stories({ clock: systemClock });
+const search = createRequestSearch({ stories, log: undefined, clock: systemClock });
 let served: ServedRoutes;
 let admin: AdminClient;
 beforeAll(async () => {
-  served = await serveRoutes(requestRoutes({ stories, errors: new ErrorRecorder({ clock: systemClock }) }));
+  served = await serveRoutes(requestRoutes({ search, stories, errors: new ErrorRecorder({ clock: systemClock }) }));
   admin = new AdminClient(served);
 });
 afterAll(() => served.stop());

@@ -1,7 +1,7 @@
-// GET /admin/requests: the latest requests; GET /admin/requests/{id}: what became of one of them, step by step.
+// GET /admin/requests: requests, by what one looks for; /admin/requests/groups: those that are alike, counted;
+// /admin/requests/{id}: what became of one of them, step by step.
 
 import type { JsonSchema } from "../config/schema/schema-export.ts";
-import { TIME_FORMS } from "../lib/parse-time.ts";
 import {
   anyOf,
   count,
@@ -18,12 +18,21 @@ import {
   text,
   time,
 } from "../openapi/json-schema.ts";
-import { type DescribedEndpoint, jsonAnswer, pathParameter, queryParameter } from "../openapi/operation.ts";
+import { type DescribedEndpoint, jsonAnswer, pathParameter } from "../openapi/operation.ts";
+import type { RequestSearch } from "../request-log/search.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
-import { timeText } from "./query.ts";
 import { queryOf } from "./request.ts";
-import { explainRequest, listRequests, SHOWN_OUTCOMES, STATUS_PATTERN } from "./request-view.ts";
+import {
+  explainRequest,
+  GROUP_SCHEMAS,
+  groupParameters,
+  groupRequests,
+  listParameters,
+  listRequests,
+  searched,
+} from "./request-query.ts";
+import { SHOWN_OUTCOMES } from "./request-view.ts";
 
 export const requestId = pathParameter(
   "request_id",
@@ -57,7 +66,8 @@ export const requestRowProperties: Properties = {
 };
 
 const SCHEMAS: Schemas = {
-  Requests: shape({ requests: list(shape(requestRowProperties)), total: count, next_cursor: orNull(text) }),
+  ...GROUP_SCHEMAS,
+  Requests: shape({ requests: list(shape(requestRowProperties)), ...searched, next_cursor: orNull(text) }),
   RequestStory: shape({
     ...requestRowProperties,
     summary: described(text, "What happened, in one line."),
@@ -123,39 +133,38 @@ function requestStep(): JsonSchema {
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
-export function requestRoutes({ stories, errors }: Pick<AdminParts, "stories" | "errors">): DescribedEndpoint[] {
+export function requestRoutes({
+  search,
+  stories,
+  errors,
+}: Pick<AdminParts, "stories" | "errors"> & { search: RequestSearch }): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/requests", {
       id: "listRequests",
-      summary: "The latest requests, the newest first",
-      parameters: [
-        queryParameter("model", "Asked for, or answering."),
-        queryParameter("backend", "Of any attempt."),
-        queryParameter("status", "Such as 502, or 5xx.", { ...text, pattern: STATUS_PATTERN }),
-        queryParameter("key", "Id of the caller's key."),
-        queryParameter("user", "Id of the user."),
-        queryParameter("organization", "Id of the organization."),
-        queryParameter("outcome", "How it ended.", oneOfTexts(...SHOWN_OUTCOMES)),
-        queryParameter("min_duration_ms", "At least so long.", { type: "integer", minimum: 0 }),
-        queryParameter("since", `${TIME_FORMS}; inclusive.`, timeText),
-        queryParameter("until", "The same, exclusive.", timeText),
-        queryParameter("id", "A part of either id."),
-        queryParameter("limit", "Most requests, up to 1,000.", { type: "integer", minimum: 1, default: 50 }),
-        queryParameter("cursor", "next_cursor of the page before."),
-      ],
+      summary: "Requests, those in memory and those on disk",
+      parameters: listParameters,
       answers: [jsonAnswer("Requests", "The requests.")],
-      handle: (call) => answer(call, listRequests(stories, queryOf(call))),
+      errors: [503],
+      handle: async (call) => answer(call, await listRequests(search, stories, queryOf(call), call.request)),
+    }),
+    endpoint("GET /admin/requests/groups", {
+      id: "groupRequests",
+      summary: "Requests that are alike, counted",
+      parameters: groupParameters,
+      answers: [jsonAnswer("RequestGroups", "The groups, the largest first.")],
+      errors: [503],
+      handle: async (call) => answer(call, await groupRequests(search, queryOf(call), call.request)),
     }),
     endpoint("GET /admin/requests/{request_id...}", {
       id: "explainRequest",
       summary: "What became of one request, step by step",
       parameters: [requestId],
       answers: [jsonAnswer("RequestStory", "The explanation.")],
-      handle: (call) =>
-        answer(
-          call,
-          explainRequest(stories, call.parameters.request_id, (id) => errors.byId(id)),
-        ),
+      errors: [503],
+      async handle(call) {
+        const { request_id: id } = call.parameters;
+        return answer(call, await explainRequest(search, stories, id, (ownId) => errors.byId(ownId)));
+      },
     }),
   ];
 }

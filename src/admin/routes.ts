@@ -2,6 +2,7 @@
 // behind one door: access "admin" (admin-auth.ts).
 
 import type { DescribedEndpoint } from "../openapi/operation.ts";
+import { createRequestSearch } from "../request-log/search.ts";
 import { acpRoutes } from "./acp.ts";
 import { backendRoutes } from "./backends.ts";
 import { configHistoryRoutes } from "./config-history.ts";
@@ -26,6 +27,7 @@ import { usageRoutes } from "./usage.ts";
 import { workerRoutes } from "./workers.ts";
 
 export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
+  const search = createRequestSearch({ stories: parts.stories, log: parts.requestLog, clock: parts.clock });
   return [
     ...sessionRoutes(parts),
     ...configReadRoutes(parts),
@@ -41,8 +43,8 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...usageRoutes(parts),
     ...metricsHistoryRoutes(parts),
     ...eventRoutes(parts),
-    ...errorRoutes(parts),
-    ...requestRoutes(parts),
+    ...errorRoutes({ ...parts, search }),
+    ...requestRoutes({ ...parts, search }),
     ...responseCacheRoutes(parts),
     ...kvIndexRoutes(parts),
     ...fileRoutes(parts),

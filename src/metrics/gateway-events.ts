@@ -23,6 +23,7 @@ export function countGatewayEvents(registry: MetricsRegistry) {
     registry.counter(configReloads, resultOf(isOk));
     registry.counter(historyWrites, resultOf(isOk));
   }
+  registry.counter(INSTRUMENTS.requestsLost);
   for (const result of UPLOAD_RESULTS) registry.counter(fileUploads, result);
   for (const { status, type, code } of TELLING_REFUSALS) {
     registry.counter(INSTRUMENTS.refusals, String(status), typeof code === "string" ? code : type);
@@ -45,6 +46,9 @@ export function countGatewayEvents(registry: MetricsRegistry) {
     },
     otlpDropped: (spans: number) => {
       registry.counter(INSTRUMENTS.otlpDropped).value += spans;
+    },
+    requestsLost: (count: number) => {
+      registry.counter(INSTRUMENTS.requestsLost).value += count;
     },
     historyWritten: (isOk: boolean) => void registry.counter(historyWrites, resultOf(isOk)).value++,
   };

@@ -214,6 +214,10 @@ export const INSTRUMENTS = {
     "signalbox_metrics_history_snapshots_total{result}",
     "Snapshots of the metrics history: success or failure.",
   ),
+  requestsLost: counter(
+    "signalbox_requests_unrecorded_total",
+    "Requests that could not be written to the log of requests, and will not be found.",
+  ),
   seriesDropped: counter(
     "signalbox_metrics_overflow_total",
     "Look-ups of label combinations that are too many and counted as (other).",

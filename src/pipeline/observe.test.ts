@@ -1,8 +1,8 @@
 // What is reported of a request that is over.
 
 import { expect, test } from "bun:test";
+import { explainRequest } from "../../test/support/request-search.ts";
 import { recentErrors } from "../admin/error-view.ts";
-import { explainRequest } from "../admin/request-view.ts";
 import { systemClock } from "../lib/clock.ts";
 import { ErrorRecorder } from "../stats/error-recorder.ts";
 import type { FinishedRequest } from "../stats/finished-request.ts";
@@ -41,40 +41,40 @@ function reporting() {
     }) as unknown as RequestContext;
   const recent = () =>
     recentErrors(errors, new URLSearchParams()) as { errors: { status: number; attempts: unknown[] }[] };
-  const story = () => explainRequest(stories, "r1") as { steps: { kind: string }[]; finished: boolean };
+  const story = async () => (await explainRequest(stories, "r1")) as { steps: { kind: string }[]; finished: boolean };
   return { reporter, context, finished, recent, story };
 }
 
-test("a success is counted without a failure, though an earlier attempt had one", () => {
+test("a success is counted without a failure, though an earlier attempt had one", async () => {
   const { reporter, context, finished, recent, story } = reporting();
   const request = context({ attempts: 2, backend: "b", failure: "status_503" });
   reporter.begun(request);
   reporter.finished(request, 200, 12);
   expect(finished).toMatchObject([{ model: "m", backend: "b", status: 200, failure: undefined, attempts: 2 }]);
   expect(recent().errors).toEqual([]);
-  expect(story().finished).toBe(true);
+  expect((await story()).finished).toBe(true);
 });
 
-test("a refusal is an error, and the story says why nobody was asked", () => {
+test("a refusal is an error, and the story says why nobody was asked", async () => {
   const { reporter, context, finished, recent, story } = reporting();
   const request = context({ failure: "model_not_found" });
   reporter.begun(request);
   reporter.finished(request, 404, 1);
   expect(finished).toMatchObject([{ status: 404, failure: "model_not_found" }]);
   expect(recent().errors).toMatchObject([{ status: 404 }]);
-  expect(story().steps).toMatchObject([{ kind: "refused", reason: "model_not_found" }]);
+  expect((await story()).steps).toMatchObject([{ kind: "refused", reason: "model_not_found" }]);
 });
 
-test("a stream that broke off is told from a plain failure; a client that left is nobody's error", () => {
+test("a stream that broke off is told from a plain failure; a client that left is nobody's error", async () => {
   const { reporter, context, finished, recent, story } = reporting();
   const broken = context({ stream: true, attempts: 1, backend: "b", streamFailure: "reset" });
   reporter.begun(broken);
   reporter.finished(broken, 502, 5);
-  expect(story()).toMatchObject({ outcome: "stream_broken", status: 502, failure: "reset" });
+  expect(await story()).toMatchObject({ outcome: "stream_broken", status: 502, failure: "reset" });
   const left = context({ stream: true, attempts: 1, backend: "b", streamFailure: "aborted" });
   reporter.begun(left);
   reporter.finished(left, 499, 5);
-  expect(story()).toMatchObject({ outcome: "client_left" });
+  expect(await story()).toMatchObject({ outcome: "client_left" });
   expect(finished.map(({ failure }) => failure)).toEqual(["reset", "aborted"]);
   expect(recent().errors).toHaveLength(1);
 });

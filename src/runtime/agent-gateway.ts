@@ -53,13 +53,17 @@ export function createAgentGateway({ configuration, env, clock }: AgentGatewayPa
   };
 }
 
-/** Statistics, metrics, uploaded files and their locks belong to the gateway of the folder. */
+/** Statistics, requests, metrics, uploaded files and their locks belong to the gateway of the folder. */
 function asGuest(snapshot: ConfigSnapshot): ConfigSnapshot {
   const { admin, metrics, files } = snapshot.settings;
-  const { stats } = admin;
+  const { stats, requests } = admin;
   const settings = {
     ...snapshot.settings,
-    admin: { ...admin, stats: { ...stats, persistence: { ...stats.persistence, enabled: false } } },
+    admin: {
+      ...admin,
+      stats: { ...stats, persistence: { ...stats.persistence, enabled: false } },
+      requests: { ...requests, enabled: false },
+    },
     metrics: { ...metrics, enabled: false },
     files: { ...files, enabled: false },
   };

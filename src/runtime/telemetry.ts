@@ -7,7 +7,7 @@ import { resolveDataPath } from "../config/values/paths.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import { watchEventLoopLag } from "../metrics/event-loop-lag.ts";
-import { countGatewayEvents } from "../metrics/gateway-events.ts";
+import { countGatewayEvents, type GatewayEvents } from "../metrics/gateway-events.ts";
 import { HistorySampler, type HistorySettings } from "../metrics/history/sampler.ts";
 import { HistoryStore } from "../metrics/history/store.ts";
 import { createObserver } from "../metrics/observer.ts";
@@ -15,12 +15,14 @@ import { MetricsRegistry } from "../metrics/registry.ts";
 import { createRequestMetrics } from "../metrics/request-metrics.ts";
 import type { ModelMetadataSource } from "../models/metadata.ts";
 import { createReporter } from "../pipeline/observe.ts";
+import { RequestLog, type RequestLogSettings } from "../request-log/log.ts";
 import type { CircuitChange } from "../routing/circuits.ts";
 import { StatsCollector } from "../stats/collector.ts";
+import type { ModelPrices } from "../stats/costs.ts";
 import { ErrorRecorder } from "../stats/error-recorder.ts";
 import { Happenings, type HealthChange } from "../stats/happenings.ts";
 import { SnapshotFile } from "../stats/snapshot-file.ts";
-import { Stories } from "../stats/stories.ts";
+import { Stories, type Story } from "../stats/stories.ts";
 import { addGauges, type GaugeSources } from "./gauges.ts";
 import { createOtlpOwner } from "./otlp-in-use.ts";
 
@@ -37,22 +39,14 @@ export function createTelemetry(
     ...metrics.persistence,
     path: dataPath(settings.metrics.persistence.path),
   });
+  const requestsPath = dataPath(settings.admin.requests.path);
+  const requestSettings = ({ admin }: Settings) => ({ ...admin.requests, path: requestsPath });
   const wallTime = () => clock.wallTime();
 
   const collector = new StatsCollector({
     settings: settings.admin.stats,
     clock,
-    priceOf(model, backend) {
-      const pricing = (backend === undefined ? metadata.ofAny(model, []) : metadata.of(model, backend))?.pricing;
-      return (
-        pricing && {
-          inputTokens: pricing.input_tokens ?? 0,
-          outputTokens: pricing.output_tokens ?? 0,
-          cacheReadTokens: pricing.cache_read_tokens,
-          cacheWriteTokens: pricing.cache_write_tokens,
-        }
-      );
-    },
+    priceOf: (model, backend) => pricesOf(metadata, model, backend),
   });
   const registry = new MetricsRegistry();
   let isByKey = settings.metrics.by_key;
@@ -62,7 +56,10 @@ export function createTelemetry(
   const events = countGatewayEvents(registry);
   const errors = new ErrorRecorder({ clock });
   const happenings = new Happenings();
-  const stories = new Stories({ clock, happenings });
+  const { stories, requestLog } = keepRequests({
+    settings: settings.admin.requests.enabled ? requestSettings(settings) : undefined,
+    ...{ clock, log, events, happenings },
+  });
   const observer = createObserver(collector, requestMetrics);
   let backends: () => readonly BackendEntry[] = () => [];
   const metrics = {
@@ -82,16 +79,12 @@ export function createTelemetry(
   const keepsHistory = settings.metrics.enabled && settings.metrics.persistence.enabled;
   const history = keepsHistory ? new HistoryStore({ path: historySettings(settings).path, log }) : undefined;
   const sampler =
-    history === undefined
-      ? undefined
-      : new HistorySampler({
-          settings: historySettings(settings),
-          store: history,
-          read: () => registry.samples(),
-          log,
-          wallTime,
-          written: (isOk) => events.historyWritten(isOk),
-        });
+    history &&
+    new HistorySampler({
+      ...{ settings: historySettings(settings), store: history, log, wallTime },
+      read: () => registry.samples(),
+      written: (isOk) => events.historyWritten(isOk),
+    });
 
   return {
     reporter,
@@ -102,6 +95,8 @@ export function createTelemetry(
     history,
     errors,
     stories,
+    /** Undefined: they are kept in memory only. */
+    requestLog,
     events,
     happenings,
     /** What the fleet tells. */
@@ -113,7 +108,7 @@ export function createTelemetry(
       healthChanged: (change: HealthChange) => happenings.healthChanged(change),
     },
     /** What could not be written the last time, each with the reason. */
-    storageProblems: () => [statsFile.problem, sampler?.problem].filter((problem) => problem !== undefined),
+    storageProblems: () => [statsFile, sampler, requestLog].map((keeper) => keeper?.problem).filter(isTold),
     /** Lets the metrics show what others own. */
     show(
       owners: Pick<
@@ -135,6 +130,7 @@ export function createTelemetry(
       await statsFile.restore();
       statsFile.start();
       sampler?.start();
+      requestLog?.start();
     },
     apply(next: Settings, nextFacts: ModelMetadataSource): void {
       metadata = nextFacts;
@@ -142,15 +138,59 @@ export function createTelemetry(
       collector.apply(next.admin.stats);
       collector.pricesChanged();
       sampler?.apply(historySettings(next));
+      requestLog?.apply(requestSettings(next));
       otlp.apply(next);
     },
     /** Everything is written, and sent as far as `withinMs` allows. */
     async stop(withinMs: number): Promise<void> {
       lag.stop();
+      requestLog?.stop();
       await otlp.stop(withinMs);
       await sampler?.stop();
       await statsFile.stop();
       history?.close();
     },
   };
+}
+
+interface KeepRequestsParts {
+  /** Undefined: in memory only. */
+  settings: RequestLogSettings | undefined;
+  clock: Clock;
+  log: Logger;
+  events: GatewayEvents;
+  happenings: Happenings;
+}
+
+/** In memory, and on disk when they are over. */
+function keepRequests({ settings, clock, log, events, happenings }: KeepRequestsParts) {
+  const stories: Stories = new Stories({
+    clock,
+    happenings: {
+      requestEnded(story) {
+        requestLog?.add(story);
+        happenings.requestEnded(story);
+      },
+    },
+  });
+  const startedAt = (story: Story) => stories.startedAt(story);
+  const lost = events.requestsLost;
+  const requestLog = settings && new RequestLog({ settings, clock, log, startedAt, lost });
+  return { stories, requestLog };
+}
+
+function pricesOf(metadata: ModelMetadataSource, model: string, backend: string | undefined): ModelPrices | undefined {
+  const pricing = (backend === undefined ? metadata.ofAny(model, []) : metadata.of(model, backend))?.pricing;
+  return (
+    pricing && {
+      inputTokens: pricing.input_tokens ?? 0,
+      outputTokens: pricing.output_tokens ?? 0,
+      cacheReadTokens: pricing.cache_read_tokens,
+      cacheWriteTokens: pricing.cache_write_tokens,
+    }
+  );
+}
+
+function isTold(problem: string | undefined): problem is string {
+  return problem !== undefined;
 }

@@ -73,6 +73,7 @@ export interface ToldStory extends Omit<StoryStart, "startedAtMs">, Partial<Stor
   droppedSteps: number;
   cache: Story["cache"];
   cacheReason: string | undefined;
+  outline?: Outline;
 }
 
 export interface StoryStart {
@@ -129,7 +130,7 @@ const STEP_BYTES = 130;
 const CANDIDATE_BYTES = 80;
 const NAME_BYTES = 8;
 
-/** What is left of the steps of a story that is too old to be kept as a whole. */
+/** What is known of the steps of a story that is told without them. */
 interface Outline {
   attempts: number;
   /** Each of them once. */
@@ -228,21 +229,25 @@ export class Story implements StoryStart {
     return count;
   }
 
-  /** Whether the backend was asked. */
-  wasAt(backend: string): boolean {
-    if (this.backend === backend) return true;
-    if (this.#outline !== undefined) return this.#outline.backends.includes(backend);
+  /** All that were asked, each of them once. */
+  get backends(): readonly string[] {
+    if (this.#outline !== undefined) return this.#outline.backends;
     const first = this.#firstStep;
-    if (first?.kind === "attempt" && first.backend === backend) return true;
-    return this.#furtherSteps?.some((step) => step.kind === "attempt" && step.backend === backend) === true;
+    if (this.#furtherSteps === undefined) return first?.kind === "attempt" ? [first.backend] : [];
+    const backends = new Set<string>();
+    for (const step of this.steps) if (step.kind === "attempt") backends.add(step.backend);
+    return [...backends];
+  }
+
+  /** Whether it is told without its steps. */
+  get isOutlined(): boolean {
+    return this.#outline !== undefined;
   }
 
   /** Forgets the steps of a request that is over, but not that it was. */
   outline(): void {
-    const backends = new Set<string>();
-    for (const step of this.steps) if (step.kind === "attempt") backends.add(step.backend);
-    const { attempts, steps } = this;
-    this.#outline = { attempts, backends: [...backends] };
+    const { attempts, backends, steps } = this;
+    this.#outline = { attempts, backends };
     this.droppedSteps += steps.length;
     this.#firstStep = undefined;
     this.#furtherSteps = undefined;
@@ -302,7 +307,8 @@ export class Story implements StoryStart {
   }
 
   /** Takes over what another process tells of it. */
-  follow({ steps, droppedSteps, cache, cacheReason, ...told }: ToldStory): void {
+  follow({ steps, droppedSteps, cache, cacheReason, outline, ...told }: ToldStory): void {
+    this.#outline = outline;
     const [firstStep, ...furtherSteps] = steps;
     this.#firstStep = firstStep;
     this.#furtherSteps = furtherSteps.length === 0 ? undefined : furtherSteps;
@@ -421,12 +427,19 @@ export class Stories {
 
   /** A story that another process tells, from its beginning or on from where it was. */
   follow(story: Story | undefined, told: ToldStory): Story {
-    const known = story ?? new Story({ ...told, startedAtMs: told.startedAtMs - this.#wallOffsetMs }, this.#now);
+    const known = story ?? this.#newStory(told);
     known.follow(told);
     if (story === undefined && !known.wasOnlyRefused) this.#ring.add(known);
     else if (!known.isOver) this.#ring.weigh(known);
     if (known.isOver) this.#ended(known);
     return known;
+  }
+
+  /** One that is told from elsewhere and not kept here. */
+  revive(told: ToldStory): Story {
+    const story = this.#newStory(told);
+    story.follow(told);
+    return story;
   }
 
   finish(story: Story, end: StoryEnd): void {
@@ -460,6 +473,10 @@ export class Stories {
   /** When the request came, in milliseconds since 1970. */
   startedAt(story: Story): number {
     return story.startedAtMs + this.#wallOffsetMs;
+  }
+
+  #newStory(told: ToldStory): Story {
+    return new Story({ ...told, startedAtMs: told.startedAtMs - this.#wallOffsetMs }, this.#now);
   }
 
   #ended(story: Story): void {

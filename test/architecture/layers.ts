@@ -19,7 +19,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["demo", "discovery"],
   ["health", "models", "prompts", "kv-index"],
   ["backends"],
-  ["rate-limit"],
+  ["rate-limit", "request-log"],
   ["backup"],
   ["access", "files", "stats", "metrics", "redis"],
   ["protocols"],

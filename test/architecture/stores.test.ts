@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { sourceFiles, sourceText } from "./source-files.ts";
 
-const STORES = ["stats", "metrics", "prompts", "health", "response-cache"];
+const STORES = ["stats", "request-log", "metrics", "prompts", "health", "response-cache"];
 
 /** A query, a refusal, an answer. */
 const HTTP = /\bURLSearchParams\b|\bGatewayError\b|\bnew Response\b|\bResponse\.json\b/;

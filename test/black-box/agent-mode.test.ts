@@ -221,6 +221,8 @@ describe("beside a gateway", () => {
     expect(await listed()).toEqual([]);
 
     expect(existsSync(join(data, "stats.json"))).toBe(false);
+    const { total } = (await (await gateway.fetch("/admin/requests")).json()) as { total: number };
+    expect(total).toBe(1);
     const stats = (await (await gateway.fetch("/admin/stats")).json()) as Record<string, unknown>;
     expect(JSON.stringify(stats)).toContain('"total_requests":1');
     expect(await gateway.stop()).toBe(0);

@@ -60,6 +60,9 @@ test("one that cannot be written is degraded in /admin/health, and healthy again
     return /stats\.json cannot be written/.test(message) && /metrics\.db cannot be written/.test(message);
   });
   expect((await gateway.chat()).status).toBe(200);
+  await waitFor("requests are told too", async () => {
+    return /requests\.db cannot be written/.test((await storage())[1]?.message ?? "");
+  });
   rmSync(data);
   await gateway.restart();
   expect(await storage()).toEqual(["healthy", { status: "healthy", message: "The data folder can be written." }]);

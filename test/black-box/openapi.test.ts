@@ -539,7 +539,14 @@ describe("observation", () => {
   test("GET /admin/requests", async () => {
     await call("GET", "/admin/requests");
     await call("GET", "/admin/requests", { query: "?model=demo&status=2xx&limit=1" });
+    await call("GET", "/admin/requests", { query: "?sort=duration&limit=1" });
     await call("GET", "/admin/requests", { query: "?limit=0", status: 400 });
+  });
+
+  test.each(["/admin/requests/groups", "/admin/errors/groups"] as const)("GET %s", async (path) => {
+    await call("GET", path);
+    await call("GET", path, { query: "?by=status,code,outcome,model,backend,key,user,organization,client" });
+    await call("GET", path, { query: "?by=color", status: 400 });
   });
 
   test("GET /admin/requests/{request_id}", async () => {

@@ -209,7 +209,7 @@ describe("GET /admin/requests", () => {
     expect(await found("?min_duration_ms=60000")).toEqual([]);
     expect(await found("?since=2020-01-01T00:00:00Z&until=2020-01-02T00:00:00Z")).toEqual([]);
     const page = await admin.get("/admin/requests?limit=2");
-    expect(page).toMatchObject({ total: 3, next_cursor: second });
+    expect([page.total, typeof page.next_cursor]).toEqual([3, "string"]);
     expect(await found(`?limit=2&cursor=${page.next_cursor}`)).toEqual([first]);
     expect((page.requests as Row[])[0]).toMatchObject({
       key_id: "team",

@@ -113,10 +113,10 @@ describe("requests", () => {
     await page.getByLabel("Status", { exact: true }).fill("5xx");
     const { total } = await told<{ total: number }>("/admin/requests?backend=gpu-3&status=5xx");
     expect(total).toBeGreaterThan(0);
-    await page.getByText(`${total} of the latest`).waitFor();
+    await page.getByText(`${total} fit`).waitFor();
     expect(page.url()).toEndWith("#/requests?backend=gpu-3&status=5xx");
     await page.reload();
-    await page.getByText(`${total} of the latest`).waitFor();
+    await page.getByText(`${total} fit`).waitFor();
     expect(await page.getByLabel("Backend", { exact: true }).inputValue()).toBe("gpu-3");
   });
 

@@ -77,15 +77,29 @@ const stats = z.strictObject({
     .describe("Statistics survive a restart."),
 });
 
+const requests = z.strictObject({
+  enabled: z.boolean().default(true).describe("false: requests are kept in memory only."),
+  path: text().default("./data/requests.db").describe("A path below ./data lies in server.data_dir."),
+  retention: positiveDuration().prefault("7d").describe("How long requests are kept."),
+  max_bytes: whole(16_777_216)
+    .default(1024 ** 3)
+    .describe("Largest size of the file: the oldest requests make room for new ones."),
+});
+
 export const adminSection = defineSection({
-  restartFields: ["stats.enabled", "stats.persistence"],
-  description: "Who may use the admin API, how much history of the configuration is kept, and statistics.",
+  restartFields: ["stats.enabled", "stats.persistence", "requests.enabled", "requests.path"],
+  description:
+    "Who may use the admin API, how much history of the configuration is kept, statistics, and requests on disk.",
   schema: z.strictObject({
     auth: auth.prefault({}).describe("Credentials of the admin API."),
     max_history_entries: whole(1, 1_000).default(100).describe("Versions of the configuration that are kept."),
     max_backend_name_length: whole(1, 256).default(256).describe("Longest name of a backend."),
     stats: stats.prefault({}).describe("What GET /admin/stats shows."),
+    requests: requests.prefault({}).describe("Requests that are over, on disk, for GET /admin/requests."),
   }),
-  filePaths: { "stats.persistence.path": { use: "written", endings: [".json"] } },
+  filePaths: {
+    "stats.persistence.path": { use: "written", endings: [".json"] },
+    "requests.path": { use: "written", endings: [".db", ".sqlite", ".sqlite3"] },
+  },
   secretPaths: ["auth.token", "auth.password"],
 });

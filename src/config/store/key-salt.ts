@@ -1,7 +1,8 @@
 // The salt for names that are made of secrets: one per data folder, in its database, so that all processes agree.
 
 import type { Database } from "bun:sqlite";
-import { type ConfigDatabase, storageMessage } from "./database.ts";
+import { storageMessage } from "../../lib/storage-message.ts";
+import type { ConfigDatabase } from "./database.ts";
 import type { ConfigLog } from "./listeners.ts";
 import { readState } from "./state.ts";
 

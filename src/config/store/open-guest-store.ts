@@ -1,10 +1,11 @@
 // The configuration of a process that shares a data folder with a gateway: it starts as that one would, follows what is
 // changed there, and keeps nothing.
 
+import { storageMessage } from "../../lib/storage-message.ts";
 import { describeChangeError } from "../change/change.ts";
 import { logEffectWarnings } from "../compile/without-effect.ts";
 import { resolvePath } from "../values/paths.ts";
-import { ConfigDatabase, storageMessage } from "./database.ts";
+import { ConfigDatabase } from "./database.ts";
 import { beginning, compiledBeginning, type OpenStoreParts, type OpenStoreResult } from "./open-store.ts";
 import { readSaved, type Saved, savedMark } from "./read-saved.ts";
 import { ConfigStore } from "./store.ts";

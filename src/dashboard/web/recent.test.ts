@@ -31,8 +31,8 @@ test("a reading that another one overtakes adds nothing more", async () => {
     onLeave: (end) => ends.push(end),
     redraw: () => {},
   });
-  const newer = { requests: [row("b", NOW_MS - 50_000)], total: 2, next_cursor: "b" };
-  const older = { requests: [row("a", NOW_MS - 90_000)], total: 2, next_cursor: null };
+  const newer = { requests: [row("b", NOW_MS - 50_000)], total: 2, searched_since: null, next_cursor: "b" };
+  const older = { requests: [row("a", NOW_MS - 90_000)], total: 2, searched_since: null, next_cursor: null };
   const total = () => recent.series.points(NOW_MS).reduce((sum, point) => sum + (point?.total ?? 0), 0);
   asked[0]?.answer(newer);
   await waitFor("the next page is asked for", () => asked.length === 2);

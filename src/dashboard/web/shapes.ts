@@ -131,6 +131,8 @@ export interface RequestRow {
 export interface RequestList {
   requests: RequestRow[];
   total: number;
+  /** Null: everything was. */
+  searched_since: string | null;
   next_cursor: string | null;
 }
 

@@ -1,4 +1,4 @@
-// Requests: the latest of them, by whatever one is looking for.
+// Requests, by whatever one is looking for.
 
 import { atMost, type MakePage, type PageContext, resource } from "../context.ts";
 import { ago, clockTime, count, dateTime, duration, grouped } from "../format.ts";
@@ -9,8 +9,6 @@ import type { BackendList, KeyList, RequestList, RequestRow } from "../shapes.ts
 import { type Children, h, type View } from "../view.ts";
 
 const PAGE_SIZE = 50;
-/** By the gateway; fewer where it has not answered so many yet. */
-const MOST_KEPT = 10_000;
 
 /** Suggestions; every status and class of them may be asked for. */
 const STATUSES = ["2xx", "4xx", "429", "499", "5xx"] as const;
@@ -92,7 +90,7 @@ export const requestsPage: MakePage = (context) => {
         "div",
         { class: "head" },
         h("h1", { tabindex: "-1" }, "Requests"),
-        h("span", { class: "faint" }, list.data === undefined ? "" : howMany(list.data.total, filters)),
+        h("span", { class: "faint" }, list.data === undefined ? "" : howMany(list.data)),
         button(
           "Follow",
           () => {
@@ -118,9 +116,9 @@ export const requestsPage: MakePage = (context) => {
   };
 };
 
-function howMany(total: number, filters: Filters): string {
-  const isFiltered = Object.values(filters).some((value) => value !== undefined && value !== "");
-  return isFiltered ? `${grouped(total)} of the latest ${grouped(MOST_KEPT)} fit` : `the latest ${grouped(total)}`;
+/** The gateway ends its search when it has found very many, or has looked for long. */
+function howMany({ total, searched_since: since }: RequestList): string {
+  return since === null ? `${grouped(total)} fit` : `${grouped(total)} fit since ${dateTime(since)}, maybe more before`;
 }
 
 /** The path that asks for just these. */
