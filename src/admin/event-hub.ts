@@ -19,6 +19,7 @@ interface EventHubParts {
   clock: Clock;
   log: { warn(fields: object, message: string): void };
   maxListeners?: number;
+  heartbeatMs?: number;
 }
 
 const MAX_LISTENERS = 256;
@@ -39,7 +40,7 @@ type BackendEvent = "health" | "circuit";
 
 // Long because these functions share what is gathered and who listens.
 export function createEventHub(parts: EventHubParts) {
-  const { happenings, stories, store, clock, log, maxListeners = MAX_LISTENERS } = parts;
+  const { happenings, stories, store, clock, log, maxListeners = MAX_LISTENERS, heartbeatMs = HEARTBEAT_MS } = parts;
   const listeners = new Map<EventListener, Pick<Administrator, "isStillIn">>();
   const batch = new RequestBatch(stories);
   let changes: { event: BackendEvent; data: object }[] = [];
@@ -118,7 +119,7 @@ export function createEventHub(parts: EventHubParts) {
     heartbeat = setInterval(() => {
       checkAccess();
       send(encoder.encode(`event: heartbeat\ndata: ${JSON.stringify({ at: at() })}\n\n`));
-    }, HEARTBEAT_MS);
+    }, heartbeatMs);
     unsubscribe = store.subscribe(({ version }, { version: previous_version }, fields) => {
       if (version === previous_version) return []; // files that it names were read anew
       const sections = [...new Set(fields.map(({ section }) => section))];

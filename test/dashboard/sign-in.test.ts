@@ -153,6 +153,23 @@ test("a gateway that is away is seen, and the page goes on by itself when it is 
   await context.close();
 });
 
+test("a gateway that says nothing any more, not even that it is there, is not live", async () => {
+  const context = await browser.context();
+  await context.clock.install();
+  const watched = await browser.open(context, address());
+  const { page } = watched;
+  await signIn(watched);
+  await page.getByText("Live", { exact: true }).waitFor();
+  process.kill(busy.gateway.pid, "SIGSTOP");
+  await context.clock.fastForward(36_000);
+  await page.getByText("Not live", { exact: true }).waitFor();
+  process.kill(busy.gateway.pid, "SIGCONT");
+  await context.clock.fastForward(30_000);
+  await page.getByText("Live", { exact: true }).waitFor();
+  await expectClean(watched, true);
+  await context.close();
+});
+
 test("with a token", async () => {
   const other = await startBusyGateway({ auth: { method: "bearer_token", token: "sekret-token" } });
   const context = await browser.context();

@@ -55,6 +55,8 @@ export interface Locator {
 }
 
 export interface Context {
+  /** The pages' own: their timers follow it. */
+  clock: { install(): Promise<void>; fastForward(durationMs: number): Promise<void> };
   newPage(): Promise<Page>;
   close(): Promise<void>;
   cookies(): Promise<

@@ -5,6 +5,9 @@ export type LiveState = "connecting" | "live" | "lost" | "resting" | "closed";
 type LiveEvent = "request" | "health" | "circuit" | "config";
 
 const EVENTS: readonly LiveEvent[] = ["request", "health", "circuit", "config"];
+/** The gateway sends one of these every 15 seconds: a connection without any for so long is dead. */
+const HEARTBEAT = "heartbeat";
+const SILENT_MS = 35_000;
 const FIRST_DELAY_MS = 1_000;
 const MAX_DELAY_MS = 15_000;
 /** A browser has few connections to one host: pages that nobody sees leave them to others. */
@@ -28,6 +31,7 @@ export function createLive({ url, changed, lost }: LiveParts) {
   let delayMs = FIRST_DELAY_MS;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let hiddenTimer: ReturnType<typeof setTimeout> | undefined;
+  let silence: ReturnType<typeof setTimeout> | undefined;
 
   function become(next: LiveState): void {
     if (state === next) return;
@@ -37,6 +41,7 @@ export function createLive({ url, changed, lost }: LiveParts) {
 
   function disconnect(): void {
     clearTimeout(timer);
+    clearTimeout(silence);
     source?.close();
     source = undefined;
   }
@@ -48,22 +53,31 @@ export function createLive({ url, changed, lost }: LiveParts) {
     source = opened;
     opened.onopen = () => {
       delayMs = FIRST_DELAY_MS;
+      watch();
       become("live");
     };
-    opened.onerror = () => {
-      // The browser tries again after some errors, not after others; here it is always the same.
-      disconnect();
-      become("lost");
-      lost();
-      timer = setTimeout(connect, delayMs * (0.75 + Math.random() / 2));
-      delayMs = Math.min(MAX_DELAY_MS, delayMs * 2);
-    };
+    // The browser tries again after some errors, not after others; here it is always the same.
+    opened.onerror = tryAgain;
+    opened.addEventListener(HEARTBEAT, watch);
     for (const name of EVENTS) {
       opened.addEventListener(name, (event) => {
         const data: unknown = JSON.parse((event as MessageEvent<string>).data);
         for (const listener of listeners) listener(name, data);
       });
     }
+  }
+
+  function tryAgain(): void {
+    disconnect();
+    become("lost");
+    lost();
+    timer = setTimeout(connect, delayMs * (0.75 + Math.random() / 2));
+    delayMs = Math.min(MAX_DELAY_MS, delayMs * 2);
+  }
+
+  function watch(): void {
+    clearTimeout(silence);
+    silence = setTimeout(tryAgain, SILENT_MS);
   }
 
   function visibilityChanged(): void {
