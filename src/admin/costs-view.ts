@@ -4,11 +4,7 @@
 import type { StatsCollector } from "../stats/collector.ts";
 import { addSums, noCosts } from "../stats/costs.ts";
 import type { CostNames, CostSums } from "../stats/written-stats.ts";
-import { badParameter, CALENDAR_WINDOWS, readTime, readWindow, startOfCalendarWindow, WINDOW_MS } from "./query.ts";
-
-const DAY_MS = 86_400_000;
-const COST_WINDOW_MS: Readonly<Record<string, number>> = { ...WINDOW_MS, "30d": 30 * DAY_MS };
-export const COST_WINDOWS: readonly string[] = ["all", ...Object.keys(COST_WINDOW_MS), ...CALENDAR_WINDOWS];
+import { badParameter, readTimes, type Times } from "./query.ts";
 
 /** In place of the day of what is so old that only its sum is kept. */
 const EARLIER = "(earlier)";
@@ -41,7 +37,7 @@ export function costsView(collector: StatsCollector, query: URLSearchParams) {
   const { rows, total, unpriced_models } = sumUp(
     collector,
     by === undefined ? ["key", "model"] : [by],
-    readTimes(collector, query),
+    readTimes(query, collector.nowMs),
   );
   const total_cost = rounded(total.cost);
   const { currency } = collector.settings;
@@ -53,7 +49,7 @@ export function costsView(collector: StatsCollector, query: URLSearchParams) {
 /** The same for GET /admin/usage, which may be asked for several names at once and is told the sum of everything. */
 export function usageView(collector: StatsCollector, query: URLSearchParams) {
   const by = readGroups(query, MAX_GROUPS) ?? ["key"];
-  const times = readTimes(collector, query);
+  const times = readTimes(query, collector.nowMs);
   const { rows, total, unpriced_models } = sumUp(collector, by, times);
   return {
     by,
@@ -115,24 +111,6 @@ function readGroups(query: URLSearchParams, most: number): GroupName[] | undefin
   if (isKnown && names.length <= most) return names as GroupName[];
   const several = most > 1 ? `, or up to ${most} of them with commas between` : "";
   throw badParameter("by", `one of ${COST_GROUPS.join(", ")}${several}`);
-}
-
-interface Times {
-  sinceMs?: number;
-  untilMs?: number;
-}
-
-function readTimes(collector: StatsCollector, query: URLSearchParams): Times {
-  const sinceMs = readTime(query, "since");
-  const untilMs = readTime(query, "until");
-  const startMs = startOfCalendarWindow(query.get("window") ?? "", collector.nowMs);
-  const ms = startMs === undefined ? readWindow(query, COST_WINDOW_MS).ms : collector.nowMs - startMs;
-  if (ms === undefined) {
-    return { ...(sinceMs !== undefined && { sinceMs }), ...(untilMs !== undefined && { untilMs }) };
-  }
-  if (sinceMs !== undefined || untilMs !== undefined)
-    throw badParameter("window", "left out where 'since' or 'until' is given");
-  return { sinceMs: collector.nowMs - ms };
 }
 
 /** Millionths are enough. */

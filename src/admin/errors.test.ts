@@ -16,7 +16,9 @@ let ids = 0;
 let served: ServedRoutes;
 let admin: AdminClient;
 beforeAll(async () => {
-  served = await serveRoutes(errorRoutes({ search, errors, settings: () => settings, newId: () => `test-${++ids}` }));
+  served = await serveRoutes(
+    errorRoutes({ search, clock: systemClock, errors, settings: () => settings, newId: () => `test-${++ids}` }),
+  );
   admin = new AdminClient(served);
 });
 afterAll(() => served.stop());

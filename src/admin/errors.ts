@@ -23,9 +23,9 @@ import { recordDebugError } from "./debug-error.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import { errorById, errorStats, recentErrors } from "./error-view.ts";
 import type { AdminParts } from "./parts.ts";
-import { readWindow } from "./query.ts";
+import { readWindow, STATS_WINDOW_NAMES } from "./query.ts";
 import { queryOf } from "./request.ts";
-import { GROUP_SCHEMAS, groupParameters, groupRequests } from "./request-query.ts";
+import { callerOf, GROUP_SCHEMAS, groupParameters, groupRequests } from "./request-query.ts";
 import { requestId } from "./requests.ts";
 import { statsWindow } from "./stats.ts";
 
@@ -88,8 +88,9 @@ export function errorRoutes({
   errors,
   settings,
   newId,
+  clock,
   search,
-}: Pick<AdminParts, "errors" | "settings" | "newId"> & { search: RequestSearch }): DescribedEndpoint[] {
+}: Pick<AdminParts, "errors" | "settings" | "newId" | "clock"> & { search: RequestSearch }): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/errors/recent", {
       id: "listErrors",
@@ -107,7 +108,8 @@ export function errorRoutes({
       summary: "How many errors of which kind",
       parameters: [statsWindow],
       answers: [jsonAnswer("ErrorStatistics", "The numbers.")],
-      handle: (call) => answer(call, errorStats(errors, readWindow(queryOf(call)))),
+      handle: (call) =>
+        answer(call, errorStats(errors, readWindow(queryOf(call), STATS_WINDOW_NAMES, clock.wallTime()))),
     }),
     endpoint("GET /admin/errors/groups", {
       id: "groupErrors",
@@ -115,7 +117,7 @@ export function errorRoutes({
       parameters: groupParameters,
       answers: [jsonAnswer("RequestGroups", "The groups, the largest first.")],
       errors: [503],
-      handle: async (call) => answer(call, await groupRequests(search, queryOf(call), call.request, TROUBLE)),
+      handle: async (call) => answer(call, await groupRequests(search, queryOf(call), callerOf(call, clock), TROUBLE)),
     }),
     endpoint("GET /admin/errors/{request_id...}", {
       id: "getError",

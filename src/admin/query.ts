@@ -6,30 +6,31 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import { parseTime, TIME_FORMS, TIME_PATTERN } from "../lib/parse-time.ts";
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
-export const WINDOW_MS: Readonly<Record<string, number>> = {
-  "30m": HOUR_MS / 2,
-  "1h": HOUR_MS,
-  "24h": 24 * HOUR_MS,
-  "7d": 7 * 24 * HOUR_MS,
-};
-
-export const WINDOW_NAMES: readonly string[] = Object.keys(WINDOW_MS);
+const DURATIONS_MS = { "30m": HOUR_MS / 2, "1h": HOUR_MS, "24h": DAY_MS, "7d": 7 * DAY_MS, "30d": 30 * DAY_MS };
 
 /** Windows that begin with a day, a week (ISO 8601: on Monday) or a month, in the time zone of this process. */
-const CALENDAR_STARTS: Readonly<Record<string, (now: Date) => Date>> = {
-  today: (now) => new Date(now.getFullYear(), now.getMonth(), now.getDate()),
-  this_week: (now) => new Date(now.getFullYear(), now.getMonth(), now.getDate() - ((now.getDay() + 6) % 7)),
-  this_month: (now) => new Date(now.getFullYear(), now.getMonth(), 1),
+const CALENDAR_STARTS = {
+  today: (now: Date) => new Date(now.getFullYear(), now.getMonth(), now.getDate()),
+  this_week: (now: Date) => new Date(now.getFullYear(), now.getMonth(), now.getDate() - ((now.getDay() + 6) % 7)),
+  this_month: (now: Date) => new Date(now.getFullYear(), now.getMonth(), 1),
 };
 
-export const CALENDAR_WINDOWS: readonly string[] = Object.keys(CALENDAR_STARTS);
+const WINDOWS: Readonly<Record<string, (nowMs: number) => number>> = {
+  ...Object.fromEntries(Object.entries(DURATIONS_MS).map(([name, ms]) => [name, () => ms])),
+  ...Object.fromEntries(
+    Object.entries(CALENDAR_STARTS).map(([name, start]) => [name, (nowMs) => nowMs - start(new Date(nowMs)).getTime()]),
+  ),
+};
 
-/** When a window of the calendar began; undefined for any other name. */
-export function startOfCalendarWindow(name: string, nowMs: number): number | undefined {
-  const start = Object.hasOwn(CALENDAR_STARTS, name) ? CALENDAR_STARTS[name] : undefined;
-  return start?.(new Date(nowMs)).getTime();
-}
+const ALL = "all";
+/** As they are asked for. */
+export const WINDOW_NAMES: readonly string[] = [ALL, ...Object.keys(WINDOWS)];
+/** Of what is counted in windows, which reach back a week. */
+export const STATS_WINDOW_NAMES: readonly string[] = WINDOW_NAMES.filter(
+  (name) => name !== "30d" && name !== "this_month",
+);
 
 /** What the query parameter `window` asks for. */
 export interface StatsWindow {
@@ -38,17 +39,29 @@ export interface StatsWindow {
   ms: number | undefined;
 }
 
-/** Throws 400 for a window that does not exist. */
-export function readWindow(query: URLSearchParams, windows = WINDOW_MS): StatsWindow {
-  const name = query.get("window") ?? "all";
-  if (name === "all") return { name, ms: undefined };
-  const ms = Object.hasOwn(windows, name) ? windows[name] : undefined;
-  if (ms !== undefined) return { name, ms };
-  throw new GatewayError(
-    ERRORS.invalidRequest,
-    `The window must be one of ${Object.keys(windows).join(", ")}; leave it out for everything since the last reset.`,
-    { param: "window" },
-  );
+/** Throws 400 for a window that is not among these. */
+export function readWindow(query: URLSearchParams, names: readonly string[], nowMs: number): StatsWindow {
+  const name = query.get("window") ?? ALL;
+  if (!names.includes(name)) throw badParameter("window", `one of ${names.join(", ")}`);
+  return { name, ms: WINDOWS[name]?.(nowMs) };
+}
+
+export interface Times {
+  sinceMs?: number;
+  untilMs?: number;
+}
+
+/** A window, or the times of `since` and `until`. */
+export function readTimes(query: URLSearchParams, nowMs: number): Times {
+  const sinceMs = readTime(query, "since");
+  const untilMs = readTime(query, "until");
+  const { ms } = readWindow(query, WINDOW_NAMES, nowMs);
+  if (ms === undefined) {
+    return { ...(sinceMs !== undefined && { sinceMs }), ...(untilMs !== undefined && { untilMs }) };
+  }
+  if (sinceMs !== undefined || untilMs !== undefined)
+    throw badParameter("window", "left out where 'since' or 'until' is given");
+  return { sinceMs: nowMs - ms };
 }
 
 /** A time in a query parameter, for the document. */

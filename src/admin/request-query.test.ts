@@ -36,7 +36,7 @@ function setUp(place: Place) {
     happenings: { requestEnded: (story) => log?.add(story) },
   });
   const search = createRequestSearch({ stories, log, clock });
-  const caller = { signal: new AbortController().signal };
+  const caller = () => ({ signal: new AbortController().signal, nowMs: clock.wallTime() });
   let count = 0;
   const begin = (requestId: string, model = "m", keyId?: string) =>
     stories.begin({
@@ -53,14 +53,14 @@ function setUp(place: Place) {
     },
     finish: (...[story, end]: Parameters<typeof stories.finish>) => stories.finish(story, end),
     list: async (query = "") => {
-      return (await listRequests(search, stories, new URLSearchParams(query), caller)) as {
+      return (await listRequests(search, stories, new URLSearchParams(query), caller())) as {
         requests: { id: string }[];
         total: number;
         next_cursor: string | null;
         searched_since: string | null;
       };
     },
-    groups: (query: string) => groupRequests(search, new URLSearchParams(query), caller),
+    groups: (query: string) => groupRequests(search, new URLSearchParams(query), caller()),
     explain: (id: string) => explainRequest(search, stories, id),
     stop: () => log?.stop(),
   };
@@ -121,6 +121,7 @@ describe.each(PLACES)("requests %s", (place) => {
     [`since=${START + 2000}`, ["own-3", "own-2"]],
     [`until=${new Date(START + 2000).toISOString()}`, ["own-1"]],
     [`since=${START + 2000}&until=${START + 3000}`, ["own-2"]],
+    ["window=1h&outcome=succeeded", ["own-1"]],
     ["id=client-2", ["own-2"]],
     ["id=wn-1", ["own-1"]],
     ["model=m1&status=200", ["own-1"]],
@@ -147,7 +148,7 @@ describe.each(PLACES)("requests %s", (place) => {
 
   test.each([
     ...["status=600", "status=ok", "min_duration_ms=-1", "since=yesterday", "until=", "limit=0", "limit=x"],
-    ...["sort=size", "cursor=forgotten"],
+    ...["sort=size", "cursor=forgotten", "window=1y", "window=1h&since=5"],
   ])("%s is refused with its name", async (query) => {
     const name = query.includes("cursor") ? "cursor" : query.split("=")[0];
     await expect(setUp(place).list(query)).rejects.toThrow(`'${name}' must be`);

@@ -3,6 +3,7 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { Clock } from "../lib/clock.ts";
 import { TIME_FORMS } from "../lib/parse-time.ts";
 import {
   count,
@@ -18,9 +19,10 @@ import {
 import { type Parameter, queryParameter } from "../openapi/operation.ts";
 import type { ColumnName, Value } from "../request-log/chunk.ts";
 import { type Condition, type Group, type Mark, type RequestSearch, SORTS, type Sort } from "../request-log/search.ts";
+import type { Call } from "../server/endpoint.ts";
 import type { ErrorRecord } from "../stats/error-recorder.ts";
 import type { Stories } from "../stats/stories.ts";
-import { badParameter, groupsPattern, readNumber, readTime, timeText } from "./query.ts";
+import { badParameter, groupsPattern, readNumber, readTimes, timeText, WINDOW_NAMES } from "./query.ts";
 import { RUNNING, requestRow, SHOWN_OUTCOMES, storyView } from "./request-view.ts";
 
 const DEFAULT_LIMIT = 50;
@@ -70,7 +72,8 @@ const requestFilters: readonly Parameter[] = [
   queryParameter("status", "Such as 502, or 5xx.", { ...text, pattern: STATUS_PATTERN }),
   queryParameter("outcome", "How it ended.", oneOfTexts(...SHOWN_OUTCOMES)),
   queryParameter("min_duration_ms", "At least so long.", { type: "integer", minimum: 0 }),
-  queryParameter("since", `${TIME_FORMS}; inclusive.`, timeText),
+  queryParameter("window", "That came within it.", oneOfTexts(...WINDOW_NAMES)),
+  queryParameter("since", `In place of a window: ${TIME_FORMS}; inclusive.`, timeText),
   queryParameter("until", "The same, exclusive.", timeText),
   queryParameter("id", "A part of either id."),
 ];
@@ -115,6 +118,11 @@ export const GROUP_SCHEMAS: Schemas = {
 interface Caller {
   /** Nobody waits for the answer any more. */
   signal: AbortSignal;
+  nowMs: number;
+}
+
+export function callerOf({ request }: Pick<Call, "request">, clock: Pick<Clock, "wallTime">): Caller {
+  return { signal: request.signal, nowMs: clock.wallTime() };
 }
 
 /** The answer of GET /admin/requests; throws 400 for a parameter that makes no sense. */
@@ -196,7 +204,7 @@ async function waiting<Result>(searching: Promise<Result> | undefined): Promise<
   });
 }
 
-function readFilters(query: URLSearchParams, { signal }: Caller) {
+function readFilters(query: URLSearchParams, { signal, nowMs }: Caller) {
   const conditions: Condition[] = [];
   for (const [name, { columns }] of Object.entries(EQUAL)) {
     const wanted = query.get(name);
@@ -219,8 +227,7 @@ function readFilters(query: URLSearchParams, { signal }: Caller) {
   }
   return {
     conditions,
-    sinceMs: readTime(query, "since"),
-    untilMs: readTime(query, "until"),
+    ...readTimes(query, nowMs),
     isWanted: () => !signal.aborted,
   };
 }

@@ -12,7 +12,9 @@ const search = createRequestSearch({ stories, log: undefined, clock: systemClock
 let served: ServedRoutes;
 let admin: AdminClient;
 beforeAll(async () => {
-  served = await serveRoutes(requestRoutes({ search, stories, errors: new ErrorRecorder({ clock: systemClock }) }));
+  served = await serveRoutes(
+    requestRoutes({ search, stories, clock: systemClock, errors: new ErrorRecorder({ clock: systemClock }) }),
+  );
   admin = new AdminClient(served);
 });
 afterAll(() => served.stop());

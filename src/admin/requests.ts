@@ -24,6 +24,7 @@ import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { queryOf } from "./request.ts";
 import {
+  callerOf,
   explainRequest,
   GROUP_SCHEMAS,
   groupParameters,
@@ -137,7 +138,8 @@ export function requestRoutes({
   search,
   stories,
   errors,
-}: Pick<AdminParts, "stories" | "errors"> & { search: RequestSearch }): DescribedEndpoint[] {
+  clock,
+}: Pick<AdminParts, "stories" | "errors" | "clock"> & { search: RequestSearch }): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/requests", {
       id: "listRequests",
@@ -145,7 +147,7 @@ export function requestRoutes({
       parameters: listParameters,
       answers: [jsonAnswer("Requests", "The requests.")],
       errors: [503],
-      handle: async (call) => answer(call, await listRequests(search, stories, queryOf(call), call.request)),
+      handle: async (call) => answer(call, await listRequests(search, stories, queryOf(call), callerOf(call, clock))),
     }),
     endpoint("GET /admin/requests/groups", {
       id: "groupRequests",
@@ -153,7 +155,7 @@ export function requestRoutes({
       parameters: groupParameters,
       answers: [jsonAnswer("RequestGroups", "The groups, the largest first.")],
       errors: [503],
-      handle: async (call) => answer(call, await groupRequests(search, queryOf(call), call.request)),
+      handle: async (call) => answer(call, await groupRequests(search, queryOf(call), callerOf(call, clock))),
     }),
     endpoint("GET /admin/requests/{request_id...}", {
       id: "explainRequest",

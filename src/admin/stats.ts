@@ -19,11 +19,11 @@ import {
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import type { StatsCollector } from "../stats/collector.ts";
-import { COST_GROUPS, COST_WINDOWS, costsView } from "./costs-view.ts";
+import { COST_GROUPS, costsView } from "./costs-view.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import type { AdminPath } from "./paths.ts";
-import { readWindow, type StatsWindow, timeText, WINDOW_NAMES } from "./query.ts";
+import { readWindow, STATS_WINDOW_NAMES, type StatsWindow, timeText, WINDOW_NAMES } from "./query.ts";
 import { queryOf } from "./request.ts";
 import { backendStatsView, modelStatsView, requireStats, resetStats, statsView } from "./stats-view.ts";
 
@@ -34,7 +34,7 @@ const counts: Properties = {
   refused_requests: described(count, "That are at fault themselves, or beyond a limit: no failures."),
 };
 const tokens: Properties = { total_prompt_tokens: count, total_completion_tokens: count, total_tokens: count };
-const statsFrame: Properties = { uptime_seconds: count, window: oneOfTexts("all", ...WINDOW_NAMES) };
+const statsFrame: Properties = { uptime_seconds: count, window: oneOfTexts(...STATS_WINDOW_NAMES) };
 const statsRow: Properties = {
   ...counts,
   ...tokens,
@@ -98,7 +98,7 @@ const endpoint = adminGroup("Observation", SCHEMAS);
 export const statsWindow = queryParameter(
   "window",
   "Left out: since the last reset.",
-  oneOfTexts("all", ...WINDOW_NAMES),
+  oneOfTexts(...STATS_WINDOW_NAMES),
 );
 
 export function statsRoutes({ collector }: Pick<AdminParts, "collector">): DescribedEndpoint[] {
@@ -130,7 +130,7 @@ export function statsRoutes({ collector }: Pick<AdminParts, "collector">): Descr
       description: "The dearest first. Counted by the hour, and what is older than eight days by the day.",
       parameters: [
         queryParameter("by", "Left out: key and model.", oneOfTexts(...COST_GROUPS)),
-        queryParameter("window", "Left out: since the last reset.", oneOfTexts(...COST_WINDOWS)),
+        queryParameter("window", "Left out: since the last reset.", oneOfTexts(...WINDOW_NAMES)),
         queryParameter("since", `${TIME_FORMS}; the hour of it counts as a whole.`, timeText),
         queryParameter("until", "The same, exclusive.", timeText),
       ],
@@ -160,7 +160,10 @@ export function statsRoutes({ collector }: Pick<AdminParts, "collector">): Descr
       parameters: [statsWindow],
       answers: [jsonAnswer(schema, "The statistics.")],
       errors: [404],
-      handle: (call) => answer(call, view(requireStats(collector), readWindow(queryOf(call)))),
+      handle(call) {
+        const counted = requireStats(collector);
+        return answer(call, view(counted, readWindow(queryOf(call), STATS_WINDOW_NAMES, counted.nowMs)));
+      },
     });
   }
 }

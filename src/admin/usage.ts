@@ -18,11 +18,11 @@ import {
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import type { Call } from "../server/endpoint.ts";
-import { COST_GROUPS, COST_WINDOWS, type CostGroup, memberOf, usageView } from "./costs-view.ts";
+import { COST_GROUPS, type CostGroup, memberOf, usageView } from "./costs-view.ts";
 import { type Cell, toCsv } from "./csv.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
-import { badParameter, groupsPattern, timeText } from "./query.ts";
+import { badParameter, groupsPattern, timeText, WINDOW_NAMES } from "./query.ts";
 import { queryOf } from "./request.ts";
 import { requireStats } from "./stats-view.ts";
 
@@ -65,7 +65,7 @@ export function usageRoutes({ collector }: Pick<AdminParts, "collector">): Descr
         "By key, user, organization, model, backend or day: the dearest first, days from the newest on. Counted by the hour, and what is older than eight days by the day; hours and days that a time touches count as a whole. Kept over restarts.",
       parameters: [
         queryParameter("by", "What the rows are about; left out: key.", several),
-        queryParameter("window", "Left out: since the last reset.", oneOfTexts(...COST_WINDOWS)),
+        queryParameter("window", "Left out: since the last reset.", oneOfTexts(...WINDOW_NAMES)),
         queryParameter("since", `In place of a window: ${TIME_FORMS}.`, timeText),
         queryParameter("until", "The same, exclusive.", timeText),
         queryParameter("format", "csv: a table to keep (RFC 4180).", { ...oneOfTexts(...FORMATS), default: "json" }),

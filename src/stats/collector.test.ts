@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { costsView } from "../admin/costs-view.ts";
-import { readWindow } from "../admin/query.ts";
+import { readWindow, STATS_WINDOW_NAMES } from "../admin/query.ts";
 import { modelStatsView, requireStats, resetStats, statsView } from "../admin/stats-view.ts";
 import { createObserver } from "../metrics/observer.ts";
 import { StatsCollector } from "./collector.ts";
@@ -48,7 +48,8 @@ function request(changes: Partial<FinishedRequest> = {}): FinishedRequest {
   };
 }
 
-const window = (name?: string) => readWindow(new URLSearchParams(name === undefined ? {} : { window: name }));
+const window = (name?: string) =>
+  readWindow(new URLSearchParams(name === undefined ? {} : { window: name }), STATS_WINDOW_NAMES, START);
 
 describe("statistics", () => {
   test("the record has the fields of the specification, and tells refusals from failures", () => {

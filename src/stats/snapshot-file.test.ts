@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { costsView } from "../admin/costs-view.ts";
-import { readWindow } from "../admin/query.ts";
+import { readWindow, STATS_WINDOW_NAMES } from "../admin/query.ts";
 import { statsView } from "../admin/stats-view.ts";
 import { createObserver } from "../metrics/observer.ts";
 import { StatsCollector } from "./collector.ts";
@@ -58,8 +58,13 @@ function setUp(
       ...other,
     });
   }
-  const all = () => ({ ...statsView(collector, readWindow(new URLSearchParams())), uptime_seconds: 0 });
-  const day = () => statsView(collector, readWindow(new URLSearchParams({ window: "24h" }))).overall.total_requests;
+  const all = () => ({
+    ...statsView(collector, readWindow(new URLSearchParams(), STATS_WINDOW_NAMES, 0)),
+    uptime_seconds: 0,
+  });
+  const day = () =>
+    statsView(collector, readWindow(new URLSearchParams({ window: "24h" }), STATS_WINDOW_NAMES, 0)).overall
+      .total_requests;
   return { path, collector, file, count, all, day, warnings };
 }
 

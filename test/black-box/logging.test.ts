@@ -60,6 +60,10 @@ test("json: every line is an object with time, level and message; one access lin
     });
   }
   expect(gateway.process.logEntries.filter(({ request_id }) => request_id === "plain-1")).toHaveLength(1);
+  // The start is such a line, too, in place of the banner.
+  const greeting = gateway.process.logEntries.find(({ msg }) => msg === "Signalbox listens");
+  expect(greeting).toMatchObject({ addresses: [gateway.url], backends: ["a"], configuration: expect.any(String) });
+  expect(gateway.process.stdout).toBe("");
 });
 
 test("the line of a stream is written when the stream is over, and says when it broke", async () => {

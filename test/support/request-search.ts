@@ -12,6 +12,6 @@ export async function explainRequest(stories: Stories, id: string): Promise<obje
 }
 
 export async function listRequests(stories: Stories, query: string): Promise<object> {
-  const caller = { signal: new AbortController().signal };
+  const caller = { signal: new AbortController().signal, nowMs: systemClock.wallTime() };
   return await listFrom(searchOf(stories), stories, new URLSearchParams(query), caller);
 }
