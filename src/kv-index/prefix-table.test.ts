@@ -12,8 +12,8 @@ function tableOf(maxEntries: number): PrefixTable {
   return new PrefixTable(maxEntries, seededRandom(maxEntries).next);
 }
 
-function look(table: PrefixTable, chain: Uint32Array, since = NO_LIMIT, countsWarm = true): Overlap {
-  const overlap = { matched: new Int32Array(3), warm: new Int32Array(3) };
+function look(table: PrefixTable, chain: Uint32Array, since = NO_LIMIT, countsWarm = true, slots = 3): Overlap {
+  const overlap = { matched: new Int32Array(slots), warm: new Int32Array(slots) };
   table.look(chain, since, countsWarm, overlap);
   return overlap;
 }
@@ -83,6 +83,102 @@ describe("PrefixTable", () => {
     );
   });
 
+  test("property: when it is full, the slot with the most gives up its oldest, as in a plain model of it", () => {
+    const slots = [0, 1, 2, 17];
+    const step = fc.record({
+      kind: fc.constantFrom("learn", "learn", "confirm", "confirm", "release", "clear"),
+      block: fc.integer({ min: 1, max: 12 }),
+      slot: fc.constantFrom(...slots),
+    });
+    const isHeld = (table: PrefixTable, block: number, slot: number) =>
+      table.find(...(chainOf(block) as unknown as [number, number]), slot) !== 0;
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 20 }), fc.array(step, { maxLength: 120 }), (maxEntries, steps) => {
+        let table = tableOf(maxEntries);
+        const model = new Map<number, number[]>(slots.map((slot) => [slot, []])); // the oldest first
+        const held = (slot: number) => model.get(slot) as number[];
+        steps.forEach(({ kind, block, slot }, seconds) => {
+          const [low, high] = chainOf(block) as unknown as [number, number];
+          const most = Math.max(...slots.map((each) => held(each).length));
+          const isFull = slots.reduce((sum, each) => sum + held(each).length, 0) === maxEntries;
+          const isNew = !held(slot).includes(block);
+          const others = held(slot).filter((each) => each !== block);
+          if (kind === "learn") table.learn(chainOf(block), slot, seconds);
+          else if (kind === "confirm") table.confirm(low, high, slot, seconds, false);
+          else if (kind === "release") table.release(low, high, slot, false);
+          else table.clear(slot);
+          if (kind === "release") model.set(slot, others);
+          else if (kind === "clear") model.set(slot, []);
+          else {
+            if (isFull && isNew) {
+              const mayGive = held(slot).length === most ? [slot] : slots.filter((each) => held(each).length === most);
+              const [giver, second] = mayGive.filter((each) => !isHeld(table, held(each)[0] as number, each));
+              expect([giver === undefined, second]).toEqual([false, undefined]);
+              held(giver as number).shift();
+            }
+            model.set(slot, [...held(slot).filter((each) => each !== block), block]);
+          }
+          if (seconds % 10 === 9) {
+            const twin = tableOf(maxEntries);
+            twin.restore(table.image());
+            table = twin;
+          }
+          for (const each of slots) {
+            const found = Array.from({ length: 12 }, (_, at) => at + 1).filter((at) => isHeld(table, at, each));
+            expect(found).toEqual(held(each).toSorted((a, b) => a - b));
+            expect(table.entriesOf(each)).toBe(found.length);
+          }
+        });
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("property: a flood of one backend takes nothing of what another has within its share", () => {
+    const flooded = fc.record({ blocks: fc.integer({ min: 1, max: 70 }), isTold: fc.boolean() });
+    const shares = fc.array(fc.nat({ max: 30 }), { minLength: 2, maxLength: 6 });
+    fc.assert(
+      fc.property(shares, fc.array(flooded, { minLength: 1, maxLength: 20 }), (held, floods) => {
+        const maxEntries = 60;
+        const table = tableOf(maxEntries);
+        held.forEach((count, slot) => {
+          for (let block = 1; block <= count; block++) table.learn(chainOf(slot * 100 + block), slot + 1, block);
+        });
+        const before = held.map((_, slot) => table.entriesOf(slot + 1));
+        const share = Math.floor(maxEntries / (before.filter((count) => count > 0).length + 1));
+        let next = 10_000;
+        for (const { blocks, isTold } of floods) {
+          const chain = chainOf(...Array.from({ length: blocks }, () => next++));
+          if (!isTold) table.learn(chain, 0, 99);
+          else
+            for (let word = 0; word < chain.length; word += 2)
+              table.confirm(chain[word] as number, chain[word + 1] as number, 0, 99, false);
+          expect(table.find(chain[0] as number, chain[1] as number, 0) !== 0 || isTold).toBe(true);
+        }
+        before.forEach((count, slot) => {
+          const kept = Math.min(count, share);
+          expect(table.entriesOf(slot + 1)).toBeGreaterThanOrEqual(kept);
+          const newest = (held[slot] as number) - kept + 1;
+          for (let block = newest; block <= (held[slot] as number); block++) {
+            expect(matched(table, chainOf(slot * 100 + block), NO_LIMIT, true, 8)[slot + 1]).toBe(1);
+          }
+        });
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("a prompt that is longer than its share is known by its beginning", () => {
+    const table = tableOf(8);
+    table.learn(chainOf(1, 2, 3, 4), 0, 1);
+    table.learn(chainOf(11, 12, 13, 14, 15, 16, 17, 18), 1, 2);
+    expect(matched(table, chainOf(11, 12, 13, 14, 15))).toEqual([0, 4, 0]);
+    expect(matched(table, chainOf(1, 2, 3, 4))).toEqual([4, 0, 0]);
+    table.learn(chainOf(21, 22, 23), 1, 3);
+    expect(matched(table, chainOf(11, 12, 13, 14))).toEqual([0, 1, 0]);
+    expect(matched(table, chainOf(21, 22, 23))).toEqual([0, 3, 0]);
+  });
+
   test("confirming a hash renews what leads to it", () => {
     const table = tableOf(10);
     table.learn(chainOf(1, 2, 3), 0, 1);
@@ -131,6 +227,18 @@ describe("PrefixTable", () => {
     release(4);
     release(2);
     expect(table.size).toBe(0);
+  });
+
+  test("another size keeps the newest of each backend", () => {
+    const table = tableOf(100);
+    for (let block = 1; block <= 50; block++) table.learn(chainOf(block), 0, block);
+    for (let block = 1; block <= 3; block++) table.learn(chainOf(block), 1, block);
+    for (let block = 1; block <= 40; block++) table.learn(chainOf(block), 2, 99);
+    const smaller = tableOf(9);
+    table.copyTo(smaller);
+    expect([0, 1, 2].map((slot) => smaller.entriesOf(slot))).toEqual([3, 3, 3]);
+    expect(matched(smaller, chainOf(48))).toEqual([1, 0, 0]);
+    expect(matched(smaller, chainOf(38))).toEqual([0, 0, 1]);
   });
 
   test("another size keeps the newest, with what leads to them", () => {

@@ -1,6 +1,7 @@
 // Which prefix hash is held by which backend: a hash table in plain numbers, so that a hundred thousand entries are one
-// block of memory that the garbage collector never looks into. What was not renewed for longest goes first; memory is
-// bounded by the number of entries, whatever is put in.
+// block of memory that the garbage collector never looks into. Memory is bounded by the number of entries, whatever is put
+// in. While there is room, a backend has as many entries as it likes; when the table is full, the backend with the most
+// gives up the one that it did not renew for longest, so that none loses a part of its equal share to another.
 
 /** Words of an entry; 0 stands for no entry, so that the first one is never used. */
 const LOW = 0;
@@ -14,6 +15,13 @@ const PARENT = 7; // the entry of the block before it
 const PARENT_LOW = 8; // its hash, because the entry may be another one by now
 const CHILDREN = 9;
 const WORDS = 10;
+
+/** Words of a slot: how many entries it has, and both ends of their order of renewal. */
+const COUNT = 0;
+const OLDEST = 1;
+const NEWEST = 2;
+const SLOT_WORDS = 3;
+const FIRST_SLOTS = 16;
 
 const SLOT_MASK = 0xffff;
 const WARM = 0x1_0000;
@@ -40,11 +48,9 @@ export interface TableImage {
   free: number;
   used: number;
   size: number;
-  oldest: number;
-  newest: number;
   named: number;
   factors: [low: number, high: number];
-  perSlot: [slot: number, entries: number][];
+  slots: Uint32Array;
 }
 
 export class PrefixTable {
@@ -59,10 +65,11 @@ export class PrefixTable {
   #free = 0;
   #used = 0; // entries that were ever handed out
   #size = 0;
-  #oldest = 0;
-  #newest = 0;
   #named = 0; // entries that backends have told of
-  readonly #perSlot = new Map<number, number>();
+  #slots = new Uint32Array(FIRST_SLOTS * SLOT_WORDS);
+  #most = 0; // the slot with the most entries, as long as it has no fewer than:
+  #others = 0; // no other slot has more
+  #expiredSeconds = 0; // nothing is older
 
   constructor(maxEntries: number, random: () => number) {
     this.#maxEntries = maxEntries;
@@ -82,7 +89,7 @@ export class PrefixTable {
   }
 
   entriesOf(slot: number): number {
-    return this.#perSlot.get(slot) ?? 0;
+    return this.#slots[slot * SLOT_WORDS + COUNT] ?? 0;
   }
 
   /** The entry of a hash at a backend; 0 where there is none. */
@@ -105,13 +112,13 @@ export class PrefixTable {
 
   /**
    * The backend holds all blocks of a chain (two words per block) in its GPU, or it no longer says so. The first block
-   * counts as renewed last: whatever is deeper goes before it.
+   * counts as renewed last: whatever is deeper goes before it. What is beyond the backend's share is left out.
    */
   learn(chain: Uint32Array, slot: number, seconds: number): void {
-    const length = Math.min(chain.length, this.#maxEntries * 2);
     let parent = 0;
-    for (let word = 0; word < length; word += 2) {
-      const entry = this.#findOrAdd(chain[word] as number, chain[word + 1] as number, slot);
+    for (let word = 0; word < chain.length; word += 2) {
+      const entry = this.#findOrAdd(chain[word] as number, chain[word + 1] as number, slot, parent);
+      if (entry === 0) return;
       if (entry === parent) continue; // somebody has made a block whose hash is its own seed
       this.#adopt(parent, entry);
       this.#setTier(entry, false);
@@ -195,23 +202,22 @@ export class PrefixTable {
     }
   }
 
-  /** Forgets what was not renewed since then. */
+  /** Forgets what was not renewed since then. Costs nothing while the second is the same. */
   expire(sinceSeconds: number): void {
-    while (this.#oldest !== 0 && (this.#words[this.#oldest * WORDS + SECONDS] as number) < sinceSeconds) {
-      this.#remove(this.#oldest);
+    if (sinceSeconds === this.#expiredSeconds) return;
+    this.#expiredSeconds = sinceSeconds;
+    for (let end = OLDEST; end < this.#slots.length; end += SLOT_WORDS) {
+      let oldest = this.#slots[end] as number;
+      while (oldest !== 0 && (this.#words[oldest * WORDS + SECONDS] as number) < sinceSeconds) {
+        this.#remove(oldest);
+        oldest = this.#slots[end] as number;
+      }
     }
   }
 
-  /** Forgets all of a backend; how many entries these were. */
-  clear(slot: number): number {
-    const before = this.#size;
-    let entry = this.#oldest;
-    while (entry !== 0) {
-      const newer = this.#words[entry * WORDS + NEWER] as number;
-      if (((this.#words[entry * WORDS + OWNER] as number) & SLOT_MASK) === slot) this.#remove(entry);
-      entry = newer;
-    }
-    return before - this.#size;
+  /** Forgets all of a backend. */
+  clear(slot: number): void {
+    while (this.entriesOf(slot) > 0) this.#remove(this.#slots[slot * SLOT_WORDS + OLDEST] as number);
   }
 
   image(): TableImage {
@@ -221,45 +227,47 @@ export class PrefixTable {
       free: this.#free,
       used: this.#used,
       size: this.#size,
-      oldest: this.#oldest,
-      newest: this.#newest,
       named: this.#named,
       factors: [this.#lowFactor, this.#highFactor],
-      perSlot: [...this.#perSlot],
+      slots: this.#slots.slice(),
     };
   }
 
   /** Becomes what another table of the same bound was. */
-  restore({ words, capacity, free, used, size, oldest, newest, named, factors, perSlot }: TableImage): void {
+  restore({ words, capacity, free, used, size, named, factors, slots }: TableImage): void {
     this.#capacity = capacity;
     this.#words = new Uint32Array((capacity + 1) * WORDS);
     this.#words.set(words);
-    [this.#free, this.#used, this.#size, this.#oldest, this.#newest] = [free, used, size, oldest, newest];
+    [this.#free, this.#used, this.#size] = [free, used, size];
     this.#named = named;
     [this.#lowFactor, this.#highFactor] = factors;
-    this.#perSlot.clear();
-    for (const [slot, entries] of perSlot) this.#perSlot.set(slot, entries);
+    this.#slots = slots.slice();
+    this.#findMost();
     this.#fillBuckets();
   }
 
-  /** Puts as much as there is room for into an empty table, the newest last. */
+  /** Puts into an empty table what it has room for: of each backend the newest. */
   copyTo(other: PrefixTable): void {
-    const words = this.#words;
-    let skipped = Math.max(0, this.#size - other.#maxEntries);
-    for (let entry = this.#oldest; entry !== 0; entry = words[entry * WORDS + NEWER] as number) {
-      if (skipped-- > 0) continue;
-      const at = entry * WORDS;
-      const owner = words[at + OWNER] as number;
-      const copy = other.#findOrAdd(words[at + LOW] as number, words[at + HIGH] as number, owner & SLOT_MASK);
-      other.#words[copy * WORDS + OWNER] = owner & ~NAMED;
-      if ((owner & NAMED) !== 0) other.#name(copy);
-      other.#words[copy * WORDS + SECONDS] = words[at + SECONDS] as number;
+    for (let end = OLDEST; end < this.#slots.length; end += SLOT_WORDS) {
+      for (let entry = this.#slots[end] as number; entry !== 0; entry = this.#words[entry * WORDS + NEWER] as number) {
+        other.#addCopy(this, entry);
+      }
     }
     // Parents are newer than what follows them: only now all of them are there.
-    for (let entry = this.#newest; entry !== 0; entry = words[entry * WORDS + OLDER] as number) {
-      const parent = this.#parentOf(entry);
+    for (let entry = 1; entry <= this.#used; entry++) {
+      const isInUse = ((this.#words[entry * WORDS + OWNER] as number) & IN_USE) !== 0;
+      const parent = isInUse ? this.#parentOf(entry) : 0;
       if (parent !== 0) other.#adopt(other.#twin(this, parent), other.#twin(this, entry));
     }
+  }
+
+  #addCopy(other: PrefixTable, entry: number): void {
+    const at = entry * WORDS;
+    const { [at + LOW]: low = 0, [at + HIGH]: high = 0, [at + OWNER]: owner = 0 } = other.#words;
+    const copy = this.#findOrAdd(low, high, owner & SLOT_MASK);
+    this.#words[copy * WORDS + OWNER] = owner & ~NAMED;
+    if ((owner & NAMED) !== 0) this.#name(copy);
+    this.#words[copy * WORDS + SECONDS] = other.#words[at + SECONDS] as number;
   }
 
   /** The entry here of what is an entry there; 0 where it had no room. */
@@ -273,10 +281,13 @@ export class PrefixTable {
     return (Math.imul(low, this.#lowFactor) + Math.imul(high, this.#highFactor)) >>> this.#shift;
   }
 
-  #findOrAdd(low: number, high: number, slot: number): number {
+  /** 0 where the only place for it is that of `kept`, which may not go. */
+  #findOrAdd(low: number, high: number, slot: number, kept = 0): number {
     const known = this.find(low, high, slot);
     if (known !== 0) return known;
-    const entry = this.#take();
+    while (slot * SLOT_WORDS >= this.#slots.length) this.#growSlots();
+    const entry = this.#take(slot, kept);
+    if (entry === 0) return 0;
     const words = this.#words;
     const at = entry * WORDS;
     const bucket = this.#bucket(low, high);
@@ -289,21 +300,52 @@ export class PrefixTable {
     words[at + CHILDREN] = 0;
     this.#heads[bucket] = entry;
     this.#size++;
-    this.#perSlot.set(slot, this.entriesOf(slot) + 1);
+    const count = this.entriesOf(slot) + 1;
+    this.#slots[slot * SLOT_WORDS + COUNT] = count;
+    this.#compare(slot, count);
     this.#linkNewest(entry);
     return entry;
   }
 
-  /** A free entry; when there is none any more, that of what was not renewed for longest. */
-  #take(): number {
+  /** A free entry for a slot; when there is none any more, one that is given up, unless that were `kept`. */
+  #take(slot: number, kept: number): number {
     if (this.#free === 0 && this.#used === this.#capacity) {
       if (this.#capacity < this.#maxEntries) this.#grow();
-      else this.#remove(this.#oldest);
+      else {
+        const given = this.#slots[this.#giver(slot) * SLOT_WORDS + OLDEST] as number;
+        if (given === kept) return 0;
+        this.#remove(given);
+      }
     }
     const free = this.#free;
     if (free === 0) return ++this.#used;
     this.#free = this.#words[free * WORDS + NEXT] as number;
     return free;
+  }
+
+  /** The slot with the most entries; where several have as many, rather the one that needs the room. */
+  #giver(needy: number): number {
+    if (this.entriesOf(this.#most) < this.#others) this.#findMost();
+    return this.entriesOf(needy) >= this.entriesOf(this.#most) ? needy : this.#most;
+  }
+
+  #findMost(): void {
+    this.#others = 0;
+    for (let slot = 0; slot * SLOT_WORDS < this.#slots.length; slot++) this.#compare(slot, this.entriesOf(slot));
+  }
+
+  /** A slot has so many entries now, which may be the most. */
+  #compare(slot: number, count: number): void {
+    if (slot === this.#most) return;
+    const most = this.entriesOf(this.#most);
+    if (count > most) this.#most = slot;
+    this.#others = Math.max(this.#others, Math.min(count, most));
+  }
+
+  #growSlots(): void {
+    const slots = new Uint32Array(this.#slots.length * 2);
+    slots.set(this.#slots);
+    this.#slots = slots;
   }
 
   #grow(): void {
@@ -317,8 +359,9 @@ export class PrefixTable {
   #fillBuckets(): void {
     const words = this.#words;
     [this.#heads, this.#shift] = newHeads(this.#capacity);
-    for (let entry = this.#oldest; entry !== 0; entry = words[entry * WORDS + NEWER] as number) {
+    for (let entry = 1; entry <= this.#used; entry++) {
       const at = entry * WORDS;
+      if (((words[at + OWNER] as number) & IN_USE) === 0) continue;
       const bucket = this.#bucket(words[at + LOW] as number, words[at + HIGH] as number);
       words[at + NEXT] = this.#heads[bucket] as number;
       this.#heads[bucket] = entry;
@@ -338,11 +381,9 @@ export class PrefixTable {
     const parent = this.#parentOf(entry);
     if (parent !== 0) words[parent * WORDS + CHILDREN] = (words[parent * WORDS + CHILDREN] as number) - 1;
     this.#unlink(entry);
-    const slot = (words[at + OWNER] as number) & SLOT_MASK;
     if (((words[at + OWNER] as number) & NAMED) !== 0) this.#named--;
-    const left = this.entriesOf(slot) - 1;
-    if (left === 0) this.#perSlot.delete(slot);
-    else this.#perSlot.set(slot, left);
+    const count = this.#slotOf(entry) + COUNT;
+    this.#slots[count] = (this.#slots[count] as number) - 1;
     words[at + OWNER] = 0;
     words[at + NEXT] = this.#free;
     this.#free = entry;
@@ -382,13 +423,18 @@ export class PrefixTable {
     this.#words[entry * WORDS + OWNER] = owner | NAMED;
   }
 
+  /** Where the words of its slot begin. */
+  #slotOf(entry: number): number {
+    return ((this.#words[entry * WORDS + OWNER] as number) & SLOT_MASK) * SLOT_WORDS;
+  }
+
   #moveToNewest(entry: number): void {
-    if (entry === this.#newest) return;
+    if (this.#words[entry * WORDS + NEWER] === 0) return;
     this.#unlink(entry);
     this.#linkNewest(entry);
   }
 
-  /** Directly older than another one. */
+  /** Directly older than another one of its slot. */
   #moveBehind(entry: number, newer: number): void {
     const words = this.#words;
     if (words[newer * WORDS + OLDER] === entry) return;
@@ -397,26 +443,29 @@ export class PrefixTable {
     words[entry * WORDS + NEWER] = newer;
     words[entry * WORDS + OLDER] = older;
     words[newer * WORDS + OLDER] = entry;
-    if (older === 0) this.#oldest = entry;
+    if (older === 0) this.#slots[this.#slotOf(entry) + OLDEST] = entry;
     else words[older * WORDS + NEWER] = entry;
   }
 
   #linkNewest(entry: number): void {
     const words = this.#words;
-    words[entry * WORDS + OLDER] = this.#newest;
+    const slot = this.#slotOf(entry);
+    const older = this.#slots[slot + NEWEST] as number;
+    words[entry * WORDS + OLDER] = older;
     words[entry * WORDS + NEWER] = 0;
-    if (this.#newest === 0) this.#oldest = entry;
-    else words[this.#newest * WORDS + NEWER] = entry;
-    this.#newest = entry;
+    if (older === 0) this.#slots[slot + OLDEST] = entry;
+    else words[older * WORDS + NEWER] = entry;
+    this.#slots[slot + NEWEST] = entry;
   }
 
   #unlink(entry: number): void {
     const words = this.#words;
     const older = words[entry * WORDS + OLDER] as number;
     const newer = words[entry * WORDS + NEWER] as number;
-    if (older === 0) this.#oldest = newer;
+    const slot = this.#slotOf(entry);
+    if (older === 0) this.#slots[slot + OLDEST] = newer;
     else words[older * WORDS + NEWER] = newer;
-    if (newer === 0) this.#newest = older;
+    if (newer === 0) this.#slots[slot + NEWEST] = older;
     else words[newer * WORDS + OLDER] = older;
   }
 }

@@ -54,6 +54,22 @@ test("more blocks than one set of news may hold are not told", () => {
   expect(heard[0]?.learnt.length).toBe(16);
 });
 
+test("a flood of events of one backend leaves room for those of another", () => {
+  const heard: KvNews[] = [];
+  const news = createKvNews(
+    (told) => heard.push(told),
+    () => {},
+  );
+  const event = { action: "created", hash: { low: 1, high: 1 }, isWarm: undefined } as const;
+  for (let count = 0; count < 10_000; count++) news.told("a", event);
+  news.told("b", event);
+  news.flush();
+  news.told("a", event);
+  news.flush();
+  expect(heard.map(({ told }) => told.length)).toEqual([4_097, 1]);
+  expect(heard[0]?.told.at(-1)).toEqual(["b", event]);
+});
+
 test("an index that takes over the image of another one knows the same, and forgets it at the same time", () => {
   let nowMs = 5_000_000;
   const first = newIndex(() => nowMs);

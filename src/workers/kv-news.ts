@@ -26,6 +26,8 @@ export interface KvTeller {
 const INTERVAL_MS = 20;
 /** Of one set of news; what is beyond it is not told. */
 const MAX_BLOCKS = 16_384;
+const MAX_OUTCOMES = 4_096;
+/** Of one backend, so that none leaves another without words. */
 const MAX_EVENTS = 4_096;
 
 /**
@@ -35,6 +37,7 @@ const MAX_EVENTS = 4_096;
 export function createKvNews(send: (news: KvNews) => void, clear: (backendName: string | undefined) => void) {
   let news = nothing();
   let blocks = 0;
+  const eventsOf = new Map<string, number>();
   let timer: Timer | undefined;
 
   function flush(): void {
@@ -44,6 +47,7 @@ export function createKvNews(send: (news: KvNews) => void, clear: (backendName: 
     const gathered = news;
     news = nothing();
     blocks = 0;
+    eventsOf.clear();
     send(gathered);
   }
 
@@ -59,10 +63,13 @@ export function createKvNews(send: (news: KvNews) => void, clear: (backendName: 
       soon().learnt.push([backendName, words]);
     },
     told(backendName, event) {
-      if (news.told.length < MAX_EVENTS) soon().told.push([backendName, event]);
+      const events = eventsOf.get(backendName) ?? 0;
+      if (events === MAX_EVENTS) return;
+      eventsOf.set(backendName, events + 1);
+      soon().told.push([backendName, event]);
     },
     ended(backendName, hasFailed) {
-      if (news.ended.length < MAX_EVENTS) soon().ended.push([backendName, hasFailed]);
+      if (news.ended.length < MAX_OUTCOMES) soon().ended.push([backendName, hasFailed]);
     },
     counted(hits, lookups) {
       const { hits: before, lookups: asked } = soon();

@@ -30,7 +30,9 @@ export const kvCacheIndexSection = defineSection({
       .describe("memory: in this process, learnt anew after a restart."),
     max_entries: whole(1, 10_000_000)
       .default(100_000)
-      .describe("Blocks of prompts at backends; the one that was not used for longest goes. 48 bytes each."),
+      .describe(
+        "Blocks of prompts at backends, 48 bytes each. When all are in use, the backend with the most gives up what it did not use for longest.",
+      ),
     entry_ttl_seconds: whole(1, 31_536_000).default(600).describe("How long an entry counts after its last use."),
     scoring: z
       .strictObject({
