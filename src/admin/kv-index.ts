@@ -41,7 +41,16 @@ const SCHEMAS: Schemas = {
         last_error: described(orNull(text), "Why there was no connection the last time."),
       }),
     ),
-    backends: list(shape({ backend_name: text, entries: count })),
+    backends: list(
+      shape({
+        backend_name: text,
+        entries: count,
+        distrusted: described(
+          flag,
+          "Answers have contradicted its events, so that nothing is kept of its cache for a while.",
+        ),
+      }),
+    ),
   }),
   KvIndexCleared: shape({ ...done, removed: count }),
 };

@@ -3,6 +3,7 @@
 
 import type { Settings } from "../config/sections/registry.ts";
 import type { CacheEvent } from "./cache-event.ts";
+import { type Claim, type ClaimTrust, drew, judge, mayDraw, newTrust, passed } from "./claim-trust.ts";
 import { LatestOutcomes } from "./latest-outcomes.ts";
 import type { PrefixChain } from "./prefix-hash.ts";
 import { BYTES_PER_ENTRY, MAX_SLOTS, type Overlap, PrefixTable, type TableImage } from "./prefix-table.ts";
@@ -26,6 +27,7 @@ interface Known {
   slot: number;
   server: string;
   outcomes: LatestOutcomes;
+  trust: ClaimTrust;
 }
 
 export interface KvIndexStats {
@@ -36,13 +38,13 @@ export interface KvIndexStats {
   hits: number;
   lookups: number;
   hit_rate: number;
-  backends: { backend_name: string; entries: number }[];
+  backends: { backend_name: string; entries: number; distrusted: boolean }[];
 }
 
 /** All that is known, as another process can take it over. */
 export interface KvIndexImage {
   table: TableImage;
-  known: { name: string; server: string; slot: number }[];
+  known: { name: string; server: string; slot: number; trust: ClaimTrust }[];
   freeSlots: number[];
   /** By the clock of the entries. */
   seconds: number;
@@ -55,7 +57,7 @@ export class KvIndex {
   readonly #freeSlots: number[] = [];
   #settings: KvIndexSettings;
   #table: PrefixTable;
-  #overlap: Overlap = { matched: new Int32Array(0), warm: new Int32Array(0) };
+  #overlap = newOverlap(0);
   #blocks = 0;
   #hits = 0;
   #lookups = 0;
@@ -85,10 +87,9 @@ export class KvIndex {
     for (const { name, server } of backends) {
       if (this.#known.has(name)) continue;
       const slot = this.#freeSlots.pop() ?? this.#known.size;
-      if (slot < MAX_SLOTS) this.#known.set(name, { slot, server, outcomes: new LatestOutcomes() });
+      if (slot < MAX_SLOTS) this.#known.set(name, newKnown(slot, server));
     }
-    const slots = this.#known.size + this.#freeSlots.length;
-    this.#overlap = { matched: new Int32Array(slots), warm: new Int32Array(slots) };
+    this.#overlap = newOverlap(this.#known.size + this.#freeSlots.length);
     if (settings.max_entries === max_entries) return;
     const table = new PrefixTable(settings.max_entries, this.#parts.random);
     this.#table.copyTo(table);
@@ -96,16 +97,16 @@ export class KvIndex {
   }
 
   /** A backend has begun to answer a prompt: it holds its blocks. */
-  learn(backendName: string, chain: Pick<PrefixChain, "words">): void {
-    const slot = this.#known.get(backendName)?.slot;
+  learn(backendName: string, { words }: Pick<PrefixChain, "words">): void {
+    const slot = this.#believed(backendName)?.slot;
     if (slot === undefined) return;
     this.#table.expire(this.#oldestSeconds());
-    this.#table.learn(chain.words, slot, this.#seconds());
+    this.#table.learn(words, slot, this.#seconds());
   }
 
   /** A backend tells of its cache. */
   told(backendName: string, { action, hash, isWarm }: CacheEvent): void {
-    const slot = this.#known.get(backendName)?.slot;
+    const slot = this.#believed(backendName)?.slot;
     if (slot === undefined) return;
     const { enabled: offloads, treat_eviction_as_offload } = this.#settings.storage_offloading;
     const table = this.#table;
@@ -140,10 +141,36 @@ export class KvIndex {
     this.#table.look(chain.words, this.#oldestSeconds(), this.#settings.storage_offloading.enabled, this.#overlap);
   }
 
-  /** Which share of the prompt's blocks the backend holds. */
+  /** Which share of the prompt's blocks the backend holds; what it only claims counts while its claims may draw. */
   rawOverlap(backendName: string): number {
-    const slot = this.#known.get(backendName)?.slot;
-    return slot === undefined ? 0 : (this.#overlap.matched[slot] as number) / this.#blocks;
+    const known = this.#known.get(backendName);
+    if (known === undefined) return 0;
+    const { matched, learnt } = this.#overlap;
+    const counted = this.#table.hasClaims && !mayDraw(known.trust) ? learnt : matched;
+    return (counted[known.slot] as number) / this.#blocks;
+  }
+
+  /** What the backend has told of a prompt, whatever it has answered; undefined for nothing. */
+  claimOf(backendName: string, { words, blocks }: PrefixChain): Claim | undefined {
+    const slot = this.#table.hasClaims ? this.#known.get(backendName)?.slot : undefined;
+    const told = slot === undefined ? 0 : this.#table.toldOf(words, slot, this.#oldestSeconds());
+    return told === 0 ? undefined : { told, blocks };
+  }
+
+  /** Whether a part of what rawOverlap() says is only claimed. */
+  isClaimed(backendName: string): boolean {
+    if (!this.#table.hasClaims) return false;
+    const known = this.#known.get(backendName);
+    if (known === undefined || !mayDraw(known.trust)) return false;
+    return (this.#overlap.matched[known.slot] as number) > (this.#overlap.learnt[known.slot] as number);
+  }
+
+  /** One of so many candidates was chosen; `isDrawn`: this one, because of what it claims. */
+  passed(backendName: string, candidates: number, isDrawn: boolean): void {
+    const known = this.#table.hasClaims ? this.#known.get(backendName) : undefined;
+    if (known === undefined) return;
+    passed(known.trust, candidates);
+    if (isDrawn) drew(known.trust);
   }
 
   /** What these blocks count for by the places where they are. */
@@ -162,8 +189,19 @@ export class KvIndex {
     this.#hits += hits;
   }
 
-  ended(backendName: string, hasFailed: boolean): void {
-    this.#known.get(backendName)?.outcomes.add(hasFailed);
+  /**
+   * A request has ended.
+   * @param isConfirmed - whether the answer confirms what the backend had claimed; undefined where it says nothing of it
+   * @returns whether the backend is distrusted from now on: for as long as its entries would count
+   */
+  ended(backendName: string, hasFailed: boolean, isConfirmed?: boolean): boolean {
+    const known = this.#known.get(backendName);
+    if (known === undefined) return false;
+    known.outcomes.add(hasFailed);
+    if (isConfirmed === undefined) return false;
+    const isDistrusted = judge(known.trust, isConfirmed, this.#seconds(), this.#settings.entry_ttl_seconds);
+    if (isDistrusted) this.#table.clear(known.slot);
+    return isDistrusted;
   }
 
   /** 1 minus the share of failures among the latest requests. */
@@ -174,8 +212,10 @@ export class KvIndex {
   /** How many entries went: all, or those of one backend. */
   clear(backendName?: string): number {
     const before = this.#table.size;
-    for (const [name, { slot }] of this.#known) {
-      if (backendName === undefined || backendName === name) this.#table.clear(slot);
+    for (const [name, known] of this.#known) {
+      if (backendName !== undefined && backendName !== name) continue;
+      this.#table.clear(known.slot);
+      known.trust = newTrust();
     }
     return before - this.#table.size;
   }
@@ -194,6 +234,7 @@ export class KvIndex {
       backends: [...this.#known].map(([backend_name, { slot }]) => ({
         backend_name,
         entries: this.#table.entriesOf(slot),
+        distrusted: this.#believed(backend_name) === undefined,
       })),
     };
   }
@@ -201,7 +242,7 @@ export class KvIndex {
   image(): KvIndexImage {
     return {
       table: this.#table.image(),
-      known: [...this.#known].map(([name, { server, slot }]) => ({ name, server, slot })),
+      known: [...this.#known].map(([name, { server, slot, trust }]) => ({ name, server, slot, trust: { ...trust } })),
       freeSlots: [...this.#freeSlots],
       seconds: this.#seconds(),
     };
@@ -213,10 +254,15 @@ export class KvIndex {
     this.#table.restore(table);
     this.#startMs = this.#parts.now() - (seconds - OLDEST_SECONDS) * 1000;
     this.#known.clear();
-    for (const { name, server, slot } of known) this.#known.set(name, { slot, server, outcomes: new LatestOutcomes() });
+    for (const { name, server, slot, trust } of known) this.#known.set(name, newKnown(slot, server, trust));
     this.#freeSlots.splice(0, this.#freeSlots.length, ...freeSlots);
-    const slots = this.#known.size + this.#freeSlots.length;
-    this.#overlap = { matched: new Int32Array(slots), warm: new Int32Array(slots) };
+    this.#overlap = newOverlap(this.#known.size + this.#freeSlots.length);
+  }
+
+  /** Undefined for a backend that is not known, or distrusted. */
+  #believed(backendName: string): Known | undefined {
+    const known = this.#known.get(backendName);
+    return known === undefined || this.#seconds() < known.trust.distrustedUntil ? undefined : known;
   }
 
   /** Begins at one time to live, so that nothing is older than 0. */
@@ -231,3 +277,11 @@ export class KvIndex {
 
 /** The longest time to live: what is put in at the start is not older than that. */
 const OLDEST_SECONDS = 31_536_000;
+
+function newKnown(slot: number, server: string, trust = newTrust()): Known {
+  return { slot, server, outcomes: new LatestOutcomes(), trust };
+}
+
+function newOverlap(slots: number): Overlap {
+  return { matched: new Int32Array(slots), learnt: new Int32Array(slots), warm: new Int32Array(slots) };
+}

@@ -13,7 +13,7 @@ function tableOf(maxEntries: number): PrefixTable {
 }
 
 function look(table: PrefixTable, chain: Uint32Array, since = NO_LIMIT, countsWarm = true, slots = 3): Overlap {
-  const overlap = { matched: new Int32Array(slots), warm: new Int32Array(slots) };
+  const overlap = { matched: new Int32Array(slots), learnt: new Int32Array(slots), warm: new Int32Array(slots) };
   table.look(chain, since, countsWarm, overlap);
   return overlap;
 }

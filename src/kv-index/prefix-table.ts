@@ -27,6 +27,7 @@ const SLOT_MASK = 0xffff;
 const WARM = 0x1_0000;
 const NAMED = 0x2_0000;
 const IN_USE = 0x4_0000;
+const LEARNT = 0x8_0000;
 
 export const MAX_SLOTS = SLOT_MASK;
 /** Of memory; the buckets are a part of it. */
@@ -37,6 +38,8 @@ const FIRST_CAPACITY = 1024;
 export interface Overlap {
   /** Blocks from the beginning that it holds: without a gap, or because it has told of the last of them. */
   readonly matched: Int32Array;
+  /** How many of them, from the beginning, it has read in answered requests. Not filled in where no backend claims more. */
+  readonly learnt: Int32Array;
   /** How many of them are not in its GPU. */
   readonly warm: Int32Array;
 }
@@ -84,6 +87,11 @@ export class PrefixTable {
     return this.#size;
   }
 
+  /** Whether any backend has told of what it holds. */
+  get hasClaims(): boolean {
+    return this.#named > 0;
+  }
+
   get bytes(): number {
     return this.#words.byteLength + this.#heads.byteLength;
   }
@@ -121,7 +129,8 @@ export class PrefixTable {
       if (entry === 0) return;
       if (entry === parent) continue; // somebody has made a block whose hash is its own seed
       this.#adopt(parent, entry);
-      this.#setTier(entry, false);
+      const owner = this.#words[entry * WORDS + OWNER] as number;
+      this.#words[entry * WORDS + OWNER] = (owner & ~WARM) | LEARNT;
       this.#words[entry * WORDS + SECONDS] = seconds;
       if (parent === 0) this.#moveToNewest(entry);
       else this.#moveBehind(entry, parent);
@@ -140,6 +149,16 @@ export class PrefixTable {
       this.#moveToNewest(entry);
       entry = this.#parentOf(entry);
     }
+  }
+
+  /** How many blocks of a chain the backend claims to hold in its GPU: up to the deepest that it has told of. */
+  toldOf(chain: Uint32Array, slot: number, sinceSeconds: number): number {
+    for (let word = chain.length - 2; word >= 0; word -= 2) {
+      const at = this.find(chain[word] as number, chain[word + 1] as number, slot) * WORDS;
+      const isTold = ((this.#words[at + OWNER] as number) & (NAMED | WARM)) === NAMED;
+      if (isTold && (this.#words[at + SECONDS] as number) >= sinceSeconds) return (word >> 1) + 1;
+    }
+    return 0;
   }
 
   /**
@@ -172,10 +191,12 @@ export class PrefixTable {
    * @param sinceSeconds - what was renewed before does not count
    * @param countsWarm - what is not in the GPU counts too
    */
-  look(chain: Uint32Array, sinceSeconds: number, countsWarm: boolean, { matched, warm }: Overlap): void {
+  look(chain: Uint32Array, sinceSeconds: number, countsWarm: boolean, { matched, learnt, warm }: Overlap): void {
     const words = this.#words;
     const heads = this.#heads;
+    const { hasClaims } = this;
     matched.fill(0);
+    if (hasClaims) learnt.fill(0);
     warm.fill(0);
     for (let word = 0; word < chain.length; word += 2) {
       const low = chain[word] as number;
@@ -195,10 +216,11 @@ export class PrefixTable {
         const held = matched[slot] as number;
         if ((held !== before && (owner & NAMED) === 0) || (isWarm && !countsWarm)) continue;
         matched[slot] = before + 1;
+        if (hasClaims && (owner & LEARNT) !== 0 && learnt[slot] === before) learnt[slot] = before + 1;
         if (isWarm) warm[slot] = (warm[slot] as number) + before + 1 - held;
         isHeld = true;
       }
-      if (!isHeld && this.#named === 0) return;
+      if (!isHeld && !hasClaims) return;
     }
   }
 

@@ -147,6 +147,10 @@ export const INSTRUMENTS = {
 
   // KV cache index.
   kvIndexEntries: gauge("signalbox_kv_index_entries{backend}", "Blocks of prompts that the backend has in its cache."),
+  kvIndexDistrusted: gauge(
+    "signalbox_kv_index_distrusted{backend}",
+    "1 while nothing is kept of the backend's cache, because answers have contradicted its events.",
+  ),
   kvIndexBytes: gauge("signalbox_kv_index_bytes", "Memory of the index."),
   kvIndexLookups: counter(
     "signalbox_kv_index_lookups_total{result}",

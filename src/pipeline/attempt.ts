@@ -2,6 +2,7 @@
 
 import type { Backend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
+import type { Claim } from "../kv-index/claim-trust.ts";
 import type { Circuits } from "../routing/circuits.ts";
 import type { Admitted } from "../routing/router.ts";
 import { type AttemptStep, NOT_SENT } from "../stats/stories.ts";
@@ -70,6 +71,8 @@ export async function attempt(
   const strategy = scoreMeans === undefined ? undefined : (decidedBy ?? settings.routing.selection_strategy);
   const step = record.story.attempt(name, model, strategy, told, scoreMeans);
   if (inPanic) step.inPanic = true;
+  const usageBefore = record.usage;
+  let claim: Claim | undefined;
   const startedAtMs = now();
   const span = record.spans?.attempt(entry.backend, model, startedAtMs);
 
@@ -79,7 +82,7 @@ export async function attempt(
     const durationMs = now() - startedAtMs;
     record.backendMs = (record.backendMs ?? 0) + durationMs;
     attempted(name, failure, durationMs, firstTokenMs);
-    prefixes?.ended(entry.backend, failure);
+    prefixes?.ended(entry.backend, failure, claim, record.usage === usageBefore ? undefined : record.usage);
     step.durationMs = durationMs;
     if (failure === undefined) step.status = 200;
     if (failure !== undefined) tellFailure(step, failure, entry.backend);
@@ -92,7 +95,10 @@ export async function attempt(
     const sent = span === undefined ? trace : span.trace;
     const outgoing = { ...prepared, model, stream, choices, clientHeaders, trace: sent, client, timeouts };
     const prefix = prefixes?.at(request, name);
-    if (prefix !== undefined) outgoing.headers = { ...outgoing.headers, [PREFIX_HEADER]: prefix.deepest };
+    if (prefix !== undefined) {
+      outgoing.headers = { ...outgoing.headers, [PREFIX_HEADER]: prefix.deepest };
+      claim = prefixes?.claimOf(prefix, name);
+    }
     const { sideBySide } = prepared;
     const outcome =
       sideBySide === undefined

@@ -5,6 +5,7 @@ import { formatOf } from "../backends/kinds.ts";
 import type { ContentPart, MediaSource } from "../generation/content.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import { CanonicalPrompt } from "../kv-index/canonical-prompt.ts";
+import { confirms } from "../kv-index/claim-trust.ts";
 import type { KvIndex } from "../kv-index/kv-index.ts";
 import type { PrefixChain } from "../kv-index/prefix-hash.ts";
 import type { RequestBody } from "../lib/request-body.ts";
@@ -32,7 +33,7 @@ interface Known {
 /** `index` is undefined where prompts are only spread by their first block. */
 export function createPromptPrefixes(
   prompts: PromptSource,
-  index: Pick<KvIndex, "learn" | "ended"> | undefined,
+  index: Pick<KvIndex, "claimOf" | "learn" | "ended"> | undefined,
 ): PromptPrefixes {
   const canonical = new CanonicalPrompt();
   const known = new WeakMap<RequestBody, Known>();
@@ -76,13 +77,14 @@ export function createPromptPrefixes(
 
   return {
     at,
+    claimOf: (prefix, backendName) => index?.claimOf(backendName, prefix),
     began(request, { name }) {
       const chain = index === undefined ? undefined : at(request, name);
       if (chain !== undefined) index?.learn(name, chain);
     },
-    ended({ name }, failure) {
+    ended({ name }, failure, claim, usage) {
       // Who leaves, or asks for what cannot be, says nothing of the backend.
-      if (failure === undefined) index?.ended(name, false);
+      if (failure === undefined) index?.ended(name, false, confirms(usage, claim));
       else if (failure.kind !== "aborted") index?.ended(name, isBackendsFault(failure));
     },
   };

@@ -35,7 +35,7 @@ function sources(entries: readonly BackendEntry[]): GaugeSources {
         hits: 2,
         lookups: 5,
         hit_rate: 0.4,
-        backends: [{ backend_name: "b", entries: 6 }],
+        backends: [{ backend_name: "b", entries: 6, distrusted: true }],
         event_sources: [
           { backend_name: "b", connected: true, events: 8, dropped: 1, lastEventMs: 1, lastError: undefined },
         ],
@@ -88,6 +88,7 @@ test("what is read at the scrape, and what is counted by events", async () => {
     "signalbox_response_cache_entries 1",
     "signalbox_files 4",
     'signalbox_kv_index_entries{backend="b"} 6',
+    'signalbox_kv_index_distrusted{backend="b"} 1',
     "signalbox_kv_index_bytes 800",
     'signalbox_kv_index_lookups_total{result="miss"} 3',
     'signalbox_kv_index_event_sources_connected{backend="b"} 1',

@@ -138,6 +138,9 @@ function addKvIndexGauges(registry: MetricsRegistry, { kvIndex }: Pick<GaugeSour
   each(INSTRUMENTS.kvIndexEntries, ({ backends }) =>
     backends.map(({ backend_name, entries }) => ({ labels: [backend_name], value: entries })),
   );
+  each(INSTRUMENTS.kvIndexDistrusted, ({ backends }) =>
+    backends.map(({ backend_name, distrusted }) => ({ labels: [backend_name], value: distrusted ? 1 : 0 })),
+  );
   each(INSTRUMENTS.kvIndexBytes, ({ bytes }) => [{ labels: [], value: bytes }]);
   each(INSTRUMENTS.kvIndexLookups, ({ hits, lookups }) => [
     { labels: ["hit"], value: hits },

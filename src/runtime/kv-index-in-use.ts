@@ -81,26 +81,30 @@ export function createKvIndexOwner(parts: KvIndexOwnerParts) {
 
   /** The index as requests use it: what they do to it is told. */
   function inRequests(own: KvIndex) {
-    if (teller === undefined) return own;
     return {
       get settings() {
         return own.settings;
       },
       look: own.look.bind(own),
       rawOverlap: own.rawOverlap.bind(own),
+      claimOf: own.claimOf.bind(own),
+      isClaimed: own.isClaimed.bind(own),
+      passed: own.passed.bind(own),
       tierMultiplier: own.tierMultiplier.bind(own),
       health: own.health.bind(own),
       learn(name, chain) {
         own.learn(name, chain);
-        teller.learnt(name, chain.words);
+        teller?.learnt(name, chain.words);
       },
-      ended(name, hasFailed) {
-        own.ended(name, hasFailed);
-        teller.ended(name, hasFailed);
+      ended(name, hasFailed, isConfirmed) {
+        teller?.ended(name, hasFailed, isConfirmed);
+        const isDistrusted = own.ended(name, hasFailed, isConfirmed);
+        if (isDistrusted) log.warn({ backend: name }, `answers of ${name} contradict its events: its cache is ignored`);
+        return isDistrusted;
       },
       counted(hits, lookups) {
         own.counted(hits, lookups);
-        teller.counted(hits, lookups);
+        teller?.counted(hits, lookups);
       },
     } satisfies Partial<KvIndex>;
   }
@@ -130,7 +134,7 @@ export function createKvIndexOwner(parts: KvIndexOwnerParts) {
       if (index === undefined) return;
       for (const [name, words] of learnt) index.learn(name, { words });
       for (const [name, event] of told) index.told(name, event);
-      for (const [name, hasFailed] of ended) index.ended(name, hasFailed);
+      for (const [name, hasFailed, isConfirmed] of ended) index.ended(name, hasFailed, isConfirmed);
       index.counted(hits, lookups);
     },
     forget: (backendName: string | undefined) => index?.clear(backendName),

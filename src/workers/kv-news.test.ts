@@ -28,7 +28,7 @@ test("news say what has happened, and a clear comes behind what was told before"
     (name) => heard.push(name),
   );
   news.learnt("a", new Uint32Array([1, 1]));
-  news.ended("a", true);
+  news.ended("a", true, undefined);
   news.counted(1, 1);
   news.counted(0, 1);
   news.cleared("a");
@@ -36,7 +36,7 @@ test("news say what has happened, and a clear comes behind what was told before"
   const told: KvNews = {
     learnt: [["a", new Uint32Array([1, 1])]],
     told: [],
-    ended: [["a", true]],
+    ended: [["a", true, undefined]],
     hits: 1,
     lookups: 2,
   };
@@ -88,4 +88,16 @@ test("an index that takes over the image of another one knows the same, and forg
     index.learn("b", chainOf(90_001));
     expect(index.stats().entries).toBe(1);
   }
+});
+
+test("an index that takes over the image of another one distrusts the same backends", () => {
+  let nowMs = 5_000_000;
+  const first = newIndex(() => nowMs);
+  for (let count = 0; count < 3; count++) first.ended("b", false, false);
+  const second = newIndex(() => nowMs - 4_000_000);
+  second.restore(first.image());
+  const distrusted = () => second.stats().backends.map((backend) => backend.distrusted);
+  expect(distrusted()).toEqual([false, true]);
+  nowMs += SETTINGS.entry_ttl_seconds * 1_000;
+  expect(distrusted()).toEqual([false, false]);
 });

@@ -7,7 +7,7 @@ export interface KvNews {
   /** Backends that hold these blocks now, two words for each. */
   learnt: [backendName: string, words: Uint32Array][];
   told: [backendName: string, event: CacheEvent][];
-  ended: [backendName: string, hasFailed: boolean][];
+  ended: [backendName: string, hasFailed: boolean, isConfirmed: boolean | undefined][];
   hits: number;
   lookups: number;
 }
@@ -16,7 +16,7 @@ export interface KvNews {
 export interface KvTeller {
   learnt(backendName: string, words: Uint32Array): void;
   told(backendName: string, event: CacheEvent): void;
-  ended(backendName: string, hasFailed: boolean): void;
+  ended(backendName: string, hasFailed: boolean, isConfirmed: boolean | undefined): void;
   counted(hits: number, lookups: number): void;
   /** All backends where none is named. */
   cleared(backendName: string | undefined): void;
@@ -68,8 +68,8 @@ export function createKvNews(send: (news: KvNews) => void, clear: (backendName: 
       eventsOf.set(backendName, events + 1);
       soon().told.push([backendName, event]);
     },
-    ended(backendName, hasFailed) {
-      if (news.ended.length < MAX_OUTCOMES) soon().ended.push([backendName, hasFailed]);
+    ended(backendName, hasFailed, isConfirmed) {
+      if (news.ended.length < MAX_OUTCOMES) soon().ended.push([backendName, hasFailed, isConfirmed]);
     },
     counted(hits, lookups) {
       const { hits: before, lookups: asked } = soon();

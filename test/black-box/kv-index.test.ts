@@ -18,7 +18,7 @@ interface KvIndexBody {
   entries: number;
   hits: number;
   lookups: number;
-  backends: { backend_name: string; entries: number }[];
+  backends: { backend_name: string; entries: number; distrusted: boolean }[];
   event_sources: { connected: boolean; events: number; dropped: number; last_error: string | null }[];
 }
 
@@ -238,11 +238,11 @@ function engine(status = 200) {
 }
 
 describe("events of caches", () => {
-  async function withEvents(endpoint: string, more: object = {}) {
+  async function withEvents(endpoint: string, more: object = {}, routing?: ConfigDocument["routing"]) {
     const source = { backend_name: "b1", endpoint, reconnect_interval_ms: 20 };
     const { gateway, backends } = await pool(
       2,
-      { kv_cache_index: { enabled: true, event_sources: [source], ...more } },
+      { kv_cache_index: { enabled: true, event_sources: [source], ...more }, ...(routing && { routing }) },
       { api_key: "sekret-of-backend" },
     );
     const source0 = async () => (await kvIndex(gateway)).event_sources[0];
@@ -299,6 +299,85 @@ describe("events of caches", () => {
     await waitFor("both were heard", async () => (await source())?.events === 3);
     await ask(gateway, text("a", 8));
     expect(await kvIndex(gateway)).toMatchObject({ hits: 1 });
+  });
+
+  /** Two backends that take turns where the index says nothing; b1 claims, and its answers report `cached` of 1,000 tokens. */
+  async function withClaims(endpoint: string, cached?: number) {
+    const { gateway, backends, source } = await withEvents(endpoint, {}, { selection_strategy: "RoundRobin" });
+    await waitFor("the stream stands", async () => (await source())?.connected === true);
+    const details = cached === undefined ? {} : { prompt_tokens_details: { cached_tokens: cached } };
+    const counts = { prompt_tokens: 1_000, completion_tokens: 1, total_tokens: 1_001, ...details };
+    (backends[1] as FakeBackend).answer = chat("fine", { usage: counts });
+    const b1 = async () => (await kvIndex(gateway)).backends.find(({ backend_name }) => backend_name === "b1");
+    return { gateway, backends, source, b1 };
+  }
+
+  /** Prompts that b1 has told of, and that the gateway does not know. */
+  async function claimed(told: ReturnType<typeof engine>, gateway: Gateway, backends: FakeBackend[], count: number) {
+    const contents = Array.from({ length: count }, (_, each) => text(`claim ${each}`, 4));
+    const hashes: string[] = [];
+    for (const content of contents) hashes.push(await hashOf(gateway, backends, content));
+    await fetch(`${gateway.url}/admin/kv-index`, { method: "DELETE" });
+    const before = await kvIndex(gateway);
+    for (const hash of hashes) told.tell("cache_created", { prefix_hash: hash, token_count: 512 });
+    await waitFor("they are known", async () => (await kvIndex(gateway)).entries === count);
+    if (workerCount() > 1) await Bun.sleep(500);
+    return { contents, hits: async () => (await kvIndex(gateway)).hits - before.hits };
+  }
+
+  test("a backend whose answers contradict its claims draws few requests, and is distrusted", async () => {
+    using told = engine();
+    const { gateway, backends, source, b1 } = await withClaims(told.url, 0);
+    const shared = text("shared", 8);
+    const hash = await hashOf(gateway, backends, shared);
+    await fetch(`${gateway.url}/admin/kv-index`, { method: "DELETE" });
+    told.tell("cache_created", { prefix_hash: hash, token_count: 512 });
+    await waitFor("it is known", async () => (await kvIndex(gateway)).entries === 1);
+    if (workerCount() > 1) await Bun.sleep(500);
+    const asked = async (name: string) => await ask(gateway, shared, "fine", text(name, 2));
+    expect([await asked("one"), await asked("two"), await asked("three")]).toEqual(["b1", "b1", "b1"]);
+    await waitFor("it is distrusted", async () => (await b1())?.distrusted === true);
+    if (workerCount() > 1) await Bun.sleep(500);
+    expect(await b1()).toMatchObject({ entries: 0, distrusted: true });
+    told.tell("cache_created", { prefix_hash: hash, token_count: 512 });
+    await waitFor("it was heard", async () => (await source())?.events === 2);
+    // Others take turns until one of them has it, and it stays there.
+    const answered: string[] = [];
+    for (let count = 0; count < 12; count++) answered.push(await asked(`later ${count}`));
+    expect(answered.slice(2)).toEqual(Array.from({ length: 10 }, () => "b0"));
+    expect(gateway.process.stderr).toContain("answers of b1 contradict its events");
+    const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
+    expect(metrics).toContain('signalbox_kv_index_distrusted{backend="b1"} 1');
+    expect(metrics).toContain('signalbox_kv_index_distrusted{backend="b0"} 0');
+  });
+
+  test("claims that no answer confirms draw an equal share, and those that are confirmed draw all", async () => {
+    using silent = engine();
+    const first = await withClaims(silent.url);
+    const unconfirmed = await claimed(silent, first.gateway, first.backends, 50);
+    for (const content of unconfirmed.contents) await ask(first.gateway, content);
+    expect(await unconfirmed.hits()).toBeLessThanOrEqual(25 + 8 * workerCount());
+    using honest = engine();
+    const second = await withClaims(honest.url, 900);
+    const confirmed = await claimed(honest, second.gateway, second.backends, 50);
+    for (const content of confirmed.contents) expect(await ask(second.gateway, content)).toBe("b1");
+    expect(await second.b1()).toMatchObject({ distrusted: false });
+  });
+
+  test("an engine that tells of a prompt before its answer begins contradicts nothing", async () => {
+    using told = engine();
+    const { gateway, backends, source, b1 } = await withClaims(told.url, 0);
+    const report = chat("fine", { usage: { prompt_tokens: 1_000, prompt_tokens_details: { cached_tokens: 0 } } });
+    let events = 0;
+    const answer = async ({ headers }: { headers: Record<string, string> }) => {
+      told.tell("cache_created", { prefix_hash: headers[HEADER], token_count: 512 });
+      events++;
+      await waitFor("it was heard", async () => (await source())?.events === events);
+      return report;
+    };
+    for (const backend of backends) backend.answer = answer;
+    for (let count = 0; count < 8; count++) await ask(gateway, text(`cold ${count}`, 4));
+    expect(await b1()).toMatchObject({ distrusted: false });
   });
 
   test("the path of a backend is asked with its credential", async () => {

@@ -312,7 +312,7 @@ export interface KvIndex {
   bytes: number;
   hits: number;
   lookups: number;
-  backends: { backend_name: string; entries: number }[];
+  backends: { backend_name: string; entries: number; distrusted: boolean }[];
 }
 
 export interface KeyList {

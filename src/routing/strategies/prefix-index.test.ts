@@ -145,6 +145,71 @@ describe("the index above a strategy", () => {
   });
 });
 
+describe("claims of backends", () => {
+  const created = (block: number) =>
+    ({ action: "created", hash: { low: block, high: block }, isWarm: undefined }) as const;
+
+  test("property: what a backend only claims draws an equal share of the requests and eight more, whatever it claims", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 2, max: 6 }), fc.array(fc.boolean(), { maxLength: 200 }), (size, claims) => {
+        const names = Array.from({ length: size }, (_, place) => `b${place}`);
+        const index = indexOf(names);
+        const strategy = withPrefixIndex(index, roundRobin());
+        const entries = names.map((name) => entryOf(name, 0));
+        claims.forEach((isClaimed, at) => {
+          if (isClaimed) index.told("b1", created(1_000 + at));
+          choose(strategy, entries, chainOf(5_000 + at, 1_000 + at));
+        });
+        expect(index.stats().hits).toBeLessThanOrEqual(8 + claims.length / size);
+        const claimed = claims.filter(Boolean).length;
+        expect(index.stats().hits).toBeGreaterThanOrEqual(Math.min(8, claimed));
+      }),
+    );
+  });
+
+  test("what it has answered counts, whatever its claims are worth", () => {
+    const index = indexOf(["a", "b"]);
+    const strategy = withPrefixIndex(index, roundRobin());
+    const entries = [entryOf("a", 0), entryOf("b", 0)];
+    index.learn("b", chainOf(1, 2, 3));
+    for (let block = 100; block < 130; block++) {
+      index.told("b", created(block));
+      choose(strategy, entries, chainOf(block - 1_000, block));
+    }
+    index.told("b", created(6));
+    const { scores } = choose(strategy, entries, chainOf(1, 2, 3, 4, 5, 6));
+    expect(scores[1]).toBeCloseTo(0.6 * 0.5 + 0.3 + 0.1);
+  });
+
+  test("a backend whose answers contradict its claims is forgotten and not heard for as long as entries count", () => {
+    let nowMs = 0;
+    const index = new KvIndex({ settings: DEFAULTS, now: () => nowMs, random: () => 0.3 });
+    index.apply(DEFAULTS, [{ name: "a", server: "a" }]);
+    const overlap = () => {
+      index.look(chainOf(1, 2));
+      return index.rawOverlap("a");
+    };
+    index.told("a", created(2));
+    expect(index.claimOf("a", chainOf(1, 2, 3, 4))).toEqual({ told: 2, blocks: 4 });
+    expect([1, 2, 3].map(() => index.ended("a", false, false))).toEqual([false, false, true]);
+    expect(index.claimOf("a", chainOf(1, 2, 3, 4))).toBeUndefined();
+    const known = () => {
+      index.told("a", created(2));
+      index.learn("a", chainOf(1, 2));
+      return [overlap(), index.stats().backends[0]?.distrusted];
+    };
+    expect(known()).toEqual([0, true]);
+    nowMs = 599_000;
+    expect(known()).toEqual([0, true]);
+    nowMs = 600_000;
+    expect(known()).toEqual([1, false]);
+    for (let count = 0; count < 3; count++) index.ended("a", false, false);
+    expect(known()).toEqual([0, true]);
+    index.clear("a"); // an operator says that it may be believed again
+    expect(known()).toEqual([1, false]);
+  });
+});
+
 describe("the index and its backends", () => {
   test("a backend that is gone or another server is forgotten, all others stay", () => {
     const index = indexOf(["a", "b", "c"]);

@@ -12,13 +12,17 @@ const SCORE_MEANS =
   "share of the prompt in its cache, its room and its health, weighted; the highest is chosen that has not more than its share";
 
 /** What is asked of the index. */
-type Index = Pick<KvIndex, "settings" | "look" | "rawOverlap" | "tierMultiplier" | "health" | "counted">;
+type Index = Pick<
+  KvIndex,
+  "settings" | "look" | "rawOverlap" | "isClaimed" | "passed" | "tierMultiplier" | "health" | "counted"
+>;
 
 /** `configured` chooses when no backend has enough of the prompt. */
 export function withPrefixIndex(index: Index, configured: SelectionStrategy): SelectionStrategy {
   /** By place; of the choice at hand. */
   const raw: number[] = [];
   const tiers: number[] = [];
+  const claimed: boolean[] = [];
   let isLookedUp = false;
   let isHit = false;
 
@@ -35,6 +39,7 @@ export function withPrefixIndex(index: Index, configured: SelectionStrategy): Se
       seen = chain ?? seen;
       raw[place] = chain === undefined ? 0 : index.rawOverlap(name);
       tiers[place] = chain === undefined ? 0 : index.tierMultiplier(name);
+      claimed[place] = chain !== undefined && index.isClaimed(name);
       best = Math.max(best, raw[place] as number);
     }
     isLookedUp = seen !== undefined;
@@ -74,7 +79,14 @@ export function withPrefixIndex(index: Index, configured: SelectionStrategy): Se
       else configured.score(ranking, query);
     },
     used(ranking, query, chosen) {
-      if (isLookedUp) index.counted(isHit ? 1 : 0, 1);
+      if (isLookedUp) {
+        const { candidates, places } = ranking;
+        index.counted(isHit ? 1 : 0, 1);
+        for (const place of places) {
+          const { name } = (candidates[place] as BackendEntry).backend;
+          index.passed(name, places.length, isHit && place === chosen && claimed[place] === true);
+        }
+      }
       if (!isHit) configured.used?.(ranking, query, chosen);
     },
   };

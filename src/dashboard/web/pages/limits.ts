@@ -10,6 +10,7 @@ import type { CacheStats, ErrorStats, KeyList, KvIndex } from "../shapes.ts";
 import { type Children, h, type View } from "../view.ts";
 
 const OFTEN_MS = 5_000;
+const DISTRUSTED = "Answers have contradicted its events, so that nothing is kept of its cache for a while.";
 
 export const limitsPage: MakePage = (context) => {
   const limits = resource<{ config: unknown }>(context, () => "admin/config/rate_limiting");
@@ -186,7 +187,11 @@ function kvCard(context: PageContext, index: KvIndex | undefined): Children {
       empty: "Nothing is known yet.",
       columns: [
         { title: "Backend", cell: ({ backend_name }) => backend_name },
-        { title: "Blocks", isNumber: true, cell: ({ entries }) => grouped(entries) },
+        {
+          title: "Blocks",
+          isNumber: true,
+          cell: ({ entries, distrusted }) => (distrusted ? marked("warn", "distrusted", DISTRUSTED) : grouped(entries)),
+        },
         {
           title: "Actions",
           cell: ({ backend_name }) =>
