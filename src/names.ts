@@ -7,17 +7,17 @@ export const VERSION = "0.1.0";
 /** Reported as `service` by GET /health and as the program's name in messages. */
 export const SERVICE_NAME = "signalbox";
 
-/** Canonical names with other accepted spellings (decisions.md, section 2), which are compared in lower case. */
+/** Canonical names with other spellings that people use (decisions.md, section 2); compared in lower case. */
 const KIND_SPELLINGS = {
-  openai: ["kind_a"],
-  azure: ["kind_b", "azure_openai", "azure-openai"],
-  anthropic: ["kind_c"],
-  gemini: ["kind_d", "google"],
-  vllm: ["vllm-style"],
-  llamacpp: ["llama-server-compatible", "llama-cpp", "llama.cpp", "llama-server"],
-  ollama: ["ollama-style"],
-  lmstudio: ["local-studio", "lm-studio"],
-  federated: ["federated-router", "signalbox", "continuum-router"],
+  openai: [],
+  azure: ["azure_openai", "azure-openai"],
+  anthropic: [],
+  gemini: ["google"],
+  vllm: [],
+  llamacpp: ["llama-cpp", "llama.cpp", "llama-server"],
+  ollama: [],
+  lmstudio: ["lm-studio"],
+  federated: ["signalbox", "continuum-router"],
   generic: [],
   demo: [],
 } as const satisfies Record<string, readonly string[]>;
@@ -29,11 +29,25 @@ export const BACKEND_KIND_NAMES = Object.keys(KIND_SPELLINGS) as readonly Backen
 /** What a server is of which nobody has said the kind; its model list may tell (backends/detect.ts). */
 export const UNKNOWN_KIND: BackendKindName = "generic";
 
-const CANONICAL_KINDS: ReadonlyMap<string, BackendKindName> = new Map(
-  BACKEND_KIND_NAMES.flatMap((name) => [name, ...KIND_SPELLINGS[name]].map((spelling) => [spelling, name] as const)),
-);
+/** The specification's own names: accepted everywhere, and named in no message, schema or page. */
+const SPECIFICATION_KINDS: readonly (readonly [spelling: string, kind: BackendKindName])[] = [
+  ["kind_a", "openai"],
+  ["kind_b", "azure"],
+  ["kind_c", "anthropic"],
+  ["kind_d", "gemini"],
+  ["vllm-style", "vllm"],
+  ["llama-server-compatible", "llamacpp"],
+  ["ollama-style", "ollama"],
+  ["local-studio", "lmstudio"],
+  ["federated-router", "federated"],
+];
 
-/** Every accepted spelling, canonical names first; for messages and the JSON Schema. */
+const CANONICAL_KINDS: ReadonlyMap<string, BackendKindName> = new Map([
+  ...BACKEND_KIND_NAMES.flatMap((name) => [name, ...KIND_SPELLINGS[name]].map((spelling) => [spelling, name] as const)),
+  ...SPECIFICATION_KINDS,
+]);
+
+/** Every spelling that people use, canonical names first; for the JSON Schema and for "did you mean". */
 export const BACKEND_KIND_SPELLINGS: readonly string[] = [
   ...BACKEND_KIND_NAMES,
   ...BACKEND_KIND_NAMES.flatMap((name) => KIND_SPELLINGS[name]),

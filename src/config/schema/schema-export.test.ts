@@ -2,8 +2,10 @@
 
 import { expect, test } from "bun:test";
 import { allPaths } from "../../../test/support/schema-paths.ts";
+import { backendSchema } from "../sections/backends.ts";
 import { SECTIONS } from "../sections/registry.ts";
 import { documentJsonSchema, sectionJsonSchema } from "./schema-export.ts";
+import { schemaAt } from "./schema-path.ts";
 
 const REFERENCE = `${import.meta.dir}/../../../docs/configuration.md`;
 
@@ -32,6 +34,15 @@ test("docs/configuration.md names every key with its default, and no key that do
     if (isPlain) expect(`${name} ${shown}`).toBe(`${name} \`${String(value).replaceAll("\n", "\\n")}\``);
     else if (Array.isArray(value)) expect(`${name} ${shown}`).toBe(`${name} \`[${value.join(", ")}]\``);
     else expect(`${name} ${shown}`).toMatch(/ (required|none|by kind|per key|`\{\}`)$/);
+  }
+});
+
+test("names the types of backends as people write them, and none of the specification's own names", () => {
+  const { enum: types } = schemaAt(documentJsonSchema(), ["backends", 0, "type"]) ?? {};
+  expect(types).toEqual(expect.arrayContaining(["openai", "azure-openai", "google", "llama.cpp", "lm-studio"]));
+  expect(String(types)).not.toMatch(/kind_|-style|-compatible|local-studio|federated-router/);
+  for (const type of ["kind_a", "vllm-style", "llama-server-compatible", "local-studio", "federated-router"]) {
+    expect(backendSchema.safeParse({ name: "a", type }).success).toBe(true);
   }
 });
 

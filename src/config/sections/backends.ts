@@ -17,7 +17,7 @@ import { defineSection } from "./section.ts";
 const kind = z
   .string()
   .refine((spelling) => resolveBackendKind(spelling) !== undefined, {
-    message: `unknown kind; known are ${BACKEND_KIND_SPELLINGS.join(", ")}`,
+    message: `unknown kind; known are ${BACKEND_KIND_NAMES.join(", ")}`,
   })
   .transform((spelling) => resolveBackendKind(spelling) as BackendKindName)
   .meta({ enum: [...BACKEND_KIND_SPELLINGS] });
