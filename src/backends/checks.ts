@@ -6,15 +6,10 @@ import { BACKEND_KINDS, type BackendKind } from "./kinds.ts";
 
 /** Each answer is a problem at that path of the configuration. */
 export function backendProblems(backends: Settings["backends"]): { path: (string | number)[]; message: string }[] {
-  const seen = new Map<string, number>();
   return backends.flatMap((backend, index) => {
     const problems: { path: (string | number)[]; message: string }[] = [];
     const tell = (key: keyof typeof backend, message: string) =>
       problems.push({ path: ["backends", index, key], message });
-
-    const first = seen.get(backend.name);
-    if (first === undefined) seen.set(backend.name, index);
-    else tell("name", `"${backend.name}" is already the name of backends[${first}]`);
 
     const kind = BACKEND_KINDS[backend.type];
     if (backend.url === undefined && kind.defaultUrl === undefined) {

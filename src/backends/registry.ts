@@ -210,7 +210,7 @@ function toBoard(version: number, slots: readonly Slot[]): BackendBoard {
 }
 
 /** The models, and their other names: of image models, and where a kind knows a tag that need not be said. */
-function requestNames({ kind }: Backend, models: readonly string[]): Slot["names"] {
+export function requestNames({ kind }: Pick<Backend, "kind">, models: readonly string[]): Slot["names"] {
   const names = new Map<string, string>();
   for (const model of models) {
     for (const spelling of spellingsOfModel(model)) if (!names.has(spelling)) names.set(spelling, model);

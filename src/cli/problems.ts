@@ -23,9 +23,13 @@ interface CheckResult {
 }
 
 export function renderCheck({ path, problems, warnings }: CheckResult, cwd: string): string {
-  if (problems.length > 0) return renderProblems(problems, path, cwd);
+  const told = warnings.map((warning) => `  ${printable(warning)}`);
+  if (problems.length > 0) {
+    const count = warnings.length === 1 ? "1 warning" : `${warnings.length} warnings`;
+    return renderProblems(problems, path, cwd) + (told.length === 0 ? "" : [`${count}:`, ...told, ""].join("\n"));
+  }
   const subject = path === undefined ? "there is no configuration file; the defaults" : shorten(path, cwd);
-  return [`${subject}: nothing is wrong`, ...warnings.map((warning) => `  ${printable(warning)}`), ""].join("\n");
+  return [`${subject}: nothing is wrong`, ...told, ""].join("\n");
 }
 
 /** In the field names of the admin API. */

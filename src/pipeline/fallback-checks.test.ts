@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
-import { chainWarnings, fallbackProblems } from "./fallback-checks.ts";
+import { chainWarnings, configuredChainWarnings, fallbackProblems } from "./fallback-checks.ts";
 
 type Backends = NonNullable<ConfigDocument["backends"]>;
 
@@ -67,5 +67,47 @@ describe("models that nobody serves now", () => {
 
   test("are nobody's business while fallback is off", () => {
     expect(warnings({ enabled: false, fallback_chains: { a: ["b"] } }, [])).toEqual([]);
+  });
+});
+
+describe("models that no backend is configured for", () => {
+  const chains = { fallback_chains: { m: ["other", "nowhere"] } };
+  const nowhere = 'fallback.fallback_chains.m[1]: no backend serves a model "nowhere" now';
+
+  test("are warned of before any backend is asked, beside other mistakes", () => {
+    const document = {
+      backends: [
+        { name: "a", type: "openaii", models: ["m", 3], bogus: null },
+        { name: "a", type: "azure", deployments: { other: "o" } },
+        { name: "off", enabled: false, models: ["nowhere"] },
+        { name: "off too", enabled: false },
+      ],
+      fallback: { ...chains, fallback_policy: "loud" },
+    };
+    expect(configuredChainWarnings(document)).toEqual([nowhere]);
+  });
+
+  test("are known by the other names of a model that its backend knows", () => {
+    const fallback = { fallback_chains: { "llama3:latest": ["llama3"] } };
+    expect(configuredChainWarnings({ backends: [{ type: "ollama", models: ["llama3"] }], fallback })).toEqual([]);
+    expect(configuredChainWarnings({ backends: [{ type: "vllm", models: ["llama3"] }], fallback })).toHaveLength(1);
+  });
+
+  test("cannot be known while an enabled backend lists its models itself, or chains are off or no chains", () => {
+    const named = [{ models: ["m", "other"] }];
+    expect(configuredChainWarnings({ backends: named, fallback: chains })).toEqual([nowhere]);
+    expect(configuredChainWarnings({ fallback: chains })).toHaveLength(3);
+    for (const document of [
+      { backends: [...named, { type: "vllm" }], fallback: chains },
+      { backends: [...named, { models: [] }], fallback: chains },
+      { backends: [...named, "a"], fallback: chains },
+      { backends: "a", fallback: chains },
+      { backends: named, fallback: { ...chains, enabled: false } },
+      { backends: named, fallback: { fallback_chains: ["m"] } },
+      { backends: named, fallback: { fallback_chains: { m: null } } },
+      { backends: named },
+    ]) {
+      expect(configuredChainWarnings(document)).toEqual([]);
+    }
   });
 });

@@ -1,10 +1,13 @@
 // Rules about fallback chains that the schema cannot say: no circles; a warning of models that nobody serves now.
 
+import { BACKEND_KINDS } from "../backends/kinds.ts";
+import { requestNames } from "../backends/registry.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Problem } from "../config/values/problems.ts";
-import { formatPath } from "../config/values/values.ts";
+import { formatPath, isMapping, type Mapping } from "../config/values/values.ts";
 import type { ServedModels } from "../fleet/model-directory.ts";
 import { nearest } from "../lib/nearest.ts";
+import { resolveBackendKind, UNKNOWN_KIND } from "../names.ts";
 
 /** Each answer is a problem at that path of the configuration. */
 export function fallbackProblems(settings: Settings): Problem[] {
@@ -23,11 +26,49 @@ export function fallbackProblems(settings: Settings): Problem[] {
   return problems;
 }
 
-/** The models of chains that nobody serves now; somebody may later, so that they are no mistake. */
-export function chainWarnings({ fallback }: Settings, { ids, serves }: ServedModels): string[] {
-  if (!fallback.enabled) return [];
-  const chains = Object.entries(fallback.fallback_chains);
-  const named = chains.flatMap(([model, chain]) => [
+/** The models of chains that no backend serves now; one may serve them later, so that they are no mistake. */
+export function chainWarnings({ fallback }: Settings, served: ServedModels): string[] {
+  return fallback.enabled ? unservedIn(fallback.fallback_chains, served) : [];
+}
+
+/**
+ * The same before any backend was asked: no warnings while one of them has to be asked for its models. The document may be
+ * wrong elsewhere.
+ */
+export function configuredChainWarnings(document: Mapping): string[] {
+  const { fallback } = document;
+  if (!isMapping(fallback) || fallback.enabled === false || !isMapping(fallback.fallback_chains)) return [];
+  const served = configuredModelsOf(document.backends ?? []);
+  if (served === undefined) return [];
+  const chains = Object.entries(fallback.fallback_chains).map(([model, chain]) => [model, textsIn(chain)]);
+  return unservedIn(Object.fromEntries(chains), served);
+}
+
+function configuredModelsOf(backends: unknown): ServedModels | undefined {
+  if (!Array.isArray(backends)) return undefined;
+  const lists: ReadonlyMap<string, string>[] = [];
+  for (const backend of backends) {
+    if (!isMapping(backend)) return undefined;
+    if (backend.enabled === false) continue;
+    const deployments = isMapping(backend.deployments) ? backend.deployments : {};
+    const models = [...textsIn(backend.models), ...Object.keys(deployments)];
+    if (models.length === 0) return undefined;
+    const kind = BACKEND_KINDS[resolveBackendKind(String(backend.type)) ?? UNKNOWN_KIND];
+    lists.push(requestNames({ kind }, models));
+  }
+  const ids = lists.flatMap((names) => [...names.values()]);
+  return { ids: [...new Set(ids)], serves: (model) => lists.some((names) => names.has(model)) };
+}
+
+function textsIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
+}
+
+function unservedIn(
+  fallbackChains: Readonly<Record<string, readonly string[]>>,
+  { ids, serves }: ServedModels,
+): string[] {
+  const named = Object.entries(fallbackChains).flatMap(([model, chain]) => [
     { path: [model], model },
     ...chain.map((target, index) => ({ path: [model, index], model: target })),
   ]);

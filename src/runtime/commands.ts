@@ -4,11 +4,12 @@ import { type Command, helpText } from "../cli/arguments.ts";
 import { defaultConfigText } from "../cli/generate-config.ts";
 import { defaultHealthCheckUrl, runHealthCheck } from "../cli/health-check.ts";
 import { renderCheck, renderCheckAsJson, renderProblems } from "../cli/problems.ts";
-import { loadConfig } from "../config/compile/load.ts";
-import { effectWarnings } from "../config/compile/without-effect.ts";
+import { type LoadResult, loadConfig } from "../config/compile/load.ts";
+import { EFFECT_WARNINGS } from "../config/compile/without-effect.ts";
 import { keepLoopbackFromProxies } from "../lib/proxy-environment.ts";
 import { loadModelMetadata } from "../models/metadata-file.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
+import { configuredChainWarnings } from "../pipeline/fallback-checks.ts";
 import { openConfiguration, surroundings } from "./open-configuration.ts";
 import { raiseFetchLimit } from "./raise-fetch-limit.ts";
 import { serve } from "./serve.ts";
@@ -67,9 +68,8 @@ async function checkHealth(url: string | undefined, configPath: string | undefin
 async function configuredHealthUrl(configPath: string | undefined): Promise<string | undefined> {
   const loaded = await loadConfig({ path: configPath, env: process.env, cwd: process.cwd() });
   if (!loaded.ok) fail(renderProblems(loaded.problems, loaded.path, process.cwd()).trimEnd());
-  const { server, baseDir } = loaded.ok
-    ? { server: loaded.snapshot.settings.server, baseDir: loaded.snapshot.baseDir }
-    : loaded;
+  const server = await loaded.prepared?.ask((settings) => settings.server);
+  const { baseDir } = loaded.ok ? loaded.snapshot : loaded;
   const url = server && defaultHealthCheckUrl(server, baseDir);
   if (url === undefined) {
     const reason = server === undefined ? "the configuration does not say where" : "the port is chosen at the start";
@@ -78,7 +78,7 @@ async function configuredHealthUrl(configPath: string | undefined): Promise<stri
   return url;
 }
 
-/** Everything that would keep the gateway from starting, and what in it has no effect. */
+/** Everything that would keep the gateway from starting, and what it would warn of. */
 async function checkConfig({ config, modelMetadata, asJson }: CheckConfigCommand): Promise<number> {
   const cwd = process.cwd();
   const loaded = await loadConfig({ ...surroundings(process.env, modelMetadata), path: config, cwd });
@@ -91,10 +91,18 @@ async function checkConfig({ config, modelMetadata, asJson }: CheckConfigCommand
   const result = {
     path: loaded.ok ? loaded.found : loaded.path,
     problems,
-    warnings: loaded.ok ? effectWarnings(loaded.snapshot.settings) : [],
+    warnings: await checkWarnings(loaded),
   };
   process.stdout.write(asJson ? renderCheckAsJson(result) : renderCheck(result, cwd));
   return problems.length === 0 ? 0 : 1;
+}
+
+async function checkWarnings(loaded: LoadResult): Promise<string[]> {
+  const { prepared } = loaded;
+  if (prepared === undefined) return [];
+  const warnings = configuredChainWarnings(prepared.input);
+  for (const rule of EFFECT_WARNINGS) warnings.push(...((await prepared.ask(rule)) ?? []));
+  return warnings;
 }
 
 function fail(message: string): number {

@@ -151,6 +151,7 @@ describe("--check-config", () => {
     for (const told of [
       "gateway.yaml:1: server.bind_address: ",
       "gateway.yaml:2: backends[1].weight: ",
+      'gateway.yaml:2: backends[1].name: "a" is already the name of backends[0]',
       "gateway.yaml:3: retries: ",
       "gateway.yaml:4: admin.auth.username: is required by method basic",
       "gateway.yaml:5: global_prompts.prompts_dir: ",
@@ -158,7 +159,61 @@ describe("--check-config", () => {
     ]) {
       expect(run.stdout).toContain(told);
     }
-    expect(run.stdout).toStartWith("7 problems in gateway.yaml:");
+    expect(run.stdout).toStartWith("8 problems in gateway.yaml:");
+  });
+
+  test("tells names that are given twice, names of nothing and keys without a value beside all else", async () => {
+    const configText = [
+      "backends:",
+      "  - {name: a, type: openai, api_key: k, models: [m]}",
+      "  - {name: a, type: openaii, models: [n], colour: ~}",
+      "circuit_breaker: {backends: {aa: {timeout: 3s}}, colour: ~}",
+      "global_prompts: {backends: {b: {prompt: x}}, colour: ~}",
+      "colours:",
+      "api_keys:",
+      "  keys:",
+      "    - {key: sekret-1, id: sekret-id}",
+      "    - {key: sekret-1, id: sekret-id, scopes: [all]}",
+      "fallback: {fallback_chains: {m: [nn]}}",
+      "server: {worker_memory_limit: 1073741824}",
+    ].join("\n");
+    const run = await runCommand({ configText, args: ["--check-config"] });
+    expect(run).toMatchObject({ exitCode: 1, stderr: "" });
+    const lines = run.stdout.split("\n").map((line) => line.replace(/; known are (?!openai).*/, ""));
+    expect(lines).toEqual([
+      "11 problems in gateway.yaml:",
+      "  gateway.yaml:3: backends[1].type: unknown kind; known are openai, azure, anthropic, gemini, vllm, llamacpp, ollama, lmstudio, federated, generic, demo; did you mean openai?",
+      "  gateway.yaml:3: backends[1].colour: unknown key `colour`",
+      '  gateway.yaml:3: backends[1].name: "a" is already the name of backends[0]',
+      "  gateway.yaml:4: circuit_breaker.colour: unknown key `colour`",
+      '  gateway.yaml:4: circuit_breaker.backends.aa: there is no backend of this name; did you mean "a"?',
+      "  gateway.yaml:5: global_prompts.colour: unknown key `colour`",
+      '  gateway.yaml:5: global_prompts.backends.b: there is no backend of this name; did you mean "a"?',
+      "  gateway.yaml:6: colours: unknown key `colours`",
+      "  gateway.yaml:10: api_keys.keys[1].scopes[0]: expected one of read, write, files, admin",
+      "  gateway.yaml:10: api_keys.keys[1].key: is the same key as the 1st of the 2 keys",
+      "  gateway.yaml:10: api_keys.keys[1].id: is the same id as that of the 1st of the 2 keys",
+      "2 warnings:",
+      '  fallback.fallback_chains.m[0]: no backend serves a model "nn" now; did you mean "n"?',
+      "  server.worker_memory_limit has no effect while server.workers is 1",
+      "",
+    ]);
+    const asJson = await runCommand({ configText, args: ["--check-config", "--json"] });
+    const { valid, errors, warnings } = JSON.parse(asJson.stdout);
+    expect({ valid, errors: errors.length, warnings: warnings.length }).toEqual({
+      valid: false,
+      errors: 11,
+      warnings: 2,
+    });
+  });
+
+  test("warns of chains to models that no backend is configured for", async () => {
+    const configText = "backends: [{name: a, type: demo, models: [m]}]\nfallback: {fallback_chains: {m: [other]}}\n";
+    const run = await runCommand({ configText, args: ["--check-config"] });
+    expect(run).toMatchObject({ exitCode: 0, stderr: "" });
+    expect(run.stdout).toBe(
+      'gateway.yaml: nothing is wrong\n  fallback.fallback_chains.m[0]: no backend serves a model "other" now\n',
+    );
   });
 
   test("says nothing is wrong with exit 0, and what has no effect", async () => {

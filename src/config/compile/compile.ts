@@ -2,7 +2,7 @@
 
 import { documentJsonSchema, type JsonSchema } from "../schema/schema-export.ts";
 import { acceptsType, schemaAt } from "../schema/schema-path.ts";
-import { resolveAliases } from "../schema/section-patterns.ts";
+import { isTopLevelKey, resolveAliases } from "../schema/section-patterns.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../sections/registry.ts";
 import { type Environment, expandVariables, hasReference } from "../values/expand.ts";
 import { elsewhere, type Problem } from "../values/problems.ts";
@@ -69,9 +69,10 @@ export function compileDocument(written: Mapping, env: Environment): Compilation
   };
 }
 
-/** A section whose every line is commented out reads as null; it means the defaults. */
+/** A section whose every line is commented out reads as null; it means the defaults. Other keys are unknown with any value. */
 export function withCanonicalKeys(written: Mapping): ReturnType<typeof resolveAliases> {
-  return resolveAliases(Object.fromEntries(Object.entries(written).filter(([, section]) => section !== null)));
+  const isLeftOut = (key: string, value: unknown) => value === null && isTopLevelKey(key);
+  return resolveAliases(Object.fromEntries(Object.entries(written).filter((entry) => !isLeftOut(...entry))));
 }
 
 /** With a schema, text that expands to another type than it allows becomes of that type. */

@@ -16,6 +16,8 @@ const keyFileSchema = z.strictObject({ keys: z.array(apiKeySchema).nullish() });
 export interface KeyFile extends Source {
   file: string;
   keys: z.output<typeof apiKeySchema>[];
+  /** The same as they stand in the file, right or wrong. */
+  entries: readonly unknown[];
   problems: Problem[];
   /** Of what was read; undefined where nothing was. */
   hash: string | undefined;
@@ -24,6 +26,7 @@ export interface KeyFile extends Source {
 export async function readKeyFile(file: string, env: Environment): Promise<KeyFile> {
   const failed = (message: string, hash?: string): KeyFile => ({
     keys: [],
+    entries: [],
     problems: [{ path: [], message, file }],
     hash,
     file,
@@ -43,10 +46,11 @@ export async function readKeyFile(file: string, env: Environment): Promise<KeyFi
 
   const expanded = expandStrings(document, env);
   problems.push(...expanded.problems.map((problem) => located(problem, source)));
+  const entries = Array.isArray(expanded.document.keys) ? expanded.document.keys : [];
   const result = keyFileSchema.safeParse(expanded.document, { reportInput: false });
-  if (result.success) return { keys: result.data.keys ?? [], problems, hash, ...source };
+  if (result.success) return { keys: result.data.keys ?? [], entries, problems, hash, ...source };
   const schema = (): JsonSchema => toJsonSchema(keyFileSchema);
   const issues = describeIssues(result.error.issues, expanded.document, schema, ["api_keys"]);
   problems.push(...elsewhere(issues, expanded.problems).map((problem) => located(problem, source)));
-  return { keys: [], problems, hash, ...source };
+  return { keys: [], entries, problems, hash, ...source };
 }

@@ -54,6 +54,7 @@ describe("discovery", () => {
     expect(result).toEqual({
       ok: true,
       found: undefined,
+      prepared: expect.anything(),
       snapshot: {
         version: 1,
         document: {},
@@ -126,7 +127,7 @@ describe("files that cannot be read", () => {
       expect(result).toMatchObject({
         ok: false,
         path: join(folder, path),
-        server: undefined,
+        prepared: undefined,
         problems: [{ path: [], message, file: join(folder, path) }],
       });
     }

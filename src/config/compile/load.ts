@@ -11,7 +11,7 @@ import { resolvePath } from "../values/paths.ts";
 import { located, type Problem, type SettingsCheck } from "../values/problems.ts";
 import { isMapping, type Mapping, type Path } from "../values/values.ts";
 import type { AttachmentReader } from "./attachments.ts";
-import { prepareDocument } from "./prepare.ts";
+import { type Prepared, prepareDocument } from "./prepare.ts";
 import type { ConfigSnapshot } from "./snapshot.ts";
 
 export interface LoadOptions {
@@ -31,7 +31,7 @@ export interface LoadOptions {
 }
 
 export type LoadResult =
-  | { ok: true; snapshot: ConfigSnapshot; found: string | undefined; fileHash?: string }
+  | { ok: true; snapshot: ConfigSnapshot; prepared: Prepared; found: string | undefined; fileHash?: string }
   | LoadFailure;
 
 interface LoadFailure {
@@ -39,8 +39,8 @@ interface LoadFailure {
   path: string | undefined;
   baseDir: string;
   problems: Problem[];
-  /** Where the gateway listens, as far as that can be said. */
-  server: Settings["server"] | undefined;
+  /** Undefined when the file could not be understood. */
+  prepared: Prepared | undefined;
 }
 
 export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
@@ -54,7 +54,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   const file = path === undefined ? EMPTY_FILE : await readConfigFile(path);
   const baseDir = path === undefined ? cwd : dirname(path);
   const fileProblems = file.problems.map((problem) => located(problem, { file: path }));
-  if (file.document === undefined) return { ok: false, path, baseDir, problems: fileProblems, server: undefined };
+  if (file.document === undefined) return { ok: false, path, baseDir, problems: fileProblems, prepared: undefined };
   const prepared = await prepareDocument(file.document, {
     env,
     baseDir,
@@ -64,11 +64,11 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
     source: { file: path, lineOf: file.lineOf },
   });
   const problems = [...fileProblems, ...prepared.problems, ...prepared.crossProblems];
-  const { compiled, server } = prepared;
-  if (compiled === undefined || problems.length > 0) return { ok: false, path, baseDir, problems, server };
+  const { compiled } = prepared;
+  if (compiled === undefined || problems.length > 0) return { ok: false, path, baseDir, problems, prepared };
   const appliedAtMs = (options.clock ?? systemClock).wallTime();
   const snapshot = { ...compiled, version: 1, appliedAtMs, path, baseDir };
-  return { ok: true, snapshot, found: path, ...(file.hash !== undefined && { fileHash: file.hash }) };
+  return { ok: true, snapshot, prepared, found: path, ...(file.hash !== undefined && { fileHash: file.hash }) };
 }
 
 interface ConfigFile {

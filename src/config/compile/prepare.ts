@@ -9,11 +9,12 @@ import type { Environment } from "../values/expand.ts";
 import { resolvePath } from "../values/paths.ts";
 import { elsewhere, located, type Problem, type SettingsCheck, type Source } from "../values/problems.ts";
 import { unsafeValue } from "../values/unsafe-value.ts";
-import { isNestedTooDeeply, type Mapping, type Path, valueAt } from "../values/values.ts";
+import { isNestedTooDeeply, type Mapping, type Path, valueAt, withValueAt } from "../values/values.ts";
 import { type Attached, type AttachmentReader, joinAttachments } from "./attachments.ts";
 import { compileDocument } from "./compile.ts";
 import { CROSS_CHECKS } from "./cross-checks.ts";
 import { type KeyFile, readKeyFile } from "./key-file.ts";
+import { nameProblems } from "./name-checks.ts";
 import type { Compiled } from "./snapshot.ts";
 
 /** The same for every document. */
@@ -42,10 +43,12 @@ export interface Prepared {
   overrides: Compiled["overrides"];
   /** Undefined when there are problems, those across sections left aside. */
   compiled: Compiled | undefined;
-  /** Where the gateway listens is known also when other sections are wrong. */
-  server: Settings["server"] | undefined;
+  /** What was validated: overrides applied, strings expanded. It may be wrong in any way. */
+  input: Mapping;
+  /** The answer to a question about the settings; undefined where it is about a section that is wrong. */
+  ask<Answer>(question: (settings: Settings) => Answer | Promise<Answer>): Promise<Answer | undefined>;
   problems: Problem[];
-  /** Found by rules over several fields or sections, as far as those sections are right. */
+  /** Found by rules over several fields or sections: over names always, else as far as those sections are right. */
   crossProblems: Problem[];
 }
 
@@ -72,53 +75,74 @@ export async function prepareDocument(written: Mapping, options: PrepareOptions)
   const keyFile = isUsable ? await readKeyFile(resolvePath(keyFilePath, baseDir, home), env) : undefined;
   if (keyFile) problems.push(...keyFile.problems);
 
-  const { document, overrides } = compilation;
-  const told = { document, overrides, problems };
   const wrong = new Set(found.map(({ path }) => String(path[0] ?? "")));
   if (keyFile !== undefined && keyFile.problems.length > 0) wrong.add("api_keys");
   const known = problems.length === 0 ? compilation.settings : compilation.settingsWithout(wrong);
-  if (known === undefined || wrong.has("")) {
-    return { ...told, compiled: undefined, server: undefined, crossProblems: [] };
-  }
-  const settings = withKeys(known, keyFile);
-  const server = wrong.has("server") ? undefined : settings.server;
-  const sound = problems.length === 0 ? settings : withoutSections(settings, wrong);
-  const inlineKeys = known.api_keys.keys.length;
-  const crossProblems: Problem[] = [];
-  const tell = (found: readonly Problem[] = []): void => {
-    for (const problem of found) {
-      crossProblems.push(locateInKeyFile(keyFile, inlineKeys, problem) ?? locate(compilation.attribute(problem)));
-    }
-  };
+  const settings = known && withKeys(known, keyFile);
+  const ask = asker(settings, wrong);
+
+  const { document, input, overrides } = compilation;
+  const inlineKeys = listOfKeys(input).length;
+  const toProblem = (problem: Problem): Problem =>
+    locateInKeyFile(keyFile, inlineKeys, problem) ?? locate(compilation.attribute(problem));
+  const ofNames = nameProblems(withKeyEntries(withoutSections(input, given), keyFile)).map(toProblem);
+  const crossProblems = elsewhere(ofNames, problems);
   const place = { baseDir, home };
-  for (const check of [...CROSS_CHECKS, ...options.checks]) tell(await ask(() => check(sound, place)));
+  for (const check of [...CROSS_CHECKS, ...options.checks]) {
+    crossProblems.push(...((await ask((sound) => check(sound, place))) ?? []).map(toProblem));
+  }
   const attached: Attached[] = [];
-  for (const reader of options.readers) attached.push((await ask(() => reader(sound, place))) ?? {});
-  for (const { problems: found } of attached) tell(found);
+  for (const reader of options.readers) attached.push((await ask((sound) => reader(sound, place))) ?? {});
+  for (const { problems: ofFile = [] } of attached) crossProblems.push(...ofFile.map(toProblem));
+
   const includedFiles = new Map(keyFile && [[keyFile.file, keyFile.hash]]);
-  const compiled = { document, settings, attachments: joinAttachments(attached), overrides, includedFiles };
-  return { ...told, compiled: problems.length === 0 ? compiled : undefined, server, crossProblems };
+  const isRight = settings !== undefined && problems.length === 0;
+  const compiled = isRight
+    ? { document, settings, attachments: joinAttachments(attached), overrides, includedFiles }
+    : undefined;
+  return { document, overrides, input, ask, problems, compiled, crossProblems };
 }
 
 /** What a rule finds in a section that is wrong itself would be news of no use, and may be false. */
 class SectionIsWrong extends Error {}
 
-function withoutSections(settings: Settings, wrong: ReadonlySet<string>): Settings {
-  return new Proxy(settings, {
+function asker(settings: Settings | undefined, wrong: ReadonlySet<string>): Prepared["ask"] {
+  // A problem without a section is one of the whole document.
+  if (settings === undefined || wrong.has("")) return async () => undefined;
+  const sound = new Proxy(settings, {
     get(target, name) {
       if (wrong.has(String(name))) throw new SectionIsWrong();
       return Reflect.get(target, name);
     },
   });
+  return async (question) => {
+    try {
+      return await question(sound);
+    } catch (error) {
+      if (error instanceof SectionIsWrong) return undefined;
+      throw error;
+    }
+  };
 }
 
-async function ask<Answer>(question: () => Answer | Promise<Answer>): Promise<Answer | undefined> {
-  try {
-    return await question();
-  } catch (error) {
-    if (error instanceof SectionIsWrong) return undefined;
-    throw error;
-  }
+/** Neither a list nor a mapping, nor left out. */
+const NOT_READ = "not read";
+
+/** Sections that were refused before they were read: whether a value in them equals another one is not told. */
+function withoutSections(input: Mapping, refused: readonly Problem[]): Mapping {
+  const names = new Set(refused.map(({ path }) => path[0]));
+  if (names.has(undefined)) return {};
+  return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, names.has(name) ? NOT_READ : value]));
+}
+
+function listOfKeys(input: Mapping): readonly unknown[] {
+  const keys = valueAt(input, ["api_keys", "keys"]);
+  return Array.isArray(keys) ? keys : [];
+}
+
+function withKeyEntries(input: Mapping, keyFile: KeyFile | undefined): Mapping {
+  if (keyFile === undefined) return input;
+  return withValueAt(input, ["api_keys", "keys"], [...listOfKeys(input), ...keyFile.entries]) as Mapping;
 }
 
 function withKeys(settings: Settings, keyFile: KeyFile | undefined): Settings {

@@ -17,16 +17,21 @@ const RULES: readonly SettingsRule<Settings>[] = [
   redisOfLimits,
 ];
 
-/** Each answer reads on from its path: "metrics.auth.username" "has no effect while …". */
-function withoutEffect(settings: Settings): Problem[] {
-  return RULES.flatMap((rule) => rule(settings));
+/** For all sections or for some. */
+export function effectWarnings(settings: Settings, sections?: readonly string[]): string[] {
+  return RULES.flatMap((rule) => rule(settings))
+    .filter(({ path }) => sections === undefined || sections.includes(String(path[0])))
+    .map(inWords);
 }
 
-/** The same in words, for all sections or for some. */
-export function effectWarnings(settings: Settings, sections?: readonly string[]): string[] {
-  return withoutEffect(settings)
-    .filter(({ path }) => sections === undefined || sections.includes(String(path[0])))
-    .map(({ path, message }) => `${formatPath(path)} ${message}`);
+/** The same rule by rule, for settings of which a part cannot be asked for. */
+export const EFFECT_WARNINGS: readonly ((settings: Settings) => string[])[] = RULES.map(
+  (rule) => (settings) => rule(settings).map(inWords),
+);
+
+/** The message reads on from its path: "metrics.auth.username" "has no effect while …". */
+function inWords({ path, message }: Problem): string {
+  return `${formatPath(path)} ${message}`;
 }
 
 export function logEffectWarnings(log: { warn(fields: object, message: string): void }, settings: Settings): void {

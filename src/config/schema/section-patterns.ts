@@ -65,6 +65,11 @@ const OTHER_PLACES: readonly { accepted: readonly string[]; canonical: readonly 
   { accepted: ["admin", "auth", "max_backend_name_length"], canonical: ["admin", "max_backend_name_length"] },
 ];
 
+/** Whether a key may stand at the top of the document. */
+export function isTopLevelKey(key: string): boolean {
+  return specOf(key) !== undefined || OTHER_PLACES.some(({ accepted }) => accepted.length === 1 && accepted[0] === key);
+}
+
 /** Renames every key to its canonical spelling. */
 export function resolveAliases(document: Mapping) {
   const written = new Map<string, string>();

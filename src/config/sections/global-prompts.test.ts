@@ -2,7 +2,6 @@
 
 import { describe, expect, test } from "bun:test";
 import { compileDocument } from "../compile/compile.ts";
-import { CROSS_CHECKS } from "../compile/cross-checks.ts";
 import { formatPath, type Mapping } from "../values/values.ts";
 
 function problemsOf(document: Mapping): string[] {
@@ -15,17 +14,6 @@ describe("global_prompts", () => {
   test("a prompt needs a text or a file", () => {
     expect(problemsOf({ global_prompts: { models: { m: {} } } })).toEqual([
       "global_prompts.models.m: needs prompt or prompt_file",
-    ]);
-  });
-
-  test("a backend must exist", () => {
-    const settings = settingsOf({
-      backends: [{ name: "gpu", type: "demo" }],
-      global_prompts: { backends: { gpo: { prompt: "x" } } },
-    });
-    const problems = settings ? CROSS_CHECKS.flatMap((check) => check(settings)) : [];
-    expect(problems).toEqual([
-      { path: ["global_prompts", "backends", "gpo"], message: 'there is no backend of this name; did you mean "gpu"?' },
     ]);
   });
 
