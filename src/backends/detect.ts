@@ -20,8 +20,16 @@ export function isDetectable(backend: Backend): boolean {
  * it (an empty list). A router in front of several engines lists several owners and stays generic.
  */
 export function detectKind(owners: readonly (string | undefined)[]): BackendKind | undefined {
-  const [first] = owners;
   if (owners.length === 0) return undefined;
-  const kind = first !== undefined && owners.every((owner) => owner === first) ? SIGNS.get(first) : undefined;
-  return kind ?? BACKEND_KINDS[UNKNOWN_KIND];
+  return recognisedKind(owners) ?? BACKEND_KINDS[UNKNOWN_KIND];
+}
+
+/** The engine that all of the models are owned by; undefined for any other list. */
+export function recognisedKind([first, ...others]: readonly (string | undefined)[]): BackendKind | undefined {
+  return first !== undefined && others.every((owner) => owner === first) ? SIGNS.get(first) : undefined;
+}
+
+/** The engine that names itself in the header Server of its answers. */
+export function kindOfServer(server: string | undefined): BackendKind | undefined {
+  return server === undefined ? undefined : Object.values(BACKEND_KINDS).find((kind) => kind.serverSign === server);
 }

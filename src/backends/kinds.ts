@@ -112,15 +112,13 @@ export const PROTOCOL_PATHS = {
 } as const satisfies Record<string, OperationPaths>;
 
 /**
- * What only this engine answers, and only when it has a model to offer: a list that has an entry with the member, a text.
+ * What this engine answers, and only when it has a model to offer: a list that has an entry with the member, a text.
  * Any server may sit on a port, so a port alone proves nothing.
  */
 export interface EngineSign {
   path: string;
   list: string;
   member: string;
-  /** Undefined: any. */
-  text?: string;
 }
 
 /** The named formats take the place of those that the kind is asked in by default; the other operations stay. */
@@ -196,8 +194,10 @@ export interface BackendKind extends Dialect {
   impliedTag?: string;
   /** Variables of the environment from which the vendor's own SDK takes its key (the first that is set) and address. */
   environment?: { keys: readonly string[]; url?: string };
-  /** Of an engine that is looked for at its usual address; one of them is enough. */
+  /** Of an engine whose list of models names no owner that is its own; one of them is enough. */
   localSigns?: readonly EngineSign[];
+  /** What its header Server says, also while it loads its model. */
+  serverSign?: string;
   probe: ProbeDefinition;
   /** Its name in the conventions of OpenTelemetry for generative AI; undefined: they have none, and that of the kind stands. */
   provider?: string;
@@ -432,7 +432,6 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     probe: probe("/health", ["/v1/models"]),
     ownedBy: "vllm",
     ownerSign: "vllm",
-    localSigns: [{ path: "/v1/models", list: "data", member: "owned_by", text: "vllm" }],
     chat: { ...ENGINE_CHAT, isOldLimit: false, toolChoice: "named", audio: true, video: true },
     prefill: CONTINUE_FINAL_MESSAGE,
   }),
@@ -441,6 +440,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     probe: probe("/health", ["/v1/models"]),
     ownedBy: "llamacpp",
     ownerSign: "llamacpp",
+    serverSign: "llama.cpp",
     intake: { path: "/props", of: "server" },
     chat: { ...ENGINE_CHAT, audio: true },
     ranksTextsOnly: true,

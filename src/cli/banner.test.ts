@@ -48,6 +48,24 @@ describe("the text", () => {
     ]);
   });
 
+  test("names what answers and is not recognised, with the line that uses it", () => {
+    const unrecognised = [8000, 8080].map((port) => ({
+      address: `127.0.0.1:${port}`,
+      said: "lists no models",
+      backend: { name: `local-${port}`, url: `http://127.0.0.1:${port}`, api_key: "${KEY}" },
+    }));
+    const lines = renderBanner({ ...OPTIONS, unrecognised }).split("\n");
+    expect(lines.slice(3, 10)).toEqual([
+      "  demo  the built-in demo model",
+      "Not used, because it is not recognised:",
+      "  127.0.0.1:8000 (lists no models)",
+      "  127.0.0.1:8080 (lists no models)",
+      "If that is a model server, this line in config.yaml uses it, beside other backends that you list there:",
+      '  backends: [{name: "local-8000", url: "http://127.0.0.1:8000", api_key: "${KEY}"}, {name: "local-8080", url: "http://127.0.0.1:8080", api_key: "${KEY}"}]',
+      "",
+    ]);
+  });
+
   test("stays short with many backends, and says so with none", () => {
     const backends = Array.from({ length: 40 }, (_, index) => ({
       name: `b${index}`,

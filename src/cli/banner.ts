@@ -1,7 +1,7 @@
 // The few lines that the server prints on start: where it listens, what is behind it, and a first command to paste.
 
 import { BACKEND_KINDS } from "../backends/kinds.ts";
-import type { FoundBackend } from "../discovery/discover.ts";
+import type { FoundBackend, UnrecognisedServer } from "../discovery/discover.ts";
 
 /** Configured ones were not found: nothing is said of how. */
 type BannerBackend = Omit<FoundBackend, "how"> & Partial<Pick<FoundBackend, "how">>;
@@ -12,6 +12,8 @@ export interface BannerOptions {
   addresses: readonly string[];
   /** Their URLs are shown as they are. */
   backends: readonly BannerBackend[];
+  /** Servers of this machine that answer and are not used. */
+  unrecognised?: readonly UnrecognisedServer[];
   /** Left out when there is no configuration file. */
   configPath?: string;
   /** A chat model for the example; without one the example lists models. */
@@ -35,6 +37,7 @@ export function renderBanner(options: BannerOptions): string {
       ? dim("No configuration file; using what was found on this machine.")
       : dim(`Configuration: ${printable(options.configPath)}`),
     ...backendLines(options.backends, dim),
+    ...unrecognisedLines(options.unrecognised ?? [], dim),
     "",
     options.apiKeyRequired ? "Try it, with one of your keys in API_KEY:" : "Try it:",
     `  ${renderCurl(firstAddress, options.model, options.apiKeyRequired ?? false)}`,
@@ -54,6 +57,21 @@ function backendLines(backends: readonly BannerBackend[], dim: (text: string) =>
   });
   const hidden = backends.length - shown.length;
   return ["Backends:", ...lines, ...(hidden > 0 ? [`  and ${hidden} more`] : [])];
+}
+
+/** Whether it is a model server is for its owner to say; the line is a whole configuration, or a part of one. */
+function unrecognisedLines(servers: readonly UnrecognisedServer[], dim: (text: string) => string): string[] {
+  if (servers.length === 0) return [];
+  const entries = servers.map(({ backend }) => {
+    const members = Object.entries(backend).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
+    return `{${members.join(", ")}}`;
+  });
+  return [
+    "Not used, because it is not recognised:",
+    ...servers.map(({ address, said }) => `  ${address}${dim(` (${said})`)}`),
+    "If that is a model server, this line in config.yaml uses it, beside other backends that you list there:",
+    `  backends: [${entries.join(", ")}]`,
+  ];
 }
 
 /** One line for a POSIX shell that asks the gateway a first question. */

@@ -2,53 +2,62 @@
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
-import { BACKEND_KINDS, type BackendKind } from "../backends/kinds.ts";
 import { documentSchema } from "../config/sections/registry.ts";
-import type { BackendKindName } from "../names.ts";
 import { type DiscoveryOptions, discover } from "./discover.ts";
+import { readPorts } from "./ports.ts";
 
 const cleanUps: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
 });
 
-/** A server on a free port that answers these paths with JSON, and every other with 404. */
-function serve(answers: Record<string, unknown>): string {
+type Answers = Record<string, unknown>;
+
+/** A server on a free port that answers these paths with JSON, or with a response of its own, and every other with 404. */
+function serve(answers: Answers, headers: Record<string, string> = {}): number {
   const server = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
     fetch(request) {
       const answer = answers[new URL(request.url).pathname];
-      return answer === undefined ? new Response("not found", { status: 404 }) : Response.json(answer);
+      if (typeof answer === "function") return answer() as Response;
+      return answer === undefined
+        ? new Response("not found", { status: 404, headers })
+        : Response.json(answer, { headers });
     },
   });
   cleanUps.push(() => server.stop(true));
-  return server.url.origin;
+  return Number(server.url.port);
 }
 
 /** A free port that nobody listens on. */
-function closedAddress(): string {
+function closedPort(): number {
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
-  const { origin } = server.url;
+  const port = Number(server.url.port);
   server.stop(true);
-  return origin;
-}
-
-/** The real table, with other addresses of local engines; one without is not running. */
-function enginesAt(urls: Partial<Record<BackendKindName, string>>): BackendKind[] {
-  return Object.values(BACKEND_KINDS).map((kind) =>
-    kind.localSigns === undefined ? kind : { ...kind, defaultUrl: urls[kind.name] ?? closedAddress() },
-  );
+  return port;
 }
 
 function find(options: Partial<DiscoveryOptions> = {}) {
-  return discover({ env: {}, kinds: enginesAt({}), ...options });
+  return discover({ env: {}, ports: [], ...options });
 }
 
-const OLLAMA = { "/api/tags": { models: [{ name: "llama3:latest", digest: "abc" }] } };
-const LM_STUDIO = { "/api/v1/models": { models: [{ key: "qwen", type: "llm" }] } };
-const OLD_LM_STUDIO = { "/api/v0/models": { data: [{ id: "qwen", state: "not-loaded" }] } };
-const VLLM = { "/v1/models": { object: "list", data: [{ id: "m", owned_by: "vllm" }] } };
+const listOf = (...owners: unknown[]) => ({
+  "/v1/models": { object: "list", data: owners.map((owned_by, index) => ({ id: `m${index}`, owned_by })) },
+});
+const OLLAMA = { ...listOf("library"), "/api/tags": { models: [{ name: "llama3:latest", digest: "abc" }] } };
+const LM_STUDIO = { ...listOf("organization_owner"), "/api/v1/models": { models: [{ key: "qwen", type: "llm" }] } };
+const OLD_LM_STUDIO = {
+  ...listOf("organization_owner"),
+  "/api/v0/models": { data: [{ id: "qwen", state: "not-loaded" }] },
+};
+const VLLM = listOf("vllm", "vllm");
+/** It has this path of Ollama's, with an empty digest. */
+const LLAMA_CPP = { ...listOf("llamacpp"), "/api/tags": { models: [{ name: "m", digest: "" }] } };
+const LOADING = {
+  "/v1/models": () => Response.json({ error: { code: 503 } }, { status: 503, headers: { Server: "llama.cpp" } }),
+};
+const SGLANG = listOf("sglang");
 
 describe("keys in the environment", () => {
   test("become backends that refer to the variables", async () => {
@@ -67,6 +76,23 @@ describe("keys in the environment", () => {
     ]);
     expect(documentSchema.safeParse({ backends }).success).toBe(true);
     expect(JSON.stringify({ backends, found })).not.toContain("sk-");
+  });
+
+  test("of services without a type of their own become backends at the services' addresses", async () => {
+    const services = ["GROQ", "MISTRAL", "DEEPSEEK", "XAI", "OPENROUTER"];
+    const env = Object.fromEntries(services.map((name) => [`${name}_API_KEY`, `sekret-${name}`]));
+    const { backends, found } = await find({ env: { ...env, AWS_ACCESS_KEY_ID: "sekret", COHERE_API_KEY: "sekret" } });
+    expect(backends).toEqual([
+      { name: "groq", type: "generic", url: "https://api.groq.com/openai/v1", api_key: "${GROQ_API_KEY}" },
+      { name: "mistral", type: "generic", url: "https://api.mistral.ai/v1", api_key: "${MISTRAL_API_KEY}" },
+      { name: "deepseek", type: "generic", url: "https://api.deepseek.com/v1", api_key: "${DEEPSEEK_API_KEY}" },
+      { name: "xai", type: "generic", url: "https://api.x.ai/v1", api_key: "${XAI_API_KEY}" },
+      { name: "openrouter", type: "generic", url: "https://openrouter.ai/api/v1", api_key: "${OPENROUTER_API_KEY}" },
+    ]);
+    expect(found.map(({ how }) => how)).toEqual(Object.keys(env));
+    expect(documentSchema.safeParse({ backends }).success).toBe(true);
+    expect(JSON.stringify({ backends, found })).not.toContain("sekret");
+    expect((await find({ env: { GROQ_API_KEY: " " } })).found.map(({ kind }) => kind)).toEqual(["demo"]);
   });
 
   test("GOOGLE_API_KEY stands in for GEMINI_API_KEY", async () => {
@@ -105,69 +131,125 @@ describe("keys in the environment", () => {
 });
 
 describe("local engines", () => {
-  test("that answer become backends", async () => {
-    const urls = { ollama: serve(OLLAMA), lmstudio: serve(LM_STUDIO), vllm: serve(VLLM) };
-    const { backends, found } = await find({ kinds: enginesAt(urls) });
+  test("that answer become backends, in the order of the ports", async () => {
+    const ports = [OLLAMA, LM_STUDIO, VLLM, LLAMA_CPP, SGLANG].map((answers) => serve(answers));
+    const { backends, found, unrecognised } = await find({ ports });
+    const urls = ports.map((port) => `http://127.0.0.1:${port}`);
     expect(backends).toEqual([
-      { name: "ollama", type: "ollama", url: urls.ollama },
-      { name: "lmstudio", type: "lmstudio", url: urls.lmstudio },
-      { name: "vllm", type: "vllm", url: urls.vllm },
+      { name: "ollama", type: "ollama", url: urls[0] },
+      { name: "lmstudio", type: "lmstudio", url: urls[1] },
+      { name: "vllm", type: "vllm", url: urls[2] },
+      { name: "llamacpp", type: "llamacpp", url: urls[3] },
+      { name: "sglang", type: "generic", url: urls[4] },
     ]);
     expect(found[0]).toEqual({
       name: "ollama",
       kind: "ollama",
-      url: urls.ollama,
-      how: `answers on ${new URL(urls.ollama).host}`,
+      url: `http://127.0.0.1:${ports[0]}`,
+      how: `answers on 127.0.0.1:${ports[0]}`,
     });
+    expect(unrecognised).toEqual([]);
     expect(documentSchema.safeParse({ backends }).success).toBe(true);
   });
 
+  test("of one kind on several ports have names of their own", async () => {
+    const ports = [serve(VLLM), serve(LLAMA_CPP), serve(VLLM)];
+    const { found } = await find({ ports });
+    expect(found.map(({ name }) => name)).toEqual(["vllm", "llamacpp", `vllm-${ports[2]}`]);
+  });
+
+  test("are recognised by the header of their answers, also while a model is being loaded", async () => {
+    const ports = [serve(LOADING), serve({}, { Server: "llama.cpp" })];
+    const { found } = await find({ ports });
+    expect(found.map(({ kind }) => kind)).toEqual(["llamacpp", "llamacpp"]);
+  });
+
   test("stand beside hosted ones, without the demo backend", async () => {
-    const { found } = await find({ env: { OPENAI_API_KEY: "k" }, kinds: enginesAt({ ollama: serve(OLLAMA) }) });
+    const { found } = await find({ env: { OPENAI_API_KEY: "k" }, ports: [serve(OLLAMA)] });
     expect(found.map((backend) => backend.name)).toEqual(["openai", "ollama"]);
   });
 
   test("an older LM Studio is recognised by its other path", async () => {
-    const { found } = await find({ kinds: enginesAt({ lmstudio: serve(OLD_LM_STUDIO) }) });
+    const { found } = await find({ ports: [serve(OLD_LM_STUDIO)] });
     expect(found.map((backend) => backend.kind)).toEqual(["lmstudio"]);
   });
 
-  test.each([
-    ["vllm", { "/v1/models": { data: [{ id: "m", owned_by: "someone" }] } }],
-    ["vllm", { "/v1/models": { data: [] } }],
-    ["vllm", { "/v1/models": "vllm" }],
-    ["ollama", { "/api/tags": { models: [] } }],
-    ["ollama", { "/api/tags": { models: [{ name: "no digest" }, null] } }],
-    ["lmstudio", { "/v1/models": { data: [{ id: "m", owned_by: "organization_owner" }] } }],
-    ["lmstudio", { "/api/v1/models": { error: "Unexpected endpoint or method." } }],
-    ["ollama", {}],
-  ] as const)("a stranger on the port of %s is not taken for it: %j", async (kind, answers) => {
-    const { found } = await find({ kinds: enginesAt({ [kind]: serve(answers) }) });
-    expect(found).toEqual([{ name: "demo", kind: "demo", url: "http://demo.invalid", how: "built in" }]);
+  const DEMO = [{ name: "demo", kind: "demo", url: "http://demo.invalid", how: "built in" }];
+  const HTML = () => new Response("<html>", { headers: { "content-type": "text/html" } });
+
+  test.each<[Answers, said: string]>([
+    [listOf("someone"), "lists models of an unknown engine"],
+    [listOf("vllm", "llamacpp"), "lists models of an unknown engine"],
+    [listOf("vllm", undefined), "lists models of an unknown engine"],
+    [listOf("organization_owner"), "lists models of an unknown engine"],
+    [listOf(), "lists no models"],
+    [{ "/v1/models": "vllm" }, "answers GET /v1/models with no model list"],
+    [{ "/v1/models": HTML }, "answers GET /v1/models with no model list"],
+    [{ "/api/tags": { models: [] } }, "answers GET /v1/models with HTTP 404"],
+    [{ "/api/tags": { models: [{ name: "no digest" }, null] } }, "answers GET /v1/models with HTTP 404"],
+    [{ "/api/v1/models": { error: "Unexpected endpoint or method." } }, "answers GET /v1/models with HTTP 404"],
+    [{}, "answers GET /v1/models with HTTP 404"],
+  ])("a stranger that answers %j is not used, and is named", async (answers, said) => {
+    const port = serve(answers);
+    const { found, unrecognised } = await find({ ports: [port] });
+    expect(found as unknown).toEqual(DEMO);
+    const backend = { name: `local-${port}`, url: `http://127.0.0.1:${port}` };
+    expect(unrecognised).toEqual([{ address: `127.0.0.1:${port}`, said, backend }]);
+  });
+
+  test.each([401, 403])("one that wants a key is named with a variable for it (%d)", async (status) => {
+    const port = serve({ "/v1/models": () => Response.json({ error: "Unauthorized" }, { status }) });
+    const { unrecognised } = await find({ ports: [port] });
+    expect(unrecognised.map(({ said }) => said)).toEqual([`answers GET /v1/models with HTTP ${status}`]);
+    const backends = unrecognised.map(({ backend }) => backend);
+    expect(backends).toMatchObject([{ api_key: `\${LOCAL_${port}_API_KEY}` }]);
+    expect(documentSchema.safeParse({ backends }).success).toBe(true);
   });
 
   test("a redirect is not followed", async () => {
     const target = serve(OLLAMA);
-    const server = Bun.serve({
-      port: 0,
-      hostname: "127.0.0.1",
-      fetch: () => Response.redirect(`${target}/api/tags`),
-    });
-    cleanUps.push(() => server.stop(true));
-    const { found } = await find({ kinds: enginesAt({ ollama: server.url.origin }) });
+    const redirect = () => Response.redirect(`http://127.0.0.1:${target}/v1/models`);
+    const { found, unrecognised } = await find({ ports: [serve({ "/v1/models": redirect, "/api/tags": redirect })] });
     expect(found.map((backend) => backend.kind)).toEqual(["demo"]);
+    expect(unrecognised.map(({ said }) => said)).toEqual(["answers GET /v1/models with HTTP 302"]);
   });
 
+  test.each(["127.0.0.1:", "0.0.0.0:", "[::]:", "localhost:"])(
+    "the gateway's own address %s is not asked",
+    async (own) => {
+      let asked = 0;
+      const probe = async () => {
+        asked += 1;
+        return Response.json(VLLM["/v1/models"]);
+      };
+      const { found, unrecognised } = await find({ ports: [8080], probe, ownAddresses: [`${own}8080`] });
+      expect({ asked, kinds: found.map(({ kind }) => kind), unrecognised }).toEqual({
+        asked: 0,
+        kinds: ["demo"],
+        unrecognised: [],
+      });
+      expect((await find({ ports: [8080], probe, ownAddresses: [`${own}9000`] })).found[0]?.kind).toBe("vllm");
+    },
+  );
+
   test("with nothing at all there is the demo backend, and it is a valid document", async () => {
-    const { backends } = await find();
-    expect(backends).toEqual([{ name: "demo", type: "demo" }]);
+    const { backends, unrecognised } = await find({ ports: [closedPort()] });
+    expect({ backends, unrecognised }).toEqual({ backends: [{ name: "demo", type: "demo" }], unrecognised: [] });
     expect(documentSchema.safeParse({ backends }).success).toBe(true);
   });
 });
 
+test("ports are numbers with commas between them, or none", () => {
+  expect(readPorts("8080, 9931,8080")).toEqual([8080, 9931]);
+  expect(readPorts(" none ")).toEqual([]);
+  for (const text of ["", "0", "65536", "8080,", "a", "1-9", "8080;9931", "-1", "1e3", `${"1,".repeat(32)}1`]) {
+    expect([text, readPorts(text)]).toEqual([text, undefined]);
+  }
+});
+
 describe("time", () => {
   /** A listener with its own way to misbehave. */
-  async function misbehave(onConnection: (socket: Socket) => void): Promise<string> {
+  async function misbehave(onConnection: (socket: Socket) => void): Promise<number> {
     const sockets = new Set<Socket>();
     const server = createServer((socket) => {
       sockets.add(socket);
@@ -179,12 +261,12 @@ describe("time", () => {
       for (const socket of sockets) socket.destroy();
       server.close();
     });
-    return `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+    return (server.address() as { port: number }).port;
   }
 
   test("refused ports are answered at once", async () => {
     const startedAt = performance.now();
-    await find({ timeoutMs: 60_000 });
+    await find({ timeoutMs: 60_000, ports: [closedPort(), closedPort()] });
     expect(performance.now() - startedAt).toBeLessThan(200);
   });
 
@@ -203,17 +285,16 @@ describe("time", () => {
       pour();
     });
     const startedAt = performance.now();
-    const { found } = await find({
-      timeoutMs: 150,
-      kinds: enginesAt({ ollama: silent, lmstudio: slow, vllm: endless }),
-    });
+    const { found, unrecognised } = await find({ timeoutMs: 150, ports: [silent, slow, endless] });
     expect(performance.now() - startedAt).toBeLessThan(350);
     expect(found.map((backend) => backend.kind)).toEqual(["demo"]);
+    // What has begun to answer is named.
+    expect(unrecognised.map(({ address }) => address)).toEqual([`127.0.0.1:${slow}`, `127.0.0.1:${endless}`]);
   });
 
   test("a probe that ignores its signal cannot hold the start up", async () => {
     const probe = () => new Promise<Response>(() => {});
-    const { found } = await find({ probe, timeoutMs: 20, env: { OPENAI_API_KEY: "k" } });
+    const { found } = await find({ probe, timeoutMs: 20, ports: [1, 2], env: { OPENAI_API_KEY: "k" } });
     expect(found.map((backend) => backend.kind)).toEqual(["openai"]);
   });
 });

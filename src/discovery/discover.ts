@@ -3,8 +3,9 @@
 import { BACKEND_KINDS, type BackendKind } from "../backends/kinds.ts";
 import type { ConfigDocument } from "../config/sections/registry.ts";
 import { withoutCredentials } from "../lib/without-credentials.ts";
-import type { BackendKindName } from "../names.ts";
-import { answersAs, type Probe } from "./probe-engine.ts";
+import { type BackendKindName, UNKNOWN_KIND } from "../names.ts";
+import { HOSTED_SERVICES } from "./hosted-services.ts";
+import { askEngine, type Probe } from "./probe-engine.ts";
 
 type BackendDocument = NonNullable<ConfigDocument["backends"]>[number];
 
@@ -17,10 +18,21 @@ export interface FoundBackend {
   how: string;
 }
 
-interface Discovery {
+/** A server on one of the ports that is not taken for an engine. */
+export interface UnrecognisedServer {
+  /** "127.0.0.1:8080" */
+  address: string;
+  /** What it answers, in words. */
+  said: string;
+  /** What the configuration would have to say for it to be used. */
+  backend: BackendDocument;
+}
+
+export interface Discovery {
   /** As an operator would write them under `backends`: keys are references, never values. */
   backends: BackendDocument[];
   found: FoundBackend[];
+  unrecognised: UnrecognisedServer[];
 }
 
 export interface DiscoveryOptions {
@@ -28,8 +40,9 @@ export interface DiscoveryOptions {
   probe?: Probe;
   /** For all probes together: they run side by side. */
   timeoutMs?: number;
-  kinds?: readonly BackendKind[];
-  /** Own addresses ("127.0.0.1:8080"); a base URL in the environment that leads here would make a circle. */
+  /** Of this machine, on which engines are looked for. */
+  ports: readonly number[];
+  /** Own addresses ("127.0.0.1:8080"): a request that the gateway sent to itself would go in a circle. */
   ownAddresses?: readonly string[];
 }
 
@@ -41,16 +54,25 @@ interface Candidate {
 }
 
 export async function discover(options: DiscoveryOptions): Promise<Discovery> {
-  const { env, probe = fetch, timeoutMs = DEFAULT_TIMEOUT_MS, ownAddresses = [] } = options;
-  const { kinds = Object.values(BACKEND_KINDS) } = options;
-  const hosted = kinds.map((kind) => hostedCandidate(kind, env, ownAddresses));
-  const local = await localCandidates(kinds, probe, timeoutMs);
-  const candidates = [...hosted, ...local].filter((candidate) => candidate !== undefined);
+  const { env, ownAddresses = [] } = options;
+  const local = await localServers(options);
+  const candidates = [...hostedCandidates(env, ownAddresses), ...local.candidates];
   if (candidates.length === 0) candidates.push(...embeddedCandidates());
   return {
     backends: candidates.map((candidate) => candidate.backend),
     found: candidates.map((candidate) => candidate.found),
+    unrecognised: local.unrecognised,
   };
+}
+
+function hostedCandidates(env: DiscoveryOptions["env"], ownAddresses: readonly string[]): Candidate[] {
+  const ofKinds = Object.values(BACKEND_KINDS).map((kind) => hostedCandidate(kind, env, ownAddresses));
+  const ofServices = HOSTED_SERVICES.map(({ name, keyVariable, url }) =>
+    env[keyVariable]?.trim()
+      ? candidate(name, UNKNOWN_KIND, url, keyVariable, { url, api_key: `\${${keyVariable}}` })
+      : undefined,
+  );
+  return [...ofKinds, ...ofServices].filter((candidate) => candidate !== undefined);
 }
 
 function hostedCandidate(
@@ -64,30 +86,54 @@ function hostedCandidate(
   // People who use the gateway point their SDKs at it with this very variable.
   const url = baseUrl && !leadsTo(baseUrl, ownAddresses) ? baseUrl : undefined;
   const settings = { ...(url && { url }), api_key: `\${${keyVariable}}` };
-  return candidate(name, withoutCredentials(url ?? defaultUrl ?? ""), keyVariable, settings);
+  return candidate(name, name, withoutCredentials(url ?? defaultUrl ?? ""), keyVariable, settings);
 }
 
-async function localCandidates(
-  kinds: readonly BackendKind[],
-  probe: Probe,
-  timeoutMs: number,
-): Promise<(Candidate | undefined)[]> {
+async function localServers({
+  probe = fetch,
+  timeoutMs = DEFAULT_TIMEOUT_MS,
+  ports,
+  ownAddresses = [],
+}: DiscoveryOptions) {
   const signal = AbortSignal.timeout(timeoutMs);
-  return Promise.all(
-    kinds.map(async ({ name, defaultUrl: url, localSigns: signs }) => {
-      if (url === undefined || signs === undefined || !(await answersAs(signs, url, probe, signal))) return undefined;
-      return candidate(name, url, `answers on ${new URL(url).host}`, { url });
-    }),
-  );
+  const servers = ports
+    .map((port) => ({ port, address: `127.0.0.1:${port}`, url: `http://127.0.0.1:${port}` }))
+    .filter(({ url }) => !leadsTo(url, ownAddresses));
+  const answers = await Promise.all(servers.map(({ url }) => askEngine(url, probe, signal)));
+
+  const candidates: Candidate[] = [];
+  const unrecognised: UnrecognisedServer[] = [];
+  for (const [index, { port, address, url }] of servers.entries()) {
+    const answer = answers[index];
+    if (answer === undefined) continue;
+    const { kind, said, wantsKey } = answer;
+    if (kind === undefined) {
+      const key = wantsKey ? { api_key: `\${LOCAL_${port}_API_KEY}` } : {};
+      unrecognised.push({ address, said, backend: { name: `local-${port}`, url, ...key } });
+      continue;
+    }
+    // An engine without a type of its own still has a name.
+    const name = kind.ownerSign ?? kind.name;
+    const isTaken = candidates.some((other) => other.found.name === name);
+    const ownName = isTaken ? `${name}-${port}` : name;
+    candidates.push(candidate(ownName, kind.name, url, `answers on ${address}`, { url }));
+  }
+  return { candidates, unrecognised };
 }
 
 function embeddedCandidates(): Candidate[] {
   const embedded = Object.values(BACKEND_KINDS).filter((kind) => kind.isEmbedded);
-  return embedded.map(({ name, defaultUrl = "" }) => candidate(name, defaultUrl, "built in", {}));
+  return embedded.map(({ name, defaultUrl = "" }) => candidate(name, name, defaultUrl, "built in", {}));
 }
 
-function candidate(name: BackendKindName, url: string, how: string, settings: Partial<BackendDocument>): Candidate {
-  return { backend: { name, type: name, ...settings }, found: { name, kind: name, url, how } };
+function candidate(
+  name: string,
+  kind: BackendKindName,
+  url: string,
+  how: string,
+  settings: Partial<BackendDocument>,
+): Candidate {
+  return { backend: { name, type: kind, ...settings }, found: { name, kind, url, how } };
 }
 
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "0.0.0.0", "[::1]", "[::]"]);

@@ -5,7 +5,7 @@ import { displayUrl, toBackend } from "../backends/backend.ts";
 import { displayAddress, renderBanner } from "../cli/banner.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { ConfigStore } from "../config/store/store.ts";
-import type { FoundBackend } from "../discovery/discover.ts";
+import type { Findings } from "../fleet/zero-configuration.ts";
 import { isTerminal } from "../lib/terminal.ts";
 import type { Logger } from "../logging/logger.ts";
 import { isChatModel } from "../models/chat-models.ts";
@@ -15,7 +15,7 @@ import type { Gateway, GatewayParts } from "./gateway.ts";
 /** What server mode is started with. */
 export interface ServeParts extends Omit<GatewayParts, "clock" | "workers" | "cacheSeed"> {
   /** Backends that nobody has configured. */
-  found: readonly FoundBackend[] | undefined;
+  findings: Findings | undefined;
 }
 
 const STANDARD_OUTPUT = 1;
@@ -31,10 +31,10 @@ export function warnOfOpenDoor({ api_keys, server }: Settings, log: Pick<Logger,
   if (api_keys.mode === "permissive" && !isOnLoopback(bound)) log.warn({ bind_address: bound }, OPEN_TO_ALL);
 }
 
-/** Backends that nobody has configured stand in `found`. */
+/** Backends that nobody has configured stand in `findings`. */
 export async function greet(
   addresses: readonly string[],
-  found: readonly FoundBackend[] | undefined,
+  findings: Findings | undefined,
   { store, env, log }: { store: ConfigStore; env: Record<string, string | undefined>; log: Pick<Logger, "info"> },
   { fleet }: Gateway,
 ): Promise<void> {
@@ -44,15 +44,18 @@ export async function greet(
     return { name: backend.name, kind: backend.kind.name, url: displayUrl(backend) };
   });
   if (settings.logging.format === "json") {
-    const backends = (found ?? configured).map(({ name }) => name);
-    log.info({ addresses: addresses.map(displayAddress), configuration: path, backends }, "Signalbox listens");
+    const backends = (findings?.found ?? configured).map(({ name }) => name);
+    const unrecognised = findings?.unrecognised.map(({ address, said }) => `${address} (${said})`);
+    const told = { configuration: path, backends, ...(unrecognised?.length && { unrecognised }) };
+    log.info({ addresses: addresses.map(displayAddress), ...told }, "Signalbox listens");
     return;
   }
   const model = (await fleet.models.list()).find(({ id }) => isChatModel(id, undefined))?.id;
   const banner = renderBanner({
     version: VERSION,
     addresses,
-    backends: found ?? configured,
+    backends: findings?.found ?? configured,
+    unrecognised: findings?.unrecognised ?? [],
     ...(path !== undefined && { configPath: path }),
     ...(model !== undefined && { model }),
     apiKeyRequired: settings.api_keys.mode === "blocking",

@@ -39,9 +39,9 @@ export async function openConfiguration(command: StartCommand, env: Env) {
   const discovered =
     loaded.found === undefined
       ? await findBackends(loaded.snapshot, env)
-      : { ok: true as const, snapshot: loaded.snapshot, found: undefined };
+      : { ok: true as const, snapshot: loaded.snapshot, findings: undefined };
   if (!discovered.ok) return failed(`${SERVICE_NAME}: ${discovered.message}`);
-  const { snapshot, found } = discovered;
+  const { snapshot, findings } = discovered;
 
   // Told before anything is kept of the file.
   const problem = cannotStart(snapshot, env);
@@ -54,7 +54,7 @@ export async function openConfiguration(command: StartCommand, env: Env) {
   const { store, resumed } = opened;
   applyLogSettings(log, store.current.settings.logging);
   // Nothing was found where backends are configured, or kept.
-  return { ok: true as const, store, fileHash, log, found: resumed ? undefined : found };
+  return { ok: true as const, store, fileHash, log, findings: resumed ? undefined : findings };
 }
 
 export type AgentConfiguration = Extract<Awaited<ReturnType<typeof openAgentConfiguration>>, { ok: true }>;
@@ -78,10 +78,14 @@ export async function openAgentConfiguration(command: StartCommand, env: Env) {
     if (loaded.ok && (loaded.found !== undefined || resumed)) return;
     const discovered = await findBackends(snapshot, env);
     if (!discovered.ok) throw new StartProblem(`${SERVICE_NAME}: ${discovered.message}`);
-    if (discovered.found === undefined) return;
+    if (discovered.findings === undefined) return;
     await store.follow(discovered.snapshot.document);
-    const found = discovered.found.map(({ name, how }) => `${name} (${how})`);
-    log.info({ found }, "there is no configuration file; these backends were found");
+    const found = discovered.findings.found.map(({ name, how }) => `${name} (${how})`);
+    const unrecognised = discovered.findings.unrecognised.map(({ address, said }) => `${address} (${said})`);
+    log.info(
+      { found, ...(unrecognised.length > 0 && { unrecognised }) },
+      "there is no configuration file; these backends were found",
+    );
   }
 
   return { ok: true as const, store, fileHash, log, discover, followSaved };

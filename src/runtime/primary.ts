@@ -20,7 +20,7 @@ const NO_RESTARTS = { crash: 0, hang: 0, memory: 0, request: 0 };
 type Exit = { exitCode: number; message?: string };
 
 /** Returns the exit code and, when an address could not be opened, why. */
-export async function servePrimary(count: number, { found, ...options }: ServeParts): Promise<Exit> {
+export async function servePrimary(count: number, { findings, ...options }: ServeParts): Promise<Exit> {
   const { store, log, env } = options;
   const { settings, baseDir } = store.current;
   const socketMode = Number.parseInt(settings.server.unix_socket_mode, 8);
@@ -81,7 +81,7 @@ export async function servePrimary(count: number, { found, ...options }: ServePa
     const served = serveTargets(gateway.api, gateway.admin);
     for (const server of taken.own) server.reload(served);
     listening.resolve();
-    await greet(taken.addresses, found, options, gateway);
+    await greet(taken.addresses, findings, options, gateway);
     await signalled;
   }
   const { shutdown_timeout } = store.current.settings.server;

@@ -25,7 +25,7 @@ export async function serve(parts: ServeParts): Promise<{ exitCode: number; mess
   return await serveAlone(parts);
 }
 
-async function serveAlone({ found, ...options }: ServeParts): Promise<{ exitCode: number; message?: string }> {
+async function serveAlone({ findings, ...options }: ServeParts): Promise<{ exitCode: number; message?: string }> {
   const { store, log } = options;
   const { settings, baseDir } = store.current;
   // The addresses come first: a port that is taken ends the start before any backend is asked for anything.
@@ -54,7 +54,7 @@ async function serveAlone({ found, ...options }: ServeParts): Promise<{ exitCode
   admin.handle = gateway.admin.handle;
 
   const signalled = untilSignalled();
-  await greet(addresses, found, options, gateway);
+  await greet(addresses, findings, options, gateway);
 
   await signalled;
   const { shutdown_timeout } = store.current.settings.server;

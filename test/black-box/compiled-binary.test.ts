@@ -22,7 +22,8 @@ afterAll(() => rm(folder, { recursive: true }));
 
 /** Without the variable that bin/signalbox sets, so that the binary has to raise the limit itself. */
 function start(words: readonly string[] = [], more: Record<string, string> = {}) {
-  const env = { PATH: process.env.PATH, HOME: folder, SIGNALBOX_SERVER__BIND_ADDRESS: "127.0.0.1:0", ...more };
+  const own = { SIGNALBOX_SERVER__BIND_ADDRESS: "127.0.0.1:0", SIGNALBOX_DISCOVERY_PORTS: "none" };
+  const env = { PATH: process.env.PATH, HOME: folder, ...own, ...more };
   return Bun.spawn([binary, ...words], { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
 }
 

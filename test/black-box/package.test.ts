@@ -73,6 +73,7 @@ test("npm start passes SIGTERM on: the gateway ends in order and its port is fre
       HOME: folder,
       SIGNALBOX_DATA_DIR: join(folder, "data"),
       SIGNALBOX_SERVER__BIND_ADDRESS: "127.0.0.1:0",
+      SIGNALBOX_DISCOVERY_PORTS: "none",
     },
     stdin: "ignore",
     stdout: "pipe",

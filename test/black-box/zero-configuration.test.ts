@@ -1,11 +1,12 @@
 // Started with nothing: the demo backend answers plain and streamed, and the banner's curl line works when pasted.
 
-import { beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readSse } from "../support/sse-reader.ts";
-import { type Gateway, SECRET_MARK, startGateway } from "../support/start-gateway.ts";
+import { type Gateway, runCommand, SECRET_MARK, startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();
+const engines: { stop(force: boolean): unknown }[] = [];
 let gateway: Gateway;
 let model: string;
 
@@ -13,6 +14,10 @@ beforeAll(async () => {
   gateway = await bed.gateway({ config: null });
   const list = (await (await gateway.fetch("/v1/models")).json()) as { data: { id: string }[] };
   model = list.data[0]?.id ?? "none";
+});
+
+afterAll(async () => {
+  for (const engine of engines) await engine.stop(true);
 });
 
 interface ChatAnswer {
@@ -84,4 +89,37 @@ test("keys in the environment become backends, and are never printed", async () 
   const names = (await other.backends()).map(({ name }) => name);
   expect(names).toContain("openai");
   expect(other.process.stdout.toLowerCase()).toContain("openai");
+});
+
+test("engines on the ports of this machine become backends; what is not recognised is named with its line", async () => {
+  const answersWith = (body: unknown, init: ResponseInit = {}) => {
+    const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json(body, init) });
+    engines.push(server);
+    return Number(server.url.port);
+  };
+  const list = (owner: string) => ({ object: "list", data: [{ id: `of-${owner}`, owned_by: owner }] });
+  const ports = [
+    answersWith(list("llamacpp"), { headers: { Server: "llama.cpp" } }),
+    answersWith(list("sglang")),
+    answersWith(list("someone")),
+  ];
+  const [, , stranger] = ports;
+  const environment = { SIGNALBOX_DISCOVERY_PORTS: ports.join(",") };
+  await using other = await startGateway({ config: null, environment, awaitHealth: false });
+  const banner = other.process.stdout;
+  expect((await other.backends()).map(({ name }) => name)).toEqual(["llamacpp", "sglang"]);
+  expect(banner).toContain(`  llamacpp  http://127.0.0.1:${ports[0]} (answers on 127.0.0.1:${ports[0]})`);
+  expect(banner).toContain(`  127.0.0.1:${stranger} (lists models of an unknown engine)`);
+
+  // The line is a configuration, and uses the server.
+  const line = banner.split("\n").find((text) => text.startsWith("  backends: ["));
+  await using configured = await startGateway({ configText: `${line?.trim()}\n` });
+  const models = (await (await configured.fetch("/v1/models")).json()) as { data: { id: string }[] };
+  expect(models.data.map(({ id }) => id)).toEqual(["of-someone"]);
+});
+
+test("ports that are none are refused by the name of their variable", async () => {
+  const run = await runCommand({ config: null, environment: { SIGNALBOX_DISCOVERY_PORTS: "8080;9931" } });
+  expect(run.exitCode).toBe(1);
+  expect(run.stderr).toContain('SIGNALBOX_DISCOVERY_PORTS: expected up to 32 ports such as "8080,9931", or "none"');
 });

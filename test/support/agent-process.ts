@@ -45,7 +45,12 @@ export class AgentProcess {
     const named = config === undefined && folder === undefined ? [] : ["--config", path];
     this.#process = Bun.spawn(["sh", ...command, ...named, ...args], {
       cwd: this.folder,
-      env: { PATH: process.env.PATH ?? "", HOME: join(this.folder, "home"), ...environment },
+      env: {
+        PATH: process.env.PATH ?? "",
+        HOME: join(this.folder, "home"),
+        SIGNALBOX_DISCOVERY_PORTS: "none",
+        ...environment,
+      },
       stdin: "pipe",
       stdout: "pipe",
       stderr: "pipe",

@@ -92,6 +92,8 @@ export class GatewayProcess {
         ...(executable !== undefined && RAISED_LIMIT),
         PATH: process.env.PATH ?? "",
         HOME: join(this.folder, "home"),
+        // What else runs on this machine is no part of a test.
+        SIGNALBOX_DISCOVERY_PORTS: "none",
         XDG_CONFIG_HOME: join(this.folder, "home", ".config"),
         ...options.environment,
       },
