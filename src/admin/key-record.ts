@@ -44,5 +44,7 @@ export function droppedKeyWarnings(before: Settings, after: Settings, identify: 
   if (dropped.length === 0) return [];
   const more = dropped.length > MOST_NAMES ? ` and ${dropped.length - MOST_NAMES} more` : "";
   const names = dropped.slice(0, MOST_NAMES).join(", ");
-  return [`api_keys.keys: ${names}${more} removed, with all that they own; /admin/keys changes single keys`];
+  return [
+    `api_keys.keys: ${names}${more} removed, with all that they own, and their secrets revoked; /admin/keys changes single keys`,
+  ];
 }

@@ -310,6 +310,7 @@ test("a change of the list as a whole names the keys that it drops", async () =>
   }
   const { warnings } = await admin.ok("PUT", "/admin/config/api_keys", { mode: "permissive" });
   expect(warnings).toEqual([expect.stringContaining("a removed")]);
-  const kept = await admin.ok("PATCH", "/admin/config/api_keys", { keys: [{ key: A, id: "a" }] });
+  await admin.refused(400, "PATCH", "/admin/config/api_keys", { keys: [{ key: A, id: "a" }] });
+  const kept = await admin.ok("PATCH", "/admin/config/api_keys", { keys: [{ key: "sekret-other", id: "a" }] });
   expect(kept.warnings).toEqual([]);
 });

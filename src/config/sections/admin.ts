@@ -102,4 +102,8 @@ export const adminSection = defineSection({
     "requests.path": { use: "written", endings: [".db", ".sqlite", ".sqlite3"] },
   },
   secretPaths: ["auth.token", "auth.password"],
+  credentials: [
+    { at: "auth", secrets: ["token"], fields: ["token"] },
+    { at: "auth", secrets: ["password"], fields: ["password"] },
+  ],
 });

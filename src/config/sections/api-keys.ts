@@ -51,5 +51,6 @@ export const apiKeysSection = defineSection({
   aliases: { api_keys: "keys" },
   filePaths: { api_keys_file: { use: "file", endings: [".yaml", ".yml", ".toml", ".json"] } },
   secretPaths: ["keys.*.key", "keys.*.previous.key"],
+  credentials: [{ at: "keys.*", secrets: ["key", "previous.key"], fields: ["key", "previous", "expires_at"] }],
   entryNames: { keys: ["id", "key"] },
 });

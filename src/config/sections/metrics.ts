@@ -57,4 +57,5 @@ export const metricsSection = defineSection({
   }),
   filePaths: { "persistence.path": { use: "written", endings: [".db", ".sqlite", ".sqlite3"] } },
   secretPaths: ["auth.password"],
+  credentials: [{ at: "auth", secrets: ["password"], fields: ["password"] }],
 });

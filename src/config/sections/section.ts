@@ -18,6 +18,16 @@ export type FilePathUse =
       isContent?: (text: string) => boolean;
     };
 
+/** A secret that lets callers in, and those that it replaced and that are still valid. */
+export interface CredentialSpec {
+  /** The mapping that holds it; with ".*" behind it every entry of a list. */
+  at: string;
+  /** Where they stand in it: the one that counts now, then earlier ones. */
+  secrets: readonly [current: string, ...earlier: string[]];
+  /** Keys of the mapping that say which secrets are valid and until when. An end is `expires_at`. */
+  fields: readonly string[];
+}
+
 /** The registry gives it its name. */
 export interface SectionDefinition<Schema extends z.ZodType = z.ZodType> {
   /** Shown in listings and in the generated template. */
@@ -40,6 +50,8 @@ export interface SectionDefinition<Schema extends z.ZodType = z.ZodType> {
   aliases?: Readonly<Record<string, string>>;
   /** Paths of secrets, in the same notation; their values never appear in a message or a view. */
   secretPaths?: readonly string[];
+  /** Those that let callers in: revoked once, only the configuration file brings them back. */
+  credentials?: readonly CredentialSpec[];
   /** URLs, in the same notation, whose user and password are secrets. */
   urlPaths?: readonly string[];
   /** Fields of the section, or of each of its entries, that say where its secrets are sent, or to whom; with dots. */

@@ -4,6 +4,7 @@
 import { fenceProblems } from "../change/api-fence.ts";
 import { isWithin } from "../change/capability.ts";
 import type { SectionChange } from "../change/change.ts";
+import type { LeftOut } from "../change/credentials.ts";
 import { diffDocuments, type FieldChange } from "../change/diff.ts";
 import type { Draft, DraftBase } from "../change/draft.ts";
 import { type Prepared, prepareDocument, type Surroundings } from "../compile/prepare.ts";
@@ -14,7 +15,9 @@ import { specOf } from "../schema/section-patterns.ts";
 import { resolvePath } from "../values/paths.ts";
 import type { Problem, Source } from "../values/problems.ts";
 import { isNestedTooDeeply, isSameOrAround, type Mapping, type Path } from "../values/values.ts";
-import type { AppliedFile } from "./applied-file.ts";
+import type { RevokedSecrets } from "./revoked-secrets.ts";
+import { leftOutOfRevoked, revokedProblems, withoutRevoked } from "./screen.ts";
+import type { Standing } from "./standing.ts";
 
 /** What runs, and its document. */
 export interface Running extends DraftBase {
@@ -23,15 +26,17 @@ export interface Running extends DraftBase {
 
 /** A document, and where it comes from: the file may hold anything, a change through the API stays inside the fence. */
 export interface Candidate
-  extends Pick<SectionChange, "elevated" | "confirmedVariables">,
-    Partial<Pick<Draft, "kept" | "writtenPath">> {
+  extends Pick<SectionChange, "elevated" | "isImport" | "confirmedVariables">,
+    Partial<Pick<Draft, "kept" | "writtenPath" | "leftOut">> {
   document: Mapping;
   /** The sections that were named. */
   sections: readonly string[];
   /** A change that cannot be kept is applied nevertheless: the file itself keeps it. */
-  fromFile?: { applied?: AppliedFile };
+  fromFile?: { standing?: Standing };
   /** Fields in which an edit of the file replaces what was changed through the API. */
   replaced?: readonly Path[];
+  /** Of an earlier state, the version that it belongs to. */
+  restoredVersion?: number;
   lineOf?: Source["lineOf"];
   /** What the fence compares with, defaults filled in; without it, what runs. */
   base?: Mapping;
@@ -39,23 +44,52 @@ export interface Candidate
   known?: readonly Mapping[];
 }
 
-/** Every document that did not come from the file passes the fence here. */
-export async function assess(candidate: Candidate, running: Running, surroundings: Surroundings) {
-  const { document, writtenPath, lineOf } = candidate;
-  const prepared = await prepareDocument(document, {
+/** What changes are made in. */
+interface AssessParts extends Surroundings {
+  revoked: RevokedSecrets;
+  nowMs: number;
+}
+
+/** Every document that did not come from the file passes the fence here, and is screened for revoked secrets. */
+export async function assess(given: Candidate, running: Running, surroundings: AssessParts) {
+  const screened = screen(given, running, surroundings);
+  const candidate = { ...given, document: screened.document };
+  const { writtenPath, lineOf } = candidate;
+  const prepared = await prepareDocument(candidate.document, {
     ...surroundings,
     baseDir: running.snapshot.baseDir,
-    problems: candidate.fromFile === undefined ? await fenced(candidate, running, surroundings.home) : [],
+    problems:
+      candidate.fromFile === undefined
+        ? [...screened.problems, ...(await fenced(candidate, running, surroundings.home))]
+        : [],
     source: { lineOf },
     ...(writtenPath && { writtenPath }),
   });
   const effective = withDefaults(prepared.document);
   return {
     prepared,
+    leftOut: [...(given.leftOut ?? []), ...screened.fields.map(leftOutOfRevoked)],
     problems: [...prepared.problems, ...prepared.crossProblems],
     effective,
     changes: withReplaced(diffDocuments(running.effective, effective), candidate.replaced),
   };
+}
+
+interface Screened extends LeftOut {
+  problems: Problem[];
+}
+
+/** The edit of a file was screened when it was merged. */
+function screen(candidate: Candidate, { document: running }: Running, { env, revoked, nowMs }: AssessParts): Screened {
+  const { document, restoredVersion, isImport = false, fromFile, sections } = candidate;
+  const none = { document, fields: [], problems: [] };
+  // Too deep for every walk over it; preparing it says so.
+  if (fromFile !== undefined || isNestedTooDeeply(document)) return none;
+  const parts = { running, revoked, env, nowMs };
+  if (restoredVersion === undefined && !isImport) {
+    return { ...none, problems: revokedProblems(document, sections, parts) };
+  }
+  return { ...none, ...withoutRevoked(document, parts, restoredVersion) };
 }
 
 /** Changes that replace something say so. */
@@ -90,10 +124,10 @@ async function fenced(
 /** What whoever makes these changes, or names these sections, should know. */
 export function warningsOf(
   changes: readonly FieldChange[],
-  { compiled, overrides }: Prepared,
+  { prepared: { compiled, overrides }, leftOut }: { prepared: Prepared; leftOut: readonly string[] },
   named: readonly string[],
 ): string[] {
-  const warnings: string[] = [];
+  const warnings = [...leftOut];
   for (const { path } of changes) {
     const name = path.join(".");
     const spec = specOf(path[0]);

@@ -15,9 +15,9 @@ import { withFileOnlyFields, withoutFileOnlyFields } from "../change/draft.ts";
 import { maskSecrets } from "../change/mask.ts";
 import { SECTION_NAMES } from "../sections/registry.ts";
 import { type Mapping, valueAt, withEntries } from "../values/values.ts";
-import { type AppliedFile, writeAppliedFile } from "./applied-file.ts";
 import type { Inside, Proposal } from "./inside.ts";
 import { removeStaged } from "./staged-sections.ts";
+import { type Standing, writeStanding } from "./standing.ts";
 import { appendVersions, type HistoryPage, readPage, readVersion, type VersionRecord } from "./versions.ts";
 
 export const MAXIMUM_HISTORY_PAGE = 100;
@@ -26,29 +26,27 @@ const MAXIMUM_UNSAVED = 100;
 export interface StartOfHistory {
   /** Versions that could not be kept yet. */
   unsaved: readonly VersionRecord[];
-  /** The configuration file, or what was found without one, as it was applied last. */
-  file: AppliedFile;
-  isFileKept: boolean;
+  standing: Standing;
+  isStandingKept: boolean;
 }
 
 export class History {
   readonly #inside: Inside;
   /** Versions from the file that could not be kept yet. */
   #unsaved: readonly VersionRecord[];
-  #file: AppliedFile;
+  #standing: Standing;
   /** As it was written last. */
-  #keptFile: AppliedFile | undefined;
+  #keptStanding: Standing | undefined;
 
-  constructor(inside: Inside, { unsaved, file, isFileKept }: StartOfHistory) {
+  constructor(inside: Inside, { unsaved, standing, isStandingKept }: StartOfHistory) {
     this.#inside = inside;
     this.#unsaved = unsaved;
-    this.#file = file;
-    if (isFileKept) this.#keptFile = file;
+    this.#standing = standing;
+    if (isStandingKept) this.#keptStanding = standing;
   }
 
-  /** The configuration file as it was applied last. */
-  get file(): AppliedFile {
-    return this.#file;
+  get standing(): Standing {
+    return this.#standing;
   }
 
   /** Newest first. */
@@ -87,6 +85,9 @@ export class History {
         sections,
         // What has run brings in nothing new.
         known: [target.document],
+        restoredVersion: version,
+        // It can be undone by another one.
+        revokesNothing: true,
         // The specification wants a version for every rollback, also for one that changes nothing.
         always: true,
       });
@@ -94,11 +95,12 @@ export class History {
   }
 
   /** All or nothing; what comes from the file and cannot be kept now is kept with the next version. */
-  keep(record: VersionRecord, maximum: number, { unstage, fromFile }: Proposal): Refused | undefined {
+  keep(record: VersionRecord, maximum: number, proposal: Proposal, standing: Standing): Refused | undefined {
+    const { unstage, fromFile } = proposal;
     const { database } = this.#inside;
     if (fromFile === undefined && database.refusal) return database.refusal;
     const records = [...this.#unsaved, record];
-    const failure = this.#write(fromFile, () => {
+    const failure = this.#write(standing, fromFile, () => {
       appendVersions(database.sqlite, records, maximum);
       if (unstage) removeStaged(database.sqlite, unstage);
     });
@@ -108,24 +110,23 @@ export class History {
   }
 
   /** What is over though nothing differs, so that there is no new version. */
-  keepNoVersion({ unstage, fromFile }: Proposal): Refused | undefined {
+  keepNoVersion({ unstage, fromFile }: Proposal, standing: Standing): Refused | undefined {
     if (unstage === undefined && fromFile === undefined) return undefined;
-    const failure = this.#write(fromFile, () => {
+    const failure = this.#write(standing, fromFile, () => {
       if (unstage) removeStaged(this.#inside.database.sqlite, unstage);
     });
     // Only the file itself is new: it is compared again at the next start.
     return fromFile === undefined ? failure : undefined;
   }
 
-  #write(fromFile: Proposal["fromFile"], task: () => void): Refused | undefined {
+  #write(standing: Standing, fromFile: Proposal["fromFile"], task: () => void): Refused | undefined {
     const { database } = this.#inside;
-    this.#file = fromFile?.applied ?? this.#file;
-    const isFileNew = this.#keptFile !== this.#file;
     const failure = database.write(() => {
       task();
-      if (isFileNew) writeAppliedFile(database.sqlite, this.#file);
+      writeStanding(database.sqlite, standing, this.#keptStanding);
     });
-    if (failure === undefined) this.#keptFile = this.#file;
+    if (failure === undefined) this.#keptStanding = standing;
+    if (failure === undefined || fromFile !== undefined) this.#standing = standing;
     return failure;
   }
 

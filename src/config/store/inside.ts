@@ -16,6 +16,8 @@ export interface Proposal
   always?: boolean;
   /** Staged sections that are done with. */
   unstage?: readonly string[];
+  /** Secrets that it takes away, and that were still valid, may come back. */
+  revokesNothing?: boolean;
 }
 
 export interface Inside {

@@ -8,6 +8,9 @@ import { readState } from "./state.ts";
 
 const STATE_KEY = "key_salt";
 
+/** Undefined while nothing was named by it. */
+export const savedKeySalt = (sqlite: Database): string | undefined => readState(sqlite, STATE_KEY);
+
 /** As long as the database can be written. */
 export function keySalt({ sqlite, path, problem }: ConfigDatabase, log: Pick<ConfigLog, "warn">): string {
   let reason = problem;
@@ -22,13 +25,13 @@ export function keySalt({ sqlite, path, problem }: ConfigDatabase, log: Pick<Con
 
 /** Throws where it cannot be kept. */
 function readKeySalt(sqlite: Database): string {
-  const found = readState(sqlite, STATE_KEY);
+  const found = savedKeySalt(sqlite);
   if (found !== undefined) return found;
   // Another process may have been faster: the one that is there counts.
   sqlite.query("INSERT OR IGNORE INTO state (key, value) VALUES (?, ?)").run(STATE_KEY, randomKeySalt());
-  return readState(sqlite, STATE_KEY) as string;
+  return savedKeySalt(sqlite) as string;
 }
 
-function randomKeySalt(): string {
+export function randomKeySalt(): string {
   return crypto.getRandomValues(new Uint8Array(32)).toHex();
 }

@@ -17,14 +17,27 @@ export type ConfigListener = (
   changes: readonly FieldChange[],
 ) => readonly string[] | undefined;
 
-/** What was changed through the API is not lost in silence. */
-export function tellReplaced(
-  log: Pick<ConfigLog, "warn">,
-  { changes, version }: { changes: readonly FieldChange[]; version: number },
-): void {
+interface ToldEdit {
+  changes: readonly FieldChange[];
+  leftOut: readonly string[];
+  version: number;
+}
+
+/** What an edited file has replaced, and what of it does not count, is not lost in silence. */
+export function tellEdit(log: Pick<ConfigLog, "warn">, { changes, leftOut, version }: ToldEdit): void {
   const fields = replacedFields(changes);
-  if (fields.length === 0) return;
-  log.warn({ fields, version }, "the configuration file replaced changes that were made through the admin API");
+  if (fields.length > 0) {
+    log.warn({ fields, version }, "the configuration file replaced changes that were made through the admin API");
+  }
+  if (leftOut.length > 0) {
+    const message = "secrets of the configuration file were revoked or have expired and are left out; give other ones";
+    log.warn({ fields: leftOut, version }, message);
+  }
+}
+
+/** For the history. */
+export function describeLeftOut(fields: readonly string[]): string | undefined {
+  return fields.length === 0 ? undefined : `left out, because revoked or expired: ${fields.join(", ")}`.slice(0, 200);
 }
 
 /** Nobody can stop the change any more: what goes wrong becomes a warning, among those of the listeners. */

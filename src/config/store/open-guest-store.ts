@@ -1,11 +1,13 @@
 // The configuration of a process that shares a data folder with a gateway: it starts as that one would, follows what is
 // changed there, and keeps nothing.
 
+import { lazily } from "../../lib/lazily.ts";
 import { storageMessage } from "../../lib/storage-message.ts";
 import { describeChangeError } from "../change/change.ts";
 import { logEffectWarnings } from "../compile/without-effect.ts";
 import { resolvePath } from "../values/paths.ts";
 import { ConfigDatabase } from "./database.ts";
+import { keySalt } from "./key-salt.ts";
 import { beginning, compiledBeginning, type OpenStoreParts, type OpenStoreResult } from "./open-store.ts";
 import { readSaved, type Saved, savedMark } from "./read-saved.ts";
 import { ConfigStore } from "./store.ts";
@@ -42,27 +44,28 @@ export async function openGuestStore(
 
   const saved = look();
   let seen = saved?.newest.version;
-  const began = beginning(saved, options);
+  const database = new ConfigDatabase(undefined, log);
+  const salt = lazily(() => keySalt(database, log));
+  const began = beginning(saved, options, salt);
   const compiled = await compiledBeginning(began, options);
   if (!compiled.ok) return compiled;
-  const { file, newest, resumed } = began;
+  const { standing, newest, resumed } = began;
   const running = { ...compiled.snapshot, ...(resumed && newest !== undefined && { version: newest.version }) };
   logEffectWarnings(log, running.settings);
-  const start = { unsaved: [], file, isFileKept: true };
-  const database = new ConfigDatabase(undefined, log);
-  const store = new ConfigStore({ ...options, snapshot: running, database, start });
+  const start = { unsaved: [], standing, isStandingKept: true };
+  const store = new ConfigStore({ ...options, snapshot: running, database, start, salt });
 
   async function follow(): Promise<void> {
     if (savedMark(folder) === mark) return;
     const saved = look();
     if (saved === undefined || saved.newest.version === seen) return;
-    if (saved.file.hash !== store.history.file.hash) {
+    if (saved.standing.file.hash !== store.history.standing.file.hash) {
       // One of both has not read an edit of the file yet: what was made behind it counts when both have.
       mark = "";
       return;
     }
     seen = saved.newest.version;
-    const result = await store.follow(saved.newest.document);
+    const result = await store.follow(saved.newest.document, saved.standing.revoked);
     if (result.ok) return;
     const reason = describeChangeError(result.error);
     log.error({ version: seen, reason }, "a change of the configuration is refused; the running one stays");

@@ -1,6 +1,7 @@
 // Opens the configuration store at start: the file runs, merged with what was changed through the API since.
 
 import type { Clock } from "../../lib/clock.ts";
+import { lazily } from "../../lib/lazily.ts";
 import { compareDocuments, diffDocuments, type FieldChange } from "../change/diff.ts";
 import { prepareDocument, type Surroundings } from "../compile/prepare.ts";
 import type { ConfigSnapshot } from "../compile/snapshot.ts";
@@ -9,11 +10,15 @@ import { withDefaults } from "../schema/defaults.ts";
 import { resolvePath } from "../values/paths.ts";
 import type { Problem } from "../values/problems.ts";
 import type { Mapping, Path } from "../values/values.ts";
-import { type AppliedFile, isFileKept, mergeEdit, NO_FILE, writeAppliedFile } from "./applied-file.ts";
 import { withReplaced } from "./assess.ts";
 import { ConfigDatabase } from "./database.ts";
-import { type ConfigLog, tellReplaced } from "./listeners.ts";
+import { editOf, type FileEdit } from "./file-edit.ts";
+import { keySalt } from "./key-salt.ts";
+import { type ConfigLog, describeLeftOut, tellEdit } from "./listeners.ts";
 import { type Saved, savedIn } from "./read-saved.ts";
+import { RevokedSecrets } from "./revoked-secrets.ts";
+import { revokedBy } from "./screen.ts";
+import { type AppliedFile, isFileKept, NO_FILE, writeStanding } from "./standing.ts";
 import { ConfigStore } from "./store.ts";
 import { appendVersions, type VersionRecord } from "./versions.ts";
 
@@ -35,81 +40,87 @@ export type OpenStoreResult =
   | { ok: false; version: number; problems: Problem[] };
 
 export async function openConfigStore(options: OpenStoreParts): Promise<OpenStoreResult> {
-  const { snapshot, home, clock, log, ignoreSaved } = options;
+  const { snapshot, home, env, clock, log, ignoreSaved } = options;
   const folder = resolvePath(snapshot.settings.server.data_dir, snapshot.baseDir, home);
   const database = new ConfigDatabase(folder, log);
-  const saved = savedIn(database.sqlite);
-  const began = beginning(saved, options);
+  const salt = lazily(() => keySalt(database, log));
+  const saved = savedIn(database.sqlite, salt);
+  const began = beginning(saved, options, salt);
   const compiled = await compiledBeginning(began, options);
   if (!compiled.ok) {
     database.sqlite.close();
     return compiled;
   }
 
-  const { document, file, replaced, resumed } = began;
+  const { document, replaced, leftOut, resumed } = began;
   const changes = saved === undefined ? [] : changesBetween(saved.newest.document, document, replaced);
   const record: VersionRecord = {
     version: (saved?.newest.version ?? 0) + 1,
     appliedAtMs: clock.wallTime(),
     source: saved === undefined ? "startup" : "file_reload",
     user: undefined,
-    description: ignoreSaved ? "--ignore-saved" : undefined,
+    description: ignoreSaved ? "--ignore-saved" : describeLeftOut(leftOut),
     sectionsChanged: saved === undefined ? Object.keys(document) : [...new Set(changes.map(({ section }) => section))],
     changes,
     document,
   };
   const isNew = saved === undefined || changes.length > 0;
+  const { file, revoked } = began.standing;
+  const gone =
+    saved === undefined
+      ? []
+      : revokedBy({ before: saved.newest.document, after: document, env }, clock.wallTime(), ignoreSaved === true);
+  const standing = { file, revoked: revoked.withRevoked(gone, record.version, file.document, env) };
   const isKept =
-    (!isNew && isFileKept(database.sqlite, file)) ||
+    (!isNew && standing.revoked === saved.standing.revoked && isFileKept(database.sqlite, file)) ||
     keep(database, log, () => {
       if (isNew) appendVersions(database.sqlite, [record], compiled.snapshot.settings.admin.max_history_entries);
-      writeAppliedFile(database.sqlite, file);
+      writeStanding(database.sqlite, standing);
     });
   const { version, appliedAtMs } = isNew ? record : saved.newest;
-  tellReplaced(log, { changes, version });
+  tellEdit(log, { changes, leftOut, version });
   if (resumed) log.info({ version }, `configuration: version ${version} holds changes made through the admin API`);
   logEffectWarnings(log, compiled.snapshot.settings);
-  const start = { unsaved: isNew && !isKept ? [record] : [], file, isFileKept: isKept };
+  const start = { unsaved: isNew && !isKept ? [record] : [], standing, isStandingKept: isKept };
   const running = { ...compiled.snapshot, version, appliedAtMs };
-  return { ok: true, resumed, store: new ConfigStore({ ...options, snapshot: running, database, start }) };
+  return { ok: true, resumed, store: new ConfigStore({ ...options, snapshot: running, database, start, salt }) };
 }
 
-interface Beginning {
-  document: Mapping;
-  /** What the next edit is compared with. */
-  file: AppliedFile;
-  /** Fields in which the file replaces what was changed through the API. */
-  replaced: readonly Path[];
+interface Beginning extends FileEdit {
   /** Something of the document was changed through the API. */
   resumed: boolean;
   newest: VersionRecord | undefined;
 }
 
+type BeginningParts = Pick<OpenStoreParts, "snapshot" | "fileHash" | "ignoreSaved" | "env" | "clock">;
+
 /** What a start runs: as if the file had been edited while the gateway ran. */
-export function beginning(
-  saved: Saved | undefined,
-  { snapshot, fileHash = NO_FILE, ignoreSaved }: Pick<OpenStoreParts, "snapshot" | "fileHash" | "ignoreSaved">,
-): Beginning {
-  const file: AppliedFile = { hash: fileHash, document: snapshot.document };
-  const alone = { document: file.document, file, replaced: [], resumed: false, newest: saved?.newest };
-  if (saved === undefined) return alone;
-  const { newest, file: base } = saved;
-  if (ignoreSaved) {
-    const made = compareDocuments(withDefaults(base.document), withDefaults(newest.document));
-    return { ...alone, replaced: made.map(({ path }) => path) };
-  }
-  if (file.hash === base.hash) {
-    // What is found without a file is another thing at every start, and counts as long as nothing was changed.
-    const isFound = file.hash === NO_FILE;
-    if (isFound && Bun.deepEquals(newest.document, base.document, true)) return alone;
-    return { ...resumedFrom(newest.document, file), file: isFound ? base : file, replaced: [], newest };
-  }
-  const { document, replaced } = mergeEdit(base.document, file.document, newest.document);
-  return { ...resumedFrom(document, file), file, replaced, newest };
+export function beginning(saved: Saved | undefined, parts: BeginningParts, salt: () => string): Beginning {
+  const { document } = parts.snapshot;
+  const file: AppliedFile = { hash: parts.fileHash ?? NO_FILE, document };
+  const edit = saved === undefined ? fileAlone(file, new RevokedSecrets(salt)) : savedBeginning(saved, file, parts);
+  return { ...edit, resumed: !Bun.deepEquals(edit.document, document, true), newest: saved?.newest };
 }
 
-function resumedFrom(document: Mapping, file: AppliedFile): Pick<Beginning, "document" | "resumed"> {
-  return { document, resumed: !Bun.deepEquals(document, file.document, true) };
+function savedBeginning({ newest, standing }: Saved, file: AppliedFile, parts: BeginningParts): FileEdit {
+  const { ignoreSaved, env, clock } = parts;
+  const base = standing.file;
+  if (ignoreSaved) {
+    const made = compareDocuments(withDefaults(base.document), withDefaults(newest.document));
+    const replaced = made.map(({ path }) => path);
+    return { ...fileAlone(file, standing.revoked.withFileAlone(file.document, env)), replaced };
+  }
+  if (file.hash !== base.hash) return editOf(standing, file, newest.document, { env, nowMs: clock.wallTime() });
+  if (file.hash !== NO_FILE) return { ...fileAlone(file, standing.revoked), document: newest.document };
+  // What is found without a file is another thing at every start, and counts as long as nothing was changed.
+  const isAsFound = Bun.deepEquals(newest.document, base.document, true);
+  return isAsFound
+    ? fileAlone(file, standing.revoked)
+    : { ...fileAlone(base, standing.revoked), document: newest.document };
+}
+
+function fileAlone(file: AppliedFile, revoked: RevokedSecrets): FileEdit {
+  return { document: file.document, replaced: [], leftOut: [], standing: { file, revoked } };
 }
 
 type CompiledBeginning = { ok: true; snapshot: ConfigSnapshot } | Extract<OpenStoreResult, { ok: false }>;

@@ -4,18 +4,19 @@ import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DATABASE_NAME } from "../values/paths.ts";
-import { type AppliedFile, readAppliedFile } from "./applied-file.ts";
+import { randomKeySalt, savedKeySalt } from "./key-salt.ts";
+import { readStanding, type Standing } from "./standing.ts";
 import { newestVersion, type VersionRecord } from "./versions.ts";
 
 export interface Saved {
   newest: VersionRecord;
-  file: AppliedFile;
+  standing: Standing;
 }
 
 /** Undefined where nothing was kept yet. */
-export function savedIn(sqlite: Database): Saved | undefined {
+export function savedIn(sqlite: Database, salt: () => string): Saved | undefined {
   const newest = newestVersion(sqlite);
-  return newest && { newest, file: readAppliedFile(sqlite, newest) };
+  return newest && { newest, standing: readStanding(sqlite, newest, salt) };
 }
 
 /** A gateway that writes in this moment is waited for this long. */
@@ -30,7 +31,10 @@ export function readSaved(folder: string): Saved | undefined {
   try {
     sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     // All of the same moment.
-    return sqlite.transaction(() => savedIn(sqlite))();
+    return sqlite.transaction(() => {
+      const salt = savedKeySalt(sqlite) ?? randomKeySalt();
+      return savedIn(sqlite, () => salt);
+    })();
   } finally {
     sqlite.close();
   }

@@ -50,8 +50,9 @@ export class Staging {
       const draft = draftChange({ document: overlay, effective: base }, change);
       if (!draft.ok) return draft;
       const { sections } = draft.value;
-      const { elevated } = change;
-      const { prepared, ...assessed } = await assess({ ...draft.value, elevated, base, known: [effective] });
+      const { elevated, isImport } = change;
+      const assessed = await assess({ ...draft.value, elevated, isImport, base, known: [effective] });
+      const { prepared } = assessed;
       if (prepared.problems.length > 0) return refused({ kind: "validation", problems: prepared.problems });
 
       const stagedAtMs = this.#inside.clock.wallTime();
@@ -70,11 +71,7 @@ export class Staging {
         };
       });
       const changes = assessed.changes.filter(({ section }) => sections.includes(section));
-      const warnings = [
-        ...draft.value.leftOut,
-        ...prepared.crossProblems.map(describeProblem),
-        ...warningsOf(changes, prepared, sections),
-      ];
+      const warnings = [...prepared.crossProblems.map(describeProblem), ...warningsOf(changes, assessed, sections)];
       if (change.dryRun !== true) {
         const failure = database.write(() => writeStaged(database.sqlite, entries));
         if (failure) return failure;
@@ -114,7 +111,15 @@ export class Staging {
       }
       // What stood there when the change was staged has passed the fence with it.
       const known = [Object.fromEntries(chosen.map(({ section, base }) => [section, base]))];
-      return ok({ ...given, document: overlayStaged(document, chosen), sections, unstage: sections, known });
+      const restoredVersion = Math.min(...chosen.map((entry) => entry.baseVersion));
+      return ok({
+        ...given,
+        document: overlayStaged(document, chosen),
+        sections,
+        unstage: sections,
+        known,
+        restoredVersion,
+      });
     });
   }
 

@@ -26,15 +26,17 @@ import { withDefaults } from "../schema/defaults.ts";
 import { SECTION_NAMES } from "../sections/registry.ts";
 import type { Problem, Source } from "../values/problems.ts";
 import type { Mapping } from "../values/values.ts";
-import { mergeEdit } from "./applied-file.ts";
-import { assess, type Running, warningsOf } from "./assess.ts";
+import { assess, type Candidate, type Running, warningsOf } from "./assess.ts";
 import type { ConfigDatabase } from "./database.ts";
+import { editOf } from "./file-edit.ts";
 import { History, type StartOfHistory } from "./history.ts";
 import type { Inside, Proposal } from "./inside.ts";
-import { keySalt } from "./key-salt.ts";
-import { announce, type ConfigListener, type ConfigLog, tellReplaced } from "./listeners.ts";
+import { announce, type ConfigListener, type ConfigLog, describeLeftOut, tellEdit } from "./listeners.ts";
 import { freezeDeep, keepRestartFields, pendingRestartFields } from "./publish.ts";
+import type { RevokedSecrets } from "./revoked-secrets.ts";
+import { leftOutOfRevoked, revokedBy } from "./screen.ts";
 import { Staging } from "./staging.ts";
+import type { Standing } from "./standing.ts";
 import type { VersionRecord } from "./versions.ts";
 
 interface ConfigStoreParts extends Surroundings {
@@ -43,6 +45,8 @@ interface ConfigStoreParts extends Surroundings {
   clock: Clock;
   log: ConfigLog;
   start: StartOfHistory;
+  /** Of the data folder. */
+  salt: () => string;
 }
 
 export interface Validation {
@@ -68,7 +72,6 @@ export class ConfigStore {
   readonly #serial: Serial = createSerial(MAXIMUM_WAITING);
   readonly #listeners = new Set<ConfigListener>();
   #running: Running;
-  #keySalt: string | undefined;
 
   constructor(options: ConfigStoreParts) {
     this.#options = options;
@@ -79,7 +82,7 @@ export class ConfigStore {
       clock: options.clock,
       exclusive: (task) => this.#exclusive(task),
       change: (propose) => this.#change(propose),
-      assess: (candidate) => assess(candidate, this.#running, options),
+      assess: (candidate) => this.#assess(candidate),
     };
     this.staging = new Staging(inside);
     this.history = new History(inside, options.start);
@@ -128,39 +131,49 @@ export class ConfigStore {
       const { problems } = proposal.error;
       return ok({ valid: false, problems, warnings: [], changes: [], impact: estimateImpact([]) });
     }
-    const { prepared, problems, changes } = await assess(proposal.value, running, this.#options);
-    const { leftOut, sections } = proposal.value;
-    const warnings = [...leftOut, ...warningsOf(changes, prepared, sections)];
+    const assessed = await this.#assess(proposal.value, running);
+    const { problems, changes } = assessed;
+    const warnings = warningsOf(changes, assessed, proposal.value.sections);
     return ok({ valid: problems.length === 0, problems, warnings, changes, impact: estimateImpact(changes) });
   }
 
   /** Brings in what the file says now and did not say when it was applied last; what else runs stays. */
   applyFile(written: Mapping, { hash, lineOf }: { hash: string; lineOf?: Source["lineOf"] }): Promise<Result<Change>> {
     return this.#exclusive(async () => {
-      const { file: base } = this.history;
-      if (hash === base.hash) return ok(unchanged(this.current));
-      const applied = { hash, document: withCanonicalKeys(written).document };
-      const edit = { source: "file_reload", sections: SECTION_NAMES, fromFile: { applied } };
-      const asWritten = { ...edit, document: written, lineOf };
+      const { standing } = this.history;
+      if (hash === standing.file.hash) return ok(unchanged(this.current));
       const { document } = this.#running;
-      let proposal: Proposal = asWritten;
-      if (!Bun.deepEquals(base.document, document, true)) {
+      const { env, clock, log } = this.#options;
+      const source = "file_reload";
+      const alone = { source, document: written, sections: SECTION_NAMES, fromFile: {}, lineOf };
+      const isMerged = !Bun.deepEquals(standing.file.document, document, true);
+      if (isMerged) {
         // It must also run without what was changed through the API.
-        const { problems } = await assess(asWritten, this.#running, this.#options);
+        const { problems } = await this.#assess(alone);
         if (problems.length > 0) return refused({ kind: "validation", problems });
-        proposal = { ...edit, ...mergeEdit(base.document, applied.document, document) };
       }
-      const result = await this.#commit(proposal);
-      if (!result.ok || !result.value.applied) return result;
-      tellReplaced(this.#options.log, result.value);
+      const file = { hash, document: withCanonicalKeys(written).document };
+      const edit = editOf(standing, file, document, { env, nowMs: clock.wallTime() });
+      const fromFile = { standing: edit.standing };
+      const description = describeLeftOut(edit.leftOut);
+      const leftOut = edit.leftOut.map(leftOutOfRevoked);
+      const merged = { source, description, sections: SECTION_NAMES, ...edit, leftOut, fromFile };
+      const result = await this.#commit(isMerged ? merged : { ...alone, fromFile });
+      if (!result.ok) return result;
+      tellEdit(log, { ...result.value, leftOut: edit.leftOut });
+      if (!result.value.applied) return result;
       logEffectWarnings(this.#options.log, this.current.settings);
       return result;
     });
   }
 
   /** What another process with the same data folder has put in force. */
-  follow(document: Mapping): Promise<Result<Change>> {
-    return this.#change(() => ok({ source: "file_reload", document, sections: SECTION_NAMES, fromFile: {} }));
+  follow(document: Mapping, revoked?: RevokedSecrets): Promise<Result<Change>> {
+    const edit = { source: "file_reload", sections: SECTION_NAMES, revokesNothing: true };
+    return this.#change(() => {
+      const { standing } = this.history;
+      return ok({ ...edit, document, fromFile: { standing: { ...standing, revoked: revoked ?? standing.revoked } } });
+    });
   }
 
   /** Reads included files again; what they hold is part of the settings, but not of the document. */
@@ -188,8 +201,7 @@ export class ConfigStore {
 
   /** For names that are made of secrets: the same for every process of the data folder, as long as that can be written. */
   keySalt(): string {
-    this.#keySalt ??= keySalt(this.#options.database, this.#options.log);
-    return this.#keySalt;
+    return this.#options.salt();
   }
 
   close(): void {
@@ -215,12 +227,28 @@ export class ConfigStore {
     });
   }
 
+  #assess(candidate: Candidate, running: Running = this.#running): ReturnType<typeof assess> {
+    const { revoked } = this.history.standing;
+    return assess(candidate, running, { ...this.#options, revoked, nowMs: this.#options.clock.wallTime() });
+  }
+
+  /** What is kept beside a version: secrets that it takes away are revoked. */
+  #standingAt(version: number, proposal: Proposal, step?: { before: Mapping; after: Mapping }): Standing {
+    const { env, clock } = this.#options;
+    const { standing = this.history.standing } = proposal.fromFile ?? {};
+    if (step === undefined) return standing;
+    const gone = revokedBy({ ...step, env }, clock.wallTime(), proposal.revokesNothing === true);
+    const { file, revoked } = standing;
+    return { file, revoked: revoked.withRevoked(gone, version, file.document, env) };
+  }
+
   /** Checks, keeps, publishes and announces a document, in this order. */
   async #commit(proposal: Proposal): Promise<Result<Change>> {
     const running = this.#running;
     const previous = running.snapshot;
-    const { prepared, problems, effective, changes } = await assess(proposal, running, this.#options);
-    const { compiled } = prepared;
+    const assessed = await this.#assess(proposal);
+    const { problems, effective, changes } = assessed;
+    const { compiled } = assessed.prepared;
     if (compiled === undefined || problems.length > 0) return refused({ kind: "validation", problems });
 
     const settings = keepRestartFields(compiled.settings, previous.settings);
@@ -228,7 +256,7 @@ export class ConfigStore {
       ...unchanged(previous),
       changes,
       sections: [...new Set(changes.map(({ section }) => section))],
-      warnings: [...(proposal.leftOut ?? []), ...warningsOf(changes, prepared, proposal.sections)],
+      warnings: warningsOf(changes, assessed, proposal.sections),
       impact: estimateImpact(changes),
       previous: maskSecrets(pick(running.effective, proposal.sections)) as Mapping,
       current: maskSecrets(pick(effective, proposal.sections)) as Mapping,
@@ -237,7 +265,9 @@ export class ConfigStore {
     if (proposal.dryRun === true) return ok(result);
     // Included files change settings without changing the document.
     const isSame = changes.length === 0 && Bun.deepEquals(settings, previous.settings, true);
-    if (isSame && proposal.always !== true) return this.history.keepNoVersion(proposal) ?? ok(result);
+    if (isSame && proposal.always !== true) {
+      return this.history.keepNoVersion(proposal, this.#standingAt(previous.version, proposal)) ?? ok(result);
+    }
 
     const { document } = compiled;
     if (Buffer.byteLength(JSON.stringify(document)) > MAXIMUM_FILE_BYTES) {
@@ -248,7 +278,8 @@ export class ConfigStore {
     const { source, user, description } = proposal;
     const sectionsChanged = changes.length === 0 && !proposal.always ? ["api_keys"] : result.sections;
     const record = { version, appliedAtMs, source, user, description, sectionsChanged, changes, document };
-    const unkept = this.history.keep(record, settings.admin.max_history_entries, proposal);
+    const standing = this.#standingAt(version, proposal, { before: running.document, after: document });
+    const unkept = this.history.keep(record, settings.admin.max_history_entries, proposal, standing);
     if (unkept) {
       if (proposal.fromFile === undefined) return unkept;
       result.warnings.push(`the version could not be kept: ${describeChangeError(unkept.error)}`);
