@@ -218,14 +218,19 @@ describe("secrets stay with the place that they were given for", () => {
     expect(evil.connectionsOpened).toBe(0);
   });
 
-  test("an authenticated administrator may send them elsewhere, but not name variables or foreign paths", async () => {
+  test("an authenticated administrator, too, gives them again; with them, the change is made", async () => {
     const { evil, gateway } = await start({ admin: { auth: { method: "bearer_token", token: "sekret-token" } } });
     const admin = new AdminClient(gateway, { Authorization: "Bearer sekret-token" });
-    await admin.ok("PUT", "/admin/backends/a", { url: evil.url });
+    for (const change of [{ url: evil.url }, { type: "generic", url: evil.url }]) {
+      const { fields } = await admin.refused(400, "PUT", "/admin/backends/a", change);
+      expect(fields).toContain("api_key");
+    }
+    const given = { url: evil.url, api_key: "sekret-given", headers: { "X-Team": "sekret-team" } };
+    await admin.ok("PUT", "/admin/backends/a", given);
     await admin.refused(400, "PUT", "/admin/backends/a", { api_key: "${FOREIGN}" });
     await admin.refused(400, "PUT", "/admin/config/global_prompts", { prompts_dir: "/proc/self" });
     await (await gateway.chat()).text();
-    expect(evil.lastRequest.headers.authorization).toBe("Bearer sekret-a-key");
+    expect(evil.lastRequest.headers.authorization).toBe("Bearer sekret-given");
   });
 });
 

@@ -24,7 +24,7 @@ interface FencedChange {
   next: Mapping;
   /** Where a secret stayed that the caller did not give. */
   kept: readonly Path[];
-  /** An authenticated administrator may send secrets elsewhere without repeating them. */
+  /** An authenticated administrator may make others administrators. */
   elevated: boolean;
   /** Variables that an authenticated administrator lets an import name, as secrets; undefined for any other change. */
   confirmedVariables: readonly string[] | undefined;
@@ -47,9 +47,9 @@ export async function fenceProblems(change: FencedChange, place: FencePlace): Pr
     const message = namesVariable(text) ? variableProblem(text, path, change) : await pathProblem(text, path, place);
     if (message !== undefined) problems.push({ path, message });
   }
-  if (change.elevated) return problems;
   // A secret that may not stand there at all is told as that, not as one that moves.
-  const moved = [...movedSecrets(change), ...movedOverrides(change, place), ...newAdministrators(change)];
+  const moved = [...movedSecrets(change), ...movedOverrides(change, place)];
+  if (!change.elevated) moved.push(...newAdministrators(change));
   return [...elsewhere(moved, problems), ...problems];
 }
 
@@ -61,13 +61,22 @@ const OWN_VARIABLE = /^SIGNALBOX_/;
 
 /** Only as a secret: that is masked wherever the configuration is shown, so that nobody can read a variable by its name. */
 function variableProblem(text: string, path: Path, change: FencedChange): string | undefined {
-  const { elevated, confirmedVariables } = change;
-  const names = variableNames(text);
-  const isConfirmable = isSecret(path) && names.length > 0 && !names.some((name) => OWN_VARIABLE.test(name));
-  if (confirmedVariables === undefined || !elevated || !isConfirmable) return NEW_VARIABLE;
-  const missing = names.filter((name) => !confirmedVariables.includes(name));
+  const missing = unconfirmedVariables(text, path, change);
+  if (missing === undefined) return NEW_VARIABLE;
   if (missing.length === 0) return undefined;
   return `${NEW_VARIABLE}, or let the import name it: "confirm_variables": ${JSON.stringify(missing)}`;
+}
+
+/** Undefined: this change cannot confirm them. */
+function unconfirmedVariables(
+  text: string,
+  path: Path,
+  { elevated, confirmedVariables }: FencedChange,
+): string[] | undefined {
+  const names = variableNames(text);
+  const isConfirmable = isSecret(path) && names.length > 0 && !names.some((name) => OWN_VARIABLE.test(name));
+  if (confirmedVariables === undefined || !elevated || !isConfirmable) return undefined;
+  return names.filter((name) => !confirmedVariables.includes(name));
 }
 
 /** Every text that does not stand at the same place of one of the old documents. */
@@ -91,16 +100,19 @@ function* newTexts(value: unknown, olds: readonly unknown[], path: Path = []): G
 }
 
 /** Secrets that stay while the place that they are sent to changes. */
-function* movedSecrets({ next, kept, ...before }: FencedChange): Generator<Problem> {
-  const keptPlaces = new Set(kept.map(formatPath));
-  for (const { path, value, olds, sentTo } of senders(next, before.olds)) {
+function* movedSecrets(change: FencedChange): Generator<Problem> {
+  const keptPlaces = new Set(change.kept.map(formatPath));
+  for (const { path, value, olds, sentTo } of senders(change.next, change.olds)) {
     const isSentAsBefore = olds.some((old) => changedFields(value, old, sentTo).length === 0);
     if (isSentAsBefore) continue;
     const changed = changedFields(value, olds[0], sentTo);
     for (const secret of textsOf(value, path)) {
       if (!isSecret(secret.path) && !isUrl(secret.path)) continue;
-      if (!keptPlaces.has(formatPath(secret.path)) && !namesVariable(secret.text)) continue;
-      const message = `would be sent to another place, because its ${changed.join(" and ")} ${changed.length === 1 ? "changes" : "change"}; give the secret itself with the change, or authenticate (admin.auth.method)`;
+      const isGiven = namesVariable(secret.text)
+        ? unconfirmedVariables(secret.text, secret.path, change)?.length === 0
+        : !keptPlaces.has(formatPath(secret.path));
+      if (isGiven) continue;
+      const message = `would be sent to another place, because its ${changed.join(" and ")} ${changed.length === 1 ? "changes" : "change"}; give the secret itself with the change, or make the change in the configuration file`;
       yield { path: secret.path, message };
     }
   }
@@ -115,7 +127,7 @@ function* movedOverrides({ olds, next }: FencedChange, { overrides }: FencePlace
     const owner = typeof path[1] === "number" ? path.slice(0, 2) : path.slice(0, 1);
     const [changed] = changedFields(valueAt(next, owner), valueAt(olds[0], owner), sentTo);
     if (changed === undefined) continue;
-    const message = `decides where the secret in ${variable} is sent; change it in the configuration file, or authenticate (admin.auth.method)`;
+    const message = `decides where the secret in ${variable} is sent; change it in the configuration file`;
     yield { path: [...owner, ...changed.split(".")], message };
   }
 }
