@@ -278,6 +278,23 @@ describe("configuration", () => {
     expect(await told("/admin/config/retry")).toMatchObject({ config: { max_attempts: 5 } });
   });
 
+  test("of several sections that differ, only those that are chosen are taken back", async () => {
+    const now = await version();
+    for (const [section, body] of Object.entries({ retry: { max_attempts: 7 }, logging: { level: "debug" } })) {
+      await busy.gateway.fetch(`/admin/config/${section}`, { method: "PATCH", body: JSON.stringify(body) });
+    }
+    await page.getByRole("button", { name: `Go back to version ${now}`, exact: true }).click();
+    await dialog().getByRole("checkbox", { name: "retry" }).waitFor();
+    expect(await dialog().getByRole("button", { name: "Go back" }).isDisabled()).toBe(true);
+    await dialog().getByRole("checkbox", { name: "retry" }).check();
+    await dialog().getByText("retry.max_attempts").first().waitFor();
+    expect(await dialog().getByText("logging.level").count()).toBe(0);
+    await confirm("Go back", /"sections":\["retry"\]/);
+    await page.getByRole("row", { name: new RegExp(`^${now + 3} .*in force`) }).waitFor();
+    expect(await told("/admin/config/retry")).toMatchObject({ config: { max_attempts: 5 } });
+    expect(await told("/admin/config/logging")).toMatchObject({ config: { level: "debug" } });
+  });
+
   test("what somebody else changes is told to whoever is editing, and nothing written is lost", async () => {
     await goTo("configuration/deduplication", "Configuration: deduplication");
     await page.getByText("Live", { exact: true }).waitFor();

@@ -361,20 +361,49 @@ function versionCell({ description, sections_changed, changes, replaced }: Versi
   ];
 }
 
-/** What it would change is asked for first. */
+/** What it would change is asked for first, and which sections of it to take. */
 async function rollBack(context: PageContext, version: number): Promise<void> {
   const path = `admin/config/rollback/${version}`;
   try {
-    const { changes } = await context.api.ask<{ changes: Changes }>({ method: "POST", path, body: { dry_run: true } });
+    const dryRun = { method: "POST", path, body: { dry_run: true } } as const;
+    const { changes, warnings } = await context.api.ask<{ changes: Changes; warnings: string[] }>(dryRun);
+    const sections = Object.keys(changes);
+    const chosen = new Set(sections.length > 1 ? [] : sections);
+    const choose = (section: string, isChosen: boolean) => {
+      if (isChosen) chosen.add(section);
+      else chosen.delete(section);
+      context.redraw();
+    };
     context.act({
       title: `Go back to version ${version}`,
-      text: "A new version is made with the content of that one; secrets stay as they were then. This is what changes:",
+      text: "A new version is made, in which the sections that you choose are as they were in that version. Revoked secrets stay revoked.",
       verb: "Go back",
       isDangerous: true,
-      fields: () => changeList(changes),
-      asked: () => ({ method: "POST", path, body: {} }),
+      fields: () => [
+        sections.length > 1 &&
+          h(
+            "fieldset",
+            null,
+            h("legend", null, "Sections"),
+            sections.map((section) => sectionChoice(section, chosen.has(section), choose)),
+          ),
+        (chosen.size > 0 || sections.length === 0) &&
+          changeList(Object.fromEntries(Object.entries(changes).filter(([section]) => chosen.has(section)))),
+        warnings.map((warning) => notice("warn", warning)),
+      ],
+      asked: () => (chosen.size === 0 ? undefined : { method: "POST", path, body: { sections: [...chosen] } }),
     });
   } catch (error) {
     context.say(error instanceof Error ? error.message : "It cannot be asked for.", true);
   }
+}
+
+function sectionChoice(section: string, checked: boolean, choose: (section: string, isChosen: boolean) => void): View {
+  const onchange = (event: Event) => choose(section, (event.target as HTMLInputElement).checked);
+  return h(
+    "label",
+    { key: section, class: "choice" },
+    h("input", { type: "checkbox", checked, onchange }),
+    ` ${section}`,
+  );
 }
