@@ -2,6 +2,7 @@
 
 import { createHash, createHmac } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { installedProgram, S3RVER } from "../../scripts/npm-programs.ts";
@@ -24,6 +25,13 @@ const PROGRAM = `
 
 export type S3Server = Awaited<ReturnType<typeof startS3Server>>;
 
+interface S3Faults {
+  /** Answers in place of the server, where it gives something. */
+  answer(request: Request): Response | Promise<Response> | undefined;
+  /** Connections end after the first bytes of an answer. */
+  cutsAnswers: boolean;
+}
+
 export async function startS3Server() {
   const modules = dirname(dirname(await installedProgram(S3RVER)));
   const folder = mkdtempSync(join(tmpdir(), "s3-"));
@@ -34,9 +42,7 @@ export async function startS3Server() {
   const { value } = await child.stdout.getReader().read();
   const inner = `http://127.0.0.1:${Number(new TextDecoder().decode(value))}`;
   const requests: string[] = [];
-  const faults: { answer: (request: Request) => Response | Promise<Response> | undefined } = {
-    answer: () => undefined,
-  };
+  const faults: S3Faults = { answer: () => undefined, cutsAnswers: false };
   const door = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
@@ -57,9 +63,17 @@ export async function startS3Server() {
       return fetch(inner + pathname + rest, { method: request.method, headers, body, redirect: "manual" });
     },
   });
+  const front = createServer((client) => {
+    const server = connect(door.port as number, "127.0.0.1");
+    client.pipe(server);
+    server.on("data", (bytes) => void (faults.cutsAnswers ? client.end(bytes) : client.write(bytes)));
+    server.on("close", () => client.end()).on("error", () => {});
+    client.on("close", () => server.destroy()).on("error", () => {});
+  });
+  await new Promise<void>((resolve) => void front.listen(0, "127.0.0.1", resolve));
   return {
     settings: {
-      endpoint: `http://127.0.0.1:${door.port}`,
+      endpoint: `http://127.0.0.1:${(front.address() as AddressInfo).port}`,
       bucket: BUCKET,
       region: "us-east-1",
       access_key: ACCESS_KEY,
@@ -68,7 +82,6 @@ export async function startS3Server() {
     },
     /** What was asked, in order. */
     requests,
-    /** Answers in place of the server, where it gives something. */
     faults,
     /** The last parts of the keys of all objects. Parts of uploads that were given up are no objects; s3rver keeps them. */
     objects(): string[] {
@@ -76,6 +89,7 @@ export async function startS3Server() {
       return names.flatMap((name) => /([^/]+)\._S3rver_object$/.exec(name)?.[1] ?? []);
     },
     async stop(): Promise<void> {
+      front.close();
       await door.stop(true);
       child.kill();
       await child.exited;
