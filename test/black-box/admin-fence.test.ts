@@ -205,6 +205,18 @@ describe("secrets stay with the place that they were given for", () => {
     expect(evil.lastRequest.headers.authorization).toBe("Bearer sekret-a-key");
   });
 
+  test("one backend: other credentials in its url are no other place, and what only looks so is", async () => {
+    const { admin, evil, backend } = await start();
+    for (const end of ["/", "\\", "?", "#"]) {
+      const { fields } = await admin.refused(400, "PUT", "/admin/backends/a", {
+        url: backend.url.replace("//", `//${new URL(evil.url).host}${end}@`),
+      });
+      expect(fields.length).toBeGreaterThan(0);
+    }
+    await admin.ok("PUT", "/admin/backends/a", { url: backend.url.replace("//", "//user:sekret-password@") });
+    expect(evil.connectionsOpened).toBe(0);
+  });
+
   test("secrets that the environment gives to a place in the list", async () => {
     const { admin, evil } = await start(
       {},

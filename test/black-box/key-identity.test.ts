@@ -67,8 +67,12 @@ describe("a key without id", () => {
     expect(await continued(gateway, Y, id)).not.toBe(200);
     expect((await gateway.chat({}, as(X))).status).toBe(401);
 
-    await setKeys(gateway, [{ key: Y }, { key: X }]);
-    expect(await cacheDecision(gateway, X)).toBe("HIT");
+    const back = { mode: "blocking", keys: [{ key: Y }, { key: X }] };
+    const refused = await new AdminClient(gateway).send("PUT", "/admin/config/api_keys", { body: back });
+    expect([refused.status, refused.text]).toEqual([
+      400,
+      expect.stringContaining("was revoked and is never valid again"),
+    ]);
   });
 
   test("is another one with another secret: nobody reaches what the old one owned", async () => {

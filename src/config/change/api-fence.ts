@@ -4,6 +4,7 @@
 
 import { realpath } from "node:fs/promises";
 import { dirname, isAbsolute, join, parse, relative, sep } from "node:path";
+import { withoutCredentials } from "../../lib/without-credentials.ts";
 import { filePathUse, holdsSecrets, isSecret, isUrl, specOf } from "../schema/section-patterns.ts";
 import { SECTIONS } from "../sections/registry.ts";
 import type { FilePathUse } from "../sections/section.ts";
@@ -170,8 +171,13 @@ function* senders(next: Mapping, documents: readonly Mapping[]) {
   }
 }
 
+/** Other credentials in a URL are no other place. */
 function changedFields(value: unknown, old: unknown, fields: readonly string[]): string[] {
-  return fields.filter((field) => valueAt(value, field.split(".")) !== valueAt(old, field.split(".")));
+  const placeIn = (owner: unknown, field: string) => {
+    const text = valueAt(owner, field.split("."));
+    return typeof text === "string" ? withoutCredentials(text) : text;
+  };
+  return fields.filter((field) => placeIn(value, field) !== placeIn(old, field));
 }
 
 /** Why the API may not set this path; undefined when it may, or when it is none. */
