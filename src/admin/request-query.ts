@@ -17,7 +17,7 @@ import {
   time,
 } from "../openapi/json-schema.ts";
 import { type Parameter, queryParameter } from "../openapi/operation.ts";
-import type { ColumnName, Value } from "../request-log/chunk.ts";
+import type { ColumnName, Value } from "../request-log/columns.ts";
 import { type Condition, type Group, type Mark, type RequestSearch, SORTS, type Sort } from "../request-log/search.ts";
 import type { Call } from "../server/endpoint.ts";
 import type { ErrorRecord } from "../stats/error-recorder.ts";

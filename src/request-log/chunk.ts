@@ -1,247 +1,90 @@
 // Requests as they lie on disk: some hundred of them as one chunk, column by column. Columns compress to a fraction of what
-// rows need, are written in one go, and are searched without an object per request. Steps are apart: a search needs none.
+// rows need, are written in one go, and are searched without an object per request. Of most requests the columns say all: one
+// attempt that answered. The steps of the others are apart, because a search needs none.
 
 import type { Outcome } from "../stats/outcome.ts";
-import type { AttemptStep, Story, StoryStep, ToldStory } from "../stats/stories.ts";
+import type { AttemptStep, ToldStory } from "../stats/stories.ts";
+import { type ColumnName, type Common, NUMBERS, readNumber, type Value } from "./columns.ts";
 
-/** A request that is over. */
-export interface EndedRequest {
-  story: Story;
-  /** When it came, in microseconds since 1970. */
-  cameUs: number;
-  /** In the order of the columns. */
-  values: readonly Value[];
+/** What stands before the numbers. */
+interface Header {
+  ids: readonly string[];
+  requestIds: readonly string[];
+  /** What many requests have in common. */
+  commons: readonly Common[];
+  /** When the first of them came, in microseconds since 1970. */
+  openedUs: number;
 }
 
-export type Value = string | number | boolean | readonly string[] | null | undefined;
+/** The place of what a request has in common with others, when it came behind the first, and NUMBERS. */
+export const COMMON = 0;
+export const CAME = 1;
+export const FIRST_NUMBER = 2;
+export const COLUMN_COUNT = FIRST_NUMBER + NUMBERS.length;
 
-/** What is known of every request, and what it can be searched by. Columns may be added; older chunks are without them. */
-const COLUMNS = [
-  ...([
-    "id",
-    "requestId",
-    "operation",
-    "model",
-    "answeredBy",
-    "stream",
-    "status",
-    "failure",
-    "outcome",
-    "code",
-  ] as const),
-  // The backend of the last attempt, and of several attempts every one that was asked.
-  ...(["endedBy", "backend", "backends", "attempts", "keyId", "userId", "organizationId", "clientAddress"] as const),
-  ...(["target", "durationUs", "firstByteUs", "backendUs", "promptTokens", "completionTokens"] as const),
-  ...(["cache", "cacheReason"] as const),
-];
+/** Of the requests whose columns do not say all, by their index. */
+export type FurtherSteps = Record<number, Pick<ToldStory, "steps" | "droppedSteps">>;
 
-export type ColumnName = (typeof COLUMNS)[number];
-
-const PLACES = Object.fromEntries(COLUMNS.map((name, place) => [name, place])) as Readonly<Record<ColumnName, number>>;
-
-/** In the order of the columns. One list of properties takes a third of the time that a function for each column would. */
-export function valuesOf(story: Story): Value[] {
-  const { attempts } = story;
-  return [
-    story.id,
-    story.requestId,
-    story.operation,
-    story.model,
-    story.answeredBy,
-    story.stream,
-    story.status,
-    story.failure,
-    story.outcome,
-    story.code,
-    story.endedBy,
-    story.backend,
-    attempts > 1 ? story.backends : undefined,
-    attempts,
-    story.keyId,
-    story.userId,
-    story.organizationId,
-    story.clientAddress,
-    story.target,
-    microseconds(story.durationMs ?? story.sinceStartMs),
-    microseconds(story.firstByteMs),
-    microseconds(story.backendMs),
-    story.promptTokens,
-    story.completionTokens,
-    story.cache,
-    story.cacheReason,
-  ];
-}
-
-export function valueIn(values: readonly Value[], name: ColumnName): Value {
-  return values[PLACES[name]];
-}
-
-/** A column whose values are all the same has one; one without values is left out. */
-type Column = readonly Value[];
-/** Times are of the first request. */
-type Columns = Partial<Record<ColumnName, Column>> & { firstUs: number; afterUs: readonly number[] };
-
-export function microseconds(durationMs: number): number;
-export function microseconds(durationMs: number | undefined): number | undefined;
-export function microseconds(durationMs: number | undefined): number | undefined {
-  return durationMs === undefined ? undefined : small(Math.round(durationMs * 1000));
-}
-
-/** The runtime writes numbers that it knows as small integers as JSON in a fraction of the time. */
-function small(whole: number): number {
-  return Math.abs(whole) < 2 ** 31 ? whole | 0 : whole;
-}
-
-export function encodeRows(requests: readonly EndedRequest[]): Uint8Array {
-  const firstUs = requests[0]?.cameUs ?? 0;
-  const rows = requests.map(({ values }) => values);
-  const columns: Record<string, Column | number> = {
-    firstUs,
-    afterUs: requests.map(({ cameUs }) => small(cameUs - firstUs)),
-  };
-  for (let place = 0; place < COLUMNS.length; place++) {
-    const column = columnOf(rows, place);
-    if (column !== undefined) columns[COLUMNS[place] as ColumnName] = column;
+/** Those of one request of a chunk. */
+export function decodeSteps(body: Uint8Array, chunk: Chunk, index: number): FurtherSteps[number] {
+  const number = (name: ColumnName) => chunk.value(name, index) as number | undefined;
+  const text = (name: ColumnName) => chunk.value(name, index) as string | undefined;
+  const atMs = milliseconds(number("stepAtUs"));
+  if (atMs === undefined) {
+    const further = body.length === 0 ? {} : (JSON.parse(decompress(body).toString()) as FurtherSteps);
+    return further[index] ?? { steps: [], droppedSteps: 0 };
   }
-  return compress(columns);
-}
-
-function columnOf(rows: readonly (readonly Value[])[], place: number): Column | undefined {
-  const first = rows[0]?.[place];
-  let same = 1;
-  while (same < rows.length && (rows[same] as readonly Value[])[place] === first) same++;
-  if (same < rows.length) return rows.map((values) => values[place]);
-  return first === undefined ? undefined : [first];
-}
-
-function inColumn(column: Column | undefined, index: number): Value {
-  return column?.[column.length === 1 ? 0 : index] ?? undefined;
-}
-
-/** Most requests have one step, an attempt that answered, of which the request itself says nearly all: see plainAttempt(). */
-interface WrittenSteps {
-  /** In the order of PLAIN. */
-  plain: (Column | undefined)[];
-  /** Null: one of those. Undefined: all are. */
-  further?: (readonly StoryStep[] | null)[] | undefined;
-  /** How many more there were of each; undefined: none of any. */
-  dropped?: readonly number[] | undefined;
-}
-
-/** Of plain attempts. */
-const PLAIN = ["atUs", "firstByteUs", "durationUs", "status", "strategy", "scoreMeans"] as const;
-const NO_VALUES: readonly Value[] = [];
-/** Those that every attempt has. */
-const MEMBERS_OF_ATTEMPT = 11;
-
-export function encodeSteps(requests: readonly EndedRequest[]): Uint8Array {
-  const plain: (readonly Value[])[] = [];
-  let further: WrittenSteps["further"];
-  for (let index = 0; index < requests.length; index++) {
-    const { story } = requests[index] as EndedRequest;
-    const { steps } = story;
-    const values = plainAttempt(story, steps);
-    plain.push(values ?? NO_VALUES);
-    if (values === undefined) further ??= new Array(index).fill(null);
-    further?.push(values === undefined ? steps.map(asWritten) : null);
-  }
-  return compress({
-    plain: PLAIN.map((_, place) => columnOf(plain, place)),
-    further,
-    dropped: requests.some(({ story }) => story.droppedSteps > 0)
-      ? requests.map(({ story }) => story.droppedSteps)
-      : undefined,
-  } satisfies WrittenSteps);
-}
-
-/** What the request does not say of its only step; undefined where it has others, or one of which there is more to say. */
-function plainAttempt(
-  { backend, model, answeredBy }: Story,
-  steps: readonly StoryStep[],
-): readonly Value[] | undefined {
-  const [step] = steps;
-  if (steps.length !== 1 || step?.kind !== "attempt" || Object.keys(step).length !== MEMBERS_OF_ATTEMPT)
-    return undefined;
-  const isSaid = step.backend === backend && step.model === (answeredBy ?? model);
-  if (!isSaid || step.candidates !== undefined || step.failure !== undefined) return undefined;
-  const { atMs, firstByteMs, durationMs, status, strategy, scoreMeans } = step;
-  return [microseconds(atMs), microseconds(firstByteMs), microseconds(durationMs), status, strategy, scoreMeans];
-}
-
-/** Microseconds are enough, and their digits are most of what a step needs on disk. */
-function asWritten(step: StoryStep): StoryStep {
-  const atMs = short(step.atMs) as number;
-  if (step.kind !== "attempt") return { ...step, atMs };
-  const { durationMs, firstByteMs } = step;
-  const written = { ...step, atMs, durationMs: short(durationMs), firstByteMs: short(firstByteMs) };
-  if (step.detail !== undefined && isInBackendsWords(step)) delete written.detail;
-  return written;
-}
-
-/** Backends quote in their errors what they were asked: no content of a request is written. */
-function isInBackendsWords({ failure = "" }: AttemptStep): boolean {
-  return failure.startsWith("status_") || failure === "told_in_stream";
-}
-
-function short(durationMs: number | undefined): number | undefined {
-  return durationMs === undefined ? undefined : Math.round(durationMs * 1000) / 1000;
-}
-
-/** Those of one request. */
-export function decodeSteps(
-  body: Uint8Array,
-  index: number,
-  { backend = "", model, answeredBy = model }: ToldStory,
-): Pick<ToldStory, "steps" | "droppedSteps"> {
-  const { plain, further, dropped } = decompress(body) as WrittenSteps;
-  const droppedSteps = dropped?.[index] ?? 0;
-  const steps = further?.[index];
-  if (steps != null) return { steps, droppedSteps };
-  const value = (name: (typeof PLAIN)[number]) => inColumn(plain[PLAIN.indexOf(name)] ?? undefined, index);
   const step: AttemptStep = {
     kind: "attempt",
-    atMs: (value("atUs") as number) / 1000,
-    backend,
-    model: answeredBy,
-    strategy: value("strategy") as string | undefined,
-    scoreMeans: value("scoreMeans") as string | undefined,
+    atMs,
+    backend: text("backend") as string,
+    model: text("answeredBy") ?? (text("model") as string),
+    strategy: text("strategy"),
+    scoreMeans: text("scoreMeans"),
     candidates: undefined,
-    firstByteMs: milliseconds(value("firstByteUs") as number | undefined),
-    durationMs: milliseconds(value("durationUs") as number | undefined),
-    status: value("status") as number | undefined,
+    firstByteMs: milliseconds(number("stepFirstByteUs")),
+    durationMs: milliseconds(number("stepDurationUs")),
+    status: number("stepStatus"),
     failure: undefined,
   };
-  return { steps: [step], droppedSteps };
+  return { steps: [step], droppedSteps: 0 };
 }
 
 /** Of its rows only what is asked for becomes an object. */
 export class Chunk {
-  readonly #columns: Columns;
+  readonly #header: Header;
+  readonly #columns: readonly (readonly number[])[];
 
   constructor(body: Uint8Array) {
-    this.#columns = decompress(body) as Columns;
+    const { header, columns } = unpack(body);
+    this.#header = header;
+    this.#columns = columns;
   }
 
   get count(): number {
-    return this.#columns.afterUs.length;
+    return this.#header.ids.length;
   }
 
   cameUs(index: number): number {
-    return this.#columns.firstUs + (this.#columns.afterUs[index] as number);
+    return this.#header.openedUs + (this.#columns[CAME]?.[index] as number);
   }
 
   value(name: ColumnName, index: number): Value {
-    return inColumn(this.#columns[name], index);
+    if (name === "id") return this.#header.ids[index];
+    if (name === "requestId") return this.#header.requestIds[index];
+    const place = PLACES.get(name);
+    if (place !== undefined) return readNumber(this.#columns[FIRST_NUMBER + place]?.[index]);
+    const common = this.#header.commons[this.#columns[COMMON]?.[index] as number];
+    return common?.[name as keyof Common];
   }
 
   /** Whether the column says the same of every request. */
   isConstant(name: ColumnName): boolean {
-    return (this.#columns[name]?.length ?? 1) === 1;
+    return name !== "id" && name !== "requestId" && !PLACES.has(name) && this.#header.commons.length === 1;
   }
 
-  indexOf(name: ColumnName, value: Value): number {
-    for (let index = 0; index < this.count; index++) if (this.value(name, index) === value) return index;
-    return -1;
+  indexOf(id: string): number {
+    return this.#header.ids.indexOf(id);
   }
 
   /** Without its steps. */
@@ -289,13 +132,74 @@ function milliseconds(durationUs: number | undefined): number | undefined {
   return durationUs === undefined ? undefined : durationUs / 1000;
 }
 
+const PLACES: ReadonlyMap<string, number> = new Map(NUMBERS.map((name, place) => [name, place]));
+
+/** Columns with numbers of more than 32 bits stand in the header, as lists. */
+interface WrittenHeader extends Header {
+  large: Record<number, readonly number[]>;
+}
+
+/**
+ * The length of the header, the header as JSON, the columns.
+ * @param rows - of each request COLUMN_COUNT numbers
+ */
+export function pack(header: Header, rows: Float64Array): Uint8Array {
+  const count = header.ids.length;
+  const large: WrittenHeader["large"] = {};
+  const columns = new Uint8Array(COLUMN_COUNT * count * NUMBER_BYTES);
+  for (let place = 0; place < COLUMN_COUNT; place++) {
+    if (writeColumn(rows, place, count, columns)) continue;
+    large[place] = Array.from({ length: count }, (_, index) => rows[index * COLUMN_COUNT + place] as number);
+  }
+  const text = Buffer.from(JSON.stringify({ ...header, large } satisfies WrittenHeader));
+  const length = new Uint8Array(Uint32Array.of(text.length).buffer);
+  return compress(Buffer.concat([length, text, columns]));
+}
+
+function unpack(body: Uint8Array): { header: Header; columns: readonly (readonly number[])[] } {
+  const bytes = decompress(body);
+  const end = LENGTH_BYTES + bytes.readUInt32LE();
+  const { large, ...header } = JSON.parse(bytes.toString("utf8", LENGTH_BYTES, end)) as WrittenHeader;
+  const count = header.ids.length;
+  const columns = Array.from({ length: COLUMN_COUNT }, (_, place) => {
+    return large[place] ?? readColumn(bytes, end + place * count * NUMBER_BYTES, count);
+  });
+  return { header, columns };
+}
+
+const LENGTH_BYTES = 4;
+const NUMBER_BYTES = 4;
+
+/** The lowest bytes of all first, because higher ones are alike and compress well. False: a number has more than 32 bits. */
+function writeColumn(rows: Float64Array, place: number, count: number, into: Uint8Array): boolean {
+  let to = place * count * NUMBER_BYTES;
+  for (let from = place; from < count * COLUMN_COUNT; from += COLUMN_COUNT) {
+    const value = rows[from] as number;
+    const bits = value | 0;
+    if (bits !== value) return false;
+    into[to] = bits;
+    into[to + count] = bits >>> 8;
+    into[to + 2 * count] = bits >>> 16;
+    into[to + 3 * count] = bits >>> 24;
+    to++;
+  }
+  return true;
+}
+
+function readColumn(bytes: Uint8Array, from: number, count: number): number[] {
+  return Array.from({ length: count }, (_, index) => {
+    const byte = (nth: number) => (bytes[from + nth * count + index] as number) << (8 * nth);
+    return byte(0) | byte(1) | byte(2) | byte(3);
+  });
+}
+
 /** The least that zstd can do: more takes longer than it saves. */
 const LEVEL = 1;
 
-function compress(value: unknown): Uint8Array {
-  return Bun.zstdCompressSync(JSON.stringify(value), { level: LEVEL });
+export function compress(bytes: Uint8Array): Uint8Array {
+  return Bun.zstdCompressSync(bytes, { level: LEVEL });
 }
 
-function decompress(body: Uint8Array): unknown {
-  return JSON.parse(Bun.zstdDecompressSync(body).toString());
+function decompress(body: Uint8Array): Buffer {
+  return Bun.zstdDecompressSync(body);
 }

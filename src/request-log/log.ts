@@ -6,7 +6,8 @@ import type { Clock } from "../lib/clock.ts";
 import { storageMessage } from "../lib/storage-message.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Story } from "../stats/stories.ts";
-import { type EndedRequest, microseconds, valuesOf } from "./chunk.ts";
+import { ChunkBuilder } from "./chunk-builder.ts";
+import { microseconds } from "./columns.ts";
 import { RequestStore } from "./store.ts";
 
 /** `path` is absolute. */
@@ -29,20 +30,23 @@ const OPEN_MS = 60_000;
 const RETRY_AFTER_MS = 5_000;
 const TEND_EVERY_MS = 60_000;
 
-/** By what stories hold in memory, which bounds the work of one write: about 512 plain requests. */
-const CHUNK_BYTES = 256 * 1024;
-const MOST_WAITING_BYTES = 20 * CHUNK_BYTES;
+/** So many wait for a disk in trouble. */
+const MOST_CHUNKS = 10;
+
+interface GatheredChunk {
+  id: number;
+  sinceMs: number;
+  builder: ChunkBuilder;
+  /** How many of its requests are on disk. */
+  written: number;
+}
 
 export class RequestLog {
   readonly store: RequestStore;
   readonly #parts: RequestLogParts;
   #settings: RequestLogSettings;
-  /** Of the chunk that is still open, and behind it; the oldest first. */
-  #waiting: Story[] = [];
-  #bytes = 0;
-  /** How many of them the open chunk has on disk. */
-  #written = 0;
-  #chunk: { id: number; sinceMs: number } | undefined;
+  /** The oldest first; the last one takes further requests. All others wait to be written. */
+  #chunks: GatheredChunk[] = [];
   #lastId = 0;
   #timer: Timer | undefined;
   #soon: NodeJS.Immediate | undefined;
@@ -69,19 +73,19 @@ export class RequestLog {
 
   /** On the path of every request. */
   add(story: Story): void {
-    const { bytes } = story;
-    if (this.#bytes + bytes > MOST_WAITING_BYTES) {
+    const last = this.#chunks.at(-1);
+    const chunk = last === undefined || last.builder.isFull ? this.#newChunk() : last;
+    if (chunk === undefined) {
       this.#parts.lost(1);
       return;
     }
-    this.#waiting.push(story);
-    this.#bytes += bytes;
-    this.#plan();
+    chunk.builder.add(story, microseconds(this.#parts.startedAt(story)));
+    this.#plan(chunk.builder.isFull);
   }
 
   /** Everything that is over is on disk when this returns, unless there is trouble with the disk. */
   flush(): void {
-    while (this.#written < this.#waiting.length && this.#writeChunk());
+    while (this.#unwritten > 0 && this.#writeChunk());
   }
 
   /** Retention and size; what else is different needs a restart. */
@@ -102,7 +106,7 @@ export class RequestLog {
       const beforeUs = (this.#parts.clock.wallTime() - this.#settings.retention) * 1000;
       const wasMuch = await this.#stepByStep(() => this.store.forgetStep(beforeUs));
       if (wasMuch) await this.#stepByStep(() => this.store.shrinkStep());
-      if (this.#written === this.#waiting.length) this.#works();
+      if (this.#unwritten === 0) this.#works();
     } catch (error) {
       this.#tell(error);
     }
@@ -113,10 +117,21 @@ export class RequestLog {
     clearTimeout(this.#timer);
     clearImmediate(this.#soon);
     this.flush();
-    const left = this.#waiting.length - this.#written;
-    if (left > 0) this.#parts.lost(left);
+    if (this.#unwritten > 0) this.#parts.lost(this.#unwritten);
     this.#isStopped = true;
     this.store.close();
+  }
+
+  get #unwritten(): number {
+    return this.#chunks.reduce((sum, { builder, written }) => sum + builder.count - written, 0);
+  }
+
+  /** Undefined: too many wait. */
+  #newChunk(): GatheredChunk | undefined {
+    if (this.#chunks.length >= MOST_CHUNKS) return undefined;
+    const chunk = { id: this.#newId(), sinceMs: this.#parts.clock.now(), builder: new ChunkBuilder(), written: 0 };
+    this.#chunks.push(chunk);
+    return chunk;
   }
 
   /** One chunk; what is left has its turn later. */
@@ -125,55 +140,29 @@ export class RequestLog {
     this.#timer = undefined;
     this.#soon = undefined;
     this.#writeChunk();
-    if (this.#written < this.#waiting.length) this.#plan();
+    if (this.#unwritten > 0) this.#plan(this.#chunks[0]?.builder.isFull === true);
   }
 
-  #plan(): void {
-    if (this.#trouble === undefined && this.#bytes >= CHUNK_BYTES) this.#soon ??= setImmediate(() => this.#write());
+  #plan(isUrgent: boolean): void {
+    if (this.#trouble === undefined && isUrgent) this.#soon ??= setImmediate(() => this.#write());
     else this.#timer ??= setTimeout(() => this.#write(), this.#trouble === undefined ? WRITE_AFTER_MS : RETRY_AFTER_MS);
   }
 
   /** False: it was not written. */
   #writeChunk(): boolean {
-    const nowMs = this.#parts.clock.now();
-    if (this.#chunk !== undefined && nowMs - this.#chunk.sinceMs >= OPEN_MS) this.#closeChunk();
-    const requests = this.#nextChunk();
-    this.#chunk ??= { id: this.#newId(), sinceMs: nowMs };
+    const [chunk] = this.#chunks;
+    if (chunk === undefined) return false;
+    const { id, sinceMs, builder } = chunk;
     try {
-      this.store.put(
-        this.#chunk.id,
-        requests.map((story) => this.#ended(story)),
-      );
+      this.store.put(id, builder);
     } catch (error) {
       this.#tell(error);
       return false;
     }
     this.#works();
-    this.#written = requests.length;
-    if (requests.length < this.#waiting.length || this.#bytes >= CHUNK_BYTES) this.#closeChunk();
+    chunk.written = builder.count;
+    if (builder.isFull || this.#parts.clock.now() - sinceMs >= OPEN_MS) this.#chunks.shift();
     return true;
-  }
-
-  #ended(story: Story): EndedRequest {
-    return { story, cameUs: microseconds(this.#parts.startedAt(story)), values: valuesOf(story) };
-  }
-
-  /** The requests of the open chunk, and as many behind them as it takes; all of them where that is not much more. */
-  #nextChunk(): readonly Story[] {
-    if (this.#bytes < 2 * CHUNK_BYTES) return this.#waiting;
-    let bytes = 0;
-    const end = this.#waiting.findIndex((story) => {
-      bytes += story.bytes;
-      return bytes > CHUNK_BYTES;
-    });
-    return end < 0 ? this.#waiting : this.#waiting.slice(0, Math.max(1, end));
-  }
-
-  #closeChunk(): void {
-    this.#waiting = this.#waiting.slice(this.#written);
-    this.#bytes = this.#waiting.reduce((sum, { bytes }) => sum + bytes, 0);
-    this.#written = 0;
-    this.#chunk = undefined;
   }
 
   /** The time, so that no chunk of another process, in a file that was put in the place of this one, is overwritten. */

@@ -5,7 +5,8 @@ import type { Clock } from "../lib/clock.ts";
 import { StorageError } from "../lib/resilient-database.ts";
 import { createSerial } from "../lib/serial.ts";
 import type { Stories, Story } from "../stats/stories.ts";
-import { type Chunk, type ColumnName, microseconds, type Value, valueIn, valuesOf } from "./chunk.ts";
+import type { Chunk } from "./chunk.ts";
+import { type ColumnName, microseconds, readerOf, type Value } from "./columns.ts";
 import type { RequestLog } from "./log.ts";
 import type { ChunkEntry } from "./store.ts";
 
@@ -128,12 +129,7 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
   const serial = createSerial(MOST_WAITING);
 
   function inMemory(story: Story): Found {
-    const values = valuesOf(story);
-    return {
-      cameUs: microseconds(stories.startedAt(story)),
-      value: (name) => valueIn(values, name),
-      story: () => story,
-    };
+    return { cameUs: microseconds(stories.startedAt(story)), value: readerOf(story), story: () => story };
   }
 
   /** Returns what was not searched. */

@@ -4,7 +4,8 @@ import type { Database } from "bun:sqlite";
 import { ResilientDatabase, StorageError, statement } from "../lib/resilient-database.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { ToldStory } from "../stats/stories.ts";
-import { Chunk, decodeSteps, type EndedRequest, encodeRows, encodeSteps, valueIn } from "./chunk.ts";
+import { Chunk, decodeSteps } from "./chunk.ts";
+import { type ChunkBuilder, partsOf } from "./chunk-builder.ts";
 
 interface RequestStoreParts {
   /** Absolute. */
@@ -59,15 +60,15 @@ export class RequestStore {
   }
 
   /** Takes the place of the chunk with this id, where there is one. All of it or nothing. */
-  put(id: number, requests: readonly EndedRequest[]): void {
-    const bodies = { rows: encodeRows(requests), steps: encodeSteps(requests) };
+  put(id: number, chunk: ChunkBuilder): void {
+    const bodies = { rows: chunk.rows(), steps: chunk.steps() };
     try {
-      this.#file.run((database) => insert(database, id, requests, bodies));
+      this.#file.run((database) => insert(database, id, chunk, bodies));
     } catch (error) {
       // A disk that is full is not our doing, and what we gave up others would take.
       if (!(error instanceof StorageError) || error.code !== "SQLITE_FULL" || !this.#file.isAtLimit) throw error;
       this.forgetStep(Number.MAX_SAFE_INTEGER);
-      this.#file.run((database) => insert(database, id, requests, bodies));
+      this.#file.run((database) => insert(database, id, chunk, bodies));
     }
   }
 
@@ -98,10 +99,10 @@ export class RequestStore {
         const body = statement<Body>(database, "SELECT rows, steps FROM chunks WHERE id = ?").get(id);
         if (body === null) continue;
         const chunk = new Chunk(body.rows);
-        const index = chunk.indexOf("id", ownId);
+        const index = chunk.indexOf(ownId);
         if (index < 0) continue;
         const { outline: _, ...told } = chunk.told(index);
-        return { ...told, ...decodeSteps(body.steps, index, told) };
+        return { ...told, ...decodeSteps(body.steps, chunk, index) };
       }
       return undefined;
     });
@@ -139,32 +140,14 @@ interface Body {
   steps: Uint8Array;
 }
 
-function insert(database: Database, id: number, requests: readonly EndedRequest[], { rows, steps }: Body): void {
-  let [first, last] = [Number.POSITIVE_INFINITY, 0];
-  const numbers = new Map<string, { lowest: number; highest: number }>();
-  for (const { cameUs, values } of requests) {
-    first = Math.min(first, cameUs);
-    last = Math.max(last, cameUs);
-    const { process, number } = partsOf(valueIn(values, "id") as string);
-    const range = numbers.get(process);
-    if (range === undefined) numbers.set(process, { lowest: number, highest: number });
-    else if (number < range.lowest) range.lowest = number;
-    else if (number > range.highest) range.highest = number;
-  }
+function insert(database: Database, id: number, chunk: ChunkBuilder, { rows, steps }: Body): void {
+  const { firstUs, lastUs, count, ranges } = chunk;
   database
     .transaction(() => {
-      const { length: count } = requests;
       const add = statement(database, "INSERT OR REPLACE INTO chunks VALUES (?, ?, ?, ?, ?, ?)");
-      add.run(id, first, last, count, rows, steps);
+      add.run(id, firstUs, lastUs, count, rows, steps);
       const addIds = statement(database, "INSERT OR REPLACE INTO ids VALUES (?, ?, ?, ?)");
-      for (const [process, { lowest, highest }] of numbers) addIds.run(id, process, lowest, highest);
+      for (const [process, { lowest, highest }] of ranges) addIds.run(id, process, lowest, highest);
     })
     .immediate();
-}
-
-/** As lib/own-ids.ts makes them. */
-function partsOf(ownId: string): { process: string; number: number } {
-  const dash = ownId.lastIndexOf("-");
-  const number = Number(ownId.slice(dash + 1));
-  return Number.isSafeInteger(number) ? { process: ownId.slice(0, dash), number } : { process: ownId, number: 0 };
 }

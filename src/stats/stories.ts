@@ -222,10 +222,16 @@ export class Story implements StoryStart {
     return this.#firstStep === undefined ? [] : [this.#firstStep, ...(this.#furtherSteps ?? [])];
   }
 
+  /** Undefined where there are several. */
+  get onlyStep(): StoryStep | undefined {
+    return this.#furtherSteps === undefined ? this.#firstStep : undefined;
+  }
+
   get attempts(): number {
     if (this.#outline !== undefined) return this.#outline.attempts;
     let count = this.#firstStep?.kind === "attempt" ? 1 : 0;
-    for (const step of this.#furtherSteps ?? []) if (step.kind === "attempt") count++;
+    if (this.#furtherSteps === undefined) return count;
+    for (const step of this.#furtherSteps) if (step.kind === "attempt") count++;
     return count;
   }
 

@@ -1,0 +1,155 @@
+// What is known of every request on disk: what many requests have in common, numbers, and ids.
+
+import type { AttemptStep, Story } from "../stats/stories.ts";
+
+export type Value = string | number | boolean | readonly string[] | undefined;
+
+/** What is the same for many requests, so that few different ones make up a chunk. Members may be added. */
+export interface Common {
+  operation: string;
+  model: string;
+  answeredBy: string | undefined;
+  stream: boolean;
+  status: number | undefined;
+  failure: string | undefined;
+  outcome: Story["outcome"];
+  code: string | undefined;
+  endedBy: string | undefined;
+  /** Of the last attempt. */
+  backend: string | undefined;
+  /** Of several attempts every one that was asked. */
+  backends: readonly string[] | undefined;
+  attempts: number;
+  keyId: string | undefined;
+  userId: string | undefined;
+  organizationId: string | undefined;
+  clientAddress: string | undefined;
+  target: string | undefined;
+  cache: Story["cache"];
+  cacheReason: string | undefined;
+  /** Of a plain attempt. */
+  stepStatus: number | undefined;
+  strategy: string | undefined;
+  scoreMeans: string | undefined;
+}
+
+/** The last three are of a plain attempt; without stepAtUs the steps are apart. */
+export const NUMBERS = [
+  ...(["durationUs", "firstByteUs", "backendUs", "promptTokens", "completionTokens"] as const),
+  ...(["stepAtUs", "stepFirstByteUs", "stepDurationUs"] as const),
+];
+
+type NumberName = (typeof NUMBERS)[number];
+export type ColumnName = "id" | "requestId" | keyof Common | NumberName;
+
+export function commonOf(story: Story, step = plainAttempt(story)): Common {
+  const { attempts } = story;
+  return {
+    operation: story.operation,
+    model: story.model,
+    answeredBy: story.answeredBy,
+    stream: story.stream,
+    status: story.status,
+    failure: story.failure,
+    outcome: story.outcome,
+    code: story.code,
+    endedBy: story.endedBy,
+    backend: story.backend,
+    backends: attempts > 1 ? story.backends : undefined,
+    attempts,
+    keyId: story.keyId,
+    userId: story.userId,
+    organizationId: story.organizationId,
+    clientAddress: story.clientAddress,
+    target: story.target,
+    cache: story.cache,
+    cacheReason: story.cacheReason,
+    stepStatus: step?.status,
+    strategy: step?.strategy,
+    scoreMeans: step?.scoreMeans,
+  };
+}
+
+/** On the path of every request: without an object to compare with. Those with several attempts have little in common. */
+export function isCommonOf(common: Common, story: Story, step: AttemptStep | undefined): boolean {
+  return (
+    common.model === story.model &&
+    common.backend === story.backend &&
+    common.keyId === story.keyId &&
+    common.userId === story.userId &&
+    common.clientAddress === story.clientAddress &&
+    common.status === story.status &&
+    common.stream === story.stream &&
+    common.operation === story.operation &&
+    common.answeredBy === story.answeredBy &&
+    common.organizationId === story.organizationId &&
+    common.outcome === story.outcome &&
+    common.failure === story.failure &&
+    common.code === story.code &&
+    common.endedBy === story.endedBy &&
+    common.target === story.target &&
+    common.cache === story.cache &&
+    common.cacheReason === story.cacheReason &&
+    common.stepStatus === step?.status &&
+    common.strategy === step?.strategy &&
+    common.scoreMeans === step?.scoreMeans &&
+    common.backends === undefined &&
+    common.attempts === story.attempts &&
+    common.attempts <= 1
+  );
+}
+
+/** The only step, where it is an attempt of which the columns say all. */
+export function plainAttempt({ onlyStep: step, backend, model, answeredBy }: Story): AttemptStep | undefined {
+  if (step?.kind !== "attempt" || step.backend !== backend || step.model !== (answeredBy ?? model)) return undefined;
+  const { candidates, failure, detail, retryAfterMs, inPanic } = step;
+  const hasMore = candidates ?? failure ?? detail ?? retryAfterMs ?? inPanic;
+  return hasMore === undefined ? step : undefined;
+}
+
+/** The members that plainAttempt() has looked at, and those that are kept. */
+type KnownMember = "kind" | "atMs" | "backend" | "model" | "strategy" | "scoreMeans" | "candidates" | "firstByteMs";
+type FurtherMember = "durationMs" | "status" | "failure" | "detail" | "retryAfterMs" | "inPanic";
+/** Fails to compile when a step gets a member that would be lost on disk. */
+true satisfies Exclude<keyof AttemptStep, KnownMember | FurtherMember> extends never ? true : never;
+
+/** In the order of NUMBERS. */
+export function writeNumbersOf(story: Story, step: AttemptStep | undefined, into: Float64Array, at: number): void {
+  into[at] = written(microseconds(story.durationMs ?? story.sinceStartMs));
+  into[at + 1] = written(microseconds(story.firstByteMs));
+  into[at + 2] = written(microseconds(story.backendMs));
+  into[at + 3] = written(story.promptTokens);
+  into[at + 4] = written(story.completionTokens);
+  into[at + 5] = written(microseconds(step?.atMs));
+  into[at + 6] = written(microseconds(step?.firstByteMs));
+  into[at + 7] = written(microseconds(step?.durationMs));
+}
+
+/** In place of a number that there is none of. */
+const NONE = -(2 ** 31);
+
+function written(value: number | undefined): number {
+  return value === undefined ? NONE : value;
+}
+
+export function readNumber(written: number | undefined): number | undefined {
+  return written === NONE ? undefined : written;
+}
+
+/** What a story in memory says in a column. */
+export function readerOf(story: Story): (name: ColumnName) => Value {
+  const common = commonOf(story);
+  return (name) => {
+    if (name === "id" || name === "requestId") return story[name];
+    if (name in common) return common[name as keyof Common];
+    const numbers = new Float64Array(NUMBERS.length);
+    writeNumbersOf(story, plainAttempt(story), numbers, 0);
+    return readNumber(numbers[NUMBERS.indexOf(name as NumberName)]);
+  };
+}
+
+export function microseconds(durationMs: number): number;
+export function microseconds(durationMs: number | undefined): number | undefined;
+export function microseconds(durationMs: number | undefined): number | undefined {
+  return durationMs === undefined ? undefined : Math.round(durationMs * 1000);
+}
