@@ -6,8 +6,6 @@ import { OUTCOMES } from "../stats/outcome.ts";
 import type { AttemptStep, Candidate, Stories, Story, StoryStep } from "../stats/stories.ts";
 import { candidateWords, explain, stepWords, summarize, tokensPerSecond } from "./request-words.ts";
 
-export const CLIENT_CLOSED_REQUEST = 499;
-
 /**
  * One request, step by step.
  * @param error - what the client was told

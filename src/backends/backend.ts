@@ -33,6 +33,9 @@ export interface Running {
   cut(): void;
 }
 
+/** What a backend counts as that has not answered yet, in milliseconds to the first byte. */
+export const UNKNOWN_LATENCY_MS = 1_000;
+
 /** What the data plane writes of one backend, and everyone may read. */
 export interface BackendCounters {
   inFlight: number;

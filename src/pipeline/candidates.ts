@@ -22,7 +22,7 @@ export interface CandidatesParts {
   strategy: SelectionStrategy;
   circuits: Circuits;
   /** Undefined: nothing is known of what models take. */
-  media?: Pick<MediaFit, "fitting" | "refusal"> | undefined;
+  media?: Pick<MediaFit, "fitting" | "isAnyKnown" | "refusal"> | undefined;
   /** The part of the rate limiter that concerns backends. */
   limits: Pick<Limiter, "backendHasRoom" | "takesLater" | "takeBackend" | "backendRefusal">;
   /** Undefined: nobody looks for prompts that begin alike. */
@@ -63,7 +63,8 @@ export function createCandidates(parts: CandidatesParts) {
 
   function fitting(asked: Asked): readonly BackendEntry[] {
     const serving = watch.board.candidates(asked.model);
-    return media === undefined
+    // Of most models nothing is known that stands against anything, and nothing is to be looked for in the request.
+    return media === undefined || !media.isAnyKnown(serving, asked.model)
       ? serving
       : media.fitting(serving, asked, (entry) => router.mayAsk(entry, asked.operation));
   }

@@ -65,6 +65,12 @@ export function createMediaFit({ refusedMedia, metadataOf, configuredOf }: Media
     return refusedMedia.size > 0 || backend.settings.model_configs.length > 0 || offer?.intakes.has(model) === true;
   }
 
+  /** The same for one of several. On the path of every request. */
+  function isAnyKnown(entries: readonly BackendEntry[], model: string): boolean {
+    for (const entry of entries) if (isKnown(entry, model)) return true;
+    return false;
+  }
+
   /** The words of the engine first, then what its operator says, what it lists, and what is known of the model anywhere. */
   function takes(entry: BackendEntry, model: string, medium: Medium): boolean | undefined {
     const { backend, offer } = entry;
@@ -106,6 +112,7 @@ export function createMediaFit({ refusedMedia, metadataOf, configuredOf }: Media
   return {
     takes,
     takesAll,
+    isAnyKnown,
     /** Those that may take the media of a request; where some are known to, and may be asked, these alone. */
     fitting(
       entries: readonly BackendEntry[],
@@ -113,7 +120,6 @@ export function createMediaFit({ refusedMedia, metadataOf, configuredOf }: Media
       mayAsk: (entry: BackendEntry) => boolean,
     ): readonly BackendEntry[] {
       const { model } = asked;
-      if (!entries.some((entry) => isKnown(entry, model))) return entries;
       const media = mediaOf(asked);
       if (media.length === 0) return entries;
       const fit = chosen(entries, (entry) => lackOf(entry, model, media) === undefined);
@@ -123,7 +129,7 @@ export function createMediaFit({ refusedMedia, metadataOf, configuredOf }: Media
     /** What a client is told when no backend of the model takes what its request holds; undefined when one may. */
     refusal(serving: readonly BackendEntry[], asked: AskedMedia): GatewayError | undefined {
       const { model } = asked;
-      const media = serving.some((entry) => isKnown(entry, model)) ? mediaOf(asked) : NO_MEDIA;
+      const media = isAnyKnown(serving, model) ? mediaOf(asked) : NO_MEDIA;
       if (media.length === 0) return undefined;
       const lacks = serving.map((entry) => lackOf(entry, model, media));
       const [lack] = lacks;

@@ -50,7 +50,8 @@ export function createReporter(
       const { caller, record } = context;
       const { operation, model, story, backend } = record;
       const outcome = outcomeOf(record, status);
-      const failure = outcome === "succeeded" ? undefined : failureOf(record, status);
+      const isSuccess = outcome === "succeeded";
+      const failure = isSuccess ? undefined : failureOf(record, status);
       if (operation !== undefined && model !== undefined) {
         observer.finished({
           operation,
@@ -76,11 +77,10 @@ export function createReporter(
         });
       }
       for (const feature of record.dropped ?? []) events.dropped(feature);
-      const { type = failure ?? "" } = record.error ?? {};
-      const code = record.error && codeOf(record.error);
+      const code = isSuccess || record.error === undefined ? undefined : codeOf(record.error);
       const isOwnRefusal = outcome === "refused" && !story.wasSent && !isOfAdministrators(record);
       if (isOwnRefusal) {
-        events.refused(status, code ?? type);
+        events.refused(status, code ?? failure ?? "");
         if (operation === undefined || model === undefined) {
           observer.turnedAway({ keyId: caller?.keyId, organizationId: caller?.organizationId });
         }
@@ -119,7 +119,7 @@ export function createReporter(
       record.spans?.finished(context, status, durationMs, failure);
       // Scanners must not push out what concerns models.
       if (failure === undefined || outcome === "client_left" || isElsewhere(record)) return;
-      const { code: errorCode = null, message = failure } = record.error ?? {};
+      const { type = failure, code: errorCode = null, message = failure } = record.error ?? {};
       const attempts = attemptsOf(story.steps);
       const told = { status, isRefusal: isOwnRefusal, type, code: errorCode, message };
       errors.record({ ...startOf(context), ...told, model, backend, endedBy, attempts });
@@ -170,7 +170,7 @@ function outcomeOf({ streamFailure, isOutage }: RequestContext["record"], status
 }
 
 /** A backend may have written it. */
-const MAX_CODE_LENGTH = 64;
+export const MAX_CODE_LENGTH = 64;
 
 /** The type, where the code is only the status once more. */
 function codeOf({ type, code }: NonNullable<RequestContext["record"]["error"]>): string {

@@ -3,6 +3,7 @@
 import type { Settings } from "../config/sections/registry.ts";
 import { type LineLevel, type Logger, lineWriter } from "../logging/logger.ts";
 import type { RequestContext, RequestRecord } from "../pipeline/context.ts";
+import { MAX_CODE_LENGTH } from "../pipeline/observe.ts";
 
 interface AccessFacts {
   status: number;
@@ -15,7 +16,6 @@ interface AccessFacts {
 export type AccessLog = ReturnType<typeof createAccessLog>;
 
 const MAX_LOGGED_PATH_LENGTH = 200;
-const MAX_LOGGED_CODE_LENGTH = 64;
 
 export function createAccessLog({ access_log }: Settings["logging"], log: Logger) {
   const logLine = lineWriter(log, "request");
@@ -69,7 +69,7 @@ function fieldsOf(
 /** A backend may have written it. */
 function codeOf({ error }: RequestRecord): string | number | undefined {
   const code = error?.code ?? undefined;
-  return typeof code === "string" ? code.slice(0, MAX_LOGGED_CODE_LENGTH) : code;
+  return typeof code === "string" ? code.slice(0, MAX_CODE_LENGTH) : code;
 }
 
 /** What the backend said that was asked last. */

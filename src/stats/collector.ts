@@ -145,7 +145,8 @@ export class StatsCollector {
     row.lastUsedMs = this.#clock.tick();
     const at = this.#clock.position;
     const succeeded = outcome === "succeeded" ? 1 : 0;
-    const [failed, refused] = [outcome === "failed" ? 1 : 0, outcome === "refused" ? 1 : 0];
+    const failed = outcome === "failed" ? 1 : 0;
+    const refused = outcome === "refused" ? 1 : 0;
     row.sums.add(at, 1, failed, refused, succeeded, succeeded * durationMs, 0, 0, 0);
     if (succeeded === 1) row.latencies.add(at, durationMs);
     if (firstTokenMs !== undefined) {

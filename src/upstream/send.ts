@@ -1,6 +1,6 @@
 // One attempt at one backend: send the request, read its answer up to the point where the client may see it.
 
-import { type BackendCounters, operationPath } from "../backends/backend.ts";
+import { type BackendCounters, operationPath, UNKNOWN_LATENCY_MS } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import { statusText } from "../backends/control-request.ts";
 import { formatOf, type Operation } from "../backends/kinds.ts";
@@ -100,8 +100,6 @@ const UNKNOWN_TYPE = "application/octet-stream";
 const LATENCY_SMOOTHING = 0.2;
 /** What a failure counts as: a backend that refuses quickly must not pass for a fast one. */
 const FAILURE_LATENCY_MS = 10_000;
-/** What a backend counts as that has refused requests and answered none yet. */
-const UNKNOWN_LATENCY_MS = 1_000;
 
 export function createSender(transport: Transport, environment: ExchangeEnvironment): Sender {
   return {

@@ -1,13 +1,11 @@
 // LeastLatency: the backend expected to answer first, from its average time to the first byte and its open requests.
 
-import { openRequests } from "../../backends/backend.ts";
+import { openRequests, UNKNOWN_LATENCY_MS } from "../../backends/backend.ts";
 import type { BackendEntry } from "../../backends/board.ts";
 import type { SelectionStrategy } from "../strategy.ts";
 
 /** After this time a measurement counts half, so that a backend that was slow once is tried again. */
 const HALF_LIFE_MS = 60_000;
-/** What a backend without a measurement counts as while its first requests are open. */
-const UNKNOWN_LATENCY_MS = 1_000;
 
 export function leastLatency(): SelectionStrategy {
   return {
