@@ -2,15 +2,16 @@
 
 import { AGENT_CAPABILITIES } from "../acp/capabilities.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
-import { count, described, flag, list, type Schemas, shape, text, time } from "../openapi/json-schema.ts";
+import { component, count, described, flag, list, schemasOf, shape, text, time } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer } from "../openapi/operation.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 
 const TRANSPORT = "stdio";
 
-const SCHEMAS: Schemas = {
-  AcpStatus: shape({
+const AcpStatus = component(
+  "AcpStatus",
+  shape({
     enabled: described(flag, "Whether agents start: acp.enabled."),
     transport: described(text, "How editors speak with an agent: stdio."),
     capabilities: shape({
@@ -22,7 +23,10 @@ const SCHEMAS: Schemas = {
       mcpCapabilities: shape({ acp: flag, http: flag, sse: flag }),
     }),
   }),
-  AcpSessions: shape({
+);
+const AcpSessions = component(
+  "AcpSessions",
+  shape({
     sessions: list(
       shape({
         sessionId: text,
@@ -37,7 +41,10 @@ const SCHEMAS: Schemas = {
     ),
     total: count,
   }),
-  AcpAgent: shape({
+);
+const AcpAgent = component(
+  "AcpAgent",
+  shape({
     name: text,
     displayName: text,
     version: text,
@@ -45,7 +52,9 @@ const SCHEMAS: Schemas = {
     transport: list(shape({ type: text })),
     capabilities: shape({ loadSession: flag, mcp: flag }),
   }),
-};
+);
+
+const SCHEMAS = schemasOf(AcpStatus, AcpSessions, AcpAgent);
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
@@ -54,7 +63,7 @@ export function acpRoutes(parts: Pick<AdminParts, "agentSessions" | "settings">)
     endpoint("GET /admin/acp/status", {
       id: "getAcpStatus",
       summary: "Whether agents start, and what they can do",
-      answers: [jsonAnswer("AcpStatus", "The state of agent mode.")],
+      answers: [jsonAnswer(AcpStatus, "The state of agent mode.")],
       handle: (call) =>
         answer(call, {
           enabled: parts.settings().acp.enabled,
@@ -66,7 +75,7 @@ export function acpRoutes(parts: Pick<AdminParts, "agentSessions" | "settings">)
       id: "listAcpSessions",
       summary: "Sessions of the agents that share the data folder",
       description: "Newest first. Sessions of a process that is gone are not among them, however it ended.",
-      answers: [jsonAnswer("AcpSessions", "The sessions that are open.")],
+      answers: [jsonAnswer(AcpSessions, "The sessions that are open.")],
       async handle(call) {
         const sessions = await parts.agentSessions();
         return answer(call, { sessions, total: sessions.length });
@@ -75,7 +84,7 @@ export function acpRoutes(parts: Pick<AdminParts, "agentSessions" | "settings">)
     endpoint("GET /admin/acp/agent.json", {
       id: "getAcpAgent",
       summary: "The agent as registries of agents list it",
-      answers: [jsonAnswer("AcpAgent", "Who the agent is.")],
+      answers: [jsonAnswer(AcpAgent, "Who the agent is.")],
       handle(call) {
         const { loadSession, mcp } = AGENT_CAPABILITIES;
         return answer(call, {

@@ -4,6 +4,7 @@ import { BACKEND_KIND_NAMES } from "../names.ts";
 import { changed, done, dryRun, madeFor } from "../openapi/change-schemas.ts";
 import {
   anyObject,
+  component,
   count,
   described,
   flag,
@@ -13,32 +14,22 @@ import {
   open,
   orNull,
   ref,
-  type Schemas,
+  schemasOf,
   shape,
   strictRequest,
   text,
   texts,
   time,
+  type ValueOf,
 } from "../openapi/json-schema.ts";
 import { BACKEND_SCHEMA, entryPatch, entrySchema } from "../openapi/section-schemas.ts";
 
 const circuit = oneOfTexts("closed", "open", "half_open");
 const health = oneOfTexts("unknown", "ready", "warming_up", "down", "unhealthy");
 
-export const BACKEND_SCHEMAS: Schemas = {
-  BackendStatusList: shape({
-    backends: list(ref("BackendStatus")),
-    healthy_count: described(count, "Those that answer health checks."),
-    askable_count: described(count, "Those that requests can reach."),
-    total_count: count,
-    summary: shape({
-      total_models: count,
-      total_requests: count,
-      total_failures: count,
-      average_response_time_ms: orNull(number),
-    }),
-  }),
-  BackendStatus: shape({
+export const BackendStatus = component(
+  "BackendStatus",
+  shape({
     name: text,
     url: text,
     type: oneOfTexts(...BACKEND_KIND_NAMES),
@@ -60,7 +51,27 @@ export const BACKEND_SCHEMAS: Schemas = {
     total_requests: count,
     failed_requests: count,
   }),
-  BackendRecord: described(
+);
+export type BackendStatus = ValueOf<typeof BackendStatus>;
+export const BackendStatusList = component(
+  "BackendStatusList",
+  shape({
+    backends: list(BackendStatus),
+    healthy_count: described(count, "Those that answer health checks."),
+    askable_count: described(count, "Those that requests can reach."),
+    total_count: count,
+    summary: shape({
+      total_models: count,
+      total_requests: count,
+      total_failures: count,
+      average_response_time_ms: orNull(number),
+    }),
+  }),
+);
+export type BackendStatusList = ValueOf<typeof BackendStatusList>;
+export const BackendRecord = component(
+  "BackendRecord",
+  described(
     open(
       {
         name: text,
@@ -82,20 +93,41 @@ export const BACKEND_SCHEMAS: Schemas = {
     ),
     `A backend with its state; its other settings stand here too, see ${BACKEND_SCHEMA}.`,
   ),
-  get BackendChange() {
-    return described(
-      entryPatch(entrySchema("backends")),
-      `A merge patch of a ${BACKEND_SCHEMA}: null removes a setting.`,
-    );
-  },
-  BackendChanged: shape({ ...changed, backend: ref("BackendRecord") }, dryRun),
-  BackendRemoved: shape({ ...changed, removed_backend: ref(BACKEND_SCHEMA) }, dryRun),
-  CircuitReset: shape({ ...done, previous_state: circuit }),
-  WeightRequest: strictRequest({ weight: { type: "integer", minimum: 0, maximum: 100 } }, madeFor),
-  WeightChanged: shape({ ...changed, previous_weight: count, new_weight: count }, dryRun),
-  ModelsRequest: strictRequest(
-    { models: texts },
-    { append: described(flag, "Add to the models there are."), ...madeFor },
-  ),
-  ModelsChanged: shape({ ...changed, models: texts }, dryRun),
-};
+);
+export type BackendRecord = ValueOf<typeof BackendRecord>;
+export const BackendChange = component("BackendChange", () => {
+  return described(
+    entryPatch(entrySchema("backends")),
+    `A merge patch of a ${BACKEND_SCHEMA}: null removes a setting.`,
+  );
+});
+export const BackendChanged = component("BackendChanged", shape({ ...changed, backend: BackendRecord }, dryRun));
+export const BackendRemoved = component(
+  "BackendRemoved",
+  shape({ ...changed, removed_backend: ref(BACKEND_SCHEMA) }, dryRun),
+);
+export const CircuitReset = component("CircuitReset", shape({ ...done, previous_state: circuit }));
+export const WeightRequest = component("WeightRequest", strictRequest({ weight: { ...count, maximum: 100 } }, madeFor));
+export const WeightChanged = component(
+  "WeightChanged",
+  shape({ ...changed, previous_weight: count, new_weight: count }, dryRun),
+);
+export const ModelsRequest = component(
+  "ModelsRequest",
+  strictRequest({ models: texts }, { append: described(flag, "Add to the models there are."), ...madeFor }),
+);
+export const ModelsChanged = component("ModelsChanged", shape({ ...changed, models: texts }, dryRun));
+
+export const BACKEND_SCHEMAS = schemasOf(
+  BackendStatusList,
+  BackendStatus,
+  BackendRecord,
+  BackendChange,
+  BackendChanged,
+  BackendRemoved,
+  CircuitReset,
+  WeightRequest,
+  WeightChanged,
+  ModelsRequest,
+  ModelsChanged,
+);

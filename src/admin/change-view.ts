@@ -26,8 +26,8 @@ export function reloadResults(sections: readonly string[], { changes, applied }:
   const results = sections.map((name) => {
     const own = changes.filter(({ section }) => section === name);
     const { hot_reload_capability: capability } = reloadOf(name, own, applied);
-    const status = own.length === 0 ? "unchanged" : applied ? "applied" : "valid";
-    return [name, { status, hot_reload_type: longSpelling(capability), hot_reload: capability }];
+    const status = own.length === 0 ? ("unchanged" as const) : applied ? ("applied" as const) : ("valid" as const);
+    return [name, { status, hot_reload_type: longSpelling(capability), hot_reload: capability }] as const;
   });
-  return Object.fromEntries(results) as Record<string, { status: string; hot_reload_type: string; hot_reload: string }>;
+  return Object.fromEntries(results);
 }

@@ -1,23 +1,22 @@
 // GET /admin/config/history, one version of it, and POST /admin/config/rollback/{version}.
 
-import { z } from "zod";
 import { changesBySection, replacedFields } from "../config/change/diff.ts";
 import { MAXIMUM_HISTORY_PAGE } from "../config/store/history.ts";
 import type { VersionEntry } from "../config/store/versions.ts";
-import { ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, pathParameter, queryParameter } from "../openapi/operation.ts";
 import { messageOf } from "./change-view.ts";
-import { CONFIGURATION_SCHEMAS } from "./config-schemas.ts";
+import {
+  CONFIGURATION_SCHEMAS,
+  ConfigHistory,
+  ConfigRolledBack,
+  ConfigVersionRecord,
+  RollbackRequest,
+} from "./config-schemas.ts";
 import { adminGroup, answer, authorOf, requireSections, toTimestamp, versioned } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
+import { queryOf, readNumber, toWholeNumber } from "./query.ts";
 import { invalidFields, unknownVersion, unwrap } from "./refusals.ts";
-import { baseVersionOf, queryOf, readWholeNumber, toWholeNumber } from "./request.ts";
-
-const rollbackRequest = z.strictObject({
-  sections: z.array(z.string()).min(1, "name at least one section, or leave the key out").optional(),
-  dry_run: z.boolean().default(false),
-  version: z.int().min(0).optional(),
-});
+import { baseVersionOf } from "./request.ts";
 
 const DEFAULT_PAGE = 20;
 
@@ -38,12 +37,12 @@ export function configHistoryRoutes({ store }: Pick<AdminParts, "store">): Descr
         queryParameter("offset", "Versions to pass over.", { type: "integer", minimum: 0, default: 0 }),
         queryParameter("section", "Only versions that changed this section."),
       ],
-      answers: [versioned("ConfigHistory", "A page of versions.")],
+      answers: [versioned(ConfigHistory, "A page of versions.")],
       errors: [404],
       handle(call) {
         const query = queryOf(call);
-        const limit = Math.min(readWholeNumber(query, "limit", 1, DEFAULT_PAGE), MAXIMUM_HISTORY_PAGE);
-        const offset = readWholeNumber(query, "offset", 0, 0);
+        const limit = Math.min(readNumber(query, "limit", 1) ?? DEFAULT_PAGE, MAXIMUM_HISTORY_PAGE);
+        const offset = readNumber(query, "offset", 0) ?? 0;
         const section = query.get("section") ?? undefined;
         requireSections(section === undefined ? undefined : [section]);
         const { version: current } = store.current;
@@ -56,7 +55,7 @@ export function configHistoryRoutes({ store }: Pick<AdminParts, "store">): Descr
       id: "readConfigVersion",
       summary: "One version, with its whole configuration",
       parameters: [versionNumber],
-      answers: [jsonAnswer("ConfigVersionRecord", "The version; secrets are masked.")],
+      answers: [jsonAnswer(ConfigVersionRecord, "The version; secrets are masked.")],
       handle(call) {
         const target = toTarget(call.parameters.version);
         const record = store.history.version(target);
@@ -68,12 +67,12 @@ export function configHistoryRoutes({ store }: Pick<AdminParts, "store">): Descr
       id: "rollBackConfig",
       summary: "Make a new version with the content of an earlier one",
       parameters: [versionNumber],
-      body: { schema: ref("RollbackRequest"), fields: rollbackRequest, optional: true, example: { dry_run: true } },
+      body: { schema: RollbackRequest, optional: true, example: { dry_run: true } },
       changes: true,
-      answers: [versioned("ConfigRolledBack", "Rolled back, or what would be.")],
+      answers: [versioned(ConfigRolledBack, "Rolled back, or what would be.")],
       async handle(call, read) {
         const target = toTarget(call.parameters.version);
-        const { sections, dry_run: dryRun, version } = await read();
+        const { sections, dry_run: dryRun = false, version } = await read();
         requireSections(sections);
         const done = unwrap(
           await store.history.rollback(target, {
@@ -85,13 +84,13 @@ export function configHistoryRoutes({ store }: Pick<AdminParts, "store">): Descr
         );
         const where = sections === undefined ? "" : ` in ${sections.join(", ")}`;
         const body = {
-          success: true,
+          success: true as const,
           message: messageOf(done, `The configuration is that of version ${target} again${where}`, dryRun),
           previous_version: done.previousVersion,
           new_version: dryRun ? null : done.version,
           sections_rolled_back: done.sections,
           changes: changesBySection(done.changes),
-          ...(dryRun && { dry_run: true, estimated_impact: done.impact }),
+          ...(dryRun && { dry_run: true as const, estimated_impact: done.impact }),
           warnings: done.warnings,
         };
         return answer(call, body, { version: done.version });
@@ -100,7 +99,7 @@ export function configHistoryRoutes({ store }: Pick<AdminParts, "store">): Descr
   ];
 }
 
-function versionView(entry: VersionEntry, current: number): object {
+function versionView(entry: VersionEntry, current: number) {
   const { version, appliedAtMs, sectionsChanged, source, user, description, changes } = entry;
   return {
     version,

@@ -8,15 +8,24 @@ import {
   sectionReloadClass,
 } from "../config/change/capability.ts";
 import { documentJsonSchema, sectionJsonSchema } from "../config/schema/schema-export.ts";
-import { isMapping, type Mapping, valueAt } from "../config/values/values.ts";
+import type { Settings } from "../config/sections/registry.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import { eachSection, sectionView } from "../openapi/section-schemas.ts";
 import type { Call } from "../server/endpoint.ts";
-import { CONFIGURATION_SCHEMAS, sectionFacts, sectionName } from "./config-schemas.ts";
+import {
+  CONFIGURATION_SCHEMAS,
+  ConfigSchema,
+  ConfigSections,
+  ConfigSummary,
+  FullConfig,
+  HotReloadStatus,
+  sectionFacts,
+  sectionName,
+} from "./config-schemas.ts";
 import { adminGroup, answer, requireElevated, toTimestamp, versioned } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
+import { queryOf, readFlag } from "./query.ts";
 import { unknownSection } from "./refusals.ts";
-import { queryOf, readFlag } from "./request.ts";
 
 type ConfigReadParts = Pick<AdminParts, "store" | "reloadStatus">;
 
@@ -35,14 +44,14 @@ export function configReadRoutes(parts: ConfigReadParts): DescribedEndpoint[] {
     endpoint("GET /admin/config", {
       id: "getConfigSummary",
       summary: "The configuration in short",
-      answers: [versioned("ConfigSummary", "The summary.")],
+      answers: [versioned(ConfigSummary, "The summary.")],
       handle: (call) => summary(call, parts),
     }),
     endpoint("GET /admin/config/full", {
       id: "getConfig",
       summary: "The whole configuration, secrets masked",
       parameters: [includeSensitive],
-      answers: [versioned("FullConfig", "The configuration.")],
+      answers: [versioned(FullConfig, "The configuration.")],
       handle(call) {
         const { version, appliedAtMs } = store.current;
         const config = store.view({ includeSensitive: readSensitivity(call) });
@@ -53,13 +62,13 @@ export function configReadRoutes(parts: ConfigReadParts): DescribedEndpoint[] {
     endpoint("GET /admin/config/sections", {
       id: "listConfigSections",
       summary: "Names of the sections, and how changes of them take effect",
-      answers: [jsonAnswer("ConfigSections", "The sections.")],
+      answers: [jsonAnswer(ConfigSections, "The sections.")],
       handle(call) {
         const { sections, extensions } = sectionNames();
         return answer(call, {
-          sections: sections.map(describeSection),
+          sections: sections.flatMap((name) => describeSection(name) ?? []),
           total: sections.length,
-          extensions: extensions.map(describeSection),
+          extensions: extensions.flatMap((name) => describeSection(name) ?? []),
         });
       },
     }),
@@ -67,19 +76,19 @@ export function configReadRoutes(parts: ConfigReadParts): DescribedEndpoint[] {
       id: "getConfigSchema",
       summary: "JSON Schema (draft-07) of the configuration or of a section",
       parameters: [queryParameter("section", "Name of a section.")],
-      answers: [jsonAnswer("ConfigSchema", "The schema.")],
+      answers: [jsonAnswer(ConfigSchema, "The schema.")],
       errors: [404],
       handle(call) {
         const name = queryOf(call).get("section");
         const schema = name === null ? documentJsonSchema() : sectionJsonSchema(name);
-        if (name !== null && schema === undefined) throw unknownSection(name);
+        if (schema === undefined) throw unknownSection(String(name));
         return answer(call, schema);
       },
     }),
     endpoint("GET /admin/config/hot-reload-status", {
       id: "getHotReloadStatus",
       summary: "Which settings take effect when, and how the last reload of the file went",
-      answers: [versioned("HotReloadStatus", "The status.")],
+      answers: [versioned(HotReloadStatus, "The status.")],
       handle: (call) => hotReloadStatus(call, parts),
     }),
     endpoint("GET /admin/config/{section...}", {
@@ -97,11 +106,10 @@ export function configReadRoutes(parts: ConfigReadParts): DescribedEndpoint[] {
   ];
 }
 
-function summary(call: Call, { store }: ConfigReadParts): Response {
+function summary(call: Call, { store }: ConfigReadParts) {
   const { version, appliedAtMs, pendingRestart = [] } = store.current;
   const view = store.view();
-  const server = isMapping(view.server) ? view.server : {};
-  const backends = Array.isArray(view.backends) ? (view.backends as Mapping[]) : [];
+  const { server, backends = [], routing } = view as Pick<Settings, "server" | "routing"> & Partial<Settings>;
   const body = {
     server: {
       bind_address: server.bind_address,
@@ -112,7 +120,7 @@ function summary(call: Call, { store }: ConfigReadParts): Response {
     health_checks: view.health_checks,
     rate_limiting: view.rate_limiting,
     circuit_breaker: view.circuit_breaker,
-    selection_strategy: valueAt(view.routing, ["selection_strategy"]),
+    selection_strategy: routing.selection_strategy,
     hot_reload: { available: true, note: HOT_RELOAD_NOTE },
     version,
     last_modified: toTimestamp(appliedAtMs),
@@ -130,7 +138,7 @@ function readSensitivity(call: Call): boolean {
   return includeSensitive;
 }
 
-function section(call: Call<"section">, { store }: ConfigReadParts): Response {
+function section(call: Call<"section">, { store }: ConfigReadParts) {
   const name = call.parameters.section;
   const described = describeSection(name);
   if (described === undefined) throw unknownSection(name);
@@ -144,7 +152,7 @@ function section(call: Call<"section">, { store }: ConfigReadParts): Response {
   );
 }
 
-function hotReloadStatus(call: Call, { store, reloadStatus }: ConfigReadParts): Response {
+function hotReloadStatus(call: Call, { store, reloadStatus }: ConfigReadParts) {
   const { enabled, path, reloads, failures, lastReloadMs, lastFailure } = reloadStatus();
   const { version, pendingRestart = [] } = store.current;
   const description = enabled
@@ -155,7 +163,7 @@ function hotReloadStatus(call: Call, { store, reloadStatus }: ConfigReadParts): 
     description,
     capabilities: reloadCapabilities(),
     sections: Object.fromEntries(sectionNames().sections.map((name) => [name, longSpelling(sectionReloadClass(name))])),
-    file: enabled ? { path, reloads, failures } : null,
+    file: enabled && path !== undefined ? { path, reloads, failures } : null,
     last_reload: lastReloadMs === undefined ? null : toTimestamp(lastReloadMs),
     last_error:
       lastFailure === undefined

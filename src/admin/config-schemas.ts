@@ -6,6 +6,8 @@ import {
   anyObject,
   anyOf,
   anything,
+  component,
+  constant,
   count,
   described,
   flag,
@@ -13,14 +15,14 @@ import {
   mapOf,
   oneOfTexts,
   orNull,
-  type Properties,
   ref,
-  type Schemas,
+  schemasOf,
   shape,
   strictRequest,
   text,
   texts,
   time,
+  type ValueOf,
 } from "../openapi/json-schema.ts";
 import { pathParameter } from "../openapi/operation.ts";
 import { SECTION_NAMES, sectionRef } from "../openapi/section-schemas.ts";
@@ -30,11 +32,12 @@ export const sectionName = pathParameter("section", "Name of a section.", oneOfT
 
 const capability = oneOfTexts("immediate", "gradual", "requires_restart");
 /** Of GET of a section, besides the section. */
-export const sectionFacts: Properties = { hot_reload_capability: capability, description: text, version };
+export const sectionFacts = { hot_reload_capability: capability, description: text, version };
 const longCapability = oneOfTexts("immediate_update", "gradual_update", "requires_restart");
 const change = shape({ from: anything, to: anything });
 const fieldChanges = described(mapOf(change), "By the path of the field.");
 const sectionChanges = described(mapOf(fieldChanges), "By section, and by the path of the field.");
+export type SectionChanges = ValueOf<typeof sectionChanges>;
 const format = oneOfTexts("yaml", "json", "toml");
 const reloadItems = shape({ description: text, items: texts });
 const reloadResults = described(
@@ -47,8 +50,12 @@ const reloadResults = described(
   ),
   "By section.",
 );
-const validation: Properties = { valid: flag, errors: list(ref("ConfigValidationError")), warnings: texts };
-const someSections: JsonSchema = { ...texts, minItems: 1 };
+const ConfigValidationError = component(
+  "ConfigValidationError",
+  shape({ field: text, message: text, code: text }, { value: anything, line: count }),
+);
+const validation = { valid: flag, errors: list(ConfigValidationError), warnings: texts };
+const someSections = { ...texts, minItems: 1 };
 /** A section as it may be sent to be checked: null would be none. */
 const anyValue: JsonSchema = { type: ["object", "array", "string", "number", "boolean"] };
 
@@ -58,7 +65,7 @@ export const replacedFieldNames = described(
   "Fields that the edited file set again, in place of what was changed through the admin API.",
 );
 
-const configVersion: Properties = {
+const configVersion = {
   version,
   timestamp: time,
   sections_changed: texts,
@@ -70,8 +77,9 @@ const configVersion: Properties = {
   replaced: replacedFieldNames,
 };
 
-export const CONFIGURATION_SCHEMAS: Schemas = {
-  ConfigSummary: shape({
+export const ConfigSummary = component(
+  "ConfigSummary",
+  shape({
     server: shape({ bind_address: anyOf(text, texts), workers: count, connection_pool_size: count }),
     backends: shape({ count, names: texts }),
     health_checks: sectionRef("health_checks"),
@@ -85,15 +93,30 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
     pending_restart: described(texts, "Changed fields that wait for a restart."),
     storage_problem: described(orNull(text), "Why changes cannot be kept, if that is so."),
   }),
-  FullConfig: shape({ config: ref("Config"), hot_reload_enabled: flag, last_modified: time, version }),
-  ConfigSections: shape({
-    sections: list(ref("ConfigSectionInfo")),
+);
+export type ConfigSummary = ValueOf<typeof ConfigSummary>;
+export const FullConfig = component(
+  "FullConfig",
+  shape({ config: ref("Config"), hot_reload_enabled: flag, last_modified: time, version }),
+);
+export const ConfigSectionInfo = component(
+  "ConfigSectionInfo",
+  shape({ name: text, description: text, hot_reload_capability: capability }),
+);
+export type ConfigSectionInfo = ValueOf<typeof ConfigSectionInfo>;
+export const ConfigSections = component(
+  "ConfigSections",
+  shape({
+    sections: list(ConfigSectionInfo),
     total: described(count, "Number of sections, without extensions."),
-    extensions: described(list(ref("ConfigSectionInfo")), "Further sections."),
+    extensions: described(list(ConfigSectionInfo), "Further sections."),
   }),
-  ConfigSectionInfo: shape({ name: text, description: text, hot_reload_capability: capability }),
-  ConfigSchema: described(anyObject, "JSON Schema (draft-07)."),
-  HotReloadStatus: shape({
+);
+export type ConfigSections = ValueOf<typeof ConfigSections>;
+export const ConfigSchema = component("ConfigSchema", described(anyObject, "JSON Schema (draft-07)."));
+export const HotReloadStatus = component(
+  "HotReloadStatus",
+  shape({
     enabled: flag,
     description: text,
     capabilities: shape({
@@ -111,7 +134,10 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
     pending_restart: texts,
     version,
   }),
-  SectionChanged: shape(
+);
+export const SectionChanged = component(
+  "SectionChanged",
+  shape(
     {
       ...done,
       section: text,
@@ -126,7 +152,10 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
     },
     { ...dryRun, staged: flag, pending_sections: texts, merged_config: anything },
   ),
-  StagedSections: shape({
+);
+export const StagedSections = component(
+  "StagedSections",
+  shape({
     staged: list(
       shape({
         section: text,
@@ -142,16 +171,28 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
     total: count,
     current_version: version,
   }),
-  StagedDiscarded: shape({ ...done, discarded_sections: texts }),
-  ValidateRequest: strictRequest({ section: text, config: anyValue }, { dry_run: flag }),
-  ConfigValidation: shape(validation, {
+);
+export type StagedSections = ValueOf<typeof StagedSections>;
+export const StagedDiscarded = component("StagedDiscarded", shape({ ...done, discarded_sections: texts }));
+export const ValidateRequest = component(
+  "ValidateRequest",
+  strictRequest({ section: text, config: anyValue }, { dry_run: flag }),
+);
+export const ConfigValidation = component(
+  "ConfigValidation",
+  shape(validation, {
     hot_reload_capability: capability,
     info: shape({ hot_reload_capability: longCapability, estimated_impact: text }),
     changes: fieldChanges,
   }),
-  ConfigValidationError: shape({ field: text, message: text, code: text }, { value: anything, line: count }),
-  ApplyRequest: strictRequest({}, { sections: someSections, force: flag, dry_run: flag, ...madeFor }),
-  ConfigApplied: shape(
+);
+export const ApplyRequest = component(
+  "ApplyRequest",
+  strictRequest({}, { sections: someSections, force: flag, dry_run: flag, ...madeFor }),
+);
+export const ConfigApplied = component(
+  "ConfigApplied",
+  shape(
     {
       ...done,
       applied_sections: texts,
@@ -163,7 +204,10 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
     },
     dryRun,
   ),
-  ExportRequest: strictRequest(
+);
+export const ExportRequest = component(
+  "ExportRequest",
+  strictRequest(
     {},
     {
       format,
@@ -172,7 +216,10 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
       include_defaults: flag,
     },
   ),
-  ConfigExport: shape({
+);
+export const ConfigExport = component(
+  "ConfigExport",
+  shape({
     format,
     content: text,
     exported_at: time,
@@ -180,7 +227,11 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
     version,
     checksum: described(text, "sha256: and hexadecimal digits, of the content."),
   }),
-  ImportRequest: strictRequest(
+);
+export type ConfigExport = ValueOf<typeof ConfigExport>;
+export const ImportRequest = component(
+  "ImportRequest",
+  strictRequest(
     { format, content: described(text, "At most 1 MiB.") },
     {
       apply: flag,
@@ -193,16 +244,23 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
       ...madeFor,
     },
   ),
-  ImportPreview: shape(
+);
+export const ImportPreview = component(
+  "ImportPreview",
+  shape(
     {
       ...validation,
-      dry_run: { const: true },
+      dry_run: constant(true),
       changes_preview: sectionChanges,
       sections_affected: texts,
     },
     { estimated_impact: text },
   ),
-  ConfigImported: shape(
+);
+export type ImportPreview = ValueOf<typeof ImportPreview>;
+export const ConfigImported = component(
+  "ConfigImported",
+  shape(
     {
       ...done,
       version,
@@ -215,11 +273,23 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
     },
     { staged: texts, changes: sectionChanges },
   ),
-  ConfigHistory: shape({ history: list(ref("ConfigVersion")), total_entries: count, current_version: version }),
-  ConfigVersion: shape(configVersion),
-  ConfigVersionRecord: shape({ ...configVersion, config: anything }),
-  RollbackRequest: strictRequest({}, { sections: someSections, dry_run: flag, ...madeFor }),
-  ConfigRolledBack: shape(
+);
+export type ConfigImported = ValueOf<typeof ConfigImported>;
+export const ConfigVersion = component("ConfigVersion", shape(configVersion));
+export type ConfigVersion = ValueOf<typeof ConfigVersion>;
+export const ConfigHistory = component(
+  "ConfigHistory",
+  shape({ history: list(ConfigVersion), total_entries: count, current_version: version }),
+);
+export type ConfigHistory = ValueOf<typeof ConfigHistory>;
+export const ConfigVersionRecord = component("ConfigVersionRecord", shape({ ...configVersion, config: anything }));
+export const RollbackRequest = component(
+  "RollbackRequest",
+  strictRequest({}, { sections: someSections, dry_run: flag, ...madeFor }),
+);
+export const ConfigRolledBack = component(
+  "ConfigRolledBack",
+  shape(
     {
       ...done,
       previous_version: version,
@@ -230,12 +300,47 @@ export const CONFIGURATION_SCHEMAS: Schemas = {
     },
     dryRun,
   ),
-  PromptFiles: shape({
+);
+export const PromptFiles = component(
+  "PromptFiles",
+  shape({
     prompts: list(shape({ path: text, size: count, modified_at: time, used_by: texts })),
     total: count,
   }),
-  PromptFile: shape({ path: text, content: text, size: count, modified_at: time }),
-  PromptUpdate: strictRequest({ content: described(text, "At most 1 MiB.") }),
-  PromptUpdated: shape({ ...done, path: text }),
-  PromptsReloaded: shape({ ...done, reloaded: count }),
-};
+);
+export const PromptFile = component("PromptFile", shape({ path: text, content: text, size: count, modified_at: time }));
+export const PromptUpdate = component("PromptUpdate", strictRequest({ content: described(text, "At most 1 MiB.") }));
+export const PromptUpdated = component("PromptUpdated", shape({ ...done, path: text }));
+export const PromptsReloaded = component("PromptsReloaded", shape({ ...done, reloaded: count }));
+
+export const CONFIGURATION_SCHEMAS = schemasOf(
+  ConfigSummary,
+  FullConfig,
+  ConfigSections,
+  ConfigSectionInfo,
+  ConfigSchema,
+  HotReloadStatus,
+  SectionChanged,
+  StagedSections,
+  StagedDiscarded,
+  ValidateRequest,
+  ConfigValidation,
+  ConfigValidationError,
+  ApplyRequest,
+  ConfigApplied,
+  ExportRequest,
+  ConfigExport,
+  ImportRequest,
+  ImportPreview,
+  ConfigImported,
+  ConfigHistory,
+  ConfigVersion,
+  ConfigVersionRecord,
+  RollbackRequest,
+  ConfigRolledBack,
+  PromptFiles,
+  PromptFile,
+  PromptUpdate,
+  PromptUpdated,
+  PromptsReloaded,
+);

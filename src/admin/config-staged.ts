@@ -1,22 +1,20 @@
 // /admin/config/staged and POST /admin/config/apply: staged changes, listed, forgotten, or applied as one version.
 
-import { z } from "zod";
 import { changesBySection } from "../config/change/diff.ts";
-import { ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import { changesOf, messageOf, reloadResults } from "./change-view.ts";
-import { CONFIGURATION_SCHEMAS } from "./config-schemas.ts";
+import {
+  ApplyRequest,
+  CONFIGURATION_SCHEMAS,
+  ConfigApplied,
+  StagedDiscarded,
+  StagedSections,
+} from "./config-schemas.ts";
 import { adminGroup, answer, authorOf, requireSections, toTimestamp, versioned } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
+import { queryOf } from "./query.ts";
 import { unwrap } from "./refusals.ts";
-import { baseVersionOf, queryOf } from "./request.ts";
-
-const applyRequest = z.strictObject({
-  sections: z.array(z.string()).min(1, "name at least one section, or leave the key out").optional(),
-  force: z.boolean().default(false),
-  version: z.int().min(0).optional(),
-  dry_run: z.boolean().default(false),
-});
+import { baseVersionOf } from "./request.ts";
 
 const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
 
@@ -25,7 +23,7 @@ export function configStagedRoutes({ store }: Pick<AdminParts, "store">): Descri
     endpoint("GET /admin/config/staged", {
       id: "listStagedConfig",
       summary: "Staged changes",
-      answers: [versioned("StagedSections", "The changes.")],
+      answers: [versioned(StagedSections, "The changes.")],
       handle(call) {
         const { version } = store.current;
         const staged = store.staging
@@ -47,7 +45,7 @@ export function configStagedRoutes({ store }: Pick<AdminParts, "store">): Descri
       id: "discardStagedConfig",
       summary: "Forget staged changes",
       parameters: [queryParameter("section", "Only those of this section.")],
-      answers: [jsonAnswer("StagedDiscarded", "Forgotten.")],
+      answers: [jsonAnswer(StagedDiscarded, "Forgotten.")],
       errors: [404, 503],
       async handle(call) {
         const section = queryOf(call).get("section");
@@ -64,12 +62,12 @@ export function configStagedRoutes({ store }: Pick<AdminParts, "store">): Descri
     endpoint("POST /admin/config/apply", {
       id: "applyConfig",
       summary: "Apply staged sections as one version",
-      body: { schema: ref("ApplyRequest"), fields: applyRequest, optional: true, example: {} },
+      body: { schema: ApplyRequest, optional: true, example: {} },
       changes: true,
-      answers: [versioned("ConfigApplied", "Applied.")],
+      answers: [versioned(ConfigApplied, "Applied.")],
       errors: [404],
       async handle(call, read) {
-        const { sections, force, version, dry_run: isDry } = await read();
+        const { sections, force = false, version, dry_run: isDry = false } = await read();
         requireSections(sections);
         const done = unwrap(
           await store.staging.apply({
@@ -82,13 +80,13 @@ export function configStagedRoutes({ store }: Pick<AdminParts, "store">): Descri
         );
         const applied = Object.keys({ ...done.previous, ...done.current });
         const body = {
-          success: true,
+          success: true as const,
           message: messageOf(done, `Staged changes of ${applied.join(", ")} were applied`, isDry),
           applied_sections: isDry ? [] : applied,
           results: reloadResults(applied, done),
           version: done.version,
           timestamp: toTimestamp(done.appliedAtMs),
-          ...(isDry && { dry_run: true, estimated_impact: done.impact }),
+          ...(isDry && { dry_run: true as const, estimated_impact: done.impact }),
           changes: changesBySection(done.changes),
           warnings: done.warnings,
         };

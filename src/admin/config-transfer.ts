@@ -1,11 +1,9 @@
 // POST /admin/config/export and import: the configuration as text.
 
-import { z } from "zod";
 import { sectionNames } from "../config/change/capability.ts";
 import type { SectionChange } from "../config/change/change.ts";
 import { changesBySection } from "../config/change/diff.ts";
 import {
-  DOCUMENT_FORMATS,
   type DocumentFormat,
   MAXIMUM_IMPORT_BYTES,
   parseDocument,
@@ -16,34 +14,22 @@ import { toFieldProblem } from "../config/values/problems.ts";
 import type { Mapping } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { anyOf, ref } from "../openapi/json-schema.ts";
+import { anyOf } from "../openapi/json-schema.ts";
 import type { DescribedEndpoint } from "../openapi/operation.ts";
 import type { Call } from "../server/endpoint.ts";
 import { messageOf, reloadResults } from "./change-view.ts";
-import { CONFIGURATION_SCHEMAS } from "./config-schemas.ts";
+import {
+  CONFIGURATION_SCHEMAS,
+  ConfigExport,
+  ConfigImported,
+  ExportRequest,
+  ImportPreview,
+  ImportRequest,
+} from "./config-schemas.ts";
 import { adminGroup, answer, authorOf, requireElevated, requireSections, toTimestamp, versioned } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { invalidFields, toValidationError, unknownSectionProblem, unwrap } from "./refusals.ts";
 import { baseVersionOf } from "./request.ts";
-
-const documentFormat = z.enum(DOCUMENT_FORMATS);
-
-const exportRequest = z.strictObject({
-  format: documentFormat.default("yaml"),
-  sections: z.array(z.string()).min(1, "name at least one section, or leave the key out").optional(),
-  include_sensitive: z.boolean().default(false),
-  include_defaults: z.boolean().default(true),
-});
-
-const importRequest = z.strictObject({
-  format: documentFormat,
-  content: z.string(),
-  apply: z.boolean().default(true),
-  dry_run: z.boolean().default(false),
-  merge: z.boolean().default(false),
-  confirm_variables: z.array(z.string()).max(100, "at most 100 names").default([]),
-  version: z.int().min(0).optional(),
-});
 
 const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
 
@@ -56,15 +42,15 @@ export function configTransferRoutes({
     endpoint("POST /admin/config/export", {
       id: "exportConfig",
       summary: "The configuration as YAML, JSON or TOML",
-      body: { schema: ref("ExportRequest"), fields: exportRequest, optional: true, example: { format: "yaml" } },
-      answers: [versioned("ConfigExport", "The text.")],
+      body: { schema: ExportRequest, optional: true, example: { format: "yaml" } },
+      answers: [versioned(ConfigExport, "The text.")],
       errors: [404],
       async handle(call, read) {
         const {
-          format,
+          format = "yaml",
           sections,
-          include_sensitive: includeSensitive,
-          include_defaults: includeDefaults,
+          include_sensitive: includeSensitive = false,
+          include_defaults: includeDefaults = true,
         } = await read();
         requireSections(sections);
         if (includeSensitive) {
@@ -89,17 +75,16 @@ export function configTransferRoutes({
       id: "importConfig",
       summary: "Take over a configuration in YAML, JSON or TOML",
       body: {
-        schema: ref("ImportRequest"),
-        fields: importRequest,
+        schema: ImportRequest,
         example: { format: "yaml", content: "logging:\n  level: debug\n", dry_run: true },
       },
       changes: true,
-      answers: [
-        versioned(anyOf(ref("ImportPreview"), ref("ConfigImported")), "Taken over or staged; or what would be."),
-      ],
+      answers: [versioned(anyOf(ImportPreview, ConfigImported), "Taken over or staged; or what would be.")],
       errors: [422],
       async handle(call, read) {
-        const { format, content, merge, apply, dry_run, version, confirm_variables: confirmedVariables } = await read();
+        const wanted = await read();
+        const { format, content, version, merge = false, apply = true, dry_run = false } = wanted;
+        const { confirm_variables: confirmedVariables = [] } = wanted;
         if (confirmedVariables.length > 0) mayConfirm(call, apply, confirmedVariables);
         const document = await readContent(content, format);
         const change: SectionChange = {
@@ -119,7 +104,7 @@ export function configTransferRoutes({
           const { staged, warnings } = unwrap(await store.staging.stage(change), { invalid: ERRORS.importInvalid });
           const names = staged.map(({ section }) => section);
           const body = {
-            success: true,
+            success: true as const,
             message: `${names.join(", ")}: staged; POST /admin/config/apply applies them.`,
             version: store.current.version,
             validation: { valid: true, errors: [], warnings },
@@ -132,7 +117,7 @@ export function configTransferRoutes({
         }
         const done = unwrap(await store.apply(change), { invalid: ERRORS.importInvalid });
         const body = {
-          success: true,
+          success: true as const,
           message: messageOf(
             done,
             sections.length === 1 ? "1 section was imported" : `${sections.length} sections were imported`,
@@ -171,7 +156,7 @@ function everySection(): string[] {
   return [...sections, ...extensions];
 }
 
-async function previewImport(call: Call, store: ConfigStore, change: SectionChange): Promise<Response> {
+async function previewImport(call: Call, store: ConfigStore, change: SectionChange) {
   const { version } = store.current;
   // The same refusals as without the dry run, but problems of the content are the answer.
   const result = await store.validate(change);
@@ -186,7 +171,7 @@ async function previewImport(call: Call, store: ConfigStore, change: SectionChan
   const found = unwrap(result);
   const body = {
     valid: found.valid,
-    dry_run: true,
+    dry_run: true as const,
     changes_preview: changesBySection(found.changes),
     sections_affected: [...new Set(found.changes.map(({ section }) => section))],
     errors: found.problems.map(toFieldProblem).map(toValidationError),

@@ -1,30 +1,30 @@
 // PUT and PATCH of sections, and POST validate: changes of the configuration, made at once, staged, or only tried.
 
-import { z } from "zod";
 import { describeSection, longSpelling } from "../config/change/capability.ts";
 import type { SectionChange } from "../config/change/change.ts";
 import { sectionJsonSchema } from "../config/schema/schema-export.ts";
 import { toFieldProblem } from "../config/values/problems.ts";
 import { isMapping } from "../config/values/values.ts";
-import { anything, ref } from "../openapi/json-schema.ts";
+import { anything } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import { eachSection, sectionBody, sectionPatch } from "../openapi/section-schemas.ts";
 import type { Call } from "../server/endpoint.ts";
 import { changesOf, messageOf, reloadOf } from "./change-view.ts";
-import { CONFIGURATION_SCHEMAS, sectionName } from "./config-schemas.ts";
+import {
+  CONFIGURATION_SCHEMAS,
+  ConfigValidation,
+  SectionChanged,
+  sectionName,
+  ValidateRequest,
+} from "./config-schemas.ts";
 import { adminGroup, answer, authorOf, dryRun, requireSections, versioned } from "./endpoint.ts";
 import { droppedKeyWarnings } from "./key-record.ts";
 import type { AdminParts } from "./parts.ts";
+import { isDryRun, queryOf, readFlag } from "./query.ts";
 import { invalidFields, shortened, toValidationError, unknownSectionProblem, unwrap } from "./refusals.ts";
-import { baseVersionOf, bodyIsMissing, isDryRun, queryOf, readFlag, readVersion } from "./request.ts";
+import { baseVersionOf, bodyIsMissing, readVersion } from "./request.ts";
 
 type ConfigWriteParts = Pick<AdminParts, "store" | "identify">;
-
-const validateRequest = z.strictObject({
-  section: z.string(),
-  config: z.unknown().refine((value) => value !== undefined, "is required"),
-  dry_run: z.boolean().default(true),
-});
 
 const endpoint = adminGroup("Configuration", CONFIGURATION_SCHEMAS);
 const MERGE_PATCH_TYPES = ["application/json", "application/merge-patch+json"];
@@ -40,40 +40,39 @@ export function configWriteRoutes(parts: ConfigWriteParts): DescribedEndpoint[] 
       summary: "Replace a section",
       description: "A masked secret that comes back means: unchanged.",
       parameters: [sectionName, applyNow, dryRun],
-      body: { schema: anything },
+      body: { schema: anything, isChecked: false },
       variants: {
         parameter: "section",
         values: () => eachSection((name) => ({ body: { schema: sectionBody(name) } })),
       },
       changes: true,
-      answers: [versioned("SectionChanged", "Replaced, or staged.")],
+      answers: [versioned(SectionChanged, "Replaced, or staged.")],
       handle: (call, read) => changeSection(call, read, parts, "replace"),
     }),
     endpoint("PATCH /admin/config/{section...}", {
       id: "patchConfigSection",
       summary: "Change a section by a JSON merge patch",
       parameters: [sectionName, applyNow, dryRun],
-      body: { schema: anything },
+      body: { schema: anything, isChecked: false },
       variants: {
         parameter: "section",
         values: () => eachSection((name) => ({ body: { schema: sectionPatch(name), types: MERGE_PATCH_TYPES } })),
       },
       changes: true,
-      answers: [versioned("SectionChanged", "Changed, or staged.")],
+      answers: [versioned(SectionChanged, "Changed, or staged.")],
       handle: (call, read) => changeSection(call, read, parts, "merge"),
     }),
     endpoint("POST /admin/config/validate", {
       id: "validateConfig",
       summary: "Whether a section would be accepted, and what it would change",
       body: {
-        schema: ref("ValidateRequest"),
-        fields: validateRequest,
+        schema: ValidateRequest,
         example: { section: "logging", config: { level: "debug" } },
       },
-      answers: [jsonAnswer("ConfigValidation", "The result, also for a section that is not valid.")],
+      answers: [jsonAnswer(ConfigValidation, "The result, also for a section that is not valid.")],
       errors: [503],
       async handle(call, read) {
-        const { section, config, dry_run } = await read();
+        const { section, config, dry_run = true } = await read();
         if (describeSection(section) === undefined) {
           const { message } = unknownSectionProblem(section);
           const error = toValidationError({ field: "section", message, value: shortened(section) });
@@ -102,7 +101,7 @@ async function changeSection(
   read: () => Promise<unknown>,
   parts: ConfigWriteParts,
   mode: "replace" | "merge",
-): Promise<Response> {
+) {
   const { store } = parts;
   const name = call.parameters.section;
   requireSections([name]);
@@ -122,13 +121,13 @@ async function changeSection(
 
   const done = unwrap(await store.apply(change));
   const body = {
-    success: true,
+    success: true as const,
     message: messageOf(done, `Section '${name}' was ${mode === "replace" ? "replaced" : "changed"}`, isDry),
     section: name,
     version: done.version,
     ...reloadOf(name, done.changes, done.applied),
     applied: done.applied,
-    ...(isDry && { dry_run: true, estimated_impact: done.impact }),
+    ...(isDry && { dry_run: true as const, estimated_impact: done.impact }),
     warnings: [...done.warnings, ...warnings],
     previous: done.previous[name] ?? null,
     current: done.current[name] ?? null,
@@ -138,18 +137,13 @@ async function changeSection(
   return answer(call, body, { version: done.version });
 }
 
-async function stageSection(
-  call: Call,
-  name: string,
-  { store }: ConfigWriteParts,
-  change: SectionChange,
-): Promise<Response> {
+async function stageSection(call: Call, name: string, { store }: ConfigWriteParts, change: SectionChange) {
   const { warnings, changes } = unwrap(await store.staging.stage(change));
   const { version } = store.current;
   const running = store.view({ sections: [name] })[name] ?? null;
   const isDry = change.dryRun === true;
   const body = {
-    success: true,
+    success: true as const,
     message: isDry
       ? `Nothing was staged: this is a dry run.`
       : `The change of section '${name}' is staged; POST /admin/config/apply applies it.`,
@@ -158,7 +152,7 @@ async function stageSection(
     ...reloadOf(name, changes, false),
     applied: false,
     staged: !isDry,
-    ...(isDry && { dry_run: true }),
+    ...(isDry && { dry_run: true as const }),
     pending_sections: store.staging.list().map(({ section }) => section),
     warnings,
     previous: running,

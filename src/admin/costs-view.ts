@@ -42,7 +42,7 @@ export function costsView(collector: StatsCollector, query: URLSearchParams) {
   const total_cost = rounded(total.cost);
   const { currency } = collector.settings;
   if (by !== undefined) return { total_cost, currency, unpriced_models, by, rows };
-  const keys = rows.map(({ cached_tokens: _, ...row }) => row);
+  const keys = rows.map(({ cached_tokens: _, key_id = "", model_id = "", ...row }) => ({ key_id, model_id, ...row }));
   return { total_cost, currency, unpriced_models, keys };
 }
 

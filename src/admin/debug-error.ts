@@ -18,16 +18,12 @@ const NAMED_TYPES: Readonly<Record<string, { definition: ErrorDefinition; failur
   circuit_open: { definition: ERRORS.circuitOpen, failure: "circuit_open" },
 };
 
-/** Throws 400 that names the field, and 404 for a backend that does not exist. */
-export function recordDebugError({ recorder, backendNames, newId }: DebugErrorParts, body: unknown) {
-  const { type, backend } = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
-  if (typeof type !== "string") throw refusal("type");
+/** Throws 400 for a type that there is not, and 404 for a backend. */
+export function recordDebugError(
+  { recorder, backendNames, newId }: DebugErrorParts,
+  { type, backend }: { type: string; backend: string },
+) {
   const { definition, failure } = definitionOf(type);
-  if (typeof backend !== "string" || backend === "") {
-    throw new GatewayError(ERRORS.missingParameter, "'backend' is required: the name of a backend.", {
-      param: "backend",
-    });
-  }
   if (!backendNames.includes(backend)) {
     throw new GatewayError(ERRORS.routeNotFound, "There is no backend of this name; GET /admin/backends lists them.", {
       param: "backend",
@@ -45,18 +41,18 @@ export function recordDebugError({ recorder, backendNames, newId }: DebugErrorPa
     attempts: [{ backend, failure }],
   });
   const message = `A test error of type ${type} was recorded for backend '${backend}'.`;
-  return { success: true, message, error: errorRow(record) };
+  return { success: true as const, message, error: errorRow(record) };
 }
 
 function definitionOf(type: string): { definition: ErrorDefinition; failure: string } {
   const named = Object.hasOwn(NAMED_TYPES, type) ? NAMED_TYPES[type] : undefined;
   if (named !== undefined) return named;
   const status = Number(/^status_([45]\d\d)$/.exec(type)?.[1] ?? Number.NaN);
-  if (Number.isNaN(status)) throw refusal("type");
+  if (Number.isNaN(status)) throw unknownType();
   return { definition: { ...ERRORS.backendError, status, code: status }, failure: type };
 }
 
-function refusal(param: string): GatewayError {
+function unknownType(): GatewayError {
   const known = [...Object.keys(NAMED_TYPES), "status_<400 to 599>"].join(", ");
-  return new GatewayError(ERRORS.invalidRequest, `'type' must be one of ${known}.`, { param });
+  return new GatewayError(ERRORS.invalidRequest, `'type' must be one of ${known}.`, { param: "type" });
 }

@@ -1,11 +1,9 @@
 // What every admin endpoint has in common: it stands behind the admin door, and its answers are not kept by anyone.
 
-import type { z } from "zod";
 import { describeSection } from "../config/change/capability.ts";
-import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { type Schemas, text } from "../openapi/json-schema.ts";
+import { anything, type Schema, type Schemas, text } from "../openapi/json-schema.ts";
 import {
   type Answer,
   type Body,
@@ -18,16 +16,28 @@ import {
 import type { Administrator, Call, Method } from "../server/endpoint.ts";
 import type { ParameterOf } from "../server/path-pattern.ts";
 import type { AdminPath } from "./paths.ts";
+import { refuseOtherParameters } from "./query.ts";
 import { unknownSection } from "./refusals.ts";
-import { IF_MATCH_PATTERN, readBody, readFields, refuseOtherParameters } from "./request.ts";
+import { createFieldsReader, type Fields, IF_MATCH_PATTERN, readBody } from "./request.ts";
+
+declare const BODY: unique symbol;
+
+/** What its body holds, for the compiler only: an endpoint answers what its declaration says. */
+export interface AnswerWith<out Value> extends Response {
+  readonly [BODY]: Value;
+}
+
+/** Of an endpoint that declares no JSON any response will do. */
+type Answered<Value> = unknown extends Value ? Response : AnswerWith<Value>;
 
 /** What an admin endpoint says of itself; the rest is the same for all of them, or follows from it. */
-interface AdminDeclaration<Path extends string, Fields extends z.ZodType>
-  extends Pick<DescribedEndpoint, "id" | "summary" | "description" | "answers" | "variants"> {
+interface AdminDeclaration<Path extends string, Sent, Value>
+  extends Pick<DescribedEndpoint, "id" | "summary" | "description" | "variants"> {
+  answers: readonly Answer<Value>[];
   /** A request with a query parameter that is not among them is refused. */
   parameters?: readonly Parameter[];
-  /** `fields`: what is read of it, strictly; without them it is only parsed. */
-  body?: Body & { fields?: Fields; maxBytes?: number };
+  /** Read strictly by its schema, but for one that is checked later (`isChecked: false`) and only parsed here. */
+  body?: Body<Sent> & { isChecked?: false; maxBytes?: number };
   /** Whoever asks has yet to sign in. */
   isForGuests?: true;
   /** It makes a version of the configuration, and is refused if it was made for an older one. */
@@ -35,7 +45,10 @@ interface AdminDeclaration<Path extends string, Fields extends z.ZodType>
   /** Statuses of errors besides those that follow from the rest. */
   errors?: readonly number[];
   /** `read` reads the body. */
-  handle(call: Call<ParameterOf<Path>>, read: () => Promise<z.output<Fields>>): Response | Promise<Response>;
+  handle(
+    call: Call<ParameterOf<Path>>,
+    read: () => Promise<Fields<NoInfer<Sent>>>,
+  ): Answered<NoInfer<Value>> | Promise<Answered<NoInfer<Value>>>;
 }
 
 /** Unknown parameters, no credentials or wrong ones, not allowed, too many attempts, a bug. */
@@ -46,12 +59,13 @@ const OF_A_CHANGE = [409, 503];
 
 /** For endpoints of one group, which name those schemas. Each has a method and a path, such as "GET /admin/keys/{id}". */
 export function adminGroup(tag: Tag, schemas: Schemas) {
-  return <Path extends AdminPath, Fields extends z.ZodType>(
+  return <Path extends AdminPath, Sent, Value>(
     place: `${Method} ${Path}`,
-    declaration: AdminDeclaration<Path, Fields>,
+    declaration: AdminDeclaration<Path, Sent, Value>,
   ): DescribedEndpoint => {
     const [method, path] = place.split(" ") as [Method, Path];
     const { parameters = [], body, changes = false, errors = [], handle, ...rest } = declaration;
+    const read = readerOf(body);
     const known = parameters.filter((parameter) => parameter.in === "query").map(({ name }) => name);
     return {
       ...rest,
@@ -72,17 +86,16 @@ export function adminGroup(tag: Tag, schemas: Schemas) {
       ],
       handle(call) {
         refuseOtherParameters(call, known);
-        return handle(call as Call<ParameterOf<Path>>, read);
-
-        function read(): Promise<z.output<Fields>> {
-          const { fields, maxBytes } = body ?? {};
-          return fields === undefined
-            ? (readBody(call) as Promise<z.output<Fields>>)
-            : readFields(fields, call, maxBytes);
-        }
+        return handle(call as Call<ParameterOf<Path>>, () => read(call));
       },
     };
   };
+}
+
+function readerOf<Sent>(body: AdminDeclaration<string, Sent, unknown>["body"]) {
+  const { schema = anything as Schema<Sent>, isChecked = true, maxBytes } = body ?? {};
+  if (isChecked) return createFieldsReader(schema, maxBytes);
+  return readBody as (call: Call) => Promise<Fields<Sent>>;
 }
 
 const ifMatch: Parameter = {
@@ -98,21 +111,28 @@ export const dryRun = queryParameter("dry_run", "true: everything is checked, an
 });
 
 /** With the version of the configuration as ETag. */
-export function versioned(schema: string | JsonSchema, description: string, status = 200): Answer {
+export function versioned<Value>(schema: Schema<Value>, description: string, status = 200): Answer<Value> {
   return { ...jsonAnswer(schema, description, status), headers: ["ETag"] };
 }
 
 /** With the version of the configuration as ETag, which If-Match takes. */
-export function answer(
+export function answer<const Body>(
   { headers }: Call,
-  body: unknown,
+  body: Body,
   options: { status?: number; version?: number } = {},
-): Response {
+): AnswerWith<Body> {
   const { status = 200, version } = options;
   return Response.json(body, {
     status,
     headers: { ...headers, "Cache-Control": "no-store", ...(version !== undefined && { ETag: `"${version}"` }) },
-  });
+  }) as AnswerWith<Body>;
+}
+
+/** The same for a body that is JSON text already. */
+export function answerText<Body>({ headers }: Call, body: string): AnswerWith<Body> {
+  return new Response(body, {
+    headers: { ...headers, "Content-Type": "application/json", "Cache-Control": "no-store" },
+  }) as AnswerWith<Body>;
 }
 
 export function toTimestamp(atMs: number): string {

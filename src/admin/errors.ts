@@ -1,20 +1,22 @@
 // /admin/errors…: the errors that clients were answered with; /admin/debug/error: one more, as a test.
 
-import { z } from "zod";
 import { done } from "../openapi/change-schemas.ts";
 import {
+  component,
   count,
   described,
+  integer,
   list,
   mapOf,
   number,
   orNull,
-  ref,
-  type Schemas,
+  type Schema,
+  schemasOf,
   shape,
   strictRequest,
   text,
   time,
+  type ValueOf,
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import type { Condition, RequestSearch } from "../request-log/search.ts";
@@ -23,27 +25,25 @@ import { recordDebugError } from "./debug-error.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import { errorById, errorStats, recentErrors } from "./error-view.ts";
 import type { AdminParts } from "./parts.ts";
-import { readWindow, STATS_WINDOW_NAMES } from "./query.ts";
-import { queryOf } from "./request.ts";
-import { callerOf, GROUP_SCHEMAS, groupParameters, groupRequests } from "./request-query.ts";
+import { queryOf, readWindow, STATS_WINDOW_NAMES } from "./query.ts";
+import { callerOf, groupParameters, groupRequests } from "./request-query.ts";
+import { RequestGroups } from "./request-schemas.ts";
 import { requestId } from "./requests.ts";
 import { statsWindow } from "./stats.ts";
 
-/** What the fields may hold is checked by recordDebugError(). */
-const debugError = z.strictObject({ type: z.unknown().optional(), backend: z.unknown().optional() });
-
+/** A code may be a number, as that of a backend is. */
+const code: Schema<string | number | null> = { type: ["string", "integer", "null"] };
 const countsByName = mapOf(count);
 
-const SCHEMAS: Schemas = {
-  ...GROUP_SCHEMAS,
-  RecentErrors: shape({ errors: list(ref("ErrorRecord")), total: count }),
-  ErrorRecord: shape({
+export const ErrorRecord = component(
+  "ErrorRecord",
+  shape({
     id: text,
     request_id: text,
     timestamp: time,
-    status: { type: "integer" },
+    status: integer,
     type: text,
-    code: { type: ["string", "integer", "null"] },
+    code,
     message: text,
     model: orNull(text),
     backend: orNull(text),
@@ -59,23 +59,35 @@ const SCHEMAS: Schemas = {
       ),
     ),
   }),
-  ErrorStatistics: shape({
+);
+export type ErrorRecord = ValueOf<typeof ErrorRecord>;
+export const RecentErrors = component("RecentErrors", shape({ errors: list(ErrorRecord), total: count }));
+export type RecentErrors = ValueOf<typeof RecentErrors>;
+export const ErrorStatistics = component(
+  "ErrorStatistics",
+  shape({
     total: count,
     by_type: countsByName,
     by_status: countsByName,
     by_backend: countsByName,
     window: text,
   }),
-  DebugErrorRequest: strictRequest({
+);
+export type ErrorStatistics = ValueOf<typeof ErrorStatistics>;
+const DebugErrorRequest = component(
+  "DebugErrorRequest",
+  strictRequest({
     type: {
-      type: "string",
+      ...text,
       pattern: "^(timeout|connection_error|circuit_open|status_[45][0-9][0-9])$",
       description: "timeout, connection_error, circuit_open, or status_ and a status from 400 to 599.",
     },
     backend: described({ ...text, minLength: 1 }, "Name of a backend."),
   }),
-  DebugError: shape({ ...done, error: ref("ErrorRecord") }),
-};
+);
+const DebugError = component("DebugError", shape({ ...done, error: ErrorRecord }));
+
+const SCHEMAS = schemasOf(RequestGroups, RecentErrors, ErrorRecord, ErrorStatistics, DebugErrorRequest, DebugError);
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
@@ -100,14 +112,14 @@ export function errorRoutes({
         queryParameter("type", "Only of this type."),
         queryParameter("backend", "Only with attempts at this backend."),
       ],
-      answers: [jsonAnswer("RecentErrors", "The errors, the newest first.")],
+      answers: [jsonAnswer(RecentErrors, "The errors, the newest first.")],
       handle: (call) => answer(call, recentErrors(errors, queryOf(call))),
     }),
     endpoint("GET /admin/errors/stats", {
       id: "getErrorStatistics",
       summary: "How many errors of which kind",
       parameters: [statsWindow],
-      answers: [jsonAnswer("ErrorStatistics", "The numbers.")],
+      answers: [jsonAnswer(ErrorStatistics, "The numbers.")],
       handle: (call) =>
         answer(call, errorStats(errors, readWindow(queryOf(call), STATS_WINDOW_NAMES, clock.wallTime()))),
     }),
@@ -115,7 +127,7 @@ export function errorRoutes({
       id: "groupErrors",
       summary: "Requests that were refused or failed, counted by what they have in common",
       parameters: groupParameters,
-      answers: [jsonAnswer("RequestGroups", "The groups, the largest first.")],
+      answers: [jsonAnswer(RequestGroups, "The groups, the largest first.")],
       errors: [503],
       handle: async (call) => answer(call, await groupRequests(search, queryOf(call), callerOf(call, clock), TROUBLE)),
     }),
@@ -123,18 +135,17 @@ export function errorRoutes({
       id: "getError",
       summary: "The error of one request",
       parameters: [requestId],
-      answers: [jsonAnswer("ErrorRecord", "The error.")],
+      answers: [jsonAnswer(ErrorRecord, "The error.")],
       handle: (call) => answer(call, errorById(errors, call.parameters.request_id)),
     }),
     endpoint("POST /admin/debug/error", {
       id: "recordTestError",
       summary: "Record a test error",
       body: {
-        schema: ref("DebugErrorRequest"),
-        fields: debugError,
+        schema: DebugErrorRequest,
         example: { type: "timeout", backend: "local" },
       },
-      answers: [jsonAnswer("DebugError", "Recorded.")],
+      answers: [jsonAnswer(DebugError, "Recorded.")],
       errors: [404],
       async handle(call, read) {
         const body = await read();

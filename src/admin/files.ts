@@ -1,32 +1,42 @@
 // /admin/files: how many files there are, how much room they take, and whose they are. What they are called and contain is
 // none of the administrator's business.
 
-import { count, described, list, oneOfTexts, type Schemas, shape, text } from "../openapi/json-schema.ts";
+import {
+  component,
+  constant,
+  count,
+  described,
+  list,
+  oneOfTexts,
+  schemasOf,
+  shape,
+  text,
+} from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer } from "../openapi/operation.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 
 const MAX_OWNERS = 100;
 
-const SCHEMAS: Schemas = {
-  FileUsage: {
-    oneOf: [
-      shape({ enabled: { const: false } }),
-      shape({
-        enabled: { const: true },
-        storage: oneOfTexts("local", "s3"),
-        count,
-        bytes: count,
-        max_total_size: described(count, "0: no limit."),
-        max_file_size: count,
-        owners: described(
-          list(shape({ owner: text, count, bytes: count })),
-          `The ${MAX_OWNERS} with the most bytes: organization:<id>, user:<id>, key:<id>, or anonymous.`,
-        ),
-      }),
-    ],
-  },
-};
+export const FileUsage = component("FileUsage", {
+  oneOf: [
+    shape({ enabled: constant(false) }),
+    shape({
+      enabled: constant(true),
+      storage: oneOfTexts("local", "s3"),
+      count,
+      bytes: count,
+      max_total_size: described(count, "0: no limit."),
+      max_file_size: count,
+      owners: described(
+        list(shape({ owner: text, count, bytes: count })),
+        `The ${MAX_OWNERS} with the most bytes: organization:<id>, user:<id>, key:<id>, or anonymous.`,
+      ),
+    }),
+  ],
+});
+
+const SCHEMAS = schemasOf(FileUsage);
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
@@ -35,7 +45,7 @@ export function fileRoutes(parts: Pick<AdminParts, "files" | "settings">): Descr
     endpoint("GET /admin/files", {
       id: "getFileUsage",
       summary: "How many files there are, and whose",
-      answers: [jsonAnswer("FileUsage", "The numbers.")],
+      answers: [jsonAnswer(FileUsage, "The numbers.")],
       errors: [503],
       async handle(call) {
         const opening = parts.files();

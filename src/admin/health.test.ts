@@ -7,7 +7,13 @@ import { StatsCollector } from "../stats/collector.ts";
 import { type BackendHealth, healthRoutes, type ProcessUsage } from "./health.ts";
 
 const START = Date.UTC(2026, 4, 1, 12);
-const GOOD: BackendHealth = { enabled: true, phase: "active", can_be_asked: true, circuit: "closed", models: ["m"] };
+const GOOD: BackendHealth = {
+  backend: { enabled: true },
+  drain: undefined,
+  askable: true,
+  circuit: "closed",
+  models: ["m"],
+};
 
 const time = { ms: 0 };
 const clock = { now: () => time.ms, wallTime: () => START + time.ms };
@@ -29,7 +35,7 @@ beforeAll(async () => {
       collector,
       settings: () => settingsOf(written),
       clock,
-      backendStatus: () => ({ backends }),
+      backendStates: () => ({ configured: backends }),
       storageProblems: () => storageProblems,
       usage: () => usage,
     }),
@@ -85,13 +91,13 @@ describe("GET /admin/health", () => {
   });
 
   test("unhealthy with 503 when nobody can be served", async () => {
-    const down = { ...GOOD, can_be_asked: false };
+    const down = { ...GOOD, askable: false };
     for (const rows of [
       [],
       [down],
       [down, down],
-      [{ ...GOOD, enabled: false }],
-      [{ ...GOOD, phase: "draining" as const }],
+      [{ ...GOOD, backend: { enabled: false } }],
+      [{ ...GOOD, drain: {} as BackendHealth["drain"] }],
     ]) {
       backends = rows;
       const { status, body, services } = await health();
@@ -103,11 +109,12 @@ describe("GET /admin/health", () => {
   });
 
   test("degraded when a part is down or a circuit is open; what is disabled does not count", async () => {
-    for (const other of [
-      { ...GOOD, can_be_asked: false },
+    const troubled: BackendHealth[] = [
+      { ...GOOD, askable: false },
       { ...GOOD, circuit: "open" },
       { ...GOOD, circuit: "half_open" },
-    ]) {
+    ];
+    for (const other of troubled) {
       backends = [GOOD, other];
       expect(await health()).toMatchObject({
         status: 200,
@@ -115,7 +122,7 @@ describe("GET /admin/health", () => {
         services: { ...WELL, backend_service: "degraded" },
       });
     }
-    backends = [GOOD, { ...GOOD, enabled: false, can_be_asked: false }];
+    backends = [GOOD, { ...GOOD, backend: { enabled: false }, askable: false }];
     expect(await health()).toMatchObject({ status: 200, body: { status: "healthy" } });
   });
 

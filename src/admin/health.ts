@@ -1,17 +1,30 @@
 // GET /admin/health: how the gateway and its parts are doing; 503 when it can serve nobody.
 
 import type { Settings } from "../config/sections/registry.ts";
+import type { BackendState } from "../fleet/status.ts";
 import { VERSION } from "../names.ts";
-import { count, described, number, oneOfTexts, ref, type Schemas, shape, text, time } from "../openapi/json-schema.ts";
+import {
+  component,
+  count,
+  described,
+  number,
+  oneOfTexts,
+  schemasOf,
+  shape,
+  text,
+  time,
+  type ValueOf,
+} from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer } from "../openapi/operation.ts";
-import type { BackendRow } from "./backend-record.ts";
 import { adminGroup, answer, toTimestamp } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 
-export type BackendHealth = Pick<BackendRow, "enabled" | "phase" | "can_be_asked" | "circuit" | "models">;
+export type BackendHealth = Pick<BackendState, "drain" | "askable" | "circuit" | "models"> & {
+  backend: Pick<BackendState["backend"], "enabled">;
+};
 
 type HealthParts = Pick<AdminParts, "collector" | "settings" | "clock" | "storageProblems"> & {
-  backendStatus(): { backends: readonly BackendHealth[] };
+  backendStates(): { configured: readonly BackendHealth[] };
   /** Of this process; given by tests. */
   usage?: () => ProcessUsage;
 };
@@ -41,13 +54,15 @@ const CPU_SPACING_MS = 1_000;
 const SERVICES = ["backend", "model", "proxy", "health", "storage"];
 const STATUSES = ["healthy", "degraded", "unhealthy"] as const;
 
-const SCHEMAS: Schemas = {
-  AdminHealth: shape({
+const ServiceHealth = component("ServiceHealth", shape({ status: oneOfTexts(...STATUSES, "disabled"), message: text }));
+export const AdminHealth = component(
+  "AdminHealth",
+  shape({
     status: oneOfTexts(...STATUSES),
     version: text,
     uptime: described(count, "Seconds."),
     timestamp: time,
-    services: shape(Object.fromEntries(SERVICES.map((name) => [`${name}_service`, ref("ServiceHealth")]))),
+    services: shape(Object.fromEntries(SERVICES.map((name) => [`${name}_service`, ServiceHealth]))),
     metrics: shape({
       requests_per_second: number,
       error_rate: number,
@@ -55,24 +70,26 @@ const SCHEMAS: Schemas = {
       cpu_usage_percent: described(number, "Of one core."),
     }),
   }),
-  ServiceHealth: shape({ status: oneOfTexts(...STATUSES, "disabled"), message: text }),
-};
+);
+export type AdminHealth = ValueOf<typeof AdminHealth>;
+
+const SCHEMAS = schemasOf(AdminHealth, ServiceHealth);
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
 export function healthRoutes(parts: HealthParts): DescribedEndpoint[] {
-  const { collector, settings, clock, backendStatus, storageProblems, usage = processUsage } = parts;
+  const { collector, settings, clock, backendStates, storageProblems, usage = processUsage } = parts;
   const cpuPercent = createCpuMeter();
   return [
     endpoint("GET /admin/health", {
       id: "getAdminHealth",
       summary: "Health of the gateway and of its parts",
-      answers: [jsonAnswer("AdminHealth", "Healthy or degraded."), jsonAnswer("AdminHealth", "Unhealthy.", 503)],
+      answers: [jsonAnswer(AdminHealth, "Healthy or degraded."), jsonAnswer(AdminHealth, "Unhealthy.", 503)],
       handle(call) {
         const load = collector.load();
         const used = usage();
         const services = {
-          ...backendServices(backendStatus().backends),
+          ...backendServices(backendStates().configured),
           proxy_service: proxyService(load),
           health_service: healthService(settings()),
           storage_service: storageService(storageProblems()),
@@ -102,9 +119,9 @@ function overall(services: readonly ServiceHealth[]): HealthStatus {
   return has("unhealthy") ? "unhealthy" : has("degraded") ? "degraded" : "healthy";
 }
 
-function backendServices(rows: readonly BackendHealth[]) {
-  const serving = rows.filter(({ enabled, phase }) => enabled && phase === "active");
-  const available = serving.filter(({ can_be_asked }) => can_be_asked);
+function backendServices(configured: readonly BackendHealth[]) {
+  const serving = configured.filter(({ backend, drain }) => backend.enabled && drain === undefined);
+  const available = serving.filter(({ askable }) => askable);
   const troubled = available.filter(({ circuit }) => circuit !== "closed");
   const models = new Set(available.flatMap((row) => row.models));
   return {

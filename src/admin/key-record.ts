@@ -4,15 +4,21 @@ import type { KeyIdentity } from "../access/key-identity.ts";
 import { MASK, maskSecrets } from "../config/change/mask.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Mapping } from "../config/values/values.ts";
+import type { KeyRecord } from "./key-schemas.ts";
 
 /** All keys; the first of them are `written` in the configuration itself, the others come from api_keys_file. */
-export function keyRecords(settings: Settings, written: readonly unknown[], identify: KeyIdentity, nowMs: number) {
+export function keyRecords(
+  settings: Settings,
+  written: readonly unknown[],
+  identify: KeyIdentity,
+  nowMs: number,
+): KeyRecord[] {
   return settings.api_keys.keys.map((key, index) => {
     const entry = maskSecrets(written[index], ["api_keys", "keys", index]) as Mapping | undefined;
     return {
       id: identify(key),
       has_own_id: key.id !== undefined,
-      key: entry?.key ?? MASK,
+      key: (entry?.key as string | undefined) ?? MASK,
       user_id: key.user_id ?? null,
       organization_id: key.organization_id ?? null,
       scopes: key.scopes,
@@ -21,14 +27,11 @@ export function keyRecords(settings: Settings, written: readonly unknown[], iden
       enabled: key.enabled,
       expires_at: momentOf(key.expires_at),
       is_expired: key.expires_at !== undefined && key.expires_at <= nowMs,
-      /** Until when the secret before the last rotation is valid; null once it is not. */
       previous_until: momentOf(key.previous?.expires_at, nowMs),
-      source: entry === undefined ? ("api_keys_file" as const) : ("configuration" as const),
+      source: entry === undefined ? "api_keys_file" : "configuration",
     };
   });
 }
-
-export type KeyRecord = ReturnType<typeof keyRecords>[number];
 
 /** Null for a moment that is not after `afterMs`. */
 function momentOf(atMs: number | undefined, afterMs = Number.NEGATIVE_INFINITY): string | null {

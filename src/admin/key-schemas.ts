@@ -4,25 +4,26 @@ import { SCOPES } from "../config/sections/api-keys.ts";
 import { DURATION_PATTERN } from "../lib/duration.ts";
 import { changed, dryRun, madeFor } from "../openapi/change-schemas.ts";
 import {
+  component,
   count,
   described,
   flag,
   list,
   oneOfTexts,
   orNull,
-  ref,
-  type Schemas,
+  schemasOf,
   shape,
   strictRequest,
   text,
   texts,
   time,
+  type ValueOf,
 } from "../openapi/json-schema.ts";
 import { entryPatch, entrySchema } from "../openapi/section-schemas.ts";
 
-export const KEY_SCHEMAS: Schemas = {
-  KeyList: shape({ keys: list(ref("KeyRecord")), total: count }),
-  KeyRecord: shape({
+export const KeyRecord = component(
+  "KeyRecord",
+  shape({
     id: text,
     has_own_id: described(flag, "false: the id is a digest of the secret."),
     key: described(text, "Masked."),
@@ -37,19 +38,25 @@ export const KEY_SCHEMAS: Schemas = {
     previous_until: described(orNull(time), "Until when the secret before the last rotation is valid."),
     source: oneOfTexts("configuration", "api_keys_file"),
   }),
-  get KeyChange() {
-    const change = entryPatch(entrySchema("api_keys", "keys"));
-    return described(
-      change,
-      "Fields of an entry of api_keys.keys; null removes one. Only a rotation makes `previous`.",
-    );
-  },
-  KeyChanged: shape(
-    { ...changed, key: ref("KeyRecord") },
+);
+export const KeyList = component("KeyList", shape({ keys: list(KeyRecord), total: count }));
+export type KeyList = ValueOf<typeof KeyList>;
+export type KeyRecord = ValueOf<typeof KeyRecord>;
+export const KeyChange = component("KeyChange", () => {
+  const change = entryPatch(entrySchema("api_keys", "keys"));
+  return described(change, "Fields of an entry of api_keys.keys; null removes one. Only a rotation makes `previous`.");
+});
+export const KeyChanged = component(
+  "KeyChanged",
+  shape(
+    { ...changed, key: KeyRecord },
     { ...dryRun, secret: described(text, "Made by the gateway; shown in this answer only.") },
   ),
-  KeyRemoved: shape({ ...changed, removed_key: ref("KeyRecord") }, dryRun),
-  KeyRotation: strictRequest(
+);
+export const KeyRemoved = component("KeyRemoved", shape({ ...changed, removed_key: KeyRecord }, dryRun));
+export const KeyRotation = component(
+  "KeyRotation",
+  strictRequest(
     {},
     {
       overlap: described(
@@ -60,4 +67,6 @@ export const KEY_SCHEMAS: Schemas = {
       ...madeFor,
     },
   ),
-};
+);
+
+export const KEY_SCHEMAS = schemasOf(KeyList, KeyRecord, KeyChange, KeyChanged, KeyRemoved, KeyRotation);

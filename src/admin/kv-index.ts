@@ -5,24 +5,27 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { EventSourceView } from "../kv-index/event-source.ts";
 import { done } from "../openapi/change-schemas.ts";
 import {
+  component,
   count,
   described,
   flag,
   list,
   number,
   orNull,
-  type Schemas,
+  schemasOf,
   shape,
   text,
   time,
+  type ValueOf,
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import { adminGroup, answer, toTimestamp } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
-import { queryOf } from "./request.ts";
+import { queryOf } from "./query.ts";
 
-const SCHEMAS: Schemas = {
-  KvIndexStatistics: shape({
+export const KvIndexStatistics = component(
+  "KvIndexStatistics",
+  shape({
     enabled: flag,
     entries: described(count, "Blocks of prompts at backends."),
     max_entries: count,
@@ -52,8 +55,11 @@ const SCHEMAS: Schemas = {
       }),
     ),
   }),
-  KvIndexCleared: shape({ ...done, removed: count }),
-};
+);
+export type KvIndexStatistics = ValueOf<typeof KvIndexStatistics>;
+const KvIndexCleared = component("KvIndexCleared", shape({ ...done, removed: count }));
+
+const SCHEMAS = schemasOf(KvIndexStatistics, KvIndexCleared);
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
@@ -62,22 +68,30 @@ export function kvIndexRoutes(parts: Pick<AdminParts, "kvIndex" | "settings">): 
     endpoint("GET /admin/kv-index", {
       id: "getKvIndex",
       summary: "What is known of the KV caches of backends",
-      answers: [jsonAnswer("KvIndexStatistics", "The numbers.")],
+      answers: [jsonAnswer(KvIndexStatistics, "The numbers.")],
       handle(call) {
         const index = parts.kvIndex();
         if (index === undefined) {
           const { max_entries } = parts.settings().kv_cache_index;
           return answer(call, { enabled: false, ...NOTHING, max_entries });
         }
-        const { event_sources, ...stats } = index.stats();
-        return answer(call, { enabled: true, ...stats, event_sources: event_sources.map(sourceRow) });
+        const { maxEntries, maxBytes, hitRate, eventSources, backends, ...counts } = index.stats();
+        return answer(call, {
+          enabled: true,
+          ...counts,
+          max_entries: maxEntries,
+          max_bytes: maxBytes,
+          hit_rate: hitRate,
+          event_sources: eventSources.map(sourceRow),
+          backends: backends.map(({ backend, ...row }) => ({ backend_name: backend, ...row })),
+        });
       },
     }),
     endpoint("DELETE /admin/kv-index", {
       id: "clearKvIndex",
       summary: "Forget what is known of KV caches",
       parameters: [queryParameter("backend", "Only the cache of this backend.")],
-      answers: [jsonAnswer("KvIndexCleared", "Forgotten.")],
+      answers: [jsonAnswer(KvIndexCleared, "Forgotten.")],
       errors: [404],
       handle(call) {
         const index = parts.kvIndex();
@@ -106,8 +120,9 @@ const NOTHING = {
   backends: [],
 };
 
-function sourceRow({ lastEventMs, lastError, ...row }: EventSourceView) {
+function sourceRow({ backend, lastEventMs, lastError, ...row }: EventSourceView) {
   return {
+    backend_name: backend,
     ...row,
     last_event: lastEventMs === undefined ? null : toTimestamp(lastEventMs),
     last_error: lastError ?? null,

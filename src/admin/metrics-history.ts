@@ -1,24 +1,36 @@
 // GET /admin/metrics/history: earlier values of a metric.
 
 import { TIME_FORMS } from "../lib/parse-time.ts";
-import { count, list, mapOf, number, oneOfTexts, type Schemas, shape, text } from "../openapi/json-schema.ts";
+import {
+  component,
+  count,
+  integer,
+  list,
+  mapOf,
+  number,
+  oneOfTexts,
+  schemasOf,
+  shape,
+  text,
+  type ValueOf,
+} from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
-import { adminGroup } from "./endpoint.ts";
+import { adminGroup, answerText } from "./endpoint.ts";
 import { queryHistory } from "./history-view.ts";
 import type { AdminParts } from "./parts.ts";
-import { timeText } from "./query.ts";
-import { queryOf } from "./request.ts";
+import { queryOf, timeText } from "./query.ts";
 
-const SCHEMAS: Schemas = {
-  MetricsHistory: shape({
+const MetricsHistory = component(
+  "MetricsHistory",
+  shape({
     metric: text,
-    from_ms: { type: "integer" },
-    to_ms: { type: "integer" },
+    from_ms: integer,
+    to_ms: integer,
     row_count: count,
     limit: count,
     samples: list(
       shape({
-        ts_ms: { type: "integer" },
+        ts_ms: integer,
         labels: mapOf(text),
         value: number,
         kind: oneOfTexts(
@@ -35,7 +47,9 @@ const SCHEMAS: Schemas = {
       }),
     ),
   }),
-};
+);
+
+const SCHEMAS = schemasOf(MetricsHistory);
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
@@ -53,13 +67,11 @@ export function metricsHistoryRoutes({ history, clock }: Pick<AdminParts, "histo
         queryParameter("to", "The same, exclusive; default: now.", timeText),
         queryParameter("limit", "Most samples, up to 100,000.", { type: "integer", minimum: 1, default: 10_000 }),
       ],
-      answers: [jsonAnswer("MetricsHistory", "The samples.")],
+      answers: [jsonAnswer(MetricsHistory, "The samples.")],
       errors: [404],
       async handle(call) {
         const body = await queryHistory(history, queryOf(call), clock.wallTime());
-        return new Response(body, {
-          headers: { ...call.headers, "Content-Type": "application/json", "Cache-Control": "no-store" },
-        });
+        return answerText<ValueOf<typeof MetricsHistory>>(call, body);
       },
     }),
   ];

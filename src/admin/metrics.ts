@@ -13,7 +13,7 @@ const CHALLENGE = { "WWW-Authenticate": 'Basic realm="Signalbox metrics", charse
 export function metricsRoutes({ registry, settings }: Pick<AdminParts, "registry" | "settings">): DescribedEndpoint[] {
   const digest = createDigest();
 
-  async function handle({ headers }: Parameters<Endpoint["handle"]>[0]): Promise<Response> {
+  async function handle({ headers }: Parameters<Endpoint["handle"]>[0]) {
     if (!settings().metrics.enabled || registry === undefined) {
       throw new GatewayError(
         ERRORS.routeNotFound,

@@ -7,6 +7,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import type { ReloadStatus } from "../config/store/file-reload.ts";
 import type { ConfigStore } from "../config/store/store.ts";
 import type { FilesInUse } from "../files/file-store.ts";
+import type { BackendStates } from "../fleet/status.ts";
 import type { EventSourceView } from "../kv-index/event-source.ts";
 import type { KvIndexStats } from "../kv-index/kv-index.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -21,7 +22,7 @@ import type { StatsCollector } from "../stats/collector.ts";
 import type { ErrorRecorder } from "../stats/error-recorder.ts";
 import type { Happenings } from "../stats/happenings.ts";
 import type { Stories } from "../stats/stories.ts";
-import type { BackendRow, BackendUsage } from "./backend-record.ts";
+import type { BackendUsage } from "./backend-view.ts";
 
 export interface AdminParts {
   store: ConfigStore;
@@ -36,8 +37,7 @@ export interface AdminParts {
   /** How edits of the configuration file went. */
   reloadStatus(): ReloadStatus;
   promptFiles: PromptAccess;
-  /** The body of GET /admin/backends; behind the configured backends stand those that drain. */
-  backendStatus(): { backends: readonly BackendRow[] };
+  backendStates(): BackendStates;
   /** Closes a circuit; its state before. */
   resetCircuit(backendName: string): CircuitState;
   /** What the statistics know of a backend; undefined for one that had no request. */
@@ -74,7 +74,7 @@ export interface AdminParts {
 
 /** What is asked of the index of KV caches. */
 interface KvIndexView {
-  stats(): KvIndexStats & { event_sources: EventSourceView[] };
+  stats(): KvIndexStats & { eventSources: EventSourceView[] };
   /** How many entries went. */
   clear(backendName?: string): number;
 }
@@ -85,7 +85,7 @@ export type RestartReason = "crash" | "hang" | "memory" | "request";
 /** A process that answers requests. */
 interface WorkerRow {
   pid: number;
-  state: string;
+  state: "starting" | "running" | "draining";
   startedAtMs: number;
   /** Undefined until it has reported. */
   numbers: { openRequests: number; openStreams: number; residentBytes: number; cpuSeconds: number } | undefined;

@@ -1,12 +1,18 @@
 // /admin/config/prompts…: the prompt files, listed, read, written, and read again from disk.
 
-import { z } from "zod";
 import { formatPath } from "../config/values/values.ts";
 import { createSerial } from "../lib/serial.ts";
-import { ref, text } from "../openapi/json-schema.ts";
+import { text } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, pathParameter } from "../openapi/operation.ts";
 import { loadPromptFiles, toPrompt } from "../prompts/prompt-files.ts";
-import { CONFIGURATION_SCHEMAS } from "./config-schemas.ts";
+import {
+  CONFIGURATION_SCHEMAS,
+  PromptFile,
+  PromptFiles,
+  PromptsReloaded,
+  PromptUpdate,
+  PromptUpdated,
+} from "./config-schemas.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import {
@@ -17,8 +23,6 @@ import {
   writePromptFile,
 } from "./prompt-folder.ts";
 import { invalidFields, toRefusal } from "./refusals.ts";
-
-const update = z.strictObject({ content: z.string({ error: "expected the text of the file" }) });
 
 /** Writes that wait for others; each holds a body in memory. */
 const MAXIMUM_WAITING = 20;
@@ -38,7 +42,7 @@ export function promptRoutes({
     const { baseDir, home } = promptFiles;
     return { settings: settings().global_prompts, baseDir, home };
   };
-  const inTurn = async (task: () => Promise<Response>): Promise<Response> => {
+  const inTurn = async <Done>(task: () => Promise<Done>): Promise<Done> => {
     const running = writes.run(task);
     if (running === undefined) throw toRefusal({ kind: "busy" });
     return await running;
@@ -48,7 +52,7 @@ export function promptRoutes({
     endpoint("GET /admin/config/prompts", {
       id: "listPromptFiles",
       summary: "Prompt files",
-      answers: [jsonAnswer("PromptFiles", "The files.")],
+      answers: [jsonAnswer(PromptFiles, "The files.")],
       async handle(call) {
         const prompts = await listPrompts(directory());
         return answer(call, { prompts, total: prompts.length });
@@ -58,15 +62,15 @@ export function promptRoutes({
       id: "getPromptFile",
       summary: "One prompt file",
       parameters: [promptFile],
-      answers: [jsonAnswer("PromptFile", "The file.")],
+      answers: [jsonAnswer(PromptFile, "The file.")],
       handle: async (call) => answer(call, await readPromptFile(directory(), call.parameters.path)),
     }),
     endpoint("PUT /admin/config/prompts/{path...}", {
       id: "updatePromptFile",
       summary: "Write a prompt file",
       parameters: [promptFile],
-      body: { schema: ref("PromptUpdate"), fields: update, example: { content: "You are terse." } },
-      answers: [jsonAnswer("PromptUpdated", "Written; if the configuration names it, the next request uses it.")],
+      body: { schema: PromptUpdate, example: { content: "You are terse." } },
+      answers: [jsonAnswer(PromptUpdated, "Written; if the configuration names it, the next request uses it.")],
       errors: [503],
       async handle(call, read) {
         const { path } = call.parameters;
@@ -86,7 +90,7 @@ export function promptRoutes({
     endpoint("POST /admin/config/prompts/reload", {
       id: "reloadPromptFiles",
       summary: "Read all prompt files again",
-      answers: [jsonAnswer("PromptsReloaded", "Read.")],
+      answers: [jsonAnswer(PromptsReloaded, "Read.")],
       errors: [503],
       handle: (call) =>
         inTurn(async () => {

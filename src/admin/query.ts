@@ -1,9 +1,35 @@
-// Query parameters of what the gateway has seen: times, numbers and windows; what makes no sense is refused with its name.
+// Query parameters: times, numbers, flags and windows; what makes no sense is refused with its name.
 
 import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import { nearest } from "../lib/nearest.ts";
 import { parseTime, TIME_FORMS, TIME_PATTERN } from "../lib/parse-time.ts";
+import type { Call } from "../server/endpoint.ts";
+
+const MAXIMUM_SHOWN_LENGTH = 64;
+
+export function queryOf({ request }: Pick<Call, "request">): URLSearchParams {
+  return new URL(request.url).searchParams;
+}
+
+/** Throws 400: what is misspelt here would else be a filter that does not filter, or a dry run that is none. */
+export function refuseOtherParameters(call: Call, known: readonly string[]): void {
+  for (const name of queryOf(call).keys()) {
+    if (known.includes(name)) continue;
+    const shown = name.slice(0, MAXIMUM_SHOWN_LENGTH);
+    const meant = nearest(shown, known);
+    const hint =
+      meant !== undefined
+        ? `did you mean '${meant}'?`
+        : known.length > 0
+          ? `known are ${known.join(", ")}.`
+          : "this endpoint has none.";
+    throw new GatewayError(ERRORS.invalidRequest, `There is no query parameter '${shown}' here: ${hint}`, {
+      param: shown,
+    });
+  }
+}
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -84,8 +110,30 @@ export function readTime(query: URLSearchParams, name: string): number | undefin
 export function readNumber(query: URLSearchParams, name: string, minimum: number): number | undefined {
   const text = query.get(name);
   if (text === null) return undefined;
-  if (/^\d{1,12}$/.test(text) && Number(text) >= minimum) return Number(text);
+  const value = toWholeNumber(text);
+  if (value !== undefined && value >= minimum) return value;
   throw badParameter(name, `a whole number, at least ${minimum}`);
+}
+
+export function toWholeNumber(text: string): number | undefined {
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  return Number.isSafeInteger(value) ? value : undefined;
+}
+
+const FLAGS: Readonly<Record<string, boolean>> = { true: true, "1": true, "": true, false: false, "0": false };
+
+/** `?force` alone means true. */
+export function readFlag(query: URLSearchParams, name: string, ifAbsent: boolean): boolean {
+  const text = query.get(name)?.toLowerCase();
+  if (text === undefined) return ifAbsent;
+  const value = Object.hasOwn(FLAGS, text) ? FLAGS[text] : undefined;
+  if (value === undefined) throw badParameter(name, "true or false");
+  return value;
+}
+
+/** Whether nothing is to be changed: ?dry_run=true. */
+export function isDryRun(query: URLSearchParams): boolean {
+  return readFlag(query, "dry_run", false);
 }
 
 export function badParameter(param: string, expected: string): GatewayError {

@@ -5,17 +5,7 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { TIME_FORMS } from "../lib/parse-time.ts";
-import {
-  count,
-  list,
-  oneOfTexts,
-  orNull,
-  type Properties,
-  type Schemas,
-  shape,
-  text,
-  time,
-} from "../openapi/json-schema.ts";
+import { oneOfTexts, text } from "../openapi/json-schema.ts";
 import { type Parameter, queryParameter } from "../openapi/operation.ts";
 import type { ColumnName, Value } from "../request-log/columns.ts";
 import { type Condition, type Group, type Mark, type RequestSearch, SORTS, type Sort } from "../request-log/search.ts";
@@ -23,7 +13,8 @@ import type { Call } from "../server/endpoint.ts";
 import type { ErrorRecord } from "../stats/error-recorder.ts";
 import type { Stories } from "../stats/stories.ts";
 import { badParameter, groupsPattern, readNumber, readTimes, timeText, WINDOW_NAMES } from "./query.ts";
-import { RUNNING, requestRow, SHOWN_OUTCOMES, storyView } from "./request-view.ts";
+import { GROUP_NAMES, GROUPS, type GroupName, RUNNING, SHOWN_OUTCOMES } from "./request-schemas.ts";
+import { requestRow, storyView } from "./request-view.ts";
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 1_000;
@@ -50,21 +41,6 @@ const EQUAL = {
   code: { columns: ["code"], description: "Of the error that the client was answered with." },
 } as const satisfies Record<string, { columns: readonly ColumnName[]; description: string }>;
 
-/** What requests are put together by, and the member that tells it. */
-const GROUPS = {
-  status: { column: "status", member: "status" },
-  code: { column: "code", member: "code" },
-  outcome: { column: "outcome", member: "outcome" },
-  model: { column: "model", member: "model" },
-  backend: { column: "backend", member: "backend" },
-  key: { column: "keyId", member: "key_id" },
-  user: { column: "userId", member: "user_id" },
-  organization: { column: "organizationId", member: "organization_id" },
-  client: { column: "clientAddress", member: "client" },
-} as const satisfies Record<string, { column: ColumnName; member: string }>;
-
-type GroupName = keyof typeof GROUPS;
-const GROUP_NAMES = Object.keys(GROUPS) as GroupName[];
 const DEFAULT_GROUPS = "status,code,key,model";
 
 const requestFilters: readonly Parameter[] = [
@@ -97,23 +73,6 @@ export const groupParameters: readonly Parameter[] = [
   }),
   queryParameter("limit", "Most groups, up to 1,000.", { type: "integer", minimum: 1, default: DEFAULT_LIMIT }),
 ];
-
-/** Of every answer that is made of a search. */
-export const searched: Properties = { total: count, searched_since: orNull(time) };
-
-const groupMembers: Properties = {
-  status: orNull({ type: "integer" }),
-  ...Object.fromEntries(GROUP_NAMES.slice(1).map((name) => [GROUPS[name].member, orNull(text)])),
-};
-
-export const GROUP_SCHEMAS: Schemas = {
-  RequestGroups: shape({
-    by: list(oneOfTexts(...GROUP_NAMES)),
-    groups: list(shape({ count, first_at: time, last_at: time, example_id: text }, groupMembers)),
-    omitted: count,
-    ...searched,
-  }),
-};
 
 interface Caller {
   /** Nobody waits for the answer any more. */
@@ -214,7 +173,8 @@ function readFilters(query: URLSearchParams, { signal, nowMs }: Caller) {
   if (status !== null) conditions.push({ columns: ["status"], test: statusTest(status) });
   const outcome = query.get("outcome");
   if (outcome !== null) {
-    if (!SHOWN_OUTCOMES.includes(outcome)) throw badParameter("outcome", `one of ${SHOWN_OUTCOMES.join(", ")}`);
+    if (!(SHOWN_OUTCOMES as readonly string[]).includes(outcome))
+      throw badParameter("outcome", `one of ${SHOWN_OUTCOMES.join(", ")}`);
     conditions.push({ columns: ["outcome"], test: (value) => (value ?? RUNNING) === outcome });
   }
   const part = query.get("id");

@@ -2,8 +2,8 @@
 // (GET /admin/requests/{id}).
 
 import type { ErrorRecord } from "../stats/error-recorder.ts";
-import { OUTCOMES } from "../stats/outcome.ts";
 import type { AttemptStep, Candidate, Stories, Story, StoryStep } from "../stats/stories.ts";
+import { type CandidateRow, type RequestRow, type RequestStep, type RequestStory, RUNNING } from "./request-schemas.ts";
 import { candidateWords, explain, stepWords, summarize, tokensPerSecond } from "./request-words.ts";
 
 /**
@@ -16,7 +16,7 @@ export function storyView(
   story: Story,
   error: ErrorRecord | undefined,
   others: readonly string[],
-): object {
+): RequestStory {
   const { steps, durationMs, backendMs, firstByteMs } = story;
   const told = error?.message;
   return {
@@ -44,7 +44,7 @@ export function storyView(
 }
 
 /** What the list and an explanation have in common. */
-export function requestRow(stories: Pick<Stories, "startedAt">, story: Story): object {
+export function requestRow(stories: Pick<Stories, "startedAt">, story: Story): RequestRow {
   return {
     id: story.id,
     request_id: story.requestId,
@@ -72,17 +72,15 @@ export function requestRow(stories: Pick<Stories, "startedAt">, story: Story): o
   };
 }
 
-export const RUNNING = "running";
-/** Of the list and of an explanation. */
-export const SHOWN_OUTCOMES: readonly string[] = [RUNNING, ...OUTCOMES];
-
-const outcomeOf = ({ outcome }: Story): string => outcome ?? RUNNING;
+const outcomeOf = ({ outcome }: Story) => outcome ?? RUNNING;
 
 function durationOf(story: Story): number {
   return story.durationMs ?? story.sinceStartMs;
 }
 
-function stepView(step: StoryStep): object {
+type WithoutText<Step> = Step extends Step ? Omit<Step, "text"> : never;
+
+function stepView(step: StoryStep): WithoutText<RequestStep> {
   const at_ms = round(step.atMs);
   switch (step.kind) {
     case "attempt":
@@ -117,7 +115,7 @@ function stepView(step: StoryStep): object {
   }
 }
 
-function candidateView(candidate: Candidate, step: AttemptStep): object {
+function candidateView(candidate: Candidate, step: AttemptStep): CandidateRow {
   const { backend, score, inFlight, latencyMs, excluded } = candidate;
   return {
     backend,

@@ -1,37 +1,28 @@
-// What admin requests bring along: JSON bodies read strictly, query parameters, and the version a change was made for.
+// What admin requests bring along: JSON bodies, read strictly, and the version that a change was made for.
 
-import type { z } from "zod";
+import { z } from "zod";
 import { describeIssues } from "../config/compile/describe-issues.ts";
 import { parseJson } from "../config/files/json-document.ts";
-import { toJsonSchema } from "../config/schema/schema-export.ts";
+import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { unsafeValue } from "../config/values/unsafe-value.ts";
 import { formatPath, isMapping, isNestedTooDeeply } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { nearest } from "../lib/nearest.ts";
+import { lazily } from "../lib/lazily.ts";
+import { definitionOf, type Schema } from "../openapi/json-schema.ts";
 import type { Call } from "../server/endpoint.ts";
+import { decodeBody } from "../server/parse-body.ts";
+import { toWholeNumber } from "./query.ts";
 import { invalidFields } from "./refusals.ts";
 
 /** decisions.md, section 3. */
 const MAXIMUM_BODY_BYTES = 8 * 1024 * 1024;
 
-const MAXIMUM_SHOWN_LENGTH = 64;
-
-const strictDecoder = new TextDecoder("utf-8", { fatal: true });
-
 /** Undefined for no body at all. Nothing of a body is ever repeated in an error: it may be a secret. */
 export async function readBody(call: Call, maxBytes = MAXIMUM_BODY_BYTES): Promise<unknown> {
   const bytes = await call.readBody(maxBytes);
   if (bytes.length === 0) return undefined;
-  let text: string;
-  try {
-    text = strictDecoder.decode(bytes);
-  } catch (cause) {
-    const encoding = call.request.headers.get("content-encoding");
-    const reason =
-      encoding === null ? "it is not valid UTF-8" : "its Content-Encoding is not supported, send it uncompressed";
-    throw new GatewayError(ERRORS.invalidJson, `The request body cannot be read: ${reason}.`, { cause });
-  }
+  const text = decodeBody(bytes, call.request.headers.get("content-encoding"));
   const { value, problems } = parseJson(text);
   const [problem] = problems;
   if (problem !== undefined) {
@@ -43,20 +34,37 @@ export async function readBody(call: Call, maxBytes = MAXIMUM_BODY_BYTES): Promi
   return value;
 }
 
-/** The fields of a body, checked by a schema; null stands for a field that is left out. */
-export async function readFields<Schema extends z.ZodType>(
-  schema: Schema,
-  call: Call,
-  maxBytes?: number,
-): Promise<z.output<Schema>> {
-  const sent = await readBody(call, maxBytes);
-  const body = sent === undefined ? {} : sent;
-  if (!isMapping(body)) throw notAnObject();
-  const given = Object.fromEntries(Object.entries(body).map(([key, value]) => [key, value ?? undefined]));
-  const result = schema.safeParse(given, { reportInput: false });
-  if (result.success) return result.data;
-  const problems = describeIssues(result.error.issues, given, () => toJsonSchema(schema));
-  throw invalidFields(problems.map(({ path, message }) => ({ field: formatPath(path), message })));
+/** The members of a body: null stands for one that is left out. Of a schema that says nothing, what was sent. */
+export type Fields<Sent> = unknown extends Sent ? unknown : { [Key in keyof Sent]: Exclude<Sent[Key], null> };
+
+/** What reads bodies by a schema, which is made ready with the first of them. */
+export function createFieldsReader<Sent>(schema: Schema<Sent>, maxBytes?: number) {
+  const checked = lazily(() => {
+    const { properties = {}, ...rest } = definitionOf(schema);
+    return { ...rest, properties: Object.fromEntries(Object.entries(properties).map(([k, v]) => [k, withoutNull(v)])) };
+  });
+  const checker = lazily(() => z.fromJSONSchema(checked() as Parameters<typeof z.fromJSONSchema>[0]));
+  return async (call: Call): Promise<Fields<Sent>> => {
+    const body = await readBody(call, maxBytes);
+    const sent = body === undefined ? {} : body;
+    if (!isMapping(sent)) throw notAnObject();
+    const given = Object.fromEntries(Object.entries(sent).map(([name, value]) => [name, value ?? undefined]));
+    const result = checker().safeParse(given, { reportInput: false });
+    if (result.success) return given as Fields<Sent>;
+    const { issues } = result.error;
+    // First the names that are not known: they explain the members that are missing.
+    const isUnknown = ({ code }: (typeof issues)[number]) => code === "unrecognized_keys";
+    const inOrder = [...issues.filter(isUnknown), ...issues.filter((issue) => !isUnknown(issue))];
+    const problems = describeIssues(inOrder, given, checked);
+    throw invalidFields(problems.map(({ path, message }) => ({ field: formatPath(path), message })));
+  };
+}
+
+/** As openapi/json-schema.ts adds it to members that may be left out. Texts of a form are read by those that know the form. */
+function withoutNull({ pattern: _, ...schema }: JsonSchema): JsonSchema {
+  if (Array.isArray(schema.type) && schema.type.at(-1) === "null") return { ...schema, type: schema.type[0] as string };
+  const [choice, ...others] = schema.anyOf ?? [];
+  return choice !== undefined && others.at(0)?.type === "null" ? choice : schema;
 }
 
 export function notAnObject(): GatewayError {
@@ -65,59 +73,6 @@ export function notAnObject(): GatewayError {
 
 export function bodyIsMissing(): GatewayError {
   return new GatewayError(ERRORS.invalidJson, "The request body is empty; JSON is expected.");
-}
-
-export function queryOf({ request }: Call): URLSearchParams {
-  return new URL(request.url).searchParams;
-}
-
-/** Throws 400: what is misspelt here would else be a filter that does not filter, or a dry run that is none. */
-export function refuseOtherParameters(call: Call, known: readonly string[]): void {
-  for (const name of queryOf(call).keys()) {
-    if (known.includes(name)) continue;
-    const shown = name.slice(0, MAXIMUM_SHOWN_LENGTH);
-    const meant = nearest(shown, known);
-    const hint =
-      meant !== undefined
-        ? `did you mean '${meant}'?`
-        : known.length > 0
-          ? `known are ${known.join(", ")}.`
-          : "this endpoint has none.";
-    throw new GatewayError(ERRORS.invalidRequest, `There is no query parameter '${shown}' here: ${hint}`, {
-      param: shown,
-    });
-  }
-}
-
-const FLAGS: Readonly<Record<string, boolean>> = { true: true, "1": true, "": true, false: false, "0": false };
-
-/** `?force` alone means true. */
-export function readFlag(query: URLSearchParams, name: string, ifAbsent: boolean): boolean {
-  const text = query.get(name);
-  if (text === null) return ifAbsent;
-  const value = Object.hasOwn(FLAGS, text.toLowerCase()) ? FLAGS[text.toLowerCase()] : undefined;
-  if (value === undefined) throw invalidFields([{ field: name, message: "expected true or false" }]);
-  return value;
-}
-
-export function readWholeNumber(query: URLSearchParams, name: string, minimum: number, ifAbsent: number): number {
-  const text = query.get(name);
-  if (text === null) return ifAbsent;
-  const value = toWholeNumber(text);
-  if (value === undefined || value < minimum) {
-    throw invalidFields([{ field: name, message: `expected a whole number, at least ${minimum}` }]);
-  }
-  return value;
-}
-
-export function toWholeNumber(text: string): number | undefined {
-  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
-  return Number.isSafeInteger(value) ? value : undefined;
-}
-
-/** Whether nothing is to be changed: ?dry_run=true. */
-export function isDryRun(query: URLSearchParams): boolean {
-  return readFlag(query, "dry_run", false);
 }
 
 const ONE_VERSION = '(W/)?("\\d{1,15}"|\\d{1,15})';

@@ -3,12 +3,29 @@
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { done } from "../openapi/change-schemas.ts";
-import { count, flag, list, orNull, type Schemas, shape, text } from "../openapi/json-schema.ts";
+import {
+  component,
+  constant,
+  count,
+  flag,
+  list,
+  oneOf,
+  orNull,
+  schemasOf,
+  shape,
+  text,
+  type ValueOf,
+} from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
-import { ClearedHereOnly, type ResponseCache } from "../response-cache/cache.ts";
+import {
+  type BucketStatistics,
+  type CacheStatistics,
+  ClearedHereOnly,
+  type ResponseCache,
+} from "../response-cache/cache.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
-import { queryOf } from "./request.ts";
+import { queryOf } from "./query.ts";
 
 /** Null where only a server could tell, and does not. */
 const kept = orNull(count);
@@ -24,31 +41,33 @@ const BUCKET = shape({
   queued_bytes: count,
 });
 
-const SCHEMAS: Schemas = {
-  ResponseCacheStatistics: {
-    oneOf: [
-      shape({ enabled: { const: false } }),
-      shape(
-        {
-          enabled: { const: true },
-          backend: text,
-          capacity: kept,
-          max_bytes: kept,
-          entries: kept,
-          bytes: kept,
-          hits: count,
-          misses: count,
-          stores: count,
-          evictions: kept,
-          expirations: kept,
-          models: list(shape({ model: text, hits: count, misses: count, stores: count, entries: kept, bytes: kept })),
-        },
-        { connected: flag, l2: BUCKET },
-      ),
-    ],
-  },
-  ResponseCacheCleared: shape({ ...done, removed: count }),
-};
+export const ResponseCacheStatistics = component(
+  "ResponseCacheStatistics",
+  oneOf(
+    shape({ enabled: constant(false) }),
+    shape(
+      {
+        enabled: constant(true),
+        backend: text,
+        capacity: kept,
+        max_bytes: kept,
+        entries: kept,
+        bytes: kept,
+        hits: count,
+        misses: count,
+        stores: count,
+        evictions: kept,
+        expirations: kept,
+        models: list(shape({ model: text, hits: count, misses: count, stores: count, entries: kept, bytes: kept })),
+      },
+      { connected: flag, l2: BUCKET },
+    ),
+  ),
+);
+export type ResponseCacheStatistics = ValueOf<typeof ResponseCacheStatistics>;
+const ResponseCacheCleared = component("ResponseCacheCleared", shape({ ...done, removed: count }));
+
+const SCHEMAS = schemasOf(ResponseCacheStatistics, ResponseCacheCleared);
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
@@ -57,17 +76,17 @@ export function responseCacheRoutes(parts: Pick<AdminParts, "cache">): Described
     endpoint("GET /admin/response-cache", {
       id: "getResponseCache",
       summary: "Counters of the response cache",
-      answers: [jsonAnswer("ResponseCacheStatistics", "The counters.")],
+      answers: [jsonAnswer(ResponseCacheStatistics, "The counters.")],
       async handle(call) {
-        const cache = parts.cache();
-        return answer(call, cache === undefined ? { enabled: false } : { enabled: true, ...(await cache.stats()) });
+        const statistics = await parts.cache()?.stats();
+        return answer(call, statistics === undefined ? { enabled: false } : statisticsView(statistics));
       },
     }),
     endpoint("DELETE /admin/response-cache", {
       id: "clearResponseCache",
       summary: "Forget kept answers",
       parameters: [queryParameter("model", "Only answers of this model.")],
-      answers: [jsonAnswer("ResponseCacheCleared", "Forgotten.")],
+      answers: [jsonAnswer(ResponseCacheCleared, "Forgotten.")],
       errors: [404, 503],
       async handle(call) {
         const cache = parts.cache();
@@ -79,6 +98,14 @@ export function responseCacheRoutes(parts: Pick<AdminParts, "cache">): Described
       },
     }),
   ];
+}
+
+function statisticsView({ maxBytes, l2, ...counts }: CacheStatistics) {
+  return { enabled: true, ...counts, max_bytes: maxBytes, ...(l2 !== undefined && { l2: bucketView(l2) }) } as const;
+}
+
+function bucketView({ queuedBytes, ...counts }: BucketStatistics) {
+  return { ...counts, queued_bytes: queuedBytes };
 }
 
 async function cleared(cache: ResponseCache, model: string | undefined): Promise<number> {

@@ -1,17 +1,17 @@
 // /admin/session: signing in with a browser, who one is, and signing out.
 
-import { z } from "zod";
 import {
+  component,
   described,
   flag,
   oneOfTexts,
   orNull,
-  ref,
-  type Schemas,
+  schemasOf,
   shape,
   strictRequest,
   text,
   time,
+  type ValueOf,
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer } from "../openapi/operation.ts";
 import type { Administrator, Call, Guest } from "../server/endpoint.ts";
@@ -23,8 +23,9 @@ const MAX_BODY_BYTES = 16 * 1024;
 
 const METHOD_NAMES = ["none", "bearer_token", "basic", "api_key"] as const;
 
-const SCHEMAS: Schemas = {
-  SignIn: strictRequest(
+const SignIn = component(
+  "SignIn",
+  strictRequest(
     {},
     {
       token: described(text, "For bearer_token, and for api_key beside its keys."),
@@ -33,7 +34,10 @@ const SCHEMAS: Schemas = {
       key: described(text, "For api_key: one with the scope admin."),
     },
   ),
-  SignedIn: shape({
+);
+export const SignedIn = component(
+  "SignedIn",
+  shape({
     method: oneOfTexts(...METHOD_NAMES),
     name: described(orNull(text), "As the history of changes names them."),
     elevated: described(flag, "Whether secrets may be shown to them."),
@@ -44,11 +48,11 @@ const SCHEMAS: Schemas = {
     expires_at: described(orNull(time), "When the sign-in ends, however much it is used."),
     idle_expires_at: described(orNull(time), "When it ends without another request."),
   }),
-  SignedOut: shape({ success: flag }),
-};
+);
+export type SignedIn = ValueOf<typeof SignedIn>;
+const SignedOut = component("SignedOut", shape({ success: flag }));
 
-const secret = z.string().max(8_192).optional();
-const signInFields = z.strictObject({ token: secret, username: secret, password: secret, key: secret });
+const SCHEMAS = schemasOf(SignIn, SignedIn, SignedOut);
 
 const endpoint = adminGroup("Sign-in", SCHEMAS);
 
@@ -63,13 +67,12 @@ export function sessionRoutes(parts: Door): DescribedEndpoint[] {
         "Takes what admin.auth.method wants, in the body or in the usual header, and sets a cookie for the other paths of the admin API. A wrong one counts as a guess. Under method none nothing is needed, and no cookie set.",
       isForGuests: true,
       body: {
-        schema: ref("SignIn"),
-        fields: signInFields,
+        schema: SignIn,
         optional: true,
         example: { token: "the-token" },
         maxBytes: MAX_BODY_BYTES,
       },
-      answers: [jsonAnswer("SignedIn", "Signed in.")],
+      answers: [jsonAnswer(SignedIn, "Signed in.")],
       async handle(call, read) {
         const given = await read();
         const { administrator, cookie } = (call.guest as Guest).signIn(given);
@@ -81,13 +84,13 @@ export function sessionRoutes(parts: Door): DescribedEndpoint[] {
     endpoint("GET /admin/session", {
       id: "getSession",
       summary: "Who one is",
-      answers: [jsonAnswer("SignedIn", "Signed in, or let in without that.")],
+      answers: [jsonAnswer(SignedIn, "Signed in, or let in without that.")],
       handle: (call) => answer(call, view(administratorOf(call), parts)),
     }),
     endpoint("DELETE /admin/session", {
       id: "signOut",
       summary: "Sign out",
-      answers: [jsonAnswer("SignedOut", "The sign-in of this browser is over, if there was one.")],
+      answers: [jsonAnswer(SignedOut, "The sign-in of this browser is over, if there was one.")],
       handle(call) {
         const signedOut = answer(call, { success: true });
         signedOut.headers.append("Set-Cookie", parts.adminDoor.signOut(call.request));
@@ -108,7 +111,12 @@ function view({ method, name, elevated, session }: Administrator, { clock }: Pic
     method,
     name: name ?? null,
     elevated,
-    via: session !== undefined ? "session" : method === "none" ? "address" : "credentials",
+    via:
+      session !== undefined
+        ? ("session" as const)
+        : method === "none"
+          ? ("address" as const)
+          : ("credentials" as const),
     expires_at: session === undefined ? null : toTimestamp(nowMs + session.endsInMs),
     idle_expires_at: session === undefined ? null : toTimestamp(nowMs + session.idleEndsInMs),
   };

@@ -25,7 +25,7 @@ export function backendStatsView(collector: StatsCollector, window: StatsWindow)
 
 export function resetStats(collector: StatsCollector) {
   collector.reset();
-  return { success: true, message: "The statistics were cleared." };
+  return { success: true as const, message: "The statistics were cleared." };
 }
 
 /** Throws 404 while statistics are switched off. */

@@ -3,19 +3,19 @@
 import { TIME_FORMS } from "../lib/parse-time.ts";
 import { done } from "../openapi/change-schemas.ts";
 import {
+  component,
   count,
   described,
   list,
   number,
   oneOfTexts,
   orNull,
-  type Properties,
-  ref,
-  type Schemas,
+  schemasOf,
   shape,
   text,
   texts,
   time,
+  type ValueOf,
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import type { StatsCollector } from "../stats/collector.ts";
@@ -23,35 +23,49 @@ import { COST_GROUPS, costsView } from "./costs-view.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import type { AdminPath } from "./paths.ts";
-import { readWindow, STATS_WINDOW_NAMES, type StatsWindow, timeText, WINDOW_NAMES } from "./query.ts";
-import { queryOf } from "./request.ts";
+import { queryOf, readWindow, STATS_WINDOW_NAMES, type StatsWindow, timeText, WINDOW_NAMES } from "./query.ts";
 import { backendStatsView, modelStatsView, requireStats, resetStats, statsView } from "./stats-view.ts";
 
-const counts: Properties = {
+const counts = {
   total_requests: count,
   successful_requests: count,
   failed_requests: described(count, "That the gateway or a backend could not answer."),
   refused_requests: described(count, "That are at fault themselves, or beyond a limit: no failures."),
 };
-const tokens: Properties = { total_prompt_tokens: count, total_completion_tokens: count, total_tokens: count };
-const statsFrame: Properties = { uptime_seconds: count, window: oneOfTexts(...STATS_WINDOW_NAMES) };
-const statsRow: Properties = {
+const tokens = { total_prompt_tokens: count, total_completion_tokens: count, total_tokens: count };
+const statsFrame = { uptime_seconds: count, window: oneOfTexts(...STATS_WINDOW_NAMES) };
+const statsRow = {
   ...counts,
   ...tokens,
   avg_latency_ms: number,
   avg_tokens_per_sec: number,
   last_used: time,
 };
-const percentiles: Properties = { p50_latency_ms: number, p95_latency_ms: number, p99_latency_ms: number };
-const costSums: Properties = {
+const percentiles = { p50_latency_ms: number, p95_latency_ms: number, p99_latency_ms: number };
+const costSums = {
   requests: count,
   prompt_tokens: count,
   completion_tokens: count,
   cost: described(number, "By the prices of the model metadata, in their currency."),
 };
 
-const SCHEMAS: Schemas = {
-  Statistics: shape({
+export const ModelStatistics = component("ModelStatistics", shape({ model_id: text, ...statsRow }));
+export type ModelStatistics = ValueOf<typeof ModelStatistics>;
+export const BackendStatistics = component(
+  "BackendStatistics",
+  shape({
+    backend_name: text,
+    ...statsRow,
+    ...percentiles,
+    p50_first_token_ms: orNull(number),
+    p95_first_token_ms: orNull(number),
+    p99_first_token_ms: orNull(number),
+  }),
+);
+export type BackendStatistics = ValueOf<typeof BackendStatistics>;
+export const Statistics = component(
+  "Statistics",
+  shape({
     ...statsFrame,
     overall: shape({
       ...counts,
@@ -60,21 +74,19 @@ const SCHEMAS: Schemas = {
       ...percentiles,
       tokens_per_sec_avg: number,
     }),
-    models: list(ref("ModelStatistics")),
-    backends: list(ref("BackendStatistics")),
+    models: list(ModelStatistics),
+    backends: list(BackendStatistics),
   }),
-  StatisticsOfModels: shape({ ...statsFrame, models: list(ref("ModelStatistics")) }),
-  StatisticsOfBackends: shape({ ...statsFrame, backends: list(ref("BackendStatistics")) }),
-  ModelStatistics: shape({ model_id: text, ...statsRow }),
-  BackendStatistics: shape({
-    backend_name: text,
-    ...statsRow,
-    ...percentiles,
-    p50_first_token_ms: orNull(number),
-    p95_first_token_ms: orNull(number),
-    p99_first_token_ms: orNull(number),
-  }),
-  StatisticsOfCosts: shape(
+);
+export type Statistics = ValueOf<typeof Statistics>;
+const StatisticsOfModels = component("StatisticsOfModels", shape({ ...statsFrame, models: list(ModelStatistics) }));
+const StatisticsOfBackends = component(
+  "StatisticsOfBackends",
+  shape({ ...statsFrame, backends: list(BackendStatistics) }),
+);
+const StatisticsOfCosts = component(
+  "StatisticsOfCosts",
+  shape(
     {
       total_cost: number,
       currency: described(text, "Of all costs (admin.stats.currency)."),
@@ -91,8 +103,18 @@ const SCHEMAS: Schemas = {
       ),
     },
   ),
-  Done: shape(done),
-};
+);
+export const Done = component("Done", shape(done));
+
+const SCHEMAS = schemasOf(
+  Statistics,
+  StatisticsOfModels,
+  StatisticsOfBackends,
+  ModelStatistics,
+  BackendStatistics,
+  StatisticsOfCosts,
+  Done,
+);
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 export const statsWindow = queryParameter(
@@ -134,14 +156,14 @@ export function statsRoutes({ collector }: Pick<AdminParts, "collector">): Descr
         queryParameter("since", `${TIME_FORMS}; the hour of it counts as a whole.`, timeText),
         queryParameter("until", "The same, exclusive.", timeText),
       ],
-      answers: [jsonAnswer("StatisticsOfCosts", "The costs.")],
+      answers: [jsonAnswer(StatisticsOfCosts, "The costs.")],
       errors: [404],
       handle: (call) => answer(call, costsView(requireStats(collector), queryOf(call))),
     }),
     endpoint("POST /admin/stats/reset", {
       id: "resetStatistics",
       summary: "Begin statistics anew",
-      answers: [jsonAnswer("Done", "Cleared.")],
+      answers: [jsonAnswer(Done, "Cleared.")],
       errors: [404],
       handle: (call) => answer(call, resetStats(requireStats(collector))),
     }),

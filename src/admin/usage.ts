@@ -3,6 +3,7 @@
 import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { TIME_FORMS } from "../lib/parse-time.ts";
 import {
+  component,
   count,
   described,
   list,
@@ -10,23 +11,23 @@ import {
   oneOfTexts,
   orNull,
   type Properties,
-  type Schemas,
+  schemasOf,
   shape,
   text,
   texts,
   time,
+  type ValueOf,
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import type { Call } from "../server/endpoint.ts";
 import { COST_GROUPS, type CostGroup, memberOf, usageView } from "./costs-view.ts";
 import { type Cell, toCsv } from "./csv.ts";
-import { adminGroup, answer } from "./endpoint.ts";
+import { type AnswerWith, adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
-import { badParameter, groupsPattern, timeText, WINDOW_NAMES } from "./query.ts";
-import { queryOf } from "./request.ts";
+import { badParameter, groupsPattern, queryOf, timeText, WINDOW_NAMES } from "./query.ts";
 import { requireStats } from "./stats-view.ts";
 
-const sums: Properties = {
+const sums = {
   requests: count,
   prompt_tokens: count,
   completion_tokens: count,
@@ -36,8 +37,9 @@ const sums: Properties = {
 const SUMS = Object.keys(sums) as (keyof CostGroup)[];
 const names: Properties = Object.fromEntries(COST_GROUPS.map((group) => [memberOf(group), text]));
 
-const SCHEMAS: Schemas = {
-  Usage: shape({
+export const Usage = component(
+  "Usage",
+  shape({
     by: list(oneOfTexts(...COST_GROUPS)),
     currency: described(text, "Of all costs (admin.stats.currency)."),
     unpriced_models: described(texts, "Models whose tokens have no price, so that their cost is 0."),
@@ -46,7 +48,11 @@ const SCHEMAS: Schemas = {
     total: shape(sums),
     rows: list(shape(sums, names)),
   }),
-};
+);
+
+export type Usage = ValueOf<typeof Usage>;
+
+const SCHEMAS = schemasOf(Usage);
 
 const FORMATS = ["json", "csv"] as const;
 const several: JsonSchema = described(
@@ -72,7 +78,7 @@ export function usageRoutes({ collector }: Pick<AdminParts, "collector">): Descr
       ],
       answers: [
         {
-          ...jsonAnswer("Usage", "The usage; as CSV with a column for each name and sum, and a line for each row."),
+          ...jsonAnswer(Usage, "The usage; as CSV with a column for each name and sum, and a line for each row."),
           types: ["text/csv"],
         },
       ],
@@ -83,13 +89,13 @@ export function usageRoutes({ collector }: Pick<AdminParts, "collector">): Descr
         if (!(FORMATS as readonly string[]).includes(format))
           throw badParameter("format", `one of ${FORMATS.join(", ")}`);
         const usage = usageView(requireStats(collector), query);
-        return format === "json" ? answer(call, usage) : table(call, usage, collector.nowMs);
+        return format === "json" ? answer(call, usage) : (table(call, usage, collector.nowMs) as AnswerWith<Usage>);
       },
     }),
   ];
 }
 
-function table({ headers }: Call, { by, rows }: ReturnType<typeof usageView>, nowMs: number): Response {
+function table({ headers }: Call, { by, rows }: ReturnType<typeof usageView>, nowMs: number) {
   const columns = [...by.map(memberOf), ...SUMS];
   const cells = rows.map((row) => columns.map((column): Cell => row[column] ?? ""));
   const day = new Date(nowMs).toISOString().slice(0, 10);

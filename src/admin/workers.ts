@@ -3,6 +3,7 @@
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import {
+  component,
   count,
   described,
   flag,
@@ -10,7 +11,7 @@ import {
   number,
   oneOfTexts,
   orNull,
-  type Schemas,
+  schemasOf,
   shape,
   text,
   time,
@@ -19,8 +20,9 @@ import { type DescribedEndpoint, jsonAnswer } from "../openapi/operation.ts";
 import { adminGroup, answer, toTimestamp } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 
-const SCHEMAS: Schemas = {
-  Workers: shape({
+export const Workers = component(
+  "Workers",
+  shape({
     enabled: described(flag, "false: one process does everything."),
     restarts: described(
       shape({ crash: count, hang: count, memory: count, request: count }),
@@ -38,8 +40,10 @@ const SCHEMAS: Schemas = {
       }),
     ),
   }),
-  WorkersRestarted: shape({ success: flag, message: text, replaced: count }),
-};
+);
+const WorkersRestarted = component("WorkersRestarted", shape({ success: flag, message: text, replaced: count }));
+
+const SCHEMAS = schemasOf(Workers, WorkersRestarted);
 
 const NO_RESTARTS = { crash: 0, hang: 0, memory: 0, request: 0 };
 
@@ -50,7 +54,7 @@ export function workerRoutes(parts: Pick<AdminParts, "workers">): DescribedEndpo
     endpoint("GET /admin/workers", {
       id: "getWorkers",
       summary: "The processes that answer requests",
-      answers: [jsonAnswer("Workers", "The workers.")],
+      answers: [jsonAnswer(Workers, "The workers.")],
       handle(call) {
         const { workers } = parts;
         const rows = (workers?.rows() ?? []).map(({ pid, state, startedAtMs, numbers }) => ({
@@ -73,7 +77,7 @@ export function workerRoutes(parts: Pick<AdminParts, "workers">): DescribedEndpo
       id: "restartWorkers",
       summary: "Replaces every worker; new ones listen before old ones stop to",
       description: "Answers when the new workers listen. The old ones finish their requests, within shutdown_timeout.",
-      answers: [jsonAnswer("WorkersRestarted", "The new workers listen.")],
+      answers: [jsonAnswer(WorkersRestarted, "The new workers listen.")],
       errors: [409],
       async handle(call) {
         const { workers } = parts;

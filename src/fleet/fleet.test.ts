@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { waitFor, within } from "../../test/support/wait-for.ts";
+import { toStatusList } from "../admin/backend-view.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
@@ -116,7 +117,7 @@ describe("the start", () => {
     await fleet.refreshModels();
     expect(await fleet.models.list()).toEqual([]);
     expect(await fleet.models.find("m")).toBeUndefined();
-    expect(fleet.status()).toMatchObject({ backends: [], healthy_count: 0, total_count: 0 });
+    expect(toStatusList(fleet.states())).toMatchObject({ backends: [], healthy_count: 0, total_count: 0 });
   });
 
   test("a cold list and cold look-ups share one question", async () => {
@@ -138,7 +139,7 @@ describe("the start", () => {
       { name: "socket", url: `unix:${unix}` },
     ]);
     expect(await idsOf(fleet)).toEqual(["demo", "socket-model"]);
-    expect(fleet.status().backends[1]?.url).toBe(`unix:${unix}`);
+    expect(toStatusList(fleet.states()).backends[1]?.url).toBe(`unix:${unix}`);
   });
 
   test("200 backends", async () => {
@@ -176,7 +177,11 @@ describe("health and the board", () => {
     await fleet.firstChecks;
     expect(engine.paths).toEqual([]);
     expect(await fleet.models.find("m")).toMatchObject({ available: false });
-    expect(fleet.status().backends[0]).toMatchObject({ enabled: false, is_healthy: false, last_check: null });
+    expect(toStatusList(fleet.states()).backends[0]).toMatchObject({
+      enabled: false,
+      is_healthy: false,
+      last_check: null,
+    });
   });
 
   test("without health checks nothing is probed, models are asked for, and all is available", async () => {
@@ -191,7 +196,7 @@ describe("health and the board", () => {
     expect(await idsOf(fleet)).toEqual(["m", "x"]);
     expect(engine.paths).toEqual(["/v1/models"]);
     expect(await fleet.models.find("x")).toMatchObject({ available: true });
-    expect(fleet.status()).toMatchObject({ healthy_count: 2 });
+    expect(toStatusList(fleet.states())).toMatchObject({ healthy_count: 2 });
   });
 });
 
@@ -200,7 +205,7 @@ describe("generic backends", () => {
     const engine = startEngine({ ownedBy });
     const fleet = start([{ name: "g", url: engine.url }]);
     await fleet.firstChecks;
-    expect(fleet.status().backends[0]?.type).toBe(ownedBy as "vllm");
+    expect(toStatusList(fleet.states()).backends[0]?.type).toBe(ownedBy as "vllm");
     const further = ownedBy === "llamacpp" ? ["/props"] : [];
     expect(engine.paths).toEqual(["/v1/models", "/v1/models", "/health", ...further]);
     expect(await fleet.models.list()).toMatchObject([{ id: "m", owned_by: ownedBy }]);
@@ -235,7 +240,7 @@ describe("generic backends", () => {
     const fleet = start([{ name: "g", url: engine.url, models: ["m"] }]);
     await fleet.firstChecks;
     expect(candidates(fleet, "m")).toEqual(["g"]);
-    expect(fleet.status().backends[0]?.type).toBe("generic");
+    expect(toStatusList(fleet.states()).backends[0]?.type).toBe("generic");
   });
 
   test("configured models are kept whatever the backend lists", async () => {
@@ -243,7 +248,7 @@ describe("generic backends", () => {
     const fleet = start([{ name: "g", url: engine.url, models: ["mine"] }]);
     await fleet.firstChecks;
     expect(await idsOf(fleet)).toEqual(["mine"]);
-    expect(fleet.status().backends[0]?.type).toBe("llamacpp");
+    expect(toStatusList(fleet.states()).backends[0]?.type).toBe("llamacpp");
   });
 });
 
@@ -344,7 +349,7 @@ describe("status", () => {
     ]);
     await fleet.firstChecks;
     Object.assign(fleet.board.entries[0]!.counters, { inFlight: 1, totalRequests: 10, failedRequests: 2 });
-    const status = fleet.status();
+    const status = toStatusList(fleet.states());
     const [good, dead] = status.backends;
     expect(good).toEqual({
       name: "v",

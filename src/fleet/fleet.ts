@@ -19,7 +19,7 @@ import type { Absence } from "../routing/no-backend.ts";
 import type { HealthChange } from "../stats/happenings.ts";
 import { createFirstLooks, type FirstLooks } from "./first-looks.ts";
 import { createModelDirectory, type ModelDirectory } from "./model-directory.ts";
-import { type BackendStatusList, toStatusList, whyAway } from "./status.ts";
+import { type BackendStates, statesOf, whyAway } from "./status.ts";
 
 interface FleetParts {
   settings: Settings;
@@ -178,8 +178,8 @@ export class Fleet {
     return this.#drains.list().map(({ counters }) => counters);
   }
 
-  status(): BackendStatusList {
-    return toStatusList(this.board, {
+  states(): BackendStates {
+    return statesOf(this.board, {
       drains: this.#drains.list(),
       checker: this.#checker,
       catalog: this.#catalog,

@@ -25,7 +25,7 @@ export interface EventSourceParts {
 }
 
 export interface EventSourceView {
-  backend_name: string;
+  backend: string;
   connected: boolean;
   events: number;
   dropped: number;
@@ -163,7 +163,7 @@ export function openEventSource(parts: EventSourceParts): EventSource {
   void connect();
   return {
     view: () => ({
-      backend_name: name,
+      backend: name,
       connected: isConnected,
       events,
       dropped: queue.dropped,

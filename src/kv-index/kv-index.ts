@@ -32,13 +32,14 @@ interface Known {
 
 export interface KvIndexStats {
   entries: number;
-  max_entries: number;
+  maxEntries: number;
   bytes: number;
-  max_bytes: number;
+  maxBytes: number;
   hits: number;
   lookups: number;
-  hit_rate: number;
-  backends: { backend_name: string; entries: number; distrusted: boolean }[];
+  /** From 0 to 1. */
+  hitRate: number;
+  backends: { backend: string; entries: number; distrusted: boolean }[];
 }
 
 /** All that is known, as another process can take it over. */
@@ -222,19 +223,19 @@ export class KvIndex {
 
   stats(): KvIndexStats {
     this.#table.expire(this.#oldestSeconds());
-    const { max_entries } = this.#settings;
+    const { max_entries: maxEntries } = this.#settings;
     return {
       entries: this.#table.size,
-      max_entries,
+      maxEntries,
       bytes: this.#table.bytes,
-      max_bytes: (max_entries + 1) * BYTES_PER_ENTRY,
+      maxBytes: (maxEntries + 1) * BYTES_PER_ENTRY,
       hits: this.#hits,
       lookups: this.#lookups,
-      hit_rate: this.#lookups === 0 ? 0 : this.#hits / this.#lookups,
-      backends: [...this.#known].map(([backend_name, { slot }]) => ({
-        backend_name,
+      hitRate: this.#lookups === 0 ? 0 : this.#hits / this.#lookups,
+      backends: [...this.#known].map(([backend, { slot }]) => ({
+        backend,
         entries: this.#table.entriesOf(slot),
-        distrusted: this.#believed(backend_name) === undefined,
+        distrusted: this.#believed(backend) === undefined,
       })),
     };
   }

@@ -2,7 +2,7 @@
 
 import type { JsonSchema } from "../config/schema/schema-export.ts";
 import type { Endpoint } from "../server/endpoint.ts";
-import { ref, type Schemas, text } from "./json-schema.ts";
+import { ref, type Schema, type Schemas, text } from "./json-schema.ts";
 
 export type Tag =
   | "Health"
@@ -52,19 +52,19 @@ export interface Parameter {
   schema: JsonSchema;
 }
 
-export interface Body {
-  schema: JsonSchema;
+export interface Body<out Value = unknown> {
+  schema: Schema<Value>;
   optional?: boolean;
   /** Default: application/json. */
   types?: readonly string[];
   example?: unknown;
 }
 
-export interface Answer {
+export interface Answer<out Value = unknown> {
   status: number;
   description: string;
   /** Of the JSON body. */
-  schema?: JsonSchema;
+  schema?: Schema<Value>;
   /** Of the data of each event of a stream. */
   events?: JsonSchema;
   /** The media types of a text that is not JSON. */
@@ -73,7 +73,7 @@ export interface Answer {
   headers?: readonly string[];
 }
 
-export function jsonAnswer(schema: string | JsonSchema, description: string, status = 200): Answer {
+export function jsonAnswer<Value>(schema: string | Schema<Value>, description: string, status = 200): Answer<Value> {
   return { status, description, schema: typeof schema === "string" ? ref(schema) : schema };
 }
 

@@ -5,7 +5,7 @@ import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { backendsSection } from "../config/sections/backends.ts";
 import { SECTIONS } from "../config/sections/registry.ts";
 import { madeFor } from "./change-schemas.ts";
-import { anyOf, orNull, type Properties, ref, shape, strictRequest } from "./json-schema.ts";
+import { anyOf, constant, orNull, type Properties, ref, shape, strictRequest } from "./json-schema.ts";
 
 /** Names of sections, in their order. */
 export const SECTION_NAMES: readonly string[] = SECTIONS.map(({ name }) => name);
@@ -72,7 +72,7 @@ export function entrySchema(section: string, key?: string): JsonSchema {
 
 /** A section as GET answers it. */
 export function sectionView(name: string, others: Properties): JsonSchema {
-  return shape({ section: { const: name }, config: sectionRef(name), ...others });
+  return shape({ section: constant(name), config: sectionRef(name), ...others });
 }
 
 function sectionSchema(name: string): JsonSchema {

@@ -47,7 +47,7 @@ export interface CacheStatistics {
   /** Of a tier outside the process: whether it is used at the moment. */
   connected?: boolean;
   capacity: number | null;
-  max_bytes: number | null;
+  maxBytes: number | null;
   entries: number | null;
   bytes: number | null;
   hits: number;
@@ -63,7 +63,7 @@ export interface CacheStatistics {
   l2?: BucketStatistics;
 }
 
-interface BucketStatistics {
+export interface BucketStatistics {
   hits: number;
   misses: number;
   /** Objects that are no answer to the question, or too old. */
@@ -75,7 +75,7 @@ interface BucketStatistics {
   dropped: number;
   /** Waiting to be written. */
   queued: number;
-  queued_bytes: number;
+  queuedBytes: number;
 }
 
 /** The answers are forgotten by this gateway, but not yet where others find them. */

@@ -147,7 +147,7 @@ describe("trouble", () => {
     for (let index = 0; index < MAX_QUEUED + 10; index++) {
       one.tier.put(keyOf(`q${index}`), answerOf("x"), 60_000, 100);
     }
-    expect(one.tier.stats()).toMatchObject({ queued: MAX_QUEUED, queued_bytes: MAX_QUEUED * 100, dropped: 10 });
+    expect(one.tier.stats()).toMatchObject({ queued: MAX_QUEUED, queuedBytes: MAX_QUEUED * 100, dropped: 10 });
     await waitFor("it was tried", () => !one.tier.stats().connected);
     state.mode = "well";
     state.nowMs += 1_000;

@@ -163,7 +163,7 @@ export function createMemoryCache({ now, seed = 0, ...bounds }: MemoryCacheParts
     stats: () => ({
       backend: "memory" as const,
       capacity,
-      max_bytes: maxBytes,
+      maxBytes,
       entries: entries.size,
       ...total,
       models: models.list(),

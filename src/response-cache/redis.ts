@@ -130,7 +130,7 @@ export function createRedisCache({ redis, prefix, fallback, now }: RedisCachePar
         backend: "redis",
         connected: redis.isThere,
         capacity: null,
-        max_bytes: null,
+        maxBytes: null,
         entries: null,
         bytes: null,
         ...total,

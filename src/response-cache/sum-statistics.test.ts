@@ -6,7 +6,7 @@ import { sumStatistics } from "./sum-statistics.ts";
 
 function counted(hits: number, model: string, connected = true): CacheStatistics {
   const numbers = { hits, misses: 1, stores: 2 };
-  const unknown = { capacity: null, max_bytes: null, entries: null, bytes: null, evictions: null, expirations: null };
+  const unknown = { capacity: null, maxBytes: null, entries: null, bytes: null, evictions: null, expirations: null };
   return {
     ...{ ...unknown, ...numbers, connected, backend: "redis" },
     models: [{ model, ...numbers, entries: null, bytes: null }],

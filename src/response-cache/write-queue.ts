@@ -102,6 +102,6 @@ export function createWriteQueue({ now, changed }: WriteQueueParts) {
     clear(model: string | undefined): void {
       for (const entry of waiting) if (model === undefined || entry.model === model) take(entry);
     },
-    stats: () => ({ isUp: pause.isUp, queued: waiting.size, queued_bytes: bytes, ...counts }),
+    stats: () => ({ isUp: pause.isUp, queued: waiting.size, queuedBytes: bytes, ...counts }),
   };
 }

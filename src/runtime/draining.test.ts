@@ -5,6 +5,8 @@ import { readChat } from "../../test/support/chat-reading.ts";
 import { startInProcess } from "../../test/support/in-process.ts";
 import { chatBody, chatEvents } from "../../test/support/openai-answers.ts";
 import { waitFor, within } from "../../test/support/wait-for.ts";
+import type { BackendStatusList } from "../admin/backend-schemas.ts";
+import { toStatusList } from "../admin/backend-view.ts";
 import { DRAIN_LIMIT_MS } from "../backends/drains.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
 import { Fleet } from "../fleet/fleet.ts";
@@ -97,7 +99,7 @@ async function start(backends: BackendInput[], more: Partial<ConfigDocument> = {
       }),
     async rows() {
       const response = await fetch("/admin/backends");
-      const { backends } = (await response.json()) as ReturnType<typeof fleet.status>;
+      const { backends } = (await response.json()) as BackendStatusList;
       return backends.map(({ name, enabled, phase, in_flight }) => ({ name, enabled, phase, in_flight }));
     },
   };
@@ -129,7 +131,7 @@ describe("a backend that is taken away while a stream runs there", () => {
     expect(rows).toContainEqual(row("a", "draining", 1, isEnabled));
     expect(rows.length).toBe(2);
     const probes = a.probes;
-    const { backends, total_count, healthy_count } = gateway.fleet.status();
+    const { backends, total_count, healthy_count } = toStatusList(gateway.fleet.states());
     expect(backends.find(({ name }) => name === "a")?.drain_remaining_ms).toBeGreaterThan(DRAIN_LIMIT_MS - 10_000);
     expect([total_count, healthy_count]).toEqual([how === "disabled" ? 2 : 1, 1]);
     for (let count = 0; count < 5; count++) {
@@ -140,7 +142,9 @@ describe("a backend that is taken away while a stream runs there", () => {
 
     a.goOn();
     expect(await readChat(running)).toMatchObject(whole);
-    await waitFor("nothing drains", () => gateway.fleet.status().backends.every(({ phase }) => phase === "active"));
+    await waitFor("nothing drains", () =>
+      toStatusList(gateway.fleet.states()).backends.every(({ phase }) => phase === "active"),
+    );
     expect(await gateway.rows()).toEqual([...(how === "disabled" ? [row("a", "active", 0, false)] : []), row("b")]);
     expect([a.chats, a.probes]).toEqual([1, probes]);
   });
@@ -272,7 +276,7 @@ describe("an update", () => {
     sick.health = 200;
     gateway.fleet.update(settingsOf(list));
     expect((await gateway.chat()).status).toBe(200);
-    expect(gateway.fleet.status().backends[0]).toMatchObject({ state: "ready" });
+    expect(toStatusList(gateway.fleet.states()).backends[0]).toMatchObject({ state: "ready" });
   });
 
   test("forgets the circuits of those that are gone, moved or disabled", async () => {

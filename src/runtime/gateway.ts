@@ -144,7 +144,7 @@ export function createGateway({
       newId: () => crypto.randomUUID(),
       storageProblems: () => [...(store.storageProblem ? [store.storageProblem] : []), ...telemetry.storageProblems()],
       promptFiles: promptsOf(store, home),
-      backendStatus: () => fleet.status(),
+      backendStates: () => fleet.states(),
       resetCircuit: (name) => fleet.circuits.reset(name),
       backendUsage: (name) => usageOf(telemetry.collector.backend(name)),
       reloadStatus: () => reloader.status(),

@@ -29,16 +29,14 @@ function sources(entries: readonly BackendEntry[]): GaugeSources {
     kvIndex: () => ({
       stats: () => ({
         entries: 6,
-        max_entries: 10,
+        maxEntries: 10,
         bytes: 800,
-        max_bytes: 900,
+        maxBytes: 900,
         hits: 2,
         lookups: 5,
-        hit_rate: 0.4,
-        backends: [{ backend_name: "b", entries: 6, distrusted: true }],
-        event_sources: [
-          { backend_name: "b", connected: true, events: 8, dropped: 1, lastEventMs: 1, lastError: undefined },
-        ],
+        hitRate: 0.4,
+        backends: [{ backend: "b", entries: 6, distrusted: true }],
+        eventSources: [{ backend: "b", connected: true, events: 8, dropped: 1, lastEventMs: 1, lastError: undefined }],
       }),
       clear: () => 0,
     }),

@@ -136,27 +136,27 @@ function addKvIndexGauges(registry: MetricsRegistry, { kvIndex }: Pick<GaugeSour
     });
   }
   each(INSTRUMENTS.kvIndexEntries, ({ backends }) =>
-    backends.map(({ backend_name, entries }) => ({ labels: [backend_name], value: entries })),
+    backends.map(({ backend, entries }) => ({ labels: [backend], value: entries })),
   );
   each(INSTRUMENTS.kvIndexDistrusted, ({ backends }) =>
-    backends.map(({ backend_name, distrusted }) => ({ labels: [backend_name], value: distrusted ? 1 : 0 })),
+    backends.map(({ backend, distrusted }) => ({ labels: [backend], value: distrusted ? 1 : 0 })),
   );
   each(INSTRUMENTS.kvIndexBytes, ({ bytes }) => [{ labels: [], value: bytes }]);
   each(INSTRUMENTS.kvIndexLookups, ({ hits, lookups }) => [
     { labels: ["hit"], value: hits },
     { labels: ["miss"], value: lookups - hits },
   ]);
-  each(INSTRUMENTS.kvIndexSourceConnected, ({ event_sources }) =>
-    perBackend(event_sources, ({ connected }) => (connected ? 1 : 0)),
+  each(INSTRUMENTS.kvIndexSourceConnected, ({ eventSources }) =>
+    perBackend(eventSources, ({ connected }) => (connected ? 1 : 0)),
   );
-  each(INSTRUMENTS.kvIndexEvents, ({ event_sources }) => perBackend(event_sources, ({ events }) => events));
-  each(INSTRUMENTS.kvIndexDropped, ({ event_sources }) => perBackend(event_sources, ({ dropped }) => dropped));
+  each(INSTRUMENTS.kvIndexEvents, ({ eventSources }) => perBackend(eventSources, ({ events }) => events));
+  each(INSTRUMENTS.kvIndexDropped, ({ eventSources }) => perBackend(eventSources, ({ dropped }) => dropped));
 }
 
 /** A backend with several sources is one series. */
 function perBackend(sources: readonly EventSourceView[], value: (source: EventSourceView) => number): Reading[] {
   const sums = new Map<string, number>();
-  for (const source of sources) sums.set(source.backend_name, (sums.get(source.backend_name) ?? 0) + value(source));
+  for (const source of sources) sums.set(source.backend, (sums.get(source.backend) ?? 0) + value(source));
   return [...sums].map(([name, sum]) => ({ labels: [name], value: sum }));
 }
 

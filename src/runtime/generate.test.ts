@@ -238,7 +238,7 @@ describe("nobody wants the answer any more", () => {
     const beforeChunk = (index: number) => (index === 2 ? goOn.promise : undefined);
     const backend = startBackend(eventStream(chatEvents(["one ", "two"]), { beforeChunk }));
     const started = await start([backend]);
-    const isFree = () => started.gateway.fleet.status().backends.every(({ in_flight }) => in_flight === 0);
+    const isFree = () => started.gateway.fleet.states().configured.every(({ counters }) => counters.inFlight === 0);
     return { ...started, backend, isFree };
   }
 

@@ -28,7 +28,7 @@ interface KvIndexOwnerParts {
 
 /** What others may know and do. */
 export interface KvIndexInUse {
-  stats(): KvIndexStats & { event_sources: EventSourceView[] };
+  stats(): KvIndexStats & { eventSources: EventSourceView[] };
   clear(backendName?: string): number;
 }
 
@@ -122,7 +122,7 @@ export function createKvIndexOwner(parts: KvIndexOwnerParts) {
       const now = index;
       if (now === undefined) return undefined;
       return {
-        stats: () => ({ ...now.stats(), event_sources: sources?.views() ?? [] }),
+        stats: () => ({ ...now.stats(), eventSources: sources?.views() ?? [] }),
         clear(backendName) {
           teller?.cleared(backendName);
           return now.clear(backendName);

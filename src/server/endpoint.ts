@@ -1,6 +1,7 @@
 // What an endpoint is to the server: which requests are for it, who may make them, and what answers them.
 
 import type { Scope } from "../access/api-keys.ts";
+import type { Settings } from "../config/sections/registry.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 import type { ErrorFormat } from "./error-response.ts";
 
@@ -16,7 +17,7 @@ export interface Administrator {
   /** Whether secrets may be shown to them. */
   elevated: boolean;
   /** admin.auth.method, by which they came in. */
-  method: string;
+  method: Settings["admin"]["auth"]["method"];
   /** The sign-in of their browser; undefined where they came with the credentials themselves, or need none. */
   session?: { endsInMs: number; idleEndsInMs: number } | undefined;
   /** Whether they would be let in again, for answers that go on and on. */

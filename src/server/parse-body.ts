@@ -26,6 +26,15 @@ const PART_BYTES = 64;
 
 const strictDecoder = new TextDecoder("utf-8", { fatal: true });
 
+/** The text of a body; throws 400 for bytes that are not UTF-8. `encoding`: Content-Encoding of the request. */
+export function decodeBody(bytes: Uint8Array, encoding: string | null): string {
+  try {
+    return strictDecoder.decode(bytes);
+  } catch (cause) {
+    throw unreadable(encoding, cause);
+  }
+}
+
 export interface BodyToParse {
   /** Aborts when the client leaves. */
   readonly signal: AbortSignal;
@@ -76,7 +85,7 @@ export function createBodyParser() {
     body.take(shape.parts * PART_BYTES);
     let value: unknown;
     try {
-      value = JSON.parse(strictDecoder.decode(bytes));
+      value = JSON.parse(decodeBody(bytes, body.encoding));
     } catch (error) {
       throw refusalOf(error, body);
     }
@@ -119,10 +128,13 @@ function refusalOf(error: unknown, { encoding }: BodyToParse): unknown {
     const reason = error.message.replace(/^JSON Parse error: /, "");
     return new GatewayError(ERRORS.invalidJson, `The request body is not valid JSON: ${reason}.`, { cause: error });
   }
-  if (!(error instanceof TypeError)) return error;
+  return error instanceof TypeError ? unreadable(encoding, error) : error;
+}
+
+function unreadable(encoding: string | null, cause: unknown): GatewayError {
   const reason =
     encoding === null
       ? "it is not valid UTF-8"
       : `Content-Encoding '${encoding}' is not supported, send it uncompressed`;
-  return new GatewayError(ERRORS.invalidJson, `The request body cannot be read: ${reason}.`, { cause: error });
+  return new GatewayError(ERRORS.invalidJson, `The request body cannot be read: ${reason}.`, { cause });
 }

@@ -10,7 +10,13 @@ export type Outcome =
   | "stream_broken"
   | "client_left";
 
-export const OUTCOMES: readonly Outcome[] = ["succeeded", "refused", "failed", "stream_broken", "client_left"];
+export const OUTCOMES = [
+  "succeeded",
+  "refused",
+  "failed",
+  "stream_broken",
+  "client_left",
+] as const satisfies readonly Outcome[];
 
 /** Whether it counts in a share of failures. */
 export function isFailure(outcome: Outcome): boolean {

@@ -1,5 +1,6 @@
 // The whole of the dashboard: who is signed in, which page is shown, and what stands around it.
 
+import type { SignedIn } from "../../admin/session.ts";
 import { type ActionDialog, createActionDialog } from "./action-dialog.ts";
 import { ApiError, createApi, messageOf } from "./api.ts";
 import type { Page, PageContext } from "./context.ts";
@@ -9,7 +10,6 @@ import { icon, marked } from "./marks.ts";
 import { PAGES, type PageName } from "./pages.ts";
 import { commandLine } from "./parts.ts";
 import { linkTo, parseRoute, START_PAGE } from "./route.ts";
-import type { SignedIn } from "./shapes.ts";
 import { createSignIn } from "./sign-in.ts";
 import { readTheme, switchTheme, type Theme } from "./themes.ts";
 import { createToasts } from "./toasts.ts";

@@ -1,10 +1,10 @@
 // What a page of the dashboard gets to work with, and what it is.
 
+import type { SignedIn } from "../../admin/session.ts";
 import { type Api, ApiError } from "./api.ts";
 import type { Asked } from "./curl.ts";
 import type { Live } from "./live.ts";
 import type { Route } from "./route.ts";
-import type { SignedIn } from "./shapes.ts";
 import type { Children } from "./view.ts";
 
 /** Something that changes the gateway: it is shown, with its curl, before it is done. */

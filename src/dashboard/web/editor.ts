@@ -1,9 +1,9 @@
 // The text of a section while it is edited: read from the gateway, checked there as it is written, and applied or staged.
 
+import type { ConfigExport, ConfigImported, ImportPreview } from "../../admin/config-schemas.ts";
 import { type Action, atMost, type PageContext } from "./context.ts";
 import type { Asked } from "./curl.ts";
 import { condense, type DiffLine, diffLines } from "./diff.ts";
-import type { Exported, Imported, Preview } from "./shapes.ts";
 
 type Format = "yaml" | "json";
 
@@ -18,7 +18,7 @@ export interface Editor {
   /** It is being checked. */
   readonly isBusy: boolean;
   /** What the gateway says of the text as it stands; undefined while nothing is known. */
-  readonly preview: Preview | undefined;
+  readonly preview: ImportPreview | undefined;
   readonly thrown: unknown;
   /** The configuration has changed since the text was read. */
   readonly isStale: boolean;
@@ -39,7 +39,7 @@ export function createEditor(context: PageContext, section: string): Editor {
   let original: string | undefined;
   let text: string | undefined;
   let version: number | undefined;
-  let preview: Preview | undefined;
+  let preview: ImportPreview | undefined;
   let thrown: unknown;
   let isBusy = false;
   let isStale = false;
@@ -61,7 +61,7 @@ export function createEditor(context: PageContext, section: string): Editor {
   async function load(): Promise<void> {
     const number = ++latest;
     try {
-      const exported = await context.api.ask<Exported>(exporting());
+      const exported = await context.api.ask<ConfigExport>(exporting());
       if (number !== latest) return;
       original = exported.content;
       text = exported.content;
@@ -105,11 +105,11 @@ export function createEditor(context: PageContext, section: string): Editor {
     const number = ++latest;
     isBusy = true;
     context.redraw();
-    let found: Preview | undefined;
+    let found: ImportPreview | undefined;
     let failure: unknown;
     try {
       const { version: _, ...body } = importing({ dry_run: true }).body as Record<string, unknown>;
-      found = await context.api.ask<Preview>({ method: "POST", path: "admin/config/import", body });
+      found = await context.api.ask<ImportPreview>({ method: "POST", path: "admin/config/import", body });
     } catch (error) {
       failure = error;
     }
@@ -131,7 +131,7 @@ export function createEditor(context: PageContext, section: string): Editor {
   function done(answer: unknown): string | undefined {
     original = text;
     drafts.delete(draftOf(section, format));
-    return (answer as Imported | undefined)?.message;
+    return (answer as ConfigImported | undefined)?.message;
   }
 
   const self: Editor & { refresh(): void } = {

@@ -1,8 +1,11 @@
 // Small pictures with words beside them: a state is told by its shape and its name as well as by its colour.
 
+import type { BackendStatus } from "../../admin/backend-schemas.ts";
+import type { RequestRow } from "../../admin/request-schemas.ts";
 import { words } from "./format.ts";
-import type { BackendRow, Outcome } from "./shapes.ts";
 import { h, type View } from "./view.ts";
+
+type Outcome = RequestRow["outcome"];
 
 type MarkTone = "good" | "bad" | "warn" | "quiet" | "busy";
 
@@ -42,7 +45,7 @@ export function outcomeMark(outcome: Outcome, status: number | null): View {
 }
 
 /** What an operator wants to know of a backend in one word. */
-export function backendState({ enabled, phase, state }: BackendRow): { tone: MarkTone; text: string } {
+export function backendState({ enabled, phase, state }: BackendStatus): { tone: MarkTone; text: string } {
   if (phase === "draining") return { tone: "busy", text: "draining" };
   if (!enabled) return { tone: "quiet", text: "disabled" };
   if (state === "ready") return { tone: "good", text: "ready" };
@@ -51,13 +54,13 @@ export function backendState({ enabled, phase, state }: BackendRow): { tone: Mar
 }
 
 /** The same where its circuit has no place of its own: one that is ready is not asked while its circuit is open. */
-export function servingState(row: BackendRow): { tone: MarkTone; text: string } {
+export function servingState(row: BackendStatus): { tone: MarkTone; text: string } {
   const state = backendState(row);
   if (state.tone !== "good" || row.circuit === "closed") return state;
   return { tone: row.circuit === "open" ? "bad" : "warn", text: `circuit ${words(row.circuit)}` };
 }
 
-export function circuitMark(circuit: BackendRow["circuit"]): View {
+export function circuitMark(circuit: BackendStatus["circuit"]): View {
   const tone: MarkTone = circuit === "closed" ? "good" : circuit === "open" ? "bad" : "warn";
   return marked(tone, words(circuit));
 }

@@ -2,8 +2,8 @@
 
 import { afterEach, expect, test } from "bun:test";
 import { waitFor } from "../../../test/support/wait-for.ts";
+import type { RequestRow, Requests } from "../../admin/request-schemas.ts";
 import { BUCKET_MS, followRequests } from "./recent.ts";
-import type { RequestList, RequestRow } from "./shapes.ts";
 
 const NOW_MS = 1_000_000_000_000;
 const ends: (() => void)[] = [];
@@ -15,7 +15,7 @@ function row(id: string, endedMs: number): RequestRow {
 }
 
 test("a reading that another one overtakes adds nothing more", async () => {
-  const asked: { path: string; answer(list: RequestList): void }[] = [];
+  const asked: { path: string; answer(list: Requests): void }[] = [];
   let tell: (event: string, data: unknown) => void = () => {};
   const live = {
     state: "connecting",

@@ -1,8 +1,9 @@
 // The last minutes of the gateway: made of the requests that it has kept, and then of the events that come in.
 
+import type { RequestEvent } from "../../admin/event-schemas.ts";
+import type { RequestRow, Requests } from "../../admin/request-schemas.ts";
 import type { PageContext } from "./context.ts";
 import { type Bucket, createSeries, type Series } from "./series.ts";
-import type { RequestEvent, RequestList, RequestRow } from "./shapes.ts";
 
 export const BUCKET_MS = 2_000;
 export const BUCKETS = 150;
@@ -42,7 +43,7 @@ export function followRequests(context: Pick<PageContext, "api" | "live" | "now"
     for (let page = 0; page < MOST_PAGES; page++) {
       const query = new URLSearchParams({ since: String(Math.round(sinceMs)), limit: String(SEEDED) });
       if (cursor !== null) query.set("cursor", cursor);
-      const list: RequestList = await context.api.get<RequestList>(`admin/requests?${query}`);
+      const list: Requests = await context.api.get<Requests>(`admin/requests?${query}`);
       if (number !== seeds) return;
       if (page === 0) beginAnew();
       take(list, untilMs, sinceMs);
@@ -60,7 +61,7 @@ export function followRequests(context: Pick<PageContext, "api" | "live" | "now"
     for (const { atMs, bucket } of told) series.add(atMs, bucket);
   }
 
-  function take({ requests, next_cursor }: RequestList, untilMs: number, sinceMs: number): void {
+  function take({ requests, next_cursor }: Requests, untilMs: number, sinceMs: number): void {
     const oldest = requests.at(-1);
     series.knownSince(next_cursor === null || oldest === undefined ? sinceMs : Date.parse(oldest.started_at));
     for (const row of requests) {

@@ -1,9 +1,9 @@
 // Signing in, by what admin.auth.method wants. What is typed is sent once and kept nowhere; the browser keeps a cookie that
 // scripts cannot read.
 
+import type { SignedIn } from "../../admin/session.ts";
 import { type Api, ApiError, messageOf } from "./api.ts";
 import { field, notice } from "./parts.ts";
-import type { SignedIn } from "./shapes.ts";
 import { type Children, h } from "./view.ts";
 
 interface SignInParts {

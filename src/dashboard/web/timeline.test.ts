@@ -1,40 +1,37 @@
 // One request as rows on a line of time.
 
 import { describe, expect, test } from "bun:test";
-import type { Step, Story } from "./shapes.ts";
+import type { AttemptRow, RequestStep, RequestStory } from "../../admin/request-schemas.ts";
 import { ticksOf, timelineOf } from "./timeline.ts";
 
-function story(totalMs: number, steps: Step[], more: Partial<Story> = {}): Parameters<typeof timelineOf>[0] {
+function story(
+  totalMs: number,
+  steps: RequestStep[],
+  more: Partial<RequestStory> = {},
+): Parameters<typeof timelineOf>[0] {
   const timings = {
     total_ms: totalMs,
     gateway_ms: null,
     backend_ms: null,
     first_token_ms: null,
     first_byte_ms: null,
+    until_first_attempt_ms: null,
+    tokens_per_second: null,
     waiting_ms: 0,
   };
   return { timings, steps, cache: null, finished: true, outcome: "succeeded", ...more };
 }
 
-const failed: Step = {
-  kind: "attempt",
-  at_ms: 10,
-  backend: "a",
-  outcome: "failed",
-  duration_ms: 90,
-  first_byte_ms: null,
-};
-const answered: Step = {
-  kind: "attempt",
-  at_ms: 150,
-  backend: "b",
-  outcome: "succeeded",
-  duration_ms: 50,
-  first_byte_ms: 20,
-};
+function attempt(row: Pick<AttemptRow, "at_ms" | "backend" | "outcome" | "duration_ms" | "first_byte_ms">): AttemptRow {
+  const none = { strategy: null, score_means: null, failure: null, detail: null, retry_after_ms: null, status: null };
+  return { kind: "attempt", text: null, model: "m", candidates: [], in_panic: false, ...none, ...row };
+}
+
+const failed = attempt({ at_ms: 10, backend: "a", outcome: "failed", duration_ms: 90, first_byte_ms: null });
+const answered = attempt({ at_ms: 150, backend: "b", outcome: "succeeded", duration_ms: 50, first_byte_ms: 20 });
 
 test("attempts, waits and moments lie where they were", () => {
-  const wait: Step = { kind: "wait", at_ms: 100, duration_ms: 50, reason: "retry" };
+  const wait: RequestStep = { kind: "wait", text: null, at_ms: 100, duration_ms: 50, reason: "retry" };
   const { rows } = timelineOf(story(200, [failed, wait, answered]));
   expect(rows.map(({ label, tone, from, length, time }) => [label, tone, from, length, time])).toEqual([
     ["a", "bad", 0.05, 0.45, "90 ms"],
@@ -51,9 +48,9 @@ test("the cache, a stand-in, a takeover and a refusal are moments", () => {
     story(
       100,
       [
-        { kind: "fallback", at_ms: 10, from: "m", to: "n", reason: "x" },
-        { kind: "takeover", at_ms: 50, from: "a", to: "b", reason: "reset" },
-        { kind: "refused", at_ms: 100, reason: "x" },
+        { kind: "fallback", text: null, at_ms: 10, from: "m", to: "n", reason: "x" },
+        { kind: "takeover", text: null, at_ms: 50, from: "a", to: "b", reason: "reset" },
+        { kind: "refused", text: null, at_ms: 100, reason: "x" },
       ],
       { cache: { decision: "MISS", reason: null }, outcome: "failed" },
     ),
@@ -68,20 +65,19 @@ test("the cache, a stand-in, a takeover and a refusal are moments", () => {
 });
 
 test("what goes on ends at the present, and has no end", () => {
-  const running: Step = {
-    kind: "attempt",
+  const running = attempt({
     at_ms: 40,
     backend: "a",
     outcome: "running",
     duration_ms: null,
     first_byte_ms: null,
-  };
+  });
   const { rows } = timelineOf(story(100, [running], { finished: false, outcome: "running" }));
   expect(rows).toMatchObject([{ tone: "wait", from: 0.4, length: 0.6 }]);
 });
 
 test("nothing leaves the line, whatever the numbers are", () => {
-  const odd: Step = { ...answered, at_ms: 500, duration_ms: 9_000, first_byte_ms: 20_000 };
+  const odd = { ...answered, at_ms: 500, duration_ms: 9_000, first_byte_ms: 20_000 };
   const { rows } = timelineOf(story(0, [odd]));
   for (const { from, length, untilFirstByte = 0 } of rows) {
     expect(from).toBeWithin(0, 1.000_001);

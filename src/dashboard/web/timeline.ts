@@ -1,7 +1,7 @@
 // One request as rows on one line of time: where each begins, and how long it is, in shares of the whole.
 
+import type { RequestStep, RequestStory } from "../../admin/request-schemas.ts";
 import { duration } from "./format.ts";
-import type { Step, Story } from "./shapes.ts";
 
 type Tone = "good" | "bad" | "wait" | "note";
 
@@ -28,9 +28,11 @@ export interface Timeline {
 }
 
 /** A step that goes on still ends here. */
-export function timelineOf(story: Pick<Story, "timings" | "steps" | "cache" | "finished" | "outcome">): Timeline {
+export function timelineOf(
+  story: Pick<RequestStory, "timings" | "steps" | "cache" | "finished" | "outcome">,
+): Timeline {
   const { steps, timings, cache } = story;
-  const last = steps.reduce((most, step) => Math.max(most, step.at_ms + (step.duration_ms ?? 0)), 0);
+  const last = steps.reduce((most, step) => Math.max(most, step.at_ms + durationOf(step)), 0);
   const totalMs = Math.max(timings.total_ms, last, 0.1);
   const share = (ms: number) => Math.max(0, Math.min(1, ms / totalMs));
   const moment = (row: Pick<TimelineRow, "label" | "kind" | "tone" | "step">, atMs: number): TimelineRow => ({
@@ -46,7 +48,7 @@ export function timelineOf(story: Pick<Story, "timings" | "steps" | "cache" | "f
       return moment({ label: labelOf(step), kind: step.kind, tone: toneOf(step), step: index }, step.at_ms);
     }
     const lengthMs = step.duration_ms ?? Math.max(0, totalMs - step.at_ms);
-    const first = step.first_byte_ms ?? undefined;
+    const first = step.kind === "attempt" ? (step.first_byte_ms ?? undefined) : undefined;
     return {
       label: labelOf(step),
       kind: step.kind,
@@ -69,17 +71,21 @@ export function timelineOf(story: Pick<Story, "timings" | "steps" | "cache" | "f
   return { rows, ticks: ticksOf(totalMs) };
 }
 
-function labelOf({ kind, backend, to, reason }: Step): string {
-  if (kind === "attempt") return backend ?? "";
-  if (kind === "wait") return `wait: ${(reason ?? "").replaceAll("_", " ")}`;
-  if (kind === "fallback" || kind === "takeover") return `${kind} to ${to ?? ""}`;
-  return kind;
+function durationOf(step: RequestStep): number {
+  return step.kind === "attempt" || step.kind === "wait" ? (step.duration_ms ?? 0) : 0;
 }
 
-function toneOf({ kind, outcome }: Step): Tone {
-  if (kind === "attempt") return outcome === "failed" ? "bad" : outcome === "running" ? "wait" : "good";
-  if (kind === "refused") return "bad";
-  return kind === "wait" ? "wait" : "note";
+function labelOf(step: RequestStep): string {
+  if (step.kind === "attempt") return step.backend;
+  if (step.kind === "wait") return `wait: ${step.reason.replaceAll("_", " ")}`;
+  if (step.kind === "fallback" || step.kind === "takeover") return `${step.kind} to ${step.to}`;
+  return step.kind;
+}
+
+function toneOf(step: RequestStep): Tone {
+  if (step.kind === "attempt") return step.outcome === "failed" ? "bad" : step.outcome === "running" ? "wait" : "good";
+  if (step.kind === "refused") return "bad";
+  return step.kind === "wait" ? "wait" : "note";
 }
 
 const TICKS = 4;

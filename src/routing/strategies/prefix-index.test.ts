@@ -219,7 +219,7 @@ describe("the index and its backends", () => {
       { name: "b", server: "elsewhere" },
       { name: "d", server: "d" },
     ]);
-    const rows = index.stats().backends.map(({ backend_name, entries }) => [backend_name, entries]);
+    const rows = index.stats().backends.map(({ backend, entries }) => [backend, entries]);
     expect(rows).toEqual([
       ["a", 2],
       ["b", 0],

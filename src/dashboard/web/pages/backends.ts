@@ -1,20 +1,21 @@
 // Backends: how each is, and taking one out, putting it back and weighing it.
 
+import type { BackendStatus, BackendStatusList } from "../../../admin/backend-schemas.ts";
+import type { BackendStatistics } from "../../../admin/stats.ts";
 import { atMost, type MakePage, type PageContext, resource } from "../context.ts";
 import { ago, count, duration, failedShare, longDuration, NOTABLE_FAILURES, percent } from "../format.ts";
 import { backendState, circuitMark, marked } from "../marks.ts";
 import { button, field, table, trouble } from "../parts.ts";
 import { linkTo } from "../route.ts";
-import type { BackendList, BackendRow, BackendStats } from "../shapes.ts";
 import { type Children, h } from "../view.ts";
 
 const MAX_WEIGHT = 100;
 
-type Row = BackendRow & { stats: BackendStats | undefined };
+type Row = BackendStatus & { stats: BackendStatistics | undefined };
 
 export const backendsPage: MakePage = (context) => {
-  const list = resource<BackendList>(context, () => "admin/backends", { everyMs: 2_000 });
-  const stats = resource<{ backends: BackendStats[] }>(context, () => "admin/stats/backends?window=1h", {
+  const list = resource<BackendStatusList>(context, () => "admin/backends", { everyMs: 2_000 });
+  const stats = resource<{ backends: BackendStatistics[] }>(context, () => "admin/stats/backends?window=1h", {
     everyMs: 5_000,
   });
   const changed = atMost(500, () => void list.refresh(), context);
@@ -24,7 +25,7 @@ export const backendsPage: MakePage = (context) => {
     }),
   );
 
-  function withStats(backend: BackendRow): Row {
+  function withStats(backend: BackendStatus): Row {
     return { ...backend, stats: stats.data?.backends.find(({ backend_name }) => backend_name === backend.name) };
   }
 
@@ -70,7 +71,7 @@ export const backendsPage: MakePage = (context) => {
   };
 };
 
-function nameCell({ name, url, type, models }: BackendRow): Children {
+function nameCell({ name, url, type, models }: BackendStatus): Children {
   const served = models.length === 0 ? "no models yet" : models.join(", ");
   return [
     h("a", { href: linkTo("requests", undefined, { backend: name }), class: "strong" }, name),
@@ -86,7 +87,7 @@ ${served}`,
   ];
 }
 
-function stateCell(row: BackendRow, nowMs: number): Children {
+function stateCell(row: BackendStatus, nowMs: number): Children {
   const { tone, text } = backendState(row);
   const { last_check, last_error, phase, drain_remaining_ms } = row;
   const checked = last_check === null ? "not checked yet" : `checked ${ago(Date.parse(last_check), nowMs)}`;
@@ -98,7 +99,7 @@ function stateCell(row: BackendRow, nowMs: number): Children {
   return [marked(tone, text), h("div", { class: "faint clip", title: more }, more)];
 }
 
-function requestsCell(stats: BackendStats | undefined): Children {
+function requestsCell(stats: BackendStatistics | undefined): Children {
   if (stats === undefined || stats.total_requests === 0) return "–";
   const failed = failedShare(stats);
   return [
@@ -107,7 +108,7 @@ function requestsCell(stats: BackendStats | undefined): Children {
   ];
 }
 
-function latencyCell(stats: BackendStats | undefined): Children {
+function latencyCell(stats: BackendStatistics | undefined): Children {
   if (stats === undefined || stats.successful_requests === 0) return "–";
   return [
     h("div", null, duration(stats.p50_latency_ms)),
@@ -115,7 +116,7 @@ function latencyCell(stats: BackendStats | undefined): Children {
   ];
 }
 
-function firstTokenCell(stats: BackendStats | undefined): Children {
+function firstTokenCell(stats: BackendStatistics | undefined): Children {
   if (stats?.p50_first_token_ms === null || stats?.p95_first_token_ms === null || stats === undefined) return "–";
   return [
     h("div", null, duration(stats.p50_first_token_ms)),
@@ -123,7 +124,7 @@ function firstTokenCell(stats: BackendStats | undefined): Children {
   ];
 }
 
-function actions(context: PageContext, row: BackendRow): Children {
+function actions(context: PageContext, row: BackendStatus): Children {
   const { name, enabled, phase } = row;
   // One that was removed is not in the configuration any more.
   if (phase === "draining" && enabled) return h("span", { class: "faint" }, "removed");
@@ -138,7 +139,7 @@ function actions(context: PageContext, row: BackendRow): Children {
   );
 }
 
-function switchBackend({ act }: PageContext, { name, enabled, in_flight }: BackendRow): void {
+function switchBackend({ act }: PageContext, { name, enabled, in_flight }: BackendStatus): void {
   act({
     title: enabled ? `Drain ${name}` : `Enable ${name}`,
     text: enabled
@@ -150,7 +151,7 @@ function switchBackend({ act }: PageContext, { name, enabled, in_flight }: Backe
   });
 }
 
-function weigh({ act, redraw }: PageContext, { name, weight }: BackendRow): void {
+function weigh({ act, redraw }: PageContext, { name, weight }: BackendStatus): void {
   let wanted = String(weight);
   act({
     title: `Weight of ${name}`,

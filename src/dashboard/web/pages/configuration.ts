@@ -1,6 +1,15 @@
 // Configuration: one section at a time as a text that is checked while it is written, what differs, what is staged, and the
 // versions there were.
 
+import type {
+  ConfigHistory,
+  ConfigSectionInfo,
+  ConfigSections,
+  ConfigSummary,
+  ConfigVersion,
+  SectionChanges,
+  StagedSections,
+} from "../../../admin/config-schemas.ts";
 import { problems } from "../action-dialog.ts";
 import { type MakePage, type PageContext, type Resource, resource } from "../context.ts";
 import { createEditor, draftOf, type Editor } from "../editor.ts";
@@ -9,7 +18,6 @@ import { marked } from "../marks.ts";
 import { button, card, cardWith, choice, notice, table, trouble } from "../parts.ts";
 import { linkTo } from "../route.ts";
 import { fieldsOf, valueText } from "../settings-text.ts";
-import type { Changes, ConfigSummary, History, SectionInfo, SectionList, Staged, VersionRow } from "../shapes.ts";
 import { type Children, h, type View } from "../view.ts";
 
 const PAGE_SIZE = 10;
@@ -24,9 +32,9 @@ export const configurationPage: MakePage = (context) => {
   const section = context.route.id;
   let offset = 0;
   const summary = resource<ConfigSummary>(context, () => "admin/config");
-  const sections = resource<SectionList>(context, () => "admin/config/sections");
-  const staged = resource<Staged>(context, () => "admin/config/staged");
-  const history = resource<History>(context, () => `admin/config/history?limit=${PAGE_SIZE}&offset=${offset}`);
+  const sections = resource<ConfigSections>(context, () => "admin/config/sections");
+  const staged = resource<StagedSections>(context, () => "admin/config/staged");
+  const history = resource<ConfigHistory>(context, () => `admin/config/history?limit=${PAGE_SIZE}&offset=${offset}`);
   const schema = resource<unknown>(context, () =>
     section === undefined ? undefined : `admin/config/schema?section=${encodeURIComponent(section)}`,
   );
@@ -91,13 +99,13 @@ function summaryNotices(summary: ConfigSummary | undefined): Children {
   if (summary === undefined) return null;
   const { pending_restart, storage_problem } = summary;
   return [
-    storage_problem !== null && notice("bad", `Changes cannot be kept: ${storage_problem}`),
+    storage_problem !== null && notice("bad", `SectionChanges cannot be kept: ${storage_problem}`),
     pending_restart.length > 0 && notice("warn", `Waiting for a restart: ${pending_restart.join(", ")}.`),
   ];
 }
 
 function sectionList(
-  sections: readonly SectionInfo[],
+  sections: readonly ConfigSectionInfo[],
   current: string | undefined,
   notes: (section: string) => Children,
 ): View {
@@ -131,7 +139,7 @@ function noSection(): View {
   return h("section", { class: "card" }, h("p", { class: "empty" }, "Choose a section to see and change it."));
 }
 
-function editorCard(context: PageContext, editor: Editor, info: SectionInfo | undefined): View {
+function editorCard(context: PageContext, editor: Editor, info: ConfigSectionInfo | undefined): View {
   const { text, isDirty, isBusy, preview, thrown, isStale, diff, format } = editor;
   const isFine = isDirty && preview?.valid === true && !isBusy;
   const formats = [
@@ -214,7 +222,7 @@ function diffView(diff: Editor["diff"]): View {
 }
 
 /** Field by field, as the gateway tells it. */
-function changeList(changes: Changes): View {
+function changeList(changes: SectionChanges): View {
   const fields = Object.entries(changes).flatMap(([section, each]) =>
     Object.entries(each).map(([path, change]) => [`${section}.${path}`, change] as const),
   );
@@ -263,7 +271,7 @@ function fieldCard(schema: Resource<unknown>): Children {
   );
 }
 
-function stagedCard(context: PageContext, staged: Staged | undefined): Children {
+function stagedCard(context: PageContext, staged: StagedSections | undefined): Children {
   if (staged === undefined || staged.total === 0) return null;
   const apply = () =>
     context.act({
@@ -307,14 +315,14 @@ function stagedCard(context: PageContext, staged: Staged | undefined): Children 
 
 function historyCard(
   context: PageContext,
-  history: Resource<History>,
+  history: Resource<ConfigHistory>,
   offset: number,
   turn: (by: number) => void,
 ): View {
   const { data } = history;
   return card(
     "Versions",
-    table<VersionRow>({
+    table<ConfigVersion>({
       caption: "Versions of the configuration, the newest first",
       rows: data?.history ?? [],
       keyOf: ({ version }) => String(version),
@@ -352,7 +360,7 @@ function historyCard(
   );
 }
 
-function versionCell({ description, sections_changed, changes, replaced }: VersionRow): Children {
+function versionCell({ description, sections_changed, changes, replaced }: ConfigVersion): Children {
   const hasChanges = Object.values(changes ?? {}).some((each) => Object.keys(each).length > 0);
   return [
     h("div", null, description ?? sections_changed.join(", ")),
@@ -366,7 +374,7 @@ async function rollBack(context: PageContext, version: number): Promise<void> {
   const path = `admin/config/rollback/${version}`;
   try {
     const dryRun = { method: "POST", path, body: { dry_run: true } } as const;
-    const { changes, warnings } = await context.api.ask<{ changes: Changes; warnings: string[] }>(dryRun);
+    const { changes, warnings } = await context.api.ask<{ changes: SectionChanges; warnings: string[] }>(dryRun);
     const sections = Object.keys(changes);
     const chosen = new Set(sections.length > 1 ? [] : sections);
     const choose = (section: string, isChosen: boolean) => {

@@ -1,10 +1,11 @@
 // Errors: what clients were answered with lately, of which kind and from where.
 
+import type { BackendStatusList } from "../../../admin/backend-schemas.ts";
+import type { ErrorRecord, ErrorStatistics, RecentErrors } from "../../../admin/errors.ts";
 import { atMost, type MakePage, type PageContext, resource } from "../context.ts";
 import { ago, dateTime, grouped, plural, words } from "../format.ts";
 import { bar, button, card, choice, select, table, trouble } from "../parts.ts";
 import { linkTo } from "../route.ts";
-import type { BackendList, ErrorList, ErrorRow, ErrorStats } from "../shapes.ts";
 import { type Children, h, type View } from "../view.ts";
 
 const WINDOWS = [
@@ -25,9 +26,11 @@ export const errorsPage: MakePage = (context) => {
     type: context.route.query.get("type") ?? "",
     backend: context.route.query.get("backend") ?? "",
   };
-  const stats = resource<ErrorStats>(context, () => `admin/errors/stats?window=${chosen.window}`, { everyMs: 10_000 });
-  const list = resource<ErrorList>(context, () => pathOf(chosen), { everyMs: 10_000 });
-  const backends = resource<BackendList>(context, () => "admin/backends");
+  const stats = resource<ErrorStatistics>(context, () => `admin/errors/stats?window=${chosen.window}`, {
+    everyMs: 10_000,
+  });
+  const list = resource<RecentErrors>(context, () => pathOf(chosen), { everyMs: 10_000 });
+  const backends = resource<BackendStatusList>(context, () => "admin/backends");
   const again = atMost(2_000, () => void Promise.all([list.refresh(), stats.refresh()]), context);
   context.onLeave(
     context.live.listen((event, data) => {
@@ -135,8 +138,8 @@ function counts(
   );
 }
 
-function errorTable(list: ErrorList | undefined, nowMs: number): View {
-  return table<ErrorRow>({
+function errorTable(list: RecentErrors | undefined, nowMs: number): View {
+  return table<ErrorRecord>({
     caption: "Errors, the newest first",
     rows: list?.errors ?? [],
     keyOf: ({ id, timestamp }) => `${id} ${timestamp}`,
@@ -160,7 +163,7 @@ function errorTable(list: ErrorList | undefined, nowMs: number): View {
   });
 }
 
-function failedAttempts(attempts: ErrorRow["attempts"]): Children {
+function failedAttempts(attempts: ErrorRecord["attempts"]): Children {
   if (attempts.length === 0) return "–";
   return attempts.map(({ backend, failure }) =>
     h("div", null, `${backend}: `, h("span", { class: "faint" }, words(failure))),

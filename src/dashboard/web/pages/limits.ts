@@ -1,12 +1,15 @@
 // Limits and cache: who is held back, what is answered from memory, and forgetting it.
 
+import type { ErrorStatistics } from "../../../admin/errors.ts";
+import type { KeyList } from "../../../admin/key-schemas.ts";
+import type { KvIndexStatistics } from "../../../admin/kv-index.ts";
+import type { ResponseCacheStatistics } from "../../../admin/response-cache.ts";
 import { type MakePage, type PageContext, resource } from "../context.ts";
 import { bytes, count, dateTime, grouped, percent, words } from "../format.ts";
 import { marked } from "../marks.ts";
 import { button, cardWith, facts, notice, table, trouble } from "../parts.ts";
 import { linkTo } from "../route.ts";
 import { flatten, valueText } from "../settings-text.ts";
-import type { CacheStats, ErrorStats, KeyList, KvIndex } from "../shapes.ts";
 import { type Children, h, type View } from "../view.ts";
 
 const OFTEN_MS = 5_000;
@@ -15,9 +18,9 @@ const DISTRUSTED = "Answers have contradicted its events, so that nothing is kep
 export const limitsPage: MakePage = (context) => {
   const limits = resource<{ config: unknown }>(context, () => "admin/config/rate_limiting");
   const keys = resource<KeyList>(context, () => "admin/keys");
-  const errors = resource<ErrorStats>(context, () => "admin/errors/stats?window=1h", { everyMs: OFTEN_MS });
-  const cache = resource<CacheStats>(context, () => "admin/response-cache", { everyMs: OFTEN_MS });
-  const kvIndex = resource<KvIndex>(context, () => "admin/kv-index", { everyMs: OFTEN_MS });
+  const errors = resource<ErrorStatistics>(context, () => "admin/errors/stats?window=1h", { everyMs: OFTEN_MS });
+  const cache = resource<ResponseCacheStatistics>(context, () => "admin/response-cache", { everyMs: OFTEN_MS });
+  const kvIndex = resource<KvIndexStatistics>(context, () => "admin/kv-index", { everyMs: OFTEN_MS });
 
   return {
     title: "Limits and cache",
@@ -31,7 +34,7 @@ export const limitsPage: MakePage = (context) => {
   };
 };
 
-function limitCard(config: unknown, errors: ErrorStats | undefined): View {
+function limitCard(config: unknown, errors: ErrorStatistics | undefined): View {
   const entries = flatten(config);
   const usesRedis = entries.some(([name, value]) => name === "storage" && value === "redis");
   const shown = entries.filter(([name]) => name !== "enabled" && (usesRedis || !name.startsWith("redis.")));
@@ -97,7 +100,7 @@ function keyCard(keys: KeyList | undefined): View {
   );
 }
 
-function cacheCard(context: PageContext, cache: CacheStats | undefined): View {
+function cacheCard(context: PageContext, cache: ResponseCacheStatistics | undefined): View {
   const title = "Response cache";
   const change = h("a", { href: linkTo("configuration", "response_cache") }, "Change");
   if (cache === undefined) return cardWith(title, change, h("p", { class: "empty" }, "Loading…"));
@@ -157,7 +160,7 @@ function clearCache({ act }: PageContext, model: string | undefined): void {
   });
 }
 
-function kvCard(context: PageContext, index: KvIndex | undefined): Children {
+function kvCard(context: PageContext, index: KvIndexStatistics | undefined): Children {
   const title = "KV caches of backends";
   const change = h("a", { href: linkTo("configuration", "kv_cache_index") }, "Change");
   if (index === undefined) return cardWith(title, change, h("p", { class: "empty" }, "Loading…"));

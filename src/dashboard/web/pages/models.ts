@@ -1,17 +1,19 @@
 // Models: which there are, where each is served, what was asked of it and what answers in its place.
 
+import type { BackendStatus, BackendStatusList } from "../../../admin/backend-schemas.ts";
+import type { ModelStatistics, Statistics } from "../../../admin/stats.ts";
+import type { Usage } from "../../../admin/usage.ts";
 import { type MakePage, resource } from "../context.ts";
 import { count, failedShare, latency, money, NOTABLE_FAILURES, percent, rate } from "../format.ts";
 import { mark, marked, servingState } from "../marks.ts";
 import { bar, button, field, table, trouble } from "../parts.ts";
 import { linkTo } from "../route.ts";
-import type { BackendList, BackendRow, ModelStats, Statistics, Usage } from "../shapes.ts";
 import { type Children, h } from "../view.ts";
 
 interface ModelRow {
   name: string;
-  backends: BackendRow[];
-  stats: ModelStats | undefined;
+  backends: BackendStatus[];
+  stats: ModelStatistics | undefined;
   cost: number;
   standIns: readonly string[];
 }
@@ -22,7 +24,7 @@ interface SectionOf<Config> {
 
 export const modelsPage: MakePage = (context) => {
   let part = "";
-  const backends = resource<BackendList>(context, () => "admin/backends", { everyMs: 5_000 });
+  const backends = resource<BackendStatusList>(context, () => "admin/backends", { everyMs: 5_000 });
   const statistics = resource<Pick<Statistics, "models">>(context, () => "admin/stats/models?window=24h", {
     everyMs: 10_000,
   });
@@ -117,7 +119,7 @@ export const modelsPage: MakePage = (context) => {
   };
 };
 
-function servedBy(backends: readonly BackendRow[]): Children {
+function servedBy(backends: readonly BackendStatus[]): Children {
   if (backends.length === 0) return marked("bad", "nobody now");
   return h(
     "span",
@@ -135,7 +137,7 @@ function servedBy(backends: readonly BackendRow[]): Children {
   );
 }
 
-function failedCell(stats: ModelStats | undefined): Children {
+function failedCell(stats: ModelStatistics | undefined): Children {
   if (stats === undefined || stats.total_requests === 0) return "–";
   const share = failedShare(stats);
   return h("span", { class: share >= NOTABLE_FAILURES ? "bad-text" : undefined }, percent(share));

@@ -1,5 +1,11 @@
 // Overview: how the gateway is doing now, and in the last minutes.
 
+import type { BackendStatusList } from "../../../admin/backend-schemas.ts";
+import type { RecentErrors } from "../../../admin/errors.ts";
+import type { AdminHealth } from "../../../admin/health.ts";
+import type { RequestRow } from "../../../admin/request-schemas.ts";
+import type { Statistics } from "../../../admin/stats.ts";
+import type { Usage } from "../../../admin/usage.ts";
 import { chart, type Line } from "../chart.ts";
 import { atMost, type MakePage, resource } from "../context.ts";
 import {
@@ -24,7 +30,6 @@ import { cardWith, choice, notice, table, trouble } from "../parts.ts";
 import { BUCKET_MS, BUCKETS, endOf, followRequests } from "../recent.ts";
 import { linkTo } from "../route.ts";
 import { inSteps, type Series, type SeriesPoint } from "../series.ts";
-import type { BackendList, ErrorList, Health, RequestRow, Statistics, Usage } from "../shapes.ts";
 import { type Children, h, type View } from "../view.ts";
 
 const WINDOWS = [
@@ -42,10 +47,10 @@ export const overviewPage: MakePage = (context) => {
   let pointed: number | undefined;
   let areNumbersOpen = false;
   const live = followRequests(context);
-  const health = resource<Health>(context, () => "admin/health", { everyMs: 5_000 });
+  const health = resource<AdminHealth>(context, () => "admin/health", { everyMs: 5_000 });
   const statistics = resource<Statistics>(context, () => `admin/stats?window=${window}`, { everyMs: 5_000 });
-  const backends = resource<BackendList>(context, () => "admin/backends", { everyMs: 5_000 });
-  const errors = resource<ErrorList>(context, () => "admin/errors/recent?limit=6", { everyMs: 10_000 });
+  const backends = resource<BackendStatusList>(context, () => "admin/backends", { everyMs: 5_000 });
+  const errors = resource<RecentErrors>(context, () => "admin/errors/recent?limit=6", { everyMs: 10_000 });
   const usage = resource<Usage>(context, () => `admin/usage?by=model&window=${window}`, { everyMs: 15_000 });
   const changed = atMost(1_000, () => void Promise.all([backends.refresh(), health.refresh()]), context);
   context.onLeave(
@@ -97,7 +102,7 @@ export const overviewPage: MakePage = (context) => {
   };
 };
 
-function verdict(health: Health | undefined): Children {
+function verdict(health: AdminHealth | undefined): Children {
   if (health === undefined) return h("p", { class: "notice" }, "Asking how the gateway is doing…");
   const troubled = Object.values(health.services).filter(({ status }) => status !== "healthy" && status !== "disabled");
   if (troubled.length === 0) {
@@ -249,7 +254,7 @@ function chartNumbers(points: ChartData["points"], isOpen: boolean, open: (isOpe
   );
 }
 
-function backendCard(list: BackendList | undefined, statistics: Statistics | undefined): View {
+function backendCard(list: BackendStatusList | undefined, statistics: Statistics | undefined): View {
   const statsOf = (name: string) => statistics?.backends.find(({ backend_name }) => backend_name === name);
   return cardWith(
     "Backends",
@@ -287,7 +292,7 @@ function backendCard(list: BackendList | undefined, statistics: Statistics | und
   );
 }
 
-function errorCard(list: ErrorList | undefined, nowMs: number): View {
+function errorCard(list: RecentErrors | undefined, nowMs: number): View {
   return cardWith(
     "Latest errors",
     h("a", { href: linkTo("errors") }, "All of them"),
@@ -359,7 +364,7 @@ function latestCard(latest: readonly RequestRow[], nowMs: number): View {
   );
 }
 
-function processLine(health: Health | undefined): Children {
+function processLine(health: AdminHealth | undefined): Children {
   if (health === undefined) return null;
   const { memory_usage_mb, cpu_usage_percent } = health.metrics;
   const parts = [

@@ -1,11 +1,11 @@
 // Playground: a streamed chat with any model, by the public API, as any client would ask.
 
+import type { BackendStatusList } from "../../../admin/backend-schemas.ts";
 import { messageOf, toError } from "../api.ts";
 import { type MakePage, resource } from "../context.ts";
 import { duration, rate } from "../format.ts";
 import { button, commandLine, field, notice } from "../parts.ts";
 import { linkTo } from "../route.ts";
-import type { BackendList } from "../shapes.ts";
 import { createSseReader } from "../sse.ts";
 import { type Children, h, type View } from "../view.ts";
 
@@ -35,7 +35,7 @@ const PATH = "v1/chat/completions";
 
 /** Long because these functions share one conversation. */
 export const playgroundPage: MakePage = (context) => {
-  const backends = resource<BackendList>(context, () => "admin/backends");
+  const backends = resource<BackendStatusList>(context, () => "admin/backends");
   const wanted = {
     model: context.route.query.get("model") ?? "",
     system: "",

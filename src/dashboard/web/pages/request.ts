@@ -1,12 +1,12 @@
 // One request: what became of it, in sentences, on a line of time, and attempt by attempt with everybody who could have been
 // asked.
 
+import type { AttemptRow, RequestStep, RequestStory } from "../../../admin/request-schemas.ts";
 import { type MakePage, type PageContext, resource } from "../context.ts";
 import { dateTime, duration, rate, words } from "../format.ts";
 import { marked, outcomeMark } from "../marks.ts";
 import { button, card, cardWith, copyButton, facts, notice, table, trouble } from "../parts.ts";
 import { linkTo } from "../route.ts";
-import type { Candidate, Step, Story } from "../shapes.ts";
 import { type TimelineRow, timelineOf } from "../timeline.ts";
 import { type Children, h, type View } from "../view.ts";
 
@@ -16,7 +16,7 @@ const RUNNING_MS = 1_000;
 export const requestPage: MakePage = (context) => {
   const id = context.route.id ?? "";
   const path = `admin/requests/${encodeURIComponent(id)}`;
-  const story = resource<Story>(context, () => (id === "" ? undefined : path));
+  const story = resource<RequestStory>(context, () => (id === "" ? undefined : path));
   const timer = setInterval(() => {
     const isRunning = story.data?.finished === false;
     if (isRunning && !story.isLoading && !document.hidden) void story.refresh();
@@ -45,7 +45,7 @@ export const requestPage: MakePage = (context) => {
   };
 };
 
-function idRow(context: PageContext, { id, request_id, model }: Story, path: string): View {
+function idRow(context: PageContext, { id, request_id, model }: RequestStory, path: string): View {
   const command = context.curl({ method: "GET", path });
   return h(
     "div",
@@ -58,7 +58,7 @@ function idRow(context: PageContext, { id, request_id, model }: Story, path: str
   );
 }
 
-function sentences({ summary, explanation, error }: Story): View {
+function sentences({ summary, explanation, error }: RequestStory): View {
   return h(
     "section",
     { class: "card story" },
@@ -76,7 +76,7 @@ function sentences({ summary, explanation, error }: Story): View {
   );
 }
 
-function timeline(story: Story): View {
+function timeline(story: RequestStory): View {
   const { rows, ticks } = timelineOf(story);
   const { timings } = story;
   const speed = timings.tokens_per_second ?? null;
@@ -120,7 +120,7 @@ function timeline(story: Story): View {
   );
 }
 
-function timelineRow(row: TimelineRow, index: number, steps: readonly Step[]): View {
+function timelineRow(row: TimelineRow, index: number, steps: readonly RequestStep[]): View {
   const { label, kind, tone, from, length, untilFirstByte, time, step } = row;
   const text = step === undefined ? undefined : (steps[step]?.text ?? undefined);
   const place = {
@@ -148,7 +148,7 @@ function timelineRow(row: TimelineRow, index: number, steps: readonly Step[]): V
 
 const TONES = { good: "good", bad: "bad", wait: "busy", note: "quiet" } as const;
 
-function details(story: Story): View {
+function details(story: RequestStory): View {
   const {
     model,
     answered_by,
@@ -189,27 +189,27 @@ function details(story: Story): View {
   );
 }
 
-function attempts({ steps, steps_dropped }: Story): Children {
-  const asked = steps.filter(({ kind }) => kind === "attempt");
+function attempts({ steps, steps_dropped }: RequestStory): Children {
+  const asked = steps.filter((step) => step.kind === "attempt");
   return [
     asked.map((step, index) => attempt(step, index, asked.length)),
     steps_dropped > 0 && notice("warn", `${steps_dropped} steps are not kept any more.`),
   ];
 }
 
-function attempt(step: Step, index: number, total: number): View {
-  const { backend, model, strategy, score_means, candidates = [], text, detail } = step;
+function attempt(step: AttemptRow, index: number, total: number): View {
+  const { backend, model, strategy, score_means, candidates, text, detail } = step;
   const title = total === 1 ? `Why ${backend}` : `Attempt ${index + 1}: ${backend}`;
   return h(
     "section",
     { class: "card", key: `attempt ${index}` },
     h("h2", null, title),
-    text !== undefined && text !== null && h("p", null, text),
-    detail !== undefined && detail !== null && h("p", { class: "faint" }, detail),
+    text !== null && h("p", null, text),
+    detail !== null && h("p", { class: "faint" }, detail),
     h(
       "p",
       { class: "faint" },
-      `Asked for ${model}, ${strategy === null || strategy === undefined ? "without a choice" : `chosen by ${strategy}`}${score_means ? `; the score means: ${score_means}` : ""}.`,
+      `Asked for ${model}, ${strategy === null ? "without a choice" : `chosen by ${strategy}`}${score_means ? `; the score means: ${score_means}` : ""}.`,
     ),
     candidates.length > 0 &&
       table({
@@ -217,11 +217,11 @@ function attempt(step: Step, index: number, total: number): View {
         rows: candidates,
         keyOf: (candidate) => candidate.backend,
         empty: "",
-        rowClass: (candidate) => (isChosen(candidate, step) ? "chosen" : undefined),
+        rowClass: (candidate) => (candidate.chosen ? "chosen" : undefined),
         columns: [
           {
             title: "Backend",
-            cell: (candidate) => marked(isChosen(candidate, step) ? "good" : "quiet", candidate.backend),
+            cell: (candidate) => marked(candidate.chosen ? "good" : "quiet", candidate.backend),
           },
           {
             title: "Score",
@@ -234,17 +234,8 @@ function attempt(step: Step, index: number, total: number): View {
             isNumber: true,
             cell: ({ latency_ms }) => (latency_ms === undefined ? "–" : duration(latency_ms)),
           },
-          { title: "Why", cell: (candidate) => candidate.why ?? whyOf(candidate, step) },
+          { title: "Why", cell: ({ why }) => why },
         ],
       }),
   );
-}
-
-function isChosen({ backend, chosen }: Candidate, step: Step): boolean {
-  return chosen ?? backend === step.backend;
-}
-
-function whyOf(candidate: Candidate, step: Step): string {
-  if (isChosen(candidate, step)) return "chosen";
-  return candidate.excluded === undefined ? "another one went first" : `not chosen: ${words(candidate.excluded)}`;
 }

@@ -1,11 +1,13 @@
 // Requests, by whatever one is looking for.
 
+import type { BackendStatusList } from "../../../admin/backend-schemas.ts";
+import type { KeyList } from "../../../admin/key-schemas.ts";
+import type { RequestRow, Requests } from "../../../admin/request-schemas.ts";
 import { atMost, type MakePage, type PageContext, resource } from "../context.ts";
 import { ago, clockTime, count, dateTime, duration, grouped } from "../format.ts";
 import { outcomeMark } from "../marks.ts";
 import { bar, button, field, select, table, trouble } from "../parts.ts";
 import { linkTo } from "../route.ts";
-import type { BackendList, KeyList, RequestList, RequestRow } from "../shapes.ts";
 import { type Children, h, type View } from "../view.ts";
 
 const PAGE_SIZE = 50;
@@ -56,8 +58,8 @@ export const requestsPage: MakePage = (context) => {
   const cursors: string[] = [];
   let isFollowing = true;
 
-  const list = resource<RequestList>(context, () => pathOf(filters, cursors.at(-1), context.now()));
-  const backends = resource<BackendList>(context, () => "admin/backends");
+  const list = resource<Requests>(context, () => pathOf(filters, cursors.at(-1), context.now()));
+  const backends = resource<BackendStatusList>(context, () => "admin/backends");
   const keys = resource<KeyList>(context, () => "admin/keys");
   // Answered from memory, in milliseconds.
   const again = atMost(2_000, () => void list.refresh(), context);
@@ -117,7 +119,7 @@ export const requestsPage: MakePage = (context) => {
 };
 
 /** The gateway ends its search when it has found very many, or has looked for long. */
-function howMany({ total, searched_since: since }: RequestList): string {
+function howMany({ total, searched_since: since }: Requests): string {
   return since === null ? `${grouped(total)} fit` : `${grouped(total)} fit since ${dateTime(since)}, maybe more before`;
 }
 
@@ -136,7 +138,7 @@ function pathOf(filters: Filters, cursor: string | undefined, nowMs: number): st
 }
 
 interface Known {
-  backends: BackendList | undefined;
+  backends: BackendStatusList | undefined;
   keys: KeyList | undefined;
   rows: readonly RequestRow[] | undefined;
 }
@@ -167,7 +169,7 @@ function filterRow(filters: Filters, change: (name: keyof Filters, value: string
   );
 }
 
-function requestTable(list: RequestList | undefined, { now }: PageContext): View {
+function requestTable(list: Requests | undefined, { now }: PageContext): View {
   const rows = list?.requests ?? [];
   const longest = rows.reduce((most, { duration_ms }) => Math.max(most, duration_ms), 1);
   return table({

@@ -1,11 +1,13 @@
 // Usage: who has used what, and what it costs.
 
+import type { Usage } from "../../../admin/usage.ts";
 import { type MakePage, resource } from "../context.ts";
 import { count, grouped, money } from "../format.ts";
 import { bar, button, card, choice, table, trouble } from "../parts.ts";
 import { linkTo } from "../route.ts";
-import type { Usage, UsageRow } from "../shapes.ts";
 import { type Children, h, type View } from "../view.ts";
+
+type UsageRow = Usage["rows"][number];
 
 const WINDOWS = [
   ["1h", "1 h"],
