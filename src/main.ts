@@ -7,14 +7,14 @@ import { isWorker } from "./workers/mark.ts";
 /** Agents are started often, and an editor waits for the first answer of its own: it loads no gateway before that. */
 async function main(): Promise<number> {
   const { env, argv } = process;
-  if (isWorker()) return await (await import("./runtime/worker.ts")).runWorker(env);
+  if (isWorker()) return await (await import("./workers/worker.ts")).runWorker(env);
   const command = parseArguments(argv.slice(2), env.HOME);
   if ("error" in command) return fail(`${SERVICE_NAME}: ${command.error}`);
   if (command.command !== "agent") {
     const { runCommand } = await import("./runtime/commands.ts");
     return await runCommand(command);
   }
-  const { runAgent } = await import("./runtime/agent-mode.ts");
+  const { runAgent } = await import("./agent-mode/run.ts");
   const { exitCode, message } = await runAgent({ command, env, loadServer: () => import("./acp/server.ts") });
   return message === undefined ? exitCode : fail(message);
 }

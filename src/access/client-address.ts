@@ -97,3 +97,17 @@ export function clientGroup(address: string): string {
   if (COUNTED_ALONE.has(parsed.range())) return address;
   return `${new ipaddr.IPv6([...parsed.parts.slice(0, 4), 0, 0, 0, 0]).toString()}/64`;
 }
+
+/** All clients of a proxy that is not named count as one, which its operator should know; one line is enough. */
+export function warnOfUntrustedProxy(log: {
+  warn(fields: object, message: string): void;
+}): (peer: string | undefined) => void {
+  let hasWarned = false;
+  return (peer) => {
+    if (hasWarned) return;
+    hasWarned = true;
+    const message =
+      "X-Forwarded-For of a peer that server.trusted_proxies does not name is ignored: its clients count as one";
+    log.warn({ address: peer }, message);
+  };
+}

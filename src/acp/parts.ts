@@ -1,4 +1,4 @@
-// What the agent's side of ACP is made of, and what puts it together may ask of it (runtime/agent-mode.ts).
+// What the agent's side of ACP is made of, and what puts it together may ask of it (agent-mode/run.ts).
 
 import type { ModelAccess, Permission } from "../agent/agent.ts";
 import type { ToolKind } from "../agent/updates.ts";

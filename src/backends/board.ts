@@ -2,6 +2,7 @@
 
 import type { Offer } from "../generation/intake.ts";
 import type { Backend, BackendCounters } from "./backend.ts";
+import type { Operation } from "./kinds.ts";
 
 /** Specification, "States and transitions". `unhealthy` is reached from any other state and left by successes only. */
 export type HealthState = "unknown" | "ready" | "warming_up" | "down" | "unhealthy";
@@ -29,4 +30,9 @@ export interface BackendBoard {
   listedAs(backendName: string, model: string): string | undefined;
   /** The ids of the models that available backends serve; one may come twice. */
   models(): Iterable<string>;
+}
+
+/** Whether a backend that can take requests for the model has the operation itself. */
+export function hasNative(board: Pick<BackendBoard, "candidates">, model: string, operation: Operation): boolean {
+  return board.candidates(model).some(({ backend }) => backend.paths[operation] !== undefined);
 }

@@ -7,7 +7,7 @@ import { clientLeft } from "../errors/gateway-error.ts";
 import { ByteAllowance } from "../lib/byte-allowance.ts";
 import type { KeptAnswers } from "../protocols/kept-answers.ts";
 import { keptAnswers } from "../protocols/registry.ts";
-import type { CachedAnswer, RequestKey, ResponseCache } from "../response-cache/cache.ts";
+import type { CachedAnswer, CacheInUse, RequestKey } from "../response-cache/cache.ts";
 import { requestKey } from "../response-cache/key.ts";
 import { bypassReason, type CacheDecision, isCacheablePlain, isCacheableStream } from "../response-cache/policy.ts";
 import { type Replay, replayAnswer } from "../response-cache/replay.ts";
@@ -42,12 +42,6 @@ export type Generated = { cache: CacheDecision | undefined } & (
 /** Throws GatewayError, or rejects with it, when no backend can take the request at all. */
 export type Generate = (context: RequestContext, request: ModelRequest, frame: StreamFrame) => Promise<Generated>;
 
-export interface CacheParts {
-  store: ResponseCache;
-  /** The memory for streams that may be stored when they are complete. */
-  streams: ByteAllowance;
-}
-
 /** What an upstream call came to, and whether its plain answer was stored. */
 export type CallResult = FallbackResult & { isKept?: boolean };
 
@@ -79,7 +73,7 @@ interface GeneratorParts extends MidStreamParts {
   /** Undefined: this is the only process. */
   flights?: FlightsElsewhere | undefined;
   /** Undefined while the cache is off. */
-  cache: CacheParts | undefined;
+  cache: CacheInUse | undefined;
   /** Of the prompts that are put into requests, whatever the clients say; "" where there are none. */
   promptsDigest: string;
 }

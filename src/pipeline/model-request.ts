@@ -2,10 +2,12 @@
 
 import type { Backend } from "../backends/backend.ts";
 import type { Operation } from "../backends/kinds.ts";
+import type { Settings } from "../config/sections/registry.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { GenerationResult } from "../generation/result.ts";
 import type { Usage } from "../generation/usage.ts";
 import type { RequestBody } from "../lib/request-body.ts";
+import { resolveAlias } from "../models/aliases.ts";
 import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
 import type { CachedAnswer } from "../response-cache/cache.ts";
@@ -80,4 +82,10 @@ export interface SideBySide {
 export interface Bridge {
   /** Throws GatewayError 400 for what the backend's format cannot say. */
   prepare(context: RequestContext, request: ModelRequest, backend: Backend): Prepared | Promise<Prepared>;
+}
+
+/** The request under the model that an alias leads to (models/aliases.ts); its body says so too. */
+export function withAlias(asked: ModelRequest, aliases: Settings["model_aliases"], isKnown: boolean): ModelRequest {
+  const model = resolveAlias(aliases, asked.model, isKnown);
+  return model === asked.model ? asked : { ...asked, model, body: asked.body.with({ model }) };
 }

@@ -13,7 +13,7 @@ export type RedisClient = Pick<Bun.RedisClient, "send" | "getBuffer" | "set">;
 /** One round trip, or a few. Throws what the client throws, or a BadAnswer (fault.ts). */
 export type Command<Answer> = (client: RedisClient) => Promise<Answer>;
 
-export interface RedisSettings {
+interface RedisSettings {
   url: string;
   /** Most connections. */
   poolSize: number;

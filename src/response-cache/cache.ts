@@ -1,5 +1,6 @@
 // What a response cache is: complete answers by key, whichever tier keeps them.
 
+import type { ByteAllowance } from "../lib/byte-allowance.ts";
 /** How an answer is sent; one question may be answered in several forms. */
 export type AnswerForm = "plain" | "stream" | "stream+usage";
 
@@ -76,6 +77,12 @@ export interface BucketStatistics {
   /** Waiting to be written. */
   queued: number;
   queuedBytes: number;
+}
+
+/** A cache, and the memory for streams that may be stored when they are complete. */
+export interface CacheInUse {
+  store: ResponseCache;
+  streams: ByteAllowance;
 }
 
 /** The answers are forgotten by this gateway, but not yet where others find them. */

@@ -4,8 +4,6 @@ import { type Linked, RecencyList } from "../lib/recency-list.ts";
 import type { AnswerForm, CachedAnswer, RequestKey, ResponseCache } from "./cache.ts";
 import { ModelCounters } from "./model-counters.ts";
 
-export type MemoryCache = ReturnType<typeof createMemoryCache>;
-
 interface MemoryCacheBounds {
   capacity: number;
   /** Bound of all entries together, their questions and an estimate of the upkeep included. */

@@ -34,9 +34,9 @@ export async function runCommand(parsed: Exclude<Command, { command: "agent" }>)
     case "check-config":
       return await checkConfig(parsed);
     case "backup":
-      return await (await import("./backup-commands.ts")).backUp(parsed, process.env);
+      return await (await import("../cli/backup-commands.ts")).backUp(parsed, process.env);
     case "restore":
-      return await (await import("./backup-commands.ts")).restore(parsed, process.env);
+      return await (await import("../cli/backup-commands.ts")).restore(parsed, process.env);
     case "serve":
       return await startServer(parsed);
   }

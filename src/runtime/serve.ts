@@ -18,7 +18,7 @@ export async function serve(parts: ServeParts): Promise<{ exitCode: number; mess
   const { workers } = parts.store.current.settings.server;
   const count = workers === 0 ? navigator.hardwareConcurrency : workers;
   if (count > 1 && process.platform === "linux") {
-    const { servePrimary } = await import("./primary.ts");
+    const { servePrimary } = await import("../workers/primary.ts");
     return await servePrimary(count, parts);
   }
   if (count > 1) parts.log.warn({ workers: count }, NOT_SHARED);

@@ -13,7 +13,8 @@ import { HistoryStore } from "../metrics/history/store.ts";
 import { createObserver } from "../metrics/observer.ts";
 import { MetricsRegistry } from "../metrics/registry.ts";
 import { createRequestMetrics } from "../metrics/request-metrics.ts";
-import type { ModelMetadataSource } from "../models/metadata.ts";
+import { createModelMetadata, type ModelMetadataSource } from "../models/metadata.ts";
+import { createOtlpPart } from "../otlp/otlp-part.ts";
 import { createReporter } from "../pipeline/observe.ts";
 import { RequestLog, type RequestLogSettings } from "../request-log/log.ts";
 import type { CircuitChange } from "../routing/circuits.ts";
@@ -24,16 +25,10 @@ import { Happenings, type HealthChange } from "../stats/happenings.ts";
 import { SnapshotFile } from "../stats/snapshot-file.ts";
 import { Stories, type Story } from "../stats/stories.ts";
 import { addGauges, type GaugeSources } from "./gauges.ts";
-import { createOtlpOwner } from "./otlp-in-use.ts";
 
-export function createTelemetry(
-  { settings, baseDir }: ConfigSnapshot,
-  facts: ModelMetadataSource,
-  home: string | undefined,
-  clock: Clock,
-  log: Logger,
-) {
-  let metadata = facts;
+export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefined, clock: Clock, log: Logger) {
+  const { settings, baseDir } = snapshot;
+  let metadata = metadataOf(snapshot);
   const dataPath = (path: string) => resolveDataPath(path, { dataDir: settings.server.data_dir, baseDir, home });
   const historySettings = ({ metrics }: Settings): HistorySettings => ({
     ...metrics.persistence,
@@ -66,7 +61,7 @@ export function createTelemetry(
     families: () => registry.families(),
     backends: () => backends().map(({ backend }) => backend),
   };
-  const otlp = createOtlpOwner({ settings, clock, log, counters: events, metrics });
+  const otlp = createOtlpPart(snapshot, { clock, log, counters: events, metrics });
   const reporter = createReporter(observer, stories, errors, events, otlp.spans);
 
   const { persistence } = settings.admin.stats;
@@ -132,14 +127,14 @@ export function createTelemetry(
       sampler?.start();
       requestLog?.start();
     },
-    apply(next: Settings, nextFacts: ModelMetadataSource): void {
-      metadata = nextFacts;
-      isByKey = next.metrics.by_key;
-      collector.apply(next.admin.stats);
+    follow(next: ConfigSnapshot): void {
+      metadata = metadataOf(next);
+      isByKey = next.settings.metrics.by_key;
+      collector.apply(next.settings.admin.stats);
       collector.pricesChanged();
-      sampler?.apply(historySettings(next));
-      requestLog?.apply(requestSettings(next));
-      otlp.apply(next);
+      sampler?.apply(historySettings(next.settings));
+      requestLog?.apply(requestSettings(next.settings));
+      otlp.follow(next);
     },
     /** Everything is written, and sent as far as `withinMs` allows. */
     async stop(withinMs: number): Promise<void> {
@@ -177,6 +172,10 @@ function keepRequests({ settings, clock, log, events, happenings }: KeepRequests
   const lost = events.requestsLost;
   const requestLog = settings && new RequestLog({ settings, clock, log, startedAt, lost });
   return { stories, requestLog };
+}
+
+function metadataOf({ settings, attachments }: ConfigSnapshot): ModelMetadataSource {
+  return createModelMetadata({ backends: settings.backends, external: attachments.metadata });
 }
 
 function pricesOf(metadata: ModelMetadataSource, model: string, backend: string | undefined): ModelPrices | undefined {

@@ -3,8 +3,9 @@
 import { expect, test } from "bun:test";
 import { documentSchema } from "../config/sections/registry.ts";
 import { KvIndex } from "../kv-index/kv-index.ts";
+import type { KvNews } from "../kv-index/kv-teller.ts";
 import { PrefixChain } from "../kv-index/prefix-hash.ts";
-import { createKvNews, type KvNews } from "./kv-news.ts";
+import { createKvNews } from "./kv-news.ts";
 
 const SETTINGS = documentSchema.parse({}).kv_cache_index;
 const BACKENDS = ["a", "b"].map((name) => ({ name, server: name }));

@@ -4,6 +4,7 @@ import type { HealthState } from "../backends/board.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Intake } from "../generation/intake.ts";
 import type { KvIndexImage } from "../kv-index/kv-index.ts";
+import type { KvNews } from "../kv-index/kv-teller.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { UploadResult } from "../metrics/gateway-events.ts";
 import type { Observer } from "../metrics/observer.ts";
@@ -16,7 +17,6 @@ import type { CircuitOutcome, CircuitState } from "../routing/circuit-breaker.ts
 import type { ErrorReport } from "../stats/error-recorder.ts";
 import type { FinishedRequest } from "../stats/finished-request.ts";
 import type { ToldStory } from "../stats/stories.ts";
-import type { KvNews } from "./kv-news.ts";
 
 /** What a worker needs to know of a backend besides its settings. */
 export interface BackendFacts {

@@ -3,6 +3,7 @@
 import type { BackendCounters } from "../backends/backend.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import type { KvIndexImage } from "../kv-index/kv-index.ts";
+import type { KvNews } from "../kv-index/kv-teller.ts";
 import type { GatewayEvents } from "../metrics/gateway-events.ts";
 import type { Observer } from "../metrics/observer.ts";
 import type { createResponseStore } from "../pipeline/response-store.ts";
@@ -12,7 +13,6 @@ import type { Permit } from "../routing/circuits.ts";
 import type { ErrorRecorder } from "../stats/error-recorder.ts";
 import type { Stories, Story } from "../stats/stories.ts";
 import type { Flights } from "./flights.ts";
-import type { KvNews } from "./kv-news.ts";
 import type { BackendNumbers, GatewayEvent, PrimaryDesk, ProcessNumbers, Report } from "./messages.ts";
 import type { Slots } from "./slots.ts";
 

@@ -52,9 +52,9 @@ export function createReplicaFleet({ settings, channel, circuits, now }: Replica
       const { why, nextLookMs, toldAtMs } = known;
       return { why, nextLookMs: nextLookMs && Math.max(0, nextLookMs - (now() - toldAtMs)) };
     },
-    apply,
-    /** Of the same configuration. */
-    follow(told: readonly BackendFacts[]): void {
+    follow: ({ settings }: { settings: Settings }) => apply(settings),
+    /** What the primary knows, of the same configuration. */
+    hear(told: readonly BackendFacts[]): void {
       const toldAtMs = now();
       facts = new Map(told.map((fact) => [fact.name, { ...fact, toldAtMs }]));
       const known = new Map(registry.current.entries.map(({ backend, counters }) => [backend.name, counters]));

@@ -3,8 +3,7 @@
 /** From the top to the bottom; folders on one line may import each other as long as no cycle of files appears. */
 export const LAYERS: readonly (readonly string[])[] = [
   ["main.ts"],
-  ["runtime"],
-  ["workers"],
+  ["runtime", "workers", "agent-mode"],
   ["dashboard"],
   ["cli", "api", "admin"],
   ["acp"],

@@ -39,8 +39,8 @@ const NEVER = [
   "redis/redis.ts",
   "response-cache/redis.ts",
   "rate-limit/shared-limiter.ts",
-  "runtime/primary.ts",
-  "runtime/worker.ts",
+  "workers/primary.ts",
+  "workers/worker.ts",
   "otlp/exporter.ts",
 ];
 
@@ -116,7 +116,7 @@ async function loadedWith(files: readonly string[]): Promise<ReadonlySet<string>
 }
 
 test("an agent can answer its editor before any of a gateway is loaded", async () => {
-  const loaded = await loadedWith(["main.ts", "runtime/agent-mode.ts"]);
+  const loaded = await loadedWith(["main.ts", "agent-mode/run.ts"]);
   expect([...loaded]).toContain("config/compile/load.ts");
   expect(BEHIND_THE_FIRST_ANSWER.filter((file) => loaded.has(file))).toEqual([]);
   expect(await heavyImports([...loaded])).toEqual([]);

@@ -1,9 +1,9 @@
 // Agent mode with a server that does what its lines say, in place of ACP: for what is around a server. Run as a process.
 
 import type { AcpParts, AcpServer } from "../../src/acp/parts.ts";
+import { runAgent } from "../../src/agent-mode/run.ts";
 import { parseArguments } from "../../src/cli/arguments.ts";
 import type { GenerationRequest } from "../../src/generation/request.ts";
-import { runAgent } from "../../src/runtime/agent-mode.ts";
 
 type Ask = { ask: string; model?: string; count?: number; sessions?: Parameters<AcpParts["sessionsChanged"]>[0] };
 

@@ -3,17 +3,17 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../lib/clock.ts";
-import { listen, NOT_YET, type Server } from "../server/listener.ts";
-import { probePort } from "../server/port-probe.ts";
+import { randomSeed } from "../lib/random-seed.ts";
+import { createGateway, type Workers } from "../runtime/gateway.ts";
+import { greet, type ServeParts, warnOfOpenDoor } from "../runtime/greeting.ts";
+import { ownCommand } from "../runtime/raise-fetch-limit.ts";
+import { drain, untilSignalled } from "../runtime/shutdown.ts";
+import type { Server } from "../server/listener.ts";
 import { behind, serveTargets } from "../server/request-target.ts";
-import { createHandedOn } from "../workers/hand-on.ts";
-import { createKvNews } from "../workers/kv-news.ts";
-import { createTeam, type Team } from "../workers/team.ts";
-import { createGateway, type Workers } from "./gateway.ts";
-import { greet, type ServeParts, warnOfOpenDoor } from "./greeting.ts";
-import { ownCommand } from "./raise-fetch-limit.ts";
-import { secretSeed } from "./secret-seed.ts";
-import { drain, untilSignalled } from "./shutdown.ts";
+import { takeAddresses } from "../server/take-addresses.ts";
+import { createHandedOn } from "./hand-on.ts";
+import { createKvNews } from "./kv-news.ts";
+import { createTeam, type Team } from "./team.ts";
 
 const NO_RESTARTS = { crash: 0, hang: 0, memory: 0, request: 0 };
 
@@ -36,7 +36,7 @@ export async function servePrimary(count: number, { findings, ...options }: Serv
 
   let team: Team | undefined;
   const workers = workersOf(() => team);
-  const cacheSeed = secretSeed();
+  const cacheSeed = randomSeed();
   const gateway = createGateway({ ...options, clock: systemClock, workers, cacheSeed });
   const listening = Promise.withResolvers<void>();
   const waiting = serveTargets(behind(listening.promise, gateway.api), behind(listening.promise, gateway.admin));
@@ -132,73 +132,5 @@ function makeFolder(place: string): { ok: true; folder: string } | { ok: false; 
     const { code = "unknown" } = error as NodeJS.ErrnoException;
     const message = `server.workers: no folder can be made in ${place} (${code}). Set TMPDIR to one that can be written to.`;
     return { ok: false, message };
-  }
-}
-
-type Taken =
-  | {
-      ok: true;
-      /** As they are told, in the order of the configuration. */
-      addresses: string[];
-      /** Those that the workers open. */
-      shared: string[];
-      /** Ports that the kernel has chosen, open here until the workers have opened them. No client knows them yet. */
-      held: Server[];
-      /** Unix sockets, which cannot be shared: the primary serves them. */
-      own: Server[];
-      release(): void;
-    }
-  | { ok: false; message: string };
-
-/**
- * Makes sure that no other process has the addresses: each port is probed, and a lock of the kernel is held for each as long
- * as this process lives, so that of two gateways that start at the same moment one gives way. Nothing here listens on a port
- * that clients know: the kernel would reset the connections that it takes for a listener that is closed again.
- */
-async function takeAddresses(bound: readonly string[], baseDir: string, socketMode: number): Promise<Taken> {
-  const taken = { addresses: [] as string[], shared: [] as string[], held: [] as Server[], own: [] as Server[] };
-  const { addresses, shared, held, own } = taken;
-  const locks: { stop(): void }[] = [];
-  const release = () => {
-    for (const lock of locks) lock.stop();
-  };
-  async function take(bindAddress: string): Promise<string | undefined> {
-    const open = (sharesPort: boolean) => listen(bindAddress, baseDir, NOT_YET, socketMode, sharesPort);
-    const isUnix = bindAddress.startsWith("unix:");
-    let address = bindAddress;
-    if (isUnix || bindAddress.endsWith(":0")) {
-      const result = await open(!isUnix);
-      if (!result.ok) return result.message;
-      ({ address } = result);
-      (isUnix ? own : held).push(result.server);
-    } else {
-      const message = await probePort(bindAddress);
-      if (message !== undefined) return message;
-    }
-    addresses.push(address);
-    if (isUnix) return undefined;
-    shared.push(address);
-    const lock = lockAddress(address);
-    if (lock === undefined)
-      return `server.bind_address: cannot listen on ${bindAddress}: another gateway is starting there.`;
-    locks.push(lock);
-    return undefined;
-  }
-  for (const bindAddress of bound) {
-    const message = await take(bindAddress);
-    if (message === undefined) continue;
-    release();
-    await Promise.all([...own, ...held].map((server) => server.stop(true)));
-    return { ok: false, message };
-  }
-  return { ok: true, ...taken, release };
-}
-
-/** Undefined when another process holds it. The name is in the abstract namespace: it goes with the process. */
-function lockAddress(address: string): { stop(): void } | undefined {
-  try {
-    return Bun.listen({ unix: `\0signalbox:${address}`, socket: { open: (socket) => void socket.end(), data() {} } });
-  } catch {
-    return undefined;
   }
 }

@@ -12,7 +12,7 @@ import { resolveAlias } from "../models/aliases.ts";
 import { isChatModel } from "../models/chat-models.ts";
 import { createModelMetadata, type ModelMetadataSource } from "../models/metadata.ts";
 import { backendProtocol } from "../protocols/registry.ts";
-import type { Gateway } from "./gateway.ts";
+import type { Gateway } from "../runtime/gateway.ts";
 
 interface AgentModelsParts {
   /** Once it is composed; rejects when it cannot be. */

@@ -7,11 +7,11 @@ import { findSource, placeOfBackup, readPlace } from "../backup/backup-source.ts
 import { BackupProblem, reasonOf } from "../backup/problem.ts";
 import { openBackup, restoreBackup } from "../backup/restore-backup.ts";
 import { writeBackup } from "../backup/write-backup.ts";
-import type { Command } from "../cli/arguments.ts";
 import { resolvePath } from "../config/values/paths.ts";
 import { parseObject } from "../lib/json.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
 import { requestSnapshot } from "../stats/snapshot-request.ts";
+import type { Command } from "./arguments.ts";
 
 type Env = Record<string, string | undefined>;
 type BackupCommand = Extract<Command, { command: "backup" }>;

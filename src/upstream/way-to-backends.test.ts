@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { settingsOf } from "../../test/support/serve-routes.ts";
 import { silentLogger } from "../logging/logger.ts";
-import { clientInUse } from "../upstream/transport.ts";
+import { clientInUse } from "./transport.ts";
 import { createWayToBackends } from "./way-to-backends.ts";
 
 const PROXY = "http://127.0.0.1:3128";
@@ -43,8 +43,11 @@ test("backends are named whose file holds something else", () => {
   });
   const attachments = holding({ "a.pem": "1", "b.pem": "1" });
   const way = createWayToBackends({ settings, attachments }, {}, silentLogger());
-  expect(way.follow({ settings, attachments })).toEqual([]);
+  way.follow({ settings, attachments });
+  expect(way.reassessed).toEqual([]);
   const changed = holding({ "a.pem": "2", "b.pem": "1" });
-  expect(way.follow({ settings, attachments: changed })).toEqual(["a", "again"]);
-  expect(way.follow({ settings, attachments: changed })).toEqual([]);
+  way.follow({ settings, attachments: changed });
+  expect(way.reassessed).toEqual(["a", "again"]);
+  way.follow({ settings, attachments: changed });
+  expect(way.reassessed).toEqual([]);
 });

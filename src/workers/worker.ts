@@ -2,13 +2,13 @@
 
 import { rmSync } from "node:fs";
 import { dirname } from "node:path";
+import type { KvNews } from "../kv-index/kv-teller.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
+import { drain } from "../runtime/shutdown.ts";
 import { listen, type Server } from "../server/listener.ts";
-import { type Channel, createChannel, type Desk } from "../workers/channel.ts";
-import type { KvNews } from "../workers/kv-news.ts";
-import type { Load, PrimaryDesk, Start, Started, State, WorkerDesk } from "../workers/messages.ts";
-import { drain } from "./shutdown.ts";
+import { type Channel, createChannel, type Desk } from "./channel.ts";
+import type { Load, PrimaryDesk, Start, Started, State, WorkerDesk } from "./messages.ts";
 import { createWorker, type Worker } from "./worker-plane.ts";
 
 const CLOCK_ROUNDS = 8;
@@ -93,7 +93,7 @@ async function startServing(
   channel: Channel<PrimaryDesk>,
   env: Record<string, string | undefined>,
 ): Promise<Running | { problem: string }> {
-  const worker = await createWorker(start, channel, env, await clockOffset(channel));
+  const worker = createWorker(start, channel, env, await clockOffset(channel));
   const servers: Server[] = [];
   for (const address of start.addresses) {
     const result = await listen(address, start.snapshot.baseDir, worker.served, undefined, true);

@@ -4,21 +4,21 @@ import { afterAll, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { documentSchema } from "../config/sections/registry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { FileStore } from "../files/file-store.ts";
 import { silentLogger } from "../logging/logger.ts";
-import { createFilesOwner } from "./files-in-use.ts";
+import type { FileStore } from "./file-store.ts";
+import { createFilesPart } from "./files-part.ts";
 
 const root = mkdtempSync(join(tmpdir(), "files-in-use-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 let folders = 0;
 
-const settingsOf = (files: object) => documentSchema.parse({ files }).files;
+const versionOf = (files: object) => ({ settings: documentSchema.parse({ files }) }) as ConfigSnapshot;
 
 function setUp(files: object = {}, data = join(root, String(folders++))) {
-  const owner = createFilesOwner({
-    settings: settingsOf(files),
+  const owner = createFilesPart(versionOf(files), {
     dataPath: (path) => join(data, path),
     clock: { wallTime: Date.now },
     log: silentLogger(),
@@ -48,21 +48,21 @@ test("kept while limits change, made anew when the place does, and gone while it
   const { owner } = setUp();
   const store = (await owner.inUse()) as FileStore;
   const file = await upload(store);
-  owner.apply(settingsOf({ max_file_size: 5, retention: "1h", require_key: true }));
+  owner.follow(versionOf({ max_file_size: 5, retention: "1h", require_key: true }));
   expect(await owner.inUse()).toBe(store);
   expect((await upload(store)).expiresAt).toBeGreaterThan(file.createdAt);
 
   const under = store.receive({ maxFileBytes: 100, maxTotalBytes: 0 });
-  owner.apply(settingsOf({ path: "./data/other" }));
+  owner.follow(versionOf({ path: "./data/other" }));
   const other = (await owner.inUse()) as FileStore;
   expect(other).not.toBe(store);
   expect(other.find("key:a", file.id)).toBeUndefined();
   const facts = { owner: "key:a", filename: "a", mediaType: "text/plain", purpose: "batch" };
   const late = await under.finish({ ...facts, expiresAfterSeconds: undefined });
 
-  owner.apply(settingsOf({ enabled: false }));
+  owner.follow(versionOf({ enabled: false }));
   expect(owner.inUse()).toBeUndefined();
-  owner.apply(settingsOf({}));
+  owner.follow(versionOf({}));
   const back = (await owner.inUse()) as FileStore;
   expect(back.find("key:a", file.id)).toEqual(file);
   expect(back.find("key:a", late.id)).toEqual(late);
@@ -88,10 +88,10 @@ test("every bucket has a list of its own, whoever may use it", async () => {
   const store = (await owner.inUse()) as FileStore;
   expect(await upload(store).catch((error: GatewayError) => error.code)).toBe("storage_unavailable");
   expect(store.usage().count).toBe(0);
-  owner.apply(settingsOf({ storage: "s3", s3: { ...s3, secret_key: "other-sekret" } }));
+  owner.follow(versionOf({ storage: "s3", s3: { ...s3, secret_key: "other-sekret" } }));
   expect(await owner.inUse()).not.toBe(store);
   expect(lists()).toBe(1);
-  owner.apply(settingsOf({ storage: "s3", s3: { ...s3, bucket: "two" } }));
+  owner.follow(versionOf({ storage: "s3", s3: { ...s3, bucket: "two" } }));
   await owner.inUse();
   expect(lists()).toBe(2);
   owner.stop();

@@ -2,8 +2,8 @@
 
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Gateway } from "./gateway.ts";
-import type { AgentConfiguration } from "./open-configuration.ts";
+import type { Gateway } from "../runtime/gateway.ts";
+import type { AgentConfiguration } from "../runtime/open-configuration.ts";
 
 interface AgentGateway {
   /** The same one for all who ask. */
@@ -28,7 +28,7 @@ export function createAgentGateway({ configuration, env, clock }: AgentGatewayPa
 
   async function make(): Promise<Gateway> {
     // Nothing of it is loaded before: an editor waits for the first answer of its agent.
-    const [{ createGateway }] = await Promise.all([import("./gateway.ts"), discover()]);
+    const [{ createGateway }] = await Promise.all([import("../runtime/gateway.ts"), discover()]);
     const gateway = createGateway({ store, fileHash, env, clock, log, view: asGuest });
     await gateway.start();
     unfollow = followSaved();

@@ -1,19 +1,18 @@
 // The export to a receiver of OpenTelemetry that the configuration asks for. Nothing of it is loaded before.
 
-import type { Settings } from "../config/sections/registry.ts";
-import type { Exporter, ExporterParts } from "../otlp/exporter.ts";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { SpansInUse } from "../pipeline/request-spans.ts";
-
-type OtlpOwnerParts = Omit<ExporterParts, "settings"> & { settings: Settings };
+import type { Exporter, ExporterParts } from "./exporter.ts";
 
 /** For what is still to be sent to a receiver that the configuration does not name any more. */
 const LAST_WORDS_MS = 2_000;
 
-export function createOtlpOwner({ settings, ...parts }: OtlpOwnerParts) {
+export function createOtlpPart(snapshot: ConfigSnapshot, parts: Omit<ExporterParts, "settings">) {
   let exporter: Exporter | undefined;
   const spans: SpansInUse = { recorder: undefined };
 
-  function apply({ telemetry: { otlp } }: Settings): void {
+  function follow({ settings: { telemetry } }: Pick<ConfigSnapshot, "settings">): void {
+    const { otlp } = telemetry;
     if (otlp.endpoint === undefined) {
       spans.recorder = undefined;
       void exporter?.stop(LAST_WORDS_MS);
@@ -24,15 +23,15 @@ export function createOtlpOwner({ settings, ...parts }: OtlpOwnerParts) {
       exporter.apply(otlp);
       return;
     }
-    const { createExporter } = require("../otlp/exporter.ts") as typeof import("../otlp/exporter.ts");
+    const { createExporter } = require("./exporter.ts") as typeof import("./exporter.ts");
     exporter = createExporter({ ...parts, settings: otlp });
     spans.recorder = exporter.recorder;
   }
 
-  apply(settings);
+  follow(snapshot);
   return {
     spans,
-    apply,
+    follow,
     /** Whether the receiver took what it was sent last; undefined while there is none. */
     isUp: (signal: Parameters<Exporter["isUp"]>[0]) => exporter?.isUp(signal),
     /** Sends what there is, for so long at most. */

@@ -6,21 +6,21 @@ import type { Attachments } from "../config/compile/attachments.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { lazily } from "../lib/lazily.ts";
 import type { Logger } from "../logging/logger.ts";
-import { createTlsOf } from "../upstream/backend-tls.ts";
-import { clientInUse, createTransport, type OwnedTransport } from "../upstream/transport.ts";
+import { createTlsOf } from "./backend-tls.ts";
+import { clientInUse, createTransport, type OwnedTransport } from "./transport.ts";
 
 interface Configured {
   settings: Settings;
   attachments: Pick<Attachments, "authorities">;
 }
 
-interface WayToBackends {
+export interface WayToBackends {
   readonly transport: OwnedTransport;
-  /**
-   * New connections are opened as this configuration says. Returns the names of backends whose files of authorities hold
-   * something else than before.
-   */
-  follow(next: Configured): string[];
+  /** New connections are opened as this configuration says. */
+  follow(next: Configured): void;
+  /** Backends whose files of authorities hold something else than under the configuration before. */
+  readonly reassessed: readonly string[];
+  stop(): void;
 }
 
 const PROXIED =
@@ -36,14 +36,20 @@ export function createWayToBackends(
   let { authorities } = attachments;
   const tlsOf = createTlsOf(() => authorities);
   if (clientInUse(client, env) !== client) log.info(PROXIED);
+  const transport = createTransport(demoBackend(), { client, poolSize, env, tlsOf });
+  let reassessed: readonly string[] = [];
   return {
-    transport: createTransport(demoBackend(), { client, poolSize, env, tlsOf }),
+    transport,
     follow({ settings, attachments }) {
       const before = authorities;
       authorities = attachments.authorities;
       const isOther = (file = "") => authorities.get(file) !== before.get(file);
-      return settings.backends.filter(({ tls }) => isOther(tls?.ca)).map(({ name }) => name);
+      reassessed = settings.backends.filter(({ tls }) => isOther(tls?.ca)).map(({ name }) => name);
     },
+    get reassessed() {
+      return reassessed;
+    },
+    stop: () => transport.close(),
   };
 }
 

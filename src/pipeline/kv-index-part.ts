@@ -1,20 +1,19 @@
 // The index of KV caches that the configuration asks for, and what reads it. Nothing of it is loaded before it is asked for.
 
 import type { Transport } from "../backends/transport.ts";
-import type { Settings } from "../config/sections/registry.ts";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import type { EventSourceView } from "../kv-index/event-source.ts";
 import type { EventSources } from "../kv-index/event-sources.ts";
 import type { KvIndex, KvIndexImage, KvIndexStats } from "../kv-index/kv-index.ts";
+import type { KvNews, KvTeller } from "../kv-index/kv-teller.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
-import type { PromptPrefixes } from "../pipeline/prefixes.ts";
 import type { PromptSource } from "../prompts/resolve.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
-import type { KvNews, KvTeller } from "../workers/kv-news.ts";
+import type { PromptPrefixes } from "./prefixes.ts";
 
-interface KvIndexOwnerParts {
-  settings: Settings;
+interface KvIndexParts {
   fleet: Pick<Fleet, "board">;
   transport: Transport;
   clock: Clock;
@@ -23,7 +22,7 @@ interface KvIndexOwnerParts {
   /** What other processes are told of; undefined where there are none. */
   teller?: KvTeller | undefined;
   /** Another process follows the events of the engines, and tells of them. */
-  isToldOfEvents?: boolean;
+  isToldOfEvents?: boolean | undefined;
 }
 
 /** What others may know and do. */
@@ -32,15 +31,15 @@ export interface KvIndexInUse {
   clear(backendName?: string): number;
 }
 
-export type KvIndexOwner = ReturnType<typeof createKvIndexOwner>;
+export type KvIndexPart = ReturnType<typeof createKvIndexPart>;
 
-export function createKvIndexOwner(parts: KvIndexOwnerParts) {
-  const { settings, fleet, transport, clock, random, log, teller, isToldOfEvents } = parts;
-  let current = settings;
+export function createKvIndexPart(snapshot: ConfigSnapshot, parts: KvIndexParts) {
+  const { fleet, transport, clock, random, log, teller, isToldOfEvents } = parts;
+  let current = snapshot.settings;
   let index: KvIndex | undefined;
   let sources: EventSources | undefined;
 
-  function apply(next: Settings): void {
+  function follow({ settings: next }: Pick<ConfigSnapshot, "settings">): void {
     current = next;
     const { kv_cache_index: own, backends } = next;
     if (!own.enabled) {
@@ -115,7 +114,7 @@ export function createKvIndexOwner(parts: KvIndexOwnerParts) {
     index = undefined;
   }
 
-  apply(settings);
+  follow(snapshot);
   return {
     /** Undefined while it is off. */
     inUse(): KvIndexInUse | undefined {
@@ -151,11 +150,10 @@ export function createKvIndexOwner(parts: KvIndexOwnerParts) {
     /** Undefined where nobody looks for prompts that begin alike. */
     prefixes(prompts: PromptSource): PromptPrefixes | undefined {
       if (index === undefined && current.routing.selection_strategy !== "PrefixAwareHash") return undefined;
-      const { createPromptPrefixes } =
-        require("../pipeline/prompt-prefixes.ts") as typeof import("../pipeline/prompt-prefixes.ts");
+      const { createPromptPrefixes } = require("./prompt-prefixes.ts") as typeof import("./prompt-prefixes.ts");
       return createPromptPrefixes(prompts, index && inRequests(index));
     },
-    apply,
+    follow,
     stop,
   };
 }

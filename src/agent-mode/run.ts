@@ -8,12 +8,12 @@ import { systemClock } from "../lib/clock.ts";
 import { keepLoopbackFromProxies } from "../lib/proxy-environment.ts";
 import type { Logger } from "../logging/logger.ts";
 import { SERVICE_NAME } from "../names.ts";
-import { createAgentGateway } from "./agent-gateway.ts";
-import { createAgentModels } from "./agent-models.ts";
-import { agentOptionsOf } from "./agent-options.ts";
+import { openAgentConfiguration, StartProblem } from "../runtime/open-configuration.ts";
+import { untilSignalled } from "../runtime/shutdown.ts";
+import { createAgentGateway } from "./gateway.ts";
 import { createLineOutput } from "./line-output.ts";
-import { openAgentConfiguration, StartProblem } from "./open-configuration.ts";
-import { untilSignalled } from "./shutdown.ts";
+import { createAgentModels } from "./models.ts";
+import { agentOptionsOf } from "./options.ts";
 
 interface AgentCommand {
   config: string | undefined;

@@ -2,29 +2,29 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { Part } from "../config/compile/part.ts";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Settings } from "../config/sections/registry.ts";
-import type { FileStore, FilesInUse, FileUsage } from "../files/file-store.ts";
-import { reasonOf, storageTrouble } from "../files/storage-trouble.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
+import type { FileStore, FilesInUse, FileUsage } from "./file-store.ts";
+import { reasonOf, storageTrouble } from "./storage-trouble.ts";
 
 type FileSettings = Settings["files"];
 
 interface FilesParts {
-  settings: FileSettings;
   /** Where a path of the settings leads. */
   dataPath(path: string): string;
   clock: Pick<Clock, "wallTime">;
   log: Pick<Logger, "info" | "warn" | "error">;
 }
 
-interface FilesOwner {
+interface FilesPart extends Part {
   readonly inUse: FilesInUse;
   /** Undefined where no store is open, or it cannot tell. */
   usage(): FileUsage | undefined;
   /** What an earlier run has left is cleaned up, and what expires goes, also when nobody asks. */
   start(): void;
-  apply(settings: FileSettings): void;
   stop(): void;
 }
 
@@ -38,9 +38,9 @@ interface Place {
   store?: FileStore;
 }
 
-export function createFilesOwner({ settings, dataPath, clock, log }: FilesParts): FilesOwner {
-  let current = settings;
-  let place = placeOf(settings);
+export function createFilesPart({ settings }: ConfigSnapshot, { dataPath, clock, log }: FilesParts): FilesPart {
+  let current = settings.files;
+  let place = placeOf(current);
 
   function placeOf({ storage, path, s3 }: FileSettings): Place {
     const folder = dataPath(path);
@@ -61,8 +61,8 @@ export function createFilesOwner({ settings, dataPath, clock, log }: FilesParts)
 
   async function openStore(asked: Place): Promise<FileStore> {
     const { folder, made } = asked;
-    const { createFileStore } = await import("../files/store.ts");
-    const s3 = made.storage === "s3" ? await import("../files/s3-storage.ts") : undefined;
+    const { createFileStore } = await import("./store.ts");
+    const s3 = made.storage === "s3" ? await import("./s3-storage.ts") : undefined;
     asked.store = createFileStore({
       folder,
       storage: s3 && ((catalogue) => s3.createS3Storage(made.s3, catalogue)),
@@ -99,7 +99,7 @@ export function createFilesOwner({ settings, dataPath, clock, log }: FilesParts)
     inUse: () => (current.enabled ? open() : undefined),
     usage,
     start: openIfThere,
-    apply(next) {
+    follow({ settings: { files: next } }) {
       const nextPlace = placeOf(next);
       const isSame = Bun.deepEquals(nextPlace.made, place.made, true);
       const stays = isSame && next.enabled === current.enabled;

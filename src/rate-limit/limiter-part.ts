@@ -1,0 +1,80 @@
+// The limiter that the configuration asks for. Its buckets keep their level, whatever the limits become.
+
+import { acceptedSecrets } from "../access/api-keys.ts";
+import type { KeyIdentity } from "../access/key-identity.ts";
+import { remade } from "../config/compile/part.ts";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import { randomSeed } from "../lib/random-seed.ts";
+import { createRedisServer, type RedisSurroundings } from "../redis/open-redis.ts";
+import { createLimiter, type Limiter, type MemoryLimiter } from "./limiter.ts";
+
+type LimitSettings = Settings["rate_limiting"];
+
+/** A decision is a small command: more connections would only spread what one can carry. */
+const CONNECTIONS = 2;
+
+interface LimiterParts extends RedisSurroundings {
+  identify: KeyIdentity;
+  /** The limits of another process, which has the buckets; undefined: they are in this one. */
+  elsewhere?: ((settings: Settings) => Limiter) | undefined;
+}
+
+/** Whether buckets are on a server holds from the start to the end: to switch takes a restart. */
+export function createLimiterPart({ settings: atStart }: ConfigSnapshot, parts: LimiterParts) {
+  const { clock, identify, elsewhere } = parts;
+  const { now, wallTime } = clock;
+  const seed = randomSeed();
+  const modules =
+    atStart.rate_limiting.storage === "redis"
+      ? (require("./shared-limiter.ts") as typeof import("./shared-limiter.ts"))
+      : undefined;
+  const server = createRedisServer<LimitSettings["redis"]>(parts, ({ key_prefix }) => ({
+    use: "rate_limiting",
+    poolSize: CONNECTIONS,
+    check: (client) => (modules as NonNullable<typeof modules>).checkBuckets(client, key_prefix),
+  }));
+  /** `buckets`: undefined where another process has them. */
+  const limits = remade<
+    { settings: LimitSettings; keys: Settings["api_keys"]["keys"] },
+    { buckets: MemoryLimiter | undefined; limiter: Limiter }
+  >({
+    make({ settings, keys }, before) {
+      const keyLimits = keyLimitsOf(keys, identify);
+      const remote = elsewhere?.(current);
+      const previous = before?.buckets;
+      const buckets = remote ? undefined : createLimiter({ settings, keyLimits, now, wallTime, seed, previous });
+      const own = remote ?? (buckets as MemoryLimiter);
+      const opened = modules && own.limitsRequests ? server.of(settings.redis) : undefined;
+      const shared = opened && { ...opened, prefix: opened.place.key_prefix, settings, keyLimits, own, now, wallTime };
+      return { buckets, limiter: (shared && modules?.createSharedLimiter(shared)) ?? own };
+    },
+  });
+  let current = atStart;
+
+  function follow({ settings }: Pick<ConfigSnapshot, "settings">): void {
+    current = settings;
+    limits.of({ settings: settings.rate_limiting, keys: settings.api_keys.keys });
+  }
+  follow({ settings: atStart });
+  return {
+    follow,
+    get limiter(): Limiter {
+      return (limits.now as NonNullable<typeof limits.now>).limiter;
+    },
+    /** Those in memory, which other processes ask for. */
+    own: () => limits.now?.buckets as MemoryLimiter,
+    server,
+    stop: server.stop,
+  };
+}
+
+/** Requests per minute by key id. */
+function keyLimitsOf(keys: Settings["api_keys"]["keys"], identify: KeyIdentity): Map<string, number> {
+  const limits = new Map<string, number>();
+  for (const key of keys) {
+    if (key.rate_limit === undefined) continue;
+    for (const { caller } of acceptedSecrets(key, identify)) limits.set(caller.keyId, key.rate_limit);
+  }
+  return limits;
+}

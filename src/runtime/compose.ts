@@ -1,0 +1,115 @@
+// What answers requests in every process, as parts that follow the configuration in one order: those that others are made
+// of come first, and stop last. A worker has replicas of what its primary owns in the same places.
+
+import type { Part } from "../config/compile/part.ts";
+import { remade } from "../config/compile/part.ts";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
+import { resolveDataPath } from "../config/values/paths.ts";
+import { createFilesPart } from "../files/files-part.ts";
+import { applyLogSettings } from "../logging/logger.ts";
+import { createKvIndexPart } from "../pipeline/kv-index-part.ts";
+import { createLimiterPart } from "../rate-limit/limiter-part.ts";
+import { createCachePart } from "../response-cache/cache-part.ts";
+import { createStrategy } from "../routing/strategies/registry.ts";
+import type { SelectionStrategy } from "../routing/strategy.ts";
+import { buildDataPlane } from "./data-plane.ts";
+import { createProcessState } from "./process-state.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+export type Composition = ReturnType<typeof compose>;
+
+export function compose(around: Surroundings) {
+  const { snapshot, home, clock, log, wayToBackends, fleet, telemetry, owner } = around;
+  const { server } = snapshot.settings;
+  const state = createProcessState(wayToBackends.transport, clock.now, log);
+  const { redisUnanswered } = around.happened;
+  const ofRedis = { clock, deadlines: state.deadlines, log, redisUnanswered };
+  const limits = createLimiterPart(snapshot, { ...ofRedis, identify: around.identify, elsewhere: owner?.limiter });
+  const cache = createCachePart(snapshot, {
+    ...ofRedis,
+    elsewhere: owner?.answers,
+    cacheSeed: around.cacheSeed,
+    waitedMs: limits.server.waitedMs,
+  });
+  const strategy = createStrategyPart(snapshot);
+  const files = createFilesPart(snapshot, {
+    dataPath: (path) => resolveDataPath(path, { dataDir: server.data_dir, baseDir: snapshot.baseDir, home }),
+    clock,
+    log,
+  });
+  const kvIndex = createKvIndexPart(snapshot, {
+    fleet,
+    transport: wayToBackends.transport,
+    clock,
+    random: Math.random,
+    log,
+    teller: around.kvPeers?.teller,
+    isToldOfEvents: around.kvPeers?.follows,
+  });
+  const build = (version: ConfigSnapshot) =>
+    buildDataPlane(
+      around,
+      { state, limiter: limits.limiter, cache: cache.inUse, strategy: strategy.now, files, kvIndex },
+      version,
+    );
+  let running = build(snapshot);
+
+  const parts: readonly Part[] = [
+    { follow: ({ settings }) => applyLogSettings(log, settings.logging) },
+    telemetry,
+    wayToBackends,
+    around.backends,
+    limits,
+    cache,
+    strategy,
+    files,
+    kvIndex,
+    {
+      follow(version) {
+        running = build(version);
+      },
+    },
+  ];
+
+  return {
+    state,
+    limits,
+    cache,
+    files,
+    kvIndex,
+    /** What answers under the configuration that is in force. */
+    get running() {
+      return running;
+    },
+    /** The Redis servers in use. */
+    redis: () =>
+      [
+        { use: "response_cache", isThere: cache.server.isThere },
+        { use: "rate_limiting", isThere: limits.server.isThere },
+      ].filter((server): server is { use: string; isThere: boolean } => server.isThere !== undefined),
+    follow(next: ConfigSnapshot): void {
+      for (const part of parts) part.follow(next);
+    },
+    async stop(withinMs: number): Promise<void> {
+      for (const part of parts.toReversed()) await part.stop?.(withinMs);
+    },
+  };
+}
+
+/** Its turns go on while its own settings stay. */
+function createStrategyPart(snapshot: ConfigSnapshot) {
+  const made = remade<Parameters<typeof createStrategy>, SelectionStrategy>({
+    make: (slice) => createStrategy(...slice),
+  });
+  function follow({ settings: { routing, kv_cache_index } }: Pick<ConfigSnapshot, "settings">): void {
+    const { enabled, fallback_strategy } = kv_cache_index;
+    made.of([routing, { enabled, fallback_strategy }]);
+  }
+  follow(snapshot);
+  return {
+    follow,
+    get now() {
+      return made.now as SelectionStrategy;
+    },
+  };
+}

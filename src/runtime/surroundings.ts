@@ -1,0 +1,54 @@
+// What stands around the parts that answer requests: in a gateway its own, in a worker replicas of what the primary owns.
+
+import type { KeyIdentity } from "../access/key-identity.ts";
+import type { Part } from "../config/compile/part.ts";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
+import type { ServingFleet } from "../fleet/fleet.ts";
+import type { KvTeller } from "../kv-index/kv-teller.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../logging/logger.ts";
+import type { UploadResult } from "../metrics/gateway-events.ts";
+import type { DescribedEndpoint } from "../openapi/operation.ts";
+import type { FlightsElsewhere } from "../pipeline/generate.ts";
+import type { RequestReporter } from "../pipeline/observe.ts";
+import type { ResponseStore } from "../pipeline/response-store.ts";
+import type { Limiter } from "../rate-limit/limiter.ts";
+import type { ResponseCache } from "../response-cache/cache.ts";
+import type { AdminDoor } from "../server/endpoint.ts";
+import type { RouteTable } from "../server/route-table.ts";
+import type { WayToBackends } from "../upstream/way-to-backends.ts";
+
+/** What a gateway has, and a worker has of its own or of its primary. */
+export interface Surroundings {
+  snapshot: ConfigSnapshot;
+  home: string | undefined;
+  clock: Clock;
+  log: Logger;
+  identify: KeyIdentity;
+  adminDoor: AdminDoor;
+  wayToBackends: WayToBackends;
+  fleet: ServingFleet;
+  /** What the fleet follows. */
+  backends: Part;
+  reporter: RequestReporter;
+  /** What is seen of requests; first to follow, last to stop. */
+  telemetry: Part;
+  happened: {
+    /** A limit has refused a request. */
+    rateLimited(scope: string): void;
+    fileUploaded(result: UploadResult): void;
+    redisUnanswered(use: string): void;
+  };
+  responses: ResponseStore;
+  metrics: readonly DescribedEndpoint[];
+  /** Made once, whatever the settings become, and when it is first asked for: few gateways are asked at all. */
+  adminTable(): Promise<RouteTable<DescribedEndpoint>>;
+  /** Other processes with this one's index of KV caches; `follows`: another one follows the events of the engines. */
+  kvPeers?: { teller: KvTeller; follows: boolean } | undefined;
+  /** Under which other processes name the answers that this one has in memory. */
+  cacheSeed?: number | undefined;
+  /** The process that has the buckets of the limits and the answers in memory; undefined: this one has. */
+  owner?: { limiter(settings: ConfigSnapshot["settings"]): Limiter; answers: ResponseCache } | undefined;
+  /** Calls that other processes make; undefined: there are none. */
+  flights?: FlightsElsewhere | undefined;
+}
