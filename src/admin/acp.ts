@@ -2,57 +2,48 @@
 
 import { AGENT_CAPABILITIES } from "../acp/capabilities.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
-import { component, count, described, flag, list, schemasOf, shape, text, time } from "../openapi/json-schema.ts";
+import { count, described, flag, list, namedShape, schemasOf, shape, text, time } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer } from "../openapi/operation.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 
 const TRANSPORT = "stdio";
 
-const AcpStatus = component(
-  "AcpStatus",
-  shape({
-    enabled: described(flag, "Whether agents start: acp.enabled."),
-    transport: described(text, "How editors speak with an agent: stdio."),
-    capabilities: shape({
-      loadSession: flag,
-      image: flag,
-      audio: flag,
-      embeddedContext: flag,
-      mcp: flag,
-      mcpCapabilities: shape({ acp: flag, http: flag, sse: flag }),
+const AcpStatus = namedShape("AcpStatus", {
+  enabled: described(flag, "Whether agents start: acp.enabled."),
+  transport: described(text, "How editors speak with an agent: stdio."),
+  capabilities: shape({
+    loadSession: flag,
+    image: flag,
+    audio: flag,
+    embeddedContext: flag,
+    mcp: flag,
+    mcpCapabilities: shape({ acp: flag, http: flag, sse: flag }),
+  }),
+});
+const AcpSessions = namedShape("AcpSessions", {
+  sessions: list(
+    shape({
+      sessionId: text,
+      createdAt: time,
+      updatedAt: time,
+      mode: text,
+      model: text,
+      historyLength: described(count, "Messages of the conversation."),
+      isBusy: described(flag, "A prompt is being answered."),
+      pid: described(count, "The process that has it."),
     }),
-  }),
-);
-const AcpSessions = component(
-  "AcpSessions",
-  shape({
-    sessions: list(
-      shape({
-        sessionId: text,
-        createdAt: time,
-        updatedAt: time,
-        mode: text,
-        model: text,
-        historyLength: described(count, "Messages of the conversation."),
-        isBusy: described(flag, "A prompt is being answered."),
-        pid: described(count, "The process that has it."),
-      }),
-    ),
-    total: count,
-  }),
-);
-const AcpAgent = component(
-  "AcpAgent",
-  shape({
-    name: text,
-    displayName: text,
-    version: text,
-    description: text,
-    transport: list(shape({ type: text })),
-    capabilities: shape({ loadSession: flag, mcp: flag }),
-  }),
-);
+  ),
+  total: count,
+});
+const AcpAgent = namedShape("AcpAgent", {
+  name: text,
+  displayName: text,
+  version: text,
+  description: text,
+  transport: list(shape({ type: text })),
+  capabilities: shape({ loadSession: flag, mcp: flag }),
+});
 
 const SCHEMAS = schemasOf(AcpStatus, AcpSessions, AcpAgent);
 

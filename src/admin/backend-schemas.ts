@@ -9,6 +9,7 @@ import {
   described,
   flag,
   list,
+  namedShape,
   number,
   oneOfTexts,
   open,
@@ -27,47 +28,41 @@ import { BACKEND_SCHEMA, entryPatch, entrySchema } from "../openapi/section-sche
 const circuit = oneOfTexts("closed", "open", "half_open");
 const health = oneOfTexts("unknown", "ready", "warming_up", "down", "unhealthy");
 
-export const BackendStatus = component(
-  "BackendStatus",
-  shape({
-    name: text,
-    url: text,
-    type: oneOfTexts(...BACKEND_KIND_NAMES),
-    enabled: flag,
-    phase: oneOfTexts("active", "draining"),
-    drain_remaining_ms: orNull(count),
-    is_healthy: flag,
-    can_be_asked: described(flag, "Enabled, healthy or not checked yet, and not held back by its circuit."),
-    state: health,
-    circuit,
-    consecutive_failures: count,
-    consecutive_successes: count,
-    last_check: orNull(time),
-    last_error: orNull(text),
-    response_time_ms: orNull(count),
-    models: texts,
-    weight: count,
-    in_flight: count,
-    total_requests: count,
-    failed_requests: count,
-  }),
-);
+export const BackendStatus = namedShape("BackendStatus", {
+  name: text,
+  url: text,
+  type: oneOfTexts(...BACKEND_KIND_NAMES),
+  enabled: flag,
+  phase: oneOfTexts("active", "draining"),
+  drain_remaining_ms: orNull(count),
+  is_healthy: flag,
+  can_be_asked: described(flag, "Enabled, healthy or not checked yet, and not held back by its circuit."),
+  state: health,
+  circuit,
+  consecutive_failures: count,
+  consecutive_successes: count,
+  last_check: orNull(time),
+  last_error: orNull(text),
+  response_time_ms: orNull(count),
+  models: texts,
+  weight: count,
+  in_flight: count,
+  total_requests: count,
+  failed_requests: count,
+});
 export type BackendStatus = ValueOf<typeof BackendStatus>;
-export const BackendStatusList = component(
-  "BackendStatusList",
-  shape({
-    backends: list(BackendStatus),
-    healthy_count: described(count, "Those that answer health checks."),
-    askable_count: described(count, "Those that requests can reach."),
-    total_count: count,
-    summary: shape({
-      total_models: count,
-      total_requests: count,
-      total_failures: count,
-      average_response_time_ms: orNull(number),
-    }),
+export const BackendStatusList = namedShape("BackendStatusList", {
+  backends: list(BackendStatus),
+  healthy_count: described(count, "Those that answer health checks."),
+  askable_count: described(count, "Those that requests can reach."),
+  total_count: count,
+  summary: shape({
+    total_models: count,
+    total_requests: count,
+    total_failures: count,
+    average_response_time_ms: orNull(number),
   }),
-);
+});
 export type BackendStatusList = ValueOf<typeof BackendStatusList>;
 export const BackendRecord = component(
   "BackendRecord",
@@ -101,22 +96,24 @@ export const BackendChange = component("BackendChange", () => {
     `A merge patch of a ${BACKEND_SCHEMA}: null removes a setting.`,
   );
 });
-export const BackendChanged = component("BackendChanged", shape({ ...changed, backend: BackendRecord }, dryRun));
-export const BackendRemoved = component(
+export const BackendChanged = namedShape("BackendChanged", { ...changed, backend: BackendRecord }, dryRun);
+export const BackendRemoved = namedShape(
   "BackendRemoved",
-  shape({ ...changed, removed_backend: ref(BACKEND_SCHEMA) }, dryRun),
+  { ...changed, removed_backend: ref(BACKEND_SCHEMA) },
+  dryRun,
 );
-export const CircuitReset = component("CircuitReset", shape({ ...done, previous_state: circuit }));
+export const CircuitReset = namedShape("CircuitReset", { ...done, previous_state: circuit });
 export const WeightRequest = component("WeightRequest", strictRequest({ weight: { ...count, maximum: 100 } }, madeFor));
-export const WeightChanged = component(
+export const WeightChanged = namedShape(
   "WeightChanged",
-  shape({ ...changed, previous_weight: count, new_weight: count }, dryRun),
+  { ...changed, previous_weight: count, new_weight: count },
+  dryRun,
 );
 export const ModelsRequest = component(
   "ModelsRequest",
   strictRequest({ models: texts }, { append: described(flag, "Add to the models there are."), ...madeFor }),
 );
-export const ModelsChanged = component("ModelsChanged", shape({ ...changed, models: texts }, dryRun));
+export const ModelsChanged = namedShape("ModelsChanged", { ...changed, models: texts }, dryRun);
 
 export const BACKEND_SCHEMAS = schemasOf(
   BackendStatusList,

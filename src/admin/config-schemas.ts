@@ -13,6 +13,7 @@ import {
   flag,
   list,
   mapOf,
+  namedShape,
   oneOfTexts,
   orNull,
   ref,
@@ -50,9 +51,10 @@ const reloadResults = described(
   ),
   "By section.",
 );
-const ConfigValidationError = component(
+const ConfigValidationError = namedShape(
   "ConfigValidationError",
-  shape({ field: text, message: text, code: text }, { value: anything, line: count }),
+  { field: text, message: text, code: text },
+  { value: anything, line: count },
 );
 const validation = { valid: flag, errors: list(ConfigValidationError), warnings: texts };
 const someSections = { ...texts, minItems: 1 };
@@ -77,133 +79,117 @@ const configVersion = {
   replaced: replacedFieldNames,
 };
 
-export const ConfigSummary = component(
-  "ConfigSummary",
-  shape({
-    server: shape({ bind_address: anyOf(text, texts), workers: count, connection_pool_size: count }),
-    backends: shape({ count, names: texts }),
-    health_checks: sectionRef("health_checks"),
-    rate_limiting: sectionRef("rate_limiting"),
-    circuit_breaker: sectionRef("circuit_breaker"),
-    selection_strategy: text,
-    hot_reload: shape({ available: flag, note: text }),
-    version,
-    last_modified: time,
-    pending_sections: described(texts, "Sections with staged changes."),
-    pending_restart: described(texts, "Changed fields that wait for a restart."),
-    storage_problem: described(orNull(text), "Why changes cannot be kept, if that is so."),
-  }),
-);
+export const ConfigSummary = namedShape("ConfigSummary", {
+  server: shape({ bind_address: anyOf(text, texts), workers: count, connection_pool_size: count }),
+  backends: shape({ count, names: texts }),
+  health_checks: sectionRef("health_checks"),
+  rate_limiting: sectionRef("rate_limiting"),
+  circuit_breaker: sectionRef("circuit_breaker"),
+  selection_strategy: text,
+  hot_reload: shape({ available: flag, note: text }),
+  version,
+  last_modified: time,
+  pending_sections: described(texts, "Sections with staged changes."),
+  pending_restart: described(texts, "Changed fields that wait for a restart."),
+  storage_problem: described(orNull(text), "Why changes cannot be kept, if that is so."),
+});
 export type ConfigSummary = ValueOf<typeof ConfigSummary>;
-export const FullConfig = component(
-  "FullConfig",
-  shape({ config: ref("Config"), hot_reload_enabled: flag, last_modified: time, version }),
-);
-export const ConfigSectionInfo = component(
-  "ConfigSectionInfo",
-  shape({ name: text, description: text, hot_reload_capability: capability }),
-);
+export const FullConfig = namedShape("FullConfig", {
+  config: ref("Config"),
+  hot_reload_enabled: flag,
+  last_modified: time,
+  version,
+});
+export const ConfigSectionInfo = namedShape("ConfigSectionInfo", {
+  name: text,
+  description: text,
+  hot_reload_capability: capability,
+});
 export type ConfigSectionInfo = ValueOf<typeof ConfigSectionInfo>;
-export const ConfigSections = component(
-  "ConfigSections",
-  shape({
-    sections: list(ConfigSectionInfo),
-    total: described(count, "Number of sections, without extensions."),
-    extensions: described(list(ConfigSectionInfo), "Further sections."),
-  }),
-);
+export const ConfigSections = namedShape("ConfigSections", {
+  sections: list(ConfigSectionInfo),
+  total: described(count, "Number of sections, without extensions."),
+  extensions: described(list(ConfigSectionInfo), "Further sections."),
+});
 export type ConfigSections = ValueOf<typeof ConfigSections>;
 export const ConfigSchema = component("ConfigSchema", described(anyObject, "JSON Schema (draft-07)."));
-export const HotReloadStatus = component(
-  "HotReloadStatus",
-  shape({
-    enabled: flag,
-    description: text,
-    capabilities: shape({
-      immediate_update: reloadItems,
-      gradual_update: reloadItems,
-      requires_restart: reloadItems,
-    }),
-    sections: described(mapOf(longCapability), "By section."),
-    file: described(
-      orNull(shape({ path: text, reloads: count, failures: count })),
-      "The configuration file that is followed.",
-    ),
-    last_reload: orNull(time),
-    last_error: orNull(shape({ timestamp: time, file: text, problems: anything })),
-    pending_restart: texts,
-    version,
+export const HotReloadStatus = namedShape("HotReloadStatus", {
+  enabled: flag,
+  description: text,
+  capabilities: shape({
+    immediate_update: reloadItems,
+    gradual_update: reloadItems,
+    requires_restart: reloadItems,
   }),
-);
-export const SectionChanged = component(
-  "SectionChanged",
-  shape(
-    {
-      ...done,
-      section: text,
-      version,
-      hot_reload_capability: capability,
-      hot_reload_applied: flag,
-      applied: flag,
-      warnings: texts,
-      previous: anything,
-      current: anything,
-      changes: fieldChanges,
-    },
-    { ...dryRun, staged: flag, pending_sections: texts, merged_config: anything },
+  sections: described(mapOf(longCapability), "By section."),
+  file: described(
+    orNull(shape({ path: text, reloads: count, failures: count })),
+    "The configuration file that is followed.",
   ),
+  last_reload: orNull(time),
+  last_error: orNull(shape({ timestamp: time, file: text, problems: anything })),
+  pending_restart: texts,
+  version,
+});
+export const SectionChanged = namedShape(
+  "SectionChanged",
+  {
+    ...done,
+    section: text,
+    version,
+    hot_reload_capability: capability,
+    hot_reload_applied: flag,
+    applied: flag,
+    warnings: texts,
+    previous: anything,
+    current: anything,
+    changes: fieldChanges,
+  },
+  { ...dryRun, staged: flag, pending_sections: texts, merged_config: anything },
 );
-export const StagedSections = component(
-  "StagedSections",
-  shape({
-    staged: list(
-      shape({
-        section: text,
-        base_version: version,
-        timestamp: time,
-        source: text,
-        user: orNull(text),
-        description: orNull(text),
-        conflict: described(flag, "Someone else has changed the section since."),
-        changes: fieldChanges,
-      }),
-    ),
-    total: count,
-    current_version: version,
-  }),
-);
+export const StagedSections = namedShape("StagedSections", {
+  staged: list(
+    shape({
+      section: text,
+      base_version: version,
+      timestamp: time,
+      source: text,
+      user: orNull(text),
+      description: orNull(text),
+      conflict: described(flag, "Someone else has changed the section since."),
+      changes: fieldChanges,
+    }),
+  ),
+  total: count,
+  current_version: version,
+});
 export type StagedSections = ValueOf<typeof StagedSections>;
-export const StagedDiscarded = component("StagedDiscarded", shape({ ...done, discarded_sections: texts }));
+export const StagedDiscarded = namedShape("StagedDiscarded", { ...done, discarded_sections: texts });
 export const ValidateRequest = component(
   "ValidateRequest",
   strictRequest({ section: text, config: anyValue }, { dry_run: flag }),
 );
-export const ConfigValidation = component(
-  "ConfigValidation",
-  shape(validation, {
-    hot_reload_capability: capability,
-    info: shape({ hot_reload_capability: longCapability, estimated_impact: text }),
-    changes: fieldChanges,
-  }),
-);
+export const ConfigValidation = namedShape("ConfigValidation", validation, {
+  hot_reload_capability: capability,
+  info: shape({ hot_reload_capability: longCapability, estimated_impact: text }),
+  changes: fieldChanges,
+});
 export const ApplyRequest = component(
   "ApplyRequest",
   strictRequest({}, { sections: someSections, force: flag, dry_run: flag, ...madeFor }),
 );
-export const ConfigApplied = component(
+export const ConfigApplied = namedShape(
   "ConfigApplied",
-  shape(
-    {
-      ...done,
-      applied_sections: texts,
-      results: reloadResults,
-      version,
-      timestamp: time,
-      changes: sectionChanges,
-      warnings: texts,
-    },
-    dryRun,
-  ),
+  {
+    ...done,
+    applied_sections: texts,
+    results: reloadResults,
+    version,
+    timestamp: time,
+    changes: sectionChanges,
+    warnings: texts,
+  },
+  dryRun,
 );
 export const ExportRequest = component(
   "ExportRequest",
@@ -217,17 +203,14 @@ export const ExportRequest = component(
     },
   ),
 );
-export const ConfigExport = component(
-  "ConfigExport",
-  shape({
-    format,
-    content: text,
-    exported_at: time,
-    sections_exported: texts,
-    version,
-    checksum: described(text, "sha256: and hexadecimal digits, of the content."),
-  }),
-);
+export const ConfigExport = namedShape("ConfigExport", {
+  format,
+  content: text,
+  exported_at: time,
+  sections_exported: texts,
+  version,
+  checksum: described(text, "sha256: and hexadecimal digits, of the content."),
+});
 export type ConfigExport = ValueOf<typeof ConfigExport>;
 export const ImportRequest = component(
   "ImportRequest",
@@ -245,73 +228,65 @@ export const ImportRequest = component(
     },
   ),
 );
-export const ImportPreview = component(
+export const ImportPreview = namedShape(
   "ImportPreview",
-  shape(
-    {
-      ...validation,
-      dry_run: constant(true),
-      changes_preview: sectionChanges,
-      sections_affected: texts,
-    },
-    { estimated_impact: text },
-  ),
+  {
+    ...validation,
+    dry_run: constant(true),
+    changes_preview: sectionChanges,
+    sections_affected: texts,
+  },
+  { estimated_impact: text },
 );
 export type ImportPreview = ValueOf<typeof ImportPreview>;
-export const ConfigImported = component(
+export const ConfigImported = namedShape(
   "ConfigImported",
-  shape(
-    {
-      ...done,
-      version,
-      validation: shape(validation),
-      sections_imported: texts,
-      imported_sections: texts,
-      hot_reload_results: reloadResults,
-      applied: flag,
-      timestamp: time,
-    },
-    { staged: texts, changes: sectionChanges },
-  ),
+  {
+    ...done,
+    version,
+    validation: shape(validation),
+    sections_imported: texts,
+    imported_sections: texts,
+    hot_reload_results: reloadResults,
+    applied: flag,
+    timestamp: time,
+  },
+  { staged: texts, changes: sectionChanges },
 );
 export type ConfigImported = ValueOf<typeof ConfigImported>;
-export const ConfigVersion = component("ConfigVersion", shape(configVersion));
+export const ConfigVersion = namedShape("ConfigVersion", configVersion);
 export type ConfigVersion = ValueOf<typeof ConfigVersion>;
-export const ConfigHistory = component(
-  "ConfigHistory",
-  shape({ history: list(ConfigVersion), total_entries: count, current_version: version }),
-);
+export const ConfigHistory = namedShape("ConfigHistory", {
+  history: list(ConfigVersion),
+  total_entries: count,
+  current_version: version,
+});
 export type ConfigHistory = ValueOf<typeof ConfigHistory>;
-export const ConfigVersionRecord = component("ConfigVersionRecord", shape({ ...configVersion, config: anything }));
+export const ConfigVersionRecord = namedShape("ConfigVersionRecord", { ...configVersion, config: anything });
 export const RollbackRequest = component(
   "RollbackRequest",
   strictRequest({}, { sections: someSections, dry_run: flag, ...madeFor }),
 );
-export const ConfigRolledBack = component(
+export const ConfigRolledBack = namedShape(
   "ConfigRolledBack",
-  shape(
-    {
-      ...done,
-      previous_version: version,
-      new_version: orNull(version),
-      sections_rolled_back: texts,
-      changes: sectionChanges,
-      warnings: texts,
-    },
-    dryRun,
-  ),
+  {
+    ...done,
+    previous_version: version,
+    new_version: orNull(version),
+    sections_rolled_back: texts,
+    changes: sectionChanges,
+    warnings: texts,
+  },
+  dryRun,
 );
-export const PromptFiles = component(
-  "PromptFiles",
-  shape({
-    prompts: list(shape({ path: text, size: count, modified_at: time, used_by: texts })),
-    total: count,
-  }),
-);
-export const PromptFile = component("PromptFile", shape({ path: text, content: text, size: count, modified_at: time }));
+export const PromptFiles = namedShape("PromptFiles", {
+  prompts: list(shape({ path: text, size: count, modified_at: time, used_by: texts })),
+  total: count,
+});
+export const PromptFile = namedShape("PromptFile", { path: text, content: text, size: count, modified_at: time });
 export const PromptUpdate = component("PromptUpdate", strictRequest({ content: described(text, "At most 1 MiB.") }));
-export const PromptUpdated = component("PromptUpdated", shape({ ...done, path: text }));
-export const PromptsReloaded = component("PromptsReloaded", shape({ ...done, reloaded: count }));
+export const PromptUpdated = namedShape("PromptUpdated", { ...done, path: text });
+export const PromptsReloaded = namedShape("PromptsReloaded", { ...done, reloaded: count });
 
 export const CONFIGURATION_SCHEMAS = schemasOf(
   ConfigSummary,

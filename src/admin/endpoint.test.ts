@@ -1,11 +1,20 @@
 // What the compiler holds endpoints to.
 
 import { expect, test } from "bun:test";
-import { component, count, oneOfTexts, orNull, schemasOf, shape, strictRequest, text } from "../openapi/json-schema.ts";
+import {
+  component,
+  count,
+  namedShape,
+  oneOfTexts,
+  orNull,
+  schemasOf,
+  strictRequest,
+  text,
+} from "../openapi/json-schema.ts";
 import { jsonAnswer } from "../openapi/operation.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 
-const Row = component("Row", shape({ name: text, size: orNull(count), kind: oneOfTexts("a", "b") }));
+const Row = namedShape("Row", { name: text, size: orNull(count), kind: oneOfTexts("a", "b") });
 const Wanted = component("Wanted", strictRequest({ name: text }, { size: count }));
 const endpoint = adminGroup("Observation", schemasOf(Row, Wanted));
 

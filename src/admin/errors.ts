@@ -8,6 +8,7 @@ import {
   integer,
   list,
   mapOf,
+  namedShape,
   number,
   orNull,
   type Schema,
@@ -35,44 +36,38 @@ import { statsWindow } from "./stats.ts";
 const code: Schema<string | number | null> = { type: ["string", "integer", "null"] };
 const countsByName = mapOf(count);
 
-export const ErrorRecord = component(
-  "ErrorRecord",
-  shape({
-    id: text,
-    request_id: text,
-    timestamp: time,
-    status: integer,
-    type: text,
-    code,
-    message: text,
-    model: orNull(text),
-    backend: orNull(text),
-    key_id: orNull(text),
-    user_id: orNull(text),
-    organization_id: orNull(text),
-    client: orNull(text),
-    ended_by: described(orNull(text), "Of a failure: why nobody else was asked."),
-    attempts: list(
-      shape(
-        { backend: text, failure: text },
-        { model: text, detail: described(text, "What the backend said, or the gateway of it."), duration_ms: number },
-      ),
+export const ErrorRecord = namedShape("ErrorRecord", {
+  id: text,
+  request_id: text,
+  timestamp: time,
+  status: integer,
+  type: text,
+  code,
+  message: text,
+  model: orNull(text),
+  backend: orNull(text),
+  key_id: orNull(text),
+  user_id: orNull(text),
+  organization_id: orNull(text),
+  client: orNull(text),
+  ended_by: described(orNull(text), "Of a failure: why nobody else was asked."),
+  attempts: list(
+    shape(
+      { backend: text, failure: text },
+      { model: text, detail: described(text, "What the backend said, or the gateway of it."), duration_ms: number },
     ),
-  }),
-);
+  ),
+});
 export type ErrorRecord = ValueOf<typeof ErrorRecord>;
-export const RecentErrors = component("RecentErrors", shape({ errors: list(ErrorRecord), total: count }));
+export const RecentErrors = namedShape("RecentErrors", { errors: list(ErrorRecord), total: count });
 export type RecentErrors = ValueOf<typeof RecentErrors>;
-export const ErrorStatistics = component(
-  "ErrorStatistics",
-  shape({
-    total: count,
-    by_type: countsByName,
-    by_status: countsByName,
-    by_backend: countsByName,
-    window: text,
-  }),
-);
+export const ErrorStatistics = namedShape("ErrorStatistics", {
+  total: count,
+  by_type: countsByName,
+  by_status: countsByName,
+  by_backend: countsByName,
+  window: text,
+});
 export type ErrorStatistics = ValueOf<typeof ErrorStatistics>;
 const DebugErrorRequest = component(
   "DebugErrorRequest",
@@ -85,7 +80,7 @@ const DebugErrorRequest = component(
     backend: described({ ...text, minLength: 1 }, "Name of a backend."),
   }),
 );
-const DebugError = component("DebugError", shape({ ...done, error: ErrorRecord }));
+const DebugError = namedShape("DebugError", { ...done, error: ErrorRecord });
 
 const SCHEMAS = schemasOf(RequestGroups, RecentErrors, ErrorRecord, ErrorStatistics, DebugErrorRequest, DebugError);
 

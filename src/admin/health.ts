@@ -4,9 +4,9 @@ import type { Settings } from "../config/sections/registry.ts";
 import type { BackendState } from "../fleet/status.ts";
 import { VERSION } from "../names.ts";
 import {
-  component,
   count,
   described,
+  namedShape,
   number,
   oneOfTexts,
   schemasOf,
@@ -54,23 +54,20 @@ const CPU_SPACING_MS = 1_000;
 const SERVICES = ["backend", "model", "proxy", "health", "storage"];
 const STATUSES = ["healthy", "degraded", "unhealthy"] as const;
 
-const ServiceHealth = component("ServiceHealth", shape({ status: oneOfTexts(...STATUSES, "disabled"), message: text }));
-export const AdminHealth = component(
-  "AdminHealth",
-  shape({
-    status: oneOfTexts(...STATUSES),
-    version: text,
-    uptime: described(count, "Seconds."),
-    timestamp: time,
-    services: shape(Object.fromEntries(SERVICES.map((name) => [`${name}_service`, ServiceHealth]))),
-    metrics: shape({
-      requests_per_second: number,
-      error_rate: number,
-      memory_usage_mb: number,
-      cpu_usage_percent: described(number, "Of one core."),
-    }),
+const ServiceHealth = namedShape("ServiceHealth", { status: oneOfTexts(...STATUSES, "disabled"), message: text });
+export const AdminHealth = namedShape("AdminHealth", {
+  status: oneOfTexts(...STATUSES),
+  version: text,
+  uptime: described(count, "Seconds."),
+  timestamp: time,
+  services: shape(Object.fromEntries(SERVICES.map((name) => [`${name}_service`, ServiceHealth]))),
+  metrics: shape({
+    requests_per_second: number,
+    error_rate: number,
+    memory_usage_mb: number,
+    cpu_usage_percent: described(number, "Of one core."),
   }),
-);
+});
 export type AdminHealth = ValueOf<typeof AdminHealth>;
 
 const SCHEMAS = schemasOf(AdminHealth, ServiceHealth);

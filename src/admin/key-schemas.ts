@@ -9,10 +9,10 @@ import {
   described,
   flag,
   list,
+  namedShape,
   oneOfTexts,
   orNull,
   schemasOf,
-  shape,
   strictRequest,
   text,
   texts,
@@ -21,39 +21,34 @@ import {
 } from "../openapi/json-schema.ts";
 import { entryPatch, entrySchema } from "../openapi/section-schemas.ts";
 
-export const KeyRecord = component(
-  "KeyRecord",
-  shape({
-    id: text,
-    has_own_id: described(flag, "false: the id is a digest of the secret."),
-    key: described(text, "Masked."),
-    user_id: orNull(text),
-    organization_id: orNull(text),
-    scopes: list(oneOfTexts(...SCOPES)),
-    models: described(orNull(texts), "null: all."),
-    rate_limit: orNull(count),
-    enabled: flag,
-    expires_at: orNull(time),
-    is_expired: flag,
-    previous_until: described(orNull(time), "Until when the secret before the last rotation is valid."),
-    source: oneOfTexts("configuration", "api_keys_file"),
-  }),
-);
-export const KeyList = component("KeyList", shape({ keys: list(KeyRecord), total: count }));
+export const KeyRecord = namedShape("KeyRecord", {
+  id: text,
+  has_own_id: described(flag, "false: the id is a digest of the secret."),
+  key: described(text, "Masked."),
+  user_id: orNull(text),
+  organization_id: orNull(text),
+  scopes: list(oneOfTexts(...SCOPES)),
+  models: described(orNull(texts), "null: all."),
+  rate_limit: orNull(count),
+  enabled: flag,
+  expires_at: orNull(time),
+  is_expired: flag,
+  previous_until: described(orNull(time), "Until when the secret before the last rotation is valid."),
+  source: oneOfTexts("configuration", "api_keys_file"),
+});
+export const KeyList = namedShape("KeyList", { keys: list(KeyRecord), total: count });
 export type KeyList = ValueOf<typeof KeyList>;
 export type KeyRecord = ValueOf<typeof KeyRecord>;
 export const KeyChange = component("KeyChange", () => {
   const change = entryPatch(entrySchema("api_keys", "keys"));
   return described(change, "Fields of an entry of api_keys.keys; null removes one. Only a rotation makes `previous`.");
 });
-export const KeyChanged = component(
+export const KeyChanged = namedShape(
   "KeyChanged",
-  shape(
-    { ...changed, key: KeyRecord },
-    { ...dryRun, secret: described(text, "Made by the gateway; shown in this answer only.") },
-  ),
+  { ...changed, key: KeyRecord },
+  { ...dryRun, secret: described(text, "Made by the gateway; shown in this answer only.") },
 );
-export const KeyRemoved = component("KeyRemoved", shape({ ...changed, removed_key: KeyRecord }, dryRun));
+export const KeyRemoved = namedShape("KeyRemoved", { ...changed, removed_key: KeyRecord }, dryRun);
 export const KeyRotation = component(
   "KeyRotation",
   strictRequest(

@@ -5,11 +5,11 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { EventSourceView } from "../kv-index/event-source.ts";
 import { done } from "../openapi/change-schemas.ts";
 import {
-  component,
   count,
   described,
   flag,
   list,
+  namedShape,
   number,
   orNull,
   schemasOf,
@@ -23,41 +23,38 @@ import { adminGroup, answer, toTimestamp } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { queryOf } from "./query.ts";
 
-export const KvIndexStatistics = component(
-  "KvIndexStatistics",
-  shape({
-    enabled: flag,
-    entries: described(count, "Blocks of prompts at backends."),
-    max_entries: count,
-    bytes: count,
-    max_bytes: count,
-    hits: described(count, "Choices that the index made, because a backend had enough of the prompt."),
-    lookups: described(count, "Choices for which a prompt was looked up."),
-    hit_rate: number,
-    event_sources: list(
-      shape({
-        backend_name: text,
-        connected: flag,
-        events: count,
-        dropped: described(count, "Events that were lost because more came than could be taken in."),
-        last_event: orNull(time),
-        last_error: described(orNull(text), "Why there was no connection the last time."),
-      }),
-    ),
-    backends: list(
-      shape({
-        backend_name: text,
-        entries: count,
-        distrusted: described(
-          flag,
-          "Answers have contradicted its events, so that nothing is kept of its cache for a while.",
-        ),
-      }),
-    ),
-  }),
-);
+export const KvIndexStatistics = namedShape("KvIndexStatistics", {
+  enabled: flag,
+  entries: described(count, "Blocks of prompts at backends."),
+  max_entries: count,
+  bytes: count,
+  max_bytes: count,
+  hits: described(count, "Choices that the index made, because a backend had enough of the prompt."),
+  lookups: described(count, "Choices for which a prompt was looked up."),
+  hit_rate: number,
+  event_sources: list(
+    shape({
+      backend_name: text,
+      connected: flag,
+      events: count,
+      dropped: described(count, "Events that were lost because more came than could be taken in."),
+      last_event: orNull(time),
+      last_error: described(orNull(text), "Why there was no connection the last time."),
+    }),
+  ),
+  backends: list(
+    shape({
+      backend_name: text,
+      entries: count,
+      distrusted: described(
+        flag,
+        "Answers have contradicted its events, so that nothing is kept of its cache for a while.",
+      ),
+    }),
+  ),
+});
 export type KvIndexStatistics = ValueOf<typeof KvIndexStatistics>;
-const KvIndexCleared = component("KvIndexCleared", shape({ ...done, removed: count }));
+const KvIndexCleared = namedShape("KvIndexCleared", { ...done, removed: count });
 
 const SCHEMAS = schemasOf(KvIndexStatistics, KvIndexCleared);
 

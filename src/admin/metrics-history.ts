@@ -2,11 +2,11 @@
 
 import { TIME_FORMS } from "../lib/parse-time.ts";
 import {
-  component,
   count,
   integer,
   list,
   mapOf,
+  namedShape,
   number,
   oneOfTexts,
   schemasOf,
@@ -20,34 +20,31 @@ import { queryHistory } from "./history-view.ts";
 import type { AdminParts } from "./parts.ts";
 import { queryOf, timeText } from "./query.ts";
 
-const MetricsHistory = component(
-  "MetricsHistory",
-  shape({
-    metric: text,
-    from_ms: integer,
-    to_ms: integer,
-    row_count: count,
-    limit: count,
-    samples: list(
-      shape({
-        ts_ms: integer,
-        labels: mapOf(text),
-        value: number,
-        kind: oneOfTexts(
-          "counter",
-          "gauge",
-          "histogram_sum",
-          "histogram_count",
-          "histogram_bucket",
-          "summary_sum",
-          "summary_count",
-          "summary_quantile",
-          "untyped",
-        ),
-      }),
-    ),
-  }),
-);
+const MetricsHistory = namedShape("MetricsHistory", {
+  metric: text,
+  from_ms: integer,
+  to_ms: integer,
+  row_count: count,
+  limit: count,
+  samples: list(
+    shape({
+      ts_ms: integer,
+      labels: mapOf(text),
+      value: number,
+      kind: oneOfTexts(
+        "counter",
+        "gauge",
+        "histogram_sum",
+        "histogram_count",
+        "histogram_bucket",
+        "summary_sum",
+        "summary_count",
+        "summary_quantile",
+        "untyped",
+      ),
+    }),
+  ),
+});
 
 const SCHEMAS = schemasOf(MetricsHistory);
 

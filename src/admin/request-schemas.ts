@@ -8,6 +8,7 @@ import {
   flag,
   integer,
   list,
+  namedShape,
   nothing,
   number,
   oneOf,
@@ -58,10 +59,7 @@ export type RequestRow = ValueOf<typeof requestRow>;
 /** Of every answer that is made of a search. */
 const searched = { total: count, searched_since: orNull(time) };
 
-export const Requests = component(
-  "Requests",
-  shape({ requests: list(requestRow), ...searched, next_cursor: orNull(text) }),
-);
+export const Requests = namedShape("Requests", { requests: list(requestRow), ...searched, next_cursor: orNull(text) });
 export type Requests = ValueOf<typeof Requests>;
 
 const candidate = shape(
@@ -102,36 +100,30 @@ export const RequestStep = component(
 export type RequestStep = ValueOf<typeof RequestStep>;
 export type AttemptRow = Extract<RequestStep, { kind: "attempt" }>;
 
-export const RequestStory = component(
-  "RequestStory",
-  shape({
-    ...rowMembers,
-    summary: described(text, "What happened, in one line."),
-    explanation: described(list(text), "The same in sentences, one for each step and one for the end."),
-    error: described(
-      orNull(shape({ type: text, code: anyOf(text, integer, nothing), message: text })),
-      "What the client was told, of the latest errors.",
-    ),
-    ended_by: described(
-      orNull(text),
-      "Of a failure: the rules by which no other backend and no other model was asked.",
-    ),
-    cache: orNull(shape({ decision: oneOfTexts("HIT", "MISS", "BYPASS"), reason: orNull(text) })),
-    timings: shape({
-      total_ms: number,
-      gateway_ms: orNull(number),
-      backend_ms: orNull(number),
-      first_token_ms: orNull(number),
-      first_byte_ms: orNull(number),
-      until_first_attempt_ms: orNull(number),
-      tokens_per_second: orNull(number),
-      waiting_ms: number,
-    }),
-    steps: list(RequestStep),
-    steps_dropped: count,
-    others: list(text),
+export const RequestStory = namedShape("RequestStory", {
+  ...rowMembers,
+  summary: described(text, "What happened, in one line."),
+  explanation: described(list(text), "The same in sentences, one for each step and one for the end."),
+  error: described(
+    orNull(shape({ type: text, code: anyOf(text, integer, nothing), message: text })),
+    "What the client was told, of the latest errors.",
+  ),
+  ended_by: described(orNull(text), "Of a failure: the rules by which no other backend and no other model was asked."),
+  cache: orNull(shape({ decision: oneOfTexts("HIT", "MISS", "BYPASS"), reason: orNull(text) })),
+  timings: shape({
+    total_ms: number,
+    gateway_ms: orNull(number),
+    backend_ms: orNull(number),
+    first_token_ms: orNull(number),
+    first_byte_ms: orNull(number),
+    until_first_attempt_ms: orNull(number),
+    tokens_per_second: orNull(number),
+    waiting_ms: number,
   }),
-);
+  steps: list(RequestStep),
+  steps_dropped: count,
+  others: list(text),
+});
 
 export type RequestStory = ValueOf<typeof RequestStory>;
 
@@ -156,13 +148,10 @@ const groupMembers = {
   ...Object.fromEntries(GROUP_NAMES.slice(1).map((name) => [GROUPS[name].member, orNull(text)])),
 };
 
-export const RequestGroups = component(
-  "RequestGroups",
-  shape({
-    by: list(oneOfTexts(...GROUP_NAMES)),
-    groups: list(shape({ count, first_at: time, last_at: time, example_id: text }, groupMembers)),
-    omitted: count,
-    ...searched,
-  }),
-);
+export const RequestGroups = namedShape("RequestGroups", {
+  by: list(oneOfTexts(...GROUP_NAMES)),
+  groups: list(shape({ count, first_at: time, last_at: time, example_id: text }, groupMembers)),
+  omitted: count,
+  ...searched,
+});
 export type RequestGroups = ValueOf<typeof RequestGroups>;

@@ -9,6 +9,7 @@ import {
   count,
   flag,
   list,
+  namedShape,
   oneOf,
   orNull,
   schemasOf,
@@ -65,7 +66,7 @@ export const ResponseCacheStatistics = component(
   ),
 );
 export type ResponseCacheStatistics = ValueOf<typeof ResponseCacheStatistics>;
-const ResponseCacheCleared = component("ResponseCacheCleared", shape({ ...done, removed: count }));
+const ResponseCacheCleared = namedShape("ResponseCacheCleared", { ...done, removed: count });
 
 const SCHEMAS = schemasOf(ResponseCacheStatistics, ResponseCacheCleared);
 

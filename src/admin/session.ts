@@ -4,10 +4,10 @@ import {
   component,
   described,
   flag,
+  namedShape,
   oneOfTexts,
   orNull,
   schemasOf,
-  shape,
   strictRequest,
   text,
   time,
@@ -35,22 +35,19 @@ const SignIn = component(
     },
   ),
 );
-export const SignedIn = component(
-  "SignedIn",
-  shape({
-    method: oneOfTexts(...METHOD_NAMES),
-    name: described(orNull(text), "As the history of changes names them."),
-    elevated: described(flag, "Whether secrets may be shown to them."),
-    via: described(
-      oneOfTexts("session", "credentials", "address"),
-      "By the cookie of a sign-in, by credentials in a header, or because they are on this machine.",
-    ),
-    expires_at: described(orNull(time), "When the sign-in ends, however much it is used."),
-    idle_expires_at: described(orNull(time), "When it ends without another request."),
-  }),
-);
+export const SignedIn = namedShape("SignedIn", {
+  method: oneOfTexts(...METHOD_NAMES),
+  name: described(orNull(text), "As the history of changes names them."),
+  elevated: described(flag, "Whether secrets may be shown to them."),
+  via: described(
+    oneOfTexts("session", "credentials", "address"),
+    "By the cookie of a sign-in, by credentials in a header, or because they are on this machine.",
+  ),
+  expires_at: described(orNull(time), "When the sign-in ends, however much it is used."),
+  idle_expires_at: described(orNull(time), "When it ends without another request."),
+});
 export type SignedIn = ValueOf<typeof SignedIn>;
-const SignedOut = component("SignedOut", shape({ success: flag }));
+const SignedOut = namedShape("SignedOut", { success: flag });
 
 const SCHEMAS = schemasOf(SignIn, SignedIn, SignedOut);
 

@@ -3,10 +3,10 @@
 import { TIME_FORMS } from "../lib/parse-time.ts";
 import { done } from "../openapi/change-schemas.ts";
 import {
-  component,
   count,
   described,
   list,
+  namedShape,
   number,
   oneOfTexts,
   orNull,
@@ -49,62 +49,51 @@ const costSums = {
   cost: described(number, "By the prices of the model metadata, in their currency."),
 };
 
-export const ModelStatistics = component("ModelStatistics", shape({ model_id: text, ...statsRow }));
+export const ModelStatistics = namedShape("ModelStatistics", { model_id: text, ...statsRow });
 export type ModelStatistics = ValueOf<typeof ModelStatistics>;
-export const BackendStatistics = component(
-  "BackendStatistics",
-  shape({
-    backend_name: text,
-    ...statsRow,
-    ...percentiles,
-    p50_first_token_ms: orNull(number),
-    p95_first_token_ms: orNull(number),
-    p99_first_token_ms: orNull(number),
-  }),
-);
+export const BackendStatistics = namedShape("BackendStatistics", {
+  backend_name: text,
+  ...statsRow,
+  ...percentiles,
+  p50_first_token_ms: orNull(number),
+  p95_first_token_ms: orNull(number),
+  p99_first_token_ms: orNull(number),
+});
 export type BackendStatistics = ValueOf<typeof BackendStatistics>;
-export const Statistics = component(
-  "Statistics",
-  shape({
-    ...statsFrame,
-    overall: shape({
-      ...counts,
-      ...tokens,
-      avg_latency_ms: number,
-      ...percentiles,
-      tokens_per_sec_avg: number,
-    }),
-    models: list(ModelStatistics),
-    backends: list(BackendStatistics),
+export const Statistics = namedShape("Statistics", {
+  ...statsFrame,
+  overall: shape({
+    ...counts,
+    ...tokens,
+    avg_latency_ms: number,
+    ...percentiles,
+    tokens_per_sec_avg: number,
   }),
-);
+  models: list(ModelStatistics),
+  backends: list(BackendStatistics),
+});
 export type Statistics = ValueOf<typeof Statistics>;
-const StatisticsOfModels = component("StatisticsOfModels", shape({ ...statsFrame, models: list(ModelStatistics) }));
-const StatisticsOfBackends = component(
-  "StatisticsOfBackends",
-  shape({ ...statsFrame, backends: list(BackendStatistics) }),
-);
-const StatisticsOfCosts = component(
+const StatisticsOfModels = namedShape("StatisticsOfModels", { ...statsFrame, models: list(ModelStatistics) });
+const StatisticsOfBackends = namedShape("StatisticsOfBackends", { ...statsFrame, backends: list(BackendStatistics) });
+const StatisticsOfCosts = namedShape(
   "StatisticsOfCosts",
-  shape(
-    {
-      total_cost: number,
-      currency: described(text, "Of all costs (admin.stats.currency)."),
-      unpriced_models: described(texts, "Models whose tokens have no price, so that their cost is 0."),
-    },
-    {
-      keys: list(shape({ key_id: text, model_id: text, ...costSums })),
-      by: oneOfTexts(...COST_GROUPS),
-      rows: list(
-        shape(
-          { ...costSums, cached_tokens: described(count, "Of the prompt tokens.") },
-          { key_id: text, user_id: text, organization_id: text, model_id: text, backend_name: text, day: text },
-        ),
+  {
+    total_cost: number,
+    currency: described(text, "Of all costs (admin.stats.currency)."),
+    unpriced_models: described(texts, "Models whose tokens have no price, so that their cost is 0."),
+  },
+  {
+    keys: list(shape({ key_id: text, model_id: text, ...costSums })),
+    by: oneOfTexts(...COST_GROUPS),
+    rows: list(
+      shape(
+        { ...costSums, cached_tokens: described(count, "Of the prompt tokens.") },
+        { key_id: text, user_id: text, organization_id: text, model_id: text, backend_name: text, day: text },
       ),
-    },
-  ),
+    ),
+  },
 );
-export const Done = component("Done", shape(done));
+export const Done = namedShape("Done", done);
 
 const SCHEMAS = schemasOf(
   Statistics,

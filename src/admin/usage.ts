@@ -3,10 +3,10 @@
 import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { TIME_FORMS } from "../lib/parse-time.ts";
 import {
-  component,
   count,
   described,
   list,
+  namedShape,
   number,
   oneOfTexts,
   orNull,
@@ -37,18 +37,15 @@ const sums = {
 const SUMS = Object.keys(sums) as (keyof CostGroup)[];
 const names: Properties = Object.fromEntries(COST_GROUPS.map((group) => [memberOf(group), text]));
 
-export const Usage = component(
-  "Usage",
-  shape({
-    by: list(oneOfTexts(...COST_GROUPS)),
-    currency: described(text, "Of all costs (admin.stats.currency)."),
-    unpriced_models: described(texts, "Models whose tokens have no price, so that their cost is 0."),
-    since: orNull(time),
-    until: orNull(time),
-    total: shape(sums),
-    rows: list(shape(sums, names)),
-  }),
-);
+export const Usage = namedShape("Usage", {
+  by: list(oneOfTexts(...COST_GROUPS)),
+  currency: described(text, "Of all costs (admin.stats.currency)."),
+  unpriced_models: described(texts, "Models whose tokens have no price, so that their cost is 0."),
+  since: orNull(time),
+  until: orNull(time),
+  total: shape(sums),
+  rows: list(shape(sums, names)),
+});
 
 export type Usage = ValueOf<typeof Usage>;
 

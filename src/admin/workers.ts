@@ -3,11 +3,11 @@
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import {
-  component,
   count,
   described,
   flag,
   list,
+  namedShape,
   number,
   oneOfTexts,
   orNull,
@@ -20,28 +20,25 @@ import { type DescribedEndpoint, jsonAnswer } from "../openapi/operation.ts";
 import { adminGroup, answer, toTimestamp } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 
-export const Workers = component(
-  "Workers",
-  shape({
-    enabled: described(flag, "false: one process does everything."),
-    restarts: described(
-      shape({ crash: count, hang: count, memory: count, request: count }),
-      "Workers that were replaced since the start, by reason.",
-    ),
-    workers: list(
-      shape({
-        pid: count,
-        state: oneOfTexts("starting", "running", "draining"),
-        started_at: time,
-        open_requests: orNull(count),
-        open_streams: orNull(count),
-        memory_bytes: orNull(count),
-        cpu_seconds: orNull(number),
-      }),
-    ),
-  }),
-);
-const WorkersRestarted = component("WorkersRestarted", shape({ success: flag, message: text, replaced: count }));
+export const Workers = namedShape("Workers", {
+  enabled: described(flag, "false: one process does everything."),
+  restarts: described(
+    shape({ crash: count, hang: count, memory: count, request: count }),
+    "Workers that were replaced since the start, by reason.",
+  ),
+  workers: list(
+    shape({
+      pid: count,
+      state: oneOfTexts("starting", "running", "draining"),
+      started_at: time,
+      open_requests: orNull(count),
+      open_streams: orNull(count),
+      memory_bytes: orNull(count),
+      cpu_seconds: orNull(number),
+    }),
+  ),
+});
+const WorkersRestarted = namedShape("WorkersRestarted", { success: flag, message: text, replaced: count });
 
 const SCHEMAS = schemasOf(Workers, WorkersRestarted);
 

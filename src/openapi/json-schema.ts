@@ -118,6 +118,15 @@ export function shape<Required extends Properties, Optional extends Properties =
   };
 }
 
+/** The same as a component. */
+export function namedShape<Required extends Properties, Optional extends Properties = NoMembers>(
+  name: string,
+  required: Required,
+  optional?: Optional,
+): Component<ObjectOf<Required, Optional>> {
+  return component(name, shape(required, optional));
+}
+
 /** An object that comes from elsewhere, or goes there: further members pass. */
 export function open<Required extends Properties, Optional extends Properties = NoMembers>(
   required: Required,
