@@ -100,7 +100,7 @@ class RecordedRequest implements RequestSpans {
       attempts: this.attempts,
       method,
       path,
-      answeredBy: failure === undefined ? (record.fallbackModel ?? model) : undefined,
+      answeredBy: failure === undefined ? (record.answeredBy ?? model) : undefined,
       cache: record.cache,
       fallback: record.fallbackReason,
       shared: record.shared === true,

@@ -33,7 +33,7 @@ export interface RequestRecord {
   path: string;
   model: string | undefined;
   /** The model of the last attempt, where it is not the one that was asked for. */
-  fallbackModel: string | undefined;
+  answeredBy: string | undefined;
   stream: boolean;
   backend: string | undefined;
   attempts: number;
@@ -84,7 +84,7 @@ export function newRecord(method: string, path: string): RequestRecord {
     path,
     operation: undefined,
     model: undefined,
-    fallbackModel: undefined,
+    answeredBy: undefined,
     stream: false,
     backend: undefined,
     attempts: 0,

@@ -124,7 +124,7 @@ describe("what leads to the next model", () => {
       const on = bench({ outcomes: { m: outcome }, policy: { trigger_conditions: only } });
       expect(await on.forward()).toMatchObject({ kind: "plain", model: "n", reasons: [{ model: "m", reason }] });
       expect(on.models()).toEqual(["m", "n"]);
-      expect(on.context.record.fallbackModel).toBe("n");
+      expect(on.context.record.answeredBy).toBe("n");
 
       // Everything else switched on, and only this condition off.
       const opposite = {
@@ -137,7 +137,7 @@ describe("what leads to the next model", () => {
       if (outcome instanceof Error) expect(await without.refusal()).toBe(outcome as GatewayError);
       else expect(await without.forward()).toEqual({ ...outcome, model: "m", reasons: [] });
       expect(without.models()).toEqual(["m"]);
-      expect(without.context.record.fallbackModel).toBeUndefined();
+      expect(without.context.record.answeredBy).toBeUndefined();
     });
   }
 
@@ -184,7 +184,7 @@ describe("the walk", () => {
       ],
     } as FallbackResult);
     expect(b.models()).toEqual(["m", "n", "o"]);
-    expect(b.context.record.fallbackModel).toBe("o");
+    expect(b.context.record.answeredBy).toBe("o");
   });
 
   test("what a stand-in refuses does not end it", async () => {

@@ -173,7 +173,7 @@ function bench({
         method: "POST",
         path: "/",
         model: "m",
-        fallbackModel: undefined,
+        answeredBy: undefined,
         stream,
         backend: undefined,
         attempts: 0,

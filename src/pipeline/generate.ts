@@ -229,7 +229,7 @@ export function createGenerator(parts: GeneratorParts): Generate {
     const { outcome: result } = head;
     if (result.kind === "refused") throw result.error;
     context.record.backend = result.entry.backend.name;
-    if (result.reasons.length > 0) context.record.fallbackModel = result.model;
+    if (result.reasons.length > 0) context.record.answeredBy = result.model;
     if (result.kind !== "stream") return wholeAnswer(result, cacheDecision);
     return { kind: "stream", cache: cacheDecision, result, body: body as ReadableStream };
   }

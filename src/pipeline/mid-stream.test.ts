@@ -98,7 +98,7 @@ function bench(options: BenchOptions = {}) {
       method: "POST",
       path: "/",
       model: "m",
-      fallbackModel: undefined,
+      answeredBy: undefined,
       stream: true,
       backend: undefined,
       attempts: 0,
@@ -189,7 +189,7 @@ describe("nobody may take over", () => {
     const b = bench({ failing: ["b", "c"], chains: { m: ["n", "o"] } });
     expect(await b.after()).toBeUndefined();
     expect(b.asked).toEqual(["m:b", "n:c"]);
-    expect(b.context.record.fallbackModel).toBeUndefined();
+    expect(b.context.record.answeredBy).toBeUndefined();
   });
 });
 
@@ -219,7 +219,7 @@ describe("the order", () => {
     expect(await b.after()).toBeUndefined();
     expect(b.asked).toEqual(["m:b", "n:c"]);
     expect(b.requests.map(({ avoid }) => [...avoid])).toEqual([["a"], ["a", "b"], ["a", "b", "c"]]);
-    expect(b.context.record.fallbackModel).toBe("n");
+    expect(b.context.record.answeredBy).toBe("n");
   });
 
   test("begins at the model that was answering", async () => {
@@ -252,7 +252,7 @@ describe("the order", () => {
   test("a switch within the model is no fallback for the record", async () => {
     const b = bench();
     await b.after();
-    expect(b.context.record.fallbackModel).toBeUndefined();
+    expect(b.context.record.answeredBy).toBeUndefined();
   });
 });
 

@@ -188,7 +188,7 @@ export function takeoverFor(
       const next = await openNext(joint, seen);
       if (next === undefined) return nobody("no other backend and no model of the chain could go on with the stream");
       switches++;
-      if (current.model !== request.model) record.fallbackModel = current.model;
+      if (current.model !== request.model) record.answeredBy = current.model;
       const reason = failureLabel(failure);
       record.story.add({ kind: "takeover", from: from.backend, to: current.backend, reason });
       log.warn(

@@ -56,7 +56,7 @@ export function createReporter(
         observer.finished({
           operation,
           model,
-          answeredBy: record.fallbackModel,
+          answeredBy: record.answeredBy,
           backend,
           status,
           outcome,
@@ -93,7 +93,7 @@ export function createReporter(
         if (record.attempts === 0 && failure !== undefined) {
           story.add({ kind: "refused", atMs: durationMs, reason: failure });
         }
-        const { firstByteMs, backendMs, fallbackModel: answeredBy, usage } = record;
+        const { firstByteMs, backendMs, answeredBy, usage } = record;
         stories.finish(story, {
           status,
           outcome,

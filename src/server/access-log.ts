@@ -46,7 +46,7 @@ function fieldsOf(
     gateway_ms: backendMs === undefined ? undefined : rounded(Math.max(0, durationMs - backendMs)),
     first_token_ms: stream && firstByteMs !== undefined ? rounded(firstByteMs) : undefined,
     model: record.model,
-    fallback_model: record.fallbackModel,
+    fallback_model: record.answeredBy,
     stream: stream || undefined,
     backend: record.backend,
     attempts: attempts > 1 ? attempts : undefined,

@@ -223,7 +223,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
         method: "POST",
         path: "/v1/chat/completions",
         model,
-        fallbackModel: undefined,
+        answeredBy: undefined,
         stream,
         backend: undefined,
         attempts: 0,
