@@ -79,8 +79,7 @@ describe.each(PLACES)("requests %s", (place) => {
       outcome: "succeeded",
       durationMs: 20,
       backend: "gpu-2",
-      promptTokens: 3,
-      completionTokens: 2,
+      usage: { input: { total: 3 }, output: { total: 2 } },
     });
     bed.time.ms += 1000;
     const broken = {

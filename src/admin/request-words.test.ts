@@ -1,7 +1,7 @@
 // Sentences about requests: every kind of failure, every kind of step, every end.
 
 import { describe, expect, test } from "bun:test";
-import { type AttemptStep, Story } from "../stats/stories.ts";
+import { type AttemptStep, Story, type StoryEnd } from "../stats/stories.ts";
 import { failureLabel, toFailure, type UpstreamFailure } from "../upstream/failure.ts";
 import { candidateWords, explain, summarize, tokensPerSecond } from "./request-words.ts";
 
@@ -9,7 +9,7 @@ function begin(stream = true) {
   const time = { ms: 0 };
   const start = { id: "o", requestId: "r", operation: "chat", model: "m", stream, startedAtMs: 0 };
   const story = new Story(start, () => time.ms);
-  const finish = (status: number, durationMs: number, more: object = {}) =>
+  const finish = (status: number, durationMs: number, more: Partial<StoryEnd> = {}) =>
     story.finish({ status, outcome: status < 400 ? "succeeded" : "failed", durationMs, ...more });
   return { story, time, finish };
 }
@@ -128,7 +128,7 @@ describe("other steps and ends", () => {
     story.add({ kind: "shared", leader: "o-1" });
     story.add({ kind: "fallback", from: "m", to: "n", reason: "error_code_503" });
     story.add({ kind: "takeover", from: "gpu-1", to: "gpu-2", reason: "reset" });
-    finish(200, 125_000, { completionTokens: 1000, firstByteMs: 25_000 });
+    finish(200, 125_000, { usage: { input: { total: 1 }, output: { total: 1000 } }, firstByteMs: 25_000 });
     expect(explain(story, undefined)).toEqual([
       "The request took 2 s to arrive and to be read.",
       "The request waited 90 ms for the first health checks of the backends.",
@@ -193,13 +193,13 @@ test("candidates: why each was or was not chosen", () => {
 });
 
 test("tokens per second are those of the time in which the model wrote", () => {
-  const speed = (stream: boolean, more: object) => {
+  const speed = (stream: boolean, more: Partial<StoryEnd>) => {
     const { story, finish } = begin(stream);
-    finish(200, 1100, { completionTokens: 50, ...more });
+    finish(200, 1100, { usage: { input: { total: 1 }, output: { total: 50 } }, ...more });
     return tokensPerSecond(story);
   };
   expect(speed(true, { firstByteMs: 100 })).toBe(50);
   expect(speed(false, { backendMs: 500, firstByteMs: 1100 })).toBe(100);
   expect(speed(true, { firstByteMs: 1100 })).toBeUndefined();
-  expect(speed(true, { completionTokens: 0 })).toBeUndefined();
+  expect(speed(true, { usage: { input: { total: 1 }, output: { total: 0 } } })).toBeUndefined();
 });

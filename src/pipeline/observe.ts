@@ -6,6 +6,7 @@ import type { GatewayEvents } from "../metrics/gateway-events.ts";
 import type { Observer } from "../metrics/observer.ts";
 import type { AttemptOutcome } from "../stats/collector.ts";
 import type { ErrorReport, FailedAttempt } from "../stats/error-recorder.ts";
+import type { FinishedRequest } from "../stats/finished-request.ts";
 import { isFailure, type Outcome } from "../stats/outcome.ts";
 import type { AttemptStep, Stories, StoryStart, StoryStep } from "../stats/stories.ts";
 import { withoutSecrets } from "../stats/without-secrets.ts";
@@ -48,71 +49,53 @@ export function createReporter(
     /** Called once per request, when its answer is over; status 499 when the client left. */
     finished(context: RequestContext, status: number, durationMs: number): void {
       const { caller, record } = context;
-      const { operation, model, story, backend } = record;
+      const { operation, model, story } = record;
       const outcome = outcomeOf(record, status);
       const isSuccess = outcome === "succeeded";
       const failure = isSuccess ? undefined : failureOf(record, status);
-      if (operation !== undefined && model !== undefined) {
-        observer.finished({
-          operation,
-          model,
-          answeredBy: record.answeredBy,
-          backend,
-          status,
-          outcome,
-          durationMs,
-          firstByteMs: record.firstByteMs,
-          stream: record.stream,
-          usage: record.usage,
-          attempts: record.attempts,
-          retried: record.attempts > 1 ? retriedAttempts(story.steps) : undefined,
-          fallback: record.fallbackReason,
-          cache: record.cache,
-          shared: record.shared,
-          failure,
-          keyId: caller?.keyId,
-          userId: caller?.userId,
-          endUser: record.user,
-          organizationId: caller?.organizationId,
-        });
-      }
+      if (outcome === "stream_broken") record.endedBy ??= NO_TAKEOVER;
+      const finished: FinishedRequest = {
+        operation: operation ?? "",
+        model: model ?? "",
+        answeredBy: record.answeredBy,
+        backend: record.backend,
+        status,
+        outcome,
+        durationMs,
+        firstByteMs: record.firstByteMs,
+        backendMs: record.backendMs,
+        stream: record.stream,
+        usage: record.usage,
+        attempts: record.attempts,
+        retried: record.attempts > 1 ? retriedAttempts(story.steps) : undefined,
+        fallback: record.fallbackReason,
+        cache: record.cache,
+        shared: record.shared,
+        failure,
+        code: isSuccess || record.error === undefined ? undefined : codeOf(record.error),
+        endedBy: isFailure(outcome) ? record.endedBy : undefined,
+        keyId: caller?.keyId,
+        userId: caller?.userId,
+        endUser: record.user,
+        organizationId: caller?.organizationId,
+      };
+      const isCounted = operation !== undefined && model !== undefined;
+      if (isCounted) observer.finished(finished);
       for (const feature of record.dropped ?? []) events.dropped(feature);
-      const code = isSuccess || record.error === undefined ? undefined : codeOf(record.error);
       const isOwnRefusal = outcome === "refused" && !story.wasSent && !isOfAdministrators(record);
       if (isOwnRefusal) {
-        events.refused(status, code ?? failure ?? "");
-        if (operation === undefined || model === undefined) {
-          observer.turnedAway({ keyId: caller?.keyId, organizationId: caller?.organizationId });
-        }
+        events.refused(status, finished.code ?? failure ?? "");
+        if (!isCounted) observer.turnedAway({ keyId: finished.keyId, organizationId: finished.organizationId });
       }
-      if (outcome === "stream_broken") record.endedBy ??= NO_TAKEOVER;
-      const endedBy = isFailure(outcome) ? record.endedBy : undefined;
       if (story.isKept) {
         if (record.stream) openStreams--;
         story.cache = record.cache;
         if (record.attempts === 0 && failure !== undefined) {
           story.add({ kind: "refused", atMs: durationMs, reason: failure });
         }
-        const { firstByteMs, backendMs, answeredBy, usage } = record;
-        stories.finish(story, {
-          status,
-          outcome,
-          durationMs,
-          failure,
-          code,
-          endedBy,
-          backend,
-          answeredBy,
-          firstByteMs,
-          backendMs,
-          promptTokens: usage?.input.total,
-          completionTokens: usage?.output.total,
-        });
+        stories.finish(story, finished);
       } else if (isOwnRefusal) {
-        stories.refused(
-          { ...startOf(context), target: targetOf(record) },
-          { status, outcome, durationMs, failure, code },
-        );
+        stories.refused({ ...startOf(context), target: targetOf(record) }, finished);
       }
       // A caller whose trace it is wants to see in it that the request came here, and why it went no further.
       if (record.refused !== undefined) record.spans = spans.recorder?.begin(context);
@@ -122,6 +105,7 @@ export function createReporter(
       const { type = failure, code: errorCode = null, message = failure } = record.error ?? {};
       const attempts = attemptsOf(story.steps);
       const told = { status, isRefusal: isOwnRefusal, type, code: errorCode, message };
+      const { backend, endedBy } = finished;
       errors.record({ ...startOf(context), ...told, model, backend, endedBy, attempts });
     },
   };

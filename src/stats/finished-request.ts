@@ -1,4 +1,4 @@
-// What statistics and metrics get to know of a request that is over: one value per request, made by the pipeline.
+// What is known of a request that is over: one value, made by the pipeline, for its story, statistics and metrics.
 
 import type { Usage } from "../generation/usage.ts";
 import type { Outcome } from "./outcome.ts";
@@ -18,6 +18,8 @@ export interface FinishedRequest {
   durationMs: number;
   /** Until the first byte went to the client. */
   firstByteMs?: number | undefined;
+  /** Time of all attempts. */
+  backendMs?: number | undefined;
   stream: boolean;
   usage?: Usage | undefined;
   /** Attempts at backends; 0 for answers from the cache and for refusals. */
@@ -34,6 +36,10 @@ export interface FinishedRequest {
    * whatever its earlier attempts met.
    */
   failure?: string | undefined;
+  /** Of the error that the client was answered with; its type where the code is only the status. */
+  code?: string | undefined;
+  /** Of a failure: the rules by which no other backend and no other model was asked. */
+  endedBy?: string | undefined;
   /** The caller's key. */
   keyId?: string | undefined;
   /** As the caller's key names them. */

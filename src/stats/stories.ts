@@ -3,6 +3,7 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { FinishedRequest } from "./finished-request.ts";
 import type { Outcome } from "./outcome.ts";
 import { RefusedEntries } from "./refused-entries.ts";
 import { StoryRing } from "./story-ring.ts";
@@ -67,7 +68,7 @@ type NewStep = StoryStep extends infer Step
   : never;
 
 /** A story as one process tells it to another. Times are of the wall. */
-export interface ToldStory extends Omit<StoryStart, "startedAtMs">, Partial<StoryEnd> {
+export interface ToldStory extends Omit<StoryStart, "startedAtMs">, Partial<KeptEnd>, KeptTokens {
   startedAtMs: number;
   steps: readonly StoryStep[];
   droppedSteps: number;
@@ -97,24 +98,18 @@ export interface StoryStart {
   target?: string | undefined;
 }
 
-export interface StoryEnd {
-  /** As the client saw it; of a stream that broke off, what it would have been had nothing been sent. */
-  status: number;
-  outcome: Outcome;
-  durationMs: number;
-  failure?: string | undefined;
-  /** Of the error that the client was answered with; its type where the code is only the status. */
-  code?: string | undefined;
-  /** Of a failure: the rules by which no other backend and no other model was asked. */
-  endedBy?: string | undefined;
-  backend?: string | undefined;
-  answeredBy?: string | undefined;
-  firstByteMs?: number | undefined;
-  /** Time of all attempts. */
-  backendMs?: number | undefined;
+/** What a story keeps of a request that is over. */
+type KeptEnd = Pick<
+  FinishedRequest,
+  | ("status" | "outcome" | "durationMs" | "failure" | "code" | "endedBy")
+  | ("backend" | "answeredBy" | "firstByteMs" | "backendMs")
+>;
+interface KeptTokens {
   promptTokens?: number | undefined;
   completionTokens?: number | undefined;
 }
+
+export type StoryEnd = KeptEnd & Partial<Pick<FinishedRequest, "usage">>;
 
 /** The failure of an attempt that the gateway itself refused: the backend's format cannot say what is asked. */
 export const NOT_SENT = "not_sent";
@@ -308,8 +303,8 @@ export class Story implements StoryStart {
     this.answeredBy = end.answeredBy;
     this.firstByteMs = end.firstByteMs;
     this.backendMs = end.backendMs;
-    this.promptTokens = end.promptTokens;
-    this.completionTokens = end.completionTokens;
+    this.promptTokens = end.usage?.input.total;
+    this.completionTokens = end.usage?.output.total;
   }
 
   /** Takes over what another process tells of it. */
@@ -321,7 +316,9 @@ export class Story implements StoryStart {
     this.droppedSteps = droppedSteps;
     this.cache = cache;
     this.cacheReason = cacheReason;
-    if (told.status !== undefined) this.finish(told as StoryEnd);
+    if (told.status !== undefined) this.finish(told as KeptEnd);
+    this.promptTokens = told.promptTokens;
+    this.completionTokens = told.completionTokens;
   }
 
   /** For another process. */
