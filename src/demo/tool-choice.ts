@@ -1,4 +1,4 @@
-// Which tool the demo model calls, and with what: one that the request insists on, or that the question asks for.
+// Which tool the demo model calls, and with what: one that the request insists on, or that the question names.
 
 import { lastTextOf } from "./reply.ts";
 import type { ChatMessage, ChatRequest, ChatTool } from "./requests.ts";
@@ -40,32 +40,13 @@ function chooseTool(request: ChatRequest): ChatTool | undefined {
   return findTool(tools, first);
 }
 
-/** Words of a name that say little of what it is about. */
-const VERBS: ReadonlySet<string> = new Set("get fetch find list look lookup make run search set show".split(" "));
-
-/**
- * The first tool that the user's last words name: the name itself as it is written, or, of a name of several words, all
- * but such verbs ("the weather in Oslo" asks for get_weather). Once a tool has answered there is nothing more to ask for,
- * so that agent loops end.
- */
+/** The first tool whose name the user's last words hold; none once a tool has answered, so that agent loops end. */
 function toolAskedFor(tools: readonly ChatTool[], messages: readonly ChatMessage[]): ChatTool | undefined {
-  if (tools.length === 0) return undefined;
   const turn = messages.slice(messages.findLastIndex(({ role }) => role === "assistant") + 1);
   if (turn.some(({ role }) => role === "tool" || role === "function")) return undefined;
   const question = lastTextOf(turn.findLast(({ role }) => role === "user"));
-  const asWritten = new Set(wordsOf(question));
-  const lowered = new Set([...asWritten].map((word) => word.toLowerCase()));
-  return tools.find((tool) => {
-    const name = nameOf(tool);
-    if (asWritten.has(name)) return true;
-    const parts = name.split(/[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])/).map((part) => part.toLowerCase());
-    const subject = parts.filter((part) => part !== "" && !VERBS.has(part));
-    return parts.length > 1 && subject.length > 0 && subject.every((word) => lowered.has(word));
-  });
-}
-
-function wordsOf(text: string): string[] {
-  return text.match(/[\p{L}\p{N}_-]+/gu) ?? [];
+  const words = new Set(question.match(/[\p{L}\p{N}_-]+/gu));
+  return tools.find((tool) => words.has(nameOf(tool)));
 }
 
 function findTool(tools: readonly ChatTool[], name: string): ChatTool {
