@@ -208,21 +208,6 @@ describe("the end", () => {
     expect(groupMembers(server.pid)).toEqual([]);
   });
 
-  test("takes along what has left the group, parents and environment; other servers' stay", async () => {
-    const [one, other] = [start(["escape"]), start(["escape"])];
-    const escaped = ({ log }: typeof one) =>
-      waitFor("one that escaped", () => /escaped (\d+)/.exec(log.join("\n"))?.[1]).then(Number);
-    const [pid, otherPid] = [await escaped(one), await escaped(other)];
-    expect(groupMembers(one.server.pid)).not.toContain(pid);
-    expect(isAlive(pid)).toBe(true);
-    await within("it is closed", one.server.close(), 5_000);
-    expect(isAlive(pid)).toBe(false);
-    expect(isAlive(otherPid)).toBe(true);
-    await other.call(1, "die");
-    expect(await within("it has ended", other.server.ended, 5_000)).toBe("exited with code 7");
-    expect(isAlive(otherPid)).toBe(false);
-  });
-
   test("a child that still works when its parent has ended has the rest of the time", async () => {
     const folder = mkdtempSync(join(tmpdir(), "mcp-rest-"));
     const script = `(trap 'sleep 0.3; echo saved >saved; exit' TERM; echo ready >&2; while :; do sleep 0.05; done) & trap 'exit 0' TERM; wait`;

@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from "node:fs";
 
-/** A killed process needs a moment to vanish, and the guard one to look for those that have left the group. */
+/** A killed process needs a moment to vanish. */
 const VANISH_MS = 1_500;
 
 /** False: nobody of the group is left. */
@@ -23,7 +23,7 @@ export async function groupVanished(group: number): Promise<void> {
     await Bun.sleep(waitMs);
 }
 
-/** Whom nobody has collected after death is still a member; only Linux tells without another process who that is. */
+/** Zombies still count as members; on Linux /proc tells them apart. */
 function hasLiving(group: number): boolean {
   if (process.platform !== "linux") return true;
   return readdirSync("/proc").some((name) => {

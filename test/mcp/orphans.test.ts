@@ -42,15 +42,6 @@ test.each(["SIGKILL", "SIGTERM", "SIGHUP"] as const)("%s leaves no server, guard
   expect(isAlive(grandchild)).toBe(false);
 });
 
-test.each(["SIGKILL", "SIGTERM"] as const)("%s leaves nothing that has left the server's group", async (signal) => {
-  const { owner, told } = own(process.execPath, SERVER, "ignore-term", "ignore-end", "escape");
-  const escaped = Number(await told(/escaped (\d+)/));
-  expect(isAlive(escaped)).toBe(true);
-  owner.kill(signal);
-  await owner.exited;
-  await waitFor("it is gone", () => !isAlive(escaped), { timeoutMs: 5_000, intervalMs: 50 });
-});
-
 async function killedAtSomeMoment(round: number): Promise<void> {
   const mark = `1000${process.pid}${round}`;
   const { owner, told } = own("sh", "-c", deaf(mark));

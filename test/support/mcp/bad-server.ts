@@ -1,5 +1,5 @@
 // An MCP server for tests that behaves as its arguments say, run as a program of its own: "ignore-term", "ignore-end",
-// "fork" (a child that ignores signals), "escape" (one that also leaves the process group), "silent", "garbage", "flood",
+// "fork" (a child that ignores signals), "silent", "garbage", "flood",
 // "die-on-call", "changing", "print-environment", ...
 
 import { readSync, writeSync } from "node:fs";
@@ -31,15 +31,6 @@ if (traits.has("fork")) {
     stdio: ["inherit", "inherit", "inherit"],
   });
   process.stderr.write(`grandchild ${grandchild.pid}\n`);
-}
-if (traits.has("escape")) {
-  // In a session of its own, without its parent, our environment and our pipes, and as deaf.
-  const script = "trap '' TERM INT HUP; echo $$ >&3; exec 3>&-; while :; do sleep 1000; done";
-  const leaving = Bun.spawnSync(
-    ["sh", "-c", 'setsid env -i PATH="$PATH" sh -c "$0" 3>&1 >/dev/null 2>&1 </dev/null &', script],
-    { stdout: "pipe", stderr: "inherit" },
-  );
-  process.stderr.write(`escaped ${leaving.stdout.toString().trim()}\n`);
 }
 if (traits.has("tell-pids")) process.stderr.write(`pids ${process.pid}\n`);
 if (traits.has("fail-at-once")) {
