@@ -2,6 +2,7 @@
 
 import type { ModelAccess, TurnEnd } from "../agent/agent.ts";
 import type { ContentPart } from "../generation/content.ts";
+import { inTime, orAborted, unlessAborted } from "../lib/abortable-delay.ts";
 import { compact, isPresent, type JsonObject } from "../lib/json.ts";
 import type { Call, Connection } from "./connection.ts";
 import { createTurnEditor, type TurnEditor } from "./editor.ts";
@@ -91,7 +92,7 @@ async function answerPrompt(
   });
   sessions.changed();
   try {
-    await freed(prepare(around, session, wish, editor, signal), signal);
+    await unlessAborted(prepare(around, session, wish, editor, signal), signal);
     const end = await turn(around, session, wish, editor, signal);
     return encodeEnd(signal.aborted ? { ...end, stopReason: "cancelled" } : end);
   } catch (error) {
@@ -174,29 +175,13 @@ async function turn(
     newId: () => crypto.randomUUID(),
   });
   try {
-    return await freed(running, signal, GRACE_MS);
+    const end = (await orAborted(running, signal)) ?? (await inTime(running, GRACE_MS));
+    if (end === undefined) throw signal.reason;
+    return end;
   } finally {
-    // Whoever holds on to the turn after its end has a conversation of its own.
+    // A turn that outlives its cancellation must not write into the session's history.
     isCut = true;
     session.history = history.slice();
-  }
-}
-
-/** The promise's outcome, or the signal's reason a moment after it was aborted, whether the promise has ended or not. */
-async function freed<Result>(promise: Promise<Result>, signal: AbortSignal, graceMs = 0): Promise<Result> {
-  let timer: Timer | undefined;
-  const { promise: cut, reject } = Promise.withResolvers<never>();
-  const aborted = () => {
-    timer = setTimeout(() => reject(signal.reason), graceMs);
-  };
-  if (signal.aborted) aborted();
-  else signal.addEventListener("abort", aborted, { once: true });
-  try {
-    return await Promise.race([promise, cut]);
-  } finally {
-    signal.removeEventListener("abort", aborted);
-    clearTimeout(timer);
-    promise.catch(() => {}); // nobody is there for what comes later
   }
 }
 

@@ -1,5 +1,6 @@
 // The agent's side of ACP: bytes in, lines out, and whatever happens between them.
 
+import { inTime } from "../lib/abortable-delay.ts";
 import { parseJson } from "../lib/json.ts";
 import { parseInPieces } from "../lib/json-pieces.ts";
 import { type Line, LineReader } from "../lib/line-reader.ts";
@@ -43,12 +44,12 @@ export function createAcpServer(parts: AcpParts, workings: AcpWorkings = {}): Ac
   async function stop(): Promise<void> {
     reader.end();
     sessions.cancelAll();
-    await atMost(LAST_ANSWERS_MS, connection.answered());
+    await inTime(connection.answered(), LAST_ANSWERS_MS);
     await Promise.all([
       sessions.stop(),
       bridge.close().catch((err: unknown) => log.error({ err }, "the MCP bridge could not be closed")),
     ]);
-    await atMost(LAST_LINES_MS, connection.outbox.drained());
+    await inTime(connection.outbox.drained(), LAST_LINES_MS);
     connection.close();
   }
 
@@ -144,13 +145,4 @@ function refusalOf(error: unknown, log: AcpParts["log"]): RpcError {
   if (error instanceof RpcError) return error;
   log.error({ err: error }, "an ACP request has failed");
   return new RpcError(RPC.internal, "Something went wrong; the log says what.", { reason: "internal_error" }, error);
-}
-
-async function atMost(timeMs: number, work: Promise<void>): Promise<void> {
-  let timer: Timer | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, timeMs);
-  });
-  await Promise.race([work, late]);
-  clearTimeout(timer);
 }

@@ -6,8 +6,8 @@ import type { GenerationEvent } from "../generation/events.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { GenerationResult } from "../generation/result.ts";
 import type { Usage } from "../generation/usage.ts";
+import { unlessAborted } from "../lib/abortable-delay.ts";
 import type { ModelAccess } from "./agent.ts";
-import { orCancelled } from "./cancelled.ts";
 import { failureOfError, ModelFailure } from "./model-failure.ts";
 import type { Update } from "./updates.ts";
 
@@ -46,7 +46,7 @@ export async function callModel(
   const events = model.generate(request, { signal: AbortSignal.any([signal, stop.signal]) });
   try {
     for (;;) {
-      const next = await orCancelled(events.next(), signal);
+      const next = await unlessAborted(events.next(), signal);
       if (next.done === true) break;
       const event = next.value;
       if (event.type !== "failure") begun();

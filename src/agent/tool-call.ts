@@ -2,9 +2,9 @@
 // goes wrong is a result that tells the model so.
 
 import type { ToolCallPart, ToolResultPart } from "../generation/content.ts";
+import { unlessAborted } from "../lib/abortable-delay.ts";
 import { compact, type JsonObject } from "../lib/json.ts";
 import type { Mode, TurnParts } from "./agent.ts";
-import { Cancelled, checkNotCancelled, orCancelled } from "./cancelled.ts";
 import { readArguments } from "./check-arguments.ts";
 import type { PermissionAnswer } from "./editor.ts";
 import { EditorError } from "./editor.ts";
@@ -67,15 +67,15 @@ export async function carryOut(read: ReadCall, frame: CallFrame): Promise<ToolRe
   const context = contextOf(frame, told);
   let view: ToolCallView | undefined;
   try {
-    const preview = await orCancelled(previewOf(tool, args, context), frame.signal);
+    const preview = await unlessAborted(previewOf(tool, args, context), frame.signal);
     view = told.begin(preview, tool.kind, args);
     const reason = await refusal(tool, preview, view, frame);
     if (reason !== undefined) return failed(call, told, reason);
-    checkNotCancelled(frame.signal);
+    frame.signal.throwIfAborted();
     told.change({ status: "in_progress" });
-    return succeeded(call, told, await orCancelled(tool.run(args, context), frame.signal));
+    return succeeded(call, told, await unlessAborted(tool.run(args, context), frame.signal));
   } catch (error) {
-    if (error instanceof Cancelled || frame.signal.aborted) {
+    if (frame.signal.aborted) {
       told.end("failed");
       return cancelledResult(call);
     }
@@ -85,7 +85,7 @@ export async function carryOut(read: ReadCall, frame: CallFrame): Promise<ToolRe
 }
 
 async function previewOf(tool: AgentTool, args: JsonObject, context: ToolContext): Promise<ToolPreview> {
-  checkNotCancelled(context.signal);
+  context.signal.throwIfAborted();
   return await tool.preview(args, context);
 }
 
@@ -100,7 +100,7 @@ function contextOf({ editor, outlet, cwd, signal }: CallFrame, told: ToldCall): 
 
 // ---- Permission
 
-/** Why the call may not run; undefined: it may. Throws Cancelled. */
+/** Why the call may not run; undefined: it may. Throws when the turn is cancelled. */
 async function refusal(
   tool: AgentTool,
   { locations = [] }: ToolPreview,
@@ -108,11 +108,11 @@ async function refusal(
   frame: CallFrame,
 ): Promise<string | undefined> {
   const folders = [frame.cwd, ...(frame.directories ?? [])];
-  const outside = await orCancelled(outsideFolders(locations, folders), frame.signal);
+  const outside = await unlessAborted(outsideFolders(locations, folders), frame.signal);
   const first = verdictOn(tool, outside, frame);
   if (first.verdict !== "ask") return first.verdict === "deny" ? denied(first.reason) : undefined;
   return await frame.inTurn(async () => {
-    checkNotCancelled(frame.signal);
+    frame.signal.throwIfAborted();
     // An answer to an earlier question may have settled this one.
     const now = verdictOn(tool, outside, frame);
     if (now.verdict !== "ask") return now.verdict === "deny" ? denied(now.reason) : undefined;
@@ -126,7 +126,7 @@ async function ask(
   { editor, signal }: CallFrame,
 ): Promise<PermissionAnswer> {
   try {
-    return await orCancelled(editor.askPermission(view, signal, outside), signal);
+    return await unlessAborted(editor.askPermission(view, signal, outside), signal);
   } catch (error) {
     if (error instanceof EditorError) return "reject_once";
     throw error;
@@ -154,7 +154,7 @@ function applyAnswer(
       return denied(rejectedFor(outside));
     case "cancelled":
       frame.cancel();
-      throw new Cancelled();
+      throw frame.signal.reason;
     default:
       return denied("the person has rejected this call");
   }

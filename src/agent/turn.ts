@@ -6,7 +6,6 @@ import { compact } from "../lib/json.ts";
 import { createSerial } from "../lib/serial.ts";
 import type { SessionChoices, StopReason, TurnEnd, TurnParts } from "./agent.ts";
 import { type Answered, brokenAnswer, readAnswer } from "./answer-message.ts";
-import { Cancelled, checkNotCancelled } from "./cancelled.ts";
 import { ContextKeeper } from "./context/context-keeper.ts";
 import { type CallOutcome, callModel } from "./model-call.ts";
 import { isRefusedForGood, isTooLong, takesNoTools } from "./model-failure.ts";
@@ -44,7 +43,7 @@ export async function runTurn(parts: TurnParts): Promise<TurnEnd> {
   try {
     return { stopReason: await converse(turn), ...compact({ usage: usage.total }) };
   } catch (error) {
-    if (!(error instanceof Cancelled) && !signal.aborted) throw error;
+    if (!signal.aborted) throw error;
     transcript.keepPrompt();
     return { stopReason: "cancelled", ...compact({ usage: usage.total }) };
   } finally {
@@ -78,12 +77,12 @@ const MAX_QUESTIONS = 1_000;
 async function converse(turn: Turn): Promise<StopReason> {
   const { parts, signal, transcript } = turn;
   for (let count = 0; count < parts.maxTurns; count++) {
-    checkNotCancelled(signal);
+    signal.throwIfAborted();
     const choices = parts.choices();
     const tools = toolSet(parts, choices.mode);
     const answer = readAnswer(await ask(turn, choices, tools), (said) => transcript.distinct(said));
     await keep(turn, answer, choices, tools);
-    checkNotCancelled(signal);
+    signal.throwIfAborted();
     if (answer.stop !== undefined) return answer.stop;
   }
   return "max_turn_requests";
@@ -140,7 +139,7 @@ async function ask(turn: Turn, choices: SessionChoices, tools: ToolSet): Promise
       }
     }
     keepBroken(turn, outcome);
-    throw outcome.kind === "failed" ? outcome.failure : new Cancelled();
+    throw outcome.kind === "failed" ? outcome.failure : signal.reason;
   }
 }
 

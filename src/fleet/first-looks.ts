@@ -1,20 +1,19 @@
-// First looks at backends that came together: whoever asks meanwhile waits for what they answer, though not for long.
+// First looks at backends that came together: requests that come meanwhile wait for the answers, for a limited time.
 
 import { timerMs } from "../backends/control-request.ts";
+import { inTime, orAborted } from "../lib/abortable-delay.ts";
 
 export type FirstLooks = ReturnType<typeof createFirstLooks>;
 
-/** Once a backend is available, nobody waits longer than this for the first answers of the others. */
+/** The longest wait for the first answers of other backends, once one is available. */
 const COLD_WAIT_MS = 2_000;
 
 export function createFirstLooks(now: () => number, hasAvailable: () => boolean) {
-  const stopped = Promise.withResolvers<void>();
+  const stop = new AbortController();
   let round = { done: Promise.resolve(), startedMs: now(), isOver: true };
 
-  function untilLate(work: Promise<unknown>, timeoutMs: number): Promise<void> {
-    const late = Promise.withResolvers<void>();
-    const timer = setTimeout(late.resolve, timerMs(timeoutMs));
-    return Promise.race([work, late.promise, stopped.promise]).then(() => clearTimeout(timer));
+  function untilLate(work: Promise<unknown>, timeoutMs: number): Promise<unknown> {
+    return inTime(orAborted(work, stop.signal), timerMs(timeoutMs));
   }
 
   return {
@@ -26,6 +25,7 @@ export function createFirstLooks(now: () => number, hasAvailable: () => boolean)
     begin(looks: readonly Promise<void>[], timeoutMs: number): void {
       const { done: before } = round;
       const begun = { done: before, startedMs: now(), isOver: false };
+      // `done` covers earlier rounds, too: it is the end of every look.
       begun.done = untilLate(Promise.all(looks), timeoutMs)
         .then(() => before)
         .then(() => {
@@ -42,7 +42,7 @@ export function createFirstLooks(now: () => number, hasAvailable: () => boolean)
       await untilLate(done, restMs);
       if (!hasAvailable()) await done;
     },
-    /** Keeps nobody waiting any longer. */
-    stop: () => stopped.resolve(),
+    /** Ends all waits. */
+    stop: () => stop.abort(),
   };
 }

@@ -3,6 +3,7 @@
 
 import { lookup } from "node:dns/promises";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
+import { unlessAborted } from "../lib/abortable-delay.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
 import { readBounded } from "../lib/read-bounded.ts";
 import {
@@ -126,11 +127,10 @@ export function createExternalFetch(options: ExternalFetchParts): FetchExternal 
     const leave = () => abort.abort();
     const deadline: Deadline = { deadlineMs: now() + timeoutMs, expire: leave };
     request.signal?.addEventListener("abort", leave, { once: true });
-    // Neither a resolver nor a server need be waited for any longer.
-    const ended = new Promise<never>((_, reject) => abort.signal.addEventListener("abort", reject));
     deadlines.add(deadline);
     try {
-      return await Promise.race([work({ ...request, signal: abort.signal }), ended]);
+      // A resolver and a server that do not follow the signal are not waited for either.
+      return await unlessAborted(work({ ...request, signal: abort.signal }), abort.signal);
     } catch (error) {
       if (request.signal?.aborted) throw clientLeft();
       if (abort.signal.aborted) throw refused(request.param, "the file could not be fetched in time.");

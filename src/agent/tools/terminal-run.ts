@@ -1,7 +1,6 @@
 // A command in a terminal of the editor, from its beginning to its release, whatever happens in between.
 
-import { abortableDelay } from "../../lib/abortable-delay.ts";
-import { orCancelled } from "../cancelled.ts";
+import { inTime, unlessAborted } from "../../lib/abortable-delay.ts";
 import type { CommandExit, CommandLine, Terminal } from "../editor.ts";
 import { ending } from "../shorten-text.ts";
 import type { ToolContext } from "../tool.ts";
@@ -29,7 +28,7 @@ export async function runInTerminal(
   const opening = editor.runCommand({ ...command, outputByteLimit: MAX_OUTPUT_BYTES }, new AbortController().signal);
   let terminal: Terminal;
   try {
-    terminal = await orCancelled(opening, signal);
+    terminal = await unlessAborted(opening, signal);
   } catch (error) {
     opening.then(close, () => {});
     throw error;
@@ -40,13 +39,13 @@ export async function runInTerminal(
     const exit = await exitWithin(terminal, timeoutMs, signal);
     isRunning = exit === undefined;
     const timedOut = isRunning;
-    if (timedOut) await orCancelled(inTime(kill(terminal)), signal);
+    if (timedOut) await inTime(unlessAborted(kill(terminal), signal), ANSWER_MS);
     isRunning = false;
     const {
       output = "",
       truncated = false,
       exit: late,
-    } = (await inTime(orCancelled(terminal.output(signal), signal))) ?? {};
+    } = (await inTime(unlessAborted(terminal.output(signal), signal), ANSWER_MS)) ?? {};
     const kept = ending(output, MAX_OUTPUT_BYTES);
     return { terminalId: terminal.id, output: kept, isCut: truncated || kept !== output, exit: exit ?? late, timedOut };
   } finally {
@@ -62,10 +61,9 @@ async function exitWithin(
   signal: AbortSignal,
 ): Promise<CommandExit | undefined> {
   const over = new AbortController();
-  const waiting = AbortSignal.any([signal, over.signal]);
-  const late = abortableDelay(timeoutMs, waiting).then(() => undefined);
+  const exited = terminal.exited(AbortSignal.any([signal, over.signal]));
   try {
-    return await orCancelled(Promise.race([terminal.exited(waiting), late]), signal);
+    return await inTime(unlessAborted(exited, signal), timeoutMs);
   } finally {
     over.abort();
   }
@@ -83,15 +81,5 @@ async function kill(terminal: Terminal): Promise<void> {
     await terminal.kill();
   } catch {
     // The release that follows ends what is left.
-  }
-}
-
-/** Undefined when it takes too long. */
-async function inTime<Result>(work: Promise<Result>): Promise<Result | undefined> {
-  const over = new AbortController();
-  try {
-    return await Promise.race([work, abortableDelay(ANSWER_MS, over.signal).then(() => undefined)]);
-  } finally {
-    over.abort();
   }
 }

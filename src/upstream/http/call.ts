@@ -1,6 +1,7 @@
 // One request to a backend: over a connection that waits, else over a new one, and once more where the first was stale.
 
 import type { BackendAnswer, BackendCall } from "../../backends/transport.ts";
+import { inTime } from "../../lib/abortable-delay.ts";
 import { Answer } from "./answer.ts";
 import type { AnswerHead } from "./answer-head.ts";
 import type { Connection, Exchange } from "./connection.ts";
@@ -50,9 +51,9 @@ export class Call implements BackendCall, Exchange {
   async connects(withinMs: number): Promise<boolean> {
     const connection = this.#connection;
     if (connection === undefined || this.#answer !== undefined) return true;
-    if (connection.isConnecting) return isSettled(connection.settled(), withinMs);
+    if (connection.isConnecting) return settles(connection.settled(), withinMs);
     if (!this.#isReused) return true;
-    const answers = await isSettled(this.#pool.probe(), withinMs);
+    const answers = await settles(this.#pool.probe(), withinMs);
     if (!answers) this.#pool.giveProbeUp();
     return answers;
   }
@@ -100,14 +101,7 @@ export class Call implements BackendCall, Exchange {
 
 function ignore(): void {}
 
-async function isSettled(promise: Promise<void>, withinMs: number): Promise<boolean> {
-  let timer: Timer | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), withinMs);
-  });
-  try {
-    return await Promise.race([promise.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
+async function settles(promise: Promise<void>, withinMs: number): Promise<boolean> {
+  const settled = promise.then(() => true);
+  return (await inTime(settled, withinMs)) ?? false;
 }
