@@ -1,8 +1,9 @@
 // JSON Schemas as parametersJsonSchema and responseJsonSchema take them. What the API does not know is refused there, so
 // it is written in words it knows, or told in the description; the client validates against its own schema anyway.
 
-import { isObject, type JsonObject } from "../../lib/json.ts";
-import { arrayOf, objectOf, objectsOf, textOf, textsOf } from "../reading.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { cleanList, cleanMembers, describe, pick } from "../clean-schema.ts";
+import { arrayOf, filled, objectOf, objectsOf, optionalBoolean, textOf, textsOf } from "../reading.ts";
 
 const COPIED = ["$id", "$anchor", "title", "minItems", "maxItems", "minimum", "maximum", "propertyOrdering"] as const;
 
@@ -53,23 +54,36 @@ export function cleanParameters(schema: JsonObject | undefined): JsonObject | un
 function clean(given: JsonObject, depth: number): JsonObject {
   if (depth > MAX_DEPTH) return {};
   const schema = Array.isArray(given.allOf) ? mergeAllOf(given, depth) : given;
-  const result: JsonObject = {};
-  if (typeof schema.$ref === "string") {
-    // No other member may stand beside a reference, except those that begin with a dollar.
-    result.$ref = schema.$ref.replace(/^#\/definitions\//, "#/$defs/");
-    return withDefinitions(result, schema, depth);
-  }
-  const type = cleanType(schema.type);
-  if (type !== undefined) result.type = type;
-  for (const key of COPIED) {
-    if (schema[key] !== undefined) result[key] = schema[key];
-  }
-  if (FORMATS.has(schema.format)) result.format = schema.format;
-  const description = describe(schema);
-  if (description !== "") result.description = description;
-  addValues(result, schema);
-  addNested(result, schema, depth);
-  return withDefinitions(result, schema, depth);
+  const nested = (value: unknown): JsonObject => clean(objectOf(value), depth + 1);
+  const { $ref, format, items, additionalProperties } = schema;
+  const hasDefinitions = isObject(schema.definitions) || isObject(schema.$defs);
+  const definitions = hasDefinitions ? { ...objectOf(schema.definitions), ...objectOf(schema.$defs) } : undefined;
+  const $defs = cleanMembers(definitions, nested);
+  // No other member may stand beside a reference, except those that begin with a dollar.
+  if (typeof $ref === "string") return compact({ $ref: $ref.replace(/^#\/definitions\//, "#/$defs/"), $defs });
+  const isKnown = FORMATS.has(format);
+  const described: JsonObject = compact({
+    type: cleanType(schema.type),
+    ...pick(schema, COPIED),
+    format: isKnown ? format : undefined,
+    description: describe(schema, TOLD, isKnown || format === undefined ? undefined : textOf(format)) || undefined,
+  });
+  addValues(described, schema);
+  // Older drafts write tuples as a list under items.
+  const prefixItems = cleanList(schema.prefixItems ?? items, nested);
+  const needsItems = described.type === "array" && prefixItems === undefined;
+  return compact({
+    ...described,
+    anyOf: cleanList(schema.anyOf ?? schema.oneOf, nested),
+    properties: cleanMembers(schema.properties, nested),
+    required: filled(textsOf(schema.required)),
+    additionalProperties: isObject(additionalProperties)
+      ? nested(additionalProperties)
+      : optionalBoolean(additionalProperties),
+    prefixItems,
+    items: isObject(items) ? nested(items) : needsItems ? {} : undefined,
+    $defs,
+  });
 }
 
 function cleanType(type: unknown): unknown {
@@ -77,38 +91,6 @@ function cleanType(type: unknown): unknown {
   if (!Array.isArray(type)) return undefined;
   const known = type.map((entry) => textOf(entry).toLowerCase()).filter((entry) => TYPES.has(entry));
   return known.length > 1 ? known : known[0];
-}
-
-/** Members that hold schemas. */
-function addNested(result: JsonObject, schema: JsonObject, depth: number): void {
-  const nested = (value: unknown): JsonObject => clean(objectOf(value), depth + 1);
-  const alternatives = schema.anyOf ?? schema.oneOf;
-  if (Array.isArray(alternatives)) result.anyOf = alternatives.map(nested);
-  if (isObject(schema.properties)) result.properties = mapMembers(schema.properties, nested);
-  const required = textsOf(schema.required);
-  if (required.length > 0) result.required = required;
-  const { additionalProperties } = schema;
-  if (typeof additionalProperties === "boolean") result.additionalProperties = additionalProperties;
-  else if (isObject(additionalProperties)) result.additionalProperties = nested(additionalProperties);
-  // Older drafts write tuples as a list under items.
-  const tuple = schema.prefixItems ?? (Array.isArray(schema.items) ? schema.items : undefined);
-  if (Array.isArray(tuple)) result.prefixItems = tuple.map(nested);
-  if (isObject(schema.items)) result.items = nested(schema.items);
-  else if (result.type === "array" && result.prefixItems === undefined) result.items = {};
-}
-
-function withDefinitions(result: JsonObject, schema: JsonObject, depth: number): JsonObject {
-  for (const key of ["definitions", "$defs"]) {
-    const definitions = schema[key];
-    if (!isObject(definitions)) continue;
-    const cleaned = mapMembers(definitions, (value) => clean(objectOf(value), depth + 1));
-    result.$defs = isObject(result.$defs) ? { ...result.$defs, ...cleaned } : cleaned;
-  }
-  return result;
-}
-
-function mapMembers(members: JsonObject, map: (value: unknown) => JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, map(value)]));
 }
 
 /** const and enum: only strings and numbers can be listed. */
@@ -139,18 +121,6 @@ function typeOf(value: unknown): string {
 function withNull(type: unknown): unknown {
   const types: unknown[] = Array.isArray(type) ? type : [type];
   return types.includes("null") ? type : [...types, "null"];
-}
-
-function describe(schema: JsonObject): string {
-  const notes: string[] = [];
-  for (const key of TOLD) {
-    if (schema[key] !== undefined) notes.push(`${key}: ${JSON.stringify(schema[key])}`);
-  }
-  if (schema.format !== undefined && !FORMATS.has(schema.format)) notes.push(`format: ${textOf(schema.format)}`);
-  const text = textOf(schema.description);
-  if (notes.length === 0) return text;
-  const note = `(${notes.join(", ")})`;
-  return text === "" ? note : `${text} ${note}`;
 }
 
 /** What all of the schemas say in one: properties and required are joined, of other members the first one counts. */

@@ -1,7 +1,8 @@
 // JSON Schemas for constrained decoding: what the Messages API refuses there is taken out and told in words instead, so
 // that the model still knows of it. The client validates against its own schema anyway.
 
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { cleanList, cleanMembers, describe, pick } from "../clean-schema.ts";
 
 const FORMATS: ReadonlySet<unknown> = new Set([
   "date-time",
@@ -52,56 +53,29 @@ export function cleanSchema(schema: JsonObject): JsonObject | undefined {
 }
 
 function clean(schema: JsonObject): JsonObject {
-  if (typeof schema.$ref === "string") return { $ref: schema.$ref, ...cleanDefinitions(schema) };
-  const result: JsonObject = {};
-  for (const key of COPIED) {
-    if (schema[key] !== undefined) result[key] = schema[key];
-  }
-  const description = describeConstraints(schema);
-  if (description !== undefined) result.description = description;
-  if (FORMATS.has(schema.format)) result.format = schema.format;
-  const alternatives = schema.anyOf ?? schema.oneOf;
-  if (Array.isArray(alternatives)) result.anyOf = alternatives.map(cleanNested);
-  if (Array.isArray(schema.allOf)) result.allOf = schema.allOf.map(cleanNested);
-  if (schema.items !== undefined) result.items = cleanNested(schema.items);
-  if (isObject(schema.properties)) result.properties = cleanEach(schema.properties);
-  if (isObjectSchema(schema)) result.additionalProperties = false;
-  return { ...result, ...cleanDefinitions(schema) };
+  const { $ref, type, format, properties } = schema;
+  const isKnown = FORMATS.has(format);
+  const definitions = {
+    $defs: cleanMembers(schema.$defs, cleanNested),
+    definitions: cleanMembers(schema.definitions, cleanNested),
+  };
+  if (typeof $ref === "string") return compact({ $ref, ...definitions });
+  const isOfObjects = [type].flat().includes("object") || properties !== undefined;
+  return compact({
+    ...pick(schema, COPIED),
+    description: describe(schema, CONSTRAINTS, isKnown ? undefined : JSON.stringify(format)),
+    format: isKnown ? format : undefined,
+    anyOf: cleanList(schema.anyOf ?? schema.oneOf, cleanNested),
+    allOf: cleanList(schema.allOf, cleanNested),
+    items: cleanNested(schema.items),
+    properties: cleanMembers(properties, cleanNested),
+    additionalProperties: isOfObjects ? false : undefined,
+    ...definitions,
+  });
 }
 
 function cleanNested(schema: unknown): unknown {
   return isObject(schema) ? clean(schema) : schema;
-}
-
-function cleanEach(schemas: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, cleanNested(schema)]));
-}
-
-function cleanDefinitions(schema: JsonObject): JsonObject {
-  const result: JsonObject = {};
-  for (const key of ["$defs", "definitions"]) {
-    const definitions = schema[key];
-    if (isObject(definitions)) result[key] = cleanEach(definitions);
-  }
-  return result;
-}
-
-function isObjectSchema({ type, properties }: JsonObject): boolean {
-  return type === "object" || (Array.isArray(type) && type.includes("object")) || properties !== undefined;
-}
-
-function describeConstraints(schema: JsonObject): string | undefined {
-  const notes: string[] = [];
-  for (const key of CONSTRAINTS) {
-    if (schema[key] !== undefined) notes.push(`${key}: ${JSON.stringify(schema[key])}`);
-  }
-  if (schema.format !== undefined && !FORMATS.has(schema.format)) {
-    notes.push(`format: ${JSON.stringify(schema.format)}`);
-  }
-  const text = typeof schema.description === "string" ? schema.description : undefined;
-  if (notes.length === 0) return text;
-  const note = `(${notes.join(", ")})`;
-  return text === undefined || text === "" ? note : `${text} ${note}`;
 }
 
 function hasFiniteDepth(value: unknown, depth: number): boolean {
