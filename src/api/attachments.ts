@@ -4,14 +4,13 @@
 import { ownerOf } from "../access/owner.ts";
 import { conventionsOf, type Operation } from "../backends/kinds.ts";
 import { ERRORS } from "../errors/catalog.ts";
-import { GatewayError } from "../errors/gateway-error.ts";
+import { GatewayError, unknownFile } from "../errors/gateway-error.ts";
 import { type FileStore, type FilesInUse, isFileId, type StoredFile } from "../files/file-store.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Logger } from "../logging/logger.ts";
 import { checkGivenData } from "../media/given-data.ts";
 import { checkLink, type OpenHosts } from "../media/links.ts";
 import { isPlainText, refused, sniffMediaType } from "../media/media-types.ts";
-import { unknownFile } from "../pipeline/candidates.ts";
 import type { FallbackChains } from "../pipeline/fallback.ts";
 import type { ModelRequest } from "../pipeline/model-request.ts";
 import { type Attachment, type FileContent, partAt, withPart } from "../protocols/attachments.ts";

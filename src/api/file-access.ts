@@ -3,9 +3,8 @@
 
 import { ownerOf } from "../access/owner.ts";
 import { ERRORS } from "../errors/catalog.ts";
-import { GatewayError } from "../errors/gateway-error.ts";
+import { GatewayError, unknownFile } from "../errors/gateway-error.ts";
 import { FILE_ID_PATTERN, type FileStore, type FilesInUse, isFileId, type StoredFile } from "../files/file-store.ts";
-import { unknownFile } from "../files/storage-trouble.ts";
 import { text } from "../openapi/json-schema.ts";
 import { pathParameter } from "../openapi/operation.ts";
 import type { Call } from "../server/endpoint.ts";
@@ -49,12 +48,12 @@ export function requireFile({ store, owner }: FileAccess, id: string): StoredFil
     );
   }
   const file = store.find(owner, id);
-  if (file === undefined) throw unknownFile(id);
+  if (file === undefined) throw unknownFile("file_id");
   return file;
 }
 
 /** Throws 404 also when somebody else was quicker. */
 export async function deleteFile(access: FileAccess, id: string): Promise<void> {
   requireFile(access, id);
-  if (!(await access.store.delete(access.owner, id))) throw unknownFile(id);
+  if (!(await access.store.delete(access.owner, id))) throw unknownFile("file_id");
 }

@@ -38,3 +38,9 @@ export class GatewayError extends Error {
 export function clientLeft(): GatewayError {
   return new GatewayError(ERRORS.requestTimeout, "The client closed the request.");
 }
+
+/** The words do not depend on whether another owner has such a file: that must not be revealed. */
+export function unknownFile(param: string): GatewayError {
+  const message = `${param}: there is no such file; upload it to /v1/files.`;
+  return new GatewayError(ERRORS.fileNotFound, message, { param });
+}

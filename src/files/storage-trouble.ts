@@ -34,11 +34,6 @@ function codeOf(error: unknown): string | undefined {
   return typeof code === "string" ? code : undefined;
 }
 
-/** Also of somebody else's file: in the same words. */
-export function unknownFile(id: string): GatewayError {
-  return new GatewayError(ERRORS.fileNotFound, `file_id: there is no file '${id}'.`, { param: "file_id" });
-}
-
 /** Of a file that is listed: somebody has taken its content out of the storage. */
 export function vanished(id: string): GatewayError {
   const message = `The content of ${id} is no longer in the storage for files. Delete the file and upload it again.`;

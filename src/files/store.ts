@@ -3,7 +3,7 @@
 import { closeSync, mkdirSync, openSync, readdirSync, statSync, unlinkSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { GatewayError } from "../errors/gateway-error.ts";
+import { GatewayError, unknownFile } from "../errors/gateway-error.ts";
 import { whenFree } from "../lib/durable-database.ts";
 import { type Catalogue, openCatalogue } from "./catalogue.ts";
 import type { Arrived, ContentStorage, Recovered } from "./content-storage.ts";
@@ -11,7 +11,7 @@ import type { FileFacts, FileStore, StoredFile, UploadLimits } from "./file-stor
 import { lockFolder } from "./folder-lock.ts";
 import { createSpool, noRoom } from "./incoming.ts";
 import { createLocalStorage } from "./local-storage.ts";
-import { isFull, reasonOf, storageTrouble, unknownFile, vanished } from "./storage-trouble.ts";
+import { isFull, reasonOf, storageTrouble, vanished } from "./storage-trouble.ts";
 
 const CATALOGUE_NAME = "files.db";
 const LOCK_NAME = "files.lock";
@@ -129,7 +129,7 @@ function reading({ catalogue, storage, now, log }: Inside) {
     const tell = (error: unknown) => log.warn({ id: file.id, reason: reasonOf(error) }, "a file could not be read");
     try {
       const found = await storage.slice(file.id, file.bytes, start, Math.min(end, file.bytes));
-      if (found === undefined) throw catalogue.isKnown(file.id) ? vanished(file.id) : unknownFile(file.id);
+      if (found === undefined) throw catalogue.isKnown(file.id) ? vanished(file.id) : unknownFile("file_id");
       return found instanceof Blob ? found : exactly(Math.min(end, file.bytes) - start, found, tell);
     } catch (error) {
       if (!(error instanceof GatewayError)) tell(error);

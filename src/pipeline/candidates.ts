@@ -3,7 +3,7 @@
 import type { BackendEntry } from "../backends/board.ts";
 import { mayHoldFiles } from "../backends/kinds.ts";
 import { ERRORS } from "../errors/catalog.ts";
-import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
+import { clientLeft, GatewayError, unknownFile } from "../errors/gateway-error.ts";
 import { abortableDelay, orAborted } from "../lib/abortable-delay.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
@@ -264,12 +264,6 @@ function noHolderError(
   if (!serving.some(({ backend }) => mayHoldFiles(backend, operation))) return unknownFile(param);
   const message = `${param}: the backends of the model '${model}' that may hold this file are not available now.`;
   return new GatewayError(ERRORS.allBackendsUnhealthy, message, { param });
-}
-
-/** Nobody is told whether there is such a file of somebody else. */
-export function unknownFile(param: string): GatewayError {
-  const message = `${param}: there is no such file; upload it to /v1/files, or send its content instead.`;
-  return new GatewayError(ERRORS.fileNotFound, message, { param });
 }
 
 /** Waits for work of which anybody may be glad, but not longer than the client does. */

@@ -353,7 +353,9 @@ test("without files, an id is as unknown as any other", async () => {
   expect(sentTo("openai")).toBe(before + 1);
   expect(backendOf("openai").lastRequest.text).toBe(body);
   const refused = await ask(ONE, "chat", bodyOf("chat", "vllm", partOf("chat", ids.picture, true)), other);
-  expect(expectRefused("chat", refused, 404)?.code).toBe("file_resolution_failed");
+  const { code, message, param } = expectRefused("chat", refused, 404) ?? {};
+  expect(code).toBe("file_resolution_failed");
+  expect(message).toBe(`${param}: there is no such file; upload it to /v1/files.`);
 });
 
 test("what is put into requests takes of the memory for bodies, and gives it back", async () => {

@@ -65,6 +65,7 @@ describe("OpenAI's shape", () => {
     ] as const) {
       const error = await expectError(await gateway.fetch(at, { method }), 404);
       expect(error).toMatchObject({ type: "invalid_request_error", code: "file_resolution_failed", param: "file_id" });
+      expect(error.message).toBe("file_id: there is no such file; upload it to /v1/files.");
     }
     await waitUntilClean(gateway);
   });
