@@ -134,13 +134,14 @@ test("an upload that the server refuses for a moment is sent again, and is one r
   const { store } = setUp();
   let refusals = 2;
   const bytes = new Uint8Array(20_000_000).fill(7);
-  server.requests.length = 0;
   server.faults.answer = ({ method }) =>
     method === "PUT" && refusals-- > 0 ? new Response("<Code>SlowDown</Code>", { status: 503 }) : undefined;
   const file = await upload(store, bytes);
   server.faults.answer = () => undefined;
   expect(await store.read(file)).toEqual(bytes);
-  expect(server.requests.map((request) => request.replace(/ .*/, ""))).toEqual(["PUT", "PUT", "PUT", "HEAD", "GET"]);
+  // The clean-up of an earlier test may still run.
+  const own = server.requests.filter((request) => request.includes(file.id));
+  expect(own.map((request) => request.replace(/ .*/, ""))).toEqual(["PUT", "PUT", "PUT", "HEAD", "GET"]);
   expect(server.requests.join()).not.toMatch(/uploadId|uploads/);
   store.close();
 });
