@@ -1,7 +1,5 @@
 // What a place for the contents of files offers; which files there are is not its business (catalogue.ts).
 
-import type { Catalogue } from "./catalogue.ts";
-
 /** A file that has arrived as a whole and is synced, but is known nowhere yet. */
 export interface Arrived {
   id: string;
@@ -25,7 +23,7 @@ export interface ContentStorage {
    * `openedAtMs` or are among the `leftovers` of that moment; what is younger belongs to an upload. `isClosed` ends it
    * early.
    */
-  recover(catalogue: Catalogue, crash: Crash): Promise<Recovered>;
+  recover(crash: Crash): Promise<Recovered>;
 }
 
 export interface Crash {

@@ -9,7 +9,7 @@ import type { ContentStorage, Crash } from "./content-storage.ts";
 /** How many files are looked at side by side after a crash; requests have their turn between such batches. */
 const BATCH = 64;
 
-export function createLocalStorage(folder: string): ContentStorage {
+export function createLocalStorage(folder: string, catalogue: Catalogue): ContentStorage {
   const folderOf = (id: string) => join(folder, shelfOf(id));
   const pathOf = (id: string) => join(folderOf(id), id);
   return {
@@ -27,7 +27,7 @@ export function createLocalStorage(folder: string): ContentStorage {
       const path = pathOf(id);
       return (await sizeOf(path)) === bytes ? Bun.file(path).slice(start, end) : undefined;
     },
-    async recover(catalogue, crash) {
+    async recover(crash) {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       const removedRows = await removeRows(catalogue, pathOf, crash.isClosed);
       const removedContents = await removeContents(catalogue, folder, crash);

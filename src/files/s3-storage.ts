@@ -68,7 +68,7 @@ export function createS3Storage(
       return content?.byteLength === end - start ? new Blob([content as Uint8Array<ArrayBuffer>]) : undefined;
     },
     /** Objects are what the list notes. A row without object stays: the bucket may be there again tomorrow. */
-    async recover(_catalogue, { leftovers, isClosed }) {
+    async recover({ leftovers, isClosed }) {
       let removedContents = 0;
       for (const id of leftovers) {
         if (isClosed()) break;

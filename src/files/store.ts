@@ -59,7 +59,7 @@ export function createFileStore(parts: FileStoreParts): OpenedFileStore {
   });
   const catalogue = openCatalogue(join(folder, CATALOGUE_NAME));
   const leftovers = lock.wasAlone ? catalogue.leftovers() : [];
-  const storage = parts.storage?.(catalogue) ?? createLocalStorage(join(folder, "contents"));
+  const storage = parts.storage?.(catalogue) ?? createLocalStorage(join(folder, "contents"), catalogue);
   const life = createLife(() => {
     lock.release();
     setTimeout(() => catalogue.close(), CLOSING_GRACE_MS).unref();
@@ -79,7 +79,7 @@ export function createFileStore(parts: FileStoreParts): OpenedFileStore {
   async function recover(): Promise<Recovered | undefined> {
     if (!lock.wasAlone) return undefined;
     for (const name of left) await rm(join(incomingFolder, name), { force: true });
-    const recovered = await storage.recover(catalogue, { openedAtMs, leftovers, isClosed: () => life.isClosing });
+    const recovered = await storage.recover({ openedAtMs, leftovers, isClosed: () => life.isClosing });
     const removed = { ...recovered, removedUploads: left.length };
     if (Object.values(removed).some((count) => count > 0)) {
       log.warn({ folder, ...removed }, "files that were not whole were removed, as after a crash");
