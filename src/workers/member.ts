@@ -26,7 +26,7 @@ interface MemberParts {
   now(): number;
   wallTime(): number;
   log: Logger;
-  /** It is gone; `isWanted`: nobody has asked it to go. */
+  /** It is gone; `isWanted`: it had been asked to drain. */
   ended(member: Member, isWanted: boolean): void;
 }
 
