@@ -40,7 +40,7 @@ function cut(whole: Uint8Array, at: readonly number[]): Uint8Array[] {
   return places.slice(1).map((place, index) => whole.subarray(places[index], place));
 }
 
-function passing(more: Partial<{ hidesUsage: boolean; choices: number; holds: boolean }> = {}): AnswerReader {
+function passing(more: Partial<{ hidesUsage: boolean; choices: number; holds: boolean }> = {}): PassReader {
   const reader = new PassReader("chat", { choices: 1, ...more });
   if (more.holds) reader.holdErrors();
   return reader;
@@ -130,7 +130,7 @@ describe("a stream that passes", () => {
           verdict: "incomplete",
           failure: 429,
         });
-        expect(decoder.decode(reader.heldError())).toBe(TOLD);
+        expect(decoder.decode(reader.heldError)).toBe(TOLD);
       }),
     );
     const reader = passing({ holds: true });
@@ -183,7 +183,7 @@ describe("a stream in translation", () => {
   test("the backend's error ends it, in the client's words when it is told", () => {
     const reader = translating();
     const { failure, verdict } = read(reader, [bytes(`${WHOLE[0]}${TOLD}${WHOLE[1]}`)]);
-    expect([failure?.status, verdict, reader.heldError()]).toEqual([429, "incomplete", undefined]);
+    expect([failure?.status, verdict, reader.heldError]).toEqual([429, "incomplete", undefined]);
     expect(decoder.decode(reader.fail(failure as Failure))).toStartWith("event: error\n");
   });
 });

@@ -27,10 +27,10 @@ export interface AnswerReader {
   readonly verdict: Verdict;
   /** What the backend has told the client of, where the verdict is `reported`. */
   readonly reported?: Failure | undefined;
-  /** From now on the backend's own error event is kept from the client, because another backend may take over. */
-  holdErrors(): void;
-  /** The event that was kept, for a client that nobody takes over. */
-  heldError(): Uint8Array | undefined;
+  /** From now on an error event that would pass is held back, because another backend may take over. */
+  holdErrors?(): void;
+  /** The event that was held back: it is sent when no other backend takes over. */
+  readonly heldError?: Uint8Array | undefined;
   /** The client's event for an answer that cannot go on; undefined where the front door has to write it. */
   fail(failure: Failure): Uint8Array | undefined;
   /** Token counts of an answer that passes untouched. */

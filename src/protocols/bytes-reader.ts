@@ -16,11 +16,5 @@ export class BytesReader implements AnswerReader {
     if (rest !== undefined) this.verdict = "done";
   }
 
-  holdErrors(): void {
-    // There are none among the bytes.
-  }
-
-  heldError(): undefined {}
-
   fail(): undefined {}
 }

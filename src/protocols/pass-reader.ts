@@ -12,11 +12,11 @@ import type { SplitStream } from "./stream-join.ts";
 
 export class PassReader implements AnswerReader {
   failure: Failure | undefined;
+  heldError: Uint8Array | undefined;
   verdict: Verdict = "incomplete";
   readonly #protocol: ProtocolName | undefined;
   readonly #watch: StreamWatch;
   #splitAtError: ((events: Uint8Array) => SplitStream | undefined) | undefined;
-  #held: Uint8Array | undefined;
 
   constructor(protocol: ProtocolName | undefined, options: WatchOptions) {
     this.#protocol = protocol;
@@ -48,10 +48,6 @@ export class PassReader implements AnswerReader {
     this.#splitAtError = streamJoin(this.#protocol)?.splitAtError;
   }
 
-  heldError(): Uint8Array | undefined {
-    return this.#held;
-  }
-
   fail(): undefined {}
 
   get reported(): Failure | undefined {
@@ -72,7 +68,7 @@ export class PassReader implements AnswerReader {
     if (split === undefined) return events;
     const { before, error } = split;
     this.failure = errorToldIn(this.#protocol, { error });
-    this.#held = events.subarray(before?.length ?? 0);
+    this.heldError = events.subarray(before?.length ?? 0);
     return before;
   }
 }

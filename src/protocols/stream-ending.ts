@@ -31,11 +31,6 @@ export class StreamEnding {
     this.#choices = choices;
   }
 
-  /** How many of the choices are known to have finished. */
-  get finishedChoices(): number {
-    return this.#finished.size;
-  }
-
   /** Remembers a piece of whole events; true when the answer's own end marker, [DONE], is its last event. */
   saw(events: Uint8Array): boolean {
     if (events[0] === COLON && eventData(decoder.decode(events)).length === 0) return false; // a keep-alive comment

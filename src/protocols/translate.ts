@@ -104,12 +104,6 @@ class StreamTranslator implements AnswerReader {
     return this.isOver && this.failure === undefined ? "done" : "incomplete";
   }
 
-  holdErrors(): void {
-    // The backend's own words are never the client's.
-  }
-
-  heldError(): undefined {}
-
   fail(failure: Failure): Uint8Array {
     this.#hasEnded = true;
     return encoder.encode(this.#encoder.push({ type: "failure", failure }));

@@ -104,7 +104,7 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
 
   async function run(): Promise<UpstreamFailure | undefined> {
     for (;;) {
-      if (takeover !== undefined) live.reader.holdErrors();
+      if (takeover !== undefined) live.reader.holdErrors?.();
       const pump = new Pump(live, give);
       pump.begin();
       const failure = await pump.over;
@@ -116,9 +116,9 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
         return { kind: "aborted" };
       }
       if (next === undefined) {
-        const held = live.reader.heldError();
-        if (held === undefined) return failure;
-        void sink.write(held);
+        const { heldError } = live.reader;
+        if (heldError === undefined) return failure;
+        void sink.write(heldError);
         return { kind: "told-in-stream" };
       }
       live = next;
