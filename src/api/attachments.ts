@@ -116,7 +116,7 @@ async function withFiles(
   return { ...request, injectedBytes, body: request.body.with(await changes(asked, found, store)) };
 }
 
-/** A file that is not kept here may be one of a vendor's; where no vendor can be asked, it is none at all. */
+/** An unknown id may be a vendor's file. If no vendor that keeps files can be asked, the file does not exist. */
 function checkHolder(
   { context }: Call,
   { model, operation }: ModelRequest,
@@ -124,7 +124,7 @@ function checkHolder(
   parts: AttachmentParts,
 ): void {
   const models = [model, ...parts.chainOf(context, model)].filter(parts.isServed);
-  // Of a model that nobody knows yet it is seen later who may be asked.
+  // If no backend serves the model yet, the selection of a candidate decides later.
   if (models.length > 0 && !models.some((name) => parts.keepsFiles(name, operation))) throw unknownFile(param);
   const message = "a file that is not kept here is left to a backend that may hold it";
   parts.log.warn({ request_id: context.id, model, field: param }, message);

@@ -15,7 +15,7 @@ export function watchEventLoopLag(now: () => number) {
   }, INTERVAL_MS);
   timer.unref();
   return {
-    /** Seconds. What has been blocking until this very moment is not measured yet, and counted too. */
+    /** In seconds; includes a block that is still going on. */
     read: () => Math.max(now() - dueMs, ...delaysMs) / 1000,
     stop: () => clearInterval(timer),
   };

@@ -125,9 +125,9 @@ interface Known {
 export type AlikeSpans = ReturnType<typeof createAlikeSpans>;
 
 export function createAlikeSpans() {
-  // Backends that are configured no more are held by nobody here.
+  // Weak: removed backends are collected.
   const known = new WeakMap<Backend, Map<string, Known[]>>();
-  /** Of those that nobody was asked for. */
+  /** For requests that reached no backend. */
   const ofNobody = newModels();
 
   return (backend: Backend | undefined, traits: Traits): Alike => {

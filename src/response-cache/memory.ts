@@ -13,7 +13,7 @@ interface MemoryCacheBounds {
 interface MemoryCacheParts extends MemoryCacheBounds {
   /** Clock milliseconds. */
   now(): number;
-  /** A secret whole number: of the time that a miss takes nobody learns what others have asked (0040). */
+  /** Of the hash of questions, random and secret: else the time of a lookup would reveal what others have asked (0040). */
   seed?: number;
 }
 

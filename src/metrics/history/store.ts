@@ -91,7 +91,7 @@ export class HistoryStore {
     try {
       this.#file.run((database, connection) => insert(database, connection, ts, samples));
     } catch (error) {
-      // A disk that is full is not our doing, and what we gave up others would take.
+      // Old rows make room at our own size limit only: on a full disk, other programs would take what is freed.
       if (!(error instanceof StorageError) || error.code !== "SQLITE_FULL" || !this.#file.isAtLimit) throw error;
       this.forgetStep(ts);
       this.#file.run((database, connection) => insert(database, connection, ts, samples));

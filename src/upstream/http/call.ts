@@ -92,7 +92,7 @@ export class Call implements BackendCall, Exchange {
     }
   }
 
-  /** Whoever waits for the answer is told, and nobody has to. */
+  /** Rejects `answer`; the empty catch keeps a call that is not awaited from ending the process. */
   #refuse(error: unknown): void {
     this.answer.catch(ignore);
     this.#reject(error);

@@ -220,7 +220,7 @@ export class Connection implements AnswerSink, SocketUser {
     }
   }
 
-  /** All of the answer was read. @param isMore - bytes came behind it, and nobody knows what they are */
+  /** The whole answer was read. @param isMore - unexpected bytes follow, so the connection is not reused */
   #complete(isMore: boolean): void {
     const exchange = this.#exchange;
     this.#exchange = undefined;

@@ -71,7 +71,7 @@ export class Pool implements ConnectionOwner {
     if (this.open === 0) this.#parts.onEmpty();
   }
 
-  /** Something is wrong with the origin: what waits here is from before that. */
+  /** Closes all idle connections: after a failure of the origin they are probably stale. */
   distrust(): void {
     for (const connection of this.#idle.splice(0)) connection.close();
   }
@@ -82,14 +82,14 @@ export class Pool implements ConnectionOwner {
     for (const connection of this.#idle.splice(0, kept < 0 ? this.#idle.length : kept)) connection.close();
   }
 
-  /** Keeps none from now on. */
+  /** Closes the idle connections, and keeps none from now on. */
   retire(): void {
     this.#maxIdle = 0;
     this.distrust();
   }
 
   /**
-   * Resolves when a new connection stands or is refused; whoever asks at the same time shares one. A refusal is an answer: a
+   * Resolves when a new connection stands or is refused; calls at the same time share one. A refusal is an answer: a
    * backend that drains has closed its port and still finishes what it has.
    */
   probe(): Promise<void> {
