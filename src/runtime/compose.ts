@@ -1,8 +1,7 @@
 // What answers requests in every process, as parts that follow the configuration in one order: those that others are made
 // of come first, and stop last. A worker has replicas of what its primary owns in the same places.
 
-import type { Part } from "../config/compile/part.ts";
-import { remade } from "../config/compile/part.ts";
+import { type Part, remade } from "../config/compile/part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { resolveDataPath } from "../config/values/paths.ts";
 import { createFilesPart } from "../files/files-part.ts";
