@@ -51,6 +51,40 @@ describe("schemaExample", () => {
     expect(schemaExample({ type: "array", minItems: 1e9, items: { type: "string", minLength: 1e9 } })).toHaveLength(20);
   });
 
+  test("an example is not much longer than its schema, however often a long name or value is referred to", () => {
+    const twenty = (items: object) => ({ type: "array", minItems: 20, items });
+    const long = "x".repeat(100_000);
+    for (const value of [{ const: long }, { enum: [long] }, { type: "object", required: [long] }]) {
+      const schema = { $defs: { value }, ...twenty(twenty({ $ref: "#/$defs/value" })) };
+      expect(JSON.stringify(schemaExample(schema)).length).toBeLessThan(2 * JSON.stringify(schema).length);
+    }
+  });
+
+  test("makes a JSON value of any schema, also of one that no value fits", () => {
+    const odd = fc.jsonValue({ maxDepth: 1 });
+    const { schema } = fc.letrec((tie) => ({
+      schema: fc.oneof(
+        { maxDepth: 3 },
+        fc.constant({}),
+        fc.record(
+          {
+            type: fc.constantFrom<unknown>("object", "array", "string", "integer", "null", 7, [], ["null"], {}),
+            enum: fc.oneof(fc.constant([]), odd),
+            anyOf: fc.oneof(fc.constant([]), fc.array(tie("schema"), { maxLength: 2 }), odd),
+            properties: fc.oneof(fc.dictionary(fc.constantFrom("a", "b"), tie("schema")), odd),
+            required: fc.oneof(fc.constantFrom(["a"], ["a", "b"]), odd),
+            items: fc.oneof(tie("schema"), odd),
+            minItems: fc.oneof(fc.double(), odd),
+            minimum: fc.oneof(fc.double(), odd),
+            $ref: fc.constantFrom<unknown>("#", "#/properties/a", "#/enum", "#/x~1y", "x", 1),
+          },
+          { requiredKeys: [] },
+        ),
+      ),
+    }));
+    fc.assert(fc.property(schema, (each) => typeof JSON.stringify(schemaExample(each)) === "string"));
+  });
+
   test("what it makes passes the schema it was made from", () => {
     const leaf = fc.oneof(
       fc.integer({ min: -99, max: 99 }).map((least): z.ZodType => z.int().min(least)),
