@@ -51,7 +51,7 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
     return lock;
   }
 
-  /** Whoever presented it, if it is right; a wrong one is a guess. Throws 401, 403 or 429. */
+  /** The administrator who presented it, if it is right; a wrong one is a guess. Throws 401, 403 or 429. */
   function judge(presented: string | undefined, { headers }: Request, client: string | undefined): Credential {
     const { auth, isListed, find } = currentLock();
     const { how } = METHODS[auth.method as SignInMethod];
@@ -59,8 +59,8 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
       auth.method === "basic" && presented !== undefined ? digest(userOf(presented)).toString("hex") : undefined;
     const guesser = { address: client, user };
     const refusal = presented === undefined ? undefined : attempts.refusal(guesser, auth);
-    // A password may be short enough to be guessed: while somebody guesses, not every one is looked at. A token or key
-    // is not, and whoever has the right one is not kept out by others behind the same address.
+    // A password may be short enough to be guessed: during guesses, not every one is looked at. A token or key is not, and
+    // the right one passes, whatever others behind the same address present.
     if (refusal !== undefined && auth.method === "basic") throw refusal;
     const found = presented === undefined ? undefined : find(digest(presented));
     if (found === undefined) {
@@ -121,7 +121,7 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
     return undefined;
   }
 
-  /** Where nobody needs credentials. */
+  /** Where no credentials are needed. */
   function admitLocal({ headers }: Request, { peer, client }: PeerAddresses): Administrator {
     requireLocalRequest(headers, peer);
     if (!currentLock().isListed(client)) throw notListed();
@@ -178,7 +178,7 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
 
 const SIGNED_OUT = "This sign-in is over: sign in again.";
 
-/** Where browsers sign in, and by what; whoever asks for a page of his own is not asked by the browser itself. */
+/** Says where browsers sign in, and by what; without a challenge, so that the browser shows no dialog of its own. */
 function unauthorized(message: string, headers: Headers, auth: Auth): GatewayError {
   const details = { method: auth.method, sign_in: "POST /admin/session" };
   return new GatewayError(ERRORS.invalidApiKey, message, { headers: challengeTo(headers, auth), details });
@@ -199,7 +199,7 @@ function createLock(auth: Auth, keys: Keys, identify: KeyIdentity, digest: (text
   return {
     auth,
     keys,
-    /** The same as long as nobody has changed by what people sign in. */
+    /** The same as long as the credentials of the configuration are. */
     sign: digest(JSON.stringify([method, token, username, password])).toString("hex"),
     isListed: (address: string | undefined) => whitelist.isEmpty || whitelist.contains(address ?? UNIX_PEER_ADDRESS),
     /** By its digest. */
@@ -224,11 +224,11 @@ interface Method {
   challenge: Record<string, string>;
   /** Undefined where a request has no credentials for this method. */
   presentedIn(headers: Headers): string | undefined;
-  /** The same of somebody who signs in. */
+  /** The same of a sign-in. */
   presentedBy(given: PresentedCredentials): string | undefined;
   /**
-   * What must be presented. Credentials that are not configured let nobody in: the configuration refuses such settings,
-   * and so does this.
+   * What must be presented. Credentials that are not configured let no caller in: the configuration refuses such
+   * settings, and so does this.
    */
   accepted(auth: Auth, keys: Keys, identify: KeyIdentity): Credential[];
 }

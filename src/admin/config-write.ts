@@ -176,7 +176,7 @@ function readSection(name: string, body: unknown): { value: unknown; version: nu
   return { value: requireValue(name, body), version: undefined };
 }
 
-/** In a merge patch null would mean to remove the section, which nobody asks for by accident. */
+/** In a merge patch null would mean to remove the section, which must not happen by accident. */
 function requireValue(name: string, value: unknown): unknown {
   if (typeof value === "object" && value !== null) return value;
   throw invalidFields([{ field: name, message: "expected the section as a JSON object, or a list for backends" }]);

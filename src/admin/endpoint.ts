@@ -38,7 +38,7 @@ interface AdminDeclaration<Path extends string, Sent, Value>
   parameters?: readonly Parameter[];
   /** Read strictly by its schema, but for one that is checked later (`isChecked: false`) and only parsed here. */
   body?: Body<Sent> & { isChecked?: false; maxBytes?: number };
-  /** Whoever asks has yet to sign in. */
+  /** The caller has not signed in yet. */
   isForGuests?: true;
   /** It makes a version of the configuration, and is refused if it was made for an older one. */
   changes?: true;
@@ -144,7 +144,7 @@ export function authorOf({ administrator }: Call, source: string, description: s
   return { source, user: administrator?.name, description, elevated: administrator?.elevated === true };
 }
 
-/** Throws 403 for whoever may not see secrets. */
+/** Throws 403 for an administrator who may not see secrets. */
 export function requireElevated({ administrator }: Call): Administrator {
   if (administrator?.elevated) return administrator;
   throw new GatewayError(

@@ -85,7 +85,7 @@ export function createEventHub(parts: EventHubParts) {
     return new Date(clock.wallTime()).toISOString();
   }
 
-  /** Whoever would not be let in any more hears nothing more. */
+  /** Ends the streams of administrators who would not be let in any more. */
   function checkAccess(): void {
     for (const [listener, administrator] of [...listeners]) if (!administrator.isStillIn()) listener.end();
   }
@@ -121,7 +121,7 @@ export function createEventHub(parts: EventHubParts) {
       send(encoder.encode(`event: heartbeat\ndata: ${JSON.stringify({ at: at() })}\n\n`));
     }, heartbeatMs);
     unsubscribe = store.subscribe(({ version }, { version: previous_version }, fields) => {
-      if (version === previous_version) return []; // files that it names were read anew
+      if (version === previous_version) return []; // files that it names were read again
       const sections = [...new Set(fields.map(({ section }) => section))];
       versions.push({ at: at(), version, previous_version, sections, replaced: replacedFields(fields) });
       flushSoon();

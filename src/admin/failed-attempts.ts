@@ -1,5 +1,5 @@
 // Wrong credentials for the admin API, counted per address, and per user where one is named: after too many of them
-// whoever goes on has to wait, longer with each.
+// the next one has to wait, longer with each.
 
 import { clientGroup } from "../access/client-address.ts";
 import { ERRORS } from "../errors/catalog.ts";
@@ -30,7 +30,7 @@ const MAXIMUM_GUESSERS = 10_000;
 const MAXIMUM_BYTES = 4 * 1024 * 1024;
 
 const FIRST_WAIT_MS = 1_000;
-/** Short: behind a proxy that is not trusted, the operator has the address of whoever guesses. */
+/** Short: behind a proxy that is not trusted, the operator has the same address as the guesser. */
 const LONGEST_WAIT_MS = 10_000;
 
 /** All peers on unix sockets together. */

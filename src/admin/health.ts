@@ -1,4 +1,4 @@
-// GET /admin/health: how the gateway and its parts are doing; 503 when it can serve nobody.
+// GET /admin/health: how the gateway and its parts are doing; 503 when it can serve no request.
 
 import type { Settings } from "../config/sections/registry.ts";
 import type { BackendState } from "../fleet/status.ts";
@@ -162,7 +162,7 @@ function storageService(problems: readonly string[]): ServiceHealth {
   return { status: "degraded", message: `${problems.map((problem) => problem.replace(/\.$/, "")).join("; ")}.` };
 }
 
-/** Of one core, since the last time somebody asked, or since the start. */
+/** Of one core, since the last request for it, or since the start. */
 function createCpuMeter(): (usage: ProcessUsage) => number {
   let last = { cpuMs: 0, uptimeMs: 0 };
   let percent = 0;

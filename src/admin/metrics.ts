@@ -32,7 +32,7 @@ export function metricsRoutes({ registry, settings }: Pick<AdminParts, "registry
     check(headers) {
       const { username, password } = settings().metrics.auth;
       const presented = basicCredential(headers);
-      // Nobody has credentials that are not configured.
+      // Credentials that are not configured let no caller in.
       const isPossible = presented !== undefined && username !== undefined && password !== undefined;
       if (isPossible && crypto.timingSafeEqual(digest(presented), digest(`${username}:${password}`))) return;
       const message = "The metrics need credentials: send the user and the password of metrics.auth as Basic.";

@@ -23,7 +23,7 @@ export interface PromptDirectory extends PromptFolder {
   settings: Settings["global_prompts"];
 }
 
-/** Only such files are read and written: a folder may hold others, which are nobody's business. */
+/** Only such files are read and written: a folder may hold others, which are not for the admin API. */
 const EXTENSIONS: readonly string[] = PROMPT_ENDINGS;
 const MAXIMUM_DEPTH = 8;
 const MAXIMUM_PATH_BYTES = 1024;

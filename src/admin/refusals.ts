@@ -7,7 +7,7 @@ import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { nearest } from "../lib/nearest.ts";
 
-/** A body may have thousands of problems; nobody reads them all. */
+/** A body may have thousands of problems; a reader needs the first ones. */
 const MAXIMUM_PROBLEMS = 100;
 
 /** details.validation_errors[{field, error, value?}] (specification, Errors). */

@@ -75,7 +75,7 @@ export const groupParameters: readonly Parameter[] = [
 ];
 
 interface Caller {
-  /** Nobody waits for the answer any more. */
+  /** Aborts when the client has left. */
   signal: AbortSignal;
   nowMs: number;
 }

@@ -215,7 +215,7 @@ export function candidateWords(candidate: Candidate, step: AttemptStep): string 
   return `not chosen: ${numberText(score)} against ${numberText(chosen)} of ${step.backend}`;
 }
 
-/** Why nobody else was asked. */
+/** Why no other backend was asked. */
 function endOfTries({ endedBy }: Story): string[] {
   return endedBy === undefined ? [] : [`nobody else was asked: ${endedBy}`];
 }

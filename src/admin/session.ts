@@ -18,7 +18,7 @@ import type { Administrator, Call, Guest } from "../server/endpoint.ts";
 import { adminGroup, answer, toTimestamp } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 
-/** Nobody has shown yet who they are. */
+/** The caller is not authenticated yet. */
 const MAX_BODY_BYTES = 16 * 1024;
 
 const METHOD_NAMES = ["none", "bearer_token", "basic", "api_key"] as const;

@@ -51,7 +51,7 @@ export function createSessions(now: () => number) {
       sessions.set(digestOf(id), session, SESSION_BYTES);
       return { id, session };
     },
-    /** The one that an id opens; from now on it is idle anew. */
+    /** The one that an id opens; its idle time begins again. */
     find(id: string): Session | undefined {
       if (!ID.test(id)) return undefined;
       const session = sessions.get(digestOf(id));
@@ -62,7 +62,7 @@ export function createSessions(now: () => number) {
       }
       return session;
     },
-    /** Whether it goes on; then it is idle anew. */
+    /** Whether it goes on; then its idle time begins again. */
     goesOn: (id: string, session: Session): boolean => sessions.get(digestOf(id)) === session && renew(session, now()),
     close: (id: string): void => sessions.delete(digestOf(id)),
   };
@@ -107,7 +107,7 @@ export function sessionCookie(request: Request, id: string | undefined): string 
 
 /**
  * Whether the browser's own way is encrypted, whatever comes behind a proxy: its Origin says so, and of several proxies the
- * first one. Whoever only claims it gets a cookie that is kept more strictly.
+ * first one. A false claim only makes the browser keep its cookie more strictly.
  */
 function cameEncrypted({ url, headers }: Request): boolean {
   const schemes = [url, headers.get("origin"), headers.get("x-forwarded-proto")];

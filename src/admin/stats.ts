@@ -1,4 +1,4 @@
-// /admin/stats…: statistics of requests, models and backends, what they cost, and beginning anew.
+// /admin/stats…: statistics of requests, models and backends, what they cost, and their reset.
 
 import { TIME_FORMS } from "../lib/parse-time.ts";
 import { done } from "../openapi/change-schemas.ts";

@@ -22,7 +22,7 @@ interface AgentGatewayParts {
 export function createAgentGateway({ configuration, env, clock }: AgentGatewayParts): AgentGateway {
   const { store, fileHash, log, discover, followSaved } = configuration;
   const failure = Promise.withResolvers<never>();
-  failure.promise.catch(() => {}); // whoever looks is told
+  failure.promise.catch(() => {}); // callers of compose() get it
   let composing: Promise<Gateway> | undefined;
   let unfollow: (() => void) | undefined;
 

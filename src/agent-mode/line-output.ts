@@ -33,7 +33,7 @@ export function createLineOutput(file: { writer(): Bun.FileSink } = Bun.stdout):
         sending = sent;
         return Promise.race([sent, gone.promise]);
       } catch {
-        fail(); // EPIPE, as a rule: nobody reads any more
+        fail(); // EPIPE, as a rule: the reader has gone
       }
     },
     broken: gone.promise,

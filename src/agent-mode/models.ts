@@ -51,7 +51,7 @@ export function createAgentModels({ gateway, snapshot }: AgentModelsParts): AcpM
       });
       const { model } = snapshot().settings.acp;
       if (model === undefined) return models;
-      // It may be an alias, or have a fallback chain: what nobody lists can have an answer too.
+      // It may be an alias, or have a fallback chain: a model that no backend lists can have an answer, too.
       const first = models.find(({ id }) => id === model) ?? toOffered(model, metadata.ofAny(model, []), []);
       return [first, ...models.filter((each) => each !== first)];
     },

@@ -33,7 +33,7 @@ interface FleetParts {
   healthChanged?: (change: HealthChange) => void;
 }
 
-/** What whoever answers requests needs of a fleet. */
+/** What the pipeline needs of a fleet. */
 export type ServingFleet = Pick<Fleet, "board" | "firstChecks" | "refreshModels" | "suspect" | "absenceOf"> & {
   circuits: Circuits;
   models: Pick<ModelDirectory, "list" | "find">;
@@ -194,7 +194,7 @@ export class Fleet {
     await Promise.all([this.#checker.stop(), this.#catalog.stop()]);
   }
 
-  /** What is kept of models goes with its backend, and begins anew where the configured ones are others. */
+  /** What is kept of models goes with its backend, and begins again where the configured ones are others. */
   #relist({ removed, added, changed }: BackendChanges): void {
     for (const name of removed) {
       this.#unwatch(name);

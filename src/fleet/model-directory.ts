@@ -1,4 +1,4 @@
-// The models of all backends: listed, found, and asked for anew when somebody misses one.
+// The models of all backends: listed, found, and asked for again when a request names an unknown one.
 
 import type { BackendBoard } from "../backends/board.ts";
 import type { BackendRegistry } from "../backends/registry.ts";
@@ -15,7 +15,7 @@ export interface ServedModels {
   serves(model: string): boolean;
 }
 
-/** Sweeps for models that nobody seems to serve begin at least this far apart. */
+/** Sweeps for models that no backend seems to serve begin at least this far apart. */
 const SWEEP_SPACING_MS = 2_000;
 
 export function createModelDirectory(

@@ -62,7 +62,7 @@ export class PrefixTable {
   #shift: number;
   #capacity: number;
   readonly #maxEntries: number;
-  /** Secret, so that nobody can make prompts that all end in one bucket. */
+  /** Secret, so that clients cannot make prompts that all end in one bucket. */
   #lowFactor: number;
   #highFactor: number;
   #free = 0;
@@ -127,7 +127,7 @@ export class PrefixTable {
     for (let word = 0; word < chain.length; word += 2) {
       const entry = this.#findOrAdd(chain[word] as number, chain[word + 1] as number, slot, parent);
       if (entry === 0) return;
-      if (entry === parent) continue; // somebody has made a block whose hash is its own seed
+      if (entry === parent) continue; // a block was crafted whose hash is its own seed
       this.#adopt(parent, entry);
       const owner = this.#words[entry * WORDS + OWNER] as number;
       this.#words[entry * WORDS + OWNER] = (owner & ~WARM) | LEARNT;

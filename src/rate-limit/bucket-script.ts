@@ -24,7 +24,7 @@ interface BucketReply {
 
 /**
  * A bucket is the text "parts time", and nothing once it is full: then it ends by itself. What is no such text is a full
- * bucket, too. A clock that goes back earns nothing, and starts anew from there: it may have been far ahead.
+ * bucket, too. A clock that goes back earns nothing, and counts from there: it may have been far ahead.
  */
 const SCRIPT = `
 local mode, turn = ARGV[1], ARGV[2]

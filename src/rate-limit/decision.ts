@@ -11,7 +11,7 @@ export interface Decision {
   allowed: boolean;
   /** The limit that refuses; of an admitted request the one that is nearest to refusing. */
   scope: LimitScope;
-  /** Most requests at once; earned anew within the window. */
+  /** Most requests at once; earned again within the window. */
   limit: number;
   windowMs: number;
   remaining: number;

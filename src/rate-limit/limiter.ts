@@ -21,7 +21,7 @@ import {
 type Eventually<Value> = Value | Promise<Value>;
 
 export interface Limiter {
-  /** False when no request can be refused here; then nobody need look for the client's address. */
+  /** False when no request can be refused here; then the client's address is not needed. */
   readonly limitsRequests: boolean;
   /** False when the key that a request was sent with says nothing; `keyId` does. */
   readonly hasBypassKeys: boolean;
@@ -226,7 +226,7 @@ const SLOTS = 16_384;
 /**
  * Buckets by name, bounded in number. Full ones are forgotten first, as that changes nothing. When none of the oldest
  * is full, the least recently used one goes, but not its debt: what it was short of stays in one of a fixed number of
- * slots, chosen by its name, and whoever is new in that slot starts with no more credit than the slot has. So an
+ * slots, chosen by its name, and a new name in that slot starts with no more credit than the slot has. So an
  * attacker who sends from ever new addresses wins no fresh allowance for an old one. The price is paid only during
  * such an attack: a stranger may start with an emptier bucket, which fills at the usual rate.
  */

@@ -31,7 +31,7 @@ export interface BucketReading {
   remaining: number;
   /** When the next token is there; 0 when one is. */
   retryAfterMs: number;
-  /** When the bucket is full again if nobody takes; on the same clock as `nowMs`. */
+  /** When the bucket is full again if no token is taken; on the same clock as `nowMs`. */
   resetAtMs: number;
 }
 

@@ -41,7 +41,7 @@ export interface RedisParts {
 }
 
 export interface Redis {
-  /** False while nobody asks it. */
+  /** False while it is away. */
   readonly isThere: boolean;
   /**
    * Undefined at once while the server is away, or has too much to do already; undefined later when it gives no good
@@ -51,11 +51,11 @@ export interface Redis {
   close(): void;
 }
 
-/** Commands that wait for an answer, and their bytes: whoever comes then goes on without. */
+/** Commands that wait for an answer, and their bytes: beyond them, commands are not sent. */
 export const MAX_WAITING = 4096;
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
-/** Nobody waits for what is written: large values are given the time that they need on a slow line. */
+/** No request waits for a write: large values are given the time that they need on a slow line. */
 const BYTES_PER_MS = 1024;
 
 /** However long the request has waited for the server before. */
@@ -91,7 +91,7 @@ export function createRedis({ settings, use, check, deadlines, now, random, log,
   let enoughUntilMs = Number.NEGATIVE_INFINITY;
   let timer: Timer | undefined;
 
-  /** Nobody asks from now on, and whoever waits for an answer waits no longer. */
+  /** No command is sent from now on, and all waits end. */
   function leave(fault: Fault): void {
     if (isAway || isClosed) return;
     isAway = true;
@@ -134,7 +134,7 @@ export function createRedis({ settings, use, check, deadlines, now, random, log,
     return link;
   }
 
-  /** The one with the least to do; another is opened where all have something. Nobody waits for that while others are open. */
+  /** The one with the least to do; another is opened where all have something. Commands do not wait for it while others are open. */
   function choose(): Link {
     let best: Link | undefined;
     for (const link of links) {

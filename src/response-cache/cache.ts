@@ -17,7 +17,7 @@ export interface RequestKey {
   readonly otherForm: AnswerForm | undefined;
   /**
    * A number of 32 bits that costs far less than the question. Equal questions have equal sketches; others seldom have,
-   * unless somebody takes pains. Under a secret seed nobody can tell whose sketches are equal.
+   * unless a client crafts them. With a secret seed a client cannot know which sketches are equal.
    */
   sketch(seed: number): number;
 }
@@ -37,7 +37,7 @@ export interface ModelStatistics {
   hits: number;
   misses: number;
   stores: number;
-  /** Kept now; null where nobody counts them. */
+  /** Kept now; null where they are not counted. */
   entries: number | null;
   bytes: number | null;
 }

@@ -147,7 +147,7 @@ export function createFarTier(parts: FarTierParts) {
       ({ maxAnswerBytes } = next);
       room.resize(next.maxReadBytes);
     },
-    /** Undefined at once while nobody is to wait for the bucket. */
+    /** Undefined at once while the bucket is paused. */
     get(key: RequestKey, model: string): Promise<FoundAnswer | undefined> | undefined {
       if (lookups >= READS_AT_A_TIME) return undefined;
       const leave = reading.leave(now());

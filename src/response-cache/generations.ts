@@ -42,7 +42,7 @@ export function createGenerations({ objects, prefix, now, cleared }: GenerationP
     ttlMs: Number.POSITIVE_INFINITY,
     now,
   });
-  /** What was begun here and nobody else was told of. */
+  /** What was begun here and is not published yet. */
   const unwritten = new Map<string, string>();
 
   /** By the names of markers: however many want to know, one asks. */
@@ -87,7 +87,7 @@ export function createGenerations({ objects, prefix, now, cleared }: GenerationP
   }
 
   function reread(name: string, model: string | undefined): void {
-    // Whoever looks something up next finds out whether the bucket is there.
+    // The next lookup finds out whether the bucket is there.
     read(name, model).catch(() => undefined);
   }
 

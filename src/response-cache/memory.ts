@@ -41,7 +41,7 @@ const MOST_SLOTS = 2 ** 20;
 /** Every answer comes at once. */
 export function createMemoryCache({ now, seed = 0, ...bounds }: MemoryCacheParts) {
   let { capacity, maxBytes } = bounds;
-  // How many entries have a sketch that leads to a slot. Where none has, nobody need write the question.
+  // How many entries have a sketch that leads to a slot. Where none has, the question need not be written.
   let slots = slotsFor(capacity);
   // The whole question is the key. The runtime hashes a text once, whichever of these maps it meets, and compares what
   // it finds with the text itself, so that two questions with one hash stay two.

@@ -6,7 +6,7 @@ import type { ModelStatistics } from "./cache.ts";
 export const MAX_COUNTED_MODELS = 200;
 export const OTHER_MODELS = "(other)";
 
-/** Where nobody counts what is kept, `kept` is null. */
+/** Where entries are not counted, `kept` is null. */
 export class ModelCounters<Kept extends 0 | null> {
   readonly #models = new Map<string, CountersOf<Kept>>();
   readonly #kept: Kept;

@@ -1,5 +1,5 @@
 // The response cache in Redis, shared by gateways. While the server is away, answers are kept in memory instead, or not at
-// all; nobody is ever refused for it, or waits longer than for one command.
+// all; no request is refused for it, or waits longer than for one command.
 
 import { BadAnswer, serverErrorWord } from "../redis/fault.ts";
 import type { Redis, RedisClient } from "../redis/redis.ts";
@@ -54,7 +54,7 @@ export function createRedisCache({ redis, prefix, fallback, now }: RedisCachePar
     try {
       return await client.getBuffer(prefix + name);
     } catch (error) {
-      if (serverErrorWord(error) === "WRONGTYPE") return null; // somebody else's
+      if (serverErrorWord(error) === "WRONGTYPE") return null; // a key of another program
       throw error;
     }
   }

@@ -1,5 +1,5 @@
 // A cached answer as an object of a bucket: a line of JSON that says what it is, and the answer's bytes behind it. What is
-// not exactly that is no answer: objects may be cut off, be somebody else's or be garbage.
+// not exactly that is no answer: objects may be cut off, belong to another program or be garbage.
 
 import { parseObject } from "../lib/json.ts";
 import type { AnswerForm, CachedAnswer } from "./cache.ts";

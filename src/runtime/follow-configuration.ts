@@ -1,4 +1,4 @@
-// Carries every change of the configuration to the gateway, and tells what whoever made it should know.
+// Carries every change of the configuration to the gateway, and returns warnings to the author of the change.
 
 import { AttachmentProblem } from "../config/compile/attachments.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
@@ -16,7 +16,7 @@ export function followConfiguration(
   fleet: Pick<Fleet, "firstChecks"> & { models: Pick<ModelDirectory, "served"> },
   log: Pick<Logger, "warn">,
 ): () => void {
-  /** Of models that nobody serves; none while it is not known what backends serve. */
+  /** Of models that no backend serves; none while it is not known what backends serve. */
   function warningsOf(settings: Settings): string[] {
     const served = fleet.models.served();
     return served === undefined ? [] : chainWarnings(settings, served);

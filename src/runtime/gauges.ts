@@ -1,4 +1,4 @@
-// Metrics of backends and of the gateway itself that are read from their owners when somebody asks: they cost a request
+// Metrics of backends and of the gateway itself that are read from their owners with a scrape: they cost a request
 // nothing.
 
 import type { FileUsage } from "../files/file-store.ts";

@@ -1,4 +1,4 @@
-// What is said at the start: a banner on the standard output, and a warning for whoever has left the door open.
+// What is said at the start: a banner on the standard output, and a warning when other machines can connect without a key.
 
 import { isOnLoopback } from "../access/hosts.ts";
 import { displayUrl, toBackend } from "../backends/backend.ts";
@@ -14,7 +14,7 @@ import type { Gateway, GatewayParts } from "./gateway.ts";
 
 /** What server mode is started with. */
 export interface ServeParts extends Omit<GatewayParts, "clock" | "workers" | "cacheSeed"> {
-  /** Backends that nobody has configured. */
+  /** Backends that were found without a configuration. */
   findings: Findings | undefined;
 }
 
@@ -31,7 +31,7 @@ export function warnOfOpenDoor({ api_keys, server }: Settings, log: Pick<Logger,
   if (api_keys.mode === "permissive" && !isOnLoopback(bound)) log.warn({ bind_address: bound }, OPEN_TO_ALL);
 }
 
-/** Backends that nobody has configured stand in `findings`. */
+/** @param findings - backends that were found without a configuration */
 export async function greet(
   addresses: readonly string[],
   findings: Findings | undefined,
@@ -61,6 +61,6 @@ export async function greet(
     apiKeyRequired: settings.api_keys.mode === "blocking",
     colour: isTerminal(STANDARD_OUTPUT) && !env.NO_COLOR,
   });
-  // process.stdout would bring Node's streams with it. Whoever has closed the output wants no banner.
+  // process.stdout would load Node's streams. A closed output is no error: the banner is not wanted then.
   await Bun.write(Bun.stdout, banner).catch(() => {});
 }

@@ -91,12 +91,12 @@ export async function openAgentConfiguration(command: StartCommand, env: Env) {
   return { ok: true as const, store, fileHash, log, discover, followSaved };
 }
 
-/** The message is told to whoever started the process. */
+/** The message is printed before the process ends. */
 export class StartProblem extends Error {
   override readonly name = "StartProblem";
 }
 
-/** Whoever has a file loads nothing of it. */
+/** Not loaded when there is a configuration file. */
 async function findBackends(snapshot: ConfigSnapshot, env: Env) {
   const { withDiscoveredBackends } = await import("../fleet/zero-configuration.ts");
   return await withDiscoveredBackends(snapshot, env);

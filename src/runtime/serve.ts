@@ -44,7 +44,7 @@ async function serveAlone({ findings, ...options }: ServeParts): Promise<{ exitC
   warnOfOpenDoor(settings, log);
 
   const gateway = createGateway({ ...options, clock: systemClock });
-  // Whoever asks from here on waits until everything is there.
+  // Requests from here on wait until everything is there.
   const ready = gateway.start();
   const [api, admin] = [behind(ready, gateway.api), behind(ready, gateway.admin)];
   const served = serveTargets(api, admin);

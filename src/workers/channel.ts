@@ -11,7 +11,7 @@ type Item =
   | { kind: "tell"; name: string; given: readonly unknown[] }
   | { kind: "answer"; id: number; value: unknown };
 
-/** Whoever does not answer within this time is not waited for any longer. */
+/** The longest wait for an answer of the other side. */
 const CALL_LIMIT_MS = 1_000;
 
 interface ChannelParts {
@@ -31,7 +31,7 @@ interface Pending extends Deadline {
 }
 
 export interface Channel<Theirs> {
-  /** Undefined when there is no answer in time: nobody waits for ever, whatever has become of the other side. */
+  /** Undefined when there is no answer in time: a wait is bounded, whatever has become of the other side. */
   call<Name extends keyof Theirs & string>(
     name: Name,
     given: Given<Theirs, Name>,
@@ -42,7 +42,7 @@ export interface Channel<Theirs> {
   /** What has been told so far leaves now. */
   flush(): void;
   received(items: unknown): void;
-  /** The other side is gone: nobody waits for it. */
+  /** The other side is gone: all waits end. */
   close(): void;
 }
 
@@ -107,7 +107,7 @@ export function createChannel<Theirs>({ send, desk, deadlines, now, failed, turn
 
   function take(item: Item): void {
     if (item.kind === "answer") {
-      // An answer that nobody waits for any more says nothing of those that are waited for.
+      // A late answer says nothing about the calls that still wait.
       if (pending.has(item.id)) isNowLate(false);
       settle(item.id, item.value);
       return;

@@ -1,4 +1,4 @@
-// Which worker makes the call that identical requests share: the first that asks. Whoever else asks is told where.
+// Which worker makes the call that identical requests share: the first that asks. Others get the address of that worker.
 
 interface Flight {
   /** Of the worker that makes the call. */

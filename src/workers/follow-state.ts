@@ -71,7 +71,7 @@ function isSame(left: readonly Told[], right: readonly Told[]): boolean {
   );
 }
 
-/** How long it stays open is told once: whoever knows it counts down itself. */
+/** How long it stays open is sent once: the worker counts down itself. */
 function isSameCircuit({ opensInMs: _, ...left }: CircuitView, { opensInMs: __, ...right }: CircuitView): boolean {
   return Bun.deepEquals(left, right);
 }

@@ -6,7 +6,7 @@ import { errorResponse } from "../server/error-response.ts";
 import type { Server } from "../server/listener.ts";
 import type { RequestTarget, Surface, TargetHandler } from "../server/request-target.ts";
 
-/** The secret, and where the request came from: nobody else may say either. */
+/** The secret, and where the request came from: clients may not set either. */
 const SECRET_HEADER = "x-signalbox-primary";
 const ORIGIN_HEADER = "x-signalbox-origin";
 
@@ -18,7 +18,7 @@ interface Origin {
 
 /** They concern a connection, and the body is sent on in pieces. */
 const OF_A_CONNECTION = ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "content-length"];
-/** The type of the answer that goes on as long as somebody listens. */
+/** The type of the answer that goes on as long as its client reads. */
 const EVENTS = "text/event-stream";
 /** A worker hears of the death of its primary within this time. */
 const DEATH_MS = 250;
@@ -100,7 +100,7 @@ export function createHandOn(socket: string, secret: string): HandOn {
   };
 }
 
-/** In the primary: what answers requests that a worker hands on; whoever has not got the secret gets nothing. */
+/** In the primary: what answers requests that a worker hands on; a request without the secret is refused. */
 export function createHandedOn(
   surfaces: readonly Surface[],
   secret: string,
@@ -121,7 +121,7 @@ export function createHandedOn(
   };
 }
 
-/** The server as it looks to whoever asks for the address of the client. */
+/** The server, for code that asks it for the address of the client. */
 function seenFrom(peer: string | undefined, server: Server): Server {
   return {
     requestIP: () => (peer === undefined ? null : { address: peer, port: 0, family: "IPv4" }),

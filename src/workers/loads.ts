@@ -5,7 +5,7 @@ import type { Fleet } from "../fleet/fleet.ts";
 import type { Load } from "./messages.ts";
 import type { Slots } from "./slots.ts";
 
-/** Whoever is told. */
+/** A worker that hears of the loads of others. */
 interface Hearer {
   desk: { inFlightAt(counters: BackendCounters): number };
   tell(name: "loads", loads: Load[]): void;

@@ -51,7 +51,7 @@ export async function servePrimary(count: number, { findings, ...options }: Serv
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
     fetch: createHandedOn([gateway.admin, gateway.api], secret, async (answer) => {
-      // What has happened is counted before somebody looks, and what was changed holds before that is told.
+      // Workers report before the answer is made, and a change is in force everywhere before it is answered.
       await team?.flush();
       const response = await answer();
       await team?.settled();
@@ -122,7 +122,7 @@ async function end(team: Team, own: readonly Server[], timeoutMs: number, log: S
   await Promise.all([team.drain(timeoutMs), drain(own, timeoutMs, { ...log, info() {} })]);
 }
 
-/** Where the processes reach each other, and nobody else can. */
+/** A folder for the sockets between the processes, which no other user can open. */
 function makeFolder(place: string): { ok: true; folder: string } | { ok: false; message: string } {
   try {
     const folder = mkdtempSync(join(place, "signalbox-"));

@@ -130,7 +130,7 @@ function resultOf(told: ToldOutcome, { entryOf, now }: RemoteFlightsParts): Shar
     }
     case "stream": {
       const { kind, headers, contentType, runningMs } = told;
-      // Nobody here relays it: of the exchange there is only the time when it began.
+      // It is relayed by the other worker: of the exchange only its start is known here.
       const live = { exchange: { startedAtMs: now() - runningMs }, reader: { itemIds: undefined } };
       return { ...answer, kind, headers, contentType, live: live as unknown as LiveStream } satisfies CallResult;
     }

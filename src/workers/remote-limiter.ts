@@ -6,7 +6,7 @@ import type { Limiter } from "../rate-limit/limiter.ts";
 import type { Channel } from "./channel.ts";
 import type { PrimaryDesk } from "./messages.ts";
 
-/** A backend that has refused is asked again after this time, whoever gave a token back meanwhile. */
+/** A backend that has refused is asked again after this time, because another worker may have given a token back. */
 const MOST_REFUSED_MS = 250;
 
 /** A primary that does not answer lets requests in: it is being replaced, or the whole gateway is. */

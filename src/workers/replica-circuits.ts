@@ -16,7 +16,7 @@ interface ReplicaCircuitsParts {
   toPrimary(atMs: number): number;
 }
 
-/** Successes that nobody waits for are told together. */
+/** Successes that change no state are reported together. */
 const SUCCESSES_MS = 100;
 /** After a refusal the primary is asked again when it tells of the circuit, or after this time. */
 const REFUSED_MS = 50;
@@ -28,7 +28,7 @@ interface Replica {
   opensAtMs: number;
   /** Successes that were not told yet. */
   successes: number;
-  /** Set while somebody waits for news. */
+  /** Set while a request waits for news. */
   news: PromiseWithResolvers<void> | undefined;
 }
 

@@ -122,7 +122,7 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
     if (backends.length > 0) channel.tell("loads", backends);
   }
 
-  /** `isWhole`: somebody looks now, and wants to see what is under way as well. */
+  /** `isWhole`: an administrator looks now; requests under way are reported, too. */
   function report(isWhole: boolean): void {
     const told = new Set(isWhole ? [...begun, ...ended, ...open] : [...begun, ...ended]);
     const { user, system } = process.cpuUsage();

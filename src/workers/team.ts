@@ -39,7 +39,7 @@ export interface WorkerRow {
 
 export type Team = ReturnType<typeof createTeam>;
 
-/** How long somebody who looks waits for what a worker has to tell. */
+/** The longest wait of an administrator's request for the report of a worker. */
 const FLUSH_LIMIT_MS = 250;
 /** Between looks at what may have changed without anybody saying so. */
 const NEWS_INTERVAL_MS = 50;

@@ -78,7 +78,7 @@ export function runWorker(env: Record<string, string | undefined>): Promise<numb
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
     process.exit(1);
   });
-  if (process.connected === false) process.exit(1); // it has died before anybody could listen
+  if (process.connected === false) process.exit(1); // it has died before there was a listener
   // Signals to all processes of a terminal or a service are for the primary, which tells when to end.
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
   return exited;
@@ -111,7 +111,7 @@ async function startServing(
       await Bun.sleep(leavingMs);
       if (leavingMs > 0) await quietMoment();
       const drained = drain(servers, timeoutMs, { ...worker.log, info() {} });
-      // Whoever listens to events comes again, and no longer here.
+      // End the /admin/events streams: their clients connect again, to another worker.
       worker.closing();
       await drained;
       await worker.stop();
