@@ -1,5 +1,7 @@
 // Standard output as a line goes there: whole, in order, and never faster than its reader takes it.
 
+import { orAborted } from "../lib/abortable-delay.ts";
+
 interface LineOutput {
   /** A promise: the reader has not taken it yet, and more should wait. After the reader has gone nothing happens. */
   write(line: Uint8Array): void | Promise<void>;
@@ -11,18 +13,15 @@ interface LineOutput {
 
 export function createLineOutput(file: { writer(): Bun.FileSink } = Bun.stdout): LineOutput {
   const sink = file.writer();
-  const gone = Promise.withResolvers<void>();
-  let isGone = false;
+  // A signal, not a promise: each line that waits would leave a reaction behind at a promise.
+  const gone = new AbortController();
+  const broken = new Promise<void>((resolve) => gone.signal.addEventListener("abort", () => resolve()));
+  const fail = () => gone.abort();
   let sending: Promise<void> | undefined;
-
-  function fail(): void {
-    isGone = true;
-    gone.resolve();
-  }
 
   return {
     write(line) {
-      if (isGone) return;
+      if (gone.signal.aborted) return;
       try {
         sink.write(line);
         const rest = sink.flush();
@@ -31,12 +30,12 @@ export function createLineOutput(file: { writer(): Bun.FileSink } = Bun.stdout):
           if (sending === sent) sending = undefined;
         }, fail);
         sending = sent;
-        return Promise.race([sent, gone.promise]);
+        return orAborted(sent, gone.signal);
       } catch {
         fail(); // EPIPE, as a rule: the reader has gone
       }
     },
-    broken: gone.promise,
-    flushed: () => Promise.race([sending, gone.promise]),
+    broken,
+    flushed: () => orAborted(Promise.resolve(sending), gone.signal),
   };
 }

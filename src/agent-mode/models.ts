@@ -8,6 +8,7 @@ import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
 import { effortLevels, USUAL_EFFORTS } from "../generation/reasoning-effort.ts";
 import type { Effort } from "../generation/request.ts";
+import { unlessAborted } from "../lib/abortable-delay.ts";
 import { resolveAlias } from "../models/aliases.ts";
 import { isChatModel } from "../models/chat-models.ts";
 import { createModelMetadata, type ModelMetadataSource } from "../models/metadata.ts";
@@ -31,7 +32,7 @@ export function createAgentModels({ gateway, snapshot }: AgentModelsParts): AcpM
 
   return {
     async *generate(request, { signal }) {
-      const { generate } = await untilAborted(composed(), signal);
+      const { generate } = await unlessAborted(composed(), signal);
       yield* generate(request, { signal });
     },
     contextWindow(model) {
@@ -41,8 +42,8 @@ export function createAgentModels({ gateway, snapshot }: AgentModelsParts): AcpM
       return metadataOf(snapshot()).ofAny(known, backends)?.limits?.context_window;
     },
     async offered(signal) {
-      const { fleet } = await untilAborted(composed(), signal);
-      const list = await untilAborted(fleet.models.list(), signal);
+      const { fleet } = await unlessAborted(composed(), signal);
+      const list = await unlessAborted(fleet.models.list(), signal);
       const metadata = metadataOf(snapshot());
       const models = list.flatMap(({ id, backends }) => {
         const facts = metadata.ofAny(id, backends);
@@ -98,16 +99,4 @@ function metadataPerSnapshot(): (snapshot: ConfigSnapshot) => ModelMetadataSourc
     }
     return made.source;
   };
-}
-
-async function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  signal.throwIfAborted();
-  const aborted = Promise.withResolvers<never>();
-  const abort = () => aborted.reject(signal.reason);
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    return await Promise.race([work, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-  }
 }

@@ -4,6 +4,7 @@ import type { AcpServer, CreateAcpServer } from "../acp/parts.ts";
 import { tellSessions } from "../acp/running-sessions.ts";
 import { keepOutputForLines } from "../cli/lines-only.ts";
 import { resolvePath } from "../config/values/paths.ts";
+import { inTime } from "../lib/abortable-delay.ts";
 import { systemClock } from "../lib/clock.ts";
 import { keepLoopbackFromProxies } from "../lib/proxy-environment.ts";
 import type { Logger } from "../logging/logger.ts";
@@ -81,8 +82,9 @@ export async function runAgent(parts: AgentModeParts): Promise<{ exitCode: numbe
   } finally {
     clearTimeout(quiet);
     const stopMs = Math.max(store.current.settings.server.shutdown_timeout, TOOL_SERVERS_MS);
-    if (!(await within(server.stop(), stopMs))) log.warn({ timeout_ms: stopMs }, "the sessions did not end in time");
-    await within(output.flushed(), LAST_LINES_MS);
+    const stopped = server.stop().then(() => true);
+    if (!(await inTime(stopped, stopMs))) log.warn({ timeout_ms: stopMs }, "the sessions did not end in time");
+    await inTime(output.flushed(), LAST_LINES_MS);
     await telling.stop();
     await gateway.stop();
     store.close();
@@ -109,13 +111,4 @@ function messageOf(error: unknown, log: Logger): string {
   if (error instanceof StartProblem) return error.message;
   log.error({ err: error }, "the agent cannot go on");
   return `${SERVICE_NAME}: the agent cannot go on, see the line before`;
-}
-
-/** False when the time was over first. */
-async function within(work: Promise<unknown>, timeoutMs: number): Promise<boolean> {
-  const late = Promise.withResolvers<boolean>();
-  const timer = setTimeout(() => late.resolve(false), timeoutMs);
-  const done = await Promise.race([work.then(() => true), late.promise]);
-  clearTimeout(timer);
-  return done;
 }
