@@ -1,6 +1,6 @@
 // The command line that runs an MCP server under a guard: a second shell of some hundred kilobytes in the same process
 // group, which waits at a pipe that only the gateway holds, and ends the group when the gateway has died, however it died.
-// A process that leaves the group is on its own.
+// A process that leaves the group is not ended.
 
 /**
  * The guard is there before the server is, so that no moment exists in which the gateway's death goes unseen. As a member

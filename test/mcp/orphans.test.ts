@@ -1,4 +1,4 @@
-// The owner of MCP servers is killed, at any moment and by any signal: no process of a server stays. The long form is
+// The owner of MCP servers is killed, at any moment and by any signal: no process of their groups stays. The long form is
 // SIGNALBOX_CRASH_ROUNDS=100 before the command.
 
 import { expect, test } from "bun:test";
