@@ -201,5 +201,7 @@ test("tokens per second are those of the time in which the model wrote", () => {
   expect(speed(true, { firstByteMs: 100 })).toBe(50);
   expect(speed(false, { backendMs: 500, firstByteMs: 1100 })).toBe(100);
   expect(speed(true, { firstByteMs: 1100 })).toBeUndefined();
+  // The disk keeps microseconds: 2.9874 ms come back as 2.987 ms.
+  expect(speed(false, { backendMs: 2.9874 })).toBe(speed(false, { backendMs: 2.987 }) as number);
   expect(speed(true, { usage: { input: { total: 1 }, output: { total: 0 } } })).toBeUndefined();
 });

@@ -1,5 +1,6 @@
 // What became of a request, in plain sentences: who was asked, what went wrong there, and who answered in the end.
 
+import { microseconds } from "../request-log/columns.ts";
 import type { AttemptStep, Candidate, Story, StoryStep } from "../stats/stories.ts";
 
 /** Longer than this between the arrival of a request and its first attempt is worth a sentence. */
@@ -244,13 +245,15 @@ function endSentence(story: Story): string {
   return `The answer was complete after ${after}${counted}.`;
 }
 
-/** While the model wrote. */
+/** While the model wrote; from microseconds, so that it is the same from memory and from disk, which keeps these. */
 export function tokensPerSecond(story: Story): number | undefined {
   const { completionTokens, durationMs, stream, firstByteMs, backendMs, cache } = story;
   if (completionTokens === undefined || completionTokens === 0 || durationMs === undefined || cache === "HIT")
     return undefined;
-  const writingMs = stream && firstByteMs !== undefined ? durationMs - firstByteMs : (backendMs ?? durationMs);
-  return writingMs < 1 ? undefined : Math.round((completionTokens / writingMs) * 10_000) / 10;
+  const wholeUs = microseconds(durationMs);
+  const writingUs =
+    stream && firstByteMs !== undefined ? wholeUs - microseconds(firstByteMs) : (microseconds(backendMs) ?? wholeUs);
+  return writingUs < 1_000 ? undefined : Math.round((completionTokens / writingUs) * 10_000_000) / 10;
 }
 
 /** "85 ms", "1.2 s", "2 min 5 s". */
