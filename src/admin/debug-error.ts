@@ -4,6 +4,7 @@
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { ErrorRecorder } from "../stats/error-recorder.ts";
+import { RequestRecord } from "../stats/request-record.ts";
 import { errorRow } from "./error-view.ts";
 
 interface DebugErrorParts {
@@ -30,16 +31,14 @@ export function recordDebugError(
     });
   }
   const id = newId();
-  const record = recorder.record({
-    id,
-    requestId: id,
-    status: definition.status,
-    type: definition.type,
-    code: definition.code,
-    message: `Test error of type ${type}, recorded through the admin API.`,
-    backend,
-    attempts: [{ backend, failure }],
-  });
+  const request = new RequestRecord(id, id, 0, () => 0);
+  request.isKept = true;
+  request.backend = backend;
+  request.attempt(backend, "").failure = failure;
+  const words = `Test error of type ${type}, recorded through the admin API.`;
+  request.error = { type: definition.type, code: definition.code, message: words };
+  request.finish(definition.status, "failed", 0);
+  const record = recorder.record(request);
   const message = `A test error of type ${type} was recorded for backend '${backend}'.`;
   return { success: true as const, message, error: errorRow(record) };
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { AdminClient } from "../../test/support/admin-client.ts";
+import { finishedRecord } from "../../test/support/request-records.ts";
 import { type ServedRoutes, serveRoutes, settingsOf } from "../../test/support/serve-routes.ts";
 import { createObserver } from "../metrics/observer.ts";
 import { VERSION } from "../names.ts";
@@ -128,7 +129,8 @@ describe("GET /admin/health", () => {
 
   test("degraded while most requests fail, and well again afterwards", async () => {
     const request = { operation: "chat", model: "m", backend: "a", durationMs: 10, stream: false, attempts: 1 };
-    const fail = (): void => observer.finished({ ...request, status: 502, outcome: "failed", failure: "connect" });
+    const fail = (): void =>
+      observer.finished(finishedRecord({ ...request, status: 502, outcome: "failed", failure: "connect" }));
     for (let each = 0; each < 9; each++) fail();
     expect(await health()).toMatchObject({ body: { status: "healthy", metrics: { error_rate: 1 } } });
     for (let each = 9; each < 60; each++) fail();

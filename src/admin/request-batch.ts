@@ -1,7 +1,8 @@
 // Requests that have ended since the last live event: how many, what they came to, and a few of them.
 
 import { isFailure } from "../stats/outcome.ts";
-import type { Stories, Story } from "../stats/stories.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
+import type { Stories } from "../stats/stories.ts";
 import { requestRow } from "./request-view.ts";
 
 /** Those that are listed one by one: those that failed or were refused go first. */
@@ -9,8 +10,8 @@ const MAX_ROWS = 10;
 
 export class RequestBatch {
   readonly #stories: Pick<Stories, "startedAt">;
-  #unanswered: Story[] = [];
-  #others: Story[] = [];
+  #unanswered: RequestRecord[] = [];
+  #others: RequestRecord[] = [];
   #sums = newSums();
 
   constructor(stories: Pick<Stories, "startedAt">) {
@@ -21,7 +22,7 @@ export class RequestBatch {
     return this.#sums.total === 0;
   }
 
-  add(story: Story): void {
+  add(story: RequestRecord): void {
     const sums = this.#sums;
     sums.total++;
     sums.durationMs += story.durationMs ?? 0;

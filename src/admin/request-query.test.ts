@@ -4,10 +4,12 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { beginStory, endStory, type RequestEnd } from "../../test/support/request-records.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { RequestLog } from "../request-log/log.ts";
 import { createRequestSearch } from "../request-log/search.ts";
-import { Stories, type StoryEnd } from "../stats/stories.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
+import { Stories } from "../stats/stories.ts";
 import { explainRequest, groupRequests, listRequests } from "./request-query.ts";
 
 const START = Date.UTC(2026, 4, 1, 12);
@@ -39,19 +41,21 @@ function setUp(place: Place) {
   const caller = () => ({ signal: new AbortController().signal, nowMs: clock.wallTime() });
   let count = 0;
   const begin = (requestId: string, model = "m", keyId?: string) =>
-    stories.begin({
-      ...{ id: `own-${++count}`, requestId, operation: "chat", model, stream: true, startedAtMs: time.ms, keyId },
-    });
+    beginStory(
+      stories,
+      { id: `own-${++count}`, requestId, operation: "chat", model, stream: true, keyId },
+      () => time.ms,
+    );
   return {
     time,
     begin,
-    add(end: Partial<StoryEnd> = {}, requestId = "r", model?: string, keyId?: string) {
+    add(end: Partial<RequestEnd> = {}, requestId = "r", model?: string, keyId?: string) {
       const story = begin(requestId, model, keyId);
       if (end.backend !== undefined) story.attempt(end.backend, story.model);
-      stories.finish(story, { status: 200, outcome: "succeeded", durationMs: 20, ...end });
+      endStory(stories, story, { status: 200, outcome: "succeeded", durationMs: 20, ...end });
       return story;
     },
-    finish: (...[story, end]: Parameters<typeof stories.finish>) => stories.finish(story, end),
+    finish: (story: RequestRecord, end: RequestEnd) => endStory(stories, story, end),
     list: async (query = "") => {
       return (await listRequests(search, stories, new URLSearchParams(query), caller())) as {
         requests: { id: string }[];

@@ -2,7 +2,8 @@
 // (GET /admin/requests/{id}).
 
 import type { ErrorRecord } from "../stats/error-recorder.ts";
-import type { AttemptStep, Candidate, Stories, Story, StoryStep } from "../stats/stories.ts";
+import type { AttemptStep, Candidate, RequestRecord, StoryStep } from "../stats/request-record.ts";
+import type { Stories } from "../stats/stories.ts";
 import { type CandidateRow, type RequestRow, type RequestStep, type RequestStory, RUNNING } from "./request-schemas.ts";
 import { candidateWords, explain, stepWords, summarize, tokensPerSecond } from "./request-words.ts";
 
@@ -13,7 +14,7 @@ import { candidateWords, explain, stepWords, summarize, tokensPerSecond } from "
  */
 export function storyView(
   stories: Pick<Stories, "startedAt">,
-  story: Story,
+  story: RequestRecord,
   error: ErrorRecord | undefined,
   others: readonly string[],
 ): RequestStory {
@@ -44,7 +45,7 @@ export function storyView(
 }
 
 /** What the list and an explanation have in common. */
-export function requestRow(stories: Pick<Stories, "startedAt">, story: Story): RequestRow {
+export function requestRow(stories: Pick<Stories, "startedAt">, story: RequestRecord): RequestRow {
   return {
     id: story.id,
     request_id: story.requestId,
@@ -56,7 +57,7 @@ export function requestRow(stories: Pick<Stories, "startedAt">, story: Story): R
     answered_by: story.answeredBy ?? null,
     stream: story.stream,
     key_id: story.keyId ?? null,
-    user_id: story.userId ?? null,
+    user_id: story.user ?? null,
     organization_id: story.organizationId ?? null,
     client: story.clientAddress ?? null,
     target: story.target ?? null,
@@ -64,7 +65,7 @@ export function requestRow(stories: Pick<Stories, "startedAt">, story: Story): R
     status: story.status ?? null,
     failure: story.failure ?? null,
     code: story.code ?? null,
-    attempts: story.attempts,
+    attempts: story.ownAttempts,
     duration_ms: round(durationOf(story)),
     first_byte_ms: roundOrNull(story.firstByteMs),
     prompt_tokens: story.promptTokens ?? null,
@@ -72,9 +73,9 @@ export function requestRow(stories: Pick<Stories, "startedAt">, story: Story): R
   };
 }
 
-const outcomeOf = ({ outcome }: Story) => outcome ?? RUNNING;
+const outcomeOf = ({ outcome }: RequestRecord) => outcome ?? RUNNING;
 
-function durationOf(story: Story): number {
+function durationOf(story: RequestRecord): number {
   return story.durationMs ?? story.sinceStartMs;
 }
 

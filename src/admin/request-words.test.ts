@@ -1,16 +1,18 @@
 // Sentences about requests: every kind of failure, every kind of step, every end.
 
 import { describe, expect, test } from "bun:test";
-import { type AttemptStep, Story, type StoryEnd } from "../stats/stories.ts";
+import { type RequestEnd, recordOf } from "../../test/support/request-records.ts";
+import type { AttemptStep } from "../stats/request-record.ts";
 import { failureLabel, toFailure, type UpstreamFailure } from "../upstream/failure.ts";
 import { candidateWords, explain, summarize, tokensPerSecond } from "./request-words.ts";
 
 function begin(stream = true) {
   const time = { ms: 0 };
-  const start = { id: "o", requestId: "r", operation: "chat", model: "m", stream, startedAtMs: 0 };
-  const story = new Story(start, () => time.ms);
-  const finish = (status: number, durationMs: number, more: Partial<StoryEnd> = {}) =>
-    story.finish({ status, outcome: status < 400 ? "succeeded" : "failed", durationMs, ...more });
+  const story = recordOf({ operation: "chat", model: "m", stream, isKept: true }, () => time.ms);
+  const finish = (status: number, durationMs: number, { outcome, ...more }: Partial<RequestEnd> = {}) => {
+    Object.assign(story, more);
+    story.finish(status, outcome ?? (status < 400 ? "succeeded" : "failed"), durationMs);
+  };
   return { story, time, finish };
 }
 
@@ -193,7 +195,7 @@ test("candidates: why each was or was not chosen", () => {
 });
 
 test("tokens per second are those of the time in which the model wrote", () => {
-  const speed = (stream: boolean, more: Partial<StoryEnd>) => {
+  const speed = (stream: boolean, more: Partial<RequestEnd>) => {
     const { story, finish } = begin(stream);
     finish(200, 1100, { usage: { input: { total: 1 }, output: { total: 50 } }, ...more });
     return tokensPerSecond(story);

@@ -1,7 +1,7 @@
 // What became of a request, in plain sentences: who was asked, what went wrong there, and who answered in the end.
 
 import { microseconds } from "../request-log/columns.ts";
-import type { AttemptStep, Candidate, Story, StoryStep } from "../stats/stories.ts";
+import type { AttemptStep, Candidate, RequestRecord, StoryStep } from "../stats/request-record.ts";
 
 /** Longer than this between the arrival of a request and its first attempt is worth a sentence. */
 const NOTABLE_MS = 1_000;
@@ -53,7 +53,7 @@ const UNREACHABLE: readonly (readonly [code: RegExp, words: string])[] = [
 ];
 
 /** The sentences, in the order of what happened. */
-export function explain(story: Story, told: string | undefined): string[] {
+export function explain(story: RequestRecord, told: string | undefined): string[] {
   const { steps } = story;
   return [
     ...cacheSentence(story),
@@ -66,7 +66,7 @@ export function explain(story: Story, told: string | undefined): string[] {
 }
 
 /** All of it in one line. */
-export function summarize(story: Story, told: string | undefined): string {
+export function summarize(story: RequestRecord, told: string | undefined): string {
   if (story.cache === "HIT") return "The response cache answered.";
   const attempts = story.steps.flatMap((step) => (step.kind === "attempt" ? [attemptWords(step)] : []));
   const parts = attempts.length > 0 ? attempts : story.steps.flatMap((step) => clauseOf(step, told));
@@ -77,11 +77,11 @@ export function summarize(story: Story, told: string | undefined): string {
 }
 
 /** Undefined for a step that needs no words. */
-export function stepWords(step: StoryStep, story: Story, told: string | undefined): string | null {
+export function stepWords(step: StoryStep, story: RequestRecord, told: string | undefined): string | null {
   return stepSentence(step, story, told)[0] ?? null;
 }
 
-function cacheSentence({ cache, cacheReason }: Story): string[] {
+function cacheSentence({ cache, cacheReason }: RequestRecord): string[] {
   if (cache === "HIT") return ["The response cache had the answer: no backend was asked."];
   if (cache === "MISS") return ["The response cache did not have the answer."];
   if (cache === undefined) return [];
@@ -94,7 +94,7 @@ function arrivalSentence([first]: readonly StoryStep[]): string[] {
   return [`The request took ${time(first.atMs)} to arrive and to be read.`];
 }
 
-function stepSentence(step: StoryStep, story: Story, told: string | undefined): string[] {
+function stepSentence(step: StoryStep, story: RequestRecord, told: string | undefined): string[] {
   if (step.kind !== "attempt") return clauseOf(step, told).map((clause) => `${capital(clause)}.`);
   const model = step.model === story.model ? "" : ` (asked for ${step.model})`;
   const asked = step.inPanic ? `${model} (tried although its circuit was open, as those of all others were)` : model;
@@ -217,18 +217,18 @@ export function candidateWords(candidate: Candidate, step: AttemptStep): string 
 }
 
 /** Why no other backend was asked. */
-function endOfTries({ endedBy }: Story): string[] {
+function endOfTries({ endedBy }: RequestRecord): string[] {
   return endedBy === undefined ? [] : [`nobody else was asked: ${endedBy}`];
 }
 
-function droppedSentence({ droppedSteps, steps }: Story): string[] {
+function droppedSentence({ droppedSteps, steps }: RequestRecord): string[] {
   if (droppedSteps === 0) return [];
   return steps.length === 0
     ? ["Its steps are not kept any more: newer requests needed the memory."]
     : [`${droppedSteps} further steps are not kept.`];
 }
 
-function endSentence(story: Story): string {
+function endSentence(story: RequestRecord): string {
   const { status, outcome } = story;
   if (status === undefined) return `It still runs, for ${time(story.sinceStartMs)} so far.`;
   const after = time(story.durationMs ?? 0);
@@ -246,7 +246,7 @@ function endSentence(story: Story): string {
 }
 
 /** While the model wrote; from microseconds, so that it is the same from memory and from disk, which keeps these. */
-export function tokensPerSecond(story: Story): number | undefined {
+export function tokensPerSecond(story: RequestRecord): number | undefined {
   const { completionTokens, durationMs, stream, firstByteMs, backendMs, cache } = story;
   if (completionTokens === undefined || completionTokens === 0 || durationMs === undefined || cache === "HIT")
     return undefined;

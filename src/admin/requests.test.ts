@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { AdminClient } from "../../test/support/admin-client.ts";
+import { beginStory, endStory } from "../../test/support/request-records.ts";
 import { type ServedRoutes, serveRoutes } from "../../test/support/serve-routes.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createRequestSearch } from "../request-log/search.ts";
@@ -20,19 +21,16 @@ beforeAll(async () => {
 afterAll(() => served.stop());
 
 test("explains a request while it runs and when it is over", async () => {
-  const story = stories.begin({
-    id: "own-1",
-    requestId: "a/b c",
-    operation: "chat",
-    model: "m",
-    stream: false,
-    startedAtMs: systemClock.now(),
-  });
+  const story = beginStory(
+    stories,
+    { id: "own-1", requestId: "a/b c", operation: "chat", model: "m" },
+    systemClock.now,
+  );
   const step = story.attempt("one", "m", "Random", [{ backend: "one", score: 1 }]);
   const path = `/admin/requests/${encodeURIComponent("a/b c")}`;
   expect(await admin.get(path)).toMatchObject({ finished: false, status: null, steps: [{ outcome: "running" }] });
   Object.assign(step, { durationMs: 4, failure: "status_500", status: 500 });
-  stories.finish(story, {
+  endStory(stories, story, {
     status: 502,
     outcome: "failed",
     durationMs: 5,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { AdminClient } from "../../test/support/admin-client.ts";
+import { finishedRecord } from "../../test/support/request-records.ts";
 import { type ServedRoutes, serveRoutes } from "../../test/support/serve-routes.ts";
 import { createObserver } from "../metrics/observer.ts";
 import { StatsCollector } from "../stats/collector.ts";
@@ -27,18 +28,8 @@ afterAll(() => served.stop());
 function count(backend: string): void {
   const usage = { input: { total: 1000 }, output: { total: 50 } };
   observer.attempted(backend, "succeeded", undefined, 100, undefined);
-  observer.finished({
-    operation: "chat",
-    model: "m",
-    backend,
-    status: 200,
-    outcome: "succeeded",
-    durationMs: 100,
-    stream: false,
-    usage,
-    attempts: 1,
-    keyId: "team",
-  });
+  const facts = { operation: "chat", model: "m", backend, usage, attempts: 1, keyId: "team" };
+  observer.finished(finishedRecord({ ...facts, status: 200, outcome: "succeeded", durationMs: 100 }));
 }
 
 describe("statistics", () => {

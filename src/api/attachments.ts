@@ -112,7 +112,7 @@ async function withFiles(
   const request = unknown === undefined ? asked : { ...asked, foreignFile: unknown };
   if (store === undefined || found.length === 0) return request;
   const injectedBytes = Math.ceil(totalBytes * HELD_PER_BYTE);
-  parts.bodies.hold(context.record, injectedBytes, context.settings);
+  parts.bodies.hold(context, injectedBytes, context.settings);
   return { ...request, injectedBytes, body: request.body.with(await changes(asked, found, store)) };
 }
 

@@ -6,7 +6,6 @@ import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { FormBody } from "../lib/form-body.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
-import type { RequestRecord } from "../pipeline/context.ts";
 import { writeFallbackHeaders } from "../pipeline/fallback.ts";
 import type { Generate, Generated, StreamFrame } from "../pipeline/generate.ts";
 import { firstRequest, type ModelRequest } from "../pipeline/model-request.ts";
@@ -18,6 +17,7 @@ import type { Answering, BrokenStream, Call, ErrorWords } from "../server/endpoi
 import { clientError } from "../server/error-response.ts";
 import { type BodyReader, bodyLimits } from "../server/read-body.ts";
 import { SERVER_TIMING, serverTiming } from "../server/server-timing.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
 import { forwardableErrorBody, hasStandardError, standardError } from "../upstream/error-body.ts";
 import { failureLabel, isOfAccount, type StatusFailure, type UpstreamFailure } from "../upstream/failure.ts";
 import { EVENT_STREAM, isBackendsFault } from "../upstream/send.ts";
@@ -64,27 +64,30 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       const { record } = context;
       const limits = bodyLimits(context.settings, maxBodyBytes);
       const isForm = typeof read !== "function";
-      const body = await (isForm ? bodies.readForm(request, record, limits) : bodies.readJson(request, record, limits));
+      const body = await (isForm
+        ? bodies.readForm(request, context, limits)
+        : bodies.readJson(request, context, limits));
       noteAsked(record, body.value, context.settings.telemetry.record_user);
       const summary = isForm ? read.form(body as FormBody) : read(body.value);
       record.operation = operation;
-      record.model = summary.model;
+      record.model = cut(summary.model);
       record.stream = summary.stream;
+      record.isRead = true;
       let asked = firstRequest(summary, operation, body);
       if (arrange !== undefined) {
         const arranged = arrange(call, asked);
         asked = arranged instanceof Promise ? await arranged : arranged;
-        record.model = asked.model;
+        record.model = cut(asked.model);
       }
       requireModel(context.caller, asked.model);
       begun(context);
-      if (asked.foreignFile !== undefined) record.story.add({ kind: "file", field: asked.foreignFile });
+      if (asked.foreignFile !== undefined) record.add({ kind: "file", field: asked.foreignFile });
       const own = answerHere?.(call, asked);
       if (own !== undefined) return own;
       const frame = asked.stream ? clientStream(client, context.id, asked.answers) : NO_STREAM;
       const generated = await generate(context, asked, frame);
       const nowMs = now();
-      const elapsedMs = nowMs - context.startedAtMs;
+      const elapsedMs = nowMs - record.startedAtMs;
       if (generated.kind !== "failed") record.firstByteMs = elapsedMs;
       const runningMs = generated.kind === "stream" ? nowMs - generated.result.live.exchange.startedAtMs : 0;
       call.headers[SERVER_TIMING] = serverTiming(record, elapsedMs, runningMs);
@@ -93,7 +96,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       if (generated.kind === "stream") void frame.over?.then(call.deferLog());
       noted?.(call, asked, generated, frame.over);
       if (generated.kind === "stream" && asked.body.letValueGo()) {
-        bodies.release(record, body.bytes().length + (asked.injectedBytes ?? 0));
+        bodies.release(context, body.bytes().length + (asked.injectedBytes ?? 0));
       }
       return answer(call, asked, client, generated);
     },
@@ -104,9 +107,13 @@ const MAX_MODEL_LENGTH = 256;
 
 /** What is known of a request even where its body is refused. */
 function noteAsked(record: RequestRecord, value: unknown, recordsUser: boolean): void {
-  if (recordsUser) record.user = endUserOf(value);
+  if (recordsUser) record.endUser = endUserOf(value);
   const model = isObject(value) ? value.model : undefined;
-  if (typeof model === "string") record.model = model.slice(0, MAX_MODEL_LENGTH);
+  if (typeof model === "string") record.model = cut(model);
+}
+
+function cut(model: string): string {
+  return model.length > MAX_MODEL_LENGTH ? model.slice(0, MAX_MODEL_LENGTH) : model;
 }
 
 /** The stream that one client gets. */
@@ -187,7 +194,7 @@ function failureResponse(
   // The gateway has retried already: the SDKs' own retries would multiply the load on backends in trouble.
   headers["x-should-retry"] = "false";
   if (failure.kind !== "status") throw toError(failure, { "x-should-retry": "false" });
-  context.record.failure = failureLabel(failure);
+  context.record.lastFailure = failureLabel(failure);
   if (isBackendsFault(failure) || isOfAccount(failure.status)) context.record.isOutage = true;
   const { type, code, message } = standardError(failure.status, failure.body);
   context.record.error = { type, code, message };

@@ -2,7 +2,8 @@
 
 import { getOrMake } from "../lib/get-or-make.ts";
 import type { AttemptOutcome, BackendRow, StatsCollector, StatsHandle } from "../stats/collector.ts";
-import { type FinishedRequest, OTHER } from "../stats/finished-request.ts";
+import { OTHER } from "../stats/counted.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
 import type { AttemptSeries, KeyOfRequest, ModelSeries, RequestMetrics } from "./request-metrics.ts";
 
 export interface Observer {
@@ -15,7 +16,7 @@ export interface Observer {
     firstTokenMs: number | undefined,
   ): void;
   /** To be called exactly once per request, when its answer is over, whatever became of it. */
-  finished(request: FinishedRequest): void;
+  finished(request: RequestRecord): void;
   /** In its place for a request that was refused before it was known which model it asks for. */
   turnedAway(caller: KeyOfRequest): void;
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { finishedRecord, type RequestEnd } from "../../test/support/request-records.ts";
 import { StatsCollector } from "../stats/collector.ts";
-import type { FinishedRequest } from "../stats/finished-request.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
 import { countGatewayEvents } from "./gateway-events.ts";
 import { INSTRUMENTS, type Instrument } from "./instruments.ts";
 import { createObserver } from "./observer.ts";
@@ -25,9 +26,9 @@ function setUp() {
   };
 }
 
-function request(changes: Partial<FinishedRequest> = {}): FinishedRequest {
+function request(changes: Partial<RequestEnd> = {}): RequestRecord {
   const usage = { input: { total: 100, cacheRead: 60 }, output: { total: 11, reasoning: 4 } };
-  return {
+  return finishedRecord({
     operation: "messages",
     model: "m",
     backend: "b",
@@ -38,7 +39,7 @@ function request(changes: Partial<FinishedRequest> = {}): FinishedRequest {
     usage,
     attempts: 1,
     ...changes,
-  };
+  });
 }
 
 const lines = (text: string) => text.split("\n");
@@ -88,16 +89,16 @@ describe("metrics", () => {
 
   test("streams, failures, retries, fallbacks, cache", async () => {
     const { registry, observer } = setUp();
-    const retried = [
-      { model: "m", backend: "bad" },
-      { model: "m", backend: "b" },
-    ];
+    const retried = request({ stream: true, firstByteMs: 500, attempts: 3, cache: "MISS" });
+    for (const backend of ["bad", "b", "b"]) retried.attempt(backend, "m");
     observer.attempted("bad", "failed", "status_503", 2000, undefined);
     observer.attempted("b", "succeeded", undefined, 4000, 500);
-    observer.finished(request({ stream: true, firstByteMs: 500, attempts: 3, retried, cache: "MISS" }));
+    observer.finished(retried);
     observer.finished(request({ stream: true, firstByteMs: 1, cache: "HIT" }));
-    observer.finished(request({ status: 503, usage: undefined, failure: "status_503", fallback: "error_code_503" }));
-    observer.finished(request({ status: 400, usage: undefined, shared: true }));
+    observer.finished(
+      request({ status: 503, usage: undefined, failure: "status_503", fallbackReason: "error_code_503" }),
+    );
+    observer.finished(request({ status: 400, usage: undefined, isShared: true }));
     const text = lines(await registry.expose());
     const labels = 'gen_ai_operation_name="chat",gen_ai_request_model="m",backend="b"';
     for (const line of [
@@ -127,7 +128,7 @@ describe("metrics", () => {
     observer.finished(request(key));
     observer.finished(request({ ...key, status: 502, outcome: "failed", failure: "reset", usage: undefined }));
     observer.turnedAway(key);
-    observer.turnedAway({});
+    observer.turnedAway({ keyId: undefined, organizationId: undefined });
     observer.finished(request({ keyId: "team-b" }));
     observer.finished(request({ ...key, organizationId: "org-2" }));
     byKey.isOn = false;

@@ -3,7 +3,7 @@
 // in prom-client (docs/decisions/0019).
 
 import { getOrMake } from "../lib/get-or-make.ts";
-import { OTHER } from "../stats/finished-request.ts";
+import { OTHER } from "../stats/counted.ts";
 import { INSTRUMENTS, type Instrument } from "./instruments.ts";
 
 type SampleKind = "counter" | "gauge" | "histogram_sum" | "histogram_count" | "histogram_bucket";

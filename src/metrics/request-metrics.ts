@@ -4,8 +4,9 @@
 import type { Usage } from "../generation/usage.ts";
 import { getOrMake } from "../lib/get-or-make.ts";
 import { lazily } from "../lib/lazily.ts";
-import { countedUsage, type FinishedRequest } from "../stats/finished-request.ts";
+import { countedUsage } from "../stats/counted.ts";
 import type { Outcome } from "../stats/outcome.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
 import { INSTRUMENTS } from "./instruments.ts";
 import { type Histogram, MAX_SERIES, type MetricsRegistry } from "./registry.ts";
 
@@ -120,8 +121,8 @@ export function createRequestMetrics(registry: MetricsRegistry, isByKey: () => b
       registry.counter(INSTRUMENTS.retries, model, backend); // stands at 0, so that the first one is seen as an increase
       return modelSeries(registry, model, backend);
     },
-    finished(series: ModelSeries, request: FinishedRequest, cost: number): void {
-      const { status, outcome, durationMs, failure, firstByteMs, cache } = request;
+    finished(series: ModelSeries, request: RequestRecord, cost: number): void {
+      const { status = 0, outcome = "failed", durationMs = 0, failure, firstByteMs, cache } = request;
       const operation = series.operation(request.operation);
       operation.requests(status).value++;
       const duration = outcome === "succeeded" ? operation.succeeded : operation.failed(failure ?? `status_${status}`);
@@ -140,13 +141,13 @@ export function createRequestMetrics(registry: MetricsRegistry, isByKey: () => b
         }
         if (cost > 0) key.cost().value += cost;
       }
-      for (const { model, backend } of request.retried ?? []) {
+      for (const { model, backend } of request.retried) {
         registry.counter(INSTRUMENTS.retries, model, backend).value++;
       }
       if (cache !== undefined) cacheDecisions[cache].value++;
-      if (request.shared === true) registry.counter(INSTRUMENTS.sharedCalls, series.model).value++;
-      if (request.fallback !== undefined) {
-        registry.counter(INSTRUMENTS.fallbacks, series.model, request.fallback.slice(0, 64)).value++;
+      if (request.isShared) registry.counter(INSTRUMENTS.sharedCalls, series.model).value++;
+      if (request.fallbackReason !== undefined) {
+        registry.counter(INSTRUMENTS.fallbacks, series.model, request.fallbackReason.slice(0, 64)).value++;
       }
     },
     /** It was refused before it was known which model it asks for. */
@@ -157,13 +158,14 @@ export function createRequestMetrics(registry: MetricsRegistry, isByKey: () => b
 }
 
 /** Whose request it was. */
-export type KeyOfRequest = Pick<FinishedRequest, "keyId" | "organizationId">;
+export type KeyOfRequest = Pick<RequestRecord, "keyId" | "organizationId">;
 
-function timeStream(operation: OperationSeries, request: FinishedRequest, firstByteMs: number): void {
+function timeStream(operation: OperationSeries, request: RequestRecord, firstByteMs: number): void {
   operation.firstToken().observe(firstByteMs / 1000);
-  const outputTokens = request.usage?.output.total ?? 0;
-  if (outputTokens < 2 || request.outcome !== "succeeded") return;
-  operation.perToken().observe((request.durationMs - firstByteMs) / 1000 / (outputTokens - 1));
+  const { usage, outcome, durationMs = 0 } = request;
+  const outputTokens = usage?.output.total ?? 0;
+  if (outputTokens < 2 || outcome !== "succeeded") return;
+  operation.perToken().observe((durationMs - firstByteMs) / 1000 / (outputTokens - 1));
 }
 
 function countTokens({ tokens }: ModelSeries, { tokenUsage }: OperationSeries, { input, output }: Usage): void {

@@ -3,9 +3,9 @@
 
 import type { Backend } from "../backends/backend.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { AttemptSpan, RequestContext, RequestRecord, RequestSpans } from "../pipeline/context.ts";
+import type { AttemptSpan, RequestContext, RequestSpans } from "../pipeline/context.ts";
 import type { SpanRecorder } from "../pipeline/request-spans.ts";
-import type { StoryStep } from "../stats/stories.ts";
+import type { AttemptStep, RequestRecord, StoryStep } from "../stats/request-record.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 import { type AlikeSpans, createAlikeSpans, seconds } from "./attributes.ts";
 import { type OtlpSpan, SPAN_KIND, type SpanEvent } from "./data.ts";
@@ -83,10 +83,9 @@ class RecordedRequest implements RequestSpans {
     return new RecordedAttempt(this, backend, model, this.attempts++, startedAtMs);
   }
 
-  finished(context: RequestContext, status: number, durationMs: number, failure: string | undefined): void {
+  finished({ record, method, path }: RequestContext): void {
     const { place, trace, workshop, backend } = this;
-    const { record, startedAtMs, ownId } = context;
-    const { operation = record.refused ?? "", model = "", method, path, stream, story } = record;
+    const { operation, model, stream, status = 0, failure, startedAtMs, durationMs = 0, isShared } = record;
     const alike = workshop.alike(backend, {
       kind: SPAN_KIND.server,
       operation,
@@ -94,18 +93,18 @@ class RecordedRequest implements RequestSpans {
       stream,
       status,
       failure,
-      finish: record.finish,
+      finish: record.finishReason,
       // What a client did wrong, or that it left, is no error of the server.
-      isError: status >= 500 || record.streamFailure !== undefined,
+      isError: status >= 500 || record.outcome === "stream_broken",
       attempts: this.attempts,
       method,
       path,
       answeredBy: failure === undefined ? (record.answeredBy ?? model) : undefined,
       cache: record.cache,
       fallback: record.fallbackReason,
-      shared: record.shared === true,
+      shared: isShared,
     });
-    const hasEvents = story.hasSeveralSteps || record.attempts === 0 || record.shared === true;
+    const hasEvents = record.hasSeveralSteps || record.attempts === 0 || isShared;
     workshop.add({
       traceId: place.traceId,
       spanId: this.spanId,
@@ -115,10 +114,10 @@ class RecordedRequest implements RequestSpans {
       startUs: workshop.toUs(startedAtMs),
       endUs: workshop.toUs(startedAtMs + durationMs),
       alike,
-      requestId: ownId,
+      requestId: record.id,
       firstChunkMs: stream ? record.firstByteMs : undefined,
       usage: record.usage,
-      events: hasEvents ? eventsOf(story.steps, startedAtMs, workshop) : NO_EVENTS,
+      events: hasEvents ? eventsOf(record.steps, startedAtMs, workshop) : NO_EVENTS,
     });
   }
 }
@@ -159,12 +158,11 @@ class RecordedAttempt implements AttemptSpan {
   }
 
   ended(
-    durationMs: number,
-    failure: string | undefined,
-    status: number | undefined,
+    { durationMs = 0, failure, status }: AttemptStep,
     firstTokenMs: number | undefined,
-    { operation = "", stream, usage, finish }: RequestRecord,
+    record: RequestRecord,
   ): void {
+    const { operation, stream, usage, finishReason } = record;
     const { workshop, place, trace, spanId: parentSpanId } = this.request;
     const alike = workshop.alike(this.backend, {
       kind: SPAN_KIND.client,
@@ -173,7 +171,7 @@ class RecordedAttempt implements AttemptSpan {
       stream,
       status,
       failure,
-      finish: failure === undefined ? finish : undefined,
+      finish: failure === undefined ? finishReason : undefined,
       // A client that leaves is no error of the backend.
       isError: failure !== undefined && failure !== "aborted",
       attempts: this.resends,

@@ -5,7 +5,7 @@ import type { BackendEntry } from "../backends/board.ts";
 import type { Claim } from "../kv-index/claim-trust.ts";
 import type { Circuits } from "../routing/circuits.ts";
 import type { Admitted } from "../routing/router.ts";
-import { type AttemptStep, NOT_SENT } from "../stats/stories.ts";
+import { type AttemptStep, NOT_SENT } from "../stats/request-record.ts";
 import { backendWords } from "../upstream/backend-words.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
@@ -63,18 +63,18 @@ export async function attempt(
   timeouts: ExchangeTimeouts,
 ): Promise<ForwardResult> {
   const { watch, circuits, sender, bridge, prefixes, attempted, now } = parts;
-  const { record, clientHeaders, trace, client, settings } = context;
+  const { record, clientHeaders, trace, client, settings, spans } = context;
   const { model, stream, choices } = request;
   const { name } = entry.backend;
   record.attempts++;
   record.backend = name;
   const strategy = scoreMeans === undefined ? undefined : (decidedBy ?? settings.routing.selection_strategy);
-  const step = record.story.attempt(name, model, strategy, told, scoreMeans);
+  const step = record.attempt(name, model, strategy, told, scoreMeans);
   if (inPanic) step.inPanic = true;
   const usageBefore = record.usage;
   let claim: Claim | undefined;
   const startedAtMs = now();
-  const span = record.spans?.attempt(entry.backend, model, startedAtMs);
+  const span = spans?.attempt(entry.backend, model, startedAtMs);
 
   /** The answer is over, or the attempt without one. `firstTokenMs` is known of streams. */
   function over(failure: UpstreamFailure | undefined, firstTokenMs?: number): void {
@@ -86,7 +86,7 @@ export async function attempt(
     step.durationMs = durationMs;
     if (failure === undefined) step.status = 200;
     if (failure !== undefined) tellFailure(step, failure, entry.backend);
-    span?.ended(durationMs, step.failure, step.status, firstTokenMs, record);
+    span?.ended(step, firstTokenMs, record);
   }
 
   try {
@@ -136,7 +136,7 @@ export async function attempt(
     step.durationMs = now() - startedAtMs;
     step.failure = NOT_SENT;
     permit.settle("neutral");
-    span?.ended(step.durationMs, step.failure, undefined, undefined, record);
+    span?.ended(step, undefined, record);
     throw error;
   }
 }

@@ -247,7 +247,7 @@ export function createBridge(parts: BridgeParts): Bridge {
           losses.part(event.part);
         } else if (event.type === "citation") losses.citation(event.citation);
         else if (event.type === "usage") context.record.usage = event.usage;
-        else if (event.type === "finish") context.record.finish = wordOf(event.finish);
+        else if (event.type === "finish") context.record.finishReason = wordOf(event.finish);
         collector?.push(event);
       },
       lostCitation: () => losses.note("answer.citations"),
@@ -264,7 +264,7 @@ export function createBridge(parts: BridgeParts): Bridge {
         }
         noteLost(losses.entries);
         if (result.usage !== undefined) context.record.usage = result.usage;
-        context.record.finish = wordOf(result.finish);
+        context.record.finishReason = wordOf(result.finish);
         forward.answered?.(result, answer);
       },
     };

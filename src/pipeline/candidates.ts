@@ -136,19 +136,19 @@ export function createCandidates(parts: CandidatesParts) {
     if (entries.length === 0) return undefined;
     const query = queryOf(context, request, tried);
     const admit = (backendName: string) => admitNow(backendName, true);
-    const admitted = panicRouter.choose(entries, request, tried, query, admit, context.record.story.isKept);
+    const admitted = panicRouter.choose(entries, request, tried, query, admit, context.record.isKept);
     return admitted && { ...admitted, inPanic: true };
   }
 
   /** A wait is a step of the story where anybody could notice it. */
-  function tellWait({ record: { story } }: RequestContext, reason: string, fromMs: number): void {
+  function tellWait({ record }: RequestContext, reason: string, fromMs: number): void {
     const durationMs = now() - fromMs;
-    if (durationMs >= 1) story.add({ kind: "wait", atMs: story.sinceStartMs - durationMs, durationMs, reason });
+    if (durationMs >= 1) record.add({ kind: "wait", atMs: record.sinceStartMs - durationMs, durationMs, reason });
   }
 
   function chooseNow(context: RequestContext, request: ModelRequest, tried: ReadonlySet<string>): Admitted | undefined {
     const query = queryOf(context, request, tried);
-    return router.choose(candidatesFor(request), request, tried, query, admitNow, context.record.story.isKept);
+    return router.choose(candidatesFor(request), request, tried, query, admitNow, context.record.isKept);
   }
 
   function queryOf(context: RequestContext, request: ModelRequest, tried: ReadonlySet<string>): SelectionQuery {

@@ -1,6 +1,7 @@
 // The walk along a chain of models: what leads to the next one, what does not, and what the client is told.
 
 import { describe, expect, test } from "bun:test";
+import { contextOf, recordOf } from "../../test/support/request-records.ts";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
@@ -9,7 +10,6 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import { JsonBody } from "../lib/request-body.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { ForwardResult } from "./attempt.ts";
-import { newRecord, type RequestContext } from "./context.ts";
 import { createFallbackChains, type FallbackResult, writeFallbackHeaders } from "./fallback.ts";
 import type { ModelRequest } from "./model-request.ts";
 
@@ -55,18 +55,14 @@ function bench({ outcomes = {}, policy = {}, enabled = true, chains = { m: ["n",
       return outcome;
     },
   });
-  const context: RequestContext = {
-    id: "request-1",
-    ownId: "own-1",
+  const context = contextOf(recordOf({ id: "own-1", requestId: "request-1", model: "m", startedAtMs: 0 }), {
     trace: { id: "request-1", traceparent: undefined, tracestate: undefined },
-    startedAtMs: 0,
     settings,
     client: new AbortController(),
     caller: undefined,
     clientHeaders: new Headers(),
     peerAddress: () => undefined,
-    record: { ...newRecord("POST", "/"), model: "m" },
-  };
+  });
   const request: ModelRequest = {
     operation: "chat",
     model: "m",

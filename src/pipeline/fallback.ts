@@ -97,12 +97,12 @@ export function createFallbackChains(forwarder: Forwarder) {
         }
         reasons.push({ model, reason });
         const { record } = context;
-        record.endedBy = undefined; // the next model has tries of its own
+        record.lastRule = undefined; // the next model has tries of its own
         record.fallbackReason ??= reason;
         const to = models[index + 1];
-        if (to !== undefined) record.story.add({ kind: "fallback", from: model, to, reason });
+        if (to !== undefined) record.add({ kind: "fallback", from: model, to, reason });
       }
-      context.record.endedBy = "every model of the fallback chain was asked";
+      context.record.lastRule = "every model of the fallback chain was asked";
       throw exhausted(request.model, chain, reasons, retryAfterMs);
     },
   };
@@ -119,7 +119,7 @@ function whyNoChain({ settings }: RequestContext, model: string): string {
 
 /** Beside the rule by which no other backend of the model was asked. */
 function addRule({ record }: RequestContext, rule: string): void {
-  record.endedBy = record.endedBy === undefined ? rule : `${record.endedBy}; ${rule}`;
+  record.lastRule = record.lastRule === undefined ? rule : `${record.lastRule}; ${rule}`;
 }
 
 /** Nobody serves the model, or none of those who do can be asked for this. */

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { passThrough } from "../../test/support/pass-through.ts";
+import { contextOf, recordOf } from "../../test/support/request-records.ts";
 import { waitFor, within } from "../../test/support/wait-for.ts";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendBoard, BackendEntry } from "../backends/board.ts";
@@ -18,7 +19,7 @@ import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { AttemptOutcome, OutgoingRequest } from "../upstream/send.ts";
 import type { ForwardResult } from "./attempt.ts";
 import { MAX_TRIAL_WAITERS } from "./candidates.ts";
-import { type BackendWatch, newRecord, type RequestContext } from "./context.ts";
+import type { BackendWatch } from "./context.ts";
 import { createForwarder } from "./forward.ts";
 import type { ModelRequest } from "./model-request.ts";
 
@@ -110,11 +111,8 @@ function bench(options: BenchOptions) {
     random: () => 0,
     ...(options.delay && { delay: options.delay }),
   });
-  const context: RequestContext = {
-    id: "request-1",
-    ownId: "own-1",
+  const context = contextOf(recordOf({ id: "own-1", requestId: "request-1", model: "m", startedAtMs: now() }), {
     trace: { id: "request-1", traceparent: undefined, tracestate: undefined },
-    startedAtMs: now(),
     settings,
     client: controller,
     caller:
@@ -123,8 +121,7 @@ function bench(options: BenchOptions) {
         : { keyId: options.keyId, userId: undefined, organizationId: undefined, scopes: new Set() },
     clientHeaders: new Headers({ "user-agent": "client" }),
     peerAddress: () => "10.0.0.1",
-    record: { ...newRecord("POST", "/v1/chat/completions"), model: "m" },
-  };
+  });
   const request: ModelRequest = {
     operation: "chat",
     model: "m",
@@ -183,7 +180,7 @@ describe("a request that succeeds", () => {
     expect(result).toMatchObject({ kind: "plain" });
     expect(result.entry.backend.name).toBe("a");
     expect(b.asked).toEqual(["a"]);
-    expect(b.context.record).toMatchObject({ backend: "a", attempts: 1, failure: undefined });
+    expect(b.context.record).toMatchObject({ backend: "a", attempts: 1, lastFailure: undefined });
     expect(new TextDecoder().decode(b.requests[0]?.body)).toBe('{"model":"m"}');
     expect(b.requests[0]).toMatchObject({ operation: "chat", model: "m", stream: false });
     expect(b.requests[0]?.client).toBe(b.controller);
@@ -235,7 +232,7 @@ describe("retries", () => {
     });
     expect((await b.forward()).entry.backend.name).toBe("b");
     expect(b.asked).toEqual(["a", "b"]);
-    expect(b.context.record).toMatchObject({ backend: "b", attempts: 2, failure: "status_503" });
+    expect(b.context.record).toMatchObject({ backend: "b", attempts: 2, lastFailure: "status_503" });
   });
 
   test("the same backend again only after the wait", async () => {
@@ -276,7 +273,7 @@ describe("retries", () => {
     expect(failureOf(result)).toMatchObject({ kind: "status", status: 429 });
     expect(result.entry.backend.name).toBe("c");
     expect(b.asked).toEqual(["a", "b", "c"]);
-    expect(b.context.record).toMatchObject({ backend: "c", attempts: 3, failure: "status_429" });
+    expect(b.context.record).toMatchObject({ backend: "c", attempts: 3, lastFailure: "status_429" });
   });
 
   test("a failure of the client's own making is not tried again", async () => {

@@ -27,7 +27,7 @@ export function createForwarder(parts: ForwarderParts) {
   /** What is learnt of a backend that failed: the request as it goes on. */
   function learn(context: RequestContext, request: ModelRequest, { entry, failure }: FailedAttempt): ModelRequest {
     const { name } = entry.backend;
-    context.record.failure = failureLabel(failure);
+    context.record.lastFailure = failureLabel(failure);
     if (isUnreachable(failure) || failure.kind === "reset") watch.suspect(name);
     if (failure.kind !== "status") return request;
     const { status, lacks } = failure;
@@ -55,7 +55,7 @@ export function createForwarder(parts: ForwarderParts) {
      */
     async forward(context: RequestContext, asked: ModelRequest, inHurry = false): Promise<ForwardResult> {
       const { settings, record } = context;
-      const timeouts = exchangeTimeouts(settings, asked, context.startedAtMs);
+      const timeouts = exchangeTimeouts(settings, asked, context.record.startedAtMs);
       const { requestDeadlineMs } = timeouts;
       let request = asked;
       const chosen = candidates.choose(context, request, request.avoid);
@@ -96,15 +96,15 @@ export function createForwarder(parts: ForwarderParts) {
         });
         const isLate = typeof waitMs === "number" && now() + waitMs >= requestDeadlineMs;
         if (left.length === 0 || typeof waitMs === "string" || isLate) {
-          record.endedBy = typeof waitMs === "string" ? waitMs : left.length === 0 ? NOBODY_LEFT : OUT_OF_TIME;
+          record.lastRule = typeof waitMs === "string" ? waitMs : left.length === 0 ? NOBODY_LEFT : OUT_OF_TIME;
           return { ...result, retryAfterMs };
         }
         log.debug(
-          { request_id: context.id, backend: name, failure: record.failure, wait_ms: waitMs },
+          { request_id: context.id, backend: name, failure: record.lastFailure, wait_ms: waitMs },
           "attempt failed, trying again",
         );
         if (waitMs > 0) {
-          record.story.add({ kind: "wait", durationMs: waitMs, reason: "retry" });
+          record.add({ kind: "wait", durationMs: waitMs, reason: "retry" });
           await delay(waitMs, context.client.signal);
         }
         if (context.client.signal.aborted) return { kind: "failed", failure: { kind: "aborted" }, entry };
@@ -112,7 +112,7 @@ export function createForwarder(parts: ForwarderParts) {
         admitted = await candidates.choose(context, request, tried);
         if (admitted === undefined) {
           if (entry.counters.onIdle !== undefined || request.refusedBy?.has(name)) {
-            record.endedBy = NOBODY_LEFT;
+            record.lastRule = NOBODY_LEFT;
             return { kind: "failed", failure, entry };
           }
           const permit = await candidates.admit(name);

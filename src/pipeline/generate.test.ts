@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { chatBody, chatEvents } from "../../test/support/openai-answers.ts";
+import { contextOf, recordOf } from "../../test/support/request-records.ts";
 import { waitFor, within } from "../../test/support/wait-for.ts";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
@@ -12,11 +13,9 @@ import { silentLogger } from "../logging/logger.ts";
 import { PassReader } from "../protocols/pass-reader.ts";
 import { EventFramer } from "../protocols/sse.ts";
 import { createMemoryCache } from "../response-cache/memory.ts";
-import { NO_STORY } from "../stats/stories.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import { callEmbedded } from "../upstream/fetch-client.ts";
 import type { LiveStream } from "../upstream/relay.ts";
-import type { RequestContext } from "./context.ts";
 import { Deduplicator } from "./deduplicate.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
 import { createGenerator, type Generated, type SharedCall } from "./generate.ts";
@@ -159,28 +158,14 @@ function bench({
     const controller = new AbortController();
     const ends: (UpstreamFailure | undefined)[] = [];
     const value = { model: "m", stream, messages: [{ role: "user", content: "hi" }], ...fields };
-    const context: RequestContext = {
-      id: "r",
-      ownId: "own-1",
+    const context = contextOf(recordOf({ id: "own-1", requestId: "r", model: "m", stream }), {
       trace: { id: "r", traceparent: undefined, tracestate: undefined },
-      startedAtMs: 0,
       settings,
       client: controller,
       caller: undefined,
       clientHeaders: new Headers(headers),
       peerAddress: () => undefined,
-      record: {
-        method: "POST",
-        path: "/",
-        model: "m",
-        answeredBy: undefined,
-        stream,
-        backend: undefined,
-        attempts: 0,
-        failure: undefined,
-        story: NO_STORY,
-      },
-    };
+    });
     const request: ModelRequest = {
       operation: "chat",
       model: "m",

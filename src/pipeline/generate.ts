@@ -11,10 +11,11 @@ import type { CachedAnswer, CacheInUse, RequestKey } from "../response-cache/cac
 import { requestKey } from "../response-cache/key.ts";
 import { bypassReason, type CacheDecision, isCacheablePlain, isCacheableStream } from "../response-cache/policy.ts";
 import { type Replay, replayAnswer } from "../response-cache/replay.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import { type ByteSink, MAX_TRANSCRIPTS_BYTES, type RelayOptions, relayInto, relayStream } from "../upstream/relay.ts";
 import { Transcript } from "../upstream/transcript.ts";
-import type { RequestContext, RequestRecord } from "./context.ts";
+import type { RequestContext } from "./context.ts";
 import { type Deduplicator, flightKey, isSharable, type SharedAnswer } from "./deduplicate.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
 import { type MidStreamParts, takeoverFor } from "./mid-stream.ts";
@@ -47,7 +48,7 @@ export type CallResult = FallbackResult & { isKept?: boolean };
 
 /** What the clients of a shared call get: the outcome, and the record of the request that made the call. */
 export interface SharedCall {
-  record: Pick<RequestRecord, "attempts" | "dropped"> & { story: { id: string } };
+  record: Pick<RequestRecord, "id" | "attempts" | "dropped">;
   outcome: CallResult | { kind: "refused"; error: unknown };
   /** The request that made the call is at another process. */
   isElsewhere?: true;
@@ -223,8 +224,8 @@ export function createGenerator(parts: GeneratorParts): Generate {
     noteAttempts();
     if (!joined.isLeader || head.isElsewhere) {
       const { record } = context;
-      record.shared = true;
-      record.story.add({ kind: "shared", leader: leader.story.id });
+      record.isShared = true;
+      record.add({ kind: "shared", leader: leader.id });
     }
     const { outcome: result } = head;
     if (result.kind === "refused") throw result.error;
@@ -275,8 +276,8 @@ export function createGenerator(parts: GeneratorParts): Generate {
 }
 
 /** For whoever asks why the cache had no say. */
-function tellBypass({ record: { story } }: RequestContext, reason: string): void {
-  if (story.isKept) story.cacheReason = reason;
+function tellBypass({ record }: RequestContext, reason: string): void {
+  record.cacheReason = reason;
 }
 
 function wholeAnswer(result: Exclude<CallResult, { kind: "stream" }>, decision: CacheDecision | undefined): Generated {

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { chatEvents } from "../../test/support/openai-answers.ts";
+import { contextOf, recordOf } from "../../test/support/request-records.ts";
 import { translationBy } from "../../test/support/second-stream.ts";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
@@ -12,11 +13,9 @@ import { JsonBody } from "../lib/request-body.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { PassReader } from "../protocols/pass-reader.ts";
 import type { ClientProtocol } from "../protocols/protocol.ts";
-import { NO_STORY } from "../stats/stories.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
 import type { ForwardResult } from "./attempt.ts";
-import type { RequestContext } from "./context.ts";
 import { createFallbackChains, type FallbackResult } from "./fallback.ts";
 import type { Forwarder } from "./forward.ts";
 import { takeoverFor } from "./mid-stream.ts";
@@ -84,28 +83,14 @@ function bench(options: BenchOptions = {}) {
       return { kind: "stream", entry, headers: {}, live: { exchange, reader, finished } as unknown as LiveStream };
     },
   };
-  const context: RequestContext = {
-    id: "request-1",
-    ownId: "own-1",
+  const context = contextOf(recordOf({ id: "own-1", requestId: "request-1", model: "m", stream: true }), {
     trace: { id: "request-1", traceparent: undefined, tracestate: undefined },
-    startedAtMs: 0,
     settings,
     client: controller,
     caller: undefined,
     clientHeaders: new Headers(),
     peerAddress: () => undefined,
-    record: {
-      method: "POST",
-      path: "/",
-      model: "m",
-      answeredBy: undefined,
-      stream: true,
-      backend: undefined,
-      attempts: 0,
-      failure: undefined,
-      story: NO_STORY,
-    },
-  };
+  });
   const request: ModelRequest = {
     operation: "chat",
     model: "m",

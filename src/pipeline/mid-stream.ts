@@ -174,7 +174,7 @@ export function takeoverFor(
     async continueAfter(failure, sent) {
       const { record } = context;
       function nobody(rule: string): undefined {
-        record.endedBy = rule;
+        record.lastRule = rule;
       }
       failed.add(current.backend);
       const { max_fallback_attempts: most, trigger_conditions } = fallback_policy;
@@ -190,7 +190,7 @@ export function takeoverFor(
       switches++;
       if (current.model !== request.model) record.answeredBy = current.model;
       const reason = failureLabel(failure);
-      record.story.add({ kind: "takeover", from: from.backend, to: current.backend, reason });
+      record.add({ kind: "takeover", from: from.backend, to: current.backend, reason });
       log.warn(
         {
           request_id: context.id,

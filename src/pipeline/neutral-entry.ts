@@ -13,9 +13,10 @@ import { JsonBody } from "../lib/request-body.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
+import { RequestRecord } from "../stats/request-record.ts";
 import { resolveTrace } from "../tracing/trace-context.ts";
 import { isOfAccount } from "../upstream/failure.ts";
-import { newRecord, type RequestContext, type RequestRecord } from "./context.ts";
+import type { RequestContext } from "./context.ts";
 import type { MidStreamParts } from "./mid-stream.ts";
 import { firstRequest, type ModelRequest } from "./model-request.ts";
 import { openTurn } from "./neutral-turn.ts";
@@ -52,21 +53,32 @@ interface NeutralEntryParts {
 export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
   const { pipeline, limiter, reporter, limited, aliases, settings, clock, newOwnId } = parts;
 
-  function newContext({ caller }: NeutralCall, signal: AbortSignal, { operation, model }: ModelRequest) {
+  function newContext(
+    { caller }: NeutralCall,
+    signal: AbortSignal,
+    { operation, model }: ModelRequest,
+  ): RequestContext {
     const clientHeaders = new Headers();
     const trace = resolveTrace(clientHeaders, settings.tracing, () => crypto.randomUUID());
+    const record = new RequestRecord(newOwnId(), trace.id, clock.now(), clock.now);
+    record.operation = operation;
+    record.model = model;
+    record.stream = true;
+    record.isRead = true;
     return {
       id: trace.id,
-      ownId: newOwnId(),
+      method: "",
+      path: "",
       trace,
-      startedAtMs: clock.now(),
       settings,
       client: { signal },
       caller,
       clientHeaders,
       peerAddress: () => undefined,
-      record: { ...newRecord("", ""), operation, model, stream: true },
-    } satisfies RequestContext;
+      record,
+      heldBytes: 0,
+      spans: undefined,
+    };
   }
 
   /** What is done with it before a backend is looked for. Throws 403 and 429. */
@@ -83,9 +95,9 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
       const stop = new AbortController();
       const signal = AbortSignal.any([call.signal, stop.signal]);
       const asked = aliases(modelRequest(neutral));
-      const context: RequestContext = newContext(call, signal, asked);
-      const { record, startedAtMs, settings } = context;
-      if (settings.telemetry.record_user) record.user = neutral.user;
+      const context = newContext(call, signal, asked);
+      const { record, settings } = context;
+      if (settings.telemetry.record_user) record.endUser = neutral.user;
       let status = CLIENT_CLOSED_REQUEST;
       try {
         await admit(context, asked);
@@ -97,7 +109,7 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
           if (event.type === "failure") {
             status = noteFailure(record, event.failure);
             if (isOfAccount(status)) record.isOutage = true;
-          } else record.firstByteMs ??= clock.now() - startedAtMs;
+          } else record.firstByteMs ??= clock.now() - record.startedAtMs;
           if (event.type === "finish") status = 200;
           yield event;
         }
@@ -107,7 +119,8 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
         throw error;
       } finally {
         stop.abort();
-        reporter.finished(context, status, clock.now() - startedAtMs);
+        reporter.finished(context, status, clock.now() - record.startedAtMs);
+        record.settle();
       }
     },
   };
@@ -123,8 +136,8 @@ const BUG = { message: "unexpected error", status: 500, type: ERRORS.internal.ty
 /** Returns the status that a client of HTTP would get. */
 function noteFailure(record: RequestRecord, { status, type = "backend_error", code, message }: Told): number {
   record.error = { type, code: code ?? null, message };
-  record.failure ??= type;
-  if (record.firstByteMs !== undefined) record.streamFailure = record.failure;
+  record.lastFailure ??= type;
+  if (record.firstByteMs !== undefined) record.streamFailure = record.lastFailure;
   return status;
 }
 

@@ -1,44 +1,27 @@
 // What is reported of a request that is over.
 
 import { expect, test } from "bun:test";
+import { contextOf, recordOf } from "../../test/support/request-records.ts";
 import { explainRequest } from "../../test/support/request-search.ts";
 import { recentErrors } from "../admin/error-view.ts";
 import { systemClock } from "../lib/clock.ts";
 import { ErrorRecorder } from "../stats/error-recorder.ts";
-import type { FinishedRequest } from "../stats/finished-request.ts";
-import { NO_STORY, Stories } from "../stats/stories.ts";
-import type { RequestContext } from "./context.ts";
-import { createReporter } from "./observe.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
+import { Stories } from "../stats/stories.ts";
+import { createBooks, createReporter } from "./observe.ts";
 
 function reporting() {
-  const finished: FinishedRequest[] = [];
+  const finished: RequestRecord[] = [];
   const stories = new Stories({ clock: systemClock });
   const errors = new ErrorRecorder({ clock: systemClock });
   const observer = {
     attempted() {},
-    finished: (request: FinishedRequest) => void finished.push(request),
+    finished: (request: RequestRecord) => void finished.push(request),
     turnedAway() {},
   };
-  const reporter = createReporter(observer, stories, errors, { dropped() {}, refused() {} });
-  const context = (more: Partial<RequestContext["record"]>) =>
-    ({
-      id: "r1",
-      ownId: crypto.randomUUID(),
-      peerAddress: () => "10.0.0.7",
-      caller: undefined,
-      startedAtMs: systemClock.now(),
-      record: {
-        operation: "chat",
-        path: "/v1/chat/completions",
-        model: "m",
-        stream: false,
-        backend: undefined,
-        attempts: 0,
-        failure: undefined,
-        story: NO_STORY,
-        ...more,
-      },
-    }) as unknown as RequestContext;
+  const reporter = createReporter(createBooks({ observer, stories, errors, events: { dropped() {}, refused() {} } }));
+  const context = (facts: Partial<RequestRecord>) =>
+    contextOf(recordOf({ operation: "chat", model: "m", isRead: true, ...facts }, systemClock.now), {});
   const recent = () =>
     recentErrors(errors, new URLSearchParams()) as { errors: { status: number; attempts: unknown[] }[] };
   const story = async () => (await explainRequest(stories, "r1")) as { steps: { kind: string }[]; finished: boolean };
@@ -47,7 +30,7 @@ function reporting() {
 
 test("a success is counted without a failure, though an earlier attempt had one", async () => {
   const { reporter, context, finished, recent, story } = reporting();
-  const request = context({ attempts: 2, backend: "b", failure: "status_503" });
+  const request = context({ attempts: 2, backend: "b", lastFailure: "status_503" });
   reporter.begun(request);
   reporter.finished(request, 200, 12);
   expect(finished).toMatchObject([{ model: "m", backend: "b", status: 200, failure: undefined, attempts: 2 }]);
@@ -57,7 +40,7 @@ test("a success is counted without a failure, though an earlier attempt had one"
 
 test("a refusal is an error, and the story says why nobody was asked", async () => {
   const { reporter, context, finished, recent, story } = reporting();
-  const request = context({ failure: "model_not_found" });
+  const request = context({ lastFailure: "model_not_found" });
   reporter.begun(request);
   reporter.finished(request, 404, 1);
   expect(finished).toMatchObject([{ status: 404, failure: "model_not_found" }]);
@@ -81,8 +64,7 @@ test("a stream that broke off is told from a plain failure; a client that left i
 
 test("requests that ask no model are not counted among those that do", () => {
   const { reporter, context, finished } = reporting();
-  const request = context({});
-  delete (request.record as { operation?: string }).operation;
+  const request = context({ operation: "", isRead: false });
   reporter.finished(request, 200, 1);
   expect(finished).toEqual([]);
 });

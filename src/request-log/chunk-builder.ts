@@ -2,7 +2,7 @@
 // row of numbers and one look at what it has in common with those before.
 
 import { getOrMake } from "../lib/get-or-make.ts";
-import type { AttemptStep, Story, StoryStep } from "../stats/stories.ts";
+import type { AttemptStep, RequestRecord, StoryStep } from "../stats/request-record.ts";
 import { CAME, COLUMN_COUNT, COMMON, compress, FIRST_NUMBER, type FurtherSteps, pack } from "./chunk.ts";
 import { type Common, commonOf, isCommonOf, plainAttempt, writeNumbersOf } from "./columns.ts";
 
@@ -46,7 +46,7 @@ export class ChunkBuilder {
     return this.#ranges;
   }
 
-  add(story: Story, cameUs: number): void {
+  add(story: RequestRecord, cameUs: number): void {
     const index = this.count;
     const step = plainAttempt(story);
     if (index === 0) this.#openedUs = cameUs;
@@ -76,7 +76,7 @@ export class ChunkBuilder {
     return this.#further === undefined ? new Uint8Array(0) : compress(Buffer.from(JSON.stringify(this.#further)));
   }
 
-  #placeOfCommon(story: Story, step: AttemptStep | undefined): number {
+  #placeOfCommon(story: RequestRecord, step: AttemptStep | undefined): number {
     const commons = this.#commons;
     for (let place = commons.length - 1; place >= 0 && place >= commons.length - MOST_COMPARED; place--) {
       if (isCommonOf(commons[place] as Common, story, step)) return place;

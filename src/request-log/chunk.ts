@@ -3,7 +3,7 @@
 // attempt that answered. The steps of the others are apart, because a search needs none.
 
 import type { Outcome } from "../stats/outcome.ts";
-import type { AttemptStep, ToldStory } from "../stats/stories.ts";
+import type { AttemptStep, ToldRecord } from "../stats/request-record.ts";
 import { type ColumnName, type Common, NUMBERS, readNumber, type Value } from "./columns.ts";
 
 /** What stands before the numbers. */
@@ -23,7 +23,7 @@ export const FIRST_NUMBER = 2;
 export const COLUMN_COUNT = FIRST_NUMBER + NUMBERS.length;
 
 /** Of the requests whose columns do not say all, by their index. */
-export type FurtherSteps = Record<number, Pick<ToldStory, "steps" | "droppedSteps">>;
+export type FurtherSteps = Record<number, Pick<ToldRecord, "steps" | "droppedSteps">>;
 
 /** Those of one request of a chunk. */
 export function decodeSteps(body: Uint8Array, chunk: Chunk, index: number): FurtherSteps[number] {
@@ -88,7 +88,7 @@ export class Chunk {
   }
 
   /** Without its steps. */
-  told(index: number): ToldStory {
+  told(index: number): ToldRecord {
     const text = (name: ColumnName) => this.value(name, index) as string | undefined;
     const number = (name: ColumnName) => this.value(name, index) as number | undefined;
     const duration = (name: ColumnName) => milliseconds(number(name));
@@ -119,7 +119,7 @@ export class Chunk {
       backendMs: duration("backendUs"),
       promptTokens: number("promptTokens"),
       completionTokens: number("completionTokens"),
-      cache: text("cache") as ToldStory["cache"],
+      cache: text("cache") as ToldRecord["cache"],
       cacheReason: text("cacheReason"),
       steps: [],
       droppedSteps: 0,

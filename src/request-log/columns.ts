@@ -1,6 +1,6 @@
 // What is known of every request on disk: what many requests have in common, numbers, and ids.
 
-import type { AttemptStep, Story } from "../stats/stories.ts";
+import type { AttemptStep, RequestRecord } from "../stats/request-record.ts";
 
 export type Value = string | number | boolean | readonly string[] | undefined;
 
@@ -12,7 +12,7 @@ export interface Common {
   stream: boolean;
   status: number | undefined;
   failure: string | undefined;
-  outcome: Story["outcome"];
+  outcome: RequestRecord["outcome"];
   code: string | undefined;
   endedBy: string | undefined;
   /** Of the last attempt. */
@@ -25,7 +25,7 @@ export interface Common {
   organizationId: string | undefined;
   clientAddress: string | undefined;
   target: string | undefined;
-  cache: Story["cache"];
+  cache: RequestRecord["cache"];
   cacheReason: string | undefined;
   /** Of a plain attempt. */
   stepStatus: number | undefined;
@@ -42,8 +42,8 @@ export const NUMBERS = [
 type NumberName = (typeof NUMBERS)[number];
 export type ColumnName = "id" | "requestId" | keyof Common | NumberName;
 
-export function commonOf(story: Story, step = plainAttempt(story)): Common {
-  const { attempts } = story;
+export function commonOf(story: RequestRecord, step = plainAttempt(story)): Common {
+  const { ownAttempts: attempts } = story;
   return {
     operation: story.operation,
     model: story.model,
@@ -58,7 +58,7 @@ export function commonOf(story: Story, step = plainAttempt(story)): Common {
     backends: attempts > 1 ? story.backends : undefined,
     attempts,
     keyId: story.keyId,
-    userId: story.userId,
+    userId: story.user,
     organizationId: story.organizationId,
     clientAddress: story.clientAddress,
     target: story.target,
@@ -71,12 +71,12 @@ export function commonOf(story: Story, step = plainAttempt(story)): Common {
 }
 
 /** On the path of every request: without an object to compare with. Those with several attempts have little in common. */
-export function isCommonOf(common: Common, story: Story, step: AttemptStep | undefined): boolean {
+export function isCommonOf(common: Common, story: RequestRecord, step: AttemptStep | undefined): boolean {
   return (
     common.model === story.model &&
     common.backend === story.backend &&
     common.keyId === story.keyId &&
-    common.userId === story.userId &&
+    common.userId === story.user &&
     common.clientAddress === story.clientAddress &&
     common.status === story.status &&
     common.stream === story.stream &&
@@ -94,13 +94,13 @@ export function isCommonOf(common: Common, story: Story, step: AttemptStep | und
     common.strategy === step?.strategy &&
     common.scoreMeans === step?.scoreMeans &&
     common.backends === undefined &&
-    common.attempts === story.attempts &&
+    common.attempts === story.ownAttempts &&
     common.attempts <= 1
   );
 }
 
 /** The only step, where it is an attempt of which the columns say all. */
-export function plainAttempt({ onlyStep: step, backend, model, answeredBy }: Story): AttemptStep | undefined {
+export function plainAttempt({ onlyStep: step, backend, model, answeredBy }: RequestRecord): AttemptStep | undefined {
   if (step?.kind !== "attempt" || step.backend !== backend || step.model !== (answeredBy ?? model)) return undefined;
   const { candidates, failure, detail, retryAfterMs, inPanic } = step;
   const hasMore = candidates ?? failure ?? detail ?? retryAfterMs ?? inPanic;
@@ -114,7 +114,12 @@ type FurtherMember = "durationMs" | "status" | "failure" | "detail" | "retryAfte
 true satisfies Exclude<keyof AttemptStep, KnownMember | FurtherMember> extends never ? true : never;
 
 /** In the order of NUMBERS. */
-export function writeNumbersOf(story: Story, step: AttemptStep | undefined, into: Float64Array, at: number): void {
+export function writeNumbersOf(
+  story: RequestRecord,
+  step: AttemptStep | undefined,
+  into: Float64Array,
+  at: number,
+): void {
   into[at] = written(microseconds(story.durationMs ?? story.sinceStartMs));
   into[at + 1] = written(microseconds(story.firstByteMs));
   into[at + 2] = written(microseconds(story.backendMs));
@@ -137,7 +142,7 @@ export function readNumber(written: number | undefined): number | undefined {
 }
 
 /** What a story in memory says in a column. */
-export function readerOf(story: Story): (name: ColumnName) => Value {
+export function readerOf(story: RequestRecord): (name: ColumnName) => Value {
   const common = commonOf(story);
   return (name) => {
     if (name === "id" || name === "requestId") return story[name];

@@ -5,7 +5,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
 import { storageMessage } from "../lib/storage-message.ts";
 import type { Logger } from "../logging/logger.ts";
-import type { Story } from "../stats/stories.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
 import { ChunkBuilder } from "./chunk-builder.ts";
 import { microseconds } from "./columns.ts";
 import { RequestStore } from "./store.ts";
@@ -17,7 +17,7 @@ interface RequestLogParts {
   settings: RequestLogSettings;
   clock: Clock;
   /** When a request came, in milliseconds since 1970. */
-  startedAt(story: Story): number;
+  startedAt(story: RequestRecord): number;
   log: Pick<Logger, "warn" | "info">;
   /** So many requests will not be found. */
   lost(count: number): void;
@@ -72,7 +72,7 @@ export class RequestLog {
   }
 
   /** On the path of every request. */
-  add(story: Story): void {
+  add(story: RequestRecord): void {
     const last = this.#chunks.at(-1);
     const chunk = last === undefined || last.builder.isFull ? this.#newChunk() : last;
     if (chunk === undefined) {

@@ -4,7 +4,8 @@
 import type { Clock } from "../lib/clock.ts";
 import { StorageError } from "../lib/resilient-database.ts";
 import { createSerial } from "../lib/serial.ts";
-import type { Stories, Story } from "../stats/stories.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
+import type { Stories } from "../stats/stories.ts";
 import type { Chunk } from "./chunk.ts";
 import { type ColumnName, microseconds, readerOf, type Value } from "./columns.ts";
 import type { RequestLog } from "./log.ts";
@@ -57,7 +58,7 @@ interface Searched {
 }
 
 export interface Page extends Searched {
-  stories: Story[];
+  stories: RequestRecord[];
   /** Where there may be more. */
   next: Mark | undefined;
 }
@@ -96,12 +97,12 @@ const OTHERS_MS = 200;
 interface Found {
   cameUs: number;
   value(name: ColumnName): Value;
-  story(): Story;
+  story(): RequestRecord;
 }
 
 interface Listed {
   place: Place;
-  story: Story;
+  story: RequestRecord;
 }
 
 /** Why a search ends before everything was searched. `restLastUs`: what is left has come by then. */
@@ -128,7 +129,7 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
   const { now } = clock;
   const serial = createSerial(MOST_WAITING);
 
-  function inMemory(story: Story): Found {
+  function inMemory(story: RequestRecord): Found {
     return { cameUs: microseconds(stories.startedAt(story)), value: readerOf(story), story: () => story };
   }
 
@@ -195,7 +196,7 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
     }
   }
 
-  function oldestUs(kept: readonly Story[]): number {
+  function oldestUs(kept: readonly RequestRecord[]): number {
     const oldest = kept.at(-1);
     return microseconds(oldest === undefined ? clock.wallTime() : stories.startedAt(oldest));
   }
@@ -274,7 +275,7 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
   }
 
   /** From disk, by the gateway's own id; undefined as well while the disk cannot be read. */
-  function onDisk(id: string): Story | undefined {
+  function onDisk(id: string): RequestRecord | undefined {
     try {
       log?.flush();
       const told = log?.store.find(id);
@@ -286,7 +287,7 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
   }
 
   /** By either id, with its steps where they are kept. The gateway's own goes first: a client may have chosen it. */
-  async function find(id: string): Promise<Story | undefined> {
+  async function find(id: string): Promise<RequestRecord | undefined> {
     const kept = stories.find(id);
     if (kept?.id === id) return kept.isOutlined ? (onDisk(id) ?? kept) : kept;
     const own = onDisk(id);
@@ -302,7 +303,7 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
   }
 
   /** Own ids of further requests with the same id of a client: those in memory, and on disk those that came about then. */
-  async function others(story: Story, limit: number): Promise<string[]> {
+  async function others(story: RequestRecord, limit: number): Promise<string[]> {
     const conditions = [{ columns: ["requestId"] as const, test: (value: Value) => value === story.requestId }];
     const aroundMs = stories.startedAt(story);
     const found: { id: string; cameUs: number }[] = [];
@@ -324,7 +325,7 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
     groups: (query: RequestQuery, by: readonly ColumnName[], limit: number) =>
       serial.run(() => groups(query, by, limit)),
     find: (id: string) => serial.run(() => find(id)),
-    others: (story: Story, limit: number) => serial.run(() => others(story, limit)),
+    others: (story: RequestRecord, limit: number) => serial.run(() => others(story, limit)),
   };
 }
 

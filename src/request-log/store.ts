@@ -3,7 +3,7 @@
 import type { Database } from "bun:sqlite";
 import { ResilientDatabase, StorageError, statement } from "../lib/resilient-database.ts";
 import type { Logger } from "../logging/logger.ts";
-import type { ToldStory } from "../stats/stories.ts";
+import type { ToldRecord } from "../stats/request-record.ts";
 import { Chunk, decodeSteps } from "./chunk.ts";
 import { type ChunkBuilder, partsOf } from "./chunk-builder.ts";
 
@@ -91,7 +91,7 @@ export class RequestStore {
   }
 
   /** By the gateway's own id, with its steps. */
-  find(ownId: string): ToldStory | undefined {
+  find(ownId: string): ToldRecord | undefined {
     return this.#file.run((database) => {
       const { process, number } = partsOf(ownId);
       const sql = "SELECT chunk AS id FROM ids WHERE process = ?1 AND lowest <= ?2 AND highest >= ?2";

@@ -15,15 +15,16 @@ import { MetricsRegistry } from "../metrics/registry.ts";
 import { createRequestMetrics } from "../metrics/request-metrics.ts";
 import { createModelMetadata, type ModelMetadataSource } from "../models/metadata.ts";
 import { createOtlpPart } from "../otlp/otlp-part.ts";
-import { createReporter } from "../pipeline/observe.ts";
+import { createBooks, createReporter } from "../pipeline/observe.ts";
 import { RequestLog, type RequestLogSettings } from "../request-log/log.ts";
 import type { CircuitChange } from "../routing/circuits.ts";
 import { StatsCollector } from "../stats/collector.ts";
 import type { ModelPrices } from "../stats/costs.ts";
 import { ErrorRecorder } from "../stats/error-recorder.ts";
 import { Happenings, type HealthChange } from "../stats/happenings.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
 import { SnapshotFile } from "../stats/snapshot-file.ts";
-import { Stories, type Story } from "../stats/stories.ts";
+import { Stories } from "../stats/stories.ts";
 import { addGauges, type GaugeSources } from "./gauges.ts";
 
 export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefined, clock: Clock, log: Logger) {
@@ -61,8 +62,9 @@ export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefin
     families: () => registry.families(),
     backends: () => backends().map(({ backend }) => backend),
   };
+  const books = createBooks({ observer, stories, errors, events });
   const otlp = createOtlpPart(snapshot, { clock, log, counters: events, metrics });
-  const reporter = createReporter(observer, stories, errors, events, otlp.spans);
+  const reporter = createReporter(books, otlp.spans);
 
   const { persistence } = settings.admin.stats;
   const statsFile = new SnapshotFile({
@@ -83,7 +85,7 @@ export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefin
 
   return {
     reporter,
-    observer,
+    books,
     collector,
     registry,
     /** Undefined while no history is kept. */
@@ -168,7 +170,7 @@ function keepRequests({ settings, clock, log, events, happenings }: KeepRequests
       },
     },
   });
-  const startedAt = (story: Story) => stories.startedAt(story);
+  const startedAt = (story: RequestRecord) => stories.startedAt(story);
   const lost = events.requestsLost;
   const requestLog = settings && new RequestLog({ settings, clock, log, startedAt, lost });
   return { stories, requestLog };

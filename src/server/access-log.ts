@@ -2,8 +2,10 @@
 
 import type { Settings } from "../config/sections/registry.ts";
 import { type LineLevel, type Logger, lineWriter } from "../logging/logger.ts";
-import type { RequestContext, RequestRecord } from "../pipeline/context.ts";
+import type { RequestContext } from "../pipeline/context.ts";
 import { MAX_CODE_LENGTH } from "../pipeline/observe.ts";
+import { isFailure } from "../stats/outcome.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
 
 interface AccessFacts {
   status: number;
@@ -33,11 +35,11 @@ export function createAccessLog({ access_log }: Settings["logging"], log: Logger
 
 /** What is undefined is left out of the line. */
 function fieldsOf(
-  { id, ownId, caller, record }: RequestContext,
+  { id, method, path, caller, record }: RequestContext,
   { status, durationMs, reason, client }: AccessFacts,
 ): object {
-  const { method, path, stream, attempts, backendMs, firstByteMs, usage } = record;
-  const isFailed = status >= 500 || record.isOutage === true;
+  const { stream, attempts, backendMs, firstByteMs } = record;
+  const isFailed = isFailure(record.outcome);
   return {
     method,
     path: path.length > MAX_LOGGED_PATH_LENGTH ? path.slice(0, MAX_LOGGED_PATH_LENGTH) : path,
@@ -45,24 +47,24 @@ function fieldsOf(
     duration_ms: rounded(durationMs),
     gateway_ms: backendMs === undefined ? undefined : rounded(Math.max(0, durationMs - backendMs)),
     first_token_ms: stream && firstByteMs !== undefined ? rounded(firstByteMs) : undefined,
-    model: record.model,
+    model: record.model || undefined,
     fallback_model: record.answeredBy,
     stream: stream || undefined,
     backend: record.backend,
     attempts: attempts > 1 ? attempts : undefined,
-    prompt_tokens: usage?.input.total,
-    completion_tokens: usage?.output.total,
-    failure: record.failure,
+    prompt_tokens: record.promptTokens,
+    completion_tokens: record.completionTokens,
+    failure: record.lastFailure,
     code: status >= 400 ? codeOf(record) : undefined,
     reason: isFailed ? reason : undefined,
     backend_error: isFailed ? lastWords(record) : undefined,
     ended_by: isFailed ? record.endedBy : undefined,
     client,
     key: caller?.keyId,
-    user: caller?.userId ?? record.user,
+    user: caller?.userId ?? record.endUser,
     organization: caller?.organizationId,
     request_id: id,
-    id: ownId,
+    id: record.id,
   };
 }
 
@@ -73,8 +75,8 @@ function codeOf({ error }: RequestRecord): string | number | undefined {
 }
 
 /** What the backend said that was asked last. */
-function lastWords({ story }: RequestRecord): string | undefined {
-  const last = story.steps.findLast((step) => step.kind === "attempt");
+function lastWords({ steps }: RequestRecord): string | undefined {
+  const last = steps.findLast((step) => step.kind === "attempt");
   return last?.status === undefined ? undefined : last.detail;
 }
 

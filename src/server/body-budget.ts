@@ -6,7 +6,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 /** A request, as far as the budget is concerned. */
 export interface BodyHolder {
   /** Bytes of the budget that it has taken. */
-  heldBytes?: number | undefined;
+  heldBytes: number;
 }
 
 /** A body is read within milliseconds; what holds the budget for long are waiting requests. */
@@ -26,7 +26,7 @@ export class BodyBudget {
 
   /** Throws 503 when the budget is used up, and 413 when this request alone is too much for it. */
   take(holder: BodyHolder, byteCount: number, limitBytes: number): void {
-    const ownBytes = (holder.heldBytes ?? 0) + byteCount;
+    const ownBytes = holder.heldBytes + byteCount;
     const usableBytes = ownBytes > MAX_SMALL_BYTES ? limitBytes * SHARE_OF_LARGE : limitBytes;
     if (ownBytes > usableBytes) {
       throw new GatewayError(
@@ -47,7 +47,7 @@ export class BodyBudget {
 
   /** Gives back what the request has taken, but for what it still needs. */
   release(holder: BodyHolder, neededBytes = 0): void {
-    const { heldBytes = 0 } = holder;
+    const { heldBytes } = holder;
     holder.heldBytes = Math.min(heldBytes, neededBytes);
     this.#heldBytes -= heldBytes - holder.heldBytes;
   }

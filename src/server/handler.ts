@@ -4,9 +4,10 @@ import type { WebPageRules } from "../access/web-pages.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { LineLevel, Logger } from "../logging/logger.ts";
-import { newRecord, type RequestContext } from "../pipeline/context.ts";
+import type { RequestContext } from "../pipeline/context.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
+import { RequestRecord } from "../stats/request-record.ts";
 import { resolveTrace, type TraceContext, writeIds } from "../tracing/trace-context.ts";
 import { CLIENT_LOOK_MS } from "../upstream/exchange.ts";
 import { type AccessLog, createAccessLog } from "./access-log.ts";
@@ -52,7 +53,7 @@ export function createHandler(parts: HandlerParts): TargetHandler {
     const call = new FramedCall(frame, request, server, target, trace, newOwnId());
     const { context, headers } = call;
     writeIds(trace, settings.tracing, headers);
-    headers[OWN_ID_HEADER] = context.ownId;
+    headers[OWN_ID_HEADER] = context.record.id;
     let response: Response;
     /** The origin of a web page that may read the answer. */
     let reader: string | undefined;
@@ -72,9 +73,8 @@ export function createHandler(parts: HandlerParts): TargetHandler {
       const told = call.refused(thrown);
       const error = told instanceof Promise ? await told : told;
       if (error instanceof RateLimitError) limited?.(error.scope);
-      if (context.record.operation !== undefined) {
-        headers[SERVER_TIMING] ??= serverTiming(context.record, clock.now() - context.startedAtMs);
-      }
+      const { record } = context;
+      if (record.isRead) headers[SERVER_TIMING] ??= serverTiming(record, clock.now() - record.startedAtMs);
       const words: ErrorWords | undefined =
         call.endpoint?.errorFormat === undefined ? errorsAt?.(target.path) : call.endpoint;
       if (words?.idHeader !== undefined) headers[words.idHeader] = trace.id;
@@ -126,21 +126,23 @@ class FramedCall implements Call {
     this.parameters = parameters;
     this.context = {
       id: trace.id,
-      ownId,
+      method: request.method,
+      path,
       trace,
-      startedAtMs: frame.clock.now(),
       settings: frame.settings,
       client: request,
       caller: undefined,
       clientHeaders: request.headers,
       peerAddress: () => this.#clientAddress(),
-      record: newRecord(request.method, path),
+      record: new RequestRecord(ownId, trace.id, frame.clock.now(), frame.clock.now),
+      heldBytes: 0,
+      spans: undefined,
     };
   }
 
   readBody(maxBytes: number): Promise<Uint8Array> {
     const { bodies, settings } = this.#frame;
-    return bodies.readBytes(this.request, this.context.record, bodyLimits(settings, maxBytes));
+    return bodies.readBytes(this.request, this.context, bodyLimits(settings, maxBytes));
   }
 
   deferLog(): (broken: BrokenStream | undefined) => void {
@@ -149,7 +151,7 @@ class FramedCall implements Call {
     return (broken) => {
       if (broken !== undefined) {
         const { record } = this.context;
-        record.failure = broken.failure;
+        record.lastFailure = broken.failure;
         record.streamFailure = broken.failure;
         record.error = broken.error;
         this.#reason = broken.error.message;
@@ -173,9 +175,9 @@ class FramedCall implements Call {
     if (thrown instanceof GatewayError) this.#reason = thrown.message;
     else if (!this.request.signal.aborted) this.#bug = thrown;
     const { record } = this.context;
-    if (!record.story.isKept) record.refused = this.endpoint?.operation;
+    record.operation ||= this.endpoint?.operation ?? "";
     if (error.isOutage) record.isOutage = true;
-    record.failure ??= error.type;
+    record.lastFailure ??= error.type;
     record.error ??= { type: error.type, code: error.code, message: error.message };
     return error;
   }
@@ -190,17 +192,19 @@ class FramedCall implements Call {
     const { clock, finished, bodies, accessLog } = this.#frame;
     // A client that does not read its answer is not waited for.
     this.server.timeout(request, IDLE_TIMEOUT_SECONDS);
-    const durationMs = clock.now() - context.startedAtMs;
+    const durationMs = clock.now() - context.record.startedAtMs;
     // Whether the client of a quick answer is still there is worth less than the look.
     const hasLeft = (durationMs >= CLIENT_LOOK_MS || answeredStatus >= 400) && request.signal.aborted;
     const status = hasLeft ? CLIENT_CLOSED_REQUEST : answeredStatus;
     finished(context, status, durationMs);
-    if (context.record.heldBytes !== undefined) bodies.release(context.record);
+    if (context.heldBytes > 0) bodies.release(context);
     const level = levelOf(status, this.endpoint);
     const bug = this.#bug;
-    if (bug === undefined && !accessLog.takes(level)) return;
-    const client = this.#clientAddress();
-    accessLog.write(level, context, { status, durationMs, reason: this.#reason, client }, bug);
+    if (bug !== undefined || accessLog.takes(level)) {
+      const client = this.#clientAddress();
+      accessLog.write(level, context, { status, durationMs, reason: this.#reason, client }, bug);
+    }
+    context.record.settle();
   }
 
   #clientAddress(): string | undefined {

@@ -32,7 +32,7 @@ beforeAll(() => {
     hostname: "127.0.0.1",
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     async fetch(request) {
-      const holder: BodyHolder = {};
+      const holder: BodyHolder = { heldBytes: 0 };
       try {
         results.push(await readBody(request, holder, { maxBytes, timeoutMs, budgetBytes }));
         await whileHeld(holder);
@@ -270,7 +270,7 @@ test("what arrives after its request was refused for taking too long takes no me
     },
   });
   const request = new Request("http://gateway/", { method: "POST", body });
-  const holder: BodyHolder = {};
+  const holder: BodyHolder = { heldBytes: 0 };
   const reading = bodies.readJson(request, holder, { maxBytes, timeoutMs: 1, budgetBytes });
   sender?.enqueue(encode("{"));
   await expect(reading).rejects.toMatchObject({ status: 408 });

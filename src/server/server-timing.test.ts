@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import type { RequestRecord } from "../pipeline/context.ts";
+import { recordOf } from "../../test/support/request-records.ts";
 import { serverTiming } from "./server-timing.ts";
 
-const record = (more: Partial<RequestRecord>) => ({ stream: false, ...more }) as RequestRecord;
+const record = recordOf;
 
 test.each([
   ["a plain answer", record({ backendMs: 350.12 }), undefined, "gateway;dur=9.9, backend;dur=350.1"],
@@ -19,7 +19,7 @@ test.each([
     "gateway;dur=20, backend;dur=340, first-token;dur=360",
   ],
   ["no backend", record({}), undefined, "gateway;dur=360"],
-  ["another request's call", record({ shared: true }), undefined, "shared;dur=360"],
+  ["another request's call", record({ isShared: true }), undefined, "shared;dur=360"],
 ])("%s", (_, of, runningMs, told) => {
   expect(serverTiming(of, 360, runningMs)).toBe(told);
 });

@@ -1,6 +1,6 @@
 // Where the time of a request went, as the header Server-Timing tells it (https://www.w3.org/TR/server-timing/).
 
-import type { RequestRecord } from "../pipeline/context.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
 
 export const SERVER_TIMING = "Server-Timing";
 
@@ -8,10 +8,10 @@ export const SERVER_TIMING = "Server-Timing";
  * As far as it is known when the head of the answer leaves. `runningMs`: what the attempt has taken whose stream goes on.
  * Waits between attempts are the gateway's.
  */
-export function serverTiming({ backendMs, stream, shared }: RequestRecord, totalMs: number, runningMs = 0): string {
+export function serverTiming({ backendMs, stream, isShared }: RequestRecord, totalMs: number, runningMs = 0): string {
   const firstToken = stream && runningMs > 0 ? `, first-token;dur=${tenths(totalMs)}` : "";
   // The time of another request's call is not this one's.
-  if (shared === true) return `shared;dur=${tenths(totalMs)}${firstToken}`;
+  if (isShared) return `shared;dur=${tenths(totalMs)}${firstToken}`;
   if (backendMs === undefined && runningMs === 0) return `gateway;dur=${tenths(totalMs)}`;
   const spentMs = (backendMs ?? 0) + runningMs;
   return `gateway;dur=${tenths(Math.max(0, totalMs - spentMs))}, backend;dur=${tenths(spentMs)}${firstToken}`;

@@ -1,11 +1,13 @@
 import { describe, expect, test } from "bun:test";
+import { finishedRecord, type RequestEnd } from "../../test/support/request-records.ts";
 import { costsView } from "../admin/costs-view.ts";
 import { readWindow, STATS_WINDOW_NAMES } from "../admin/query.ts";
 import { modelStatsView, requireStats, resetStats, statsView } from "../admin/stats-view.ts";
 import { createObserver } from "../metrics/observer.ts";
 import { StatsCollector } from "./collector.ts";
-import { type FinishedRequest, OTHER } from "./finished-request.ts";
+import { OTHER } from "./counted.ts";
 import { COARSE } from "./percentiles.ts";
+import type { RequestRecord } from "./request-record.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -24,8 +26,8 @@ function setUp(options: { maxModels?: number; maxBackends?: number; enabled?: bo
   });
   const observer = createObserver(collector, undefined);
   /** A request, and its one attempt. */
-  function count(finished: FinishedRequest): void {
-    const { backend, failure, status, durationMs } = finished;
+  function count(finished: RequestRecord): void {
+    const { backend, failure, status = 0, durationMs = 0 } = finished;
     const outcome = failure === undefined && status < 400 ? "succeeded" : "failed";
     if (backend !== undefined) observer.attempted(backend, outcome, failure, durationMs, undefined);
     observer.finished(finished);
@@ -33,8 +35,8 @@ function setUp(options: { maxModels?: number; maxBackends?: number; enabled?: bo
   return { time, collector, observer, count };
 }
 
-function request(changes: Partial<FinishedRequest> = {}): FinishedRequest {
-  return {
+function request(changes: Partial<RequestEnd> = {}): RequestRecord {
+  return finishedRecord({
     operation: "chat",
     model: "m1",
     backend: "b1",
@@ -45,7 +47,7 @@ function request(changes: Partial<FinishedRequest> = {}): FinishedRequest {
     usage: { input: { total: 1000 }, output: { total: 50 } },
     attempts: 1,
     ...changes,
-  };
+  });
 }
 
 const window = (name?: string) =>
@@ -195,7 +197,7 @@ describe("statistics", () => {
   test("tokens that no backend worked for are not counted", () => {
     const { collector, count } = setUp();
     count(request({ cache: "HIT", backend: undefined }));
-    count(request({ shared: true }));
+    count(request({ isShared: true }));
     expect(statsView(collector, window()).overall).toMatchObject({ total_requests: 2, total_tokens: 0 });
     collector.apply({ ...collector.settings, token_tracking: false });
     count(request());

@@ -5,9 +5,10 @@ import type { Clock } from "../lib/clock.ts";
 import { getOrMake } from "../lib/get-or-make.ts";
 import { isSlotOf, RingClock, slotsWithin, type WindowSlot } from "../lib/time-rings.ts";
 import { addCost, CostLedger, costOf, hourOf, type ModelPrices, NONE } from "./costs.ts";
-import { countedUsage, type FinishedRequest, OTHER } from "./finished-request.ts";
+import { countedUsage, OTHER } from "./counted.ts";
 import { isFailure, type Outcome } from "./outcome.ts";
 import { COARSE, FINE, WindowedLatencies } from "./percentiles.ts";
+import type { RequestRecord } from "./request-record.ts";
 import type { SlotCheck } from "./windowed-numbers.ts";
 import { failureShare, type Sums, WindowedSums } from "./windows.ts";
 import type { CostRow, WrittenBackendRow, WrittenCosts, WrittenRow, WrittenStats } from "./written-stats.ts";
@@ -156,11 +157,11 @@ export class StatsCollector {
   }
 
   /** On the path of every request. `answering`: the handle of the model that answered. Returns the cost. */
-  finished(handle: StatsHandle, answering: StatsHandle, request: FinishedRequest): number {
+  finished(handle: StatsHandle, answering: StatsHandle, request: RequestRecord): number {
     if (!this.#settings.enabled) return 0;
     const timeMs = this.#clock.tick();
     const at = this.#clock.position;
-    const { durationMs, outcome } = request;
+    const { durationMs = 0, outcome } = request;
     const failed = isFailure(outcome) ? 1 : 0;
     const refused = outcome === "refused" ? 1 : 0;
     const succeeded = outcome === "succeeded" ? 1 : 0;
@@ -192,7 +193,7 @@ export class StatsCollector {
   #costRow(
     timeMs: number,
     handle: StatsHandle,
-    { keyId = NONE, userId, endUser, organizationId = NONE }: FinishedRequest,
+    { keyId = NONE, userId, endUser, organizationId = NONE }: RequestRecord,
   ) {
     const hourMs = hourOf(timeMs);
     const user = userId ?? (endUser === undefined ? NONE : this.#endUser(endUser, hourMs));

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { addCost, CostLedger, costOf, NONE } from "./costs.ts";
-import { OTHER } from "./finished-request.ts";
+import { OTHER } from "./counted.ts";
 import type { CostNames } from "./written-stats.ts";
 
 const HOUR = 3_600_000;

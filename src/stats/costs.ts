@@ -3,7 +3,7 @@
 
 import { freshInput, type Usage } from "../generation/usage.ts";
 import { getOrMake } from "../lib/get-or-make.ts";
-import { OTHER } from "./finished-request.ts";
+import { OTHER } from "./counted.ts";
 import {
   type CostNames,
   type CostRow,

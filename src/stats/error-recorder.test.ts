@@ -1,8 +1,10 @@
 import { describe, expect, test } from "bun:test";
+import { recordOf } from "../../test/support/request-records.ts";
 import { recordDebugError } from "../admin/debug-error.ts";
 import { errorById, errorStats, recentErrors } from "../admin/error-view.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { ErrorRecorder, type ErrorReport } from "./error-recorder.ts";
+import { ErrorRecorder } from "./error-recorder.ts";
+import type { ClientError, RequestRecord } from "./request-record.ts";
 
 const START = Date.UTC(2026, 4, 1, 12);
 const ALL = { name: "all", ms: undefined };
@@ -15,22 +17,26 @@ function setUp(capacity?: number) {
 
 let reports = 0;
 
-function report(changes: Partial<ErrorReport> = {}): ErrorReport {
-  return {
-    id: `own-${++reports}`,
-    requestId: "r1",
-    status: 502,
-    type: "backend_error",
-    code: 502,
-    message: "It broke.",
-    model: "m",
-    backend: "b",
-    attempts: [
-      { backend: "a", failure: "connect", durationMs: 3 },
-      { backend: "b", failure: "status_502" },
-    ],
-    ...changes,
-  };
+interface Report extends Partial<Pick<RequestRecord, "id" | "requestId" | "backend" | "keyId" | "clientAddress">> {
+  status?: number;
+  isRefusal?: boolean;
+  attempts?: readonly { backend: string; failure: string; durationMs?: number }[];
+}
+
+const ATTEMPTS = [
+  { backend: "a", failure: "connect", durationMs: 3 },
+  { backend: "b", failure: "status_502" },
+];
+
+function report({ status = 502, isRefusal = false, attempts, ...changes }: Report & Partial<ClientError> = {}) {
+  const { type = "backend_error", code = 502, message = "It broke.", ...facts } = changes;
+  const of = { id: `own-${++reports}`, requestId: "r1", model: "m", backend: "b", isKept: true, ...facts };
+  const record = recordOf({ ...of, error: { type, code, message } });
+  for (const { backend, ...end } of attempts ?? (isRefusal ? [] : ATTEMPTS)) {
+    Object.assign(record.attempt(backend, ""), end);
+  }
+  record.finish(status, isRefusal ? "refused" : "failed", 1);
+  return record;
 }
 
 function refusal(attempt: () => unknown): GatewayError {

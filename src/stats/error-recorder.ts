@@ -3,14 +3,14 @@
 import type { Clock } from "../lib/clock.ts";
 import { getOrMake } from "../lib/get-or-make.ts";
 import { RingClock, type RingPosition, slotsWithin, type WindowSlot } from "../lib/time-rings.ts";
-import { OTHER } from "./finished-request.ts";
+import { OTHER } from "./counted.ts";
 import { RefusedEntries } from "./refused-entries.ts";
+import type { AttemptStep, ClientError, RequestRecord, StoryStep } from "./request-record.ts";
 import { WindowedNumbers } from "./windowed-numbers.ts";
 import { withoutSecrets } from "./without-secrets.ts";
 
 /** One attempt at a backend that failed. */
-export interface FailedAttempt {
-  backend: string;
+export interface FailedAttempt extends Pick<AttemptStep, "backend"> {
   model?: string | undefined;
   /** "status_502", "timeout_first_byte", … */
   failure: string;
@@ -19,34 +19,16 @@ export interface FailedAttempt {
   durationMs?: number | undefined;
 }
 
-export interface ErrorReport {
-  /** The gateway's own: no two requests have the same. */
-  id: string;
-  /** The client's own, where it sent one. */
-  requestId: string;
-  status: number;
-  /** The gateway refused it, and asked no backend. */
-  isRefusal?: boolean | undefined;
-  type: string;
-  code: string | number | null;
-  message: string;
-  model?: string | undefined;
-  /** The backend of the last attempt. */
-  backend?: string | undefined;
-  /** As in StoryEnd. */
-  endedBy?: string | undefined;
-  attempts?: readonly FailedAttempt[] | undefined;
-  keyId?: string | undefined;
-  userId?: string | undefined;
-  organizationId?: string | undefined;
-  clientAddress?: string | undefined;
-}
+type OfRequest = "id" | "requestId" | "backend" | "endedBy" | "keyId" | "organizationId" | "clientAddress";
 
-/** What is kept of a report. */
-export interface ErrorRecord extends ErrorReport {
+/** What is kept of a request that failed. */
+export interface ErrorRecord extends ClientError, Pick<RequestRecord, OfRequest> {
   timeMs: number;
   /** Grows from record to record. */
   turn: number;
+  status: number;
+  model: string;
+  userId: string | undefined;
   attempts: readonly FailedAttempt[];
 }
 
@@ -84,27 +66,30 @@ export class ErrorRecorder {
     this.#capacity = capacity;
   }
 
-  record(report: ErrorReport): ErrorRecord {
+  /** @param request - it is over, and has failed */
+  record(request: RequestRecord): ErrorRecord {
     const timeMs = this.#clock.tick();
+    const { id, requestId, status = 0, failure = "", backend, endedBy, keyId, user, organizationId } = request;
+    const { type = failure, code = null, message = failure } = request.error ?? {};
     const record: ErrorRecord = {
-      id: report.id,
-      requestId: cut(report.requestId),
+      id,
+      requestId: cut(requestId),
       timeMs,
       turn: ++this.#turn,
-      status: report.status,
-      type: cut(report.type),
-      code: typeof report.code === "string" ? cut(report.code) : report.code,
-      message: withoutSecrets(report.message.slice(0, MAX_MESSAGE_LENGTH)),
-      model: report.model && withoutSecrets(cut(report.model)),
-      backend: report.backend && cut(report.backend),
-      endedBy: report.endedBy,
-      attempts: (report.attempts ?? []).slice(0, MAX_ATTEMPTS),
-      keyId: report.keyId,
-      userId: report.userId,
-      organizationId: report.organizationId,
-      clientAddress: report.clientAddress,
+      status,
+      type: cut(type),
+      code: typeof code === "string" ? cut(code) : code,
+      message: withoutSecrets(message.slice(0, MAX_MESSAGE_LENGTH)),
+      model: withoutSecrets(cut(request.model)),
+      backend: backend && cut(backend),
+      endedBy,
+      attempts: failedAttempts(request.steps),
+      keyId,
+      userId: user,
+      organizationId,
+      clientAddress: request.clientAddress,
     };
-    if (report.isRefusal === true) this.#refused.add(record, false);
+    if (request.wasOnlyRefused) this.#refused.add(record, false);
     else this.#keep(record);
     const { position } = this.#clock;
     this.#total.count(position, 0);
@@ -159,6 +144,24 @@ function failedBackends({ backend, attempts }: ErrorRecord): Iterable<string> {
 
 function concerns({ backend, attempts }: ErrorRecord, wanted: string | undefined): boolean {
   return wanted === undefined || backend === wanted || attempts.some((attempt) => attempt.backend === wanted);
+}
+
+function failedAttempts(steps: readonly StoryStep[]): FailedAttempt[] {
+  const failed: FailedAttempt[] = [];
+  for (const step of steps) {
+    if (step.kind !== "attempt" || step.failure === undefined) continue;
+    const { backend, model, failure, detail, durationMs } = step;
+    if (failed.length < MAX_ATTEMPTS) {
+      failed.push({
+        backend,
+        model: model || undefined,
+        failure,
+        detail,
+        durationMs: durationMs && Math.round(durationMs),
+      });
+    }
+  }
+  return failed;
 }
 
 function cut(text: string): string {

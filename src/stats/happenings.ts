@@ -1,7 +1,7 @@
 // What happens in the gateway, told to whoever listens at the moment: nobody, most of the time, and then telling costs a
 // look.
 
-import type { Story } from "./stories.ts";
+import type { RequestRecord } from "./request-record.ts";
 
 export interface HealthChange {
   backend: string;
@@ -18,7 +18,7 @@ interface StateChange {
 }
 
 export interface HappeningsListener {
-  requestEnded(story: Story): void;
+  requestEnded(story: RequestRecord): void;
   healthChanged(change: HealthChange): void;
   circuitChanged(change: StateChange): void;
   /** Somebody may not be let in any more who was. */
@@ -40,7 +40,7 @@ export class Happenings implements HappeningsListener {
     this.#listener = listener;
   }
 
-  requestEnded(story: Story): void {
+  requestEnded(story: RequestRecord): void {
     this.#listener?.requestEnded(story);
   }
 

@@ -19,6 +19,6 @@ export const OUTCOMES = [
 ] as const satisfies readonly Outcome[];
 
 /** Whether it counts in a share of failures. */
-export function isFailure(outcome: Outcome): boolean {
+export function isFailure(outcome: Outcome | undefined): boolean {
   return outcome === "failed" || outcome === "stream_broken";
 }

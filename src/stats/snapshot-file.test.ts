@@ -3,12 +3,12 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, s
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
+import { finishedRecord, type RequestEnd } from "../../test/support/request-records.ts";
 import { costsView } from "../admin/costs-view.ts";
 import { readWindow, STATS_WINDOW_NAMES } from "../admin/query.ts";
 import { statsView } from "../admin/stats-view.ts";
 import { createObserver } from "../metrics/observer.ts";
 import { StatsCollector } from "./collector.ts";
-import type { FinishedRequest } from "./finished-request.ts";
 import { SnapshotFile } from "./snapshot-file.ts";
 import { requestSnapshot } from "./snapshot-request.ts";
 
@@ -43,20 +43,10 @@ function setUp(
     wallTime: () => time.ms,
   });
   const observer = createObserver(collector, undefined);
-  function count(model = "m", other: Partial<FinishedRequest> = {}) {
-    observer.finished({
-      operation: "chat",
-      model,
-      backend: "b",
-      status: 200,
-      outcome: "succeeded",
-      durationMs: 42,
-      stream: false,
-      usage: { input: { total: 10 }, output: { total: 5 } },
-      attempts: 1,
-      keyId: "k",
-      ...other,
-    });
+  function count(model = "m", other: Partial<RequestEnd> = {}) {
+    const usage = { input: { total: 10 }, output: { total: 5 } };
+    const facts = { operation: "chat", model, backend: "b", usage, attempts: 1, keyId: "k" };
+    observer.finished(finishedRecord({ ...facts, status: 200, outcome: "succeeded", durationMs: 42, ...other }));
   }
   const all = () => ({
     ...statsView(collector, readWindow(new URLSearchParams(), STATS_WINDOW_NAMES, 0)),

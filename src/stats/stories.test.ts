@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { beginStory, endStory } from "../../test/support/request-records.ts";
 import { explainRequest, listRequests } from "../../test/support/request-search.ts";
-import { Stories, type Story } from "./stories.ts";
+import type { RequestRecord } from "./request-record.ts";
+import { Stories } from "./stories.ts";
 
 const START = Date.UTC(2026, 4, 1, 12);
 
@@ -14,15 +16,11 @@ function setUp(maxEntries?: number, maxBytes?: number) {
   });
   let count = 0;
   const begin = (requestId: string, model = "m", keyId?: string) =>
-    stories.begin({
-      id: `own-${++count}`,
-      requestId,
-      operation: "chat",
-      model,
-      stream: true,
-      startedAtMs: time.ms,
-      keyId,
-    });
+    beginStory(
+      stories,
+      { id: `own-${++count}`, requestId, operation: "chat", model, stream: true, keyId },
+      () => time.ms,
+    );
   return { time, stories, begin };
 }
 
@@ -53,7 +51,7 @@ describe("explain one request", () => {
     time.ms += 100;
     Object.assign(second, { durationMs: 130, status: 200 });
     const end = { status: 200, durationMs: 201, backend: "b", answeredBy: "m2", firstByteMs: 102, backendMs: 150 };
-    stories.finish(story, { ...end, outcome: "succeeded" });
+    endStory(stories, story, { ...end, outcome: "succeeded" });
     time.ms += 5000;
     expect(await explainRequest(stories, "r1")).toEqual({
       id: "own-1",
@@ -189,7 +187,7 @@ describe("explain one request", () => {
             const story = begin(`r${index}`);
             const end = () => {
               for (let step = 0; step < steps; step++) story.attempt("a", "m", "random", [{ backend: "a" }]);
-              stories.finish(story, { status: 200, outcome: "succeeded", durationMs: 1 });
+              endStory(stories, story, { status: 200, outcome: "succeeded", durationMs: 1 });
             };
             const sameTime = running[index + endsAfter] ?? [];
             running[index + endsAfter] = [...sameTime, end];
@@ -214,7 +212,7 @@ describe("explain one request", () => {
       const story = begin(`request-${index}`);
       const candidates = Array.from({ length: 16 }, (_, number) => ({ backend: `gpu-${number}`, score: number }));
       for (let attempt = 0; attempt < 2; attempt++) story.attempt(`gpu-${attempt}`, "m", "Random", candidates);
-      stories.finish(story, { status: 200, outcome: "succeeded", durationMs: index, backend: "gpu-1" });
+      endStory(stories, story, { status: 200, outcome: "succeeded", durationMs: index, backend: "gpu-1" });
     };
     for (let index = 0; index < 12_000; index++) ask(index);
     expect(stories.size).toBe(10_000);
@@ -256,7 +254,7 @@ describe("refused requests", () => {
     let count = 0;
     const begin = (requestId: string, caller: { keyId?: string; clientAddress?: string } = {}) => {
       const start = { id: `own-${++count}`, requestId, operation: "chat", model: "m", stream: false };
-      return stories.begin({ ...start, startedAtMs: time.ms, ...caller });
+      return beginStory(stories, { ...start, ...caller }, () => time.ms);
     };
     return { time, stories, begin };
   }
@@ -264,14 +262,14 @@ describe("refused requests", () => {
   test("a flood of one client's removes none of others, whether they run, were answered or were refused", () => {
     const { time, stories, begin } = setUpWith(10);
     const [done, , denied] = ["answered", "running", "refused"].map((name) => begin(name, { keyId: "other" }));
-    stories.finish(done as Story, answered);
-    stories.finish(denied as Story, refused);
+    endStory(stories, done as RequestRecord, answered);
+    endStory(stories, denied as RequestRecord, refused);
     const strange = begin("strange", { clientAddress: "198.51.100.1" });
-    stories.finish(strange, refused);
+    endStory(stories, strange, refused);
     time.ms++;
     for (let each = 0; each < 5_000; each++) {
-      stories.finish(begin(`flood-${each}`, { keyId: "k" }), refused);
-      stories.finish(begin(`flood-of-stranger-${each}`, { clientAddress: "192.0.2.1" }), refused);
+      endStory(stories, begin(`flood-${each}`, { keyId: "k" }), refused);
+      endStory(stories, begin(`flood-of-stranger-${each}`, { clientAddress: "192.0.2.1" }), refused);
     }
     const kept = ids(stories).filter((id) => !id.startsWith("flood"));
     expect(kept.sort()).toEqual(["answered", "refused", "running", "strange"]);
@@ -281,15 +279,15 @@ describe("refused requests", () => {
 
   test("strangers remove none of known keys, whatever their number; nor do scanners of clients with a wrong key", () => {
     const { stories, begin } = setUpWith(10);
-    stories.finish(begin("known", { keyId: "k" }), refused);
+    endStory(stories, begin("known", { keyId: "k" }), refused);
     for (let each = 0; each < 3_000; each++) {
-      stories.finish(begin("one", { clientAddress: `10.0.${each >> 8}.${each & 255}` }), refused);
+      endStory(stories, begin("one", { clientAddress: `10.0.${each >> 8}.${each & 255}` }), refused);
     }
     expect(stories.find("known")).toMatchObject({ keyId: "k" });
-    stories.finish(begin("wrong key", { clientAddress: "192.0.2.1" }), refused);
+    endStory(stories, begin("wrong key", { clientAddress: "192.0.2.1" }), refused);
     for (let each = 0; each < 3_000; each++) {
       const scanner = begin("scanner", { clientAddress: `10.1.${each >> 8}.${each & 255}` });
-      stories.finish(scanner, { ...refused, status: 404, failure: "not_found", code: "not_found" });
+      endStory(stories, scanner, { ...refused, status: 404, failure: "not_found", code: "not_found" });
     }
     expect(stories.find("wrong key")).toMatchObject({ clientAddress: "192.0.2.1" });
   });
@@ -302,7 +300,7 @@ describe("refused requests", () => {
         for (const [index, wanted] of outcomes.entries()) {
           time.ms++;
           const story = begin(`${index}`, { keyId: "k" });
-          if (wanted !== "running") stories.finish(story, wanted === "refused" ? refused : answered);
+          if (wanted !== "running") endStory(stories, story, wanted === "refused" ? refused : answered);
         }
         const told = ids(stories).map(Number);
         expect(told).toEqual([...told].sort((a, b) => b - a));
@@ -322,8 +320,8 @@ describe("refused requests", () => {
     const { stories, begin } = setUpWith(2);
     const one = begin("one", { keyId: "k" });
     one.attempt("a", "m").failure = "not_sent";
-    stories.finish(one, { ...refused, status: 400 });
-    for (let each = 0; each < 5; each++) stories.finish(begin("later", { keyId: "k" }), answered);
+    endStory(stories, one, { ...refused, status: 400 });
+    for (let each = 0; each < 5; each++) endStory(stories, begin("later", { keyId: "k" }), answered);
     expect(stories.find("one")).toMatchObject({ requestId: "one" });
   });
 });

@@ -14,9 +14,7 @@ import type { Decision } from "../rate-limit/decision.ts";
 import type { LimitQuery } from "../rate-limit/limit-rules.ts";
 import type { AnswerForm, CachedAnswer, CacheStatistics } from "../response-cache/cache.ts";
 import type { CircuitOutcome, CircuitState } from "../routing/circuit-breaker.ts";
-import type { ErrorReport } from "../stats/error-recorder.ts";
-import type { FinishedRequest } from "../stats/finished-request.ts";
-import type { ToldStory } from "../stats/stories.ts";
+import type { ToldRecord } from "../stats/request-record.ts";
 
 /** What a worker needs to know of a backend besides its settings. */
 export interface BackendFacts {
@@ -122,8 +120,6 @@ export interface BackendNumbers extends Latency {
 }
 
 export type GatewayEvent =
-  | { kind: "dropped"; feature: string }
-  | { kind: "refused"; status: number; code: string }
   | { kind: "rateLimited"; scope: string }
   | { kind: "redisUnanswered"; use: string }
   | { kind: "otlpExported"; signal: string; isOk: boolean; times: number }
@@ -133,13 +129,9 @@ export type GatewayEvent =
 /** What has happened in a worker since the report before. */
 export interface Report {
   attempts: Parameters<Observer["attempted"]>[];
-  finished: FinishedRequest[];
-  /** Requests that were refused before it was known which model they ask for. */
-  turnedAway: Parameters<Observer["turnedAway"]>[0][];
-  errors: ErrorReport[];
   events: GatewayEvent[];
   /** Those that the primary does not know come in the order in which they began. */
-  stories: ToldStory[];
+  requests: ToldRecord[];
   backends: BackendNumbers[];
   process: ProcessNumbers;
 }

@@ -5,13 +5,13 @@ import type { Fleet } from "../fleet/fleet.ts";
 import type { KvIndexImage } from "../kv-index/kv-index.ts";
 import type { KvNews } from "../kv-index/kv-teller.ts";
 import type { GatewayEvents } from "../metrics/gateway-events.ts";
-import type { Observer } from "../metrics/observer.ts";
+import type { RecordSink } from "../pipeline/observe.ts";
 import type { createResponseStore } from "../pipeline/response-store.ts";
 import type { MemoryLimiter } from "../rate-limit/limiter.ts";
 import type { RequestKey, ResponseCache } from "../response-cache/cache.ts";
 import type { Permit } from "../routing/circuits.ts";
-import type { ErrorRecorder } from "../stats/error-recorder.ts";
-import type { Stories, Story } from "../stats/stories.ts";
+import type { RequestRecord, ToldRecord } from "../stats/request-record.ts";
+import type { Stories } from "../stats/stories.ts";
 import type { Flights } from "./flights.ts";
 import type { BackendNumbers, GatewayEvent, PrimaryDesk, ProcessNumbers, Report } from "./messages.ts";
 import type { Slots } from "./slots.ts";
@@ -24,9 +24,9 @@ export interface Owners {
   answers(): ResponseCache | undefined;
   kvIndex: { heard(news: KvNews): void; image(): KvIndexImage | undefined };
   responses: ReturnType<typeof createResponseStore>;
-  observer: Observer;
+  /** Where requests are counted. */
+  books: RecordSink;
   stories: Stories;
-  errors: ErrorRecorder;
   events: GatewayEvents;
   /** A worker has stored a file. */
   fileStored(): void;
@@ -61,7 +61,7 @@ export function createPrimaryDesk(parts: DeskParts) {
   const { fleet, responses, stories } = owners;
   const leases = new Map<number, Permit>();
   /** Requests that are under way, by their own ids. */
-  const running = new Map<string, Story>();
+  const running = new Map<string, RequestRecord>();
   const inFlight = new Map<BackendCounters, number>();
   let numbers: ProcessNumbers | undefined;
 
@@ -90,9 +90,7 @@ export function createPrimaryDesk(parts: DeskParts) {
   }
 
   function happened(event: GatewayEvent): void {
-    if (event.kind === "dropped") owners.events.dropped(event.feature);
-    else if (event.kind === "refused") owners.events.refused(event.status, event.code);
-    else if (event.kind === "rateLimited") owners.events.rateLimited(event.scope);
+    if (event.kind === "rateLimited") owners.events.rateLimited(event.scope);
     else if (event.kind === "redisUnanswered") owners.events.redisUnanswered(event.use);
     else if (event.kind === "otlpExported") owners.events.otlpExported(event.signal, event.isOk, event.times);
     else if (event.kind === "otlpDropped") owners.events.otlpDropped(event.spans);
@@ -102,10 +100,16 @@ export function createPrimaryDesk(parts: DeskParts) {
     }
   }
 
-  function follow(told: Report["stories"][number]): void {
-    const story = stories.follow(running.get(told.id), told);
-    if (story.isOver) running.delete(told.id);
-    else running.set(told.id, story);
+  function follow(told: ToldRecord): void {
+    const record = stories.follow(running.get(told.id), told);
+    if (record.isOver) isOver(record);
+    else running.set(told.id, record);
+  }
+
+  function isOver(record: RequestRecord): void {
+    running.delete(record.id);
+    owners.books.over(record);
+    record.settle();
   }
 
   function knownOf(owner: string, ids: readonly string[]) {
@@ -118,12 +122,9 @@ export function createPrimaryDesk(parts: DeskParts) {
   const desk = {
     report(report: Report) {
       numbers = report.process;
-      for (const attempt of report.attempts) owners.observer.attempted(...attempt);
-      for (const request of report.finished) owners.observer.finished(request);
-      for (const caller of report.turnedAway) owners.observer.turnedAway(caller);
-      for (const error of report.errors) owners.errors.record(error);
+      for (const attempt of report.attempts) owners.books.attempted(...attempt);
       for (const event of report.events) happened(event);
-      for (const told of report.stories) follow(told);
+      for (const told of report.requests) follow(told);
       for (const told of report.backends) count(told);
     },
     loads(backends) {
@@ -207,11 +208,11 @@ export function createPrimaryDesk(parts: DeskParts) {
       for (const permit of leases.values()) permit.settle("neutral");
       leases.clear();
       flights.gone(ownSocket);
-      for (const story of running.values()) {
-        const durationMs = story.sinceStartMs;
-        stories.finish(story, { status: LOST_STATUS, outcome: "failed", durationMs, failure: PROCESS_LOST });
+      for (const record of [...running.values()]) {
+        record.failure = PROCESS_LOST;
+        record.finish(LOST_STATUS, "failed", record.sinceStartMs);
+        isOver(record);
       }
-      running.clear();
       circuitsMoved();
     },
   };

@@ -89,7 +89,7 @@ function sharedAnswer(
   frames: Frames,
   parts: RemoteFlightsParts,
 ): SharedAnswer<SharedCall> | undefined {
-  const record: SharedCall["record"] = { attempts, dropped: dropped as string[] | undefined, story: { id: storyId } };
+  const record: SharedCall["record"] = { attempts, dropped: dropped as string[] | undefined, id: storyId };
   const result = resultOf(outcome, parts);
   if (result === undefined) return undefined;
   const head: SharedCall = { record, outcome: result, isElsewhere: true };

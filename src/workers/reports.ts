@@ -5,7 +5,7 @@ import type { Clock } from "../lib/clock.ts";
 import { watchEventLoopLag } from "../metrics/event-loop-lag.ts";
 import { createReporter, type RequestReporter } from "../pipeline/observe.ts";
 import type { SpansInUse } from "../pipeline/request-spans.ts";
-import { refusedStory, Story, type StoryEnd, type StoryStart } from "../stats/stories.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
 import type { Channel } from "./channel.ts";
 import type { BackendNumbers, GatewayEvent, PrimaryDesk, ProcessNumbers, Report } from "./messages.ts";
 
@@ -26,17 +26,13 @@ interface ReportsParts {
   spans: SpansInUse;
 }
 
-type OpenStory = Story & { place: number };
-
 export function createReports({ clock, channel, servers, counters, spans }: ReportsParts) {
   let openRequests = () => 0;
   const lag = watchEventLoopLag(clock.now);
   const wallOffsetMs = clock.wallTime() - clock.now();
-  /** In no order. */
-  const open: OpenStory[] = [];
-  let begun: OpenStory[] = [];
-  let ended: Story[] = [];
-  let gathered: Pick<Report, "attempts" | "finished" | "turnedAway" | "errors" | "events"> = newGathered();
+  const open = new Set<RequestRecord>();
+  let begun: RequestRecord[] = [];
+  let gathered = newGathered();
   const before = new WeakMap<BackendCounters, BackendNumbers & { total: number; failed: number }>();
   const timers = [setInterval(() => report(false), INTERVAL_MS), setInterval(tellLoads, LOADS_MS)];
 
@@ -44,54 +40,19 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
     gathered.events.push(told);
   }
 
-  const stories = {
-    begin(start: StoryStart): Story {
-      const story = new Story(start, clock.now) as OpenStory;
-      story.place = open.push(story) - 1;
-      begun.push(story);
-      return story;
-    },
-    refused(start: StoryStart, end: StoryEnd): void {
-      isOver(refusedStory(start, end, clock.now));
-    },
-    finish(story: Story, end: StoryEnd): void {
-      story.finish(end);
-      const over = story as OpenStory;
-      const last = open.pop() as OpenStory;
-      if (last !== over) {
-        open[over.place] = last;
-        last.place = over.place;
-      }
-      isOver(over);
-    },
-  };
-
-  function isOver(story: Story): void {
-    ended.push(story);
-    if (ended.length >= MAX_GATHERED) report(false);
-  }
-
   const reporter: RequestReporter = createReporter(
     {
       attempted(...attempt) {
         gathered.attempts.push(attempt);
       },
-      finished(request) {
-        const retried = request.retried?.map(({ model, backend }) => ({ model, backend }));
-        gathered.finished.push({ ...request, retried });
+      begun(record) {
+        open.add(record);
+        begun.push(record);
       },
-      turnedAway(caller) {
-        gathered.turnedAway.push(caller);
-      },
-    },
-    stories,
-    { record: (error) => gathered.errors.push(error) },
-    {
-      dropped(feature) {
-        event({ kind: "dropped", feature });
-      },
-      refused(status, code) {
-        event({ kind: "refused", status, code });
+      over(record) {
+        open.delete(record);
+        gathered.requests.push(record.tell(wallOffsetMs));
+        if (gathered.requests.length >= MAX_GATHERED) report(false);
       },
     },
     spans,
@@ -124,12 +85,14 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
 
   /** `isWhole`: an administrator looks now; requests under way are reported, too. */
   function report(isWhole: boolean): void {
-    const told = new Set(isWhole ? [...begun, ...ended, ...open] : [...begun, ...ended]);
+    const running = isWhole ? [...open] : begun.filter((record) => open.has(record));
     const { user, system } = process.cpuUsage();
     const memory = process.memoryUsage();
     channel.tell("report", {
       ...gathered,
-      stories: [...told].map((story) => story.tell(wallOffsetMs)),
+      requests: [...running.map((record) => record.tell(wallOffsetMs)), ...gathered.requests].sort(
+        (first, second) => first.startedAtMs - second.startedAtMs,
+      ),
       backends: numbersOfBackends(),
       process: {
         openStreams: reporter.openStreams(),
@@ -144,7 +107,6 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
     channel.flush();
     gathered = newGathered();
     begun = [];
-    ended = [];
   }
 
   return {
@@ -162,6 +124,6 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
   };
 }
 
-function newGathered(): Pick<Report, "attempts" | "finished" | "turnedAway" | "errors" | "events"> {
-  return { attempts: [], finished: [], turnedAway: [], errors: [], events: [] };
+function newGathered(): Pick<Report, "attempts" | "requests" | "events"> {
+  return { attempts: [], requests: [], events: [] };
 }

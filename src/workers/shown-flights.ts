@@ -77,8 +77,8 @@ function told(
 }
 
 function headOf({ record, outcome }: SharedCall, nowMs: number): ToldHead {
-  const { attempts, dropped, story } = record;
-  return { attempts, dropped, storyId: story.id, outcome: outcomeOf(outcome, nowMs) };
+  const { attempts, dropped, id } = record;
+  return { attempts, dropped, storyId: id, outcome: outcomeOf(outcome, nowMs) };
 }
 
 function outcomeOf(outcome: SharedCall["outcome"], nowMs: number): ToldOutcome {

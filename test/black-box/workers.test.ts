@@ -176,6 +176,30 @@ test("of workers that are killed under load only their own connections fail, and
   await gateway.close();
 }, 600_000);
 
+test("a request whose worker died counts as failed, and can be looked up", async () => {
+  const gate = Promise.withResolvers<void>();
+  const gateway = await start({}, { ...chat("never"), headersAfter: gate.promise });
+  const workers = await waitForWorkers(gateway);
+  const pending = gateway.chat({}, ALONE).catch(() => undefined);
+  await waitFor("it is under way", async () => {
+    const { requests } = await read<{ requests: { backend: string | null }[] }>(gateway, "/admin/requests");
+    return requests[0]?.backend === "a";
+  });
+  for (const { pid } of workers) process.kill(pid, "SIGKILL");
+  await pending;
+  await waitForWorkers(
+    gateway,
+    workers.map(({ pid }) => pid),
+  );
+  gate.resolve();
+  expect(await read(gateway, "/admin/requests")).toMatchObject({
+    requests: [{ finished: true, outcome: "failed", status: 502, failure: "process_lost" }],
+  });
+  expect(await read(gateway, "/admin/stats")).toMatchObject({ overall: { total_requests: 1, failed_requests: 1 } });
+  expect(await read(gateway, "/admin/errors/recent")).toMatchObject({ errors: [{ type: "process_lost" }] });
+  await gateway.close();
+});
+
 test("a change is in force on every worker when it is answered", async () => {
   const gateway = await start({ model_aliases: { alias: "m" } });
   const message = { max_tokens: 10, messages: [{ role: "user", content: "hi" }] };

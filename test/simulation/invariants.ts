@@ -227,7 +227,7 @@ export class Invariants {
         const walk: Walk = {
           context,
           request,
-          deadlineMs: context.startedAtMs + context.settings.timeouts.request * request.patience,
+          deadlineMs: context.record.startedAtMs + context.settings.timeouts.request * request.patience,
           tried: new Set(),
           counted: 0,
           hadFinalFailure: false,

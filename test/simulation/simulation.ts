@@ -8,7 +8,6 @@ import { GatewayError } from "../../src/errors/gateway-error.ts";
 import { DEADLINE_RESOLUTION_MS } from "../../src/lib/deadlines.ts";
 import { JsonBody } from "../../src/lib/request-body.ts";
 import { silentLogger } from "../../src/logging/logger.ts";
-import type { RequestContext } from "../../src/pipeline/context.ts";
 import { createFallbackChains, type FallbackChains } from "../../src/pipeline/fallback.ts";
 import { createForwarder, type Forwarder } from "../../src/pipeline/forward.ts";
 import { takeoverFor } from "../../src/pipeline/mid-stream.ts";
@@ -17,12 +16,12 @@ import { createLimiter, type MemoryLimiter } from "../../src/rate-limit/limiter.
 import { type Circuits, createCircuits } from "../../src/routing/circuits.ts";
 import { createStrategy } from "../../src/routing/strategies/registry.ts";
 import type { SelectionStrategy } from "../../src/routing/strategy.ts";
-import { NO_STORY } from "../../src/stats/stories.ts";
 import { CLIENT_LOOK_MS } from "../../src/upstream/exchange.ts";
 import type { UpstreamFailure } from "../../src/upstream/failure.ts";
 import { relayInto } from "../../src/upstream/relay.ts";
 import type { Sender } from "../../src/upstream/send.ts";
 import { passThrough } from "../support/pass-through.ts";
+import { contextOf, recordOf } from "../support/request-records.ts";
 import { Invariants } from "./invariants.ts";
 import { type Condition, createNetwork, type SimulatedBody, wholeText } from "./network.ts";
 import { startProber } from "./prober.ts";
@@ -209,28 +208,14 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
       mistaken,
     };
     const stream = load.chance(0.5);
-    const context: RequestContext = {
-      id,
-      ownId: id,
+    const context = contextOf(recordOf({ id, requestId: id, startedAtMs, model, stream }), {
       trace: { id, traceparent: undefined, tracestate: undefined },
-      startedAtMs,
       settings,
       client: client.controller,
       caller: undefined,
       clientHeaders: new Headers(),
       peerAddress: () => undefined,
-      record: {
-        method: "POST",
-        path: "/v1/chat/completions",
-        model,
-        answeredBy: undefined,
-        stream,
-        backend: undefined,
-        attempts: 0,
-        failure: undefined,
-        story: NO_STORY,
-      },
-    };
+    });
     const session = `session ${load.between(0, scenario.clients)}`;
     const modelRequest: ModelRequest = {
       operation: "chat",
