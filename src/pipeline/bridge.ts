@@ -126,7 +126,11 @@ export function createBridge(parts: BridgeParts): Bridge {
     const { model, stream } = forward;
     const { kind } = backend;
     const notes: Dropped[] = [];
-    let request: GenerationRequest = { ...(forward.neutral ?? neutralOf(forward.body.value, client)), model, stream };
+    let request: GenerationRequest = {
+      ...(forward.asking.neutral ?? neutralOf(forward.body.value, client)),
+      model,
+      stream,
+    };
     const { effort } = request.reasoning;
     if (effort !== undefined) {
       const normalised = normaliseEffort(effort, { kind, model });
@@ -284,7 +288,8 @@ export function createBridge(parts: BridgeParts): Bridge {
       const { value } = request.body;
       const metadata = metadataOf(backend, request.model);
       const passing = passThrough(format);
-      const mayPass = operation === request.operation && request.client === undefined;
+      const { asking } = request;
+      const mayPass = operation === request.operation && asking.neutral === undefined;
       if (mayPass && !passing.mustTranslate?.(value, hasThinking(metadata?.thinking), kind.inlines === "all")) {
         const isCounted = request.stream && context.settings.streaming.count_tokens;
         const counting = isCounted ? passing.askUsage?.(value, kind) : undefined;
@@ -294,9 +299,9 @@ export function createBridge(parts: BridgeParts): Bridge {
           hidesUsage: counting !== undefined,
           edits: passing.editAnswer?.(value, kind),
         };
-        return request.rest === undefined ? prepared : restOf(context, request, backend, request.rest, prepared);
+        return asking.kind === "rest" ? restOf(context, request, backend, asking.client, prepared) : prepared;
       }
-      const client = request.rest ?? request.client ?? clientProtocol(format);
+      const client = asking.client ?? clientProtocol(format);
       return translate(context, request, backend, operation, client, metadata);
     },
   };
@@ -307,10 +312,10 @@ const encoder = new TextEncoder();
 const UNCHANGED: { members?: JsonObject; lost?: readonly string[] } = {};
 
 /** The operation by which a backend is asked; the router saw that there is one. */
-function askedBy(backend: Backend, { operation, body, neutral }: ModelRequest): Operation {
+function askedBy(backend: Backend, { operation, body, asking }: ModelRequest): Operation {
   const served = servedBy(backend.paths, operation) as Operation;
   const format = formatOf(served);
-  if (served === operation || neutral !== undefined || format === undefined) return served;
+  if (served === operation || asking.neutral !== undefined || format === undefined) return served;
   if (backendProtocol(format).carriesSearch) return served;
   const searching = searchOperation(backend);
   return searching !== undefined && clientProtocol(operation).offersSearch?.(body.value) ? searching : served;

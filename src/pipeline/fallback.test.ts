@@ -11,7 +11,7 @@ import { JsonBody } from "../lib/request-body.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { ForwardResult } from "./attempt.ts";
 import { createFallbackChains, type FallbackResult, writeFallbackHeaders } from "./fallback.ts";
-import type { ModelRequest } from "./model-request.ts";
+import { ASKING_BODY, type ModelRequest } from "./model-request.ts";
 
 type Policy = NonNullable<NonNullable<ConfigDocument["fallback"]>["fallback_policy"]>;
 
@@ -71,6 +71,7 @@ function bench({ outcomes = {}, policy = {}, enabled = true, chains = { m: ["n",
     affinity: () => undefined,
     body,
     askedModel: "m",
+    asking: ASKING_BODY,
     patience: 1,
     avoid: new Set(),
   };

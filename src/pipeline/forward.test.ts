@@ -21,7 +21,7 @@ import type { ForwardResult } from "./attempt.ts";
 import { MAX_TRIAL_WAITERS } from "./candidates.ts";
 import type { BackendWatch } from "./context.ts";
 import { createForwarder } from "./forward.ts";
-import type { ModelRequest } from "./model-request.ts";
+import { ASKING_BODY, type ModelRequest } from "./model-request.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
 
@@ -128,6 +128,7 @@ function bench(options: BenchOptions) {
     stream: false,
     choices: 1,
     affinity: () => options.affinity,
+    asking: ASKING_BODY,
     patience: 1,
     avoid: new Set(),
     body: JsonBody.written({ model: "m" }),

@@ -19,7 +19,7 @@ import type { LiveStream } from "../upstream/relay.ts";
 import { Deduplicator } from "./deduplicate.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
 import { createGenerator, type Generated, type SharedCall } from "./generate.ts";
-import type { ModelRequest } from "./model-request.ts";
+import { ASKING_BODY, type ModelRequest } from "./model-request.ts";
 
 const encoder = new TextEncoder();
 const EVENTS = chatEvents(["Grüße", " 🚂"]);
@@ -174,6 +174,7 @@ function bench({
       affinity: () => undefined,
       body: JsonBody.written(value),
       askedModel: "m",
+      asking: ASKING_BODY,
       patience: 1,
       avoid: new Set(),
       ...more,

@@ -241,7 +241,7 @@ export function createGenerator(parts: GeneratorParts): Generate {
     const { operation } = request;
     const { value } = request.body;
     const idempotencyKey = clientHeaders.get("idempotency-key");
-    const kept = keptAnswers(request.client?.name ?? formatOf(operation));
+    const kept = keptAnswers(request.asking.client?.name ?? formatOf(operation));
     const bypass =
       cache === undefined || kept === undefined
         ? undefined

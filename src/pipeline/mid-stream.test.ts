@@ -19,7 +19,7 @@ import type { ForwardResult } from "./attempt.ts";
 import { createFallbackChains, type FallbackResult } from "./fallback.ts";
 import type { Forwarder } from "./forward.ts";
 import { takeoverFor } from "./mid-stream.ts";
-import type { ModelRequest } from "./model-request.ts";
+import { ASKING_BODY, type ModelRequest } from "./model-request.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -103,6 +103,7 @@ function bench(options: BenchOptions = {}) {
       n: 1,
     }),
     askedModel: "m",
+    asking: ASKING_BODY,
     patience: 1,
     avoid: new Set(),
     ...options.request,
@@ -249,7 +250,7 @@ describe("the request of a successor", () => {
     await b.after();
     expect(bodyOf(b.requests[0])).toBe('{"model":"n", "messages":[{"role":"user","content":"hi"}], "n":1.0}');
     expect(b.requests[0]).toMatchObject({ model: "n", patience: 1.5, stream: true, operation: "chat" });
-    const reader = translationBy("chat", b.requests[0]?.rest as ClientProtocol).stream();
+    const reader = translationBy("chat", b.requests[0]?.asking.client as ClientProtocol).stream();
     const spliced = decoder.decode(reader.push(encoder.encode(chatEvents(["Hello", " you"]).join(""))));
     expect(spliced).toContain('"content":" you"');
     expect(spliced).not.toContain("Hello");

@@ -86,12 +86,13 @@ export function takeoverFor(
   const { mid_stream_fallback } = context.settings.streaming;
   const chain = chains.chainOf(context, request.model);
   const hasPool = mid_stream_fallback.exact_continuation && forwarder.hasPool(first.model);
-  const format = request.client?.name ?? formatOf(request.operation);
+  const { asking } = request;
+  const format = asking.client?.name ?? formatOf(request.operation);
   const joint = ownJoint ?? jointOf(format);
   if ((chain.length === 0 && !hasPool) || format === undefined || joint === undefined || request.choices !== 1) {
     return undefined;
   }
-  const client = request.client ?? clientProtocol(format);
+  const client = asking.client ?? clientProtocol(format);
   const models = [request.model, ...chain];
   const failed = new Set<string>();
   let current = { model: first.model, backend: first.entry.backend.name };
@@ -112,7 +113,7 @@ export function takeoverFor(
 
   function mayGoOn(): boolean {
     try {
-      return canBeContinued(request.neutral ?? client.decodeRequest(request.body.value));
+      return canBeContinued(asking.neutral ?? client.decodeRequest(request.body.value));
     } catch {
       return false; // a body that only its backend understands
     }
@@ -140,17 +141,17 @@ export function takeoverFor(
 
   /** The first stream that another backend begins. */
   async function openNext(joint: Joint, sent: SeenAnswer): Promise<LiveStream | undefined> {
-    for (const { model, changes, neutral = request.neutral, mode, goesOn } of waysOn(joint, sent)) {
+    for (const { model, changes, neutral = asking.neutral, mode, goesOn } of waysOn(joint, sent)) {
+      const rest = goingOn(client, sent, mode);
       const attempt: ModelRequest = {
         ...request,
         model,
         goesOn,
         body: request.body.with({ ...changes, model }),
-        ...(neutral !== undefined && { neutral }),
         patience: request.patience * fallback_policy.fallback_timeout_multiplier,
         avoid: failed,
         answered: undefined, // it would be told of the second part alone
-        rest: goingOn(client, sent, mode),
+        asking: rest === undefined ? asking : { kind: "rest", neutral, client: rest },
       };
       const result = await forwarder.forward(context, attempt, true).catch((error: unknown) => {
         if (!(error instanceof GatewayError)) log.error({ request_id: context.id, err: error }, "unexpected error");

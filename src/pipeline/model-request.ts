@@ -14,6 +14,17 @@ import type { CachedAnswer } from "../response-cache/cache.ts";
 import type { OutgoingRequest } from "../upstream/send.ts";
 import type { RequestContext } from "./context.ts";
 
+/** What a backend is asked, and what becomes of its answer. */
+export type Asking =
+  /** The client's body: it passes where the backend speaks its format, and is translated there and back elsewhere. */
+  | typeof ASKING_BODY
+  /** A neutral request, translated for every backend; `client` takes the answer. */
+  | { kind: "neutral"; neutral: GenerationRequest; client: ClientProtocol }
+  /** What is missing of an answer that another backend has begun; without `neutral` the body asks for it. */
+  | { kind: "rest"; neutral: GenerationRequest | undefined; client: ClientProtocol };
+
+export const ASKING_BODY = { kind: "body", neutral: undefined, client: undefined } as const;
+
 export interface ModelRequest extends RequestSummary {
   /** What the client asked for, in the format it speaks. */
   operation: Operation;
@@ -21,12 +32,7 @@ export interface ModelRequest extends RequestSummary {
   body: RequestBody;
   /** The model's name as the client wrote it; `model` is the one that is asked now. */
   askedModel: string;
-  /** The format of the answer, where it is not the one of the operation. */
-  client?: ClientProtocol;
-  /** Writes the answer, whatever the backend speaks, as the rest of one that another backend has begun. */
-  rest?: ClientProtocol | undefined;
-  /** What a backend is asked for instead of the body; goes with `client`. */
-  neutral?: GenerationRequest;
+  asking: Asking;
   /** The backend that holds what the request refers to; asked first while it is available. */
   prefer?: string | undefined;
   /** Told of a complete answer that was translated. */
@@ -57,7 +63,7 @@ export interface ModelRequest extends RequestSummary {
 
 /** As it comes in: nobody has been asked yet. */
 export function firstRequest(summary: RequestSummary, operation: Operation, body: RequestBody): ModelRequest {
-  return { ...summary, askedModel: summary.model, operation, body, patience: 1, avoid: NOBODY };
+  return { ...summary, askedModel: summary.model, operation, body, asking: ASKING_BODY, patience: 1, avoid: NOBODY };
 }
 
 export const NOBODY: ReadonlySet<string> = new Set();

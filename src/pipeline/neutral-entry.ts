@@ -103,7 +103,7 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
         await admit(context, asked);
         reporter.begun(context);
         const client = clientProtocol(neutral.origin.protocol);
-        const turn = await openTurn(pipeline.chains, context, { ...asked, neutral }, client, pipeline);
+        const turn = await openTurn(pipeline.chains, context, asked, neutral, client, pipeline);
         for await (const event of turn.events) {
           if (signal.aborted) break;
           if (event.type === "failure") {

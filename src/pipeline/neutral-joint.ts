@@ -58,10 +58,11 @@ export class SeenEvents {
               pieces: this.#pieces,
               openText: this.#open?.type === "text" ? this.#open.length : 0,
               hidesThoughts: this.#text !== "",
-              goOn: ({ neutral }) => neutral && asRest(behind(neutral, this.#text, this.#thought, this.#pieces)),
+              goOn: ({ asking: { neutral } }) =>
+                neutral && asRest(behind(neutral, this.#text, this.#thought, this.#pieces)),
               encoder: this.#hasStarted ? () => new Behind(emit, this.#open, this.#nextIndex) : undefined,
             },
-      askForRest: ({ neutral }, text, prompt) =>
+      askForRest: ({ asking: { neutral } }, text, prompt) =>
         asRest(
           neutral && {
             ...neutral,

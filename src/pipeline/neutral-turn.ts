@@ -19,20 +19,22 @@ export interface NeutralTurn {
 }
 
 /**
- * Asks for the neutral request instead of the body. Throws GatewayError when nobody can take it.
+ * Asks for a neutral request instead of the body. Throws GatewayError when nobody can take it.
  * @param client - in whose words a refusal names fields, and whose losses are noted
  * @param takingOver - who looks for another backend when a stream breaks off; left out: nobody does
  */
 export async function openTurn(
   chains: FallbackChains,
   context: RequestContext,
-  request: ModelRequest & { neutral: GenerationRequest },
+  request: ModelRequest,
+  neutral: GenerationRequest,
   client: ClientProtocol,
   takingOver?: MidStreamParts,
 ): Promise<NeutralTurn> {
   const queue = new EventQueue();
   // Whoever asked for the whole is told of the whole.
-  const asked = { ...request, stream: true, choices: 1, client: queue.clientLike(client), answered: undefined };
+  const asking = { kind: "neutral" as const, neutral, client: queue.clientLike(client) };
+  const asked = { ...request, asking, stream: true, choices: 1, answered: undefined };
   const result = await chains.forward(context, asked);
   if (result.kind === "stream") {
     const takeover = takingOver && takeoverFor(takingOver, context, asked, result, queue.joint());

@@ -38,7 +38,7 @@ export function createPromptPrefixes(
   const canonical = new CanonicalPrompt();
   const known = new WeakMap<RequestBody, Known>();
 
-  function knownOf({ body, model, neutral }: ModelRequest): Known {
+  function knownOf({ body, model, asking: { neutral } }: ModelRequest): Known {
     let found = known.get(body);
     if (found === undefined || found.model !== model || found.neutral !== neutral) {
       found = { model, neutral, hashed: [] };
@@ -48,7 +48,8 @@ export function createPromptPrefixes(
   }
 
   function hash(request: ModelRequest, prompt: string | undefined): PrefixChain | undefined {
-    const { model, neutral, operation } = request;
+    const { model, operation } = request;
+    const { neutral } = request.asking;
     if (neutral !== undefined) {
       const asked = prompt === undefined ? neutral : injectIntoRequest(neutral, prompt, prompts.merge);
       canonical.begin(model, asked.tools.length === 0 ? undefined : asked.tools);

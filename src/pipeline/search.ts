@@ -136,7 +136,7 @@ function createTurns(
       const again = first && { model: first.model, prefer: first.entry.backend.name };
       let turn: NeutralTurn;
       try {
-        turn = await openTurn(chains, context, { ...request, ...again, neutral }, client);
+        turn = await openTurn(chains, context, { ...request, ...again }, neutral, client);
       } catch (error) {
         if (first === undefined) throw error;
         yield { type: "failure", failure: unexpected(error) };

@@ -11,7 +11,7 @@ import { silentLogger } from "../../src/logging/logger.ts";
 import { createFallbackChains, type FallbackChains } from "../../src/pipeline/fallback.ts";
 import { createForwarder, type Forwarder } from "../../src/pipeline/forward.ts";
 import { takeoverFor } from "../../src/pipeline/mid-stream.ts";
-import type { ModelRequest } from "../../src/pipeline/model-request.ts";
+import { ASKING_BODY, type ModelRequest } from "../../src/pipeline/model-request.ts";
 import { createLimiter, type MemoryLimiter } from "../../src/rate-limit/limiter.ts";
 import { type Circuits, createCircuits } from "../../src/routing/circuits.ts";
 import { createStrategy } from "../../src/routing/strategies/registry.ts";
@@ -225,6 +225,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
       affinity: () => session,
       body: JsonBody.written({ ...content }),
       askedModel: model,
+      asking: ASKING_BODY,
       patience: 1,
       avoid: new Set(),
     };

@@ -5,8 +5,8 @@ import type { Bridge } from "../../src/pipeline/model-request.ts";
 import { translationBy } from "./second-stream.ts";
 
 export const passThrough: Bridge = {
-  prepare(_context, { operation, body, rest }) {
+  prepare(_context, { operation, body, asking }) {
     const prepared = { operation, body: body.bytes() };
-    return rest === undefined ? prepared : { ...prepared, translation: translationBy("chat", rest) };
+    return asking.kind === "rest" ? { ...prepared, translation: translationBy("chat", asking.client) } : prepared;
   },
 };
