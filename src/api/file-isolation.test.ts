@@ -9,8 +9,9 @@ import type { FileStore } from "../files/file-store.ts";
 import { createFileStore } from "../files/store.ts";
 import type { DescribedEndpoint } from "../openapi/operation.ts";
 import type { Call } from "../server/endpoint.ts";
-import { type FileParts, fileRoutes } from "./files.ts";
-import { messagesFileRoutes } from "./messages-files.ts";
+import { type FileParts, fileRoutes } from "./file-routes.ts";
+import { OPENAI_FILES } from "./files.ts";
+import { MESSAGES_FILES } from "./messages-files.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "file-isolation-"));
 const lines: string[] = [];
@@ -42,7 +43,7 @@ function watched(asked: unknown[]): FileStore {
 async function wayOf(endpoint: DescribedEndpoint, id: string): Promise<string> {
   const asked: unknown[] = [];
   const parts = { files: async () => watched(asked) } as unknown as FileParts;
-  const routes = [...fileRoutes(parts), ...messagesFileRoutes(parts)];
+  const routes = [...fileRoutes(parts, OPENAI_FILES), ...fileRoutes(parts, MESSAGES_FILES)];
   const route = routes.find(({ id: name }) => name === endpoint.id) as DescribedEndpoint;
   const call = {
     request: new Request(`http://localhost/?after=${id}&after_id=${id}`),
@@ -62,7 +63,9 @@ async function wayOf(endpoint: DescribedEndpoint, id: string): Promise<string> {
 }
 
 const parts = {} as FileParts;
-const reading = [...fileRoutes(parts), ...messagesFileRoutes(parts)].filter(({ method }) => method !== "POST");
+const reading = [...fileRoutes(parts, OPENAI_FILES), ...fileRoutes(parts, MESSAGES_FILES)].filter(
+  ({ method }) => method !== "POST",
+);
 
 test("there are routes to try", () => expect(reading).toHaveLength(8));
 

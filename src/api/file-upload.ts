@@ -19,7 +19,7 @@ export interface UploadParts {
 }
 
 /** What the fields around a file say of it. */
-type SaidOfFile = Pick<FileFacts, "purpose" | "expiresAfterSeconds">;
+export type SaidOfFile = Pick<FileFacts, "purpose" | "expiresAfterSeconds">;
 
 /** What a form may have besides the content of its file. */
 const FORM_BYTES = 1024 * 1024;

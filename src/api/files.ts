@@ -1,19 +1,13 @@
-// /v1/files: upload, list, look at, delete and read files, in the shapes of OpenAI's Files API. The same files in other
-// shapes: messages-files.ts.
+// /v1/files: the Files API in the shapes of OpenAI.
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { FileQuery, FilesInUse, StoredFile } from "../files/file-store.ts";
+import type { StoredFile } from "../files/file-store.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { oneOfTexts, ref } from "../openapi/json-schema.ts";
-import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
-import { OF_FILES, openFiles } from "./file-access.ts";
-import { receiveFile, refusal, secondsField, textField, type UploadParts } from "./file-upload.ts";
-import { type FileDialect, oneFileRoutes } from "./one-file.ts";
-
-export interface FileParts extends UploadParts {
-  files: FilesInUse;
-}
+import { oneOfTexts } from "../openapi/json-schema.ts";
+import { queryParameter } from "../openapi/operation.ts";
+import type { FileDialect } from "./file-routes.ts";
+import { refusal, secondsField, textField } from "./file-upload.ts";
 
 const MAX_PAGE = 10_000;
 
@@ -22,72 +16,32 @@ const SECONDS = "expires_after[seconds]";
 /** OpenAI's bounds of expires_after. */
 const EXPIRY_SECONDS = { minimum: 3600, maximum: 30 * 86_400 };
 
-export function fileRoutes(parts: FileParts): DescribedEndpoint[] {
-  return [uploadRoute(parts), listRoute(parts), ...oneFileRoutes(parts.files, OPENAI)];
-}
-
-function uploadRoute(parts: FileParts): DescribedEndpoint {
-  return {
-    method: "POST",
-    path: "/v1/files",
-    id: "createFile",
-    tag: "Files",
-    access: "files",
-    takesUploads: true,
-    summary: "Upload a file",
-    description: "The fields may stand before or behind the file.",
-    body: { schema: ref("FileUpload"), types: ["multipart/form-data"] },
-    answers: [jsonAnswer("File", "The file is stored.")],
-    errors: [...OF_FILES, 400, 408, 413],
-    async handle(call) {
-      const access = await openFiles(call, parts.files);
-      const { allowed_purposes: allowed } = call.context.settings.files;
-      const file = await receiveFile(call, access, parts, (fields) => readFields(fields, allowed));
-      return Response.json(toFileObject(file), { headers: call.headers });
-    },
-  };
-}
-
-function listRoute({ files }: FileParts): DescribedEndpoint {
-  return {
-    method: "GET",
-    path: "/v1/files",
-    id: "listFiles",
-    tag: "Files",
-    access: "files",
-    summary: "The caller's files",
-    parameters: [
-      queryParameter("limit", "Most files of a page.", {
-        type: "integer",
-        minimum: 1,
-        maximum: MAX_PAGE,
-        default: MAX_PAGE,
-      }),
-      queryParameter("order", "By the time of their creation.", { ...oneOfTexts("asc", "desc"), default: "desc" }),
-      queryParameter("after", "Only files behind this one."),
-      queryParameter("purpose", "Only files with this purpose."),
-    ],
-    answers: [jsonAnswer("FileList", "A page of files.")],
-    errors: [...OF_FILES, 400],
-    async handle(call) {
-      const { store, owner } = await openFiles(call, files);
-      const { files: page, hasMore } = store.list(owner, readQuery(new URL(call.request.url).searchParams));
-      const body = {
-        object: "list",
-        data: page.map(toFileObject),
-        first_id: page[0]?.id ?? null,
-        last_id: page.at(-1)?.id ?? null,
-        has_more: hasMore,
-      };
-      return Response.json(body, { headers: call.headers });
-    },
-  };
-}
-
-const OPENAI: FileDialect = {
+export const OPENAI_FILES: FileDialect = {
   path: "/v1/files",
   name: "File",
+  uploadNote: "The fields may stand before or behind the file.",
+  listSummary: "The caller's files",
+  listParameters: [
+    queryParameter("order", "By the time of their creation.", { ...oneOfTexts("asc", "desc"), default: "desc" }),
+    queryParameter("after", "Only files behind this one."),
+    queryParameter("purpose", "Only files with this purpose."),
+  ],
+  pageSize: { usual: MAX_PAGE, most: MAX_PAGE },
+  readFields: (fields, { context }) => readFields(fields, context.settings.files.allowed_purposes),
+  find({ store, owner }, query, limit) {
+    const order = query.get("order") ?? "desc";
+    if (order !== "asc" && order !== "desc") throw refusal("order", "must be 'asc' or 'desc'");
+    const purpose = query.get("purpose") ?? undefined;
+    return store.list(owner, { limit, order, purpose, after: query.get("after") ?? undefined });
+  },
   toFile: toFileObject,
+  toList: ({ files, hasMore }, data) => ({
+    object: "list",
+    data,
+    first_id: files[0]?.id ?? null,
+    last_id: files.at(-1)?.id ?? null,
+    has_more: hasMore,
+  }),
   toDeleted: (id) => ({ id, object: "file", deleted: true }),
 };
 
@@ -103,24 +57,6 @@ function toFileObject({ id, bytes, createdAt, expiresAt, filename, purpose }: St
     purpose,
     status: "processed",
   };
-}
-
-function readQuery(query: URLSearchParams): FileQuery {
-  const order = query.get("order") ?? "desc";
-  if (order !== "asc" && order !== "desc") throw refusal("order", "must be 'asc' or 'desc'");
-  return {
-    limit: pageSize(query.get("limit"), MAX_PAGE, MAX_PAGE),
-    order,
-    purpose: query.get("purpose") ?? undefined,
-    after: query.get("after") ?? undefined,
-  };
-}
-
-/** Throws 400 for what is no size of a page. */
-export function pageSize(text: string | null, usual: number, most: number): number {
-  if (text === null) return usual;
-  if (/^\d{1,9}$/.test(text) && Number(text) >= 1 && Number(text) <= most) return Number(text);
-  throw refusal("limit", `must be an integer from 1 to ${most}`);
 }
 
 function readFields(fields: JsonObject, allowed: readonly string[]) {

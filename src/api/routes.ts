@@ -13,15 +13,16 @@ import { readCountTokensRequest, readMessagesRequest } from "../protocols/messag
 import { readRerankRequest } from "../protocols/rerank/read-request.ts";
 import { readResponsesRequest } from "../protocols/responses/read-request.ts";
 import { type AttachmentParts, arrangeAttachments } from "./attachments.ts";
+import { fileRoutes } from "./file-routes.ts";
 import { FILE_SCHEMAS } from "./file-schemas.ts";
 import type { UploadParts } from "./file-upload.ts";
-import { fileRoutes } from "./files.ts";
+import { OPENAI_FILES } from "./files.ts";
 import { generating } from "./generating.ts";
 import type { GenerationParts } from "./generation.ts";
 import { GENERATION_SCHEMAS } from "./generation-schemas.ts";
 import { MEDIA_SCHEMAS, mediaRoutes } from "./media-routes.ts";
-import { estimatedCount, messagesModelRoutes } from "./messages.ts";
-import { messagesFileRoutes } from "./messages-files.ts";
+import { estimatedCount, messagesErrors, messagesModelRoutes } from "./messages.ts";
+import { MESSAGES_FILES } from "./messages-files.ts";
 import { MODEL_SCHEMAS } from "./model-schemas.ts";
 import { type ModelParts, modelRoutes } from "./models.ts";
 import { arrangeBrought, arrangeResponse, noteResponse, type ResponsesParts } from "./responses.ts";
@@ -83,7 +84,12 @@ export function publicRoutes(parts: PublicApiParts): DescribedEndpoint[] {
     ...ofModels.map((endpoint) => ({ ...endpoint, schemas: MODEL_SCHEMAS })),
     ...ofGeneration.map((endpoint) => ({ ...endpoint, schemas: GENERATION_SCHEMAS })),
     ...ofMedia.map((endpoint) => ({ ...endpoint, schemas: MEDIA_SCHEMAS })),
-    ...[...fileRoutes(files), ...messagesFileRoutes(files)].map((endpoint) => ({ ...endpoint, schemas: FILE_SCHEMAS })),
+    ...fileRoutes(files, OPENAI_FILES).map((endpoint) => ({ ...endpoint, schemas: FILE_SCHEMAS })),
+    ...fileRoutes(files, MESSAGES_FILES).map((endpoint) => ({
+      ...endpoint,
+      ...messagesErrors(),
+      schemas: FILE_SCHEMAS,
+    })),
   ];
 }
 
