@@ -2,6 +2,7 @@
 // the client brings its own initialize, and none is invented here.
 
 import { resolve } from "node:path";
+import { inTime } from "../lib/abortable-delay.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { type BridgeConnection, createBridgeConnection } from "./bridge-connection.ts";
 import type { ProcessSpec } from "./child-process.ts";
@@ -82,8 +83,7 @@ export function createMcpBridge(parts: BridgeParts): McpBridge {
       });
       living.add(life);
       const watching = Bun.sleep(Math.min(parts.watchedMs ?? WATCHED_MS, spawnTimeoutMs));
-      if (await Promise.race([made.exited.then(() => true), watching]))
-        await Promise.race([life, Bun.sleep(ENDING_MS)]);
+      if (await Promise.race([made.exited.then(() => true), watching])) await inTime(life, ENDING_MS);
       connection(connectionId);
       return { connectionId };
     },

@@ -3,10 +3,10 @@
 
 import { accessSync, closeSync, constants, statSync, writeSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
+import { inTime, orAborted } from "../lib/abortable-delay.ts";
 import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
 import { LineReader } from "../lib/line-reader.ts";
 import { guardedCommand } from "./guarded-command.ts";
-import { createInterrupt } from "./interrupt.ts";
 import { type Masking, oneLine } from "./masked.ts";
 import { groupVanished, signalGroup } from "./process-group.ts";
 import { boundedLog, logStream } from "./server-log.ts";
@@ -67,7 +67,7 @@ export function startServerProcess(spec: ProcessSpec, parts: ProcessParts): Serv
     (line) => parts.log("warn", `MCP server ${spec.name}: ${line}`),
     () => performance.now(),
   );
-  const closing = createInterrupt();
+  const closing = new AbortController();
   let closed: Promise<void> | undefined;
 
   const output = readMessages(child.stdout, {
@@ -75,7 +75,7 @@ export function startServerProcess(spec: ProcessSpec, parts: ProcessParts): Serv
       if (closed !== undefined) return undefined;
       const taken = parts.receive(message);
       // A server that is being closed must not wait for somebody who no longer listens.
-      return taken === undefined ? undefined : closing.wait(taken);
+      return taken === undefined ? undefined : orAborted(taken, closing.signal);
     },
     refuse: (reason, line) => log(`${reason}, skipped: ${oneLine(parts.mask(line), 200)}`),
   });
@@ -83,13 +83,13 @@ export function startServerProcess(spec: ProcessSpec, parts: ProcessParts): Serv
   const gone = (async () => {
     await child.exited;
     // Its children have until then what is left of the time; without a leader that was asked to end, they have none.
-    if (closed !== undefined) await within(outputsOver, parts.killAfterMs ?? KILL_AFTER_MS);
+    if (closed !== undefined) await inTime(outputsOver, parts.killAfterMs ?? KILL_AFTER_MS).catch(() => undefined);
     killGroup();
     await groupVanished(child.pid);
   })();
   const ended = (async () => {
     await gone;
-    await closing.wait(outputsOver);
+    await orAborted(outputsOver, closing.signal);
     return child.signalCode === null ? `exited with code ${child.exitCode}` : `was ended by ${child.signalCode}`;
   })();
   const input = createWriter(child.stdin, gone);
@@ -111,7 +111,7 @@ export function startServerProcess(spec: ProcessSpec, parts: ProcessParts): Serv
   async function end(): Promise<void> {
     input.end();
     signalGroup(child.pid, "SIGTERM");
-    await within(gone, parts.killAfterMs ?? KILL_AFTER_MS);
+    await inTime(gone, parts.killAfterMs ?? KILL_AFTER_MS);
     killGroup();
     await gone;
   }
@@ -123,7 +123,7 @@ export function startServerProcess(spec: ProcessSpec, parts: ProcessParts): Serv
     send: (message) => input.write(`${JSON.stringify(message)}\n`),
     close() {
       closed ??= end();
-      closing.interrupt();
+      closing.abort();
       return closed;
     },
   };
@@ -209,10 +209,10 @@ function createWriter(sink: Bun.FileSink, gone: Promise<void>) {
   let last: Promise<unknown> = Promise.resolve();
   let waitingBytes = 0;
   let isOver = false;
-  const breaking = createInterrupt();
+  const breaking = new AbortController();
   void gone.then(() => {
     isOver = true;
-    breaking.interrupt();
+    breaking.abort();
   });
 
   return {
@@ -223,8 +223,8 @@ function createWriter(sink: Bun.FileSink, gone: Promise<void>) {
       waitingBytes += bytes.length;
       const written = last.then(async () => {
         try {
-          await breaking.wait(Promise.resolve(sink.write(bytes)));
-          await breaking.wait(Promise.resolve(sink.flush()));
+          await orAborted(Promise.resolve(sink.write(bytes)), breaking.signal);
+          await orAborted(Promise.resolve(sink.flush()), breaking.signal);
         } catch (error) {
           throw new ServerEnded(error);
         }
@@ -246,15 +246,3 @@ function createWriter(sink: Bun.FileSink, gone: Promise<void>) {
     },
   };
 }
-
-/** Resolves when the work is done, or when it has taken too long; what it fails with is nobody's concern here. */
-async function within(work: Promise<unknown>, timeoutMs: number): Promise<void> {
-  let timer: Timer | undefined;
-  const late = new Promise<void>((resolveLate) => {
-    timer = setTimeout(resolveLate, timeoutMs);
-  });
-  await Promise.race([work.then(noop, noop), late]);
-  clearTimeout(timer);
-}
-
-function noop(): void {}

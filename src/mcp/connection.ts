@@ -2,7 +2,7 @@
 
 import { pathToFileURL } from "node:url";
 import type { Client, StandardSchemaV1, Transport } from "@modelcontextprotocol/client";
-import { orAborted } from "../lib/abortable-delay.ts";
+import { inTime, orAborted } from "../lib/abortable-delay.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
 import { createHttpTransport } from "./http-transports.ts";
@@ -108,12 +108,7 @@ export function createConnection(spec: McpServerSpec, library: Library, parts: C
 
 /** Ends the session at the server, which may take no time that anybody waits for. */
 async function goodbye(transport: { terminateSession(): Promise<void> }): Promise<void> {
-  let timer: Timer | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, GOODBYE_MS);
-  });
-  await Promise.race([transport.terminateSession().catch(() => undefined), late]);
-  clearTimeout(timer);
+  await inTime(transport.terminateSession(), GOODBYE_MS).catch(() => undefined);
 }
 
 async function listTools(client: Client, signal: AbortSignal, warn: (message: string) => void): Promise<ListedTool[]> {

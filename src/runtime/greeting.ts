@@ -6,6 +6,7 @@ import { displayAddress, renderBanner } from "../cli/banner.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { ConfigStore } from "../config/store/store.ts";
 import type { Findings } from "../fleet/zero-configuration.ts";
+import { inTime } from "../lib/abortable-delay.ts";
 import { isTerminal } from "../lib/terminal.ts";
 import type { Logger } from "../logging/logger.ts";
 import { isChatModel } from "../models/chat-models.ts";
@@ -38,7 +39,7 @@ export async function greet(
   { store, env, log }: { store: ConfigStore; env: Record<string, string | undefined>; log: Pick<Logger, "info"> },
   { fleet }: Gateway,
 ): Promise<void> {
-  await Promise.race([fleet.firstChecks, Bun.sleep(FIRST_CHECKS_MS)]);
+  await inTime(fleet.firstChecks, FIRST_CHECKS_MS);
   const { settings, path } = store.current;
   const configured = settings.backends.map(toBackend).map((backend) => {
     return { name: backend.name, kind: backend.kind.name, url: displayUrl(backend) };

@@ -1,5 +1,6 @@
 // Ending in order: no new connections, and running requests finish until the deadline.
 
+import { inTime } from "../lib/abortable-delay.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Server } from "../server/listener.ts";
 
@@ -7,17 +8,12 @@ import type { Server } from "../server/listener.ts";
 export async function drain(servers: readonly Server[], timeoutMs: number, log: Logger): Promise<void> {
   const running = servers.reduce((sum, server) => sum + server.pendingRequests, 0);
   log.info({ running_requests: running, timeout_ms: timeoutMs }, "shutting down");
-  let timer: Timer | undefined;
-  const deadline = new Promise<"late">((resolve) => {
-    timer = setTimeout(() => resolve("late"), timeoutMs);
-  });
-  const finished = Promise.all(servers.map((server) => server.stop())).then(() => "finished" as const);
-  if ((await Promise.race([finished, deadline])) === "late") {
+  const finished = Promise.all(servers.map((server) => server.stop()));
+  if ((await inTime(finished, timeoutMs)) === undefined) {
     const open = servers.reduce((sum, server) => sum + server.pendingRequests, 0);
     log.warn({ open_requests: open }, "shutdown_timeout has passed, open requests are cut");
     await Promise.all(servers.map((server) => server.stop(true)));
   }
-  clearTimeout(timer);
 }
 
 const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
