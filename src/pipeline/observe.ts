@@ -92,18 +92,15 @@ export function createReporter(sink: RecordSink, spans: SpansInUse = { recorder:
       record.finish(status, outcome, durationMs);
       if (record.isKept) {
         if (record.stream) openStreams--;
+        if (record.attempts === 0) noteRefusal(record);
       } else if (record.operation !== "") {
         // A caller whose trace it is wants to see in it that the request came here, and why it went no further.
         context.spans = spans.recorder?.begin(context);
       }
-      if (record.isKept || (record.failure !== undefined && !isOfAdministrators(path))) {
-        if (!record.isKept) noteRefusal(context);
-        if (record.isKept && record.attempts === 0 && record.failure !== undefined) {
-          record.add({ kind: "refused", atMs: durationMs, reason: record.failure });
-        }
-        sink.over(record);
-      }
       context.spans?.finished(context);
+      if (!record.isKept && (record.failure === undefined || isOfAdministrators(path))) return;
+      if (!record.isKept) keepRefusal(context);
+      sink.over(record);
     },
   };
 }
@@ -115,13 +112,20 @@ function noteCaller({ caller, record, peerAddress }: RequestContext): void {
   record.clientAddress = peerAddress();
 }
 
+/** The step of a request that failed before a backend was asked. */
+function noteRefusal(record: RequestRecord): void {
+  const { failure, durationMs = 0 } = record;
+  if (failure !== undefined) record.add({ kind: "refused", atMs: durationMs, reason: failure });
+}
+
 /** A request that failed before it was read; one that the gateway itself refused can be looked up like any other. */
-function noteRefusal(context: RequestContext): void {
+function keepRefusal(context: RequestContext): void {
   const { record, method, path } = context;
   noteCaller(context);
   if (!record.wasOnlyRefused) return;
   record.isKept = true;
   record.target = withoutSecrets(`${method} ${path}`.slice(0, MAX_TARGET_LENGTH));
+  noteRefusal(record);
 }
 
 /** The access log has their refusals. */
