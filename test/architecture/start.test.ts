@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import type { Gateway } from "../support/start-gateway.ts";
+import type { ProcessGateway } from "../support/gateway-process.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { root, sourceFiles, sourceText } from "./source-files.ts";
@@ -54,7 +54,7 @@ const HEAVY =
 const PRINTS = ["main.ts", "runtime/commands.ts"];
 
 /** Paths below src, and whole paths of everything else. */
-async function loadedBy(gateway: Gateway): Promise<string[]> {
+async function loadedBy(gateway: ProcessGateway): Promise<string[]> {
   const file = join(gateway.folder, TOLD);
   rmSync(file, { force: true });
   process.kill(gateway.process.pid, "SIGUSR2");
@@ -69,7 +69,7 @@ async function heavyImports(files: readonly string[]): Promise<string[]> {
 }
 
 test("a start and a first answer load what they need, and the rest comes when it is asked for", async () => {
-  const gateway = await bed.gateway({
+  const gateway = await bed.process({
     config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] },
     environment: {
       BUN_OPTIONS: `--preload ${join(import.meta.dir, "../support/tell-loaded.ts")}`,

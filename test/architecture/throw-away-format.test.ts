@@ -4,8 +4,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type ChangedCopy, changedCopy } from "../support/changed-copy.ts";
 import { FakeBackend } from "../support/fake-backend.ts";
+import { type ProcessGateway, startGatewayProcess } from "../support/gateway-process.ts";
 import { chat, chatStream, eventStream, failure } from "../support/openai-answers.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
 
 setDefaultTimeout(60_000);
 
@@ -47,13 +47,13 @@ function importOf(name: string, folder: string): string {
 
 describe("a folder and a line", () => {
   let copy: ChangedCopy;
-  let gateway: Gateway;
+  let gateway: ProcessGateway;
   const other = new FakeBackend();
   const native = new FakeBackend();
 
   beforeAll(async () => {
     copy = changedCopy([...LINE, ...ENDPOINT, NATIVE], FOLDER);
-    gateway = await startGateway({
+    gateway = await startGatewayProcess({
       command: copy.command,
       config: {
         backends: [

@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type ChangedCopy, changedCopy } from "../support/changed-copy.ts";
 import { FakeBackend } from "../support/fake-backend.ts";
+import { type ProcessGateway, startGatewayProcess } from "../support/gateway-process.ts";
 import { chat, models } from "../support/openai-answers.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
 
 setDefaultTimeout(60_000);
 
@@ -25,7 +25,7 @@ const KEY = "sekret-throwaway";
 
 describe("a name and a row", () => {
   let copy: ChangedCopy;
-  let gateway: Gateway;
+  let gateway: ProcessGateway;
   const backend = new FakeBackend({ answer: chat("from far away") });
   backend.probeAnswer = ({ path }) => {
     if (path === "/alive") return { body: "yes" };
@@ -35,7 +35,7 @@ describe("a name and a row", () => {
 
   beforeAll(async () => {
     copy = changedCopy([NAME, ROW]);
-    gateway = await startGateway({
+    gateway = await startGatewayProcess({
       command: copy.command,
       config: { backends: [{ name: "far", type: "throw-away" as "generic", url: backend.url, api_key: KEY }] },
     });

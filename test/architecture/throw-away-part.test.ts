@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { AdminClient } from "../support/admin-client.ts";
 import { type ChangedCopy, changedCopy } from "../support/changed-copy.ts";
-import { startGateway } from "../support/start-gateway.ts";
+import { startGatewayProcess } from "../support/gateway-process.ts";
 
 setDefaultTimeout(60_000);
 
@@ -34,12 +34,12 @@ test("a file and a line are all that the compiler asks for", async () => {
 });
 
 test.each([1, 2])("with server.workers: %p it is made, made again with another slice, and ended", async (workers) => {
-  const gateway = await startGateway({
+  const gateway = await startGatewayProcess({
     command: copy.command,
     config: { server: { workers }, backends: [{ name: "a", type: "demo" }], logging: { format: "json" } },
   });
   const said = () =>
-    gateway.process.logEntries
+    gateway.printed.logEntries
       .filter(({ msg }) => String(msg).startsWith("throw-away: "))
       .map(({ msg, attempts, before }) => [msg, attempts, before]);
   const admin = new AdminClient(gateway);

@@ -5,11 +5,11 @@ import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { answerWell } from "../support/all-formats.ts";
 import type { Answer } from "../support/fake-backend.ts";
+import type { BackendStatus, Gateway } from "../support/gateway.ts";
 import { hostileRequests } from "../support/hostile-requests.ts";
 import { BOUNDARY, type FormPart, formOf } from "../support/multipart-forms.ts";
 import { chatEvents, eventStream, sseEvent } from "../support/openai-answers.ts";
 import { postBytes, RawConnection, type RawResponse } from "../support/raw-http.ts";
-import type { BackendStatus, Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 

@@ -4,9 +4,10 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import type { Answer } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { runCommand } from "../support/gateway-process.ts";
 import { chat, chatEvents, eventStream } from "../support/openai-answers.ts";
 import { RawConnection } from "../support/raw-http.ts";
-import { type Gateway, runCommand } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();

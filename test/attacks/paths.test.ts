@@ -1,9 +1,9 @@
 // Every path that is served, in every disguise: none is answered as if it were the path.
 
 import { beforeAll, describe, expect, test } from "bun:test";
+import type { Gateway } from "../support/gateway.ts";
 import { type OpenApiOperation, operationsOf, samplePath } from "../support/openapi.ts";
 import { RawConnection } from "../support/raw-http.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { DISGUISES, type Disguise, OTHER_PATHS } from "./disguises.ts";
 

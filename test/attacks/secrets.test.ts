@@ -6,8 +6,10 @@ import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
 import { EventFollower } from "../support/event-follower.ts";
 import type { Answer } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { runCommand } from "../support/gateway-process.ts";
 import { chat, eventStream } from "../support/openai-answers.ts";
-import { type Gateway, runCommand, SECRET_MARK } from "../support/start-gateway.ts";
+import { SECRET_MARK } from "../support/printed.ts";
 import { createTestBed, type TestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -311,10 +313,10 @@ describe.each(LOGS)("with the log as %j", (logging) => {
   });
 
   test("the log has lines of all that", async () => {
-    expect(gateway.process.stderrLines.length).toBeGreaterThan(50);
-    gateway.process.checkOutput();
+    expect(gateway.printed.stderrLines.length).toBeGreaterThan(50);
+    gateway.printed.check();
     await gateway.stop();
-    gateway.process.checkOutput();
+    gateway.printed.check();
   });
 });
 

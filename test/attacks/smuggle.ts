@@ -1,7 +1,7 @@
 // Sends one smuggling form, and tells what came back.
 
+import type { Gateway } from "../support/gateway.ts";
 import { RawConnection } from "../support/raw-http.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { waitFor } from "../support/wait-for.ts";
 import type { Form } from "./smuggling-forms.ts";
 
@@ -50,5 +50,5 @@ async function ordinary(port: number): Promise<void> {
 export async function logBarrier(gateway: Gateway): Promise<void> {
   const path = `/barrier-${crypto.randomUUID()}`;
   await (await gateway.fetch(path)).text();
-  await waitFor("the access log is written", () => gateway.process.logEntries.some((entry) => entry.path === path));
+  await waitFor("the access log is written", () => gateway.printed.logEntries.some((entry) => entry.path === path));
 }

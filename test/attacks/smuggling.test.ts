@@ -1,8 +1,8 @@
 // Smuggled requests over raw sockets: each form is refused, or is exactly one request, and nothing that it hides is served.
 
 import { beforeAll, describe, expect, test } from "bun:test";
+import type { Gateway } from "../support/gateway.ts";
 import { chat } from "../support/openai-answers.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { type Attacked, attack, logBarrier } from "./smuggle.ts";
 import { FORMS } from "./smuggling-forms.ts";
@@ -25,7 +25,7 @@ describe("is refused, or is one request", () => {
   test.each(FORMS.map(({ name }, index) => [name, index] as const))("%s", (_, index) => {
     const { statuses, hiddenPath, marker } = attacked[index] as Attacked;
     const { served = false } = FORMS[index] as (typeof FORMS)[number];
-    const logged = gateway.process.logEntries.filter(({ msg }) => msg === "request");
+    const logged = gateway.printed.logEntries.filter(({ msg }) => msg === "request");
     expect(logged.filter(({ path }) => path === hiddenPath)).toEqual([]);
     expect(statuses.filter((status) => status < 400)).toHaveLength(served ? 1 : 0);
     expect(backend.requests.filter(({ text }) => text.includes(hiddenPath))).toEqual([]);

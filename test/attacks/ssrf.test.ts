@@ -6,7 +6,7 @@ import type { TCPSocketListener } from "bun";
 import { createDeadlines } from "../../src/lib/deadlines.ts";
 import { createExternalFetch } from "../../src/media/fetch-external.ts";
 import { expectErrorBody } from "../support/expect-error.ts";
-import type { Gateway } from "../support/start-gateway.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();

@@ -1,10 +1,10 @@
 // A client that leaves, at any moment, frees the backend; no counter leaks. Times are reported, not asserted.
 
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import type { Gateway } from "../support/gateway.ts";
 import { chat, chatEvents, chatStream, eventStream, failure } from "../support/openai-answers.ts";
 import { postBytes, RawConnection } from "../support/raw-http.ts";
 import { readUntil } from "../support/sse-reader.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 
@@ -110,7 +110,7 @@ test("a client that leaves during a backoff wait ends the waiting, no further at
   controller.abort();
   await pending;
   await waitFor("the request is in the log as ended", () =>
-    gateway.process.logEntries.some(
+    gateway.printed.logEntries.some(
       (entry) => entry.msg === "request" && entry.attempts === undefined && entry.status === 499,
     ),
   );

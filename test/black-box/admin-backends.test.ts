@@ -3,6 +3,7 @@
 import { expect, test } from "bun:test";
 import { networkInterfaces } from "node:os";
 import { expectError } from "../support/expect-error.ts";
+import { startGatewayProcess } from "../support/gateway-process.ts";
 import { chat, failure } from "../support/openai-answers.ts";
 import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
@@ -88,11 +89,11 @@ test("a peer from elsewhere is 403", async () => {
     .flat()
     .find((address) => address?.family === "IPv4" && !address.internal)?.address;
   if (external === undefined) return; // this machine has no other address to call itself by
-  await using gateway = await startGateway({
+  await using gateway = await startGatewayProcess({
     config: { server: { bind_address: ["127.0.0.1:0", `${external}:0`] }, backends: [{ name: "a", type: "demo" }] },
   });
-  const url = new RegExp(`http://${external.replaceAll(".", "\\.")}:\\d+`).exec(gateway.process.stdout)?.[0];
-  if (url === undefined) throw new Error(`the banner does not name the second address:\n${gateway.process.stdout}`);
+  const url = new RegExp(`http://${external.replaceAll(".", "\\.")}:\\d+`).exec(gateway.printed.stdout)?.[0];
+  if (url === undefined) throw new Error(`the banner does not name the second address:\n${gateway.printed.stdout}`);
   expect((await fetch(`${url}/health`)).status).toBe(200);
   await expectError(await fetch(`${url}/admin/backends`), 403);
   // A header does not make a peer local.

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
-import { workerCount } from "../support/start-gateway.ts";
+import { workerCount } from "../support/gateway-parts.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 

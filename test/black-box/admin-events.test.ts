@@ -153,7 +153,7 @@ test("a reader that does not read is dropped, and others hear on", async () => {
   slow.write("GET /admin/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
   await waitFor("it listens", () => slow.received.includes("events of Signalbox"));
   slow.pause();
-  const isDropped = () => gateway.process.stderr.includes("fell behind and was dropped");
+  const isDropped = () => gateway.printed.stderr.includes("fell behind and was dropped");
   // Names that are long as JSON make long events.
   let asked = 0;
   const ask = async () => {
@@ -214,7 +214,7 @@ test("a shutdown ends every stream at once, and does not wait for listeners", as
   const gateway = await bed.gateway({ config: { ...config, server: { shutdown_timeout: "30s" } } });
   const followers = await Promise.all(Array.from({ length: 5 }, () => EventFollower.open(gateway)));
   const beganMs = performance.now();
-  await gateway.close();
+  await gateway.stop();
   expect(performance.now() - beganMs).toBeLessThan(10_000);
   await waitFor("all have ended", () => followers.every(({ isOver }) => isOver));
 });

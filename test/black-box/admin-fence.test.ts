@@ -330,7 +330,7 @@ describe("paths", () => {
     const { gateway } = await start({ admin: { stats: { persistence: { path: "other.json" } } } });
     await gateway.stop();
     expect(readFileSync(join(gateway.folder, "other.json.unreadable-1"), "utf8")).toBe('{"mine": true}');
-    expect(gateway.process.stderr).toContain("other.json");
+    expect(gateway.printed.stderr).toContain("other.json");
   });
 });
 

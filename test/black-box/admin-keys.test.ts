@@ -4,7 +4,9 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
 import { expectError } from "../support/expect-error.ts";
-import { type Gateway, type GatewayParts, startGateway } from "../support/start-gateway.ts";
+import type { Gateway } from "../support/gateway.ts";
+import type { GatewayParts } from "../support/gateway-parts.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 

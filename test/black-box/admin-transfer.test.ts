@@ -349,7 +349,7 @@ describe("from one gateway to another", () => {
     expect((await admin.get("/admin/config/retry")).config).toMatchObject({ max_attempts: 4 });
     await waitFor("the backend is there", async () => (await gateway.chat({ model: "n" })).status === 200);
     expect(backend.lastRequest.headers.authorization).toBe("Bearer sekret-b");
-    expect(gateway.process.stderr).toContain("an import may name variables of the environment");
+    expect(gateway.printed.stderr).toContain("an import may name variables of the environment");
     // It stands there now.
     await admin.ok("PUT", "/admin/backends/b", { api_key: "${KEY_OF_B}", weight: 2 });
   });

@@ -171,7 +171,7 @@ describe("beside a gateway", () => {
       backends: [{ name: "b", type: "vllm" as const, url: backend.url, models: ["m"] }],
       admin: { stats: { persistence: { snapshot_interval: "1h" } } },
     };
-    const gateway = await bed.gateway({ config });
+    const gateway = await bed.process({ config });
     const patch = (path: string, body: unknown) =>
       gateway.fetch(path, {
         method: "PATCH",

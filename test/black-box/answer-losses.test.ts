@@ -47,7 +47,7 @@ test("a picture that a Messages client cannot be shown", async () => {
   const metrics = await (await gateway.fetch("/metrics")).text();
   expect(metrics).toContain('signalbox_translation_drops_total{feature="answer.images"} 4');
   await gateway.stop();
-  const told = gateway.process.logEntries.filter(({ msg }) => msg === "a translation could not carry all");
+  const told = gateway.printed.logEntries.filter(({ msg }) => msg === "a translation could not carry all");
   expect(told.filter(({ dropped }) => JSON.stringify(dropped).includes("answer.images"))).toHaveLength(4);
 });
 

@@ -3,7 +3,9 @@
 import { beforeAll, beforeEach, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { expectError } from "../support/expect-error.ts";
-import { type Gateway, runCommand, startGateway } from "../support/start-gateway.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { runCommand } from "../support/gateway-process.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -114,8 +116,8 @@ test("permissive: without a key and with a placeholder key requests are served",
 
 test("the access log names the key by its id, never by itself", async () => {
   await blocking.chat({}, bearer(KEYS.writer));
-  await waitFor("the line of the request", () => blocking.process.logEntries.some(({ key }) => key === "writer"));
-  expect(blocking.process.stderr).not.toContain("sekret");
+  await waitFor("the line of the request", () => blocking.printed.logEntries.some(({ key }) => key === "writer"));
+  expect(blocking.printed.stderr).not.toContain("sekret");
 });
 
 test("keys come from a file beside the configuration", async () => {

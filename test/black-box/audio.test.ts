@@ -4,7 +4,7 @@ import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import OpenAI, { toFile } from "openai";
 import { expectError } from "../support/expect-error.ts";
 import type { Answer } from "../support/fake-backend.ts";
-import type { Gateway } from "../support/start-gateway.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -109,7 +109,7 @@ describe("speech", () => {
       return told.status === 200 && ((await told.json()) as { failure?: unknown });
     });
     expect(JSON.stringify(story)).toContain("reset");
-    expect(gateway.process.stderr).not.toContain("the answer broke off");
+    expect(gateway.printed.stderr).not.toContain("the answer broke off");
   });
 
   test.each([

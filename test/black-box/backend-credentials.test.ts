@@ -3,8 +3,9 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { expectError } from "../support/expect-error.ts";
 import type { Answer, FakeBackend } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat } from "../support/openai-answers.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -48,7 +49,7 @@ function start(backends: Record<string, FakeBackend>, more: { type?: string } = 
 
 async function isQuiet(response: Response, gateway: Gateway): Promise<void> {
   const text = `${await response.clone().text()}${JSON.stringify([...response.headers])}`;
-  const seen = [text, gateway.process.stderr, await (await gateway.fetch("/admin/backends")).text()];
+  const seen = [text, gateway.printed.stderr, await (await gateway.fetch("/admin/backends")).text()];
   seen.push(await (await gateway.fetch("/admin/errors/recent")).text());
   for (const each of seen) expect(each).not.toContain("sekret");
 }
@@ -134,7 +135,7 @@ test("another backend of the model answers, the operator is warned, and the fail
   expect(wrong.requests).toHaveLength(2);
   expect(right.requests).toHaveLength(4);
   const warning = await waitFor("the warning is written", () =>
-    gateway.process.logEntries.find(({ level, backend }) => level === "warn" && backend === "wrong"),
+    gateway.printed.logEntries.find(({ level, backend }) => level === "warn" && backend === "wrong"),
   );
   expect(String(warning.msg ?? warning.message)).toContain("HTTP 401 (the api_key is refused)");
   expect(await gateway.backend("wrong")).toMatchObject({

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
 import { createAuthority, type ServerCertificate, selfSigned } from "../support/certificates.ts";
+import { runCommand } from "../support/gateway-process.ts";
 import { chatBody } from "../support/openai-answers.ts";
-import { runCommand } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -155,7 +155,7 @@ describe.each([...CLIENTS])("%s", (client) => {
     await gateway.waitForHealth("a", true);
     edit("no certificate");
     const entry = await waitFor("the log says so", () =>
-      gateway.process.logEntries.find(({ msg }) => msg === "an edited file could not be followed"),
+      gateway.printed.logEntries.find(({ msg }) => msg === "an edited file could not be followed"),
     );
     expect(JSON.stringify(entry)).toContain("backends[0].tls.ca: the file holds no certificate");
     expect((await gateway.chat()).status).toBe(200);

@@ -17,8 +17,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
+import { type FinishedRun, GatewayProcess, ProcessGateway } from "../support/gateway-process.ts";
 import { chat } from "../support/openai-answers.ts";
-import { type FinishedRun, Gateway, GatewayProcess } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -44,15 +44,15 @@ function emptyFolder(): string {
 async function run(folder: string, ...args: string[]): Promise<FinishedRun> {
   const process = new GatewayProcess({ args }, folder);
   const finished = await process.finished(30_000);
-  process.checkOutput();
+  process.printed.check();
   return finished;
 }
 
 /** A gateway in a folder that a restore has filled. */
-async function startIn(folder: string, config: ConfigDocument): Promise<Gateway> {
+async function startIn(folder: string, config: ConfigDocument): Promise<ProcessGateway> {
   const ended = new GatewayProcess({ args: ["--version"] }, folder);
   await ended.finished();
-  const gateway = new Gateway(ended, "", { config });
+  const gateway = new ProcessGateway(ended, "", { config });
   await gateway.restart();
   return gateway;
 }
@@ -83,7 +83,7 @@ test("a gateway under load, killed after its backup, goes on elsewhere with the 
     metrics: EVERY_SECOND,
     logging: { access_log: false },
   };
-  const gateway = await bed.gateway({
+  const gateway = await bed.process({
     config,
     files: {
       "keys.yaml": `keys: [{ key: ${KEY_FILE_KEY}, id: of-key-file }]`,
@@ -162,7 +162,7 @@ test("a gateway under load, killed after its backup, goes on elsewhere with the 
 });
 
 test("a restore that was cut off is refused by every start, and by a backup", async () => {
-  const gateway = await bed.gateway({ config: { backends: [{ name: "a", type: "demo" }] } });
+  const gateway = await bed.process({ config: { backends: [{ name: "a", type: "demo" }] } });
   await gateway.stop();
   const data = join(gateway.folder, "data");
   for (let file = 0; file < 30; file++) writeFileSync(join(data, `large-${file}`), new Uint8Array(1024 * 1024));
@@ -188,7 +188,7 @@ test("a restore that was cut off is refused by every start, and by a backup", as
 });
 
 test("a backup needs neither a valid configuration nor its variables, and names them", async () => {
-  const gateway = await bed.gateway({
+  const gateway = await bed.process({
     configText: "backends: [{ name: a, type: demo, api_key: '${VENDOR_KEY}' }]",
     environment: { VENDOR_KEY: "sekret-of-the-vendor" },
   });

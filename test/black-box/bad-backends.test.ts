@@ -3,9 +3,9 @@
 import { beforeAll, expect, test } from "bun:test";
 import { expectError } from "../support/expect-error.ts";
 import type { Answer } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat, chatBody, html } from "../support/openai-answers.ts";
 import { postBytes, RawConnection } from "../support/raw-http.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -152,5 +152,5 @@ test("an answer with enormous headers is an answer or a clear error", async () =
 test("after all this the gateway runs, and holds nothing that is busy", async () => {
   await waitFor("no connection is busy", () => backend.busyConnections === 0);
   await gateway.waitUntilIdle();
-  expect(gateway.process.hasExited).toBe(false);
+  expect((await gateway.fetch("/health")).status).toBe(200);
 });

@@ -4,10 +4,10 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { expectError, expectErrorBody } from "../support/expect-error.ts";
 import type { Answer } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { BOUNDARY, type FormPart, formOf } from "../support/multipart-forms.ts";
 import { chunk, headerChunk, pngFile, pngImage } from "../support/png-images.ts";
 import { RawConnection } from "../support/raw-http.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();

@@ -4,8 +4,8 @@
 import { expect, test } from "bun:test";
 import { readChat } from "../support/chat-reading.ts";
 import type { Answer, FakeBackend, RecordedRequest } from "../support/fake-backend.ts";
+import type { ProcessGateway } from "../support/gateway-process.ts";
 import { chat, chatEvents, embeddings, eventStream } from "../support/openai-answers.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const SECONDS = Number(process.env.SIGNALBOX_CHAOS_SECONDS ?? "20");
@@ -75,7 +75,7 @@ interface Tally {
   failures: string[];
 }
 
-async function askOnce(gateway: Gateway, random: Random, tally: Tally, serial: number): Promise<void> {
+async function askOnce(gateway: ProcessGateway, random: Random, tally: Tally, serial: number): Promise<void> {
   const kind = pick(random, ["plain", "plain", "stream", "stream", "embeddings"] as const);
   const question = `q${serial}`;
   const messages = [{ role: "user", content: question }];
@@ -139,8 +139,8 @@ async function disturb(
   return { kills, drops };
 }
 
-function gatewayFor(backends: readonly FakeBackend[], continues: boolean): Promise<Gateway> {
-  return bed.gateway({
+function gatewayFor(backends: readonly FakeBackend[], continues: boolean): Promise<ProcessGateway> {
+  return bed.process({
     config: {
       retry: { base_delay: "10ms", max_attempts: 5 },
       health_checks: { interval: "500ms", warmup_check_interval: "100ms", timeout: "1s" },
@@ -184,7 +184,7 @@ test(
     await Promise.all(clients);
     for (const gateway of gateways) await gateway.waitUntilIdle();
 
-    const entries = gateways.flatMap((gateway) => gateway.process.logEntries);
+    const entries = gateways.flatMap((gateway) => gateway.printed.logEntries);
     const retried = entries.filter((entry) => entry.msg === "request" && Number(entry.attempts ?? 1) > 1).length;
     const switched = entries.filter((entry) => String(entry.msg).includes("another backend took over")).length;
     const { plain, stream, embeddings: vectors } = tally.sent;

@@ -2,9 +2,9 @@
 // are told in `reasoning` alone.
 
 import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import type { Gateway } from "../support/gateway.ts";
 import { chatBody, eventStream, sseEvent } from "../support/openai-answers.ts";
 import { readSse } from "../support/sse-reader.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();

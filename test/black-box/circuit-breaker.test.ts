@@ -5,8 +5,10 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { expectError } from "../support/expect-error.ts";
 import type { Answer, FakeBackend } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { workerCount } from "../support/gateway-parts.ts";
 import { chat, chatStream, failure } from "../support/openai-answers.ts";
-import { type Gateway, startGateway, workerCount } from "../support/start-gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 

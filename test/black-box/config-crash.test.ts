@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import { renameSync, writeFileSync } from "node:fs";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import { type ProcessGateway, startGatewayProcess } from "../support/gateway-process.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -17,7 +17,7 @@ const KEPT_VERSIONS = 100;
 const LONGEST_RUN_MS = 300;
 const START: ConfigDocument = { backends: [{ name: "a", type: "demo" }], logging: { access_log: false } };
 
-const send = (gateway: Gateway, method: string, path: string, body: object): Promise<Response> =>
+const send = (gateway: ProcessGateway, method: string, path: string, body: object): Promise<Response> =>
   gateway.fetch(path, { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 
 /** What the settings say in version `version`: two sections that only change together, in every second version. */
@@ -25,7 +25,7 @@ const delayOf = (version: number): string => `${version}s`;
 const pairOf = (version: number): string => `${version - (version % 2)}s`;
 
 /** The change that makes this version. */
-function change(gateway: Gateway, version: number): Promise<Response> {
+function change(gateway: ProcessGateway, version: number): Promise<Response> {
   const delay = delayOf(version);
   if (version % 2 === 1) return send(gateway, "PATCH", "/admin/config/retry", { max_delay: delay });
   const content = JSON.stringify({ retry: { max_delay: delay }, timeouts: { request: delay, first_byte: delay } });
@@ -33,7 +33,7 @@ function change(gateway: Gateway, version: number): Promise<Response> {
 }
 
 /** Changes one after the other until the process is gone; returns the last version that was answered. */
-async function changeUntilKilled(gateway: Gateway, from: number): Promise<number> {
+async function changeUntilKilled(gateway: ProcessGateway, from: number): Promise<number> {
   let answered = from;
   const killed = Promise.withResolvers<void>();
   const ended = gateway.process.finished();
@@ -59,18 +59,18 @@ interface History {
   current_version: number;
 }
 
-async function read<Body>(gateway: Gateway, path: string): Promise<Body> {
+async function read<Body>(gateway: ProcessGateway, path: string): Promise<Body> {
   const response = await gateway.fetch(path);
   expect(response.status).toBe(200);
   return (await response.json()) as Body;
 }
 
-async function configOf(gateway: Gateway, section: string): Promise<Record<string, unknown>> {
+async function configOf(gateway: ProcessGateway, section: string): Promise<Record<string, unknown>> {
   return (await read<{ config: Record<string, unknown> }>(gateway, `/admin/config/${section}`)).config;
 }
 
 /** Returns the current version, after a check that nothing is missing before it. */
-async function checkHistory(gateway: Gateway): Promise<number> {
+async function checkHistory(gateway: ProcessGateway): Promise<number> {
   const { history, total_entries, current_version } = await read<History>(gateway, "/admin/config/history?limit=100");
   const kept = Math.min(current_version, KEPT_VERSIONS);
   expect(total_entries).toBe(kept);
@@ -86,7 +86,7 @@ async function checkHistory(gateway: Gateway): Promise<number> {
 test(
   `${ROUNDS} kills during changes through the admin API`,
   async () => {
-    await using gateway = await startGateway({ config: START });
+    await using gateway = await startGatewayProcess({ config: START });
     let version = 1;
     let found = { old: 0, new: 0 };
     for (let round = 0; round < ROUNDS; round++) {
@@ -113,7 +113,7 @@ test(
 test(
   "kills during edits of the file: the file as it is runs after the next start",
   async () => {
-    await using gateway = await startGateway({ config: START });
+    await using gateway = await startGatewayProcess({ config: START });
     const rounds = Math.ceil(ROUNDS / 3);
     for (let round = 1, edit = 1; round <= rounds; round++) {
       const ended = gateway.process.finished();

@@ -1,7 +1,9 @@
 // Configuration as the process shows it: discovery, environment, expansion, and every problem at once with its line.
 
 import { expect, test } from "bun:test";
-import { type FinishedRun, runCommand, SECRET_MARK, startGateway } from "../support/start-gateway.ts";
+import { type FinishedRun, runCommand, startGatewayProcess } from "../support/gateway-process.ts";
+import { SECRET_MARK } from "../support/printed.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();
@@ -151,9 +153,9 @@ test("config.yaml in the working folder and in the user's configuration folder i
   const backend = bed.backend();
   const text = (name: string): string => `backends: [{ name: ${name}, url: "${backend.url}", models: [m] }]\n`;
   const user = { "home/.config/signalbox/config.yaml": text("user-folder") };
-  await using fromUser = await startGateway({ config: null, files: user });
+  await using fromUser = await startGatewayProcess({ config: null, files: user });
   expect((await fromUser.backends()).map(({ name }) => name)).toEqual(["user-folder"]);
-  await using fromFolder = await startGateway({
+  await using fromFolder = await startGatewayProcess({
     config: null,
     files: { ...user, "config.yaml": text("working-folder") },
   });

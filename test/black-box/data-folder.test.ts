@@ -16,7 +16,7 @@ const modeOf = (path: string): string | undefined =>
 const EVERY_SECOND = { persistence: { snapshot_interval_seconds: 1 } };
 
 test("everything in it is for its owner only, also what was open before", async () => {
-  const gateway = await bed.gateway({ config: { backends: [], metrics: EVERY_SECOND } });
+  const gateway = await bed.process({ config: { backends: [], metrics: EVERY_SECOND } });
   const data = join(gateway.folder, "data");
   const modes = () => {
     const found = readdirSync(data).map((name) => [name, modeOf(join(data, name))]);
@@ -44,7 +44,7 @@ test("one that cannot be written is degraded in /admin/health, and healthy again
     admin: { stats: { persistence: { snapshot_interval: "1s" } } },
   };
   // A file where the folder should be; permissions do not stop root.
-  const gateway = await bed.gateway({ config, files: { data: "" } });
+  const gateway = await bed.process({ config, files: { data: "" } });
   const admin = new AdminClient(gateway);
   const storage = async () => {
     const { status, services } = await admin.get("/admin/health");

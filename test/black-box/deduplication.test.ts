@@ -4,9 +4,9 @@
 import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { expectError } from "../support/expect-error.ts";
 import type { Answer } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat, chatEvents, chatStream, eventStream, failure } from "../support/openai-answers.ts";
 import { readUntil } from "../support/sse-reader.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 

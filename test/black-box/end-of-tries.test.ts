@@ -45,7 +45,7 @@ async function told(answer: Answer, body: Record<string, unknown> = {}): Promise
     return found.finished === true && found;
   });
   const line = await waitFor("its line is written", () =>
-    gateway.process.logEntries.find((entry) => entry.id === id && entry.status !== undefined),
+    gateway.printed.logEntries.find((entry) => entry.id === id && entry.status !== undefined),
   );
   const error = await admin.get(`/admin/errors/${id}`);
   return { ...story, line, error } as unknown as Told;
@@ -93,6 +93,6 @@ test("what is answered, or refused as the client's mistake, has no such rule; no
   });
   expect(mistake.line.backend_error).toBeUndefined();
   await told(failure(500, `The key ${KEY} broke it`));
-  expect(gateway.process.stderr).not.toContain("sekret");
+  expect(gateway.printed.stderr).not.toContain("sekret");
   expect(JSON.stringify(await admin.get("/admin/errors/recent"))).not.toContain("sekret");
 });

@@ -8,7 +8,7 @@ import { waitFor } from "../support/wait-for.ts";
 
 const bed = createTestBed();
 const backend = bed.backend({ answer: chat("x") });
-const gateway = await bed.gateway({
+const gateway = await bed.process({
   config: {
     server: { workers: 2 },
     backends: [{ name: "a", type: "vllm", url: backend.url, models: ["m"] }],
@@ -40,7 +40,7 @@ async function asked(path: string, body: object, key?: string): Promise<{ story:
     const { requests } = (await admin.get(`/admin/requests?id=${id}`)) as { requests: Row[] };
     return requests.find(({ finished }) => finished === true);
   });
-  const line = await waitFor("the line is written", () => gateway.process.logEntries.find((entry) => entry.id === id));
+  const line = await waitFor("the line is written", () => gateway.printed.logEntries.find((entry) => entry.id === id));
   return { story, line };
 }
 

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import type { StrategyName } from "../../src/config/sections/routing.ts";
 import { startPools } from "../support/first-choices.ts";
-import { workerCount } from "../support/start-gateway.ts";
+import { workerCount } from "../support/gateway-parts.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();

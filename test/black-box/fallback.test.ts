@@ -5,8 +5,10 @@ import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { expectError } from "../support/expect-error.ts";
 import type { Answer, FakeBackend } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { runCommand } from "../support/gateway-process.ts";
 import { chat, chatEvents, chatStream, failure } from "../support/openai-answers.ts";
-import { type Gateway, runCommand, startGateway } from "../support/start-gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -419,7 +421,7 @@ describe("a chain with a model that nobody serves now", () => {
       },
     });
     const warned = (text: string) => () =>
-      pool.process.logEntries.some(({ level, msg }) => level === "warn" && msg === text);
+      pool.printed.logEntries.some(({ level, msg }) => level === "warn" && msg === text);
     const mistyped = unserved("large[0]", "smal", '; did you mean "small"?');
     await waitFor("the start is warned of", warned(mistyped));
     expect((await (await pool.chat({ model: "large" })).json()) as object).toMatchObject({

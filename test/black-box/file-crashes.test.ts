@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Gateway } from "../support/start-gateway.ts";
+import type { ProcessGateway } from "../support/gateway-process.ts";
 import { type FileObject, filePart, PURPOSE, sendForm, waitUntilClean } from "../support/stored-files.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
@@ -30,7 +30,7 @@ interface Told {
 const hashOf = (bytes: Uint8Array) => new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
 
 /** One client uploads and deletes until nobody answers. */
-async function work(gateway: Gateway, told: Told, answered: () => void): Promise<void> {
+async function work(gateway: ProcessGateway, told: Told, answered: () => void): Promise<void> {
   const own: string[] = [];
   for (;;) {
     const bytes = crypto.getRandomValues(new Uint8Array(65_536)).subarray(0, 1 + Math.floor(Math.random() * 65_535));
@@ -56,7 +56,7 @@ async function work(gateway: Gateway, told: Told, answered: () => void): Promise
   }
 }
 
-async function workUntilKilled(gateway: Gateway, told: Told): Promise<void> {
+async function workUntilKilled(gateway: ProcessGateway, told: Told): Promise<void> {
   const ended = gateway.process.finished();
   let isAnswered = false;
   const answered = () => {
@@ -69,14 +69,14 @@ async function workUntilKilled(gateway: Gateway, told: Told): Promise<void> {
 }
 
 /** All that lies below files.path, without the list and its lock. */
-function others(gateway: Gateway): string[] {
+function others(gateway: ProcessGateway): string[] {
   const entries = readdirSync(join(gateway.folder, "data", "files"), { recursive: true, withFileTypes: true });
   return entries
     .filter((entry) => entry.isFile() && !/^files\.(db|lock)(-\w+)?$/.test(entry.name))
     .map(({ name }) => name);
 }
 
-async function check(gateway: Gateway, told: Told): Promise<void> {
+async function check(gateway: ProcessGateway, told: Told): Promise<void> {
   const response = await gateway.fetch("/v1/files?order=asc");
   const { data } = (await response.json()) as { data: FileObject[] };
   const listed = data.map(({ id }) => id);
@@ -98,7 +98,7 @@ test(
   `${ROUNDS} kills`,
   async () => {
     const told: Told = { stored: new Map(), sent: new Set(), asked: new Set(), deleted: new Set() };
-    const gateway = await bed.gateway({
+    const gateway = await bed.process({
       config: { backends: [{ name: "demo", type: "demo" }], logging: { access_log: false } },
     });
     const counts = { brokenOff: 0, withoutAnswer: 0 };

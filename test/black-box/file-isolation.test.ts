@@ -1,7 +1,7 @@
 // Nobody ever sees a file of somebody else, nor that there is one: owners of every kind, both shapes, every route.
 
 import { beforeAll, expect, test } from "bun:test";
-import type { Gateway } from "../support/start-gateway.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { type FileObject, filePart, listedIds, PURPOSE, sendForm, uploadFile } from "../support/stored-files.ts";
 import { createTestBed } from "../support/test-bed.ts";
 

@@ -7,7 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createFileStore } from "../../src/files/store.ts";
 import { expectErrorBody } from "../support/expect-error.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { uploadFile } from "../support/stored-files.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -320,7 +321,7 @@ describe("a pool in which only some have files of their own", () => {
     expect(mixed.engine.requests).toHaveLength(0);
     expect(mixed.keeper.requests).toHaveLength(4);
     expect(mixed.keeper.lastRequest.text).toBe(foreign);
-    const warnings = gateway.process.logEntries.filter(({ msg }) => String(msg).includes("left to a backend"));
+    const warnings = gateway.printed.logEntries.filter(({ msg }) => String(msg).includes("left to a backend"));
     expect(warnings.at(-1)).toMatchObject({ model: "mixed", field: "messages[0].content[0].file.file_id" });
     const list = (await (await gateway.fetch("/admin/requests?limit=1")).json()) as { requests: { id: string }[] };
     const answer = await gateway.fetch(`/admin/requests/${list.requests[0]?.id}`);

@@ -7,9 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { INSTALL_TIMEOUT_MS } from "../../scripts/npm-programs.ts";
 import { expectError } from "../support/expect-error.ts";
+import { COMMAND } from "../support/gateway-process.ts";
 import { formOf } from "../support/multipart-forms.ts";
 import { startS3Server } from "../support/s3-server.ts";
-import { COMMAND } from "../support/start-gateway.ts";
 import {
   type FileObject,
   FORM_TYPE,
@@ -68,7 +68,7 @@ test("a folder that cannot be used costs the files alone, and is tried again", a
   for (const response of [await gateway.fetch("/v1/files"), await sendForm(gateway, [PURPOSE, filePart("x")])]) {
     expect(await expectError(response, 503)).toMatchObject({ code: "storage_unavailable" });
   }
-  const told = gateway.process.logEntries.find(({ msg }) => msg === "the storage for files cannot be opened");
+  const told = gateway.printed.logEntries.find(({ msg }) => msg === "the storage for files cannot be opened");
   expect(told).toMatchObject({ level: "error", folder: path, reason: expect.any(String) });
   expect((await gateway.chat({ model: "demo" })).status).toBe(200);
   rmSync(path);
@@ -177,8 +177,8 @@ describe("a bucket", () => {
         expect(await broken.bytes().catch(() => "broken")).toBe("broken");
         server.faults.answer = () => undefined;
         server.faults.cutsAnswers = false;
-        await waitFor("it is told", () => gateway.process.stderr.includes("a file could not be read"));
-        const bare = gateway.process.stderrLines.filter((line) => !line.startsWith("{"));
+        await waitFor("it is told", () => gateway.printed.stderr.includes("a file could not be read"));
+        const bare = gateway.printed.stderrLines.filter((line) => !line.startsWith("{"));
         expect(bare).toEqual([]);
         expect((await gateway.fetch(`/v1/files/${large.id}`, { method: "DELETE" })).status).toBe(200);
         expect((await gateway.fetch(`/v1/files/${id}`, { method: "DELETE" })).status).toBe(200);

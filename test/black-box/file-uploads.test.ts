@@ -3,9 +3,10 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { expectErrorBody } from "../support/expect-error.ts";
+import type { GatewayParts } from "../support/gateway-parts.ts";
+import type { ProcessGateway } from "../support/gateway-process.ts";
 import { BOUNDARY } from "../support/multipart-forms.ts";
 import { RawConnection, type RawResponse } from "../support/raw-http.ts";
-import type { Gateway, GatewayParts } from "../support/start-gateway.ts";
 import { type FileObject, FORM_TYPE, listedIds, uploadFile, waitUntilClean } from "../support/stored-files.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -18,11 +19,11 @@ const HEAD =
   `--${BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="large.bin"\r\n\r\n`;
 const TAIL = `\r\n--${BOUNDARY}--\r\n`;
 
-function gatewayWith(more: GatewayParts["config"] = {}): Promise<Gateway> {
-  return bed.gateway({ config: { backends: [{ name: "demo", type: "demo" }], ...more } });
+function gatewayWith(more: GatewayParts["config"] = {}): Promise<ProcessGateway> {
+  return bed.process({ config: { backends: [{ name: "demo", type: "demo" }], ...more } });
 }
 
-function residentBytes({ pid }: Gateway): number {
+function residentBytes({ pid }: ProcessGateway): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024;
 }
 
@@ -46,7 +47,7 @@ function formStream(piece: Uint8Array, count: number): ReadableStream<Uint8Array
 }
 
 function send(
-  gateway: Gateway,
+  gateway: ProcessGateway,
   body: ReadableStream<Uint8Array>,
   headers: Record<string, string> = {},
 ): Promise<Response> {
@@ -112,7 +113,7 @@ describe("a client that looks at the answer only when it has sent everything rea
   const piece = Buffer.alloc(MEBIBYTE, "x");
 
   /** Sends all of it whatever comes, then reads. */
-  async function sendAll(gateway: Gateway, isAnnounced: boolean, more = ""): Promise<RawResponse> {
+  async function sendAll(gateway: ProcessGateway, isAnnounced: boolean, more = ""): Promise<RawResponse> {
     const connection = await RawConnection.open(gateway.port);
     connection.pause();
     const length = HEAD.length + SENT + TAIL.length;

@@ -2,9 +2,9 @@
 
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { expectError } from "../support/expect-error.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { BOUNDARY, type FormPart, formOf } from "../support/multipart-forms.ts";
 import { RawConnection } from "../support/raw-http.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import {
   type FileObject,
   FORM_TYPE,

@@ -2,7 +2,8 @@
 
 import { expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -96,7 +97,7 @@ test("without rate_limiting wrong keys are 401, however many", async () => {
 test("X-Forwarded-For of a peer that is no trusted proxy is told once", async () => {
   await using gateway = await start({ server: { trusted_proxies: ["192.0.2.200"] } });
   for (let count = 1; count <= 3; count++) await gateway.chat({}, { headers: from(`192.0.2.${count}`, KEY) });
-  const warnings = gateway.process.logEntries.filter(({ msg }) => /X-Forwarded-For/.test(String(msg)));
+  const warnings = gateway.printed.logEntries.filter(({ msg }) => /X-Forwarded-For/.test(String(msg)));
   expect(warnings).toHaveLength(1);
   expect(warnings[0]).toMatchObject({ address: "127.0.0.1", level: "warn" });
 });

@@ -3,8 +3,9 @@
 import { expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import type { Answer, FakeBackend } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { failure, models } from "../support/openai-answers.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 

@@ -3,7 +3,8 @@
 import { describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -46,7 +47,7 @@ async function continued(gateway: Gateway, key: string, previous_response_id: st
 
 /** The names of the keys of all requests so far, as the access log tells them. */
 async function namesInLog(gateway: Gateway, count: number): Promise<unknown[]> {
-  const names = () => gateway.process.logEntries.filter(({ key }) => key !== undefined).map(({ key }) => key);
+  const names = () => gateway.printed.logEntries.filter(({ key }) => key !== undefined).map(({ key }) => key);
   await waitFor(`${count} lines of the access log`, () => names().length >= count);
   return names();
 }
@@ -117,7 +118,7 @@ describe("a key without id", () => {
     const [first, second, other] = await namesInLog(gateway, 3);
     expect(first).toBe(second as string);
     expect(other).not.toBe(first);
-    const warnings = gateway.process.logEntries.filter(({ msg }) => /API keys without an id/.test(String(msg)));
+    const warnings = gateway.printed.logEntries.filter(({ msg }) => /API keys without an id/.test(String(msg)));
     expect(warnings).toHaveLength(1);
   });
 });

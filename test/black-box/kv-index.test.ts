@@ -4,8 +4,9 @@
 import { describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import type { FakeBackend } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { workerCount } from "../support/gateway-parts.ts";
 import { chat, failure } from "../support/openai-answers.ts";
-import { type Gateway, workerCount } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -345,7 +346,7 @@ describe("events of caches", () => {
     const answered: string[] = [];
     for (let count = 0; count < 12; count++) answered.push(await asked(`later ${count}`));
     expect(answered.slice(2)).toEqual(Array.from({ length: 10 }, () => "b0"));
-    expect(gateway.process.stderr).toContain("answers of b1 contradict its events");
+    expect(gateway.printed.stderr).toContain("answers of b1 contradict its events");
     const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
     expect(metrics).toContain('signalbox_kv_index_distrusted{backend="b1"} 1');
     expect(metrics).toContain('signalbox_kv_index_distrusted{backend="b0"} 0');

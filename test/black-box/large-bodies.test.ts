@@ -5,9 +5,9 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { runBounded } from "../../scripts/run-bounded.ts";
 import { expectError, expectErrorBody } from "../support/expect-error.ts";
+import type { ProcessGateway } from "../support/gateway-process.ts";
 import { chat, chatEvents, eventStream } from "../support/openai-answers.ts";
 import { postBytes, RawConnection } from "../support/raw-http.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -18,14 +18,14 @@ const CHAT = "/v1/chat/completions";
 
 beforeEach(() => backend.reset(chat("hello")));
 
-function gatewayWith(more: object = {}): Promise<Gateway> {
-  return bed.gateway({ config: { backends: [{ name: "a", url: backend.url, models: ["m"] }], ...more } });
+function gatewayWith(more: object = {}): Promise<ProcessGateway> {
+  return bed.process({ config: { backends: [{ name: "a", url: backend.url, models: ["m"] }], ...more } });
 }
 
 const chatWith = (metadata: string) =>
   `{"model":"m","messages":[{"role":"user","content":"hi"}],"metadata":${metadata}}`;
 
-function residentMegabytes({ pid }: Gateway): number {
+function residentMegabytes({ pid }: ProcessGateway): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1000;
 }
 
@@ -149,7 +149,7 @@ describe("what all bodies may take together", () => {
 
 test("a takeover asks with the whole of a large request", async () => {
   const other = bed.backend({ models: ["n"] });
-  const gateway = await bed.gateway({
+  const gateway = await bed.process({
     config: {
       backends: [
         { name: "a", type: "vllm", url: backend.url, models: ["m"] },
@@ -197,7 +197,7 @@ describe("members that stand twice", () => {
     ["/v1/embeddings", '{"model":"m","input":"x","model":"m"}', "model"],
     ["/v1/rerank", '{"model":"m","query":"x","documents":["a"],"query":"y"}', "query"],
   ];
-  let gateway: Gateway | undefined;
+  let gateway: ProcessGateway | undefined;
   test.each(cases)("%s %s is 400", async (path, body, param) => {
     gateway ??= await gatewayWith();
     const response = await gateway.post(path, body);

@@ -4,7 +4,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();

@@ -2,16 +2,16 @@
 
 import { expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { type ProcessGateway, startGatewayProcess } from "../support/gateway-process.ts";
 import { chatEvents, chatStream, eventStream, failure, sseEvent } from "../support/openai-answers.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const bed = createTestBed();
 const backend = bed.backend();
 
-function start(logging: ConfigDocument["logging"], more: ConfigDocument = {}): Promise<Gateway> {
-  return startGateway({
+function start(logging: ConfigDocument["logging"], more: ConfigDocument = {}): Promise<ProcessGateway> {
+  return startGatewayProcess({
     config: {
       logging,
       retry: { base_delay: "1ms" },
@@ -29,9 +29,9 @@ function start(logging: ConfigDocument["logging"], more: ConfigDocument = {}): P
   });
 }
 
-async function accessEntry(gateway: Gateway, requestId: string): Promise<Record<string, unknown>> {
+async function accessEntry(gateway: ProcessGateway, requestId: string): Promise<Record<string, unknown>> {
   return waitFor(`the access log line of ${requestId}`, () =>
-    gateway.process.logEntries.find((entry) => entry.request_id === requestId && entry.status !== undefined),
+    gateway.printed.logEntries.find((entry) => entry.request_id === requestId && entry.status !== undefined),
   );
 }
 
@@ -52,18 +52,18 @@ test("json: every line is an object with time, level and message; one access lin
     duration_ms: expect.any(Number),
   });
   expect(entry.time).toMatch(/^\d{4}-\d\d-\d\dT/);
-  for (const line of gateway.process.stderrLines) {
+  for (const line of gateway.printed.stderrLines) {
     expect(JSON.parse(line)).toMatchObject({
       time: expect.any(String),
       level: expect.any(String),
       msg: expect.any(String),
     });
   }
-  expect(gateway.process.logEntries.filter(({ request_id }) => request_id === "plain-1")).toHaveLength(1);
+  expect(gateway.printed.logEntries.filter(({ request_id }) => request_id === "plain-1")).toHaveLength(1);
   // The start is such a line, too, in place of the banner.
-  const greeting = gateway.process.logEntries.find(({ msg }) => msg === "Signalbox listens");
+  const greeting = gateway.printed.logEntries.find(({ msg }) => msg === "Signalbox listens");
   expect(greeting).toMatchObject({ addresses: [gateway.url], backends: ["a"], configuration: expect.any(String) });
-  expect(gateway.process.stdout).toBe("");
+  expect(gateway.printed.stdout).toBe("");
 });
 
 test("the line of a stream is written when the stream is over, and says when it broke", async () => {
@@ -71,7 +71,7 @@ test("the line of a stream is written when the stream is over, and says when it 
   const gate = Promise.withResolvers<void>();
   backend.reset(chatStream(["one"], {}, { beforeChunk: (index) => (index === 1 ? gate.promise : undefined) }));
   const response = await gateway.chat({ stream: true }, withId("stream-1"));
-  expect(gateway.process.logEntries.some(({ request_id }) => request_id === "stream-1")).toBe(false);
+  expect(gateway.printed.logEntries.some(({ request_id }) => request_id === "stream-1")).toBe(false);
   gate.resolve();
   await response.text();
   expect(await accessEntry(gateway, "stream-1")).toMatchObject({ status: 200, stream: true });
@@ -128,7 +128,7 @@ test("failures are warnings with the reason, in one line, also without an access
     await (await gateway.chat({}, withId("odd-1"))).text();
     await (await gateway.chat({ messages: "sekret" }, withId("mistaken-1"))).text();
     await gateway.stop();
-    const entries = (id: string) => gateway.process.logEntries.filter(({ request_id }) => request_id === id);
+    const entries = (id: string) => gateway.printed.logEntries.filter(({ request_id }) => request_id === id);
     expect(entries("refused-1")).toMatchObject([
       { level: "warn", status: 503, failure: "status_503", backend_error: 'overloaded by "…"' },
     ]);
@@ -149,7 +149,7 @@ test("what is asked all the time is told at level debug: probes, scrapes, and re
     await (await gateway.fetch("/admin/stats/reset", { method: "POST" })).text();
     await gateway.stop();
     // What the test bed asks at the start is not looked at.
-    const requests = gateway.process.logEntries.filter(
+    const requests = gateway.printed.logEntries.filter(
       ({ msg, path }) => msg === "request" && path !== "/admin/backends",
     );
     // The first of all lines is one of those.
@@ -179,7 +179,7 @@ test("access_log false leaves the request lines out", async () => {
   backend.reset();
   await (await gateway.chat({}, withId("silent-1"))).text();
   await gateway.stop();
-  expect(gateway.process.stderr).not.toContain("silent-1");
+  expect(gateway.printed.stderr).not.toContain("silent-1");
 });
 
 test("level error says nothing about good requests", async () => {
@@ -187,7 +187,7 @@ test("level error says nothing about good requests", async () => {
   backend.reset();
   await (await gateway.chat({}, withId("quiet-1"))).text();
   await gateway.stop();
-  expect(gateway.process.stderr).toBe("");
+  expect(gateway.printed.stderr).toBe("");
 });
 
 test("text and pretty are lines for people, with the same facts", async () => {
@@ -195,8 +195,8 @@ test("text and pretty are lines for people, with the same facts", async () => {
     await using gateway = await start({ format });
     backend.reset();
     await (await gateway.chat({}, withId("people-1"))).text();
-    await waitFor("the line of the request", () => gateway.process.stderr.includes("people-1"));
-    const line = gateway.process.stderrLines.find((text) => text.includes("people-1")) as string;
+    await waitFor("the line of the request", () => gateway.printed.stderr.includes("people-1"));
+    const line = gateway.printed.stderrLines.find((text) => text.includes("people-1")) as string;
     expect(() => JSON.parse(line)).toThrow();
     expect(line).toContain("/v1/chat/completions");
     expect(line).toMatch(/INFO.* request +.*path=/);
@@ -209,7 +209,7 @@ test("a line break in a path or header cannot forge a log line", async () => {
   await using gateway = await start({ format: "text" });
   await gateway.fetch('/%0a{"level":"info","forged":true}', { headers: { "User-Agent": "x" } });
   await gateway.stop();
-  expect(gateway.process.stderrLines.some((line) => line.startsWith('{"level"'))).toBe(false);
+  expect(gateway.printed.stderrLines.some((line) => line.startsWith('{"level"'))).toBe(false);
 });
 
 test("secrets and prompts are in no line, not even at level trace, whatever goes wrong", async () => {
@@ -242,6 +242,6 @@ test("secrets and prompts are in no line, not even at level trace, whatever goes
   await (await gateway.chat(prompt, secrets)).text();
   backend.start();
   await gateway.stop();
-  expect(gateway.process.stderr).not.toContain("sekret");
-  expect(gateway.process.stdout).not.toContain("sekret");
+  expect(gateway.printed.stderr).not.toContain("sekret");
+  expect(gateway.printed.stdout).not.toContain("sekret");
 });

@@ -1,9 +1,9 @@
 // 2,000 streams at once through one gateway process: none lost, every one complete to the byte.
 
 import { expect, test } from "bun:test";
+import type { Gateway } from "../support/gateway.ts";
 import { chatEvents, eventStream } from "../support/openai-answers.ts";
 import { postBytes, RawConnection } from "../support/raw-http.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 

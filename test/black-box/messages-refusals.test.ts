@@ -1,8 +1,8 @@
 // Whatever refuses a client of the Messages API, its SDK can read the refusal: the shape, and the id in body and header.
 
 import { beforeAll, expect, test } from "bun:test";
+import type { Gateway } from "../support/gateway.ts";
 import { RawConnection } from "../support/raw-http.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 

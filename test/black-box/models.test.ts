@@ -3,8 +3,10 @@
 import { expect, test } from "bun:test";
 import { expectError } from "../support/expect-error.ts";
 import type { Answer, FakeBackend } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { runCommand, startGatewayProcess } from "../support/gateway-process.ts";
 import { failure, html, models } from "../support/openai-answers.ts";
-import { type Gateway, runCommand, startGateway } from "../support/start-gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -196,7 +198,7 @@ test("image models say by which methods they are asked, the demo's own among the
 
 test("--model-metadata enriches a single model, by id and by alias", async () => {
   const backend = engine(() => models(["m", "m-large", "plain"]));
-  await using gateway = await startGateway({
+  await using gateway = await startGatewayProcess({
     config: { backends: [{ name: "a", type: "vllm", url: backend.url }] },
     files: { "metadata.yaml": METADATA },
     args: ["--model-metadata", "metadata.yaml"],
@@ -276,7 +278,7 @@ test("the list names backends and metadata: of the backend, of the configured fi
 
 test("without enrichment the list has neither, and --model-metadata wins over the configured file", async () => {
   const backend = engine(() => models(["m"]));
-  await using gateway = await startGateway({
+  await using gateway = await startGatewayProcess({
     config: {
       backends: [{ name: "a", type: "vllm", url: backend.url }],
       model_metadata: { file: "other.yaml", enrichment: false },

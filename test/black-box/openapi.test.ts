@@ -3,11 +3,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { EventFollower } from "../support/event-follower.ts";
 import type { Answer, RecordedRequest } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { workerCount } from "../support/gateway-parts.ts";
 import type { FormPart } from "../support/multipart-forms.ts";
 import { type OpenApiOperation, operationsOf, SchemaChecks, samplePath } from "../support/openapi.ts";
 import { pngImage } from "../support/png-images.ts";
 import { readSse } from "../support/sse-reader.ts";
-import { type Gateway, workerCount } from "../support/start-gateway.ts";
 import { filePart, PURPOSE, sendForm } from "../support/stored-files.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";

@@ -4,9 +4,9 @@
 // request at a time".
 
 import { expect, test } from "bun:test";
+import type { Gateway } from "../support/gateway.ts";
 import { chat } from "../support/openai-answers.ts";
 import { RawConnection } from "../support/raw-http.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { within } from "../support/wait-for.ts";
 

@@ -5,8 +5,8 @@ import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type EngineOptions, engineAnswer } from "../support/engine.ts";
 import type { Answer, FakeBackend, RecordedRequest } from "../support/fake-backend.ts";
 import { CLIENT_FORMATS, type ClientFormat, type Reading, readAnswer, requestOf } from "../support/format-readings.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { readSse } from "../support/sse-reader.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();
@@ -86,7 +86,7 @@ test(
     }
     await Promise.all(clients);
     await gateway.waitUntilIdle();
-    const switched = gateway.process.logEntries.filter(({ msg }) => String(msg).includes("another backend took over"));
+    const switched = gateway.printed.logEntries.filter(({ msg }) => String(msg).includes("another backend took over"));
     console.log(
       `pool (${SECONDS} s, ${kills} kills): ${sent.plain} plain, ${sent.streams} streams, ` +
         `${failures.length} failed visibly, ${switched.length} takeovers`,

@@ -5,10 +5,11 @@ import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import packageJson from "../../package.json";
+import { workerCount } from "../support/gateway-parts.ts";
+import { COMMAND, runCommand, startGatewayProcess } from "../support/gateway-process.ts";
 import { chat, chatEvents, eventStream } from "../support/openai-answers.ts";
 import { listProcesses } from "../support/process-groups.ts";
 import { readSse, readUntil } from "../support/sse-reader.ts";
-import { COMMAND, runCommand, startGateway, workerCount } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 
@@ -90,13 +91,15 @@ test("--generate-config prints a template that the command accepts", async () =>
   ]) {
     expect(run.stdout).toContain(section);
   }
-  await using gateway = await startGateway({ configText: run.stdout, awaitHealth: false });
+  await using gateway = await startGatewayProcess({ configText: run.stdout, awaitHealth: false });
   expect((await gateway.fetch("/health")).status).toBe(200);
 });
 
 test("--health-check exits 0 for a running gateway and 1 when nothing answers", async () => {
   const backend = bed.backend();
-  await using gateway = await startGateway({ config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] } });
+  await using gateway = await startGatewayProcess({
+    config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] },
+  });
   const healthy = await runCommand({ args: ["--health-check", "--health-check-url", `${gateway.url}/health`] });
   expect(healthy.exitCode).toBe(0);
   await gateway.stop();
@@ -256,7 +259,7 @@ test("a taken port is one clear line and exit 1", async () => {
 
 test("the started process is the gateway itself: no wrapper stays, no child is left", async () => {
   const config = { backends: [{ name: "a", type: "demo" }] };
-  await using gateway = await startGateway({ config, command: COMMAND });
+  await using gateway = await startGatewayProcess({ config, command: COMMAND });
   const { command, children } = commandOf(gateway.pid);
   expect(command).toContain("main.ts");
   expect(command).not.toMatch(/^(\S*\/)?(sh|dash|bash|node|npm)\b/);
@@ -271,7 +274,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
     const backend = bed.backend({
       answer: eventStream(events, { beforeChunk: (index) => (index === 2 ? gate.promise : undefined) }),
     });
-    await using gateway = await startGateway({
+    await using gateway = await startGatewayProcess({
       config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] },
     });
     const response = await gateway.chat({ stream: true });
@@ -296,7 +299,9 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
 test("SIGTERM: plain requests on their way are answered, none is lost", async () => {
   const gate = Promise.withResolvers<void>();
   const backend = bed.backend({ answer: { ...chat("in time"), headersAfter: gate.promise } });
-  await using gateway = await startGateway({ config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] } });
+  await using gateway = await startGatewayProcess({
+    config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] },
+  });
   const pending = Array.from({ length: 20 }, () => gateway.chat());
   await waitFor("all have reached the backend", () => backend.requests.length === 20);
   gateway.process.kill("SIGTERM");
@@ -320,7 +325,7 @@ test("the command works from any folder and through a link", async () => {
 });
 
 test("an idle gateway with an open keep-alive connection ends at once", async () => {
-  await using gateway = await startGateway({ config: { backends: [{ name: "a", type: "demo" }] } });
+  await using gateway = await startGatewayProcess({ config: { backends: [{ name: "a", type: "demo" }] } });
   await (await gateway.fetch("/health")).text();
   const startedMs = performance.now();
   expect(await gateway.stop("SIGTERM")).toBe(0);
@@ -333,7 +338,7 @@ test("a stream that outlives shutdown_timeout is cut, never ended cleanly, and t
       beforeChunk: (index) => (index === 2 ? new Promise<void>(() => {}) : undefined),
     }),
   });
-  await using gateway = await startGateway({
+  await using gateway = await startGatewayProcess({
     config: {
       server: { shutdown_timeout: "200ms" },
       backends: [{ name: "a", url: backend.url, models: ["m"] }],
@@ -354,7 +359,9 @@ test("a stream that outlives shutdown_timeout is cut, never ended cleanly, and t
 
 test("a second signal while draining ends the process at once", async () => {
   const backend = bed.backend({ answer: { hang: true } });
-  await using gateway = await startGateway({ config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] } });
+  await using gateway = await startGatewayProcess({
+    config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] },
+  });
   const pending = gateway.chat().catch(() => undefined);
   await waitFor("the backend has the request", () => backend.requests.length === 1);
   gateway.process.kill("SIGINT");

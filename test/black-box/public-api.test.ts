@@ -5,9 +5,11 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expectError } from "../support/expect-error.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { startGatewayProcess } from "../support/gateway-process.ts";
 import { chat, completion, embeddings } from "../support/openai-answers.ts";
 import { RawConnection } from "../support/raw-http.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();
@@ -270,11 +272,11 @@ test("without any backend the list is empty and a chat is 503 No backends availa
 });
 
 test("IPv6 addresses can be listened on", async () => {
-  await using other = await startGateway({
+  await using other = await startGatewayProcess({
     config: { server: { bind_address: ["127.0.0.1:0", "[::1]:0"] }, backends: [{ name: "d", type: "demo" }] },
   });
-  const url = /http:\/\/\[::1\]:\d+/.exec(other.process.stdout)?.[0];
-  if (url === undefined) throw new Error(`the banner does not name the address:\n${other.process.stdout}`);
+  const url = /http:\/\/\[::1\]:\d+/.exec(other.printed.stdout)?.[0];
+  if (url === undefined) throw new Error(`the banner does not name the address:\n${other.printed.stdout}`);
   expect((await fetch(`${url}/health`)).status).toBe(200);
   expect((await fetch(`${url}/admin/backends`)).status).toBe(200);
 });
@@ -285,7 +287,7 @@ test("several addresses can be listened on, a unix socket beside the configurati
     backends: [{ name: "d", type: "demo" }],
   };
   await using other = await startGateway({ config });
-  const socketPath = join(other.process.folder, "gateway.sock");
+  const socketPath = join(other.folder, "gateway.sock");
   expect((await other.fetch("/health")).status).toBe(200);
   expect((await fetch("http://localhost/health", { unix: socketPath })).status).toBe(200);
   expect((await fetch("http://localhost/admin/backends", { unix: socketPath })).status).toBe(200);
@@ -301,7 +303,7 @@ test("a unix socket that a killed gateway left behind does not keep the next one
     backends: [{ name: "d", type: "demo" }],
   };
   try {
-    await using killed = await startGateway({ config });
+    await using killed = await startGatewayProcess({ config });
     await killed.stop("SIGKILL");
     expect(existsSync(socketPath)).toBe(true);
     await using next = await startGateway({ config });

@@ -184,7 +184,7 @@ test("what looks like a key is masked, wherever a stranger writes it", async () 
 });
 
 test("two workers tell of their refusals alike", async () => {
-  await using pair = await bed.gateway({
+  await using pair = await bed.process({
     config: {
       server: { workers: 2 },
       backends: [{ name: "a", type: "vllm", url: backend.url, models: ["m"] }],

@@ -3,9 +3,9 @@
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { type ProcessGateway, startGatewayProcess } from "../support/gateway-process.ts";
 import { chat, chatEvents, eventStream } from "../support/openai-answers.ts";
 import { postBytes, RawConnection } from "../support/raw-http.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -58,20 +58,20 @@ function residentMib(pid: number): number {
 const openFiles = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
 
 /** Versions that are kept, newest first. */
-async function keptVersions(gateway: Gateway): Promise<number[]> {
+async function keptVersions(gateway: ProcessGateway): Promise<number[]> {
   const response = await gateway.fetch("/admin/config/history?limit=100");
   const { history } = (await response.json()) as { history: { version: number }[] };
   return history.map(({ version }) => version);
 }
 
-async function newestVersion(gateway: Gateway): Promise<number> {
+async function newestVersion(gateway: ProcessGateway): Promise<number> {
   return (await keptVersions(gateway))[0] ?? 0;
 }
 
 test(`${EDITS} edits under ${STREAMS} running streams`, async () => {
   const edits = Array.from({ length: EDITS }, () => Promise.withResolvers<void>());
   const backends = startBackends(edits.map(({ promise }) => promise));
-  await using gateway = await startGateway({ config: configAfter(0, backends) });
+  await using gateway = await startGatewayProcess({ config: configAfter(0, backends) });
   const edit = (number: number) => {
     const text = gateway.configText(configAfter(number, backends));
     if (number % 3 === 0) return writeFileSync(gateway.configPath, text);
@@ -120,7 +120,7 @@ test(`${EDITS} edits under ${STREAMS} running streams`, async () => {
   expect(applied).toBeGreaterThan(EDITS / 5); // edits that follow each other closely are one version
   expect(applied).toBeLessThanOrEqual(EDITS);
   // A refused edit would be one: each is whole in the end, also those that a stalled machine shows half written.
-  const problems = gateway.process.logEntries.filter(({ level }) => level === "warn" || level === "error");
+  const problems = gateway.printed.logEntries.filter(({ level }) => level === "warn" || level === "error");
   expect(problems).toEqual([]);
 
   // A few more, one by one, until old versions have to go.

@@ -4,8 +4,8 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { AdminClient } from "../support/admin-client.ts";
 import type { Answer } from "../support/fake-backend.ts";
 import { freePort } from "../support/free-port.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat, chatEvents, chatStream, eventStream, failure, sseEvent } from "../support/openai-answers.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import { AdminClient } from "../support/admin-client.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat, chatStream, failure } from "../support/openai-answers.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 

@@ -5,8 +5,8 @@ import { expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AdminClient } from "../support/admin-client.ts";
+import type { ProcessGateway } from "../support/gateway-process.ts";
 import { chat, failure } from "../support/openai-answers.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -19,7 +19,7 @@ const PROMPT = "what nobody may read";
 
 type Row = Record<string, unknown> & { id: string };
 
-async function ask(gateway: Gateway, key: string, body: Record<string, unknown> = {}): Promise<string> {
+async function ask(gateway: ProcessGateway, key: string, body: Record<string, unknown> = {}): Promise<string> {
   const response = await gateway.chat(
     { messages: [{ role: "user", content: PROMPT }], ...body },
     { headers: { Authorization: `Bearer ${key}` } },
@@ -49,7 +49,7 @@ const idsIn = async (admin: AdminClient, query: string): Promise<string[]> => {
 };
 
 test("a request, its steps and the groups of refusals are told after a restart, without what they were about", async () => {
-  const gateway = await bed.gateway({ config: twoBackends() });
+  const gateway = await bed.process({ config: twoBackends() });
   const admin = new AdminClient(gateway);
   const slow = await ask(gateway, "sekret-b");
   const others: string[] = [];
@@ -127,7 +127,7 @@ function chunksIn(path: string): number | undefined {
 test("what was told a second before a kill is found; a broken file is set aside, and then the next requests are", async () => {
   const backend = bed.backend({ answer: chat("x") });
   const config = { backends: [{ name: "a", type: "vllm" as const, url: backend.url, models: ["m"] }] };
-  const gateway = await bed.gateway({ config });
+  const gateway = await bed.process({ config });
   const admin = new AdminClient(gateway);
   const id = await ask(gateway, "");
   const path = join(gateway.folder, "data", "requests.db");
@@ -146,7 +146,7 @@ test("what was told a second before a kill is found; a broken file is set aside,
   const next = await ask(gateway, "");
   await waitFor("it is set aside", () => existsSync(`${path}.broken`));
   await gateway.stop();
-  expect(gateway.process.stderr).toContain("the log of requests is broken; it was set aside as .broken");
+  expect(gateway.printed.stderr).toContain("the log of requests is broken; it was set aside as .broken");
   await gateway.restart();
   expect(await admin.get(`/admin/requests/${next}`)).toMatchObject({ id: next, status: 200 });
 });
@@ -154,7 +154,7 @@ test("what was told a second before a kill is found; a broken file is set aside,
 test("with workers, the primary writes what all of them have answered; switched off, nothing is written", async () => {
   const backend = bed.backend({ answer: chat("x") });
   const config = { backends: [{ name: "a", type: "vllm" as const, url: backend.url, models: ["m"] }] };
-  const gateway = await bed.gateway({ config: { ...config, server: { workers: 2 } } });
+  const gateway = await bed.process({ config: { ...config, server: { workers: 2 } } });
   const admin = new AdminClient(gateway);
   const ids = await Promise.all(Array.from({ length: 20 }, () => ask(gateway, "")));
   await gateway.restart();

@@ -6,6 +6,7 @@ import OpenAI from "openai";
 import { readChat } from "../support/chat-reading.ts";
 import { expectError } from "../support/expect-error.ts";
 import type { Answer } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
 import {
   chat,
   chatBody,
@@ -16,7 +17,6 @@ import {
   failure,
   sseEvent,
 } from "../support/openai-answers.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 

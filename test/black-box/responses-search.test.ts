@@ -3,9 +3,9 @@
 import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import type { Answer } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat, chatStream, eventStream, failure, sseEvent } from "../support/openai-answers.ts";
 import { readSse } from "../support/sse-reader.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const FOUND: Answer = {

@@ -5,7 +5,7 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { expectError } from "../support/expect-error.ts";
-import { type Gateway, runCommand, startGateway } from "../support/start-gateway.ts";
+import { type ProcessGateway, runCommand, startGatewayProcess } from "../support/gateway-process.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -17,7 +17,7 @@ const configOf = (retry: NonNullable<ConfigDocument["retry"]> = {}): ConfigDocum
   retry: { max_attempts: 2, ...retry },
 });
 
-async function patch(gateway: Gateway, section: string, change: object): Promise<Response> {
+async function patch(gateway: ProcessGateway, section: string, change: object): Promise<Response> {
   return await gateway.fetch(`/admin/config/${section}`, {
     method: "PATCH",
     headers: { "Content-Type": "application/json" },
@@ -25,13 +25,13 @@ async function patch(gateway: Gateway, section: string, change: object): Promise
   });
 }
 
-async function patched(gateway: Gateway, section: string, change: object): Promise<number> {
+async function patched(gateway: ProcessGateway, section: string, change: object): Promise<number> {
   const response = await patch(gateway, section, change);
   expect(response.status).toBe(200);
   return ((await response.json()) as { version: number }).version;
 }
 
-async function retryOf(gateway: Gateway): Promise<Record<string, unknown>> {
+async function retryOf(gateway: ProcessGateway): Promise<Record<string, unknown>> {
   const response = await gateway.fetch("/admin/config/retry");
   expect(response.status).toBe(200);
   return ((await response.json()) as { config: Record<string, unknown> }).config;
@@ -43,19 +43,19 @@ interface History {
   current_version: number;
 }
 
-async function historyOf(gateway: Gateway): Promise<History> {
+async function historyOf(gateway: ProcessGateway): Promise<History> {
   return (await (await gateway.fetch("/admin/config/history?limit=100")).json()) as History;
 }
 
-const sourcesOf = async (gateway: Gateway) =>
+const sourcesOf = async (gateway: ProcessGateway) =>
   (await historyOf(gateway)).history.map(({ version, source }) => `${version} ${source}`);
 
-const warnings = (gateway: Gateway) =>
-  gateway.process.logEntries.filter(({ msg }) => String(msg).includes("replaced changes that were made"));
+const warnings = (gateway: ProcessGateway) =>
+  gateway.printed.logEntries.filter(({ msg }) => String(msg).includes("replaced changes that were made"));
 
 describe("changes made through the admin API", () => {
   test("survive a restart, and another one", async () => {
-    await using gateway = await startGateway({ config: configOf() });
+    await using gateway = await startGatewayProcess({ config: configOf() });
     expect(await patched(gateway, "retry", { max_attempts: 5 })).toBe(2);
     const prompt = { default: "Be brief." };
     expect(await patched(gateway, "global_prompts", prompt)).toBe(3);
@@ -72,7 +72,7 @@ describe("changes made through the admin API", () => {
   });
 
   test("survive also where the file was written anew with the same content", async () => {
-    await using gateway = await startGateway({ config: configOf() });
+    await using gateway = await startGatewayProcess({ config: configOf() });
     await patched(gateway, "retry", { max_attempts: 5 });
     await gateway.stop();
     rmSync(gateway.configPath);
@@ -84,7 +84,7 @@ describe("changes made through the admin API", () => {
 
   test("backends too, and the secrets in them", async () => {
     const added = bed.backend({ models: ["n"] });
-    await using gateway = await startGateway({ config: configOf() });
+    await using gateway = await startGatewayProcess({ config: configOf() });
     const row = { name: "added", url: added.url, models: ["n"], api_key: "sk-sekret-added" };
     expect((await gateway.post("/admin/backends", row)).status).toBeLessThan(300);
     await gateway.restart();
@@ -93,7 +93,7 @@ describe("changes made through the admin API", () => {
   });
 
   test("survive without any file", async () => {
-    await using gateway = await startGateway({ config: null });
+    await using gateway = await startGatewayProcess({ config: null });
     const version = await patched(gateway, "retry", { max_attempts: 5 });
     await gateway.restart();
     expect(await retryOf(gateway)).toMatchObject({ max_attempts: 5 });
@@ -101,7 +101,7 @@ describe("changes made through the admin API", () => {
   });
 
   test("what waits for a restart is in force after it", async () => {
-    await using gateway = await startGateway({ config: configOf() });
+    await using gateway = await startGatewayProcess({ config: configOf() });
     const socket = join(gateway.folder, "signalbox.sock");
     await patched(gateway, "server", { bind_address: ["127.0.0.1:0", `unix:${socket}`] });
     await expect(fetch("http://gateway/health", { unix: socket })).rejects.toThrow();
@@ -112,7 +112,7 @@ describe("changes made through the admin API", () => {
 
 describe("a file that was edited is merged with what was changed through the API", () => {
   /** Each edits the file while the gateway runs, or while it does not. */
-  const ways: [string, (gateway: Gateway, config: ConfigDocument, version: number) => Promise<void>][] = [
+  const ways: [string, (gateway: ProcessGateway, config: ConfigDocument, version: number) => Promise<void>][] = [
     [
       "while nothing ran",
       async (gateway, config) => {
@@ -131,7 +131,7 @@ describe("a file that was edited is merged with what was changed through the API
   ];
 
   test.each(ways)("%s: what it did not touch stays, where both changed it wins and is named", async (_name, edit) => {
-    await using gateway = await startGateway({ config: configOf() });
+    await using gateway = await startGatewayProcess({ config: configOf() });
     await patched(gateway, "retry", { max_attempts: 5, max_delay: "3s" });
     await patched(gateway, "logging", { access_log: false });
     const added = { name: "added", type: "demo", models: ["n"] };
@@ -160,7 +160,7 @@ describe("a file that was edited is merged with what was changed through the API
   });
 
   test("in a way that contradicts a change of the API: the start is refused, and --ignore-saved helps", async () => {
-    await using gateway = await startGateway({ config: configOf() });
+    await using gateway = await startGatewayProcess({ config: configOf() });
     await patched(gateway, "circuit_breaker", { backends: { a: { failure_threshold: 9 } } });
     await gateway.stop();
     const path = gateway.configPath;
@@ -174,7 +174,7 @@ describe("a file that was edited is merged with what was changed through the API
   });
 
   test("to something broken: a start is refused, with the place", async () => {
-    await using gateway = await startGateway({ config: configOf() });
+    await using gateway = await startGatewayProcess({ config: configOf() });
     await patched(gateway, "retry", { max_attempts: 5 });
     await gateway.stop();
     const path = gateway.configPath;
@@ -191,7 +191,7 @@ describe("a file that was edited is merged with what was changed through the API
 
 describe("--ignore-saved", () => {
   test("starts from the file alone, and keeps the history", async () => {
-    await using gateway = await startGateway({ config: configOf() });
+    await using gateway = await startGatewayProcess({ config: configOf() });
     await patched(gateway, "retry", { max_attempts: 5 });
     await gateway.restart({ args: ["--ignore-saved"] });
     expect(await retryOf(gateway)).toMatchObject({ max_attempts: 2 });
@@ -204,7 +204,7 @@ describe("--ignore-saved", () => {
   });
 
   test("changes nothing where nothing was changed", async () => {
-    await using gateway = await startGateway({ config: configOf() });
+    await using gateway = await startGatewayProcess({ config: configOf() });
     await gateway.restart({ args: ["--ignore-saved"] });
     expect(await sourcesOf(gateway)).toEqual(["1 startup"]);
     expect(warnings(gateway)).toEqual([]);
@@ -214,9 +214,9 @@ describe("--ignore-saved", () => {
 describe("a data_dir that cannot be written", () => {
   test("the gateway serves and follows its file, and changes of the API are refused with the reason", async () => {
     const config = { ...configOf(), server: { data_dir: "./occupied/data" } };
-    await using gateway = await startGateway({ config, files: { occupied: "a file in place of the folder" } });
+    await using gateway = await startGatewayProcess({ config, files: { occupied: "a file in place of the folder" } });
     expect((await gateway.chat()).status).toBe(200);
-    const told = gateway.process.logEntries.find(({ msg }) => String(msg).includes("changes through the admin API"));
+    const told = gateway.printed.logEntries.find(({ msg }) => String(msg).includes("changes through the admin API"));
     expect(told).toMatchObject({ level: "error", path: join(gateway.folder, "occupied/data/config.db") });
 
     const { message } = await expectError(await patch(gateway, "retry", { max_attempts: 5 }), 503);

@@ -3,8 +3,9 @@
 import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { expectError } from "../support/expect-error.ts";
 import type { Answer } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat, failure, html } from "../support/openai-answers.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 

@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
-import type { Gateway } from "../support/start-gateway.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 

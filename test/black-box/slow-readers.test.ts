@@ -55,7 +55,7 @@ function residentBytes(pid: number): number {
 test("the memory stays flat, and every reader gets every byte", async () => {
   const events = chatEvents(Array.from({ length: EVENTS }, () => "x".repeat(EVENT_BYTES)));
   const backend = bed.backend({ answer: eventStream(events) });
-  const gateway = await bed.gateway({ config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] } });
+  const gateway = await bed.process({ config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] } });
   // What a process takes once for its first streams is not theirs.
   const first = await gateway.chat({ stream: true });
   expect((await first.text()).length).toBeGreaterThan(STREAM_BYTES);

@@ -17,7 +17,7 @@ type Row = Record<string, unknown>;
 test("every request is counted, with its tokens, for its model and its backend", async () => {
   const one = bed.backend({ answer: chat("x") });
   const two = bed.backend({ answer: failure(500) });
-  await using gateway = await bed.gateway({
+  await using gateway = await bed.process({
     config: {
       backends: [
         { name: "one", type: "vllm", url: one.url, models: ["m", "s"] },
@@ -105,7 +105,7 @@ test("every request is counted, with its tokens, for its model and its backend",
 
 test("names that clients make up take no memory", async () => {
   const backend = bed.backend({ answer: chat("x") });
-  await using gateway = await bed.gateway({ config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] } });
+  await using gateway = await bed.process({ config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] } });
   const admin = new AdminClient(gateway);
   for (let round = 0; round < 20; round++) {
     await Promise.all(
@@ -126,7 +126,7 @@ test("names that clients make up take no memory", async () => {
 test("costs per key and model, by the prices of the metadata", async () => {
   const backend = bed.backend({ answer: chat("x") });
   const pricing = { input_tokens: 1, output_tokens: 10 };
-  await using gateway = await bed.gateway({
+  await using gateway = await bed.process({
     config: {
       backends: [
         {
@@ -163,7 +163,7 @@ test("costs by key, user, organization, model, backend and day, in windows, and 
     answer: chat("x", { usage: { ...USAGE, prompt_tokens_details: { cached_tokens: 1 } } }),
   });
   const pricing = { input_tokens: 1, output_tokens: 10, cache_read_tokens: 0.5 };
-  await using gateway = await bed.gateway({
+  await using gateway = await bed.process({
     config: {
       backends: [
         {
@@ -240,7 +240,7 @@ test("costs by key, user, organization, model, backend and day, in windows, and 
 
 test("token_tracking and retention_window change while running; enabled needs a restart", async () => {
   const backend = bed.backend({ answer: chat("x") });
-  await using gateway = await bed.gateway({
+  await using gateway = await bed.process({
     config: { backends: [{ name: "a", type: "vllm", url: backend.url, models: ["m"] }] },
   });
   const admin = new AdminClient(gateway);
@@ -264,7 +264,7 @@ function countsOf(stats: Row): unknown {
 describe("the snapshot file", () => {
   const start = async () => {
     const backend = bed.backend({ answer: chat("x") });
-    const gateway = await bed.gateway({
+    const gateway = await bed.process({
       config: { backends: [{ name: "a", type: "vllm", url: backend.url, models: ["m"] }] },
     });
     await (await gateway.chat()).text();
@@ -319,7 +319,7 @@ describe("the snapshot file", () => {
 describe("GET /admin/health", () => {
   test("is healthy, degraded, then unhealthy with 503", async () => {
     const [one, two] = [bed.backend({ models: ["m"] }), bed.backend({ models: ["m"] })];
-    await using gateway = await bed.gateway({
+    await using gateway = await bed.process({
       config: {
         backends: [
           { name: "one", type: "vllm", url: one.url },
@@ -368,7 +368,7 @@ describe("GET /admin/health", () => {
   });
 
   test("of a gateway without backends is unhealthy", async () => {
-    await using gateway = await bed.gateway({
+    await using gateway = await bed.process({
       config: { backends: [{ name: "a", type: "demo" }] },
     });
     const admin = new AdminClient(gateway);

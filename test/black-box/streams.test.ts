@@ -4,10 +4,10 @@ import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import fastCheck from "fast-check";
 import { expectError } from "../support/expect-error.ts";
 import type { Answer } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat, chatEvents, chatStream, eventStream, failure, html, sseEvent } from "../support/openai-answers.ts";
 import { postBytes, RawConnection } from "../support/raw-http.ts";
 import { readSse, readUntil, type SseReading, splitSse } from "../support/sse-reader.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 

@@ -4,9 +4,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { readFileSync } from "node:fs";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
+import { workerCount } from "../support/gateway-parts.ts";
+import type { ProcessGateway } from "../support/gateway-process.ts";
 import { chatEvents, eventStream, sseEvent } from "../support/openai-answers.ts";
 import { OtlpReceiver, type ReceivedMetric } from "../support/otlp-receiver.ts";
-import { type Gateway, workerCount } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -26,7 +27,7 @@ beforeEach(() => {
 });
 
 /** Whoever still runs would go on sending. */
-const running: Gateway[] = [];
+const running: ProcessGateway[] = [];
 
 afterEach(async () => {
   for (const gateway of running.splice(0)) if (!gateway.process.hasExited) await gateway.stop("SIGKILL");
@@ -34,8 +35,8 @@ afterEach(async () => {
 
 type Otlp = NonNullable<ConfigDocument["telemetry"]>["otlp"];
 
-async function start(otlp: Otlp = {}, more: ConfigDocument = {}): Promise<Gateway> {
-  const gateway = await bed.gateway({
+async function start(otlp: Otlp = {}, more: ConfigDocument = {}): Promise<ProcessGateway> {
+  const gateway = await bed.process({
     config: {
       backends: [{ name: "a", type: "vllm", url: backend.url, models: ["m"] }],
       telemetry: { otlp: { endpoint: receiver.url, ...otlp } },
@@ -46,7 +47,7 @@ async function start(otlp: Otlp = {}, more: ConfigDocument = {}): Promise<Gatewa
   return gateway;
 }
 
-async function ask(gateway: Gateway, count = 1, body: Record<string, unknown> = {}): Promise<void> {
+async function ask(gateway: ProcessGateway, count = 1, body: Record<string, unknown> = {}): Promise<void> {
   for (let each = 0; each < count; each++) {
     const response = await gateway.chat({ user: String(each), ...body });
     expect(response.status).toBe(200);
@@ -54,14 +55,14 @@ async function ask(gateway: Gateway, count = 1, body: Record<string, unknown> = 
   }
 }
 
-async function metric(gateway: Gateway, name: string): Promise<number | undefined> {
+async function metric(gateway: ProcessGateway, name: string): Promise<number | undefined> {
   const text = await (await gateway.fetch("/metrics")).text();
   const line = text.split("\n").find((each) => each.startsWith(`${name} `));
   return line === undefined ? undefined : Number(line.split(" ").at(-1));
 }
 
-const linesAbout = (gateway: Gateway) =>
-  gateway.process.logEntries.filter(({ message, msg }) => String(message ?? msg).includes("OTLP"));
+const linesAbout = (gateway: ProcessGateway) =>
+  gateway.printed.logEntries.filter(({ message, msg }) => String(message ?? msg).includes("OTLP"));
 
 const named = (name: string): ReceivedMetric => {
   const found = receiver.metrics.find((each) => each.name === name);
@@ -246,7 +247,7 @@ describe("a receiver", () => {
   });
 });
 
-async function metricsOfExports(gateway: Gateway): Promise<number> {
+async function metricsOfExports(gateway: ProcessGateway): Promise<number> {
   const of = (result: string) => metric(gateway, `signalbox_otlp_exports_total{signal="traces",result="${result}"}`);
   return ((await of("success")) ?? 0) + ((await of("failure")) ?? 0);
 }

@@ -2,9 +2,9 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat, chatStream, failure } from "../support/openai-answers.ts";
 import { OtlpReceiver, type ReceivedSpan } from "../support/otlp-receiver.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 

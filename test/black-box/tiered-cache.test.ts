@@ -3,9 +3,9 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { INSTALL_TIMEOUT_MS } from "../../scripts/npm-programs.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat, chatBody } from "../support/openai-answers.ts";
 import { type S3Server, startS3Server } from "../support/s3-server.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 

@@ -2,12 +2,14 @@
 
 import { beforeAll, beforeEach, expect, test } from "bun:test";
 import { expectError } from "../support/expect-error.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { startGatewayProcess } from "../support/gateway-process.ts";
 import { chat, chatEvents, chatStream, failure } from "../support/openai-answers.ts";
 import { pendingConnects } from "../support/pending-connects.ts";
 import { postBytes, RawConnection } from "../support/raw-http.ts";
 import { startSilentHost } from "../support/silent-host.ts";
 import { readSse } from "../support/sse-reader.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 
@@ -169,7 +171,7 @@ test("retries do not outlast the time of the whole request", async () => {
 test("a host that does not complete the connection is 504 or 502 after the connect timeout", async () => {
   await using silent = await startSilentHost();
   if (silent === undefined) return; // this system accepts connections on behalf of a busy process without limit
-  await using other = await startGateway({
+  await using other = await startGatewayProcess({
     awaitHealth: false,
     config: {
       retry: { max_attempts: 1 },
@@ -189,7 +191,7 @@ test("attempts to connect end with their clients", async () => {
   await using silent = await startSilentHost();
   if (silent === undefined || pendingConnects(process.pid, 1) === undefined) return;
   const port = Number(new URL(silent.url).port);
-  await using other = await startGateway({
+  await using other = await startGatewayProcess({
     awaitHealth: false,
     config: {
       health_checks: { enabled: false, timeout: "400ms" }, // also of the model list

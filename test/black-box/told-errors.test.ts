@@ -3,8 +3,8 @@
 
 import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Answer, FakeBackend } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat, eventStream, sseEvent } from "../support/openai-answers.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();

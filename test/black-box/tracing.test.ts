@@ -1,9 +1,10 @@
 // The id that follows a request: where it is taken from, where it goes, and what is refused.
 
 import { beforeAll, beforeEach, expect, test } from "bun:test";
+import type { Gateway } from "../support/gateway.ts";
 import { chatStream, failure } from "../support/openai-answers.ts";
 import { RawConnection } from "../support/raw-http.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -104,7 +105,7 @@ test("every kind of answer carries the ids: errors, lists, health, streams, unkn
 test("the access log has the id", async () => {
   await idsOf({ "X-Request-ID": "find-me-in-the-log" });
   await waitFor("the line of the request", () =>
-    gateway.process.logEntries.some((entry) => entry.request_id === "find-me-in-the-log"),
+    gateway.printed.logEntries.some((entry) => entry.request_id === "find-me-in-the-log"),
   );
 });
 

@@ -2,9 +2,9 @@
 
 import { afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 import { expectError, expectErrorBody } from "../support/expect-error.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat } from "../support/openai-answers.ts";
 import { postBytes, RawConnection } from "../support/raw-http.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 

@@ -1,7 +1,7 @@
 // A search that a client asks for and that only one of a vendor's endpoints can make: that one is asked.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Gateway } from "../support/start-gateway.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { startStrictResponses } from "../support/strict/responses.ts";
 import { answer, text } from "../support/strict/script.ts";
 import type { StrictBackend } from "../support/strict/server.ts";

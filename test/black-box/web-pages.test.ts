@@ -3,10 +3,10 @@
 import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { expectError } from "../support/expect-error.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat, chatStream, failure } from "../support/openai-answers.ts";
 import { postBytes, RawConnection, type RawResponse } from "../support/raw-http.ts";
 import { readSse } from "../support/sse-reader.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -297,7 +297,7 @@ describe("server.allowed_hosts", () => {
 
 describe("at the start", () => {
   const WARNING = /no API key is required/;
-  const warned = (gateway: Gateway) => gateway.process.logEntries.some(({ msg }) => WARNING.test(String(msg)));
+  const warned = (gateway: Gateway) => gateway.printed.logEntries.some(({ msg }) => WARNING.test(String(msg)));
 
   test("an address that other machines reach is a warning while no key is required", async () => {
     const gateway = await bed.gateway({ config: { server: { bind_address: ["127.0.0.1:0", "0.0.0.0:0"] }, backends } });
@@ -315,7 +315,7 @@ describe("at the start", () => {
     ]) {
       const gateway = await bed.gateway({ config });
       await gateway.fetch("/nothing");
-      await waitFor("the access log", () => gateway.process.logEntries.some(({ path }) => path === "/nothing"));
+      await waitFor("the access log", () => gateway.printed.logEntries.some(({ path }) => path === "/nothing"));
       expect(warned(gateway)).toBe(false);
     }
   });

@@ -5,10 +5,10 @@ import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import type { Answer, RecordedRequest } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat, chatEvents, chatStream, eventStream, failure, sseEvent } from "../support/openai-answers.ts";
 import { postBytes, RawConnection } from "../support/raw-http.ts";
 import { readSse } from "../support/sse-reader.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 
@@ -226,7 +226,7 @@ describe("a client of the messages format", () => {
     expect(told?.role).toBe("tool");
     expect(String(told?.content)).toContain("not available");
     const line = await waitFor("the failure is logged", () =>
-      gateway.process.logEntries.find(({ msg }) => msg === "a search failed"),
+      gateway.printed.logEntries.find(({ msg }) => msg === "a search failed"),
     );
     expect(line).toMatchObject({ provider: "serper", error_code: "unavailable", reason: "HTTP 500" });
     expect(JSON.stringify(line)).not.toContain("purring");

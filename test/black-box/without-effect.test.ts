@@ -16,7 +16,7 @@ test("in the log at the start and after an edit", async () => {
     config: { backends: [], server: { workers: 1, worker_memory_limit: LIMIT } },
     awaitHealth: false,
   });
-  const told = () => gateway.process.logEntries.filter(({ level }) => level === "warn").map(({ msg }) => msg);
+  const told = () => gateway.printed.logEntries.filter(({ level }) => level === "warn").map(({ msg }) => msg);
   expect(told()).toContain(SAID);
   gateway.writeConfig({ backends: [], files: { s3: { bucket: "b" } }, admin: { auth: { token: "sekret-token" } } });
   await waitFor("the edit is told", () => told().includes(OF_FILES));

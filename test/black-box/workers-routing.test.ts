@@ -3,8 +3,8 @@
 
 import { expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import type { ProcessGateway } from "../support/gateway-process.ts";
 import { chat, chatEvents, eventStream, failure } from "../support/openai-answers.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -16,7 +16,7 @@ const ALONE = { keepalive: false, headers: { connection: "close" } };
 
 async function start(size: number, config: ConfigDocument, answer = chat("hello")) {
   const backends = Array.from({ length: size }, () => bed.backend({ answer }));
-  const gateway = await bed.gateway({
+  const gateway = await bed.process({
     config: {
       ...config,
       server: { bind_address: "127.0.0.1:0", workers: WORKERS },
@@ -30,12 +30,12 @@ function workerOf(response: Response): string {
   return (response.headers.get("x-signalbox-request-id") ?? "").split("-", 1)[0] as string;
 }
 
-async function read<Answer>(gateway: Gateway, path: string, init: RequestInit = {}): Promise<Answer> {
+async function read<Answer>(gateway: ProcessGateway, path: string, init: RequestInit = {}): Promise<Answer> {
   return (await (await gateway.fetch(path, { ...ALONE, ...init })).json()) as Answer;
 }
 
 /** Asks until every worker has answered; who has answered for them. */
-async function askAll(gateway: Gateway, body: Record<string, unknown>): Promise<(string | null)[]> {
+async function askAll(gateway: ProcessGateway, body: Record<string, unknown>): Promise<(string | null)[]> {
   const seen = new Set<string>();
   const backends: (string | null)[] = [];
   await waitFor("every worker has answered", async () => {

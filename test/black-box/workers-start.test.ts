@@ -42,7 +42,7 @@ test("whoever connects while workers start is refused or answered, never reset",
     const alone = { keepalive: false, headers: { connection: "close" } };
     const { seen, stop } = askAllTheTime(() => fetch(`http://127.0.0.1:${port}/health`, alone));
     const server = { bind_address: `127.0.0.1:${port}`, workers: 2 };
-    const gateway = await bed.gateway({
+    const gateway = await bed.process({
       config: { server, backends: [{ name: "a", url: backend.url, models: ["m"] }] },
     });
     await waitFor("requests are answered", () => (seen.get("200") ?? 0) >= ANSWERED);
@@ -56,7 +56,7 @@ test("whoever comes by a unix socket while workers start waits for them", async 
   const backend = bed.backend({ answer: chat("hello") });
   const server = { bind_address: ["127.0.0.1:0", "unix:gateway.sock"], workers: 2 };
   const config = { server, backends: [{ name: "a", url: backend.url, models: ["m"] }] };
-  const gateway = await bed.gateway({ config });
+  const gateway = await bed.process({ config });
   const unix = join(gateway.folder, "gateway.sock");
   await gateway.stop();
   const { seen, stop } = askAllTheTime(() =>

@@ -4,9 +4,9 @@ import { expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { type ProcessGateway, runCommand } from "../support/gateway-process.ts";
 import { chat } from "../support/openai-answers.ts";
 import { isAlive } from "../support/process-groups.ts";
-import { type Gateway, runCommand } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -27,18 +27,18 @@ interface Worker {
 /** Each request on a connection of its own, so that any worker may get it. */
 const ALONE = { keepalive: false, headers: { connection: "close" } };
 
-function start(more: Partial<ConfigDocument> = {}, answer = chat("hello")): Promise<Gateway> {
+function start(more: Partial<ConfigDocument> = {}, answer = chat("hello")): Promise<ProcessGateway> {
   const backend = bed.backend({ answer });
   const server = { bind_address: "127.0.0.1:0", workers: WORKERS, ...more.server };
-  return bed.gateway({ config: { backends: [{ name: "a", url: backend.url, models: ["m"] }], ...more, server } });
+  return bed.process({ config: { backends: [{ name: "a", url: backend.url, models: ["m"] }], ...more, server } });
 }
 
-async function workersOf(gateway: Gateway): Promise<Worker[]> {
+async function workersOf(gateway: ProcessGateway): Promise<Worker[]> {
   const response = await gateway.fetch("/admin/workers", ALONE);
   return ((await response.json()) as { workers: Worker[] }).workers;
 }
 
-function waitForWorkers(gateway: Gateway, without: readonly number[] = []): Promise<Worker[]> {
+function waitForWorkers(gateway: ProcessGateway, without: readonly number[] = []): Promise<Worker[]> {
   return waitFor(
     "all workers run",
     async () => {
@@ -51,7 +51,7 @@ function waitForWorkers(gateway: Gateway, without: readonly number[] = []): Prom
 }
 
 /** A worker was replaced for this reason. Whoever asks one that hangs asks anew. */
-async function waitForRestart(gateway: Gateway, reason: string): Promise<void> {
+async function waitForRestart(gateway: ProcessGateway, reason: string): Promise<void> {
   const signal = () => AbortSignal.timeout(2_000);
   await waitFor(
     `a restart: ${reason}`,
@@ -64,7 +64,7 @@ async function waitForRestart(gateway: Gateway, reason: string): Promise<void> {
   );
 }
 
-async function read<Answer>(gateway: Gateway, path: string): Promise<Answer> {
+async function read<Answer>(gateway: ProcessGateway, path: string): Promise<Answer> {
   return (await (await gateway.fetch(path, ALONE)).json()) as Answer;
 }
 
@@ -77,7 +77,7 @@ function workerOf(response: Response): string {
   return (response.headers.get("x-signalbox-request-id") ?? "").split("-", 1)[0] as string;
 }
 
-async function counters(gateway: Gateway): Promise<Map<string, number>> {
+async function counters(gateway: ProcessGateway): Promise<Map<string, number>> {
   const text = await (await gateway.fetch("/metrics", ALONE)).text();
   const lines = text.split("\n").filter((line) => /^\w+_(total|count)[ {]/.test(line));
   return new Map(
@@ -93,7 +93,7 @@ interface Failed {
 }
 
 /** Asks all the time, each of so many callers one request after the other. */
-function load(gateway: Gateway, callers: number, init: RequestInit = ALONE) {
+function load(gateway: ProcessGateway, callers: number, init: RequestInit = ALONE) {
   let isOver = false;
   const failed: Failed[] = [];
   let succeeded = 0;
@@ -376,7 +376,7 @@ test("a folder for temporary files that cannot be written to ends the start with
 
 test("admin requests are judged by who sent them, and the way to the primary is closed to others", async () => {
   const backend = bed.backend({ answer: chat("hello") });
-  const gateway = await bed.gateway({
+  const gateway = await bed.process({
     config: {
       server: { bind_address: "127.0.0.1:0", workers: WORKERS },
       backends: [{ name: "a", url: backend.url, models: ["m"] }],

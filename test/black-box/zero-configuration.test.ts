@@ -1,17 +1,18 @@
 // Started with nothing: the demo backend answers plain and streamed, and the banner's curl line works when pasted.
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type ProcessGateway, runCommand, startGatewayProcess } from "../support/gateway-process.ts";
+import { SECRET_MARK } from "../support/printed.ts";
 import { readSse } from "../support/sse-reader.ts";
-import { type Gateway, runCommand, SECRET_MARK, startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();
 const engines: { stop(force: boolean): unknown }[] = [];
-let gateway: Gateway;
+let gateway: ProcessGateway;
 let model: string;
 
 beforeAll(async () => {
-  gateway = await bed.gateway({ config: null });
+  gateway = await bed.process({ config: null });
   const list = (await (await gateway.fetch("/v1/models")).json()) as { data: { id: string }[] };
   model = list.data[0]?.id ?? "none";
 });
@@ -50,12 +51,12 @@ test("a chat is streamed, ends with a finish reason and [DONE]", async () => {
 });
 
 test("the banner tells what serves and where", () => {
-  expect(gateway.process.stdout).toContain(gateway.url);
-  expect(gateway.process.stdout).toMatch(/demo|ollama|vllm|lm studio/i);
+  expect(gateway.printed.stdout).toContain(gateway.url);
+  expect(gateway.printed.stdout).toMatch(/demo|ollama|vllm|lm studio/i);
 });
 
 test("the curl line of the banner works when pasted into a shell", async () => {
-  const lines = gateway.process.stdout.split("\n");
+  const lines = gateway.printed.stdout.split("\n");
   const start = lines.findIndex((line) => line.trim().startsWith("curl "));
   expect(start).toBeGreaterThanOrEqual(0);
   let end = start;
@@ -80,7 +81,7 @@ test("it is ready, and its only backend is healthy", async () => {
 });
 
 test("keys in the environment become backends, and are never printed", async () => {
-  await using other = await startGateway({
+  await using other = await startGatewayProcess({
     config: null,
     // The proxy refuses: no request of this test leaves the machine.
     environment: { OPENAI_API_KEY: `sk-${SECRET_MARK}-environment`, HTTPS_PROXY: "http://127.0.0.1:1" },
@@ -88,7 +89,7 @@ test("keys in the environment become backends, and are never printed", async () 
   });
   const names = (await other.backends()).map(({ name }) => name);
   expect(names).toContain("openai");
-  expect(other.process.stdout.toLowerCase()).toContain("openai");
+  expect(other.printed.stdout.toLowerCase()).toContain("openai");
 });
 
 test("engines on the ports of this machine become backends; what is not recognised is named with its line", async () => {
@@ -105,15 +106,15 @@ test("engines on the ports of this machine become backends; what is not recognis
   ];
   const [, , stranger] = ports;
   const environment = { SIGNALBOX_DISCOVERY_PORTS: ports.join(",") };
-  await using other = await startGateway({ config: null, environment, awaitHealth: false });
-  const banner = other.process.stdout;
+  await using other = await startGatewayProcess({ config: null, environment, awaitHealth: false });
+  const banner = other.printed.stdout;
   expect((await other.backends()).map(({ name }) => name)).toEqual(["llamacpp", "sglang"]);
   expect(banner).toContain(`  llamacpp  http://127.0.0.1:${ports[0]} (answers on 127.0.0.1:${ports[0]})`);
   expect(banner).toContain(`  127.0.0.1:${stranger} (lists models of an unknown engine)`);
 
   // The line is a configuration, and uses the server.
   const line = banner.split("\n").find((text) => text.startsWith("  backends: ["));
-  await using configured = await startGateway({ configText: `${line?.trim()}\n` });
+  await using configured = await startGatewayProcess({ configText: `${line?.trim()}\n` });
   const models = (await (await configured.fetch("/v1/models")).json()) as { data: { id: string }[] };
   expect(models.data.map(({ id }) => id)).toEqual(["of-someone"]);
 });

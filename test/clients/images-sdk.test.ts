@@ -5,8 +5,8 @@ import OpenAI, { APIError, BadRequestError, toFile, toStreamingFile } from "open
 import type { ImageEditStreamEvent, ImageGenStreamEvent } from "openai/resources/images";
 import { readPng } from "../../src/media/png.ts";
 import type { Answer, RecordedRequest } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { pngImage } from "../support/png-images.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();

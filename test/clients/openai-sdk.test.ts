@@ -13,6 +13,7 @@ import OpenAI, {
   RateLimitError,
 } from "openai";
 import type { ChatCompletionMessageParam, ChatCompletionTool } from "openai/resources/chat/completions";
+import type { Gateway } from "../support/gateway.ts";
 import {
   chat,
   chatEvents,
@@ -24,7 +25,6 @@ import {
   html,
   sseEvent,
 } from "../support/openai-answers.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 

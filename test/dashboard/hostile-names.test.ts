@@ -3,8 +3,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { type Browser, launchBrowser, untilPage, type WatchedPage } from "../support/browser.ts";
 import { FakeBackend } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chatStream, failure } from "../support/openai-answers.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 
 setDefaultTimeout(60_000);
 

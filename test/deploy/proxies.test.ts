@@ -9,9 +9,9 @@ import { programPath } from "../../scripts/debian-packages.ts";
 import { filesSection } from "../../src/config/sections/files.ts";
 import { createAuthority } from "../support/certificates.ts";
 import { freePort } from "../support/free-port.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chatEvents, eventStream } from "../support/openai-answers.ts";
 import { startServerProgram } from "../support/server-program.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 import { read, runProgram } from "./repository.ts";
@@ -119,9 +119,9 @@ test.each(Object.keys(PROXIES) as (keyof typeof PROXIES)[])("%s takes it, and wo
     }
     await streamsAtOnce(ask);
     await waitFor("the log names the proxy's peer, not whom the client made up", () =>
-      gateway.process.logEntries.some(({ path, client }) => path === "/v1/chat/completions" && client === "127.0.0.1"),
+      gateway.printed.logEntries.some(({ path, client }) => path === "/v1/chat/completions" && client === "127.0.0.1"),
     );
-    expect(gateway.process.logEntries.filter(({ client }) => client === "203.0.113.9")).toEqual([]);
+    expect(gateway.printed.logEntries.filter(({ client }) => client === "203.0.113.9")).toEqual([]);
   } finally {
     await proxy.stop();
   }

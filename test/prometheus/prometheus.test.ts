@@ -2,9 +2,9 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { INSTRUMENTS, type Instrument } from "../../src/metrics/instruments.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat, chatEvents, eventStream, failure, sseEvent } from "../support/openai-answers.ts";
 import { checkMetrics, PrometheusServer } from "../support/prometheus-server.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 

@@ -4,11 +4,11 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { DISGUISES, OTHER_PATHS } from "../attacks/disguises.ts";
 import { attack, logBarrier } from "../attacks/smuggle.ts";
 import { FORMS } from "../attacks/smuggling-forms.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat } from "../support/openai-answers.ts";
 import { type OpenApiOperation, operationsOf, samplePath } from "../support/openapi.ts";
 import { PROXIES, type ProxyName, type ProxyServer, startProxy } from "../support/proxy-server.ts";
 import { RawConnection } from "../support/raw-http.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -50,7 +50,7 @@ describe.each(Object.keys(PROXIES) as ProxyName[])("%s", (name) => {
   let read = 0;
   async function loggedSince(): Promise<Record<string, unknown>[]> {
     await logBarrier(gateway);
-    const entries = gateway.process.logEntries.filter(({ msg, path }) => msg === "request" && path !== undefined);
+    const entries = gateway.printed.logEntries.filter(({ msg, path }) => msg === "request" && path !== undefined);
     const fresh = entries.slice(read);
     read = entries.length;
     return fresh;

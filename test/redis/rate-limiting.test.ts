@@ -4,9 +4,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { expectError } from "../support/expect-error.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat } from "../support/openai-answers.ts";
 import { openRedisDoor, type RedisServer, startRedisServer } from "../support/redis-server.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 
@@ -266,7 +266,7 @@ describe("trouble during load", () => {
       expect(statuses.filter((status) => status === 200).length).toBeWithin(3, 7);
       expect(statuses).toContain(429);
       expect(statuses.filter((status) => status !== 200 && status !== 429)).toEqual([]);
-      const lines = gateway.process.stderrLines.filter((line) => line.includes("Redis is away"));
+      const lines = gateway.printed.stderrLines.filter((line) => line.includes("Redis is away"));
       expect(lines).toHaveLength(1);
     } finally {
       await own.stop();

@@ -2,9 +2,9 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import type { Gateway } from "../support/gateway.ts";
 import { chat, chatStream } from "../support/openai-answers.ts";
 import { openRedisDoor, type RedisServer, startRedisServer } from "../support/redis-server.ts";
-import type { Gateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor, within } from "../support/wait-for.ts";
 

@@ -1,7 +1,7 @@
 // Talks to the admin API of a gateway, and fails when any of its answers shows a secret.
 
 import { type ErrorFields, expectErrorBody } from "./expect-error.ts";
-import { SECRET_MARK } from "./start-gateway.ts";
+import { SECRET_MARK } from "./printed.ts";
 
 export interface AdminAnswer {
   status: number;

@@ -3,8 +3,8 @@
 
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { FakeBackend } from "./fake-backend.ts";
+import { type ProcessGateway, startGatewayProcess } from "./gateway-process.ts";
 import { chatBody, chatEvents, eventStream, failure, sseEvent } from "./openai-answers.ts";
-import { type Gateway, startGateway } from "./start-gateway.ts";
 
 const WORDS = "The signal stands at go and the line ahead is clear as far as anybody can see from here".split(" ");
 
@@ -17,7 +17,7 @@ interface BusyOptions {
 
 /** Closes everything. */
 export interface BusyGateway {
-  gateway: Gateway;
+  gateway: ProcessGateway;
   backends: Readonly<Record<"fast" | "slow" | "broken", FakeBackend>>;
   /** Answers so many requests, several at a time. */
   load(requests: number): Promise<void>;
@@ -35,7 +35,7 @@ export async function startBusyGateway({ auth, config, port = 0 }: BusyOptions =
     slow: new FakeBackend({ models, answer: (request) => answerOf(request.json(), 60) }),
     broken: new FakeBackend({ models, answer: () => failure(503, "The engine is out of memory.") }),
   };
-  const gateway = await startGateway({
+  const gateway = await startGatewayProcess({
     config: {
       backends: [
         { name: "gpu-1", url: backends.fast.url, type: "openai", models, weight: 3 },

@@ -1,8 +1,8 @@
 // Sends requests to pools of which the first backend answers every request with one status, and counts who was asked.
 
 import type { FakeBackend } from "./fake-backend.ts";
+import type { Gateway } from "./gateway.ts";
 import { chat, failure } from "./openai-answers.ts";
-import type { Gateway } from "./start-gateway.ts";
 import type { TestBed } from "./test-bed.ts";
 
 export interface Pool {

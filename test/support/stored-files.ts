@@ -2,8 +2,8 @@
 
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import type { Gateway } from "./gateway.ts";
 import { BOUNDARY, type FormPart, formOf } from "./multipart-forms.ts";
-import type { Gateway } from "./start-gateway.ts";
 import { waitFor } from "./wait-for.ts";
 
 export const FORM_TYPE = `multipart/form-data; boundary=${BOUNDARY}`;

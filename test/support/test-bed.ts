@@ -2,11 +2,16 @@
 
 import { afterAll, setDefaultTimeout } from "bun:test";
 import { FakeBackend, type FakeBackendOptions } from "./fake-backend.ts";
-import { type Gateway, type GatewayParts, startGateway } from "./start-gateway.ts";
+import type { Gateway } from "./gateway.ts";
+import type { GatewayParts } from "./gateway-parts.ts";
+import { type ProcessGateway, type ProcessParts, startGatewayProcess } from "./gateway-process.ts";
+import { startGateway } from "./start-gateway.ts";
 
 export interface TestBed {
   backend(options?: FakeBackendOptions): FakeBackend;
   gateway(options?: GatewayParts): Promise<Gateway>;
+  /** For signals, restarts, standard streams, the command line and workers. */
+  process(options?: ProcessParts): Promise<ProcessGateway>;
 }
 
 /**
@@ -24,16 +29,18 @@ export function createTestBed(): TestBed {
     for (const backend of backends) backend.stop();
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
   });
+  async function ended<Started extends Gateway>(starting: Promise<Started>): Promise<Started> {
+    const gateway = await starting;
+    gateways.push(gateway);
+    return gateway;
+  }
   return {
     backend(options) {
       const backend = new FakeBackend(options);
       backends.push(backend);
       return backend;
     },
-    async gateway(options) {
-      const gateway = await startGateway(options);
-      gateways.push(gateway);
-      return gateway;
-    },
+    gateway: (options) => ended(startGateway(options)),
+    process: (options) => ended(startGatewayProcess(options)),
   };
 }

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll } from "bun:test";
 import { refusals } from "./agent-workplace.ts";
-import type { Gateway } from "./start-gateway.ts";
+import type { Gateway } from "./gateway.ts";
 import { startStrictChat } from "./strict/chat.ts";
 import { startStrictMessages } from "./strict/messages.ts";
 import { startStrictResponses } from "./strict/responses.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { complaintsOf } from "./acp-validator.ts";
 import { AgentProcess } from "./agent-process.ts";
-import { SECRET_MARK } from "./start-gateway.ts";
+import { SECRET_MARK } from "./printed.ts";
 import { waitFor } from "./wait-for.ts";
 
 const COMMAND = join(import.meta.dir, "..", "..", "bin", "signalbox");

@@ -3,7 +3,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { asks } from "./features/words.ts";
 import { FIXTURES, type Fixture } from "./fixtures.ts";
 import { CLIENTS } from "./run.ts";

@@ -1,8 +1,9 @@
 // Runs the matrix: every client format, every backend format, every feature, whole and streamed, over sockets through the
 // running gateway. What the gateway says it could not carry is read from its log.
 
+import type { Gateway } from "../support/gateway.ts";
 import { splitSse } from "../support/sse-reader.ts";
-import { type Gateway, startGateway } from "../support/start-gateway.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import type { ScriptEntry } from "../support/strict/script.ts";
 import { emptyReading, type JsonObject, type Reading, type WireClient } from "./ask.ts";
 import { BACKEND_NAMES, type BackendName, type MatrixBackend, startBackends } from "./backends.ts";
@@ -73,7 +74,7 @@ export async function runMatrix(only: { client?: string; backend?: string; featu
 
 function droppedByRequest(gateway: Gateway): Map<string, Dropped[]> {
   const found = new Map<string, Dropped[]>();
-  for (const { msg, request_id, dropped } of gateway.process.logEntries) {
+  for (const { msg, request_id, dropped } of gateway.printed.logEntries) {
     if (msg !== "a translation could not carry all") continue;
     found.set(request_id as string, [...(found.get(request_id as string) ?? []), ...(dropped as Dropped[])]);
   }

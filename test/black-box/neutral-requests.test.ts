@@ -1,15 +1,15 @@
 // A gateway that is asked without HTTP, in front of real sockets: neutral requests in, neutral events out.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { type Answer, FakeBackend } from "../../test/support/fake-backend.ts";
-import { startInProcess } from "../../test/support/in-process.ts";
-import { chatEvents, chatStream, eventStream, failure, sseEvent } from "../../test/support/openai-answers.ts";
-import { waitFor } from "../../test/support/wait-for.ts";
-import type { Caller } from "../access/api-keys.ts";
-import type { ConfigDocument } from "../config/sections/registry.ts";
-import { collect } from "../generation/collect.ts";
-import type { GenerationEvent } from "../generation/events.ts";
-import type { GenerationRequest } from "../generation/request.ts";
+import type { Caller } from "../../src/access/api-keys.ts";
+import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { collect } from "../../src/generation/collect.ts";
+import type { GenerationEvent } from "../../src/generation/events.ts";
+import type { GenerationRequest } from "../../src/generation/request.ts";
+import { type Answer, FakeBackend } from "../support/fake-backend.ts";
+import { startInProcess } from "../support/in-process.ts";
+import { chatEvents, chatStream, eventStream, failure, sseEvent } from "../support/openai-answers.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -24,13 +24,15 @@ function startBackend(answer = chatStream(["one ", "two"])): FakeBackend {
 
 async function start(backends: readonly FakeBackend[], more: ConfigDocument = {}) {
   const named = backends.map(({ url }, index) => ({ name: `b${index}`, type: "vllm", url }));
-  const { gateway, fetch, stop } = await startInProcess({ backends: named, retry: { base_delay: "1ms" }, ...more });
-  cleanups.push(stop);
+  const gateway = await startInProcess({ config: { backends: named, retry: { base_delay: "1ms" }, ...more } });
+  cleanups.push(() => gateway.close());
   const lastStory = async () => {
-    const { requests } = (await (await fetch("/admin/requests")).json()) as { requests: Record<string, unknown>[] };
+    const { requests } = (await (await gateway.fetch("/admin/requests")).json()) as {
+      requests: Record<string, unknown>[];
+    };
     return requests[0];
   };
-  return { gateway, lastStory };
+  return { gateway: gateway.inside, lastStory };
 }
 
 const request: GenerationRequest = {

@@ -1,9 +1,9 @@
 // What goes on over a change of the settings, and what is made anew.
 
 import { afterEach, expect, spyOn, test } from "bun:test";
-import { FakeBackend } from "../../test/support/fake-backend.ts";
-import { startInProcess } from "../../test/support/in-process.ts";
-import type { ConfigDocument } from "../config/sections/registry.ts";
+import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { FakeBackend } from "../support/fake-backend.ts";
+import { startInProcess } from "../support/in-process.ts";
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -11,13 +11,13 @@ afterEach(async () => {
 });
 
 async function start(document: ConfigDocument = {}) {
-  const { store, fetch, stop } = await startInProcess(document);
-  cleanups.push(stop);
+  const gateway = await startInProcess({ config: document });
+  cleanups.push(() => gateway.close());
   return {
-    fetch,
-    read: async (path: string) => (await (await fetch(path)).json()) as Record<string, unknown>,
+    fetch: (path: string, init?: RequestInit) => gateway.fetch(path, init),
+    read: async (path: string) => (await (await gateway.fetch(path)).json()) as Record<string, unknown>,
     async change(sections: ConfigDocument) {
-      const result = await store.apply({ sections, mode: "replace", source: "api" });
+      const result = await gateway.store.apply({ sections, mode: "replace", source: "api" });
       expect(result).toMatchObject({ ok: true, value: { applied: true } });
     },
   };

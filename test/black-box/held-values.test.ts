@@ -2,10 +2,10 @@
 
 import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
-import { FakeBackend } from "../../test/support/fake-backend.ts";
-import { startInProcess } from "../../test/support/in-process.ts";
-import { chatEvents, eventStream } from "../../test/support/openai-answers.ts";
-import type { ConfigDocument } from "../config/sections/registry.ts";
+import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { FakeBackend } from "../support/fake-backend.ts";
+import { startInProcess } from "../support/in-process.ts";
+import { chatEvents, eventStream } from "../support/openai-answers.ts";
 
 const STREAMS = 5;
 const OBJECTS_PER_BODY = 40_000;
@@ -46,20 +46,22 @@ test.each<[string, ConfigDocument]>([
   const goOn = Promise.withResolvers<void>();
   const events = chatEvents(["one", "two", "three"]);
   backend.answer = eventStream(events, { beforeChunk: (index) => (index === 2 ? goOn.promise : undefined) });
-  const { url, stop } = await startInProcess({
-    backends: [{ name: "a", type: "vllm", url: backend.url, models: ["m", "n"] }],
-    ...sections,
+  const gateway = await startInProcess({
+    config: {
+      backends: [{ name: "a", type: "vllm", url: backend.url, models: ["m", "n"] }],
+      ...sections,
+    },
   });
   try {
     const before = objectsAlive();
-    const readers = await openStreams(url);
+    const readers = await openStreams(gateway.url);
     // What the machine's stack happens to point at is not collected: one body of the five may stay.
     expect(objectsAlive() - before).toBeLessThan(2 * OBJECTS_PER_BODY);
     goOn.resolve();
     await Promise.all(readers.map(readRest));
   } finally {
     goOn.resolve();
-    await stop();
+    await gateway.close();
   }
 });
 
@@ -74,16 +76,18 @@ test("a stream that another backend took over holds no parsed request", async ()
   next.answer = eventStream(chatEvents(["three", "four", "five"]), {
     beforeChunk: (index) => (index === 3 ? goOn.promise : undefined),
   });
-  const { url, stop } = await startInProcess({
-    backends: [
-      { name: "a", type: "vllm", url: breaking.url, models: ["m"] },
-      { name: "b", type: "vllm", url: next.url, models: ["n"] },
-    ],
-    ...chain,
+  const gateway = await startInProcess({
+    config: {
+      backends: [
+        { name: "a", type: "vllm", url: breaking.url, models: ["m"] },
+        { name: "b", type: "vllm", url: next.url, models: ["n"] },
+      ],
+      ...chain,
+    },
   });
   try {
     const before = objectsAlive();
-    const readers = await openStreams(url);
+    const readers = await openStreams(gateway.url);
     const decoder = new TextDecoder();
     for (const reader of readers) {
       let text = "";
@@ -98,6 +102,6 @@ test("a stream that another backend took over holds no parsed request", async ()
     await Promise.all(readers.map(readRest));
   } finally {
     goOn.resolve();
-    await stop();
+    await gateway.close();
   }
 });

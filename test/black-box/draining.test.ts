@@ -1,18 +1,18 @@
 // Backends that are removed, disabled, moved and added while requests run: both planes over real sockets.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { readChat } from "../../test/support/chat-reading.ts";
-import { startInProcess } from "../../test/support/in-process.ts";
-import { chatBody, chatEvents } from "../../test/support/openai-answers.ts";
-import { waitFor, within } from "../../test/support/wait-for.ts";
-import type { BackendStatusList } from "../admin/backend-schemas.ts";
-import { toStatusList } from "../admin/backend-view.ts";
-import { DRAIN_LIMIT_MS } from "../backends/drains.ts";
-import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
-import { Fleet } from "../fleet/fleet.ts";
-import { systemClock } from "../lib/clock.ts";
-import { silentLogger } from "../logging/logger.ts";
-import { createTransport } from "../upstream/transport.ts";
+import type { BackendStatusList } from "../../src/admin/backend-schemas.ts";
+import { toStatusList } from "../../src/admin/backend-view.ts";
+import { DRAIN_LIMIT_MS } from "../../src/backends/drains.ts";
+import { type ConfigDocument, documentSchema, type Settings } from "../../src/config/sections/registry.ts";
+import { Fleet } from "../../src/fleet/fleet.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { silentLogger } from "../../src/logging/logger.ts";
+import { createTransport } from "../../src/upstream/transport.ts";
+import { readChat } from "../support/chat-reading.ts";
+import { startInProcess } from "../support/in-process.ts";
+import { chatBody, chatEvents } from "../support/openai-answers.ts";
+import { waitFor, within } from "../support/wait-for.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
 
@@ -84,21 +84,20 @@ async function start(backends: BackendInput[], more: Partial<ConfigDocument> = {
   let aheadMs = 0;
   const clock = { now: () => systemClock.now() + aheadMs, wallTime: systemClock.wallTime };
   const typed = backends.map((each) => ({ type: "vllm", ...each }));
-  const { gateway, fetch, stop } = await startInProcess({ ...PATIENT, backends: typed, ...more }, clock);
-  cleanups.push(stop);
-  const { fleet } = gateway;
+  const gateway = await startInProcess({ config: { ...PATIENT, backends: typed, ...more } }, clock);
+  cleanups.push(() => gateway.close());
   return {
-    fleet,
+    fleet: gateway.inside.fleet,
     moveBy(durationMs: number) {
       aheadMs += durationMs;
     },
     chat: (stream = false, model = "m") =>
-      fetch("/v1/chat/completions", {
+      gateway.fetch("/v1/chat/completions", {
         method: "POST",
         body: JSON.stringify({ model, stream, messages: [{ role: "user", content: "hello" }] }),
       }),
     async rows() {
-      const response = await fetch("/admin/backends");
+      const response = await gateway.fetch("/admin/backends");
       const { backends } = (await response.json()) as BackendStatusList;
       return backends.map(({ name, enabled, phase, in_flight }) => ({ name, enabled, phase, in_flight }));
     },
