@@ -1,5 +1,4 @@
-// Whether a backend can be asked: the one answer behind readiness, health, the metric backend_up and the counts on pages
-// (decisions, section 15.8).
+// Whether a backend can be asked: the one answer behind readiness, health, the metric backend_up and the counts on pages.
 
 import type { BackendEntry } from "../backends/board.ts";
 import type { Circuits } from "../routing/circuits.ts";

@@ -130,7 +130,7 @@ export function createCandidates(parts: CandidatesParts) {
     return able.filter(({ backend }) => !tried.has(backend.name) && circuits.allowsInPanic(backend.name));
   }
 
-  /** Decisions, section 15.7: a backend is tried rather than the request refused. */
+  /** A backend whose circuit is open is tried rather than refusing the request. */
   function panicNow(context: RequestContext, request: ModelRequest, tried: ReadonlySet<string>): Admitted | undefined {
     const entries = heldBack(request, tried);
     if (entries.length === 0) return undefined;

@@ -1,4 +1,4 @@
-// How a request ended: one word for lists, statistics and metrics alike (decisions, section 15.9).
+// How a request ended: one word for lists, statistics and metrics alike.
 
 export type Outcome =
   | "succeeded"

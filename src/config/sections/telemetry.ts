@@ -1,4 +1,4 @@
-// Section telemetry: where traces and metrics are sent to (decisions, section 11, "OpenTelemetry").
+// Section telemetry: where traces and metrics are sent to.
 
 import { z } from "zod";
 import { headerName, headerValue, positiveDuration } from "./fields.ts";
