@@ -1,34 +1,14 @@
 // The floors of the house, which imports go down.
 
-/** From the top to the bottom; folders on one line may import each other as long as no cycle of files appears. */
-export const LAYERS: readonly (readonly string[])[] = [
-  ["main.ts"],
-  ["runtime", "workers", "agent-mode"],
-  ["dashboard"],
-  ["cli", "api", "admin"],
-  ["acp"],
-  ["openapi"],
-  ["server", "otlp"],
-  ["pipeline"],
-  ["mcp"],
-  ["agent"],
-  ["response-cache"],
-  ["fleet"],
-  ["routing", "upstream", "web-search"],
-  ["demo", "discovery"],
-  ["health", "models", "prompts", "kv-index"],
-  ["backends"],
-  ["rate-limit", "request-log"],
-  ["backup"],
-  ["access", "files", "stats", "metrics", "redis"],
-  ["protocols"],
-  ["generation", "media"],
-  ["tracing", "logging", "object-storage"],
-  ["config"],
-  ["errors"],
-  ["names.ts"],
-  ["lib"],
-];
+import { ROOMS } from "../../scripts/rooms.ts";
 
-/** The rooms of src/config, likewise. */
-export const CONFIG_ROOMS: readonly string[] = ["store", "compile", "change", "schema", "sections", "files", "values"];
+/** From the top to the bottom; rooms on one floor may import each other as long as no cycle of files appears. */
+export const LAYERS: readonly (readonly string[])[] = Map.groupBy(ROOMS, ({ floor }) => floor)
+  .values()
+  .map((floor) => floor.map(({ name }) => name))
+  .toArray();
+
+/** The folders of src/config, likewise; the purpose of the room lists them. */
+export const CONFIG_ROOMS: readonly string[] = [
+  ...(ROOMS.find(({ name }) => name === "config")?.purpose.matchAll(/`(\w+)`/g) ?? []),
+].map(([, folder = ""]) => folder);
