@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ConfigDocument } from "../../../src/config/sections/registry.ts";
 import { FakeBackend } from "../../support/fake-backend.ts";
 import { startInProcess } from "../../support/in-process.ts";
 import { chat, chatStream } from "../../support/openai-answers.ts";
@@ -21,19 +22,20 @@ export interface WalkRequest {
 export async function startWalks(): Promise<{ requests: Record<WalkName, WalkRequest>; stop(): Promise<void> }> {
   const backend = new FakeBackend({ answer: chat("hello") });
   const dataFolder = mkdtempSync(join(tmpdir(), "signalbox-walks-"));
-  const gateway = await startInProcess({
+  const config: ConfigDocument = {
     // Not beside the configuration, whose folder is watched.
-    server: { data_dir: dataFolder },
+    server: { bind_address: "127.0.0.1:0", data_dir: dataFolder },
     backends: ["one", "two"].map((name) => ({
       name,
-      type: "openai" as const,
+      type: "openai",
       url: backend.url,
       api_key: `sekret-${name}`,
       models: ["m"],
     })),
     health_checks: { interval: "1h" },
     retry: { base_delay: "1ms" },
-  });
+  };
+  const gateway = await startInProcess({ config });
   const send = (method: string, path: string, body: object) =>
     gateway.fetch(path, { method, headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
   let delayMs = 1;
@@ -67,7 +69,7 @@ export async function startWalks(): Promise<{ requests: Record<WalkName, WalkReq
       },
     },
     async stop() {
-      await gateway.stop();
+      await gateway.close();
       backend.stop();
       rmSync(dataFolder, { recursive: true, force: true });
     },
