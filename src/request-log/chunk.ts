@@ -2,9 +2,8 @@
 // rows need, are written in one go, and are searched without an object per request. Of most requests the columns say all: one
 // attempt that answered. The steps of the others are apart, because a search needs none.
 
-import type { Outcome } from "../stats/outcome.ts";
 import type { AttemptStep, ToldRecord } from "../stats/request-record.ts";
-import { type ColumnName, type Common, NUMBERS, readNumber, type Value } from "./columns.ts";
+import { COMMON_FACTS, type ColumnName, type Common, NUMBERS, readNumber, type Value } from "./columns.ts";
 
 /** What stands before the numbers. */
 interface Header {
@@ -89,38 +88,21 @@ export class Chunk {
 
   /** Without its steps. */
   told(index: number): ToldRecord {
-    const text = (name: ColumnName) => this.value(name, index) as string | undefined;
     const number = (name: ColumnName) => this.value(name, index) as number | undefined;
-    const duration = (name: ColumnName) => milliseconds(number(name));
-    const backend = text("backend");
+    const backend = this.value("backend", index) as string | undefined;
     const attempts = number("attempts") ?? 0;
     const only = backend === undefined || attempts === 0 ? [] : [backend];
     return {
-      id: text("id") ?? "",
-      requestId: text("requestId") ?? "",
-      operation: text("operation") ?? "",
-      model: text("model") ?? "",
-      stream: this.value("stream", index) === true,
+      ...Object.fromEntries(COMMON_FACTS.map((name) => [name, this.value(name, index)])),
+      id: this.value("id", index) as string,
+      requestId: this.value("requestId", index) as string,
+      userId: this.value("userId", index) as string | undefined,
       startedAtMs: this.cameUs(index) / 1000,
-      keyId: text("keyId"),
-      userId: text("userId"),
-      organizationId: text("organizationId"),
-      clientAddress: text("clientAddress"),
-      target: text("target"),
-      status: number("status") ?? 0,
-      durationMs: duration("durationUs") ?? 0,
-      failure: text("failure"),
-      outcome: (text("outcome") ?? "failed") as Outcome,
-      code: text("code"),
-      endedBy: text("endedBy"),
-      backend,
-      answeredBy: text("answeredBy"),
-      firstByteMs: duration("firstByteUs"),
-      backendMs: duration("backendUs"),
+      durationMs: milliseconds(number("durationUs")) ?? 0,
+      firstByteMs: milliseconds(number("firstByteUs")),
+      backendMs: milliseconds(number("backendUs")),
       promptTokens: number("promptTokens"),
       completionTokens: number("completionTokens"),
-      cache: text("cache") as ToldRecord["cache"],
-      cacheReason: text("cacheReason"),
       steps: [],
       droppedSteps: 0,
       outline: { attempts, backends: (this.value("backends", index) as readonly string[] | undefined) ?? only },

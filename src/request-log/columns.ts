@@ -4,29 +4,21 @@ import type { AttemptStep, RequestRecord } from "../stats/request-record.ts";
 
 export type Value = string | number | boolean | readonly string[] | undefined;
 
-/** What is the same for many requests, so that few different ones make up a chunk. Members may be added. */
-export interface Common {
-  operation: string;
-  model: string;
-  answeredBy: string | undefined;
-  stream: boolean;
-  status: number | undefined;
-  failure: string | undefined;
-  outcome: RequestRecord["outcome"];
-  code: string | undefined;
-  endedBy: string | undefined;
-  /** Of the last attempt. */
-  backend: string | undefined;
+/** Members of a record that are the same for many requests. Names may be added. */
+export const COMMON_FACTS = [
+  ...(["operation", "model", "answeredBy", "stream", "status", "failure", "outcome", "code", "endedBy"] as const),
+  ...(["backend", "keyId", "organizationId", "clientAddress", "target", "cache", "cacheReason"] as const),
+];
+
+type CommonFact = (typeof COMMON_FACTS)[number];
+
+/** What is the same for many requests, so that few different ones make up a chunk. */
+export interface Common extends Pick<RequestRecord, CommonFact> {
+  /** The end user, as the key or the request names them. */
+  userId: string | undefined;
+  attempts: number;
   /** Of several attempts every one that was asked. */
   backends: readonly string[] | undefined;
-  attempts: number;
-  keyId: string | undefined;
-  userId: string | undefined;
-  organizationId: string | undefined;
-  clientAddress: string | undefined;
-  target: string | undefined;
-  cache: RequestRecord["cache"];
-  cacheReason: string | undefined;
   /** Of a plain attempt. */
   stepStatus: number | undefined;
   strategy: string | undefined;
@@ -43,27 +35,13 @@ type NumberName = (typeof NUMBERS)[number];
 export type ColumnName = "id" | "requestId" | keyof Common | NumberName;
 
 export function commonOf(story: RequestRecord, step = plainAttempt(story)): Common {
-  const { ownAttempts: attempts } = story;
+  const { ownAttempts: attempts, user: userId } = story;
+  const facts = Object.fromEntries(COMMON_FACTS.map((name) => [name, story[name]])) as Pick<Common, CommonFact>;
   return {
-    operation: story.operation,
-    model: story.model,
-    answeredBy: story.answeredBy,
-    stream: story.stream,
-    status: story.status,
-    failure: story.failure,
-    outcome: story.outcome,
-    code: story.code,
-    endedBy: story.endedBy,
-    backend: story.backend,
-    backends: attempts > 1 ? story.backends : undefined,
+    ...facts,
+    userId,
     attempts,
-    keyId: story.keyId,
-    userId: story.user,
-    organizationId: story.organizationId,
-    clientAddress: story.clientAddress,
-    target: story.target,
-    cache: story.cache,
-    cacheReason: story.cacheReason,
+    backends: attempts > 1 ? story.backends : undefined,
     stepStatus: step?.status,
     strategy: step?.strategy,
     scoreMeans: step?.scoreMeans,
