@@ -8,10 +8,10 @@ const folder = realpathSync(mkdtempSync(join(tmpdir(), "test-run-")));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** What the runner itself says of such files. */
-async function run(files: Record<string, string>) {
+async function run(files: Record<string, string>, options: readonly string[]) {
   const names = Object.keys(files);
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
-  const child = Bun.spawn([process.execPath, "test", ...names.map((name) => `./${name}`)], {
+  const child = Bun.spawn([process.execPath, "test", ...options, ...names.map((name) => `./${name}`)], {
     cwd: folder,
     stdio: ["ignore", "ignore", "pipe"],
     env: { ...process.env, NO_COLOR: "1" },
@@ -22,11 +22,14 @@ async function run(files: Record<string, string>) {
 
 const IMPORT = `import { beforeAll, describe, expect, test } from "bun:test";\n`;
 
-describe("what the test runner prints", () => {
+describe.each([
+  ["what the test runner prints", []],
+  ["what several at once print", ["--parallel=2", "--no-isolate"]],
+])("%s", (_, options) => {
   test("is counted, and each failed test has its file", async () => {
     const first = `${IMPORT}describe("a", () => { test("b [1]", () => expect(1).toBe(2)); test("c", () => {}); });`;
     const second = `${IMPORT}test("d", () => {}); test.skip("e", () => {}); test("f", () => { throw new Error("(fail) g"); });`;
-    expect(await run({ "first.test.ts": first, "second.test.ts": second })).toEqual({
+    expect(await run({ "first.test.ts": first, "second.test.ts": second }, options)).toEqual({
       passed: 2,
       failed: 2,
       skipped: 1,
@@ -40,7 +43,7 @@ describe("what the test runner prints", () => {
   test("names each failed test once, though a long run lists them again", async () => {
     const first = `${IMPORT}test("a", () => expect(1).toBe(2));`;
     const second = `${IMPORT}test.each(Array.from({ length: 200 }, (_, index) => index))("%d", () => {});`;
-    expect(await run({ "first.test.ts": first, "second.test.ts": second })).toEqual({
+    expect(await run({ "first.test.ts": first, "second.test.ts": second }, options)).toEqual({
       passed: 200,
       failed: 1,
       skipped: 0,
@@ -49,16 +52,24 @@ describe("what the test runner prints", () => {
   });
 
   test("is a failure when nothing was tested", async () => {
-    expect(await run({ "empty.test.ts": IMPORT })).toMatchObject({ passed: 0, failed: 1, failures: [] });
+    expect(await run({ "empty.test.ts": IMPORT }, options)).toMatchObject({ passed: 0, failed: 1, failures: [] });
   });
 
   test("is a failure when the runner dies", async () => {
     const deadly = `${IMPORT}test("a", () => {}); test("b", () => process.kill(process.pid, "SIGKILL"));`;
-    expect(await run({ "deadly.test.ts": deadly })).toMatchObject({ failed: 1, failures: [] });
+    const fine = `${IMPORT}test("c", () => {});`;
+    const found = await run({ "deadly.test.ts": deadly, "fine.test.ts": fine }, options);
+    expect(found).toMatchObject({
+      failed: 1,
+      failures: options.length === 0 ? [] : [{ file: "deadly.test.ts", name: "(the runner died)" }],
+    });
   });
 
   test("is a failure when a file cannot be read", async () => {
-    const { failed } = await run({ "broken.test.ts": `import { x } from "./nowhere.ts"; x();` });
-    expect(failed).toBe(1);
+    const files = { "broken.test.ts": `import { x } from "./nowhere.ts"; x();` };
+    expect(await run(files, options)).toMatchObject({
+      failed: 1,
+      failures: [{ file: "broken.test.ts", name: "(outside of any test)" }],
+    });
   });
 });

@@ -35,10 +35,17 @@ function failures(printed: string): FailedTest[] {
   for (const line of printed.split("\n")) {
     if (AGAIN.test(line)) break;
     file = /^(\S+\.test\.ts):$/.exec(line)?.[1] ?? file;
-    const name = /^\(fail\) (.*?)(?: \[[\d.]+m?s\])?$/.exec(line)?.[1];
+    const name = /^\(fail\) (.*?)(?: \[[\d.]+m?s\])?$/.exec(line)?.[1] ?? failureOfFile(line);
     if (name !== undefined && file !== undefined) found.push({ file, name });
   }
   return found;
+}
+
+/** What fails outside of any test is counted as a test of its file. */
+function failureOfFile(line: string): string | undefined {
+  if (line === "# Unhandled error between tests") return "(outside of any test)";
+  if (/^✗ \S+ \(worker crashed/.test(line)) return "(the runner died)";
+  return undefined;
 }
 
 function count(printed: string, word: string): number {

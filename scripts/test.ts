@@ -1,16 +1,16 @@
-// npm test: the static checks, then every test; what failed, and the line "N passed, N failed", come last.
+// npm test: every test, and the static checks beside them; what failed, and the line "N passed, N failed", come last.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { providePackages } from "./debian-packages.ts";
-import { runStep, STATIC_CHECKS, type Step } from "./run-steps.ts";
+import { STATIC_CHECKS, type Step } from "./run-steps.ts";
 import { type FailedTest, readTestRun, type TestRun } from "./test-run.ts";
 
 interface TestGroup {
   name: string;
   paths: string[];
-  /** Its files are shared out to so many runners at once; most of their time is the start of gateways. */
+  /** So many take its files, each the next one. */
   runners?: number;
   environment?: Readonly<Record<string, string>>;
   /** Its gateways are the executable of npm run build, not the source. */
@@ -27,7 +27,7 @@ interface FailedFile {
   tests: FailedTest[];
 }
 
-/** Each group is a process of its own, so that a crash of one is counted and does not hide the others. The longest go first. */
+/** Each group is run by itself, so that a crash of one is counted and does not hide the others. The longest go first. */
 const TEST_GROUPS: TestGroup[] = [
   {
     name: "black-box tests",
@@ -36,7 +36,7 @@ const TEST_GROUPS: TestGroup[] = [
     runsExecutable: true,
     prepare: () => providePackages("openssl", "procps"),
   },
-  { name: "unit and architecture tests", paths: ["./src", "./scripts", "./test/architecture"] },
+  { name: "unit and architecture tests", paths: ["./src", "./scripts", "./test/architecture"], runners: 2 },
   { name: "simulation", paths: ["./test/simulation"] },
   { name: "translation", paths: ["./test/translation"] },
   {
@@ -92,8 +92,11 @@ const TEST_GROUPS: TestGroup[] = [
 /** A test may take this long; the runner's default of 5 s is short for a loaded machine. */
 const TEST_TIMEOUT_MS = 60_000;
 
-/** So many runners at once: most of their time they wait for gateways. */
-const RUNNERS = 3;
+/** So many runners at once: about half of their time they wait. */
+const RUNNERS = 4;
+
+/** How long each file took the last time, so that the longest begin first. */
+const TIMINGS = "node_modules/.cache/test-timings";
 
 const built = mkdtempSync(join(tmpdir(), "signalbox-executable-"));
 const EXECUTABLE = join(built, "signalbox");
@@ -101,78 +104,98 @@ process.on("exit", () => rmSync(built, { recursive: true, force: true }));
 
 const BUILD: Step = { name: "executable", command: [process.execPath, "scripts/build.ts", `--outfile=${EXECUTABLE}`] };
 
+/** Takes some of the runners until it is over. */
+interface Job {
+  runners: number;
+  run(): Promise<void>;
+}
+
+/** The steps come from a list of their own, and take one runner each. */
+function jobOf(step: Step): Job {
+  return { runners: 1, run: async () => void (await succeeds(step)) };
+}
+
+/** What a step or a group has printed comes as one, when it is over. */
+async function succeeds({ name, command }: Step): Promise<boolean> {
+  const startedMs = performance.now();
+  const child = Bun.spawn(command, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, NO_COLOR: "1" } });
+  const printed = await Promise.all([child.stdout.text(), child.stderr.text()]);
+  const isGood = (await child.exited) === 0;
+  printHeading(`${name}: ${isGood ? "passed" : "failed"}`, startedMs);
+  process.stdout.write(printed.join(""));
+  if (isGood) total.passed++;
+  else failedOtherwise.push(name);
+  return isGood;
+}
+
+function printHeading(name: string, startedMs: number): void {
+  console.log(`\n== ${name} (${Math.round((performance.now() - startedMs) / 1000)} s)`);
+}
+
 /** Debian's packages can be installed by one at a time. */
 let preparing: Promise<unknown> = Promise.resolve();
 
-function prepared({ prepare }: TestGroup): Promise<boolean> {
-  if (prepare === undefined) return Promise.resolve(true);
-  const mine = preparing.then(prepare);
-  preparing = mine;
-  return mine;
+async function isPrepared({ prepare, runsExecutable }: TestGroup): Promise<boolean> {
+  if (prepare !== undefined) {
+    const mine = preparing.then(prepare);
+    preparing = mine;
+    if (!(await mine)) return false;
+  }
+  return !runsExecutable || (await executable);
 }
 
-/** What a group has printed comes as one, when it is over. */
 async function runGroup(group: TestGroup): Promise<void> {
-  const { name, paths, runners = 1 } = group;
-  const isReady = await prepared(group);
+  const { name, paths } = group;
+  const isReady = await isPrepared(group);
   const startedMs = performance.now();
-  const shares = runners === 1 ? [paths] : await shareOut(paths, runners);
-  const all = isReady ? await Promise.all(shares.map((share) => runTests(share, group))) : [];
-  console.log(`\n== ${name} (${Math.round((performance.now() - startedMs) / 1000)} s)`);
-  for (const { output } of all) process.stdout.write(output);
-  if (!isReady) failedOtherwise.push(`${name}: what they need is not here`);
-  for (const { run } of all) {
-    total.passed += run.passed;
-    total.skipped += run.skipped;
-    // A runner that died, or in which something failed outside of any test, names no test.
-    const unnamed = run.failed - run.failures.length;
-    for (let index = 0; index < unnamed; index++) failedOtherwise.push(`${name}: outside of any test`);
-    for (const failure of run.failures) {
-      const known = failedFiles.find((one) => one.group === group && one.file === failure.file);
-      if (known === undefined) failedFiles.push({ group, file: failure.file, tests: [failure] });
-      else known.tests.push(failure);
-    }
+  if (!isReady) {
+    failedOtherwise.push(`${name}: what they need is not here`);
+    return;
+  }
+  const { output, run } = await runTests(paths, group);
+  printHeading(name, startedMs);
+  process.stdout.write(output);
+  total.passed += run.passed;
+  total.skipped += run.skipped;
+  // What died without a word names no test.
+  const unnamed = run.failed - run.failures.length;
+  for (let index = 0; index < unnamed; index++) failedOtherwise.push(`${name}: outside of any test`);
+  for (const failure of run.failures) {
+    const known = failedFiles.find((one) => one.group === group && one.file === failure.file);
+    if (known === undefined) failedFiles.push({ group, file: failure.file, tests: [failure] });
+    else known.tests.push(failure);
   }
 }
 
-/** Each group begins when there is room for its runners, in order as far as that goes. */
-async function runGroups(groups: readonly TestGroup[]): Promise<void> {
-  const waiting = [...groups];
+/** Each job begins when there is room for its runners, in order as far as that goes. */
+async function runJobs(jobs: readonly Job[]): Promise<void> {
+  const waiting = [...jobs];
   const running = new Set<Promise<void>>();
   let free = RUNNERS;
   while (waiting.length > 0 || running.size > 0) {
-    const next = waiting.findIndex(({ runners = 1 }) => runners <= free);
+    const next = waiting.findIndex(({ runners }) => runners <= free);
     if (next < 0) {
       await Promise.race(running);
       continue;
     }
-    const [group] = waiting.splice(next, 1) as [TestGroup];
-    const { runners = 1 } = group;
-    free -= runners;
-    const run = runGroup(group).then(() => {
-      free += runners;
+    const [job] = waiting.splice(next, 1) as [Job];
+    free -= job.runners;
+    const run = job.run().then(() => {
+      free += job.runners;
       running.delete(run);
     });
     running.add(run);
   }
 }
 
-/** The test files below the paths, dealt in turn. */
-async function shareOut(paths: readonly string[], runners: number): Promise<string[][]> {
-  const files: string[] = [];
-  for (const path of paths) {
-    if (path.endsWith(".test.ts")) files.push(path);
-    else for await (const file of new Bun.Glob("**/*.test.ts").scan(path)) files.push(`${path}/${file}`);
-  }
-  files.sort();
-  return Array.from({ length: runners }, (_, runner) => files.filter((_file, index) => index % runners === runner));
-}
-
 async function runTests(
   paths: readonly string[],
-  { environment, runsExecutable = false }: TestGroup,
+  { name, environment, runners = 1, runsExecutable = false }: TestGroup,
 ): Promise<{ output: string; run: TestRun }> {
-  const child = Bun.spawn([process.execPath, "test", "--timeout", String(TEST_TIMEOUT_MS), ...paths], {
+  const timings = `${TIMINGS}/${name.replaceAll(/\W+/g, "-")}.json`;
+  const shared = ["--no-isolate", `--parallel=${runners}`, `--timings=${timings}`, "--update-timings"];
+  const options = ["--timeout", String(TEST_TIMEOUT_MS), ...(runners > 1 ? shared : [])];
+  const child = Bun.spawn([process.execPath, "test", ...options, ...paths], {
     stdio: ["ignore", "pipe", "pipe"],
     env: {
       ...process.env,
@@ -187,11 +210,11 @@ async function runTests(
 
 /**
  * A file that failed beside others is run once more, alone. It passes then if all that it lacked was the machine: such a test
- * waits for a time where it should wait for a condition, and is named at the end, but it does not fail the run.
+ * waits for a time where it should wait for a condition, or meets a race. It has failed all the same; its name says where to look.
  */
-async function tryAlone(failed: FailedFile): Promise<boolean> {
+async function passesAlone(failed: FailedFile): Promise<boolean> {
   console.log(`\n== once more, alone: ${failed.file}`);
-  const { output, run } = await runTests([`./${failed.file}`], failed.group);
+  const { output, run } = await runTests([`./${failed.file}`], { ...failed.group, runners: 1 });
   process.stdout.write(output);
   return run.failed === 0 && run.passed >= failed.tests.length;
 }
@@ -213,24 +236,23 @@ const total: Counts = { passed: 0, failed: 0, skipped: 0 };
 const failedFiles: FailedFile[] = [];
 const failedOtherwise: string[] = [];
 
-for (const step of [...STATIC_CHECKS, BUILD]) {
-  if ((await runStep(step)) === 0) total.passed++;
-  else failedOtherwise.push(step.name);
-}
-await runGroups(TEST_GROUPS);
+const executable = succeeds(BUILD);
+mkdirSync(TIMINGS, { recursive: true });
+const groups = TEST_GROUPS.map((group) => ({ runners: group.runners ?? 1, run: () => runGroup(group) }));
+await runJobs([...groups.slice(0, 1), ...STATIC_CHECKS.map(jobOf), ...groups.slice(1)]);
 
 const passedAlone: FailedFile[] = [];
 if (failedFiles.length <= TRIED_ALONE_AT_MOST) {
   for (const file of [...failedFiles]) {
-    if (!(await tryAlone(file))) continue;
+    if (!(await passesAlone(file))) continue;
     passedAlone.push(file);
     failedFiles.splice(failedFiles.indexOf(file), 1);
-    total.passed += file.tests.length;
   }
 }
-total.failed = failedOtherwise.length + failedFiles.reduce((sum, { tests }) => sum + tests.length, 0);
+const failedTests = [...failedFiles, ...passedAlone].reduce((sum, { tests }) => sum + tests.length, 0);
+total.failed = failedOtherwise.length + failedTests;
 
-list("failed beside others, passed alone; to be mended", passedAlone);
+list("passed only at the second try", passedAlone);
 list("failed", failedFiles, failedOtherwise);
 const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : "";
 console.log(`\n${total.passed} passed, ${total.failed} failed${skipped}`);
