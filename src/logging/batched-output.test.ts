@@ -73,13 +73,13 @@ describe("the end of the process", () => {
     ["by an exception", "throw new Error('unexpected');"],
   ])("%s loses no line", async (_title, ending) => {
     const child = await runProgram(`output.write("last words\\n"); ${ending}`);
-    await within("the program ends", child.exited, 10_000);
+    await within("the program ends", child.exited);
     expect(await new Response(child.stderr).text()).toContain("last words\n");
   });
 
   test("is not held up by the lines that wait", async () => {
     const child = await runProgram(`output.write("x\\n"); console.log(process.uptime() < 60);`);
-    expect(await within("the program ends", child.exited, 10_000)).toBe(0);
+    expect(await within("the program ends", child.exited)).toBe(0);
   });
 });
 

@@ -79,7 +79,7 @@ describe("messages", () => {
     await Bun.sleep(200);
     expect(got.length).toBe(1);
     room.resolve();
-    await waitFor("all messages", () => got.length === 60_001, { timeoutMs: 20_000 });
+    await waitFor("all messages", () => got.length === 60_001);
     expect(got[60_000]).toMatchObject({ id: 1, result: { content: [{ text: "60000 sent" }] } });
     expect(got[59_999]).toMatchObject({ params: { data: 59_999 } });
   });
@@ -183,7 +183,7 @@ describe("the end", () => {
     const { server, answerTo, call } = start([], { killAfterMs: 60_000 });
     await call(1, "echo", { text: "up" });
     await answerTo(1);
-    await within("it is closed", server.close(), 3_000);
+    await within("it is closed", server.close());
     expect(await server.ended).toMatch(/^was ended by SIGTERM|^exited with code/);
   });
 
@@ -193,7 +193,7 @@ describe("the end", () => {
     const grandchild = Number(told.split("grandchild ")[1]);
     expect(isAlive(grandchild)).toBe(true);
     expect(groupMembers(server.pid)).toContain(grandchild);
-    await within("it is closed", server.close(), 3_000);
+    await within("it is closed", server.close());
     expect(isAlive(grandchild)).toBe(false);
     expect(groupMembers(server.pid)).toEqual([]);
     expect(await server.ended).toBe("was ended by SIGKILL");
@@ -203,7 +203,7 @@ describe("the end", () => {
     const { server, log, call } = start(["fork"]);
     const told = await waitFor("a grandchild", () => log.find((line) => line.includes("grandchild ")));
     await call(1, "die");
-    expect(await within("it has ended", server.ended, 3_000)).toBe("exited with code 7");
+    expect(await within("it has ended", server.ended)).toBe("exited with code 7");
     expect(isAlive(Number(told.split("grandchild ")[1]))).toBe(false);
     expect(groupMembers(server.pid)).toEqual([]);
   });

@@ -47,9 +47,11 @@ describe("create", () => {
         stats: { total_requests: 0, failed_requests: 0, average_latency_ms: null, last_used: null },
       },
     });
-    await waitFor("the first check", async () => (await admin.get("/admin/backends/new")).health_status === "healthy", {
-      timeoutMs: 2_000,
-    });
+    await waitFor(
+      "the first check",
+      async () => (await admin.get("/admin/backends/new")).health_status === "healthy",
+      {},
+    );
     expect((await gateway.chat()).headers.get("x-signalbox-backend")).toBe("new");
     expect(backend.lastRequest.headers.authorization).toBe("Bearer sekret-key");
     expect(await admin.get("/admin/backends/new")).toMatchObject({ stats: { total_requests: 1, failed_requests: 0 } });

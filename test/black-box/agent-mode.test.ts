@@ -109,7 +109,7 @@ test("without a file there is what is found on this machine, and nothing is writ
     environment: { OPENAI_API_KEY: "sekret-key", OPENAI_BASE_URL: backend.url },
   });
   expect(await agent.ask({ ask: "models" })).toMatchObject([{ id: "gpt-test" }]);
-  expect(agent.stderr).toContain("these backends were found");
+  await waitFor("it says what it found", () => agent.stderr.includes("these backends were found"));
   agent.endInput();
   expect(await agent.finished()).toBe(0);
   expect(readdirSync(agent.folder)).toEqual(["home"]);
@@ -156,11 +156,11 @@ test("options come from the configuration, and follow an edit of the file", asyn
   await waitFor(
     "the edit is followed",
     async () => ((await agent.ask({ ask: "options" })) as { maxTurns: number }).maxTurns === 7 || undefined,
-    { timeoutMs: 10_000 },
   );
   // Where sessions are kept is read at the start.
   expect(await agent.ask({ ask: "options" })).toMatchObject({ storagePath: join(folder, "data/acp/sessions") });
-  expect(agent.stderr).toContain("acp.storage was changed; it takes effect after a restart");
+  const restart = "acp.storage was changed; it takes effect after a restart";
+  await waitFor("it is told", () => agent.stderr.includes(restart));
   expect(agent.stderr).not.toContain("sekret");
 });
 
@@ -192,7 +192,6 @@ describe("beside a gateway", () => {
     await waitFor(
       "the change is followed",
       async () => ((await one.ask({ ask: "options" })) as { maxTurns: number }).maxTurns === 12 || undefined,
-      { timeoutMs: 10_000 },
     );
 
     const session = {

@@ -43,7 +43,7 @@ function emptyFolder(): string {
 
 async function run(folder: string, ...args: string[]): Promise<FinishedRun> {
   const process = new GatewayProcess({ args }, folder);
-  const finished = await process.finished(30_000);
+  const finished = await process.finished();
   process.printed.check();
   return finished;
 }

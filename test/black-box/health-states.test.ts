@@ -24,7 +24,7 @@ function start(backend: FakeBackend, health: HealthSection = {}, more: Partial<B
   });
 }
 
-async function waitForState(gateway: Gateway, state: string, timeoutMs = 5_000): Promise<void> {
+async function waitForState(gateway: Gateway, state: string): Promise<void> {
   let last = "";
   await waitFor(
     `the state ${state}`,
@@ -32,7 +32,7 @@ async function waitForState(gateway: Gateway, state: string, timeoutMs = 5_000):
       last = (await gateway.backend("engine")).state;
       return last === state;
     },
-    { timeoutMs, intervalMs: 10, explain: () => `last state: ${last}` },
+    { intervalMs: 10, explain: () => `last state: ${last}` },
   );
 }
 
@@ -227,7 +227,7 @@ test("the first checks run side by side: one that hangs does not hold the others
       ],
     },
   });
-  await gateway.waitForHealth("engine", true, 2_000);
+  await gateway.waitForHealth("engine", true);
   expect((await gateway.chat()).status).toBe(200);
 });
 
@@ -249,7 +249,6 @@ test("a model that a backend loaded a moment ago is found within seconds of bein
   expect((await gateway.chat({ model: "old" })).status).toBe(200);
   backend.probeAnswer = models(["old", "new"]);
   await waitFor("the new model answers", async () => (await gateway.chat({ model: "new" })).status === 200, {
-    timeoutMs: 8_000,
     intervalMs: 200,
   });
 });

@@ -174,14 +174,10 @@ describe("GET /admin/metrics/history", () => {
     const { gateway, admin } = await start({ persistence: { snapshot_interval_seconds: 1 } });
     await (await gateway.chat()).text();
     const metric = "signalbox_requests_total";
-    const answer = await waitFor(
-      "two samples of the request",
-      async () => {
-        const found = await admin.get(path({ metric }));
-        return (found.row_count as number) >= 2 && found;
-      },
-      { timeoutMs: 10_000 },
-    );
+    const answer = await waitFor("two samples of the request", async () => {
+      const found = await admin.get(path({ metric }));
+      return (found.row_count as number) >= 2 && found;
+    });
     expect(Object.keys(answer)).toEqual(["metric", "from_ms", "to_ms", "row_count", "limit", "samples"]);
     const [first, second] = answer.samples as [Sample, Sample];
     expect(first).toEqual({
@@ -244,11 +240,10 @@ describe("GET /admin/metrics/history", () => {
     for (const suffix of ["", "-wal", "-shm"]) writeFileSync(`${file}${suffix}`, "not a database".repeat(1_000));
     await gateway.restart();
     expect((await gateway.chat()).status).toBe(200);
-    await waitFor("the broken file is set aside", () => existsSync(`${file}.broken`), { timeoutMs: 10_000 });
+    await waitFor("the broken file is set aside", () => existsSync(`${file}.broken`));
     await waitFor(
       "samples are kept again",
       async () => (await admin.get(path({ metric: "signalbox_uptime_seconds" }))).row_count !== 0,
-      { timeoutMs: 10_000 },
     );
   });
 });

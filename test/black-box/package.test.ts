@@ -87,9 +87,9 @@ test("npm start passes SIGTERM on: the gateway ends in order and its port is fre
   } finally {
     npm.kill("SIGTERM");
   }
-  expect(await within("npm ends", npm.exited, 10_000)).toBe(0);
+  expect(await within("npm ends", npm.exited)).toBe(0);
   expect(await isUp(url)).toBe(false);
-  expect(await within("the gateway lets go of its log", log, 10_000)).toContain("stopped");
+  expect(await within("the gateway lets go of its log", log)).toContain("stopped");
 });
 
 describe("the lock", () => {

@@ -25,7 +25,7 @@ async function start(): Promise<Gateway> {
 async function answersTo(gateway: Gateway, bytes: string): Promise<string> {
   const connection = await RawConnection.open(gateway.port);
   connection.write(bytes);
-  await within("the connection is closed", connection.closed, 5_000);
+  await within("the connection is closed", connection.closed);
   return connection.received.toString("latin1");
 }
 

@@ -290,7 +290,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
     gate.resolve();
     const rest = await readUntil(reader, "[DONE]");
     expect(beginning + rest).toBe(events.join(""));
-    const finished = await gateway.process.finished(5_000);
+    const finished = await gateway.process.finished();
     expect(finished.exitCode).toBe(0);
     expectNoStackTrace(finished.stderr);
   });
@@ -311,7 +311,7 @@ test("SIGTERM: plain requests on their way are answered, none is lost", async ()
     expect(response.status).toBe(200);
     expect(await response.text()).toBe(chat("in time").body as string);
   }
-  expect((await gateway.process.finished(5_000)).exitCode).toBe(0);
+  expect((await gateway.process.finished()).exitCode).toBe(0);
 });
 
 test("the command works from any folder and through a link", async () => {
@@ -348,7 +348,7 @@ test("a stream that outlives shutdown_timeout is cut, never ended cleanly, and t
   const reading = readSse(response);
   await waitFor("the backend has the request", () => backend.requests.length === 1);
   gateway.process.kill("SIGTERM");
-  const finished = await gateway.process.finished(5_000);
+  const finished = await gateway.process.finished();
   expect(finished.exitCode).toBe(0);
   const { data, end } = await within("the client's stream ends", reading);
   expect(data).not.toContain("[DONE]");
@@ -370,6 +370,6 @@ test("a second signal while draining ends the process at once", async () => {
     return answer === undefined || answer.status !== 200;
   });
   gateway.process.kill("SIGINT");
-  await gateway.process.finished(5_000);
+  await gateway.process.finished();
   await pending;
 });

@@ -101,7 +101,7 @@ test(`${EDITS} edits under ${STREAMS} running streams`, async () => {
   const tookMs = performance.now() - startedMs;
 
   const isDone = (stream: RawConnection): boolean => stream.isClosed || stream.partialBody().complete;
-  await waitFor("every stream has ended", () => streams.every(isDone), { timeoutMs: 10_000, intervalMs: 20 });
+  await waitFor("every stream has ended", () => streams.every(isDone), { intervalMs: 20 });
   const cut = streams.flatMap((stream, index) => {
     const { body, complete } = stream.partialBody();
     return complete && body.toString() === chatEvents(textsOf(index)).join("") ? [] : [index];

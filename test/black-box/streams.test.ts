@@ -149,7 +149,7 @@ describe("a good stream", () => {
     connection.pause();
     await Bun.sleep(100);
     connection.resume();
-    await waitFor("the stream is complete", () => connection.partialBody().complete, { timeoutMs: 10_000 });
+    await waitFor("the stream is complete", () => connection.partialBody().complete);
     expect(connection.partialBody().body.toString()).toBe(events.join(""));
     connection.close();
   });

@@ -201,9 +201,7 @@ describe("a server that", () => {
       // Only those wait that ask before it is known.
       expect(waits.filter((ms) => ms > 900).length).toBeLessThanOrEqual(50);
       server.faults.answer = () => undefined;
-      await waitFor("the bucket is used again", async () => (await ask(gateway, "before")).cache === "HIT", {
-        timeoutMs: 20_000,
-      });
+      await waitFor("the bucket is used again", async () => (await ask(gateway, "before")).cache === "HIT", {});
       expect((await statistics(gateway)).l2.dropped).toBe(0);
     },
     40_000,

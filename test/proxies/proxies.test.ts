@@ -35,7 +35,7 @@ async function ask(port: number, method: string, target: string): Promise<number
   connection.write(
     `${method} ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
   );
-  await waitFor(`${target} is over`, () => connection.isClosed, { timeoutMs: 10_000 });
+  await waitFor(`${target} is over`, () => connection.isClosed);
   return Number(/^HTTP\/1\.[01] (\d{3})/.exec(connection.received.toString("latin1"))?.[1] ?? 0);
 }
 

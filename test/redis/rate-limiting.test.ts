@@ -212,11 +212,11 @@ describe("trouble during load", () => {
     return {
       more: (count: number) => {
         const until = answered + count;
-        return waitFor(`${count} more answers`, () => answered >= until, { timeoutMs: 20_000 });
+        return waitFor(`${count} more answers`, () => answered >= until);
       },
       async end(): Promise<number> {
         goesOn = false;
-        await within("the clients end", clients, 10_000);
+        await within("the clients end", clients);
         return longestMs;
       },
     };
@@ -241,7 +241,7 @@ describe("trouble during load", () => {
         await waitFor("it is away", async () => !(await isUp(gateway)));
         await clients.more(300);
         await go();
-        await waitFor("it is back", () => isUp(gateway), { timeoutMs: 15_000 });
+        await waitFor("it is back", () => isUp(gateway));
         await clients.more(100);
       }
       expect(String(await own.send("INFO", "commandstats"))).toMatch(/cmdstat_evalsha:calls=[1-9]/);

@@ -65,7 +65,7 @@ function connect(url: string, settings: Partial<RedisParts["settings"]> = {}, mo
     ...more,
   });
   opened.push(redis);
-  const isBack = () => waitFor("Redis is used again", () => redis.isThere, { timeoutMs: 20_000 });
+  const isBack = () => waitFor("Redis is used again", () => redis.isThere);
   return { redis, lines, counts, isBack };
 }
 

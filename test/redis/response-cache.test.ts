@@ -226,11 +226,11 @@ describe("trouble during load", () => {
     return {
       more: (count: number) => {
         const until = answered + count;
-        return waitFor(`${count} more answers`, () => answered >= until, { timeoutMs: 20_000 });
+        return waitFor(`${count} more answers`, () => answered >= until);
       },
       async end(): Promise<number> {
         goesOn = false;
-        await within("the clients end", clientsAtWork, 10_000);
+        await within("the clients end", clientsAtWork);
         return longestMs;
       },
     };
@@ -253,7 +253,7 @@ describe("trouble during load", () => {
       expect((await clear(gateway)).status).toBe(503);
       expect(await (await gateway.fetch("/metrics")).text()).toContain('signalbox_redis_up{use="response_cache"} 0');
       await own.start();
-      await waitFor("it is back", () => isConnected(gateway), { timeoutMs: 15_000 });
+      await waitFor("it is back", () => isConnected(gateway));
       await clients.more(100);
       await ask(gateway, { text: "again" });
       await untilHit(gateway, { text: "again" });
@@ -274,7 +274,7 @@ describe("trouble during load", () => {
       await waitFor("it is away", async () => !(await isConnected(gateway)));
       await clients.more(300);
       own.resume();
-      await waitFor("it is back", () => isConnected(gateway), { timeoutMs: 15_000 });
+      await waitFor("it is back", () => isConnected(gateway));
       await clients.more(100);
       expect(await clients.end()).toBeLessThan(2_000);
     } finally {

@@ -84,7 +84,6 @@ export class AgentProcess {
     const before = this.lines.length;
     this.send(value);
     await waitFor("a line comes", () => this.lines.length > before || this.hasExited || undefined, {
-      timeoutMs: 10_000,
       explain: () => this.stderr,
     });
     return this.lines[before];
@@ -112,8 +111,8 @@ export class AgentProcess {
     return this.#process.exitCode !== null || this.#process.signalCode !== null;
   }
 
-  async finished(timeoutMs = 10_000): Promise<number> {
-    const exitCode = await within("the agent ends", this.#process.exited, timeoutMs);
+  async finished(): Promise<number> {
+    const exitCode = await within("the agent ends", this.#process.exited);
     await this.#outputRead;
     process.off("exit", this.#killAtExit);
     return exitCode;

@@ -87,8 +87,8 @@ export class GatewayProcess {
   }
 
   /** Resolves when the process has ended and its output is read to the end. */
-  async finished(timeoutMs = 10_000): Promise<FinishedRun> {
-    const exitCode = await within("the process ends", this.#process.exited, timeoutMs);
+  async finished(): Promise<FinishedRun> {
+    const exitCode = await within("the process ends", this.#process.exited);
     await this.#outputRead;
     process.off("exit", this.#killAtExit);
     const { stdout, stderr } = this.printed;
@@ -177,7 +177,7 @@ async function launch(options: ProcessParts, folder?: string): Promise<{ process
         // With logging in JSON the start is a line of the log.
         return banner ?? /"addresses":\["(http:\/\/127\.0\.0\.1:\d+)"/.exec(stderr)?.[1];
       },
-      { timeoutMs: 30_000, explain: () => String(gatewayProcess.printed) },
+      { explain: () => String(gatewayProcess.printed) },
     );
     await waitFor("GET /readyz answers", async () => {
       const response = await fetch(`${url}/readyz`).catch(() => undefined);

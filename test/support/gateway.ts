@@ -102,7 +102,7 @@ export abstract class Gateway {
     return found;
   }
 
-  async waitForHealth(name: string, isHealthy: boolean, timeoutMs = 5_000): Promise<BackendStatus> {
+  async waitForHealth(name: string, isHealthy: boolean): Promise<BackendStatus> {
     let last: BackendStatus | undefined;
     return waitFor(
       `backend ${name} becomes ${isHealthy ? "healthy" : "unhealthy"}`,
@@ -110,11 +110,11 @@ export abstract class Gateway {
         last = await this.backend(name);
         return last.is_healthy === isHealthy && last;
       },
-      { timeoutMs, intervalMs: 10, explain: () => `last status: ${JSON.stringify(last)}` },
+      { intervalMs: 10, explain: () => `last status: ${JSON.stringify(last)}` },
     );
   }
 
-  async waitForCircuit(name: string, circuit: BackendStatus["circuit"], timeoutMs = 5_000): Promise<BackendStatus> {
+  async waitForCircuit(name: string, circuit: BackendStatus["circuit"]): Promise<BackendStatus> {
     let last: BackendStatus | undefined;
     return waitFor(
       `the circuit of ${name} becomes ${circuit}`,
@@ -122,7 +122,7 @@ export abstract class Gateway {
         last = await this.backend(name);
         return last.circuit === circuit && last;
       },
-      { timeoutMs, intervalMs: 10, explain: () => `last status: ${JSON.stringify(last)}` },
+      { intervalMs: 10, explain: () => `last status: ${JSON.stringify(last)}` },
     );
   }
 
@@ -156,6 +156,6 @@ export async function waitForFirstChecks(url: string): Promise<void> {
         (backend) => backend.is_healthy || backend.last_check !== null || backend.enabled === false,
       );
     },
-    { timeoutMs: 10_000, explain: () => JSON.stringify(last) },
+    { explain: () => JSON.stringify(last) },
   );
 }

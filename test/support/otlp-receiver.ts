@@ -101,7 +101,6 @@ export class OtlpReceiver {
   async trace(count: number, which: (span: ReceivedSpan) => boolean = () => true): Promise<ReceivedSpan[]> {
     await waitFor(`${count} spans arrive`, () => this.spans.filter(which).length >= count, {
       explain: () => JSON.stringify(this.spans.map(({ name, kind }) => [name, kind])),
-      timeoutMs: 10_000,
     });
     const found = this.spans.filter(which);
     if (found.length !== count) throw new Error(`${found.length} spans instead of ${count}`);

@@ -60,7 +60,7 @@ export class RawConnection {
   }
 
   /** The next whole response; it is taken out of what was received. */
-  async response(timeoutMs = 5_000): Promise<RawResponse> {
+  async response(): Promise<RawResponse> {
     return waitFor(
       "a whole response",
       () => {
@@ -74,7 +74,7 @@ export class RawConnection {
         this.received = Buffer.from(this.received.subarray(head.length + body.length));
         return toResponse(head.startLine, head.headers, body.body);
       },
-      { timeoutMs, explain: () => `received: ${JSON.stringify(this.received.toString("latin1").slice(0, 400))}` },
+      { explain: () => `received: ${JSON.stringify(this.received.toString("latin1").slice(0, 400))}` },
     );
   }
 

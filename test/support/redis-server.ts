@@ -41,7 +41,7 @@ export async function startRedisServer({ password, socket = false, tls, cluster 
 
   async function start(): Promise<void> {
     child = Bun.spawn([programPath("redis-server"), ...options], { stdout: "ignore", stderr: "inherit" });
-    await waitFor("Redis listens", () => isListening(socket ? socketPath : port), { timeoutMs: 10_000 });
+    await waitFor("Redis listens", () => isListening(socket ? socketPath : port));
   }
 
   async function kill(): Promise<void> {

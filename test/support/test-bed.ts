@@ -18,7 +18,7 @@ export interface TestBed {
  * Longer than every deadline inside a test: the runner kills the processes of a test that times out, the gateway of the
  * whole file among them, so that one late test would fail all that follow.
  */
-const TEST_TIMEOUT_MS = 30_000;
+const TEST_TIMEOUT_MS = 60_000;
 
 export function createTestBed(): TestBed {
   setDefaultTimeout(TEST_TIMEOUT_MS);

@@ -1,5 +1,8 @@
 // Waiting for a condition instead of sleeping: polls until it holds, or fails with a message that says what was missing.
 
+/** How long a failure takes to show: a wait ends when its condition holds, and a loaded machine may be slow. */
+const PATIENCE_MS = 20_000;
+
 export interface WaitOptions {
   timeoutMs?: number;
   intervalMs?: number;
@@ -13,7 +16,7 @@ export async function waitFor<Result>(
   condition: () => Result | Promise<Result>,
   options: WaitOptions = {},
 ): Promise<Exclude<Result, false | null | undefined>> {
-  const { timeoutMs = 5_000, intervalMs = 5, explain } = options;
+  const { timeoutMs = PATIENCE_MS, intervalMs = 5, explain } = options;
   const startedMs = performance.now();
   for (;;) {
     const result = await condition();
@@ -33,7 +36,7 @@ export async function waitFor<Result>(
 export async function within<Result>(
   description: string,
   promise: Promise<Result>,
-  timeoutMs = 5_000,
+  timeoutMs = PATIENCE_MS,
 ): Promise<Result> {
   let timer: Timer | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -126,7 +126,7 @@ export class WatchedAgent {
   }
 
   async exited(): Promise<number> {
-    const code = await this.#process.finished(15_000);
+    const code = await this.#process.finished();
     if (this.#rest !== "") throw new Error(`the agent's last line has no end: ${this.#rest}`);
     return code;
   }

@@ -62,7 +62,7 @@ describe.each(Object.entries(FRAMES))("a great body %s", (_name, head) => {
     expect(await heldBack(server)).toBeLessThan(HELD_BYTES);
     const body = new Checker();
     answer.read(body);
-    await within("the end of the body", body.over, 20_000);
+    await within("the end of the body", body.over);
     expect(body).toMatchObject({ bytes: GREAT, isRight: true, end: "complete", violation: undefined });
   });
 
@@ -84,7 +84,7 @@ describe.each(Object.entries(FRAMES))("a great body %s", (_name, head) => {
       if (round === 0) before = process.memoryUsage.rss();
       answer.resume();
     }
-    await within("the end of the body", body.over, 20_000);
+    await within("the end of the body", body.over);
     expect(body).toMatchObject({ bytes: GREAT, isRight: true, end: "complete", violation: undefined });
     expect(growth).toBeLessThan(GREAT / 2);
   });
@@ -353,7 +353,7 @@ describe("a body", () => {
       ended: over.resolve,
       failed: over.reject,
     });
-    await within("the end of the body", over.promise, 20_000);
+    await within("the end of the body", over.promise);
     expect(bytes).toBe(GREAT);
     expect(largest).toBeLessThan(GREAT / 8);
   });
@@ -372,7 +372,7 @@ describe("a body", () => {
       ended: () => body.ended(),
       failed: (error) => body.failed(error),
     });
-    await within("the end of the body", body.over, 20_000);
+    await within("the end of the body", body.over);
     expect(body).toMatchObject({ bytes: GREAT, isRight: true, end: "complete" });
     expect(ahead).toBeLessThan(HELD_BYTES);
   });

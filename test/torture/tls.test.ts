@@ -305,7 +305,7 @@ describe("over TLS", () => {
       ended: over.resolve,
       failed: over.reject,
     });
-    await within("the end of the body", over.promise, 20_000);
+    await within("the end of the body", over.promise);
     expect({ bytes, isRight }).toEqual({ bytes: size, isRight: true });
   });
 
