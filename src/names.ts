@@ -26,7 +26,7 @@ export type BackendKindName = keyof typeof KIND_SPELLINGS;
 
 export const BACKEND_KIND_NAMES = Object.keys(KIND_SPELLINGS) as readonly BackendKindName[];
 
-/** What a server is of which nobody has said the kind; its model list may tell (backends/detect.ts). */
+/** The type of a server whose type is not configured; its model list may tell (backends/detect.ts). */
 export const UNKNOWN_KIND: BackendKindName = "generic";
 
 /** The specification's own names: accepted everywhere, and named in no message, schema or page. */

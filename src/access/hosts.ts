@@ -28,7 +28,7 @@ export function isLocalHost(host: string | null): boolean {
   return name === "localhost" || name.endsWith(".localhost") || isLoopback(name);
 }
 
-/** Whether nobody but programs on this machine can connect. */
+/** Whether only programs on this machine can connect. */
 export function isOnLoopback(bindAddresses: readonly string[]): boolean {
   return bindAddresses.every((address) => address.startsWith("unix:") || isLocalHost(address));
 }

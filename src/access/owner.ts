@@ -6,7 +6,7 @@ import type { KeyIdentity } from "./key-identity.ts";
 
 /**
  * The caller's organisation, else its user, else its key; all without a key are one owner. Each kind has names of its
- * own: a key that is called like an organisation is somebody else.
+ * own: a key that is called like an organisation is another caller.
  */
 export function ownerOf(caller: Pick<Caller, "keyId" | "userId" | "organizationId"> | undefined): string {
   if (caller === undefined) return "anonymous";

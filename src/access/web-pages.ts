@@ -39,7 +39,7 @@ export interface WebPageRules {
   ): PageRequest | undefined;
 }
 
-/** Names under which containers reach the machine that runs them; the domain .internal belongs to nobody. */
+/** Names under which containers reach the machine that runs them; the domain .internal is reserved for private use. */
 const CONTAINER_HOSTS: readonly string[] = ["host.docker.internal", "host.containers.internal"];
 
 const BROKEN_HOST = "The Host header must name one host: a name or an address, with or without a port.";

@@ -24,7 +24,7 @@ export type Handle = (method: string, params: unknown, call: Call) => unknown;
 
 interface AskOptions {
   signal?: AbortSignal;
-  /** The answer has come although nobody waits for it any longer. */
+  /** The answer has come, but it is no longer waited for. */
   late?(result: unknown): void;
 }
 
@@ -141,7 +141,7 @@ export class Connection {
 
   #answered({ id, result, error }: JsonObject): void {
     const asked = typeof id === "number" ? this.#asked.get(id) : undefined;
-    if (asked === undefined) return; // too late, or for nobody
+    if (asked === undefined) return; // too late, or never asked for
     this.#asked.delete(id as number);
     if (error === undefined || error === null) asked.answer(result);
     else asked.fail(clientError(error));

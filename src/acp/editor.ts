@@ -119,7 +119,7 @@ export function createTurnEditor(parts: EditorParts): TurnEditor {
     async runCommand(command, signal) {
       if (!can.terminal) throw new EditorError("The editor has no terminal.");
       const idOf = (result: unknown) => member(result, "terminalId");
-      // Where nobody waits for the terminal any longer, it is given back as soon as it is there.
+      // A terminal that is no longer waited for is given back as soon as it is there.
       const late = (result: unknown) => {
         const id = idOf(result);
         if (typeof id === "string")

@@ -61,7 +61,7 @@ export function mcpMethods({ parts, workings, connection, sessions }: BridgeMeth
     const open = await opened();
     const { connectionId } = await refusing(open.connect(id, cwd));
     if (signal.aborted) {
-      await open.disconnect(connectionId); // nobody would know of it
+      await open.disconnect(connectionId); // its id could not be answered
       throw signal.reason;
     }
     return { connectionId };
@@ -72,7 +72,7 @@ export function mcpMethods({ parts, workings, connection, sessions }: BridgeMeth
     const inner = innerMessage(params, isRequest);
     const answer = await refusing((await opened()).message(connectionId, inner, signal));
     if (answer === undefined) return {};
-    // Whoever sends a request in a notification is told the answer in one.
+    // A request that came in a notification is answered in one.
     if (!isRequest) await fromServer(connectionId, answer);
     const { result, error } = answer as JsonObject;
     return { message: answer, ...(result !== undefined && { result }), ...(error !== undefined && { error }) };

@@ -9,7 +9,7 @@ import { type ClientAbilities, decodeAbilities, encodeInitialized, NO_ABILITIES 
 /** Throws RpcError. What it gives is the result; nothing is {}. */
 export type Method = (params: JsonObject, call: Call) => unknown;
 
-/** All that a client may send without wanting an answer; other methods would do something that nobody hears of. */
+/** All that a client may send without wanting an answer; other methods would do something without an answer. */
 const NOTIFICATIONS: ReadonlySet<string> = new Set(["session/cancel", "mcp/message", "mcp/disconnect"]);
 
 interface Dispatch {

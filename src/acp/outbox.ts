@@ -65,12 +65,12 @@ export class Outbox {
     return this.#below(CHOKED_BYTES);
   }
 
-  /** Everything is written, or nobody reads any longer. */
+  /** Everything is written, or the reader is gone. */
   drained(): Promise<void> {
     return this.#below(0);
   }
 
-  /** Nobody reads any longer: what waits is let go, and so is whoever waits. */
+  /** The reader is gone: what waits is dropped, and waits end. */
   close(): void {
     this.#isClosed = true;
     this.#lines.length = 0;

@@ -44,7 +44,7 @@ export interface AcpModels extends ModelAccess {
   offered(signal: AbortSignal): Promise<readonly OfferedModel[]>;
 }
 
-/** What is told of a session to whoever looks at all processes (GET /admin/acp/sessions). No text of the conversation. */
+/** What is shown of a session across processes (GET /admin/acp/sessions). No text of the conversation. */
 export interface SessionRecord {
   sessionId: string;
   /** ISO 8601. */

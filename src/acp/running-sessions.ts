@@ -1,4 +1,4 @@
-// The sessions of all agents that share a data folder: each process tells its own in a small file there, and whoever reads
+// The sessions of all agents that share a data folder: each process writes its own into a small file there, and a reader of
 // them leaves out, and removes, those of processes that are gone.
 
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from "node:fs";
@@ -69,7 +69,7 @@ export function tellSessions({ dataDir, log, heartbeatMs = HEARTBEAT_MS }: Telli
     while (isStale) {
       isStale = false;
       try {
-        // No gateway is here that could read it, and an agent makes no folder in somebody's project.
+        // No gateway could read it here, and an agent makes no folder in a user's project.
         if (!isFolder(dataDir)) continue;
         mkdirSync(folder, { recursive: true, mode: 0o700 });
         if (told.length === 0) remove(path);
@@ -93,7 +93,7 @@ export function tellSessions({ dataDir, log, heartbeatMs = HEARTBEAT_MS }: Telli
   async function beat(): Promise<void> {
     if (told.length === 0 || writing !== undefined) return;
     const now = new Date();
-    // After a long sleep of the machine somebody may have taken it for dead; or there was no gateway before.
+    // After a long sleep of the machine it may have been taken for dead; or there was no gateway before.
     await utimes(path, now, now).catch(changed);
   }
 

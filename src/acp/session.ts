@@ -103,7 +103,7 @@ export class Session {
     this.keep({ type: "call", id, ...note });
   }
 
-  /** To be told with the next prompt: between prompts nobody listens. */
+  /** To be sent with the next prompt: between prompts the editor does not listen. */
   notice(text: string): void {
     if (this.#notices.length < MAX_NOTICES) this.#notices.push(text);
   }

@@ -10,7 +10,7 @@ import { memoryStore } from "./storage/memory-store.ts";
 import type { SessionHead, SessionStore, StoredSession } from "./storage/store.ts";
 import { type AcpWorkings, serverOpener } from "./workings.ts";
 
-/** How often whoever looks at the sessions is told at most. */
+/** How often the watchers of sessions are notified at most. */
 const TELL_MS = 250;
 
 /** When idle sessions are looked for at the latest: the limit may have changed meanwhile. */
@@ -142,7 +142,7 @@ export class Sessions {
     return session;
   }
 
-  /** Also those that nobody has opened, the latest first and of the same moment by their ids. */
+  /** Also those that are not open, the latest first and of the same moment by their ids. */
   async *list(): AsyncGenerator<SessionHead> {
     const live = [...this.#live.values()].map(headOf).sort(latestFirst);
     for await (const head of this.#store().list()) {
@@ -190,7 +190,7 @@ export class Sessions {
     this.#parts.sessionsChanged([]);
   }
 
-  /** Somebody uses it. */
+  /** It is in use. */
   touch(session: Session): void {
     session.lastUsedMs = this.#parts.clock.now();
   }

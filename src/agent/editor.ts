@@ -1,4 +1,4 @@
-// What the agent asks of the editor that started it. src/acp implements it with requests over the wire; whoever waits is
+// What the agent asks of the editor that started it. src/acp implements it with requests over the wire; a wait is
 // freed by the signal (it throws the signal's reason), and trouble at the editor's side throws EditorError.
 
 import type { ToolCallView, Update } from "./updates.ts";

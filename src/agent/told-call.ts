@@ -49,7 +49,7 @@ export class ToldCall {
     this.#outlet.tell({ type: "tool-call-change", toolCallId: this.#toolCallId, change });
   }
 
-  /** A call that nobody was told of ends as silently. */
+  /** A call that was not shown ends without a message. */
   end(status: "completed" | "failed", change: Change = {}): void {
     this.change({ ...change, status });
     this.#isOver = true;

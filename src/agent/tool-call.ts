@@ -50,7 +50,7 @@ function excerpt({ arguments: text }: ToolCallPart): string {
   return text === "" ? "" : ` You wrote: ${text.slice(0, EXCERPT_LENGTH)}${text.length > EXCERPT_LENGTH ? "..." : ""}`;
 }
 
-/** Whether it may run beside others: it changes nothing, and nobody has to be asked. */
+/** Whether it may run beside others: it changes nothing and needs no permission. */
 export function mayRunBeside({ tool, ...read }: ReadCall, frame: CallFrame): boolean {
   if ("problem" in read || tool === undefined) return true;
   return isLooking(tool.kind) && verdictOn(tool, [], frame).verdict !== "ask";

@@ -171,7 +171,7 @@ function noteUsage(
 /** Of an answer that broke off, what can be kept. */
 function keepBroken({ transcript }: Turn, outcome: Exclude<CallOutcome, { kind: "answer" }>): void {
   const { said } = outcome;
-  // A prompt that nobody can understand is forgotten, as the transcript says.
+  // A prompt that cannot be understood is forgotten, as the transcript says.
   if (outcome.kind === "failed" && said.length === 0 && isRefusedForGood(outcome.failure)) return;
   const message: Message | undefined = brokenAnswer(said);
   transcript.add(message === undefined ? [] : [message]);

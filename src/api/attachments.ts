@@ -1,5 +1,5 @@
 // What a request brings or names besides text, before a backend is looked for: files and links are checked the same way in
-// every format, whoever the backend is, and the id of a file that is kept here gives way to its content.
+// every format, whatever the backend is, and the id of a file that is kept here gives way to its content.
 
 import { ownerOf } from "../access/owner.ts";
 import { conventionsOf, type Operation } from "../backends/kinds.ts";
@@ -89,7 +89,7 @@ async function withFiles(
 ): Promise<ModelRequest> {
   const { context } = call;
   const owner = ownerOf(context.caller);
-  // What was uploaded without a key, before files needed one, is nobody's then.
+  // What was uploaded without a key, before files needed one, belongs to no caller then.
   const mayHaveFiles = context.caller !== undefined || !context.settings.files.require_key;
   const store = mayHaveFiles ? await parts.files() : undefined;
   const found: Found[] = [];

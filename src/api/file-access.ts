@@ -1,4 +1,4 @@
-// Which store the Files API works on, and whose files a caller sees in it. A file of somebody else is told in the same words
+// Which store the Files API works on, and whose files a caller sees in it. Another caller's file gets the same answer
 // as one that never was.
 
 import { ownerOf } from "../access/owner.ts";
@@ -52,7 +52,7 @@ export function requireFile({ store, owner }: FileAccess, id: string): StoredFil
   return file;
 }
 
-/** Throws 404 also when somebody else was quicker. */
+/** Throws 404 also when another request deleted it first. */
 export async function deleteFile(access: FileAccess, id: string): Promise<void> {
   requireFile(access, id);
   if (!(await access.store.delete(access.owner, id))) throw unknownFile("file_id");

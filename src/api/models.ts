@@ -24,7 +24,7 @@ export async function allowedModels({ fleet, toShownList }: ModelParts, caller: 
   return allowsModel === undefined ? all : all.filter(({ id }) => allowsModel(id));
 }
 
-/** Statuses of errors of whoever lists models. */
+/** Statuses of errors of the endpoints that list models. */
 export const OF_A_READER = [401, 403, 429, 500] as const;
 export const modelParameter = pathParameter("model", "Id of a model; it may contain slashes.");
 

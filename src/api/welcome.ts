@@ -1,4 +1,4 @@
-// What somebody sees who opens the gateway's address in a browser, or asks it with curl; and the icon of the page.
+// The answer at the gateway's bare address, for a browser and for curl, and the icon of the page.
 
 import { SERVICE_NAME, VERSION } from "../names.ts";
 import { at, type DescribedEndpoint, jsonAnswer } from "../openapi/operation.ts";
@@ -90,7 +90,7 @@ export function welcomeRoutes(): DescribedEndpoint[] {
   ];
 }
 
-/** Browsers name text/html; whoever takes anything is a program. */
+/** Browsers name text/html; a client that takes anything is a program. */
 export function prefersHtml(accept: string): boolean {
   const html = quality(accept, "text/html");
   return html > 0 && html >= quality(accept, "application/json");

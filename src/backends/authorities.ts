@@ -60,6 +60,6 @@ function isCertificate(pem: string): boolean {
     new X509Certificate(pem);
     return true;
   } catch {
-    return false; // its reasons are the words of the TLS library, and help nobody here
+    return false; // its reasons are the words of the TLS library, and do not help here
   }
 }

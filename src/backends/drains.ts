@@ -60,7 +60,7 @@ export function createDrains({ deadlines, now, finished }: DrainsParts) {
       if (counters.inFlight === 0) idle.set(counters, backend);
       else watch(backend, counters);
     },
-    /** Requests of another process became known: whoever takes no new ones has these to finish. */
+    /** Requests of another process became known: a backend that takes no new ones has these to finish. */
     found(counters: BackendCounters): void {
       const backend = counters.onIdle === undefined || drains.has(counters) ? undefined : idle.get(counters);
       if (backend !== undefined) watch(backend, counters);

@@ -69,7 +69,7 @@ export function createRegistry(backends: readonly Backend[], first: { checksEnab
     if (backend.apiKey !== apiKey) slot.counters.credentialError = undefined;
     if (enabled && !backend.enabled) drains.begin(backend, slot.counters);
     if (!enabled && backend.enabled) drains.end(slot.counters);
-    // What was recognised stays. Nobody checks a disabled backend, so that nothing is known of its health.
+    // What was recognised stays. A disabled backend is not checked, so its health is unknown.
     change(slot, { backend: { ...backend, kind }, health: backend.enabled ? slot.health : "unknown" });
   }
 
@@ -77,7 +77,7 @@ export function createRegistry(backends: readonly Backend[], first: { checksEnab
     /**
      * A whole new list. Backends are told apart by name, and by the server that they point at: one that stays keeps what
      * is known of it, and its counters. One that is gone, disabled or at another server drains. Models are set anew by
-     * whoever keeps the lists.
+     * the keeper of the lists.
      */
     replace(list: readonly Backend[], isChecked: boolean): BackendChanges {
       const changes: BackendChanges = { removed: [], added: [], changed: [] };

@@ -1,5 +1,5 @@
-// The way to a backend, as everyone sees it who asks one something: a request goes out as a call, and its answer is pushed
-// to whoever reads it. What leads there, sockets or fetch, is upstream's business (upstream/transport.ts).
+// The way to a backend, as its users see it: a request goes out as a call, and its answer is pushed
+// to its reader. What leads there, sockets or fetch, is upstream's business (upstream/transport.ts).
 
 import type { Backend } from "./backend.ts";
 
@@ -26,7 +26,7 @@ export interface BackendCall {
   connects(withinMs: number): Promise<boolean>;
 }
 
-/** The head of an answer, and its body for whoever reads it. */
+/** The head of an answer, and its body. */
 export interface BackendAnswer {
   readonly status: number;
   /** A header by its name in lower case; several of one name are joined with ", ". */

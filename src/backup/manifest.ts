@@ -18,7 +18,7 @@ export const PARTS = {
   elsewhere: "elsewhere",
 } as const;
 
-/** Below the backup and nowhere else, whoever has written the manifest. */
+/** Below the backup and nowhere else, whatever the manifest says. */
 const safePath = z
   .string()
   .max(4_096)

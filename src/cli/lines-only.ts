@@ -15,7 +15,7 @@ const PRINTERS = [
   "timeLog",
 ] as const;
 
-/** Whoever writes to the file descriptor itself is not kept from it. */
+/** Writes to the file descriptor itself are not caught. */
 export function keepOutputForLines(): void {
   const toStandardError = console.error.bind(console);
   for (const name of PRINTERS) console[name] = toStandardError;
@@ -24,6 +24,6 @@ export function keepOutputForLines(): void {
     toStandardError(...texts);
     return 0;
   };
-  // Made when somebody asks: streams of Node cost a start their time.
+  // Made on demand: streams of Node cost a start their time.
   Object.defineProperty(process, "stdout", { get: () => process.stderr, configurable: true });
 }

@@ -1,4 +1,4 @@
-// A Server-Sent Events body whose steps come at a steady pace and that stops at once when nobody wants it any more.
+// A Server-Sent Events body whose steps come at a steady pace and that stops at once when the client leaves.
 
 import { abortableDelay } from "../lib/abortable-delay.ts";
 

@@ -34,7 +34,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** The end of a request whose client has left; nobody is there to read it. */
+/** The end of a request whose client has left; it is not read. */
 export function clientLeft(): GatewayError {
   return new GatewayError(ERRORS.requestTimeout, "The client closed the request.");
 }

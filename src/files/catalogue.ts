@@ -73,7 +73,7 @@ export function openCatalogue(path: string) {
   const insert = sqlite.query(`
     INSERT INTO files (id, owner, filename, media_type, purpose, bytes, sha256, created_at, expires_at)
     VALUES ($id, $owner, $filename, $mediaType, $purpose, $bytes, $sha256, $createdAt, $expiresAt)`);
-  // Whoever asks for a file of somebody else walks the same index to the same nothing as for one that never was.
+  // A file of another owner is looked up like one that never was: by the same index, with the same result.
   const find = sqlite.query<Row, [string, string, number]>(
     `SELECT ${COLUMNS} FROM files WHERE owner = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?)`,
   );

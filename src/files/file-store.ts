@@ -1,5 +1,5 @@
 // What an uploaded file is, and what keeps them: one store with one list, whichever dialect asks. Everything is asked for by
-// the owner (access/owner.ts) and the id: somebody else's file is as unknown as one that never was.
+// the owner (access/owner.ts) and the id: another owner's file is as unknown as one that never was.
 
 export interface StoredFile {
   /** "file-" and 24 letters and digits. */

@@ -23,7 +23,7 @@ interface FilesPart extends Part {
   readonly inUse: FilesInUse;
   /** Undefined where no store is open, or it cannot tell. */
   usage(): FileUsage | undefined;
-  /** What an earlier run has left is cleaned up, and what expires goes, also when nobody asks. */
+  /** What an earlier run has left is cleaned up, and what expires goes, also without requests. */
   start(): void;
   stop(): void;
 }
@@ -74,7 +74,7 @@ export function createFilesPart({ settings }: ConfigSnapshot, { dataPath, clock,
   }
 
   function openIfThere(): void {
-    // Whoever never had a file pays nothing for them.
+    // A gateway that never had a file pays nothing for them.
     if (current.enabled && existsSync(place.folder)) void open().catch(() => {}); // the log says it
   }
 

@@ -6,19 +6,19 @@ import { createPrivateFile } from "../lib/private-file.ts";
 const BUSY_TIMEOUT_MS = 1_000;
 
 interface FolderLock {
-  /** Nobody else had the folder open in this moment. */
+  /** No other process had the folder open at this moment. */
   wasAlone: boolean;
   release(): void;
 }
 
-/** `whileAlone` runs before anybody else can come in, and only when nobody is there. */
+/** `whileAlone` runs before another process can come in, and only when there is none. */
 export function lockFolder(path: string, whileAlone: () => void): FolderLock {
   createPrivateFile(path);
   const sqlite = new Database(path, { readwrite: true, strict: true });
   try {
     sqlite.run("PRAGMA busy_timeout = 0");
     const wasAlone = tryExclusively(sqlite, whileAlone);
-    // A reader's lock, which does not keep other readers out; whoever is alone at the moment is so for a moment only.
+    // A reader's lock, which does not keep other readers out: a process is alone for a moment only.
     sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     sqlite.run("BEGIN");
     sqlite.query("SELECT count(*) FROM sqlite_schema").get();

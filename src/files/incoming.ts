@@ -63,7 +63,7 @@ class SpooledFile implements IncomingFile {
     this.#path = join(spool.folder, this.#id);
   }
 
-  /** Waits for the disk, so that a quick client cannot fill the memory, and nobody else waits with it. */
+  /** Waits for the disk, so that a quick client cannot fill the memory, and no other request waits with it. */
   write(piece: Uint8Array): Promise<void> {
     return this.#inOrder(async () => {
       this.#checkOpen();

@@ -34,7 +34,7 @@ function codeOf(error: unknown): string | undefined {
   return typeof code === "string" ? code : undefined;
 }
 
-/** Of a file that is listed: somebody has taken its content out of the storage. */
+/** Of a file that is listed: its content was removed from the storage by hand. */
 export function vanished(id: string): GatewayError {
   const message = `The content of ${id} is no longer in the storage for files. Delete the file and upload it again.`;
   return new GatewayError(ERRORS.storageUnavailable, message);

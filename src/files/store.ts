@@ -242,7 +242,7 @@ async function expireAll(expire: () => Promise<number>, { log }: Inside): Promis
   }
 }
 
-/** Nobody waits for a server that is slow or away: what it still has is noted, and stands in no list. */
+/** A server that is slow or away is not waited for: what it still has is noted, and stands in no list. */
 async function removeSoon(inside: Inside, id: string): Promise<void> {
   const { life, storage } = inside;
   const removed = life.during(() => removeContents(inside, [id]));
@@ -306,7 +306,7 @@ function createLife(over: () => void) {
   };
 }
 
-/** Nobody can guess one: 36 to the power of 24. */
+/** Not to be guessed: 36 to the power of 24. */
 function newId(): string {
   let id = "file-";
   while (id.length < "file-".length + ID_LENGTH) {

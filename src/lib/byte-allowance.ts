@@ -9,7 +9,7 @@ export class ByteAllowance {
     this.#left = limitBytes;
   }
 
-  /** Nothing that is held is taken away: with less than that, nobody takes more. */
+  /** Nothing that is held is taken away: with less than that, no more can be taken. */
   resize(limitBytes: number): void {
     this.#left += limitBytes - this.#limit;
     this.#limit = limitBytes;

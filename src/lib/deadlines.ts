@@ -21,7 +21,7 @@ export interface Deadlines {
 export const DEADLINE_RESOLUTION_MS = 25;
 
 /**
- * What a process that was kept busy for so long has written meanwhile leaves only now: nobody can have answered. So nothing
+ * What a process that was kept busy for so long has written meanwhile leaves only now: no answer can have come. So nothing
  * expires by the first look behind such a time.
  */
 const BUSY_MS = 4 * DEADLINE_RESOLUTION_MS;

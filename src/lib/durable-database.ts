@@ -1,4 +1,4 @@
-// A SQLite file of the gateway's own: nobody else can read it, and what it was told survives a power cut.
+// A SQLite file of the gateway's own: other users cannot read it, and what it was given survives a power cut.
 
 import { Database } from "bun:sqlite";
 import { createPrivateFile, makePrivate } from "./private-file.ts";

@@ -1,4 +1,4 @@
-// A JSON object that nobody has looked into yet: its type, how to tell it from other values, and how to read and make one.
+// A JSON object whose members are not checked yet: its type, how to tell it from other values, and how to read and make one.
 
 export type JsonObject = Record<string, unknown>;
 

@@ -23,7 +23,7 @@ const ONE_BYTE_ENCODINGS: readonly string[] = ["7bit", "8bit", "binary"];
 
 const strictDecoder = new TextDecoder("utf-8", { fatal: true });
 
-/** What it returns instead of a boundary is not thrown: whoever asks may not want a form at all. */
+/** What it returns instead of a boundary is not thrown: a caller may not want a form at all. */
 export function boundaryOf(contentType: string | null): string | MultipartFault {
   const [type = ""] = contentType?.split(";", 1) ?? [];
   if (type.trim().toLowerCase() !== "multipart/form-data") {

@@ -1,5 +1,5 @@
-// Leaving something alone that does not answer: after a failure nobody asks for a while, then one tries, and only when that
-// has worked everybody asks again. Pure: the time comes in as an argument.
+// Leaves a server alone that does not answer: after a failure it is not asked for a while, then one caller tries, and only
+// when that works do all callers ask again. Pure: the time comes in as an argument.
 
 import { backoffDelayMs } from "./backoff.ts";
 
@@ -30,7 +30,7 @@ export class Pause {
     return this.#endsMs;
   }
 
-  /** Whoever is told "trial" must say how it went. */
+  /** A caller that gets "trial" must report how it went. */
   leave(nowMs: number): Leave {
     if (this.#failures === 0) return "usual";
     if (this.#isTrying || nowMs < this.#endsMs) return "none";

@@ -9,7 +9,7 @@ export function createPrivateFile(path: string): void {
   closeSync(openSync(path, "a", 0o600));
 }
 
-/** For a database that an earlier version, or somebody else, has left open to others. */
+/** For a database that an earlier version, or an operator, has left open to others. */
 export function makePrivate(path: string): void {
   for (const suffix of ["", "-wal", "-shm"]) {
     try {

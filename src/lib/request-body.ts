@@ -21,7 +21,7 @@ export interface RequestBody {
   with(members: JsonObject): RequestBody;
   /**
    * A stream may go on for minutes, and what was parsed takes many times the memory of its bytes: it is let go, and parsed
-   * anew for whoever still wants it. False where it is kept, because the body is small or never came in bytes.
+   * again for a later reader. False where it is kept, because the body is small or never came in bytes.
    */
   letValueGo(): boolean;
 }
@@ -38,7 +38,7 @@ export class JsonBody implements RequestBody {
   #value: JsonObject | undefined;
   /** Undefined: the body came in these bytes. */
   readonly #origin: Origin | undefined;
-  /** Whoever wants a value that was let go looks at it several times in one go. */
+  /** A reader of a value that was let go looks at it several times at once. */
   #parsed: WeakRef<JsonObject> | undefined;
 
   constructor(bytes: Uint8Array, value: JsonObject);

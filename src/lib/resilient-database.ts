@@ -126,7 +126,7 @@ export class ResilientDatabase<Connection> {
     }
   }
 
-  /** A broken file is kept for whoever wants to look into it, one at most. */
+  /** A broken file is kept for a later look, one at most. */
   #setAside(): void {
     const { path, name, log } = this.#parts;
     try {

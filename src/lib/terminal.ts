@@ -1,4 +1,4 @@
-// Whether somebody looks at an output of this process.
+// Whether an output of this process is a terminal.
 
 import { fstatSync, statSync } from "node:fs";
 

@@ -107,7 +107,7 @@ export function lineWriter(log: Logger, message: string): (level: LineLevel, fie
   };
 }
 
-/** Undefined: lines go out as they are. Where no format is set, whoever looks at a terminal gets lines for people. */
+/** Undefined: lines go out as they are. Where no format is set, a terminal gets lines for people. */
 function formatOf({
   format = isTerminal(STANDARD_ERROR) ? "pretty" : "json",
 }: Settings["logging"]): Destination["format"] {

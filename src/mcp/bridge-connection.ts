@@ -48,7 +48,7 @@ export function createBridgeConnection(spec: ProcessSpec, parts: BridgeConnectio
     },
   });
   const ended = server.ended.then(async (how) => {
-    // After a close nobody wants to hear any more.
+    // After a close there is no receiver.
     await queue.drained();
     over = `MCP server ${name} ${how}`;
     failAll(over);
@@ -138,7 +138,7 @@ export function createBridgeConnection(spec: ProcessSpec, parts: BridgeConnectio
   };
 }
 
-/** Hands messages on one after the other. At most so many wait; then whoever brings more has to wait as well. */
+/** Hands messages on one after the other. At most so many wait; then the sender has to wait as well. */
 function createQueue(limit: number, deliver: (message: JsonObject) => Promise<void>) {
   const waiting: JsonObject[] = [];
   let isStopped = false;

@@ -74,7 +74,7 @@ export function startServerProcess(spec: ProcessSpec, parts: ProcessParts): Serv
     receive(message) {
       if (closed !== undefined) return undefined;
       const taken = parts.receive(message);
-      // A server that is being closed must not wait for somebody who no longer listens.
+      // A server that is being closed must not wait for a receiver that no longer listens.
       return taken === undefined ? undefined : orAborted(taken, closing.signal);
     },
     refuse: (reason, line) => log(`${reason}, skipped: ${oneLine(parts.mask(line), 200)}`),
@@ -102,7 +102,7 @@ export function startServerProcess(spec: ProcessSpec, parts: ProcessParts): Serv
     try {
       writeSync(guard, "kill\n");
     } catch {
-      // Somebody has ended the guard; then the number of the group is known to be ours only as long as the leader lives.
+      // The guard was ended from outside; then the number of the group is known to be ours only as long as the leader lives.
       signalGroup(child.pid, "SIGKILL");
     }
     closeSync(guard);

@@ -40,7 +40,7 @@ export interface Connection {
 
 export const CALL_TIMEOUT_MS = 10 * 60_000;
 const LIST_TIMEOUT_MS = 30_000;
-/** Whoever opens a connection has a limit of its own, which comes first. */
+/** The opening of a connection has a limit of its own, which comes first. */
 const OPEN_TIMEOUT_MS = 60 * 60_000;
 const GOODBYE_MS = 1_000;
 const MAX_PAGES = 32;

@@ -1,4 +1,4 @@
-// Hides the values that are somebody's secrets in text that others wrote: what a server prints may quote its environment.
+// Hides secret values in text of other programs: what a server prints may quote its environment.
 
 /** Shorter ones are words like "1" or "true", which would tear every line apart and hide nothing. */
 const MIN_LENGTH = 6;

@@ -35,7 +35,7 @@ export const openMcpServers: OpenMcpServers = (specs, { cwd, directories = [], s
         parameters,
         kind: "other" as const,
         ...(isChanging && { isChanging }),
-        // The name that is called, not a title, with which a server could say anything to whoever is asked.
+        // The name that is called, not a title, with which a server could say anything to the user.
         preview: () => ({ title: oneLine(`${label}: ${name}`, 200) }),
         run: (args, { signal }) => call(name, args, signal),
       })),

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 /** A killed process needs a moment to vanish. */
 const VANISH_MS = 1_500;
 
-/** False: nobody of the group is left. */
+/** False: no process of the group is left. */
 export function signalGroup(group: number, signal: "SIGTERM" | "SIGKILL" | 0): boolean {
   try {
     process.kill(-group, signal);
@@ -16,7 +16,7 @@ export function signalGroup(group: number, signal: "SIGTERM" | "SIGKILL" | 0): b
   }
 }
 
-/** Resolves when nobody of the group is alive, or after a moment. */
+/** Resolves when no process of the group is alive, or after a moment. */
 export async function groupVanished(group: number): Promise<void> {
   const untilMs = performance.now() + VANISH_MS;
   for (let waitMs = 1; signalGroup(group, 0) && hasLiving(group) && performance.now() < untilMs; waitMs *= 2)

@@ -38,7 +38,7 @@ export function createStdioTransport(spec: ProcessSpec, parts: Omit<ProcessParts
       try {
         await server.send(message);
       } catch (error) {
-        // Whoever waits for an answer is to hear how the process ended.
+        // A wait for an answer must learn how the process ended.
         if (error instanceof ServerEnded) await server.ended;
         throw error;
       }

@@ -31,7 +31,7 @@ export function createToolNames(): ToolNames {
       if (known !== undefined) return known;
       if (names.size >= MAX_KNOWN) forgetOldest();
       let name = nameFor(server, tool, 0);
-      // Somebody may have chosen a name that looks like another one with its digest.
+      // A configured name may look like another one with its digest.
       for (let attempt = 1; taken.has(name); attempt++) name = nameFor(server, tool, attempt);
       names.set(key, name);
       taken.add(name);

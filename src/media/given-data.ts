@@ -1,5 +1,5 @@
 // Files that stand in the request itself: their beginning is compared with what they are said to be. The rest of them is
-// not looked at; whoever reads it will judge it.
+// not looked at; its reader will judge it.
 
 import { normalizeBase64, splitDataUrl } from "./data-url.ts";
 import {

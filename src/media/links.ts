@@ -1,5 +1,5 @@
-// Which addresses a link in a request may have. A link that is only handed on is judged by its text alone: nobody is asked
-// where a name leads, and whoever fetches it may be told something else anyway.
+// Which addresses a link in a request may have. A link that is only handed on is judged by its text alone: its name is not
+// looked up, and the server that fetches it may get another address anyway.
 
 import { parseAddressRange } from "../config/values/address-range.ts";
 import { compileGlob } from "../lib/glob.ts";

@@ -18,7 +18,7 @@ export interface MetricSample {
   kind: SampleKind;
 }
 
-/** A value read when somebody asks, with its labels in the order of the instrument. */
+/** A value read on demand, with its labels in the order of the instrument. */
 export interface Reading {
   labels: readonly string[];
   value: number;
@@ -84,7 +84,7 @@ export class MetricsRegistry {
   readonly #readers = new Map<Instrument, () => Iterable<Reading>>();
   #overflow = 0;
 
-  /** The series of these label values, to be held by whoever writes it. */
+  /** The series of these label values, to be held by its writer. */
   counter(instrument: Instrument & { type: "counter" }, ...values: string[]): Counter {
     return this.#series(this.#counters, instrument, values, Counter);
   }
@@ -93,7 +93,7 @@ export class MetricsRegistry {
     return this.#series(this.#histograms, instrument, values, Histogram);
   }
 
-  /** A metric that is read when somebody asks for it, and costs nothing until then. */
+  /** A metric that is read on demand, and costs nothing until then. */
   read(instrument: Instrument, reader: () => Iterable<Reading>): void {
     this.#readers.set(instrument, reader);
   }

@@ -62,7 +62,7 @@ export function createBucket({ endpoint, bucket, region, access_key, secret_key 
     } as BunFetchRequestInit);
 }
 
-/** Reads the rest of an answer that nobody needs: its connection can be used again. */
+/** Reads the rest of an answer that is not needed, so that its connection can be used again. */
 export async function passOver(response: Response): Promise<void> {
   await readBounded(response.body, MAX_PASSED_BYTES);
 }

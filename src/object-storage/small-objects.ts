@@ -1,4 +1,4 @@
-// Small objects of a bucket, read and written whole, within a bound and until somebody has waited long enough.
+// Small objects of a bucket, read and written whole, within a size limit and a time limit.
 
 import { readBounded } from "../lib/read-bounded.ts";
 import { type BucketSettings, createBucket, passOver, readTrouble } from "./bucket.ts";

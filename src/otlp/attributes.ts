@@ -8,7 +8,7 @@ import { type Alike, type Attributes, type AttributeValue, type OtlpSpan, SPAN_K
 
 export const SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0";
 
-/** Clients choose the names of models; nobody reads longer ones. */
+/** Clients choose the names of models; longer ones are cut. */
 const MAX_TEXT_LENGTH = 256;
 /** As in metrics. */
 const MAX_ERROR_LENGTH = 64;
@@ -128,11 +128,11 @@ export function createAlikeSpans() {
   // Weak: removed backends are collected.
   const known = new WeakMap<Backend, Map<string, Known[]>>();
   /** For requests that reached no backend. */
-  const ofNobody = newModels();
+  const withoutBackend = newModels();
 
   return (backend: Backend | undefined, traits: Traits): Alike => {
     if (!isWorthKeeping(traits)) return alikeOf(backend, traits);
-    const models = backend === undefined ? ofNobody : getOrMake(known, backend, newModels);
+    const models = backend === undefined ? withoutBackend : getOrMake(known, backend, newModels);
     let list = models.get(traits.model);
     if (list === undefined) {
       if (models.size >= MAX_MODELS) models.clear();

@@ -50,7 +50,7 @@ export function placeOf({ id, traceparent }: TraceContext, ratio: number, newId:
     const flags = Number.parseInt(traceparent.slice(53, 55), 16) & (SAMPLED | RANDOM);
     return { traceId: traceparent.slice(3, 35), parentSpanId: traceparent.slice(36, 52), flags };
   }
-  // So that whoever has the id of a request can look for its trace.
+  // So that a trace can be found by the id of its request.
   const own = id.length >= TRACE_DIGITS && id.length <= 36 ? id.replaceAll("-", "").toLowerCase() : "";
   const traceId = TRACE_ID.test(own) ? own : newId(TRACE_DIGITS);
   return { traceId, parentSpanId: undefined, flags: isWithin(traceId, ratio) ? SAMPLED : 0 };

@@ -78,7 +78,7 @@ function labelOf(pairs: LabelPairs, wanted: string): string {
   return pairs.find(([name]) => name === wanted)?.[1] ?? "";
 }
 
-/** What the conventions want to know of whoever was asked. */
+/** What the conventions want to know of the server that was asked. */
 function ofBackend(pairs: LabelPairs, backendNamed: BackendNamed): Attributes {
   const backend = backendNamed(labelOf(pairs, "backend"));
   return backend === undefined ? [] : [["gen_ai.provider.name", providerOf(backend)], ...addressOf(backend)];

@@ -37,7 +37,7 @@ interface SenderParts {
 }
 
 const EXPORT_TIMEOUT_MS = 10_000;
-/** A request that nobody took by then is given up: later ones matter more. */
+/** A request that was not accepted by then is given up: later ones matter more. */
 const GIVE_UP_MS = 60_000;
 const LAST_WAIT_MS = 1_000;
 const BACKOFF = { baseDelayMs: 1_000, maxDelayMs: 16_000, multiplier: 2, jitter: true };
@@ -109,7 +109,7 @@ export function createSender({ signal, destination, log, exported, clock, random
     isUp: () => isUp,
     /** The configuration has changed: what waits is tried at once, and at the new place. */
     wake,
-    /** The process ends: whoever does not answer is not waited for as long as otherwise. */
+    /** The process ends: a receiver that does not answer gets less time than otherwise. */
     hurry(): void {
       isLast = true;
       wake();

@@ -1,5 +1,5 @@
-// Spans that wait to be sent: written as they end, gathered for a moment, sent in batches, and bounded. While nobody takes
-// anything, what comes is dropped and counted.
+// Spans that wait to be sent: written as they end, gathered for a moment, sent in batches, and bounded. While the
+// receiver takes nothing, what comes is dropped and counted.
 
 import type { Origin, OtlpEncoding, OtlpSpan, SpanWriter } from "./data.ts";
 import type { Sender } from "./sender.ts";

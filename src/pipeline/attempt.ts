@@ -37,9 +37,9 @@ export interface AttemptParts {
   circuits: Pick<Circuits, "outcomeOf">;
   sender: Sender;
   bridge: Bridge;
-  /** Undefined: nobody looks for prompts that begin alike. */
+  /** Undefined: prompts that begin alike are not looked for. */
   prefixes?: PromptPrefixes | undefined;
-  /** Whoever counts attempts. */
+  /** Counts the attempt. */
   attempted: RequestReporter["attempted"];
   now(): number;
 }

@@ -1,4 +1,4 @@
-// Who may be asked for a model now, what is worth waiting for when nobody may, and what a client is told then.
+// Which backends may be asked for a model now, what is worth waiting for when none may, and the error when it was in vain.
 
 import type { BackendEntry } from "../backends/board.ts";
 import { mayHoldFiles } from "../backends/kinds.ts";
@@ -25,7 +25,7 @@ export interface CandidatesParts {
   media?: Pick<MediaFit, "fitting" | "isAnyKnown" | "refusal"> | undefined;
   /** The part of the rate limiter that concerns backends. */
   limits: Pick<Limiter, "backendHasRoom" | "takesLater" | "takeBackend" | "backendRefusal">;
-  /** Undefined: nobody looks for prompts that begin alike. */
+  /** Undefined: prompts that begin alike are not looked for. */
   prefixes?: PromptPrefixes | undefined;
   now(): number;
   random(): number;
@@ -39,7 +39,7 @@ export type Asked = Pick<ModelRequest, "model" | "operation" | "goesOn" | "forei
 /** How long a request waits for requests that try its backend after failures, and how many may wait in all. */
 const MAX_TRIAL_WAIT_MS = 5_000;
 
-/** How many backends one choice asks for a token, where somebody else has to be asked for it. */
+/** How many backends one choice asks for a token, where another process or Redis has to be asked for it. */
 const MAX_CHOICES = 16;
 
 export const MAX_TRIAL_WAITERS = 256;

@@ -7,7 +7,7 @@ import type { RequestKey } from "../response-cache/cache.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { ByteSink } from "../upstream/relay.ts";
 
-/** What the upstream call came to. `head` is the same object for all clients, so nobody may change it. */
+/** What the upstream call came to. `head` is the same object for all clients and must not be changed. */
 export interface SharedAnswer<Head> {
   head: Head;
   /** Set for a stream: called once, starts to write the stream's bytes; ends with close() or fail(). */
@@ -90,7 +90,7 @@ export class Deduplicator<Head> {
   heldBytes = 0;
   /** How far a client may fall behind the others; half of it is kept for clients that join late. */
   readonly maxBufferBytes: number;
-  /** Bound of all calls together; beyond it nobody joins late, and clients may hardly fall behind. */
+  /** Bound of all calls together; beyond it no client joins late, and clients may hardly fall behind. */
   readonly maxTotalBytes: number;
   /** Clock milliseconds. */
   readonly now: () => number;
@@ -124,7 +124,7 @@ export class Deduplicator<Head> {
 /** One upstream call with its clients. */
 class Flight<Head> implements ByteSink {
   readonly clients = new Set<Client<Head>>();
-  /** Where late clients start to read; undefined as soon as nobody can join any more. */
+  /** Where late clients start to read; undefined as soon as no client can join any more. */
   start: Piece | undefined = { bytes: new Uint8Array(0), next: undefined };
   totalBytes = 0;
   end: End | undefined;
@@ -154,7 +154,7 @@ class Flight<Head> implements ByteSink {
     return this.start !== undefined;
   }
 
-  /** From now on nobody can join, and what all clients have read is let go. */
+  /** From now on no client can join, and what all clients have read is let go. */
   closeDoor(): void {
     this.start = undefined;
     if (this.#shared.flights.get(this.#key) === this) this.#shared.flights.delete(this.#key);
@@ -189,7 +189,7 @@ class Flight<Head> implements ByteSink {
     if (this.canBeJoined() && (isScarce || this.totalBytes + length > maxBufferBytes / 2)) this.closeDoor();
     const longestLag = isScarce ? Math.min(2 * HIGH_WATER_BYTES, maxBufferBytes) : maxBufferBytes;
     for (const client of this.clients) {
-      // The new bytes do not count: one piece larger than the buffer makes nobody slow.
+      // The new bytes do not count: one piece larger than the buffer makes no client slow.
       if (this.totalBytes - client.takenBytes > longestLag) client.finish(LAGGED);
     }
     const piece: Piece = { bytes, next: undefined };

@@ -1,4 +1,4 @@
-// Rules about fallback chains that the schema cannot say: no circles; a warning of models that nobody serves now.
+// Rules about fallback chains that the schema cannot say: no circles; a warning of models that no backend serves now.
 
 import { BACKEND_KINDS } from "../backends/kinds.ts";
 import { requestNames } from "../backends/registry.ts";

@@ -122,7 +122,7 @@ function addRule({ record }: RequestContext, rule: string): void {
   record.lastRule = record.lastRule === undefined ? rule : `${record.lastRule}; ${rule}`;
 }
 
-/** Nobody serves the model, or none of those who do can be asked for this. */
+/** No backend serves the model, or none of those that do can be asked for this. */
 const UNAVAILABLE: readonly ErrorDefinition[] = [
   ERRORS.modelNotFound,
   ERRORS.noBackends,
@@ -176,7 +176,7 @@ function refusedForMs(error: unknown): number {
   return seconds === undefined ? Number.POSITIVE_INFINITY : Number(seconds) * 1000;
 }
 
-/** `retryAfterMs`: the soonest time at which one of the models may be back; Infinity when nobody has told one. */
+/** `retryAfterMs`: the soonest time at which one of the models may be back; Infinity when no backend has named one. */
 function exhausted(
   model: string,
   chain: readonly string[],

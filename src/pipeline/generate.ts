@@ -275,7 +275,7 @@ export function createGenerator(parts: GeneratorParts): Generate {
   };
 }
 
-/** For whoever asks why the cache had no say. */
+/** Why the cache was not asked, for the story of the request. */
 function tellBypass({ record }: RequestContext, reason: string): void {
   record.cacheReason = reason;
 }

@@ -147,7 +147,7 @@ export function createKvIndexPart(snapshot: ConfigSnapshot, parts: KvIndexParts)
         require("../routing/strategies/prefix-index.ts") as typeof import("../routing/strategies/prefix-index.ts");
       return withPrefixIndex(inRequests(index), configured);
     },
-    /** Undefined where nobody looks for prompts that begin alike. */
+    /** Undefined where prompts that begin alike are not looked for. */
     prefixes(prompts: PromptSource): PromptPrefixes | undefined {
       if (index === undefined && current.routing.selection_strategy !== "PrefixAwareHash") return undefined;
       const { createPromptPrefixes } = require("./prompt-prefixes.ts") as typeof import("./prompt-prefixes.ts");

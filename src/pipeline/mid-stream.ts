@@ -15,7 +15,7 @@ import type { RequestContext } from "./context.ts";
 import { canBeContinued } from "./exact-continuation.ts";
 import { type FallbackChains, type FallbackResult, triggerOf } from "./fallback.ts";
 import type { Forwarder } from "./forward.ts";
-import { type ModelRequest, NOBODY } from "./model-request.ts";
+import { type ModelRequest, NO_BACKENDS } from "./model-request.ts";
 
 export interface MidStreamParts {
   forwarder: Forwarder;
@@ -37,7 +37,7 @@ interface SeenAnswer extends SentText, Pick<SentAnswer, "encoder"> {
   goOn(request: ModelRequest): RestRequest | undefined;
 }
 
-/** How an answer is gone on with, for whoever reads it. */
+/** How an answer is continued in the format of its reader. */
 export interface Joint {
   /** Undefined when nothing can be joined to what was sent. */
   readSent(sent: readonly Uint8Array[]): SeenAnswer | undefined;
@@ -71,7 +71,7 @@ interface Way extends RestRequest {
 }
 
 /**
- * Undefined when nobody may take over: neither a chain nor another backend of the model, several choices, or a format
+ * Undefined when no backend may take over: neither a chain nor another backend of the model, several choices, or a format
  * whose streams cannot be joined.
  * @param ownJoint - for a reader that has no format; left out: that of the client
  */
@@ -103,7 +103,7 @@ export function takeoverFor(
     if (!hasPool) return undefined;
     const { model } = current;
     if (prefillOf(sent.text) === "") {
-      // Nothing to go on with: whoever begins anew loses no word. Along a chain that is asked for anyway.
+      // No text was sent: a new answer repeats nothing. A chain asks for a new answer anyway.
       return chain.length > 0 ? undefined : { model, mode: "exact", goesOn: false };
     }
     if (!mayGoOn()) return undefined;
@@ -133,7 +133,7 @@ export function takeoverFor(
     const exact = exactWay(sent);
     const rest = chain.length === 0 ? [] : models.slice(models.indexOf(current.model));
     const ways = rest.map((model) => wayOfChain(model, joint, sent));
-    if (exact !== undefined && isOpen(exact, NOBODY)) ways.unshift(exact);
+    if (exact !== undefined && isOpen(exact, NO_BACKENDS)) ways.unshift(exact);
     const withOthers = ways.filter((way) => isOpen(way, failed));
     // A backend that failed in this very request is better than an error: it may have come back.
     return [...withOthers, ...ways.filter((way) => !withOthers.includes(way))];
@@ -174,20 +174,21 @@ export function takeoverFor(
     },
     async continueAfter(failure, sent) {
       const { record } = context;
-      function nobody(rule: string): undefined {
+      function noSuccessor(rule: string): undefined {
         record.lastRule = rule;
       }
       failed.add(current.backend);
       const { max_fallback_attempts: most, trigger_conditions } = fallback_policy;
-      if (switches >= most) return nobody(`fallback.fallback_policy.max_fallback_attempts is ${most}`);
+      if (switches >= most) return noSuccessor(`fallback.fallback_policy.max_fallback_attempts is ${most}`);
       if (triggerOf(failure, trigger_conditions) === undefined) {
-        return nobody(`${failureLabel(failure)} is none of fallback.fallback_policy.trigger_conditions`);
+        return noSuccessor(`${failureLabel(failure)} is none of fallback.fallback_policy.trigger_conditions`);
       }
       const seen = joint.readSent(sent);
-      if (seen === undefined) return nobody("nothing can be joined to the part that the client had");
+      if (seen === undefined) return noSuccessor("nothing can be joined to the part that the client had");
       const from = current;
       const next = await openNext(joint, seen);
-      if (next === undefined) return nobody("no other backend and no model of the chain could go on with the stream");
+      if (next === undefined)
+        return noSuccessor("no other backend and no model of the chain could go on with the stream");
       switches++;
       if (current.model !== request.model) record.answeredBy = current.model;
       const reason = failureLabel(failure);

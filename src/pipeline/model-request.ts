@@ -61,12 +61,20 @@ export interface ModelRequest extends RequestSummary {
   refusedBy?: ReadonlySet<string>;
 }
 
-/** As it comes in: nobody has been asked yet. */
+/** As it comes in: no backend has been asked yet. */
 export function firstRequest(summary: RequestSummary, operation: Operation, body: RequestBody): ModelRequest {
-  return { ...summary, askedModel: summary.model, operation, body, asking: ASKING_BODY, patience: 1, avoid: NOBODY };
+  return {
+    ...summary,
+    askedModel: summary.model,
+    operation,
+    body,
+    asking: ASKING_BODY,
+    patience: 1,
+    avoid: NO_BACKENDS,
+  };
 }
 
-export const NOBODY: ReadonlySet<string> = new Set();
+export const NO_BACKENDS: ReadonlySet<string> = new Set();
 
 /** A request as one backend gets it: what depends on the backend's format. */
 export type Prepared = Pick<

@@ -23,7 +23,7 @@ import { openTurn } from "./neutral-turn.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "./observe.ts";
 
 interface NeutralCall {
-  /** Aborts when nobody wants the answer any more. */
+  /** Aborts when the answer is no longer wanted. */
   signal: AbortSignal;
   /** Whose limits and models count; undefined: the gateway's own call, which nothing limits. */
   caller?: Caller | undefined;
@@ -31,7 +31,7 @@ interface NeutralCall {
 
 export interface NeutralEntry {
   /**
-   * Trouble with backends is a failure event. Throws GatewayError for what is refused before any was asked. Whoever stops
+   * Trouble with backends is a failure event. Throws GatewayError for what is refused before any was asked. A reader that stops
    * reading frees the backend.
    */
   generate(request: GenerationRequest, call: NeutralCall): AsyncGenerator<GenerationEvent, void>;

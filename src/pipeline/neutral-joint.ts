@@ -17,7 +17,7 @@ export class SeenEvents {
   #open: { index: number; type: string; length: number } | undefined;
   #nextIndex = 0;
   #hasStarted = false;
-  /** A call, a refusal or anything else was begun that nobody else can end. */
+  /** A call, a refusal or anything else was begun that no other backend can end. */
   #isClosed = false;
 
   push(event: GenerationEvent): void {

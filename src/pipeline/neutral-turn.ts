@@ -14,14 +14,14 @@ import { SeenEvents } from "./neutral-joint.ts";
 export interface NeutralTurn {
   /** Who answers, or has failed to. */
   result: FallbackResult;
-  /** Trouble with the backend is a failure event. Whoever stops reading frees the backend. */
+  /** Trouble with the backend is a failure event. A reader that stops frees the backend. */
   events: AsyncGenerator<GenerationEvent, void>;
 }
 
 /**
- * Asks for a neutral request instead of the body. Throws GatewayError when nobody can take it.
+ * Asks for a neutral request instead of the body. Throws GatewayError when no backend can take it.
  * @param client - in whose words a refusal names fields, and whose losses are noted
- * @param takingOver - who looks for another backend when a stream breaks off; left out: nobody does
+ * @param takingOver - looks for another backend when a stream breaks off; left out: the stream ends
  */
 export async function openTurn(
   chains: FallbackChains,
@@ -32,7 +32,7 @@ export async function openTurn(
   takingOver?: MidStreamParts,
 ): Promise<NeutralTurn> {
   const queue = new EventQueue();
-  // Whoever asked for the whole is told of the whole.
+  // `answered` belongs to the whole answer, of which this is a turn.
   const asking = { kind: "neutral" as const, neutral, client: queue.clientLike(client) };
   const asked = { ...request, asking, stream: true, choices: 1, answered: undefined };
   const result = await chains.forward(context, asked);
@@ -51,7 +51,7 @@ export async function openTurn(
 /** Events that wait to be read before the backend has to wait too. */
 const MAX_WAITING = 1_000;
 
-/** Events on their way from the relay to whoever reads them. */
+/** Events on their way from the relay to their reader. */
 class EventQueue {
   #waiting: GenerationEvent[] = [];
   #arrived = Promise.withResolvers<void>();

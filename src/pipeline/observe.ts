@@ -133,7 +133,7 @@ function isOfAdministrators(path: string): boolean {
   return /^\/(admin|dashboard)(\/|$)/.test(path);
 }
 
-/** Of a stream that nobody was asked to go on with. */
+/** The rule of a stream that no backend was asked to go on with. */
 const NO_TAKEOVER = "no other backend and no fallback chain can go on with this stream";
 
 const MAX_TARGET_LENGTH = 200;

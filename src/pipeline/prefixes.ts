@@ -1,5 +1,5 @@
-// What the pipeline asks of whoever looks for prompts that begin alike (prompt-prefixes.ts, which is loaded where somebody
-// does).
+// What the pipeline asks of the index of prompts that begin alike (prompt-prefixes.ts, which is loaded where a strategy
+// or the index of KV caches needs it).
 
 import type { Backend } from "../backends/backend.ts";
 import type { Usage } from "../generation/usage.ts";
@@ -11,7 +11,7 @@ import type { ModelRequest } from "./model-request.ts";
 /** Tells an engine's adapter by which hash to name the prompt in its events. */
 export const PREFIX_HEADER = "x-signalbox-prefix-hash";
 
-/** What the pipeline asks; there is none where nobody wants to know. */
+/** What the pipeline asks; undefined where no strategy and no index needs it. */
 export interface PromptPrefixes {
   /** Of the prompt as it is sent to a backend; undefined for one that is shorter than a block. */
   at(request: ModelRequest, backendName: string): PrefixChain | undefined;

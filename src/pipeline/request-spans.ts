@@ -1,4 +1,4 @@
-// What the pipeline tells whoever records traces: spans of a request and of its attempts. Nobody does unless the
+// What the pipeline tells the recorder of traces: spans of a request and of its attempts. There is none unless the
 // configuration asks for it (telemetry.otlp).
 
 import type { RequestContext, RequestSpans } from "./context.ts";

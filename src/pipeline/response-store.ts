@@ -42,7 +42,7 @@ export function createResponseStore(now: () => number) {
   const items = new BoundedMap<JsonObject>({ maxEntries: MAX_ITEMS, maxBytes: MAX_BYTES, ttlMs: TTL_MS, now });
   const owners = new BoundedMap<string>({ maxEntries: MAX_NOTES, maxBytes: MAX_BYTES, ttlMs: TTL_MS, now });
 
-  /** The first owner stays: nobody takes over an id that is known. */
+  /** The first owner stays: an id that is known is not taken over. */
   function note(owner: string, id: string): boolean {
     const isOwn = (owners.get(id) ?? owner) === owner;
     if (isOwn) owners.set(id, owner, owner.length);
@@ -62,7 +62,7 @@ export function createResponseStore(now: () => number) {
   return {
     /**
      * What was answered is answered again under the same id: it is kept as if it were new. False where it is not known any
-     * more, so that nobody could go on behind it.
+     * more, so that no request could continue behind it.
      */
     renew(owner: string, id: string): boolean {
       const isKnown = responses.renew(keyOf(owner, id));
@@ -95,7 +95,7 @@ export function answerToKeep(result: GenerationResult, context: AnswerContext) {
   return { id: responseId(result.id, context), items: storedItems(result, context) };
 }
 
-/** Nobody can name a response of another caller. */
+/** A caller cannot name a response of another one. */
 function keyOf(owner: string, id: string): string {
   return JSON.stringify([owner, id]);
 }

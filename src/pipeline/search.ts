@@ -194,7 +194,7 @@ async function* startingWith(
       yield event;
     }
   } finally {
-    await rest.return(); // also when nobody asked for more than the head
+    await rest.return(); // also when only the head was read
   }
 }
 

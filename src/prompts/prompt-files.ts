@@ -99,7 +99,7 @@ type Read = { text: string; hash: string; bytes: number } | { message: string };
 
 async function readPrompt(path: string, folder: string): Promise<Read> {
   const outside = { message: "is outside prompts_dir; move the file into that folder, links do not count" };
-  // Told apart only inside the folder: what exists elsewhere is nobody's business.
+  // Told apart only inside the folder, so that what exists elsewhere is not revealed.
   if (!isInside(path, folder)) return outside;
   const real = await realPath(path);
   if (real === undefined) return { message: "there is no such file in prompts_dir" };

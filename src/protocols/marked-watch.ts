@@ -24,7 +24,7 @@ export interface Marks {
 const decoder = new TextDecoder();
 
 export class MarkedWatch implements StreamWatch {
-  /** Nobody leaves the last event out. */
+  /** The last event is always there. */
   readonly endMarker = undefined;
   itemIds: readonly string[] = [];
   readonly #marks: Marks;

@@ -1,5 +1,5 @@
 // Reads a stream that passes in the backend's own bytes: its format watches it, and of its errors the client sees what
-// nobody can mend.
+// cannot be mended.
 
 import type { ProtocolName } from "../generation/content.ts";
 import type { Failure } from "../generation/result.ts";

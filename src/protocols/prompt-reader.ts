@@ -1,4 +1,4 @@
-// How a format tells what a model reads of a request, piece by piece and in order, to whoever wants to know which prompts
+// How a format tells what a model reads of a request, piece by piece and in order, for the index of which prompts
 // begin alike; and what the formats share in that.
 
 import { isObject, type JsonObject } from "../lib/json.ts";

@@ -16,7 +16,7 @@ const ERROR_WORD = /^[A-Z]{2,20}\b/;
 
 /** For what a command has thrown. */
 export function commandFault(error: unknown): Fault {
-  if (error instanceof BadAnswer) return { kind: "bad-answer", reason: "an answer that nobody can use" };
+  if (error instanceof BadAnswer) return { kind: "bad-answer", reason: "an answer that cannot be used" };
   const word = serverErrorWord(error);
   if (word !== undefined) return { kind: "refused", reason: `the server answers with the error ${word}` };
   const code = codeOf(error);

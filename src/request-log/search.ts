@@ -22,7 +22,7 @@ interface RequestQuery {
   /** When they came, in milliseconds since 1970: inclusive, exclusive. */
   sinceMs?: number | undefined;
   untilMs?: number | undefined;
-  /** Turns false when nobody waits for the answer any more. */
+  /** Turns false when the client has left. */
   isWanted?(): boolean;
 }
 

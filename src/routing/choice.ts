@@ -1,4 +1,4 @@
-// One choice among the backends that may be asked: whoever is first by the scores that a strategy gives them.
+// One choice among the backends that may be asked: the first by the scores that a strategy gives them.
 
 import type { BackendEntry } from "../backends/board.ts";
 import type { Ranking, SelectionQuery, SelectionStrategy } from "./strategy.ts";
@@ -19,7 +19,7 @@ export class Choice implements Ranking {
     }
   }
 
-  /** The place of whoever is first; -1 when nobody may be asked. */
+  /** The place of the first; -1 when none may be asked. */
   choose(strategy: SelectionStrategy, query: SelectionQuery): number {
     if (this.places.length === 0) return -1;
     strategy.score(this, query);

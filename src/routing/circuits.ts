@@ -5,7 +5,7 @@ import { getOrMake } from "../lib/get-or-make.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import { CircuitBreaker, type CircuitOutcome, type CircuitState, classifyOutcome } from "./circuit-breaker.ts";
 
-/** The right to send one request. Whoever has it must settle it, whatever happens to the request. */
+/** The right to send one request. Its holder must settle it, whatever happens to the request. */
 export interface Permit {
   /** The request tries a backend that failed before: others wait for its place until it is settled. */
   readonly isProbe: boolean;
@@ -43,7 +43,7 @@ export function createCircuits({ settings: first, now, changed }: CircuitsParts)
 
   function newCircuit(name: string): Circuit {
     const circuit = new Circuit(new CircuitBreaker(circuitPolicyFor(name, settings)), now, (from, to) => {
-      // Requests of a circuit that was forgotten may still be under way; what it does now concerns nobody.
+      // Requests of a circuit that was forgotten may still be under way; what it does now no longer matters.
       if (circuits.get(name) === circuit) changed?.({ backend: name, from, to });
     });
     return circuit;
@@ -96,7 +96,7 @@ export function createCircuits({ settings: first, now, changed }: CircuitsParts)
       if (from !== "closed") changed?.({ backend: name, from, to: "closed" });
       return from;
     },
-    /** A circuit for whoever judges by it elsewhere. */
+    /** A circuit for a process that judges by it. */
     view(name: string) {
       const { breaker } = getOrMake(circuits, name, newCircuit);
       return {
@@ -141,7 +141,7 @@ class Circuit {
   readonly breaker: CircuitBreaker;
   readonly #now: () => number;
   readonly #changed: (from: CircuitState, to: CircuitState) => void;
-  /** Set while somebody waits for it. */
+  /** Set while a wait for it is under way. */
   #trialEnd: PromiseWithResolvers<void> | undefined;
 
   constructor(breaker: CircuitBreaker, now: () => number, changed: (from: CircuitState, to: CircuitState) => void) {

@@ -12,7 +12,7 @@ import { hasOperation } from "./router.ts";
 export interface Absence {
   /** For clients: names no address. */
   why: string;
-  /** Milliseconds until it is looked at again; undefined while nobody looks. */
+  /** Milliseconds until it is looked at again; undefined while it is not looked at. */
   nextLookMs: number | undefined;
 }
 

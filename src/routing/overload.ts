@@ -8,7 +8,7 @@ import { type Ranking, shareOf, sumOfShares } from "./strategy.ts";
 /** So many requests may stay together, however little there is to do. */
 const ALWAYS_TOGETHER = 4;
 
-/** How many times its share of the open requests a backend may have, where nobody has set it. */
+/** How many times its share of the open requests a backend may have, where it is not configured. */
 export const LOAD_FACTOR = 1.25;
 
 /**

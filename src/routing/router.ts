@@ -23,7 +23,7 @@ export interface RoutedRequest {
 export interface Admitted {
   entry: BackendEntry;
   permit: Permit;
-  /** Everyone who was considered; undefined where there was nobody else, or nobody wants to know. */
+  /** Every backend that was considered; undefined where there was only one, or the request is not recorded. */
   told?: readonly Candidate[] | undefined;
   /** What the scores of these say; undefined where no strategy was asked. */
   scoreMeans?: string | undefined;
@@ -39,7 +39,7 @@ interface RouterParts {
   limits: { backendHasRoom(backendName: string): boolean };
 }
 
-/** Why nobody can be asked, whoever else is left; and why somebody is not, because others are. */
+/** Why no backend can be asked, and why one is passed over for others. */
 type Refusal = "no_operation" | "circuit_open" | "rate_limited";
 type Exclusion = Refusal | "avoided" | "tried" | "standby";
 
@@ -113,7 +113,7 @@ export function createRouter({ strategy, circuits, limits }: RouterParts) {
     /**
      * Chooses a backend and has it admitted: one that was not tried yet, or, when all were, one that was. Backends of
      * weight 0 stand by: they are chosen only when no other is left. One that is not admitted is no candidate any more by
-     * that, and gives way to the next. Undefined when there is nobody. Only a choice that is admitted moves a turn.
+     * that, and gives way to the next. Undefined when there is none. Only a choice that is admitted moves a turn.
      */
     choose(
       candidates: readonly BackendEntry[],
@@ -154,7 +154,7 @@ export function createRouter({ strategy, circuits, limits }: RouterParts) {
   };
 }
 
-/** 0 for those that are asked first; who has a higher number is asked when nobody with a lower one is left. */
+/** 0 for those that are asked first; higher numbers are asked when no lower one is left. */
 function reserveOf({ backend }: BackendEntry, tried: ReadonlySet<string>): number {
   return (tried.has(backend.name) ? 2 : 0) + (backend.weight > 0 ? 0 : 1);
 }

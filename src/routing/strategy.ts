@@ -23,7 +23,7 @@ export interface Ranking {
   readonly places: readonly number[];
   /** By place; who may not be asked has none. */
   readonly scores: (number | undefined)[];
-  /** By place: why somebody with a score is only chosen when nobody else is left, e.g. "over_share". */
+  /** By place: why a backend with a score is only chosen when no other is left, e.g. "over_share". */
   readonly objections: (string | undefined)[];
 }
 

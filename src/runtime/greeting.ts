@@ -24,7 +24,7 @@ const STANDARD_OUTPUT = 1;
 const FIRST_CHECKS_MS = 1_000;
 
 const OPEN_TO_ALL =
-  "other machines can connect and no API key is required: whoever reaches the port can use all backends and spend their " +
+  "other machines can connect and no API key is required: everyone who reaches the port can use all backends and spend their " +
   "keys; set api_keys.mode to blocking, or bind to 127.0.0.1";
 
 export function warnOfOpenDoor({ api_keys, server }: Settings, log: Pick<Logger, "warn">): void {

@@ -24,7 +24,7 @@ export function createAccessLog({ access_log }: Settings["logging"], log: Logger
   return {
     /** Whether lines of a level are put together at all. */
     takes: (level: LineLevel) => (access_log || level === "warn") && log.isLevelEnabled(level),
-    /** @param bug - an exception that nobody foresaw; told whatever the level is */
+    /** @param bug - an unexpected exception; logged at any level */
     write(level: LineLevel, context: RequestContext, facts: AccessFacts, bug: unknown): void {
       const fields = fieldsOf(context, facts);
       if (bug === undefined) logLine(level, fields);

@@ -1,5 +1,5 @@
 // What is left of a body when its request has been refused. A client that is still sending reads the refusal only if
-// somebody takes the rest off its hands: a connection that is closed with unread bytes is reset, and the refusal is lost.
+// the rest is read: a connection that is closed with unread bytes is reset, and the refusal is lost.
 
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
 
@@ -70,7 +70,7 @@ export function createBodyDrain({ deadlines, now }: BodyDrainParts) {
   };
 }
 
-/** A body that somebody reads, or has read to its end, is locked. */
+/** A body that is being read, or was read to its end, is locked. */
 function isUnread({ body, headers }: Request): boolean {
   if (body === null || body.locked) return false;
   const declared = headers.get("content-length");

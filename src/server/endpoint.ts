@@ -13,7 +13,7 @@ export type Access = "open" | Scope;
 
 /** Who calls the admin API. */
 export interface Administrator {
-  /** As the history of changes names them; undefined where nobody has to say who they are. */
+  /** As the history of changes names them; undefined where no sign-in is required. */
   name: string | undefined;
   /** Whether secrets may be shown to them. */
   elevated: boolean;
@@ -25,7 +25,7 @@ export interface Administrator {
   isStillIn(): boolean;
 }
 
-/** What somebody presents who signs in: as admin.auth.method wants it. */
+/** The credential of a sign-in, as admin.auth.method wants it. */
 export interface PresentedCredentials {
   token?: string | undefined;
   username?: string | undefined;
@@ -33,9 +33,9 @@ export interface PresentedCredentials {
   key?: string | undefined;
 }
 
-/** Somebody at the desk where browsers sign in. */
+/** A request of a browser's sign-in. */
 export interface Guest {
-  /** Throws 401, 403 or 429. The cookie is undefined where nobody has to sign in. */
+  /** Throws 401, 403 or 429. The cookie is undefined where no sign-in is required. */
   signIn(presented: PresentedCredentials): { administrator: Administrator; cookie: string | undefined };
 }
 
@@ -45,7 +45,7 @@ export interface AdminDoor {
    * name.
    */
   admit(request: Request, addresses: PeerAddresses): Administrator;
-  /** Somebody who has yet to sign in; throws 403. */
+  /** A browser that has yet to sign in; throws 403. */
   receive(request: Request, addresses: PeerAddresses): Guest;
   /** Ends the sign-in that a request brings; returns the cookie that makes the browser forget it. */
   signOut(request: Request): string;
@@ -104,9 +104,9 @@ export interface Answering extends ErrorWords {
     /** Throws 401. */
     check(headers: Headers): void;
   };
-  /** For whoever has no credentials yet: with the access "admin", the door receives everyone who may come near it. */
+  /** For clients without credentials yet: with the access "admin", the door lets every permitted address come this far. */
   isForGuests?: boolean;
-  /** Asked all the time by whoever watches: its lines in the access log have the level debug while all is well. */
+  /** Asked all the time by probes: its lines in the access log have the level debug while all is well. */
   isWatched?: boolean;
   /** Its bodies are files, of any size: more of them is taken from clients that are refused (drain-body.ts). */
   takesUploads?: boolean;

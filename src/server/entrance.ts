@@ -14,7 +14,7 @@ import type { Server } from "./listener.ts";
 
 export interface EntranceParts {
   access: AccessControl;
-  /** Without one, nobody gets to endpoints with the access "admin". */
+  /** Without one, endpoints with the access "admin" are closed. */
   adminDoor: AdminDoor | undefined;
   limiter: Limiter;
   clientAddresses: ClientAddressReader;

@@ -109,7 +109,7 @@ class FramedCall implements Call {
   #client: string | undefined;
   /** Why the request failed, in words of the gateway's own. */
   #reason: string | undefined;
-  /** An exception that nobody foresaw. */
+  /** An unexpected exception. */
   #bug: unknown;
 
   constructor(
@@ -171,7 +171,7 @@ class FramedCall implements Call {
   }
 
   #note(thrown: unknown, error: GatewayError): GatewayError {
-    // A client that leaves while it sends its body makes the read fail; nobody is there to be told.
+    // A client that leaves while it sends its body makes the read fail; there is nothing to report.
     if (thrown instanceof GatewayError) this.#reason = thrown.message;
     else if (!this.request.signal.aborted) this.#bug = thrown;
     const { record } = this.context;

@@ -81,7 +81,7 @@ function formatHost(hostname: string): string {
   return hostname.includes(":") ? `[${hostname}]` : hostname;
 }
 
-/** A socket file that a killed process left behind would block the address; one that somebody listens on stays. */
+/** A socket file that a killed process left behind would block the address; one with a listener stays. */
 async function removeStaleSocket(path: string): Promise<void> {
   const isSocket = lstatSync(path, { throwIfNoEntry: false })?.isSocket() ?? false;
   if (!isSocket) return;
@@ -89,7 +89,7 @@ async function removeStaleSocket(path: string): Promise<void> {
     const socket = await Bun.connect({ unix: path, socket: { data() {} } });
     socket.end();
   } catch {
-    unlinkSync(path); // nobody listens
+    unlinkSync(path); // no listener
   }
 }
 

@@ -101,7 +101,7 @@ async function pump(request: Request, { client, form, maxBytes, parser, target }
 }
 
 /**
- * Pieces are up to a megabyte and a half, hundreds come in a second, and nobody looks at one again: left to the garbage
+ * Pieces are up to a megabyte and a half, hundreds come in a second, and none is read again: left to the garbage
  * collector, they take tens of megabytes together.
  */
 function letGo({ buffer, byteLength }: Uint8Array): void {

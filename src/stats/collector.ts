@@ -304,7 +304,7 @@ export class StatsCollector {
     return { overall: this.#overall.write(), latencies: this.#latencies.write(), costs: [] };
   }
 
-  /** Row by row, so that whoever writes many may pause in between. */
+  /** Row by row, so that a writer of many may pause in between. */
   *writeModels(): Generator<WrittenRow> {
     for (const row of this.#models.values()) yield writtenRow(row);
   }

@@ -131,7 +131,7 @@ export class CostLedger {
     }
   }
 
-  /** Stretch by stretch, so that whoever writes many may pause in between. */
+  /** Stretch by stretch, so that a writer of many may pause in between. */
   *write(): Generator<WrittenCosts> {
     for (const { fromMs, toMs, rows } of [this.#older, ...this.#stretches]) {
       yield { from: fromMs, to: toMs, rows: [...rows] };

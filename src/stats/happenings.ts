@@ -1,5 +1,4 @@
-// What happens in the gateway, told to whoever listens at the moment: nobody, most of the time, and then telling costs a
-// look.
+// Events of the gateway for one listener. Most of the time there is none, and then an event costs a look.
 
 import type { RequestRecord } from "./request-record.ts";
 
@@ -21,9 +20,9 @@ export interface HappeningsListener {
   requestEnded(story: RequestRecord): void;
   healthChanged(change: HealthChange): void;
   circuitChanged(change: StateChange): void;
-  /** Somebody may not be let in any more who was. */
+  /** A key or a session may have lost its access. */
   accessChanged(): void;
-  /** The gateway ends: whoever waits for more waits in vain. */
+  /** The gateway ends: no more events will come. */
   closing(): void;
 }
 
@@ -35,7 +34,7 @@ export class Happenings implements HappeningsListener {
     return this.#isClosing;
   }
 
-  /** There is one listener; undefined: nobody listens any more. */
+  /** There is one listener; undefined removes it. */
   listen(listener: HappeningsListener | undefined): void {
     this.#listener = listener;
   }

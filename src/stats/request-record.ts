@@ -29,7 +29,7 @@ export type StoryStep =
   | { kind: "shared"; atMs: number; leader: string }
   /** The field names a file that is not kept here: it is left to a backend that may hold it. */
   | { kind: "file"; atMs: number; field: string }
-  /** Nobody could be asked. */
+  /** No backend could be asked. */
   | { kind: "refused"; atMs: number; reason: string };
 
 export interface AttemptStep {
@@ -224,7 +224,7 @@ export class RequestRecord {
     return isSent(this.#firstStep) || this.#furtherSteps?.some(isSent) === true;
   }
 
-  /** In their order; put together for whoever asks. */
+  /** In their order; put together when asked for. */
   get steps(): readonly StoryStep[] {
     return this.#firstStep === undefined ? [] : [this.#firstStep, ...(this.#furtherSteps ?? [])];
   }

@@ -1,4 +1,4 @@
-// The records of the latest requests, by which each is explained step by step; they are put into words only when somebody asks
+// The records of the latest requests, by which each is explained step by step; they are put into words only when asked for
 // (admin/request-view.ts).
 
 import { ERRORS } from "../errors/catalog.ts";

@@ -15,7 +15,7 @@ const MAX_OUTLINED = 0.9;
 
 export class StoryRing<Story extends Kept> {
   readonly #maxBytes: number;
-  /** Around the end; searched only when somebody asks, so that a request pays for no index. */
+  /** Around the end; searched only on demand, so that a request pays for no index. */
   readonly #ring: (Story | undefined)[];
   #oldest = 0;
   #count = 0;

@@ -7,7 +7,7 @@ import { isCredentialRefusal, type UpstreamFailure } from "./failure.ts";
 import { withoutSecrets as withoutOwnSecrets } from "./own-secrets.ts";
 
 const MAX_LENGTH = 200;
-/** Cleaning takes time; nobody reads what stands behind it. */
+/** Cleaning takes time, and text behind this is not shown. */
 const MAX_READ_LENGTH = 2_000;
 /** Engines quote prompts at length, names and values shortly. */
 const LONG_QUOTE = /(["'`])(?:(?!\1).){40,}(?:\1|$)/g;

@@ -16,7 +16,7 @@ export interface ExchangeTimeouts {
   standIn?: string;
 }
 
-/** Whoever waits for an answer. */
+/** The side that waits for an answer. */
 export interface Client {
   /** Aborts when the client leaves. The runtime makes it when it is asked for, at the cost of a twentieth of a plain request. */
   readonly signal: AbortSignal;

@@ -18,9 +18,9 @@ import { forwardedResponseHeaders } from "./headers.ts";
 const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
 /** Error bodies are read up to this size. */
 const MAX_ERROR_BYTES = 1024 * 1024;
-/** Answers up to this size are proven to be JSON; larger ones, where nobody has to look into them, are checked at both ends. */
+/** Answers up to this size are proven to be JSON; larger ones that need not be read are checked at both ends. */
 const MAX_PROVEN_BYTES = 64 * 1024;
-/** Larger ones are looked into by nobody. */
+/** Larger ones are not read. */
 const MAX_PARSED_BYTES = 1024 * 1024;
 /** Comments before the first event are held back with it, up to this size. */
 const MAX_COMMENT_BYTES = 1024 * 1024;
@@ -115,7 +115,7 @@ function checked(
   format: AnswerFormat,
 ): PlainAnswer | UpstreamFailure {
   if (body === undefined) return invalid(entry, `sent an answer of more than ${MAX_ANSWER_BYTES} bytes`);
-  // A recording in which nobody speaks is an empty text.
+  // A recording without speech is an empty text.
   if (format.answers === "text") return checkedText(body, answer, entry, format);
   if (body.length === 0) return invalid(entry, "sent an empty answer");
   if (

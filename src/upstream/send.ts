@@ -265,7 +265,7 @@ function failed(
 /** Vendors quote the key that they refuse, which is the operator's and not the client's. */
 function withoutCredential({ backend }: BackendEntry, failure: StatusFailure): StatusFailure {
   const { status, body } = failure;
-  const message = `Backend '${backend.name}' does not accept the gateway's own credential (HTTP ${status}); whoever runs the gateway has to see to it.`;
+  const message = `Backend '${backend.name}' does not accept the gateway's own credential (HTTP ${status}); the gateway's operator has to mend it.`;
   const type = status === 401 ? "authentication_error" : "permission_error";
   return { ...failure, body: rewordedErrorBody(status, body, { message, type }) };
 }

@@ -32,7 +32,7 @@ export class Transcript {
     return this.isWhole ? Bun.concatArrayBuffers(this.pieces, Number.POSITIVE_INFINITY, true) : undefined;
   }
 
-  /** Nobody will ask for it any more. Safe to call at any time. */
+  /** It will not be asked for any more. Safe to call at any time. */
   forget(): void {
     this.#memory?.giveBack(this.#bytes);
     this.#bytes = 0;

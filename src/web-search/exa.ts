@@ -2,7 +2,7 @@
 
 import { countryCode, type SearchService } from "./service.ts";
 
-/** Exa names no limit; nobody searches for more than this. */
+/** Exa documents no limit; this is more than a search needs. */
 const MAX_CHARACTERS = 2_048;
 /** Of each page, from its beginning. */
 const EXCERPT_CHARACTERS = 1_500;

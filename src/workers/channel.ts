@@ -101,7 +101,7 @@ export function createChannel<Theirs>({ send, desk, deadlines, now, failed, turn
 
   async function run(name: string, given: readonly unknown[]): Promise<unknown> {
     const method = Object.hasOwn(desk, name) ? desk[name] : undefined;
-    if (method === undefined) throw new Error(`nobody does ${name} here`);
+    if (method === undefined) throw new Error(`no method ${name} here`);
     return await method(...given);
   }
 

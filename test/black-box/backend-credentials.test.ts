@@ -89,7 +89,7 @@ describe("status, type, param and code go on, the words are the gateway's own", 
     await isQuiet(response, gateway);
     const { type, error } = (await response.json()) as { type?: string; error: Record<string, unknown> };
     expect(error.message).toBe(
-      `Backend '${name}' does not accept the gateway's own credential (HTTP ${status}); whoever runs the gateway has to see to it.`,
+      `Backend '${name}' does not accept the gateway's own credential (HTTP ${status}); the gateway's operator has to mend it.`,
     );
     if (title === "messages")
       expect([type, error.type]).toEqual(["error", status === 401 ? "authentication_error" : "permission_error"]);

@@ -301,7 +301,7 @@ describe("configuration", () => {
     await waitFor("the section is there", async () => (await editor().inputValue()) !== "");
     await editor().fill(`${await editor().inputValue()}# mine\n`);
     await busy.gateway.fetch("/admin/config/retry", { method: "PATCH", body: '{"max_attempts": 2}' });
-    await page.getByText("Somebody has changed the configuration meanwhile.").waitFor();
+    await page.getByText("The configuration was changed meanwhile.").waitFor();
     expect(await editor().inputValue()).toContain("# mine");
     await page.getByRole("button", { name: "Load it anew" }).click();
     await page.getByText("As it is in force").waitFor();
@@ -348,7 +348,7 @@ describe("configuration", () => {
       ),
     ).toBe(true);
     // It was written before somebody else's change, which it must not undo unseen.
-    await page.getByText("Somebody has changed the configuration meanwhile.").waitFor();
+    await page.getByText("The configuration was changed meanwhile.").waitFor();
     await page.getByRole("button", { name: "JSON" }).click();
     await waitFor("the other one, too", async () => (await editor().inputValue()).includes('"warn"'));
     for (const format of ["JSON", "YAML"]) {

@@ -2,7 +2,7 @@
 // client says.
 //
 // It holds 1,000 sessions and 1 GiB: when another one is created, those that were changed longest ago go first. One that a
-// process holds stays, and so does one that cannot be read, because somebody may still want to repair it.
+// process holds stays, and so does one that cannot be read, because it may still be repaired.
 
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";

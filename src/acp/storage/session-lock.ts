@@ -1,5 +1,5 @@
 // Which process holds a session. Each puts a file of its own name beside the session's and looks then whether there is
-// another one's: of two that come at the same time at least one sees the other, and a file of a dead process is nobody's.
+// another one's: of two that come at the same time at least one sees the other, and a file of a dead process locks nothing.
 // This holds for the processes of one machine.
 
 import { closeSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";

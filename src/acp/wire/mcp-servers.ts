@@ -5,7 +5,7 @@ import type { McpServerSpec } from "../../mcp/servers.ts";
 import { optionalList, optionalText, requiredText } from "../params.ts";
 import { invalidParams, shortened } from "../rpc-error.ts";
 
-/** Beyond that somebody has made a mistake: each is a process or a connection. */
+/** More are a mistake: each is a process or a connection. */
 const MAX_SERVERS = 64;
 
 /** `left`: names of those that the client would have to be asked for (type acp), which are not opened. */

@@ -33,7 +33,7 @@ function optionsFor(where: string): JsonObject[] {
 /** "allow_once", {outcome: "allow_once"}, {optionId}, {decision}, {outcome: {outcome: "selected", optionId}}, ... */
 export function decodePermission(result: unknown): PermissionAnswer {
   const inner = isObject(result) && isObject(result.outcome) ? result.outcome : result;
-  // Whoever cancels selects nothing, whatever else it says.
+  // An answer that cancels selects nothing, whatever else it says.
   if (isObject(inner) && inner.outcome === "cancelled") return "cancelled";
   const words = isObject(inner) ? PLACES.map((place) => inner[place]) : [inner];
   const answer = words.find((word) => ANSWERS.has(word));

@@ -35,7 +35,7 @@ export function encodeUpdate(told: Update, takesNotices: boolean): SessionUpdate
   }
 }
 
-/** Thoughts are folded away by many editors: nobody would read why a tool is not there. */
+/** Many editors fold thoughts away, and the reason for a missing tool would not be read. */
 function encodeNotice({ text, severity = "info" }: Extract<Update, { type: "notice" }>, takes: boolean): SessionUpdate {
   if (takes) return silent({ sessionUpdate: "notice", severity, title: text });
   if (severity === "info") return thoughtChunk(`${text}\n`);

@@ -14,7 +14,7 @@ interface ContextKeeperParts {
   notice(text: string): void;
 }
 
-/** What of the window is kept free for the answer where nobody has said how long it may be. */
+/** What of the window is kept free for the answer where no limit of its length is known. */
 const USUAL_ANSWER_TOKENS = 8_192;
 /** Answers take at most this part of the window, and the conversation gets at least as much. */
 const SHARE = 0.25;
@@ -22,7 +22,7 @@ const SHARE = 0.25;
 const RATIOS = [1, 1.15, 1.3, 1.5, 1.75, 2, 2.5, 3, 4] as const;
 /** Of a conversation shorter than this, what surrounds it is too much of the count. */
 const MEASURED_FROM_TOKENS = 2_000;
-/** How much of a conversation that was too long is sent again: nobody has said by how much it was. */
+/** How much of a conversation that was too long is sent again: by how much it was too long is not known. */
 const RETRY_SHARE = 0.5;
 const LEAST_TOKENS = 1_000;
 

@@ -6,7 +6,7 @@ import type { ToolContent } from "../updates.ts";
 /** Both texts together, in UTF-16 code units: an update with more would hold up the editor. */
 const MAX_DIFF_LENGTH = 1024 * 1024;
 
-/** @param oldText - undefined: the file is new, or nobody can read it */
+/** @param oldText - undefined: the file is new, or cannot be read */
 export function diffOf(path: string, oldText: string | undefined, newText: string): ToolContent {
   const length = (oldText?.length ?? 0) + newText.length;
   if (length > MAX_DIFF_LENGTH)

@@ -9,7 +9,7 @@ import { runInTerminal } from "./terminal-run.ts";
 
 const TIMEOUT_MS = 60_000;
 
-/** What nobody searches, and what takes longest. */
+/** Folders that are not worth a search and take longest. */
 const LEFT_OUT = [".git", "node_modules"] as const;
 
 export const searchFiles: AgentTool = {

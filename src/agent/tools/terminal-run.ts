@@ -10,7 +10,7 @@ interface CommandOutcome {
   /** Its end, where it was long. */
   output: string;
   isCut: boolean;
-  /** Undefined: it was killed, or nobody knows. */
+  /** Undefined: it was killed, or the code is unknown. */
   exit: CommandExit | undefined;
   timedOut: boolean;
 }
@@ -49,7 +49,7 @@ export async function runInTerminal(
     const kept = ending(output, MAX_OUTPUT_BYTES);
     return { terminalId: terminal.id, output: kept, isCut: truncated || kept !== output, exit: exit ?? late, timedOut };
   } finally {
-    // In the background: nobody has to wait for it.
+    // In the background: the turn does not wait for it.
     void (isRunning ? close(terminal) : terminal.release());
   }
 }

@@ -60,7 +60,7 @@ const NEW_VARIABLE =
 /** Credentials of the gateway itself stand under such names. */
 const OWN_VARIABLE = /^SIGNALBOX_/;
 
-/** Only as a secret: that is masked wherever the configuration is shown, so that nobody can read a variable by its name. */
+/** Only as a secret: that is masked wherever the configuration is shown, so that a variable cannot be read by its name. */
 function variableProblem(text: string, path: Path, change: FencedChange): string | undefined {
   const missing = unconfirmedVariables(text, path, change);
   if (missing === undefined) return NEW_VARIABLE;

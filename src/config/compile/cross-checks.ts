@@ -51,7 +51,7 @@ function redisOfLimits({ rate_limiting: { storage, redis } }: Settings) {
   return [{ path: ["rate_limiting", "redis", "url"], message: "is required by storage redis" }];
 }
 
-/** Without its credentials a method would let nobody in, and the next change could only be made in the file. */
+/** Without its credentials a method would refuse everyone, and the next change could only be made in the file. */
 function adminCredentials({ admin: { auth }, api_keys }: Settings) {
   const { method } = auth;
   const missing = METHOD_CREDENTIALS[method].filter((key) => auth[key] === undefined);

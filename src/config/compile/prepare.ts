@@ -33,7 +33,7 @@ interface PrepareOptions extends Surroundings {
   problems?: readonly Problem[];
   /** Where the document was read. */
   source?: Source;
-  /** A path with the keys as whoever sent the document wrote them. */
+  /** A path with the keys as the sender of the document wrote them. */
   writtenPath?: (path: Path) => Path;
 }
 

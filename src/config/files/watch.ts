@@ -29,7 +29,7 @@ export interface WatchOptions {
 
 export interface ChangedFile {
   path: string;
-  /** Hash of the content that was seen; whoever reads the file may find it changed already. */
+  /** Hash of the content that was seen; the file may have changed again since. */
   content: string;
   /** From now on it is what it is, also if that is wrong. */
   isLastTime: boolean;

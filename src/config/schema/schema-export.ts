@@ -22,7 +22,7 @@ export interface JsonSchema {
 }
 
 /**
- * Made once; nobody may change it. Each section is made when it is first read: a start that asks for one variable of the
+ * Made once; it must not be changed. Each section is made when it is first read: a start that asks for one variable of the
  * environment needs one of them, and all together take longer than to validate the whole document.
  */
 export const documentJsonSchema = lazily((): JsonSchema => {

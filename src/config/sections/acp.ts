@@ -85,7 +85,7 @@ export const acpSection = defineSection({
   }),
   // A session keeps to the place where it was made.
   restartFields: ["storage", "storage_path"],
-  // Commands run with the rights of whoever starts an editor: a change through the API must not bring them in, nor let
+  // Commands run with the rights of the user who starts an editor: a change through the API must not bring them in, nor let
   // tools run unasked.
   fileOnlyFields: ["permissions", "mcp.servers"],
   secretPaths: ["mcp.servers.*.env.*"],

@@ -121,7 +121,7 @@ async function fenced(
   );
 }
 
-/** What whoever makes these changes, or names these sections, should know. */
+/** What the author of these changes, or of these section names, should know. */
 export function warningsOf(
   changes: readonly FieldChange[],
   { prepared: { compiled, overrides }, leftOut }: { prepared: Prepared; leftOut: readonly string[] },

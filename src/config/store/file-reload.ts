@@ -75,7 +75,7 @@ export function followConfigFile(options: FileReloaderParts): FileReloader {
     }
     readHash = read.hash;
     if (read.document === undefined || read.problems.length > 0) return read.problems.map(tell);
-    // Disks that are full and editors that fail leave nothing behind; nobody asks for the defaults by that.
+    // An empty file is a failed save, not a request for the defaults.
     if (read.isEmpty) return ["is empty; write {} for the defaults"];
     const { document, hash = "", lineOf } = read;
     const result = await store.applyFile(document, { hash, lineOf });

@@ -10,7 +10,7 @@ export interface ConfigLog {
   error(fields: object, message: string): void;
 }
 
-/** Returns what whoever made the change should know. */
+/** Returns what the author of the change should know. */
 export type ConfigListener = (
   snapshot: ConfigSnapshot,
   previous: ConfigSnapshot,
@@ -40,7 +40,7 @@ export function describeLeftOut(fields: readonly string[]): string | undefined {
   return fields.length === 0 ? undefined : `left out, because revoked or expired: ${fields.join(", ")}`.slice(0, 200);
 }
 
-/** Nobody can stop the change any more: what goes wrong becomes a warning, among those of the listeners. */
+/** The change can no longer be stopped: what goes wrong becomes a warning, among those of the listeners. */
 export function announce(
   listeners: ReadonlySet<ConfigListener>,
   told: Parameters<ConfigListener>,

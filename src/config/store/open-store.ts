@@ -140,7 +140,7 @@ export async function compiledBeginning(
   return { ok: true, snapshot: { ...snapshot, ...compiled } };
 }
 
-/** Most starts find the document of the last one: then nobody needs the defaults, which the JSON Schema has to be made for. */
+/** Most starts find the document of the last one and need no defaults, for which the JSON Schema would have to be made. */
 function changesBetween(before: Mapping, after: Mapping, replaced: readonly Path[]): FieldChange[] {
   if (Bun.deepEquals(before, after, true)) return [];
   return withReplaced(diffDocuments(withDefaults(before), withDefaults(after)), replaced);

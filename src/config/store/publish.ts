@@ -21,7 +21,7 @@ export function pendingRestartFields(running: Settings, next: Settings): string[
   );
 }
 
-/** Readers share one snapshot: nobody may change it. Only plain values are frozen. */
+/** Readers share one snapshot: it must not be changed. Only plain values are frozen. */
 export function freezeDeep<Value>(value: Value): Value {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   const prototype = Object.getPrototypeOf(value);

@@ -314,7 +314,7 @@ function toRunning(snapshot: ConfigSnapshot): Running {
   return {
     snapshot: freezeDeep({ ...snapshot }),
     document,
-    // Nobody may ever ask, and it takes the JSON Schema of the whole configuration.
+    // It may never be asked for, and it takes the JSON Schema of the whole configuration.
     get effective() {
       return effective();
     },

@@ -2,7 +2,7 @@
 
 import { formatPath, type Path } from "./values.ts";
 
-/** From the reading of a file to the answer of the admin API; whoever knows more of the place adds it. */
+/** From the reading of a file to the answer of the admin API; each step adds what it knows of the place. */
 export interface Problem {
   /** The key at fault; empty when the file, or the document as a whole, is meant. */
   path: Path;

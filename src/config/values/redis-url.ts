@@ -1,4 +1,4 @@
-// Where a Redis or Valkey server is: the spellings of its URL, read for whoever checks, fences or opens it.
+// Where a Redis or Valkey server is: the spellings of its URL, read for checks, fences and connections.
 
 /** A server on the network, as Bun's own client takes it. */
 interface NetworkPlace {

@@ -70,7 +70,7 @@ export function createApp(base: string) {
       isDue = false;
       draw(root, view());
     };
-    // A page that nobody sees gets no frames; after a sign-out in another tab it must be empty all the same.
+    // A hidden page gets no frames; after a sign-out in another tab it must be empty all the same.
     if (document.hidden) setTimeout(drawNow, 0);
     else requestAnimationFrame(drawNow);
   }
@@ -190,7 +190,7 @@ export function createApp(base: string) {
     );
   }
 
-  /** Whoever cannot see the page hears where they are now. */
+  /** Screen readers announce the new page. */
   function focusHeading(): void {
     requestAnimationFrame(() =>
       requestAnimationFrame(() => document.querySelector("h1")?.focus({ preventScroll: true })),

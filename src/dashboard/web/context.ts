@@ -46,9 +46,9 @@ export interface PageContext {
   onLeave(end: () => void): void;
   /** Milliseconds by the gateway's clock. */
   now(): number;
-  /** What was written in editors and is not applied, for whoever comes back to it; by section and format. */
+  /** What was written in editors and is not applied yet; by section and format. */
   drafts: Map<string, Draft>;
-  /** What this page asks the gateway for, for whoever wants to do the same. */
+  /** What this page asks the gateway for, as a command for a shell. */
   asks: Map<object, () => Asked | undefined>;
 }
 

@@ -7,7 +7,7 @@ import { condense, type DiffLine, diffLines } from "./diff.ts";
 
 type Format = "yaml" | "json";
 
-/** How long nobody has written before the text is checked. */
+/** How long the text rests before it is checked. */
 const QUIET_MS = 500;
 
 export interface Editor {

@@ -96,7 +96,7 @@ export function ago(atMs: number, nowMs: number): string {
   return seconds < 86_400 ? `${Math.floor(seconds / 3_600)} h ago` : `${Math.floor(seconds / 86_400)} d ago`;
 }
 
-/** In the time of whoever looks: "14:03:27". */
+/** In the browser's time zone: "14:03:27". */
 export function clockTime(at: string | number): string {
   const date = new Date(at);
   return [date.getHours(), date.getMinutes(), date.getSeconds()].map(twoDigits).join(":");

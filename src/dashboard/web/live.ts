@@ -1,5 +1,5 @@
 // What happens in the gateway as it happens (GET /admin/events): comes again by itself when it is lost, and rests while
-// nobody looks.
+// the page is hidden.
 
 export type LiveState = "connecting" | "live" | "lost" | "resting" | "closed";
 type LiveEvent = "request" | "health" | "circuit" | "config";
@@ -10,7 +10,7 @@ const HEARTBEAT = "heartbeat";
 const SILENT_MS = 35_000;
 const FIRST_DELAY_MS = 1_000;
 const MAX_DELAY_MS = 15_000;
-/** A browser has few connections to one host: pages that nobody sees leave them to others. */
+/** A browser has few connections to one host: hidden pages leave them to others. */
 const HIDDEN_MS = 20_000;
 
 interface LiveParts {

@@ -1,4 +1,4 @@
-// Takes the colours that somebody has chosen before anything is drawn, so that nothing flashes.
+// Takes the colours that the user has chosen before anything is drawn, so that nothing flashes.
 
 import { applyTheme, readTheme } from "./themes.ts";
 

@@ -58,7 +58,7 @@ export class HistorySampler {
 
   start(): void {
     this.#planSample();
-    // The time of day is local: the first look at it loads the time zones, 4 MB, and nobody is to wait for that at the start.
+    // The time of day is local: the first look at it loads the time zones, 4 MB, and the start must not wait for that.
     this.#cancelCompaction = this.#after(FIRST_PLAN_MS, () => this.#planCompaction());
   }
 

@@ -60,7 +60,7 @@ export function decodeReasoning(message: JsonObject): ReasoningPart[] {
   const isSigned = (part: ReasoningPart) => part.signature !== undefined;
   const [only, ...others] = details.filter(isSigned);
   const sealed = details.filter((part) => !isSigned(part));
-  // One signature without words is that of the text beside it; of several nobody knows which words they prove.
+  // One signature without words is that of the text beside it; of several it is not known which words they prove.
   const thought: ReasoningPart = { type: "reasoning", text: plain };
   return [only !== undefined && others.length === 0 ? { ...only, text: plain } : thought, ...sealed];
 }

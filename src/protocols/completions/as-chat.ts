@@ -1,4 +1,4 @@
-// A chunk of a text completion in chat's words, for whoever reads both: the text is what the assistant says.
+// A chunk of a text completion in chat's words, for readers of both: the text is what the assistant says.
 
 import { isObject, parseObject } from "../../lib/json.ts";
 

@@ -10,7 +10,7 @@ import { CompletionStreamEncoder } from "./stream-encoder.ts";
 export const completionsJoin: StreamJoin = {
   readSent,
   splitAtError: splitAtErrorMember,
-  askForRest: () => undefined, // nobody can be asked in words
+  askForRest: () => undefined, // the format has no turns
 };
 
 function readSent(events: readonly SseEvent[]): SentAnswer | undefined {

@@ -62,7 +62,7 @@ function encodeTurns(turns: readonly Turn[], context: Encoding): Content[] {
       addContent(contents, "model", encodeModelParts(turn.parts, context));
     }
   }
-  // Calls at the very end: nobody has answered them.
+  // Calls at the very end have no results.
   if (calls.length > 0) addContent(contents, "user", encodeUserParts([], calls, context));
   return contents;
 }

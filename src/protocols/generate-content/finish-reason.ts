@@ -19,7 +19,7 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["MODEL_ARMOR", "content-filter"],
 ]);
 
-/** Endings that are no answer, with their HTTP status: the model wrote something that nobody can use. */
+/** Endings that are no answer, with their HTTP status: the model wrote something that cannot be used. */
 const FAILURES: ReadonlyMap<string, number> = new Map([
   ["MALFORMED_FUNCTION_CALL", 502],
   ["UNEXPECTED_TOOL_CALL", 502],

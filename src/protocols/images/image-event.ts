@@ -1,4 +1,4 @@
-// One event of an image stream, read without its picture: the picture is most of the event, and nobody has to look at it.
+// One event of an image stream, read without its picture: the picture is most of the event, and is not needed.
 
 import { isPresent, type JsonObject, parseObject } from "../../lib/json.ts";
 import { readEvents, singleEvents } from "../sse.ts";

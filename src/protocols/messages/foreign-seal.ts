@@ -54,7 +54,7 @@ function mark(payload: Record<string, string | undefined>): string {
   return encoded.length > MAX_PAYLOAD_LENGTH ? MARK : MARK + encoded;
 }
 
-/** Undefined for the mark alone, and for a payload that somebody changed. */
+/** Undefined for the mark alone, and for a payload that was changed. */
 function payloadOf(marked: string): JsonObject | undefined {
   if (!isForeignMark(marked) || marked.length > MARK.length + MAX_PAYLOAD_LENGTH) return undefined;
   return parseObject(Buffer.from(marked.slice(MARK.length), "base64url").toString("utf8"));

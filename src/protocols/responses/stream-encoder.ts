@@ -144,7 +144,7 @@ export class ResponsesStreamEncoder implements StreamEncoder {
     return events;
   }
 
-  /** An event that nobody knows, with this answer's number and identity where it has one. */
+  /** An unknown event, with this answer's number and identity where it has one. */
   #pass({ sequence_number: number, ...value }: JsonObject): string {
     const type = String(value.type);
     if (isObject(value.response) && this.#frame !== undefined) {

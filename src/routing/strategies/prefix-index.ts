@@ -26,7 +26,7 @@ export function withPrefixIndex(index: Index, configured: SelectionStrategy): Se
   let isLookedUp = false;
   let isHit = false;
 
-  /** Whether somebody has enough of the prompt. */
+  /** Whether a backend has enough of the prompt. */
   function lookUp({ candidates, places }: Ranking, query: SelectionQuery): boolean {
     const { min_overlap_threshold: threshold } = index.settings.scoring;
     let seen: PrefixChain | undefined;

@@ -21,7 +21,7 @@ const STRATEGIES: Record<StrategyName, (routing: Settings["routing"]) => Selecti
 
 /**
  * What chooses where the index of KV caches does not. Where it is on, PrefixAwareHash is the index itself, and something
- * else is left for prompts that nobody has.
+ * else is left for prompts that no backend has.
  */
 export function createStrategy(
   routing: Settings["routing"],

@@ -175,7 +175,7 @@ export class AnswerParser {
       throw new HttpError("InvalidContentLength", "The answer's Content-Length is no number.");
     }
     if (coding !== null && (length !== null || head.isHttp10)) malformed("a body with two lengths");
-    if (coding !== null && coding.toLowerCase() !== "chunked") malformed("a transfer coding that nobody asked for");
+    if (coding !== null && coding.toLowerCase() !== "chunked") malformed("a transfer coding that was not asked for");
     if (this.#forHead || head.status === 204 || head.status === 304) {
       this.#state = "over";
     } else if (coding !== null) {

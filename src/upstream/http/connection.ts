@@ -10,7 +10,7 @@ import { Outbox } from "./outbox.ts";
 import type { OutgoingRequest } from "./request-head.ts";
 import type { Address } from "./target.ts";
 
-/** Whoever has sent a request over a connection. */
+/** The sender of a request over a connection. */
 export interface Exchange {
   /** The connection is paused now: nothing of the body comes before `resume()`. @throws HttpError to refuse the answer */
   headRead(head: AnswerHead): void;

@@ -97,7 +97,7 @@ export class Pool implements ConnectionOwner {
     return this.#probe.settled();
   }
 
-  /** Nobody answers: the next one who asks tries anew. */
+  /** No answer: the next request tries again. */
   giveProbeUp(): void {
     this.distrust();
     const probe = this.#probe;

@@ -10,7 +10,7 @@ import { writeRequest } from "./request-head.ts";
 import { Target } from "./target.ts";
 
 export interface SocketClientOptions {
-  /** How many connections to one origin are kept while nobody needs them. */
+  /** Idle connections kept per origin. */
   maxIdle: number;
   /** How the certificate of a backend is checked, if not as usual. */
   tlsOf?: TlsOf;
@@ -111,6 +111,6 @@ export function createSocketClient({
 /** A request that cannot be sent as it is. */
 function refusedCall(error: unknown): BackendCall {
   const answer = Promise.reject(error);
-  answer.catch(() => {}); // nobody has to wait for it
+  answer.catch(() => {}); // an answer that is not awaited must not crash the process
   return { answer, abort() {}, connects: async () => true };
 }

@@ -154,7 +154,7 @@ function editorCard(context: PageContext, editor: Editor, info: ConfigSectionInf
     isStale &&
       notice(
         "warn",
-        "Somebody has changed the configuration meanwhile. ",
+        "The configuration was changed meanwhile. ",
         button("Load it anew", () => editor.reset(), { kind: "small" }),
       ),
     h("label", { for: "editor", class: "unseen" }, "Text of the section"),
@@ -306,7 +306,7 @@ function stagedCard(context: PageContext, staged: StagedSections | undefined): C
           h("b", null, section),
           h("span", { class: "faint" }, ` ${user ?? ""} ${ago(Date.parse(timestamp), context.now())}`),
         ),
-        conflict && notice("warn", "Somebody has changed this section since."),
+        conflict && notice("warn", "This section was changed since."),
         changeList({ [section]: changes }),
       ),
     ),

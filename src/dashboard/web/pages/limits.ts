@@ -47,7 +47,7 @@ function limitCard(config: unknown, errors: ErrorStatistics | undefined): View {
       ? h("p", { class: "empty" }, "Loading…")
       : isOn
         ? marked("good", "on")
-        : marked("quiet", "off: nobody is limited"),
+        : marked("quiet", "off: no client is limited"),
     refused > 0 &&
       h(
         "p",

@@ -120,7 +120,7 @@ export const modelsPage: MakePage = (context) => {
 };
 
 function servedBy(backends: readonly BackendStatus[]): Children {
-  if (backends.length === 0) return marked("bad", "nobody now");
+  if (backends.length === 0) return marked("bad", "no backend now");
   return h(
     "span",
     { class: "list" },

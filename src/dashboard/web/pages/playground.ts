@@ -183,10 +183,10 @@ export const playgroundPage: MakePage = (context) => {
   };
 };
 
-/** Nearer to the end than this, whoever reads wants to see what comes. */
+/** Nearer to the end than this, the page follows the answer. */
 const NEAR_END_PX = 80;
 
-/** Once it is drawn. Whoever has scrolled up to read stays there. */
+/** Once it is drawn. A reader who has scrolled up stays there. */
 function showEnd(isWanted: boolean): void {
   const talk = document.querySelector(".talk");
   if (talk === null) return;
