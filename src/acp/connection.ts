@@ -1,7 +1,7 @@
 // A peer of JSON-RPC 2.0: answers the client's requests, in any order, and makes requests of its own.
 
 import { isObject, type JsonObject } from "../lib/json.ts";
-import { Outbox, type Write } from "./outbox.ts";
+import { LineOutbox, type Write } from "./outbox.ts";
 import { RPC, RpcError, requestCancelled } from "./rpc-error.ts";
 
 /** Requests of the client that are not answered yet. */
@@ -12,7 +12,7 @@ const MAX_ASKED = 1_024;
 
 const CANCEL = "$/cancel_request";
 
-export interface Call {
+export interface RpcCall {
   /** Aborts when the client takes the request back, with the error that answers it, and when the connection ends. */
   readonly signal: AbortSignal;
   /** False for a notification, which is never answered. */
@@ -20,7 +20,7 @@ export interface Call {
 }
 
 /** Throws RpcError for a refusal; a notification's result is of no interest, and so is its error. */
-export type Handle = (method: string, params: unknown, call: Call) => unknown;
+export type RpcHandler = (method: string, params: unknown, call: RpcCall) => unknown;
 
 interface AskOptions {
   signal?: AbortSignal;
@@ -28,32 +28,32 @@ interface AskOptions {
   late?(result: unknown): void;
 }
 
-interface ConnectionParts {
+interface RpcConnectionParts {
   write: Write;
-  handle: Handle;
+  handle: RpcHandler;
   /** Anything thrown that is not for the client as it is -> what the client is told. */
   refusalOf(error: unknown): RpcError;
 }
 
-interface Asked {
+interface AskedClient {
   answer(result: unknown): void;
   fail(error: Error): void;
 }
 
-export class Connection {
-  readonly outbox: Outbox;
-  readonly #parts: ConnectionParts;
+export class RpcConnection {
+  readonly outbox: LineOutbox;
+  readonly #parts: RpcConnectionParts;
   /** By the JSON text of their ids. */
   readonly #open = new Map<string, AbortController>();
-  readonly #asked = new Map<number, Asked>();
+  readonly #asked = new Map<number, AskedClient>();
   /** Who waits for the last answer. */
   #waiting: (() => void)[] = [];
   #lastId = -1;
   #isClosed = false;
 
-  constructor(parts: ConnectionParts) {
+  constructor(parts: RpcConnectionParts) {
     this.#parts = parts;
-    this.outbox = new Outbox(parts.write);
+    this.outbox = new LineOutbox(parts.write);
   }
 
   /** One line of the client, parsed. `text` is read again where a number in it is too long for a double. */
@@ -155,7 +155,7 @@ export class Connection {
   }
 
   #run(method: string, params: unknown): void {
-    const call: Call = { signal: new AbortController().signal, isRequest: false };
+    const call: RpcCall = { signal: new AbortController().signal, isRequest: false };
     // A notification has no answer; what its handler has to say of it stands in the log.
     Promise.try(this.#parts.handle, method, params, call).catch(this.#parts.refusalOf);
   }

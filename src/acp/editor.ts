@@ -11,7 +11,7 @@ import {
 } from "../agent/editor.ts";
 import type { ToolCallView, Update } from "../agent/updates.ts";
 import { compact, isObject, type JsonObject } from "../lib/json.ts";
-import type { Connection } from "./connection.ts";
+import type { RpcConnection } from "./connection.ts";
 import { shortened } from "./rpc-error.ts";
 import type { ClientAbilities } from "./wire/capabilities.ts";
 import { decodePermission, encodePermissionRequest } from "./wire/permissions.ts";
@@ -30,7 +30,7 @@ export interface TurnEditor extends Editor {
 
 interface EditorParts {
   sessionId: string;
-  connection: Connection;
+  connection: RpcConnection;
   can: ClientAbilities;
   /** false: the pieces of an answer are told as one. */
   streams: boolean;
@@ -189,7 +189,7 @@ function isHighSurrogate(code: number): boolean {
   return code >= 0xd800 && code < 0xdc00;
 }
 
-function terminal(connection: Connection, sessionId: string, id: string): Terminal {
+function terminal(connection: RpcConnection, sessionId: string, id: string): Terminal {
   const params = { sessionId, terminalId: id };
   const ask = (what: string, signal: AbortSignal) =>
     answered(connection, { method: `terminal/${what}`, params, signal });
@@ -225,7 +225,7 @@ interface Question {
 }
 
 /** Throws EditorError, or the signal's reason. */
-async function answered(connection: Connection, { method, params, signal, late }: Question): Promise<unknown> {
+async function answered(connection: RpcConnection, { method, params, signal, late }: Question): Promise<unknown> {
   try {
     return await connection.ask(method, params, { signal, ...(late && { late }) });
   } catch (error) {

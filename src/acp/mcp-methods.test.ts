@@ -4,9 +4,9 @@ import { afterEach, expect, test } from "bun:test";
 import { AcpBed } from "../../test/support/acp-bed.ts";
 import { waitFor } from "../../test/support/wait-for.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
-import { BridgeError, type BridgeParts } from "../mcp/servers.ts";
+import { BridgeError, type McpBridgeParts } from "../mcp/servers.ts";
 
-let bridgeParts: BridgeParts | undefined;
+let bridgeParts: McpBridgeParts | undefined;
 const passed: object[] = [];
 const folders: unknown[] = [];
 let isClosed = false;

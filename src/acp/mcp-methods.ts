@@ -2,8 +2,8 @@
 
 import { isObject, isPresent, type JsonObject } from "../lib/json.ts";
 import { BridgeError, type McpBridge } from "../mcp/servers.ts";
-import type { Call, Connection } from "./connection.ts";
-import type { Method } from "./methods.ts";
+import type { RpcCall, RpcConnection } from "./connection.ts";
+import type { RpcMethod } from "./methods.ts";
 import { firstGiven, optionalText, requiredText } from "./params.ts";
 import type { AcpParts } from "./parts.ts";
 import { invalidParams, RpcError } from "./rpc-error.ts";
@@ -14,7 +14,7 @@ import { type AcpWorkings, bridgeMaker } from "./workings.ts";
 const BUFFERED_MESSAGES = 64;
 
 interface BridgeMethods {
-  methods: Record<string, Method>;
+  methods: Record<string, RpcMethod>;
   /** Every process is gone when it resolves. */
   close(): Promise<void>;
 }
@@ -22,7 +22,7 @@ interface BridgeMethods {
 interface BridgeMethodsParts {
   parts: AcpParts;
   workings: AcpWorkings;
-  connection: Connection;
+  connection: RpcConnection;
   sessions: Sessions;
 }
 
@@ -53,7 +53,7 @@ export function mcpMethods({ parts, workings, connection, sessions }: BridgeMeth
     return bridge;
   }
 
-  async function connect(params: JsonObject, { signal }: Call): Promise<JsonObject> {
+  async function connect(params: JsonObject, { signal }: RpcCall): Promise<JsonObject> {
     const name = firstGiven(params, ["id", "acpId", "serverId"]) ?? "id";
     const id = requiredText(params, name);
     const sessionId = optionalText(params, "sessionId");
@@ -67,7 +67,7 @@ export function mcpMethods({ parts, workings, connection, sessions }: BridgeMeth
     return { connectionId };
   }
 
-  async function message(params: JsonObject, { signal, isRequest }: Call): Promise<JsonObject> {
+  async function message(params: JsonObject, { signal, isRequest }: RpcCall): Promise<JsonObject> {
     const connectionId = requiredText(params, "connectionId");
     const inner = innerMessage(params, isRequest);
     const answer = await refusing((await opened()).message(connectionId, inner, signal));

@@ -1,25 +1,25 @@
 // Which methods there are, and what may be asked when.
 
 import { isPresent, type JsonObject } from "../lib/json.ts";
-import type { Call, Handle } from "./connection.ts";
+import type { RpcCall, RpcHandler } from "./connection.ts";
 import { optionalObject, readParams } from "./params.ts";
 import { invalidParams, RPC, RpcError, shortened } from "./rpc-error.ts";
 import { type ClientAbilities, decodeAbilities, encodeInitialized, NO_ABILITIES } from "./wire/capabilities.ts";
 
 /** Throws RpcError. What it gives is the result; nothing is {}. */
-export type Method = (params: JsonObject, call: Call) => unknown;
+export type RpcMethod = (params: JsonObject, call: RpcCall) => unknown;
 
 /** All that a client may send without wanting an answer; other methods would do something without an answer. */
 const NOTIFICATIONS: ReadonlySet<string> = new Set(["session/cancel", "mcp/message", "mcp/disconnect"]);
 
 interface Dispatch {
-  handle: Handle;
+  handle: RpcHandler;
   /** What the client has said of itself. */
   abilities(): ClientAbilities;
 }
 
 /** @param methods - those that may be called after initialize */
-export function createDispatch(methods: () => Readonly<Record<string, Method>>): Dispatch {
+export function createDispatch(methods: () => Readonly<Record<string, RpcMethod>>): Dispatch {
   let abilities: ClientAbilities | undefined;
 
   function initialize(params: JsonObject): JsonObject {
@@ -35,7 +35,7 @@ export function createDispatch(methods: () => Readonly<Record<string, Method>>):
   }
 
   /** Everybody is let in: who started this process may use it. */
-  const open: Readonly<Record<string, Method>> = { authenticate: () => ({}), logout: () => ({}) };
+  const open: Readonly<Record<string, RpcMethod>> = { authenticate: () => ({}), logout: () => ({}) };
 
   return {
     abilities: () => abilities ?? NO_ABILITIES,

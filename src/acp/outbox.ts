@@ -19,7 +19,7 @@ interface Waiter {
   resolve(): void;
 }
 
-export class Outbox {
+export class LineOutbox {
   readonly #write: Write;
   readonly #lines: Uint8Array[] = [];
   #bytes = 0;

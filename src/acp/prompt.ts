@@ -4,7 +4,7 @@ import type { ModelAccess, TurnEnd } from "../agent/agent.ts";
 import type { ContentPart } from "../generation/content.ts";
 import { inTime, orAborted, unlessAborted } from "../lib/abortable-delay.ts";
 import { compact, isPresent, type JsonObject } from "../lib/json.ts";
-import type { Call, Connection } from "./connection.ts";
+import type { RpcCall, RpcConnection } from "./connection.ts";
 import { createTurnEditor, type TurnEditor } from "./editor.ts";
 import { optionalBoolean, optionalNumber, optionalText, withMeta } from "./params.ts";
 import type { AcpParts } from "./parts.ts";
@@ -28,7 +28,7 @@ export interface PromptParts {
   parts: AcpParts;
   workings: AcpWorkings;
   sessions: Sessions;
-  connection: Connection;
+  connection: RpcConnection;
   abilities(): ClientAbilities;
 }
 
@@ -62,7 +62,12 @@ function readWish(params: JsonObject): Wish {
 }
 
 /** The session is busy when this returns: what comes right behind finds it so, and a cancel reaches it. */
-export function runPrompt(around: PromptParts, session: Session, params: JsonObject, call: Call): Promise<JsonObject> {
+export function runPrompt(
+  around: PromptParts,
+  session: Session,
+  params: JsonObject,
+  call: RpcCall,
+): Promise<JsonObject> {
   if (session.turn !== undefined) throw sessionBusy(session.id);
   const wish = readWish(params);
   if (session.sizeBytes > MAX_SESSION_BYTES) throw sessionFull(session.id);
@@ -186,7 +191,7 @@ async function turn(
 }
 
 /** A client that does not read stops the model, and not the memory. */
-function paced(models: ModelAccess, { outbox }: Connection): ModelAccess {
+function paced(models: ModelAccess, { outbox }: RpcConnection): ModelAccess {
   return {
     contextWindow: (model) => models.contextWindow(model),
     readsImages: (model) => models.readsImages?.(model),

@@ -4,9 +4,9 @@ import { inTime } from "../lib/abortable-delay.ts";
 import { parseJson } from "../lib/json.ts";
 import { parseInPieces } from "../lib/json-pieces.ts";
 import { type Line, LineReader } from "../lib/line-reader.ts";
-import { Connection } from "./connection.ts";
+import { RpcConnection } from "./connection.ts";
 import { mcpMethods } from "./mcp-methods.ts";
-import { createDispatch, type Method } from "./methods.ts";
+import { createDispatch, type RpcMethod } from "./methods.ts";
 import { MAX_LINE_BYTES } from "./outbox.ts";
 import type { AcpParts, AcpServer } from "./parts.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
@@ -26,7 +26,7 @@ const LAST_LINES_MS = 1_000;
 export function createAcpServer(parts: AcpParts, workings: AcpWorkings = {}): AcpServer {
   const { log } = parts;
   const dispatch = createDispatch(() => methods);
-  const connection = new Connection({
+  const connection = new RpcConnection({
     write: (line) => parts.write(line),
     handle: dispatch.handle,
     refusalOf: (error) => refusalOf(error, log),
@@ -34,7 +34,7 @@ export function createAcpServer(parts: AcpParts, workings: AcpWorkings = {}): Ac
   const sessions = new Sessions(parts, workings);
   const bridge = mcpMethods({ parts, workings, connection, sessions });
   const { abilities } = dispatch;
-  const methods: Readonly<Record<string, Method>> = {
+  const methods: Readonly<Record<string, RpcMethod>> = {
     ...sessionMethods({ parts, workings, sessions, connection, abilities }),
     ...bridge.methods,
   };
@@ -63,7 +63,7 @@ export function createAcpServer(parts: AcpParts, workings: AcpWorkings = {}): Ac
 }
 
 /** Bytes -> messages, in order. */
-function createMessageReader(connection: Connection) {
+function createMessageReader(connection: RpcConnection) {
   const lines = new LineReader(MAX_LINE_BYTES);
   /** Something has to be waited for before the next bytes are looked at. */
   let busy: Promise<void> | undefined;

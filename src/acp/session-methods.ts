@@ -4,14 +4,14 @@ import { isAbsolute } from "node:path";
 import type { Mode } from "../agent/agent.ts";
 import { isEffort } from "../generation/reasoning-effort.ts";
 import type { JsonObject } from "../lib/json.ts";
-import type { Call } from "./connection.ts";
-import type { Method } from "./methods.ts";
+import type { RpcCall } from "./connection.ts";
+import type { RpcMethod } from "./methods.ts";
 import { firstGiven, optionalList, optionalText, requiredText, withMeta } from "./params.ts";
 import { type PromptParts, runPrompt } from "./prompt.ts";
 import { replayOf } from "./replay.ts";
 import { invalidParams, shortened } from "./rpc-error.ts";
 import type { Session } from "./session.ts";
-import type { Place } from "./sessions.ts";
+import type { SessionFolder } from "./sessions.ts";
 import type { SessionHead } from "./storage/store.ts";
 import { effortsOf, isMode, OWN_EFFORT } from "./wire/config-options.ts";
 import { decodeMcpServers } from "./wire/mcp-servers.ts";
@@ -23,7 +23,7 @@ const MAX_DIRECTORIES_BYTES = 8_192;
 
 const MODES_TEXT = "code, architect or ask";
 
-export function sessionMethods(around: PromptParts): Record<string, Method> {
+export function sessionMethods(around: PromptParts): Record<string, RpcMethod> {
   const { parts, sessions, connection } = around;
 
   function tell(session: Session, update: JsonObject): void {
@@ -40,7 +40,7 @@ export function sessionMethods(around: PromptParts): Record<string, Method> {
     return found instanceof Promise ? found.then(use) : use(found);
   }
 
-  function placeOf(params: JsonObject): Place {
+  function placeOf(params: JsonObject): SessionFolder {
     const cwd = optionalText(params, "cwd") || undefined;
     if (cwd !== undefined && !isAbsolute(cwd)) throw invalidParams("cwd must be an absolute path.");
     const additionalDirectories = directoriesIn(params);
@@ -49,12 +49,16 @@ export function sessionMethods(around: PromptParts): Record<string, Method> {
     return { cwd, additionalDirectories, servers };
   }
 
-  async function open(params: JsonObject, call: Call, ready: (session: Session) => Promise<void>): Promise<JsonObject> {
+  async function open(
+    params: JsonObject,
+    call: RpcCall,
+    ready: (session: Session) => Promise<void>,
+  ): Promise<JsonObject> {
     const session = await sessions.open(requiredText(params, "sessionId"), placeOf(params), call.signal, ready);
     return session.opened();
   }
 
-  async function replay(session: Session, { signal }: Call): Promise<void> {
+  async function replay(session: Session, { signal }: RpcCall): Promise<void> {
     const { outbox } = connection;
     for (const update of replayOf(session.history, session.calls)) {
       signal.throwIfAborted();

@@ -17,7 +17,7 @@ const TELL_MS = 250;
 const LOOK_MS = 60_000;
 
 /** Where a session works, and with what. */
-export interface Place {
+export interface SessionFolder {
   /** Absolute; undefined: where it was, or where this process began. */
   cwd: string | undefined;
   /** More folders of the project, absolute: all that it has from now on. */
@@ -43,7 +43,7 @@ export class Sessions {
   }
 
   async create(
-    place: Place,
+    place: SessionFolder,
     choices: { mode: Mode; model: string | undefined },
     signal: AbortSignal,
   ): Promise<Session> {
@@ -78,7 +78,7 @@ export class Sessions {
   /** `ready` runs before anything else reaches the session, e.g. to replay it. */
   async open(
     sessionId: string,
-    place: Place,
+    place: SessionFolder,
     signal: AbortSignal,
     ready: (session: Session) => Promise<void>,
   ): Promise<Session> {
@@ -98,7 +98,7 @@ export class Sessions {
     }
   }
 
-  async #open(sessionId: string, place: Place, signal: AbortSignal): Promise<Session> {
+  async #open(sessionId: string, place: SessionFolder, signal: AbortSignal): Promise<Session> {
     const offered = await this.#parts.models.offered(signal);
     const live = this.#live.get(sessionId);
     if (live !== undefined) {
@@ -226,7 +226,7 @@ export class Sessions {
     this.changed();
   }
 
-  #move(session: Session, { cwd = session.cwd, additionalDirectories }: Place): void {
+  #move(session: Session, { cwd = session.cwd, additionalDirectories }: SessionFolder): void {
     const isThere = cwd === session.cwd && Bun.deepEquals(additionalDirectories, session.additionalDirectories);
     if (isThere) return;
     Object.assign(session, { cwd, additionalDirectories });

@@ -5,7 +5,7 @@ import type { Logger } from "../logging/logger.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
 
 /** What GatewayError and the failures of turns have in common. */
-interface Told extends Error {
+interface RefusalWords extends Error {
   status: number;
   type: string;
   code?: unknown;
@@ -32,8 +32,8 @@ export function turnRefusal(error: unknown, sessionId: string, log: Logger): Rpc
   return new RpcError(RPC.internal, message, { ...data, reason: type }, error);
 }
 
-function isTold(error: unknown): error is Told {
+function isTold(error: unknown): error is RefusalWords {
   if (!(error instanceof Error)) return false;
-  const { status, type } = error as Partial<Told>;
+  const { status, type } = error as Partial<RefusalWords>;
   return typeof status === "number" && typeof type === "string";
 }

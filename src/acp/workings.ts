@@ -1,13 +1,13 @@
 // What does the work behind the protocol: turns, MCP servers and the bridge to them. Loaded when it is first needed.
 
 import type { TurnEnd, TurnParts } from "../agent/agent.ts";
-import type { BridgeParts, McpBridge, OpenMcpServers } from "../mcp/servers.ts";
+import type { McpBridge, McpBridgeParts, OpenMcpServers } from "../mcp/servers.ts";
 
 /** What is left out is the real one; tests give their own. */
 export interface AcpWorkings {
   runTurn?(parts: TurnParts): Promise<TurnEnd>;
   openMcpServers?: OpenMcpServers;
-  createMcpBridge?(parts: BridgeParts): McpBridge;
+  createMcpBridge?(parts: McpBridgeParts): McpBridge;
 }
 
 export async function turnRunner({ runTurn }: AcpWorkings): Promise<NonNullable<AcpWorkings["runTurn"]>> {

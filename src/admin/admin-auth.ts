@@ -11,7 +11,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { AdminDoor, Administrator, Guest, PeerAddresses, PresentedCredentials } from "../server/endpoint.ts";
 import { createFailedAttempts } from "./failed-attempts.ts";
 import { requireLocalRequest, requireOwnPage, requireSameOrigin } from "./request-origin.ts";
-import { createSessions, type Session, sessionCookie, sessionIds } from "./sessions.ts";
+import { type AdminSession, createSessions, sessionCookie, sessionIds } from "./sessions.ts";
 
 interface AdminDoorParts {
   /** Those that run now: a change of admin.auth holds from the next request on. */
@@ -24,7 +24,7 @@ interface AdminDoorParts {
 type Auth = Settings["admin"]["auth"];
 type Keys = Settings["api_keys"]["keys"];
 
-interface Credential extends Pick<Administrator, "name" | "elevated"> {
+interface PresentedCredential extends Pick<Administrator, "name" | "elevated"> {
   text: string;
   hasScope: boolean;
   expiresAtMs: number;
@@ -52,7 +52,7 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
   }
 
   /** The administrator who presented it, if it is right; a wrong one is a guess. Throws 401, 403 or 429. */
-  function judge(presented: string | undefined, { headers }: Request, client: string | undefined): Credential {
+  function judge(presented: string | undefined, { headers }: Request, client: string | undefined): PresentedCredential {
     const { auth, isListed, find } = currentLock();
     const { how } = METHODS[auth.method as SignInMethod];
     const user =
@@ -82,18 +82,27 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
   }
 
   /** Whether credentials that were right are so still. */
-  function stillRight(credential: Buffer, method: Auth["method"], client: string | undefined): Credential | undefined {
+  function stillRight(
+    credential: Buffer,
+    method: Auth["method"],
+    client: string | undefined,
+  ): PresentedCredential | undefined {
     const { auth, isListed, find } = currentLock();
     const found = auth.method === method && isListed(client) ? find(credential) : undefined;
     return found?.hasScope && !hasExpired(found.expiresAtMs, clock.wallTime) ? found : undefined;
   }
 
-  function holderOf(session: Session, client: string | undefined): Credential | undefined {
+  function holderOf(session: AdminSession, client: string | undefined): PresentedCredential | undefined {
     const { auth } = currentLock();
     return session.era === era ? stillRight(session.credential, auth.method, client) : undefined;
   }
 
-  function bySession(id: string, session: Session, found: Credential, client: string | undefined): Administrator {
+  function bySession(
+    id: string,
+    session: AdminSession,
+    found: PresentedCredential,
+    client: string | undefined,
+  ): Administrator {
     const nowMs = clock.now();
     return {
       name: found.name,
@@ -203,8 +212,8 @@ function createLock(auth: Auth, keys: Keys, identify: KeyIdentity, digest: (text
     sign: digest(JSON.stringify([method, token, username, password])).toString("hex"),
     isListed: (address: string | undefined) => whitelist.isEmpty || whitelist.contains(address ?? UNIX_PEER_ADDRESS),
     /** By its digest. */
-    find(hashed: Buffer): Credential | undefined {
-      let found: Credential | undefined;
+    find(hashed: Buffer): PresentedCredential | undefined {
+      let found: PresentedCredential | undefined;
       // All of them, whichever is the right one: how long it takes tells nothing.
       for (const entry of digested) if (crypto.timingSafeEqual(hashed, entry.digest)) found = entry.credential;
       return found;
@@ -214,11 +223,11 @@ function createLock(auth: Auth, keys: Keys, identify: KeyIdentity, digest: (text
 
 const LASTING = { elevated: true, hasScope: true, expiresAtMs: Number.POSITIVE_INFINITY };
 
-function tokenOf({ token }: Auth): Credential[] {
+function tokenOf({ token }: Auth): PresentedCredential[] {
   return token === undefined ? [] : [{ ...LASTING, text: token, name: "admin token" }];
 }
 
-interface Method {
+interface AuthMethod {
   /** The header that credentials stand in, as a refusal asks for it. */
   how: string;
   challenge: Record<string, string>;
@@ -230,12 +239,12 @@ interface Method {
    * What must be presented. Credentials that are not configured let no caller in: the configuration refuses such
    * settings, and so does this.
    */
-  accepted(auth: Auth, keys: Keys, identify: KeyIdentity): Credential[];
+  accepted(auth: Auth, keys: Keys, identify: KeyIdentity): PresentedCredential[];
 }
 
 type SignInMethod = Exclude<Auth["method"], "none">;
 
-const METHODS: Readonly<Record<SignInMethod, Method>> = {
+const METHODS: Readonly<Record<SignInMethod, AuthMethod>> = {
   bearer_token: {
     how: "'Authorization: Bearer <token>'",
     challenge: { "WWW-Authenticate": 'Bearer realm="Signalbox admin API"' },

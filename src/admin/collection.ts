@@ -53,7 +53,7 @@ interface EntryChange {
   description: string;
 }
 
-interface Answering<More extends object> {
+interface AnsweringRoutes<More extends object> {
   warnings?: readonly string[];
   /** Of the change itself; a dry run is always 200. */
   status?: number;
@@ -115,7 +115,7 @@ export function createCollection<
     call: Call,
     made: Made,
     what: string,
-    { more, ...answering }: Answering<More>,
+    { more, ...answering }: AnsweringRoutes<More>,
   ) {
     const item = kind.shown(made);
     const members = { [noun]: item, ...more?.(made.done) } as Record<Noun, Item> & More;
@@ -151,7 +151,7 @@ export function createCollection<
     async create<More extends object = object>(
       call: Call,
       { fields, version }: { fields: Mapping; version: number | undefined },
-      answering: Answering<More> = {},
+      answering: AnsweringRoutes<More> = {},
     ) {
       const id = fields[idField];
       // Null stands for a field that is left out, as it does in a merge patch.
@@ -201,7 +201,7 @@ export function answerChange<const More extends object>(
   done: Change,
   what: string,
   more: More,
-  { warnings = [], status = 200 }: Pick<Answering<object>, "warnings" | "status"> = {},
+  { warnings = [], status = 200 }: Pick<AnsweringRoutes<object>, "warnings" | "status"> = {},
 ) {
   const dryRun = isDryRun(queryOf(call));
   const body = {

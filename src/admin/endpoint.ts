@@ -5,8 +5,8 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { anything, type Schema, type Schemas, text } from "../openapi/json-schema.ts";
 import {
-  type Answer,
   type Body,
+  type DescribedAnswer,
   type DescribedEndpoint,
   jsonAnswer,
   type Parameter,
@@ -28,12 +28,12 @@ export interface AnswerWith<out Value> extends Response {
 }
 
 /** Of an endpoint that declares no JSON any response will do. */
-type Answered<Value> = unknown extends Value ? Response : AnswerWith<Value>;
+type AnsweredCall<Value> = unknown extends Value ? Response : AnswerWith<Value>;
 
 /** What an admin endpoint says of itself; the rest is the same for all of them, or follows from it. */
 interface AdminDeclaration<Path extends string, Sent, Value>
   extends Pick<DescribedEndpoint, "id" | "summary" | "description" | "variants"> {
-  answers: readonly Answer<Value>[];
+  answers: readonly DescribedAnswer<Value>[];
   /** A request with a query parameter that is not among them is refused. */
   parameters?: readonly Parameter[];
   /** Read strictly by its schema, but for one that is checked later (`isChecked: false`) and only parsed here. */
@@ -48,7 +48,7 @@ interface AdminDeclaration<Path extends string, Sent, Value>
   handle(
     call: Call<ParameterOf<Path>>,
     read: () => Promise<Fields<NoInfer<Sent>>>,
-  ): Answered<NoInfer<Value>> | Promise<Answered<NoInfer<Value>>>;
+  ): AnsweredCall<NoInfer<Value>> | Promise<AnsweredCall<NoInfer<Value>>>;
 }
 
 /** Unknown parameters, no credentials or wrong ones, not allowed, too many attempts, a bug. */
@@ -111,7 +111,7 @@ export const dryRun = queryParameter("dry_run", "true: everything is checked, an
 });
 
 /** With the version of the configuration as ETag. */
-export function versioned<Value>(schema: Schema<Value>, description: string, status = 200): Answer<Value> {
+export function versioned<Value>(schema: Schema<Value>, description: string, status = 200): DescribedAnswer<Value> {
   return { ...jsonAnswer(schema, description, status), headers: ["ETag"] };
 }
 

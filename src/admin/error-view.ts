@@ -2,7 +2,7 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import type { ErrorRecord, ErrorRecorder } from "../stats/error-recorder.ts";
+import type { ErrorRecorder, KeptError } from "../stats/error-recorder.ts";
 import { badParameter, type StatsWindow } from "./query.ts";
 
 const DEFAULT_LIMIT = 50;
@@ -30,7 +30,7 @@ export function errorStats(recorder: ErrorRecorder, { name, ms }: StatsWindow) {
   return { total, by_type: types, by_status: statuses, by_backend: backends, window: name };
 }
 
-export function errorRow(record: ErrorRecord) {
+export function errorRow(record: KeptError) {
   const { id, requestId, timeMs, status, type, code, message, model, backend, attempts } = record;
   const { keyId, userId, organizationId, clientAddress, endedBy } = record;
   return {

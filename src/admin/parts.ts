@@ -57,7 +57,7 @@ export interface AdminParts {
   /** Undefined: there is one process. */
   workers?:
     | {
-        rows(): readonly WorkerRow[];
+        rows(): readonly ShownWorker[];
         /** By reason. */
         restarts(): Readonly<Record<RestartReason, number>>;
         /** Resolves with the number that is being replaced, when the new ones listen. */
@@ -83,7 +83,7 @@ interface KvIndexView {
 export type RestartReason = "crash" | "hang" | "memory" | "request";
 
 /** A process that answers requests. */
-interface WorkerRow {
+interface ShownWorker {
   pid: number;
   state: "starting" | "running" | "draining";
   startedAtMs: number;

@@ -10,7 +10,7 @@ import { type Parameter, queryParameter } from "../openapi/operation.ts";
 import type { ColumnName, Value } from "../request-log/columns.ts";
 import { type Condition, type Group, type Mark, type RequestSearch, SORTS, type Sort } from "../request-log/search.ts";
 import type { Call } from "../server/endpoint.ts";
-import type { ErrorRecord } from "../stats/error-recorder.ts";
+import type { KeptError } from "../stats/error-recorder.ts";
 import type { Stories } from "../stats/stories.ts";
 import { badParameter, groupsPattern, readNumber, readTimes, timeText, WINDOW_NAMES } from "./query.ts";
 import { GROUP_NAMES, GROUPS, type GroupName, RUNNING, SHOWN_OUTCOMES } from "./request-schemas.ts";
@@ -74,18 +74,23 @@ export const groupParameters: readonly Parameter[] = [
   queryParameter("limit", "Most groups, up to 1,000.", { type: "integer", minimum: 1, default: DEFAULT_LIMIT }),
 ];
 
-interface Caller {
+interface SearchCaller {
   /** Aborts when the client has left. */
   signal: AbortSignal;
   nowMs: number;
 }
 
-export function callerOf({ request }: Pick<Call, "request">, clock: Pick<Clock, "wallTime">): Caller {
+export function callerOf({ request }: Pick<Call, "request">, clock: Pick<Clock, "wallTime">): SearchCaller {
   return { signal: request.signal, nowMs: clock.wallTime() };
 }
 
 /** The answer of GET /admin/requests; throws 400 for a parameter that makes no sense. */
-export async function listRequests(search: RequestSearch, stories: Stories, query: URLSearchParams, caller: Caller) {
+export async function listRequests(
+  search: RequestSearch,
+  stories: Stories,
+  query: URLSearchParams,
+  caller: SearchCaller,
+) {
   const sort = readSort(query);
   const page = await waiting(
     search.page({
@@ -107,7 +112,7 @@ export async function listRequests(search: RequestSearch, stories: Stories, quer
 export async function groupRequests(
   search: RequestSearch,
   query: URLSearchParams,
-  caller: Caller,
+  caller: SearchCaller,
   further: readonly Condition[] = [],
 ) {
   const by = readGroups(query);
@@ -142,7 +147,7 @@ export async function explainRequest(
   search: RequestSearch,
   stories: Stories,
   id: string,
-  errorOf: (id: string) => ErrorRecord | undefined = () => undefined,
+  errorOf: (id: string) => KeptError | undefined = () => undefined,
 ) {
   const story = await waiting(search.find(id));
   if (story === undefined) {
@@ -163,7 +168,7 @@ async function waiting<Result>(searching: Promise<Result> | undefined): Promise<
   });
 }
 
-function readFilters(query: URLSearchParams, { signal, nowMs }: Caller) {
+function readFilters(query: URLSearchParams, { signal, nowMs }: SearchCaller) {
   const conditions: Condition[] = [];
   for (const [name, { columns }] of Object.entries(EQUAL)) {
     const wanted = query.get(name);

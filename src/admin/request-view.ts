@@ -1,7 +1,7 @@
 // What became of requests, in words: a row of their list (GET /admin/requests), and one of them, step by step
 // (GET /admin/requests/{id}).
 
-import type { ErrorRecord } from "../stats/error-recorder.ts";
+import type { KeptError } from "../stats/error-recorder.ts";
 import type { AttemptStep, Candidate, RequestRecord, StoryStep } from "../stats/request-record.ts";
 import type { Stories } from "../stats/stories.ts";
 import { type CandidateRow, type RequestRow, type RequestStep, type RequestStory, RUNNING } from "./request-schemas.ts";
@@ -15,7 +15,7 @@ import { candidateWords, explain, stepWords, summarize, tokensPerSecond } from "
 export function storyView(
   stories: Pick<Stories, "startedAt">,
   story: RequestRecord,
-  error: ErrorRecord | undefined,
+  error: KeptError | undefined,
   others: readonly string[],
 ): RequestStory {
   const { steps, durationMs, backendMs, firstByteMs } = story;

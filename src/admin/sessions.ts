@@ -4,7 +4,7 @@
 import { BoundedMap } from "../lib/bounded-map.ts";
 
 /** Of a sign-in. */
-export interface Session {
+export interface AdminSession {
   /** Digest of the credentials that it was opened with: it ends when these are not accepted any more. */
   readonly credential: Buffer;
   /** Which of the admin.auth that there were since the start it was opened under. */
@@ -29,10 +29,8 @@ const ID = /^[\w-]{43}$/;
 /** Ids that one request may bring: of several gateways behind one name, or of a page that tries to push one in. */
 const MAX_COOKIES = 4;
 
-export type Sessions = ReturnType<typeof createSessions>;
-
 export function createSessions(now: () => number) {
-  const sessions = new BoundedMap<Session>({
+  const sessions = new BoundedMap<AdminSession>({
     maxEntries: MAX_SESSIONS,
     maxBytes: MAX_BYTES,
     ttlMs: SESSION_MS,
@@ -44,7 +42,7 @@ export function createSessions(now: () => number) {
       return sessions.size;
     },
     /** Returns its id, which is kept nowhere. */
-    open(holder: Pick<Session, "credential" | "era">): { id: string; session: Session } {
+    open(holder: Pick<AdminSession, "credential" | "era">): { id: string; session: AdminSession } {
       const id = Buffer.from(crypto.getRandomValues(new Uint8Array(ID_BYTES))).toString("base64url");
       const nowMs = now();
       const session = { ...holder, endsMs: nowMs + SESSION_MS, idleEndsMs: nowMs + IDLE_SESSION_MS };
@@ -52,7 +50,7 @@ export function createSessions(now: () => number) {
       return { id, session };
     },
     /** The one that an id opens; its idle time begins again. */
-    find(id: string): Session | undefined {
+    find(id: string): AdminSession | undefined {
       if (!ID.test(id)) return undefined;
       const session = sessions.get(digestOf(id));
       if (session === undefined) return undefined;
@@ -63,12 +61,13 @@ export function createSessions(now: () => number) {
       return session;
     },
     /** Whether it goes on; then its idle time begins again. */
-    goesOn: (id: string, session: Session): boolean => sessions.get(digestOf(id)) === session && renew(session, now()),
+    goesOn: (id: string, session: AdminSession): boolean =>
+      sessions.get(digestOf(id)) === session && renew(session, now()),
     close: (id: string): void => sessions.delete(digestOf(id)),
   };
 }
 
-function renew(session: Session, nowMs: number): boolean {
+function renew(session: AdminSession, nowMs: number): boolean {
   if (nowMs >= Math.min(session.endsMs, session.idleEndsMs)) return false;
   session.idleEndsMs = nowMs + IDLE_SESSION_MS;
   return true;

@@ -37,7 +37,7 @@ const sums = {
 const SUMS = Object.keys(sums) as (keyof CostGroup)[];
 const names: Properties = Object.fromEntries(COST_GROUPS.map((group) => [memberOf(group), text]));
 
-export const Usage = namedShape("Usage", {
+export const UsageReport = namedShape("Usage", {
   by: list(oneOfTexts(...COST_GROUPS)),
   currency: described(text, "Of all costs (admin.stats.currency)."),
   unpriced_models: described(texts, "Models whose tokens have no price, so that their cost is 0."),
@@ -47,9 +47,9 @@ export const Usage = namedShape("Usage", {
   rows: list(shape(sums, names)),
 });
 
-export type Usage = ValueOf<typeof Usage>;
+export type UsageReport = ValueOf<typeof UsageReport>;
 
-const SCHEMAS = schemasOf(Usage);
+const SCHEMAS = schemasOf(UsageReport);
 
 const FORMATS = ["json", "csv"] as const;
 const several: JsonSchema = described(
@@ -75,7 +75,7 @@ export function usageRoutes({ collector }: Pick<AdminParts, "collector">): Descr
       ],
       answers: [
         {
-          ...jsonAnswer(Usage, "The usage; as CSV with a column for each name and sum, and a line for each row."),
+          ...jsonAnswer(UsageReport, "The usage; as CSV with a column for each name and sum, and a line for each row."),
           types: ["text/csv"],
         },
       ],
@@ -86,7 +86,9 @@ export function usageRoutes({ collector }: Pick<AdminParts, "collector">): Descr
         if (!(FORMATS as readonly string[]).includes(format))
           throw badParameter("format", `one of ${FORMATS.join(", ")}`);
         const usage = usageView(requireStats(collector), query);
-        return format === "json" ? answer(call, usage) : (table(call, usage, collector.nowMs) as AnswerWith<Usage>);
+        return format === "json"
+          ? answer(call, usage)
+          : (table(call, usage, collector.nowMs) as AnswerWith<UsageReport>);
       },
     }),
   ];

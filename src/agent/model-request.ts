@@ -7,7 +7,7 @@ import { compact } from "../lib/json.ts";
 import type { SessionChoices } from "./agent.ts";
 import type { AgentTool } from "./tool.ts";
 
-interface Asked {
+interface AskedModel {
   choices: SessionChoices;
   instructions: string;
   tools: readonly AgentTool[];
@@ -15,7 +15,7 @@ interface Asked {
 }
 
 /** The request without the conversation. */
-export function requestFrame({ choices, instructions, tools, promptCacheKey }: Asked): GenerationRequest {
+export function requestFrame({ choices, instructions, tools, promptCacheKey }: AskedModel): GenerationRequest {
   const { model, effort, temperature, maxOutputTokens } = choices;
   return {
     model,

@@ -22,7 +22,7 @@ interface PermissionRules {
 }
 
 /** A denial has a reason for the model. */
-type Verdict = { verdict: "allow" | "ask" } | { verdict: "deny"; reason: string };
+type PermissionVerdict = { verdict: "allow" | "ask" } | { verdict: "deny"; reason: string };
 
 const CHANGING_KINDS: ReadonlySet<ToolKind> = new Set(["edit", "delete", "move", "execute"]);
 const LOOKING_KINDS: ReadonlySet<ToolKind> = new Set(["read", "search", "think", "fetch"]);
@@ -46,7 +46,7 @@ export function denial(
 }
 
 /** @param outside - the folders outside of the session's that the call concerns */
-export function verdictOn(tool: RuledTool, outside: readonly string[], rules: PermissionRules): Verdict {
+export function verdictOn(tool: RuledTool, outside: readonly string[], rules: PermissionRules): PermissionVerdict {
   const { name, kind } = tool;
   const reason = denial(tool, rules);
   if (reason !== undefined) return { verdict: "deny", reason };

@@ -3,12 +3,12 @@
 
 import { isInside } from "./paths.ts";
 
-type Answer = "allow" | "reject";
+type RememberedAnswer = "allow" | "reject";
 
 export interface Remembered {
   /** @param folder - outside of the session's folders; left out: inside */
-  get(tool: string, folder?: string): Answer | undefined;
-  set(tool: string, answer: Answer, folder?: string): void;
+  get(tool: string, folder?: string): RememberedAnswer | undefined;
+  set(tool: string, answer: RememberedAnswer, folder?: string): void;
 }
 
 /** Answers that are kept; beyond that the oldest is asked for again. */
@@ -16,7 +16,7 @@ const MAX_ANSWERS = 1_000;
 
 export function rememberedAnswers(): Remembered {
   /** In the order in which they were given. */
-  let answers: { tool: string; folder: string | undefined; answer: Answer }[] = [];
+  let answers: { tool: string; folder: string | undefined; answer: RememberedAnswer }[] = [];
 
   function countsFor(where: string | undefined, folder: string | undefined): boolean {
     if (where === undefined || folder === undefined) return where === folder;

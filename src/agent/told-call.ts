@@ -6,7 +6,7 @@ import { boundedRaw } from "./result-limits.ts";
 import type { ToolPreview } from "./tool.ts";
 import type { ToolCallView, ToolKind } from "./updates.ts";
 
-type Change = Partial<Omit<ToolCallView, "toolCallId">>;
+type CallChange = Partial<Omit<ToolCallView, "toolCallId">>;
 
 const MAX_TITLE_LENGTH = 200;
 
@@ -44,13 +44,13 @@ export class ToldCall {
     return view;
   }
 
-  change(change: Change): void {
+  change(change: CallChange): void {
     if (this.#view === undefined || this.#isOver) return;
     this.#outlet.tell({ type: "tool-call-change", toolCallId: this.#toolCallId, change });
   }
 
   /** A call that was not shown ends without a message. */
-  end(status: "completed" | "failed", change: Change = {}): void {
+  end(status: "completed" | "failed", change: CallChange = {}): void {
     this.change({ ...change, status });
     this.#isOver = true;
   }

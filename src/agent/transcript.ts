@@ -9,7 +9,7 @@ interface TranscriptParts {
   newId(): string;
 }
 
-export class Transcript {
+export class TurnTranscript {
   readonly #parts: TranscriptParts;
   readonly #callIds = new Set<string>();
   /** What the person said, until it is known that a model can be told of it. */

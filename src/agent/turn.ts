@@ -14,10 +14,10 @@ import { Outlet } from "./outlet.ts";
 import { systemPrompt } from "./prompts.ts";
 import { carryOutAll, cutOffResults } from "./tool-calls.ts";
 import { type ToolSet, toolSet } from "./tool-set.ts";
-import { Transcript } from "./transcript.ts";
+import { TurnTranscript } from "./transcript.ts";
 import { UsageSum } from "./usage-sum.ts";
 
-interface Turn {
+interface AgentTurn {
   parts: TurnParts;
   /** Messages of earlier turns. */
   earlier: number;
@@ -25,7 +25,7 @@ interface Turn {
   signal: AbortSignal;
   cancel(): void;
   outlet: Outlet;
-  transcript: Transcript;
+  transcript: TurnTranscript;
   context: ContextKeeper;
   usage: UsageSum;
   inTurn<Result>(ask: () => Promise<Result>): Promise<Result>;
@@ -51,7 +51,7 @@ export async function runTurn(parts: TurnParts): Promise<TurnEnd> {
   }
 }
 
-function newTurn(parts: TurnParts): Turn {
+function newTurn(parts: TurnParts): AgentTurn {
   const { history, editor, model, measure = { ratio: 1 } } = parts;
   const own = new AbortController();
   const outlet = new Outlet(editor);
@@ -63,7 +63,7 @@ function newTurn(parts: TurnParts): Turn {
     signal: AbortSignal.any([parts.signal, own.signal]),
     cancel: () => own.abort(),
     outlet,
-    transcript: new Transcript(parts),
+    transcript: new TurnTranscript(parts),
     context: new ContextKeeper({ model, measure, notice }),
     usage: new UsageSum(),
     // An answer has fewer calls than may wait.
@@ -74,7 +74,7 @@ function newTurn(parts: TurnParts): Turn {
 
 const MAX_QUESTIONS = 1_000;
 
-async function converse(turn: Turn): Promise<StopReason> {
+async function converse(turn: AgentTurn): Promise<StopReason> {
   const { parts, signal, transcript } = turn;
   for (let count = 0; count < parts.maxTurns; count++) {
     signal.throwIfAborted();
@@ -90,7 +90,7 @@ async function converse(turn: Turn): Promise<StopReason> {
 
 /** The answer and the results of its calls become part of the conversation in one step. */
 async function keep(
-  turn: Turn,
+  turn: AgentTurn,
   { message, calls, isCut }: Answered,
   choices: SessionChoices,
   tools: ToolSet,
@@ -110,7 +110,7 @@ async function keep(
 /** How often a call is made anew because of what the model has said of it: too long, no tools. */
 const MAX_REPAIRS = 2;
 
-async function ask(turn: Turn, choices: SessionChoices, tools: ToolSet): Promise<GenerationResult> {
+async function ask(turn: AgentTurn, choices: SessionChoices, tools: ToolSet): Promise<GenerationResult> {
   const { parts, signal, outlet, transcript, context } = turn;
   const { model } = parts;
   let isShortened = false;
@@ -144,7 +144,7 @@ async function ask(turn: Turn, choices: SessionChoices, tools: ToolSet): Promise
 }
 
 function requestFor(
-  { parts, transcript, context, earlier, withoutTools }: Turn,
+  { parts, transcript, context, earlier, withoutTools }: AgentTurn,
   choices: SessionChoices,
   tools: ToolSet,
 ) {
@@ -157,7 +157,7 @@ function requestFor(
 }
 
 function noteUsage(
-  { parts, outlet, context, usage: sum }: Turn,
+  { parts, outlet, context, usage: sum }: AgentTurn,
   { usage }: CallOutcome,
   { model }: SessionChoices,
 ): void {
@@ -169,7 +169,7 @@ function noteUsage(
 }
 
 /** Of an answer that broke off, what can be kept. */
-function keepBroken({ transcript }: Turn, outcome: Exclude<CallOutcome, { kind: "answer" }>): void {
+function keepBroken({ transcript }: AgentTurn, outcome: Exclude<CallOutcome, { kind: "answer" }>): void {
   const { said } = outcome;
   // A prompt that cannot be understood is forgotten, as the transcript says.
   if (outcome.kind === "failed" && said.length === 0 && isRefusedForGood(outcome.failure)) return;

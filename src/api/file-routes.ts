@@ -1,6 +1,6 @@
 // The Files API in whichever dialect: upload, list, look at, delete and read files of one store.
 
-import type { FilesInUse, StoredFile } from "../files/file-store.ts";
+import type { FilePage, FilesInUse, StoredFile } from "../files/file-store.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, type Parameter, queryParameter } from "../openapi/operation.ts";
@@ -12,11 +12,6 @@ import { receiveFile, refusal, type SaidOfFile, type UploadParts } from "./file-
 
 export interface FileParts extends UploadParts {
   files: FilesInUse;
-}
-
-interface FilePage {
-  files: readonly StoredFile[];
-  hasMore: boolean;
 }
 
 /** The words of one dialect for files. */

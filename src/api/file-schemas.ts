@@ -16,7 +16,7 @@ import {
   time,
   unixTime,
 } from "../openapi/json-schema.ts";
-import type { Answer } from "../openapi/operation.ts";
+import type { DescribedAnswer } from "../openapi/operation.ts";
 
 const content: JsonSchema = { type: "string", contentMediaType: "application/octet-stream" };
 const fileObject: JsonSchema = { const: "file" };
@@ -72,7 +72,7 @@ export const FILE_SCHEMAS: Schemas = {
 };
 
 /** In the media type of the file, whatever that is. */
-export const CONTENT_ANSWERS: readonly Answer[] = [
+export const CONTENT_ANSWERS: readonly DescribedAnswer[] = [
   { status: 200, description: "All of it.", types: ["*/*"], headers: ["ETag", "Accept-Ranges", "Content-Disposition"] },
   {
     status: 206,

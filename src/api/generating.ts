@@ -2,7 +2,7 @@
 
 import { GENERATION_HEADERS } from "../openapi/headers.ts";
 import { ref } from "../openapi/json-schema.ts";
-import { type Answer, at, type DescribedEndpoint } from "../openapi/operation.ts";
+import { at, type DescribedAnswer, type DescribedEndpoint } from "../openapi/operation.ts";
 import { type GenerationEndpoint, type GenerationParts, generationEndpoint } from "./generation.ts";
 
 interface Generating
@@ -25,7 +25,7 @@ interface Generating
 export function generating(paths: readonly string[], parts: GenerationParts, asked: Generating): DescribedEndpoint[] {
   const { id, summary, description, parameters, request, reply, events, headers = GENERATION_HEADERS } = asked;
   const { takes, gives, example } = asked;
-  const answer: Answer = {
+  const answer: DescribedAnswer = {
     status: 200,
     description: events === undefined ? "The answer." : "The answer, or a stream of events if it was asked for.",
     ...(reply !== undefined && { schema: ref(reply) }),

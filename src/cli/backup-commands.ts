@@ -7,18 +7,18 @@ import { findSource, placeOfBackup, readPlace } from "../backup/backup-source.ts
 import { BackupProblem, reasonOf } from "../backup/problem.ts";
 import { openBackup, restoreBackup } from "../backup/restore-backup.ts";
 import { writeBackup } from "../backup/write-backup.ts";
+import type { Environment } from "../config/values/expand.ts";
 import { resolvePath } from "../config/values/paths.ts";
 import { parseObject } from "../lib/json.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
 import { requestSnapshot } from "../stats/snapshot-request.ts";
 import type { Command } from "./arguments.ts";
 
-type Env = Record<string, string | undefined>;
 type BackupCommand = Extract<Command, { command: "backup" }>;
 type RestoreCommand = Extract<Command, { command: "restore" }>;
 
 /** Returns the exit code. */
-export async function backUp({ folder, config, modelMetadata }: BackupCommand, env: Env): Promise<number> {
+export async function backUp({ folder, config, modelMetadata }: BackupCommand, env: Environment): Promise<number> {
   return await attempt(async () => {
     const cwd = process.cwd();
     const target = resolve(cwd, folder);
@@ -40,7 +40,7 @@ export async function backUp({ folder, config, modelMetadata }: BackupCommand, e
 }
 
 /** Returns the exit code. */
-export async function restore({ folder, config }: RestoreCommand, env: Env): Promise<number> {
+export async function restore({ folder, config }: RestoreCommand, env: Environment): Promise<number> {
   return await attempt(async () => {
     const cwd = process.cwd();
     const from = resolve(cwd, folder);

@@ -9,7 +9,7 @@ export interface DemoContext {
   wordDelayMs: number;
 }
 
-export interface Choice {
+export interface DemoChoice {
   /** What is written; a stream has a piece for each. */
   tokens: readonly string[];
   /** How many of them repeat the prompt, and are no usage. */
@@ -18,7 +18,7 @@ export interface Choice {
 }
 
 /** What each endpoint says in its own way. */
-export interface AnswerForm<Own extends Choice> {
+export interface DemoForm<Own extends DemoChoice> {
   idPrefix: string;
   object: string;
   chunkObject: string;
@@ -32,15 +32,15 @@ export interface AnswerForm<Own extends Choice> {
 }
 
 /** Of a checked request. */
-interface Asked {
+interface DemoQuestion {
   model: string;
   stream?: boolean | null | undefined;
   stream_options?: { include_usage?: boolean | null | undefined } | null | undefined;
 }
 
-export function respond<Own extends Choice>(
-  form: AnswerForm<Own>,
-  { model, stream, stream_options }: Asked,
+export function respond<Own extends DemoChoice>(
+  form: DemoForm<Own>,
+  { model, stream, stream_options }: DemoQuestion,
   answer: { promptTokens: number; choices: readonly Own[] },
   { signal }: Request,
   { clock, random, wordDelayMs }: DemoContext,
@@ -81,8 +81,8 @@ export function newId(prefix: string, random: () => number): string {
  * What opens each choice, then its tokens, then the finish reasons, then usage if asked, then the end mark. Choices are
  * written side by side: step k holds token k of every choice that has one.
  */
-function* chunkSteps<Own extends Choice>(
-  form: AnswerForm<Own>,
+function* chunkSteps<Own extends DemoChoice>(
+  form: DemoForm<Own>,
   envelope: object,
   choices: readonly Own[],
   usage: object | undefined,

@@ -27,12 +27,12 @@ const MODELS = ["demo", "demo-embedding", "demo-image"].map((id) => ({
   owned_by: "signalbox",
 }));
 
-interface Route {
+interface DemoRoute {
   method: "GET" | "POST";
   answer(request: Request, context: DemoContext): Response | Promise<Response>;
 }
 
-const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
+const ROUTES: ReadonlyMap<string, DemoRoute> = new Map<string, DemoRoute>([
   ["/health", { method: "GET", answer: () => Response.json({ status: "ok" }) }],
   ["/v1/models", { method: "GET", answer: () => Response.json({ object: "list", data: MODELS }) }],
   ["/v1/chat/completions", { method: "POST", answer: answerChat }],
@@ -60,7 +60,7 @@ export function createDemoBackend(options: DemoParts = {}): EmbeddedBackend {
   };
 }
 
-function findRoute(request: Request): Route {
+function findRoute(request: Request): DemoRoute {
   const { pathname } = new URL(request.url);
   const route = ROUTES.get(pathname);
   if (!route) throw new GatewayError(ERRORS.routeNotFound, `The demo backend has no path ${pathname}.`);

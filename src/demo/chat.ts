@@ -1,6 +1,6 @@
 // POST /v1/chat/completions of the demo backend, plain and streamed.
 
-import { type AnswerForm, type Choice, type DemoContext, newId, respond } from "./answer.ts";
+import { type DemoChoice, type DemoContext, type DemoForm, newId, respond } from "./answer.ts";
 import { limitText } from "./limit-text.ts";
 import { chatReply, messageText, numbered } from "./reply.ts";
 import { type ChatRequest, chatRequestSchema, readRequest } from "./requests.ts";
@@ -8,7 +8,7 @@ import { schemaExample } from "./schema-example.ts";
 import { countTokens } from "./tokens.ts";
 import { chooseToolCall, type ToolCall } from "./tool-choice.ts";
 
-interface ChatChoice extends Choice {
+interface ChatChoice extends DemoChoice {
   /** Its input is what is written, in place of a text. */
   call?: ToolCall & { id: string };
 }
@@ -56,7 +56,7 @@ function promptTokens(body: ChatRequest): number {
   return total;
 }
 
-const FORM: AnswerForm<ChatChoice> = {
+const FORM: DemoForm<ChatChoice> = {
   idPrefix: "chatcmpl-",
   object: "chat.completion",
   chunkObject: "chat.completion.chunk",

@@ -1,6 +1,6 @@
 // POST /v1/completions (the older text form) of the demo backend, plain and streamed.
 
-import { type AnswerForm, type Choice, type DemoContext, respond } from "./answer.ts";
+import { type DemoChoice, type DemoContext, type DemoForm, respond } from "./answer.ts";
 import { limitText } from "./limit-text.ts";
 import { completionReply, numbered } from "./reply.ts";
 import { type CompletionRequest, completionRequestSchema, invalidField, listOf, readRequest } from "./requests.ts";
@@ -9,7 +9,7 @@ import { countInput, splitTokens } from "./tokens.ts";
 /** Of one request: prompts times n. */
 const MAX_CHOICES = 128;
 
-const FORM: AnswerForm<Choice> = {
+const FORM: DemoForm<DemoChoice> = {
   idPrefix: "cmpl-",
   object: "text_completion",
   chunkObject: "text_completion",
@@ -28,7 +28,7 @@ export async function answerCompletion(request: Request, context: DemoContext): 
 }
 
 /** Without max_tokens the whole answer is given; the 16 tokens of the public API would cut every example. */
-function createChoices(body: CompletionRequest, prompts: readonly (string | number[])[]): Choice[] {
+function createChoices(body: CompletionRequest, prompts: readonly (string | number[])[]): DemoChoice[] {
   const samples = body.n ?? 1;
   if (prompts.length * samples > MAX_CHOICES) {
     throw invalidField("n", `prompts times n must be at most ${MAX_CHOICES}`);

@@ -48,7 +48,7 @@ export interface DiscoveryOptions {
 
 const DEFAULT_TIMEOUT_MS = 300;
 
-interface Candidate {
+interface ServerCandidate {
   backend: BackendDocument;
   found: FoundBackend;
 }
@@ -65,7 +65,7 @@ export async function discover(options: DiscoveryOptions): Promise<Discovery> {
   };
 }
 
-function hostedCandidates(env: DiscoveryOptions["env"], ownAddresses: readonly string[]): Candidate[] {
+function hostedCandidates(env: DiscoveryOptions["env"], ownAddresses: readonly string[]): ServerCandidate[] {
   const ofKinds = Object.values(BACKEND_KINDS).map((kind) => hostedCandidate(kind, env, ownAddresses));
   const ofServices = HOSTED_SERVICES.map(({ name, keyVariable, url }) =>
     env[keyVariable]?.trim()
@@ -79,7 +79,7 @@ function hostedCandidate(
   { name, environment, defaultUrl }: BackendKind,
   env: DiscoveryOptions["env"],
   ownAddresses: readonly string[],
-): Candidate | undefined {
+): ServerCandidate | undefined {
   const keyVariable = environment?.keys.find((variable) => env[variable]?.trim());
   if (keyVariable === undefined) return undefined;
   const baseUrl = environment?.url === undefined ? undefined : env[environment.url]?.trim();
@@ -101,7 +101,7 @@ async function localServers({
     .filter(({ url }) => !leadsTo(url, ownAddresses));
   const answers = await Promise.all(servers.map(({ url }) => askEngine(url, probe, signal)));
 
-  const candidates: Candidate[] = [];
+  const candidates: ServerCandidate[] = [];
   const unrecognised: UnrecognisedServer[] = [];
   for (const [index, { port, address, url }] of servers.entries()) {
     const answer = answers[index];
@@ -121,7 +121,7 @@ async function localServers({
   return { candidates, unrecognised };
 }
 
-function embeddedCandidates(): Candidate[] {
+function embeddedCandidates(): ServerCandidate[] {
   const embedded = Object.values(BACKEND_KINDS).filter((kind) => kind.isEmbedded);
   return embedded.map(({ name, defaultUrl = "" }) => candidate(name, name, defaultUrl, "built in", {}));
 }
@@ -132,7 +132,7 @@ function candidate(
   url: string,
   how: string,
   settings: Partial<BackendDocument>,
-): Candidate {
+): ServerCandidate {
   return { backend: { name, type: kind, ...settings }, found: { name, kind, url, how } };
 }
 

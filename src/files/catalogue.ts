@@ -45,9 +45,9 @@ const SCHEMA: DatabaseSchema = {
 const COLUMNS = `id, owner, filename, media_type AS mediaType, purpose, bytes, sha256, created_at AS createdAt,
   expires_at AS expiresAt`;
 
-type Row = Omit<StoredFile, "expiresAt"> & { expiresAt: number | null };
+type FileRow = Omit<StoredFile, "expiresAt"> & { expiresAt: number | null };
 
-interface Place {
+interface CatalogPosition {
   createdAt: number;
   sequence: number;
 }
@@ -74,10 +74,10 @@ export function openCatalogue(path: string) {
     INSERT INTO files (id, owner, filename, media_type, purpose, bytes, sha256, created_at, expires_at)
     VALUES ($id, $owner, $filename, $mediaType, $purpose, $bytes, $sha256, $createdAt, $expiresAt)`);
   // A file of another owner is looked up like one that never was: by the same index, with the same result.
-  const find = sqlite.query<Row, [string, string, number]>(
+  const find = sqlite.query<FileRow, [string, string, number]>(
     `SELECT ${COLUMNS} FROM files WHERE owner = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?)`,
   );
-  const place = sqlite.query<Place, [string, string, number]>(
+  const place = sqlite.query<CatalogPosition, [string, string, number]>(
     `SELECT created_at AS createdAt, sequence FROM files
      WHERE owner = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?)`,
   );
@@ -172,8 +172,8 @@ export function openCatalogue(path: string) {
 interface PageBounds {
   now: number;
   /** Null: not given, or not known. */
-  after: Place | null;
-  before: Place | null;
+  after: CatalogPosition | null;
+  before: CatalogPosition | null;
 }
 
 function listFiles(sqlite: Database, owner: string, query: FileQuery, { now, after, before }: PageBounds): FilePage {
@@ -192,7 +192,7 @@ function listFiles(sqlite: Database, owner: string, query: FileQuery, { now, aft
   const isBackwards = before !== null && after === null;
   const direction = (query.order === "asc") === isBackwards ? "DESC" : "ASC";
   const rows = sqlite
-    .query<Row, (string | number)[]>(
+    .query<FileRow, (string | number)[]>(
       `SELECT ${COLUMNS} FROM files WHERE ${conditions.join(" AND ")}
        ORDER BY created_at ${direction}, sequence ${direction} LIMIT ?`,
     )
@@ -201,6 +201,6 @@ function listFiles(sqlite: Database, owner: string, query: FileQuery, { now, aft
   return { files: isBackwards ? files.reverse() : files, hasMore: rows.length > limit };
 }
 
-function toFile(row: Row): StoredFile {
+function toFile(row: FileRow): StoredFile {
   return { ...row, expiresAt: row.expiresAt ?? undefined };
 }

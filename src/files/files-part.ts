@@ -29,7 +29,7 @@ interface FilesPart extends Part {
 }
 
 /** A store at one place; another place is another store. */
-interface Place {
+interface StorePlace {
   folder: string;
   /** All that it is made of. */
   made: Pick<FileSettings, "storage" | "path" | "s3">;
@@ -42,7 +42,7 @@ export function createFilesPart({ settings }: ConfigSnapshot, { dataPath, clock,
   let current = settings.files;
   let place = placeOf(current);
 
-  function placeOf({ storage, path, s3 }: FileSettings): Place {
+  function placeOf({ storage, path, s3 }: FileSettings): StorePlace {
     const folder = dataPath(path);
     const made = { storage, path, s3 };
     return { folder: storage === "s3" ? join(folder, nameOfBucket(s3)) : folder, made, opened: undefined };
@@ -59,7 +59,7 @@ export function createFilesPart({ settings }: ConfigSnapshot, { dataPath, clock,
     return asked.opened;
   }
 
-  async function openStore(asked: Place): Promise<FileStore> {
+  async function openStore(asked: StorePlace): Promise<FileStore> {
     const { folder, made } = asked;
     const { createFileStore } = await import("./store.ts");
     const s3 = made.storage === "s3" ? await import("./s3-storage.ts") : undefined;

@@ -83,7 +83,7 @@ export function createS3Storage(
   };
 }
 
-interface Upload {
+interface S3Upload {
   path: string;
   bytes: number;
   mediaType: string;
@@ -91,7 +91,7 @@ interface Upload {
 }
 
 /** In one request, which leaves the whole object or nothing: parts of a broken upload would stay at the server, paid for. */
-async function putWhole(ask: AskBucket, key: string, { path, bytes, mediaType, stalledMs }: Upload): Promise<void> {
+async function putWhole(ask: AskBucket, key: string, { path, bytes, mediaType, stalledMs }: S3Upload): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       const response = await ask("PUT", key, {
@@ -122,7 +122,7 @@ function absent(trouble: BucketTrouble): undefined {
   throw trouble;
 }
 
-interface Asked {
+interface S3Question {
   bytes: number;
   start: number;
   end: number;
@@ -130,7 +130,7 @@ interface Asked {
 }
 
 /** Whether the answer is what was asked for, of an object of that size. */
-function has({ status, headers }: Response, { bytes, start, end, isWhole }: Asked): boolean {
+function has({ status, headers }: Response, { bytes, start, end, isWhole }: S3Question): boolean {
   if (!isWhole) return status === 206 && headers.get("content-range") === `bytes ${start}-${end - 1}/${bytes}`;
   return status === 200 && Number(headers.get("content-length") ?? bytes) === bytes;
 }

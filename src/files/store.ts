@@ -64,7 +64,7 @@ export function createFileStore(parts: FileStoreParts): OpenedFileStore {
     lock.release();
     setTimeout(() => catalogue.close(), CLOSING_GRACE_MS).unref();
   });
-  const inside: Inside = { ...parts, catalogue, storage, life, now: () => Math.floor(parts.wallTime() / 1000) };
+  const inside: StoreInside = { ...parts, catalogue, storage, life, now: () => Math.floor(parts.wallTime() / 1000) };
   const receive = createSpool({
     folder: incomingFolder,
     newId,
@@ -116,7 +116,7 @@ function timeOfFiles(folder: string): number {
   return mtimeMs;
 }
 
-interface Inside extends Pick<FileStoreParts, "log" | "retentionSeconds"> {
+interface StoreInside extends Pick<FileStoreParts, "log" | "retentionSeconds"> {
   catalogue: Catalogue;
   storage: ContentStorage;
   life: Life;
@@ -124,7 +124,7 @@ interface Inside extends Pick<FileStoreParts, "log" | "retentionSeconds"> {
   now(): number;
 }
 
-function reading({ catalogue, storage, now, log }: Inside) {
+function reading({ catalogue, storage, now, log }: StoreInside) {
   async function content(file: StoredFile, start: number, end: number) {
     const tell = (error: unknown) => log.warn({ id: file.id, reason: reasonOf(error) }, "a file could not be read");
     try {
@@ -183,7 +183,7 @@ function exactly(
 
 /** First the content, then the row, and only then is anybody told: what is listed is whole. */
 async function store(
-  inside: Inside,
+  inside: StoreInside,
   arrived: Arrived,
   facts: FileFacts,
   { maxTotalBytes }: UploadLimits,
@@ -210,7 +210,7 @@ async function store(
 }
 
 /** First the row, then the content: what a crash leaves between them is listed nowhere, and the next start removes it. */
-async function deleteFile(inside: Inside, owner: string, id: string): Promise<boolean> {
+async function deleteFile(inside: StoreInside, owner: string, id: string): Promise<boolean> {
   const { catalogue, storage, now } = inside;
   if (guarded(() => catalogue.find(owner, id, now())) === undefined) return false;
   try {
@@ -225,7 +225,7 @@ async function deleteFile(inside: Inside, owner: string, id: string): Promise<bo
   return true;
 }
 
-async function expireSome(inside: Inside): Promise<number> {
+async function expireSome(inside: StoreInside): Promise<number> {
   const { catalogue, storage, now } = inside;
   const ids = catalogue.expired(now(), EXPIRY_BATCH);
   if (ids.length === 0) return 0;
@@ -234,7 +234,7 @@ async function expireSome(inside: Inside): Promise<number> {
   return ids.length;
 }
 
-async function expireAll(expire: () => Promise<number>, { log }: Inside): Promise<void> {
+async function expireAll(expire: () => Promise<number>, { log }: StoreInside): Promise<void> {
   try {
     while ((await expire()) === EXPIRY_BATCH);
   } catch (error) {
@@ -243,14 +243,14 @@ async function expireAll(expire: () => Promise<number>, { log }: Inside): Promis
 }
 
 /** A server that is slow or away is not waited for: what it still has is noted, and stands in no list. */
-async function removeSoon(inside: Inside, id: string): Promise<void> {
+async function removeSoon(inside: StoreInside, id: string): Promise<void> {
   const { life, storage } = inside;
   const removed = life.during(() => removeContents(inside, [id]));
   if (!storage.notesLeftovers || life.underWay > MOST_UNDER_WAY) await removed;
 }
 
 /** What stays in spite of it is gone after the next start. */
-async function removeContents({ catalogue, storage, log }: Inside, ids: readonly string[]): Promise<void> {
+async function removeContents({ catalogue, storage, log }: StoreInside, ids: readonly string[]): Promise<void> {
   for (const id of ids) {
     try {
       await storage.remove(id);

@@ -2,11 +2,11 @@
 
 import type { BackendEntry } from "../backends/board.ts";
 import { INSTRUMENTS } from "../metrics/instruments.ts";
-import type { MetricsRegistry, Reading } from "../metrics/registry.ts";
+import type { MetricReading, MetricsRegistry } from "../metrics/registry.ts";
 import { canBeAsked } from "./can-be-asked.ts";
 import type { Fleet } from "./fleet.ts";
 
-interface Shown {
+interface ShownBackend {
   board: { entries: readonly BackendEntry[] };
   circuits: Pick<Fleet["circuits"], "state" | "letsThrough">;
 }
@@ -14,20 +14,20 @@ interface Shown {
 const HEALTH_STATES = ["unknown", "ready", "warming_up", "down", "unhealthy"] as const;
 const CIRCUIT_STATES = ["closed", "open", "half_open"] as const;
 
-export function addBackendGauges(registry: MetricsRegistry, fleet: Shown): void {
-  function* each(value: (entry: BackendEntry) => number | undefined): Generator<Reading> {
+export function addBackendGauges(registry: MetricsRegistry, fleet: ShownBackend): void {
+  function* each(value: (entry: BackendEntry) => number | undefined): Generator<MetricReading> {
     for (const entry of fleet.board.entries) {
       const read = value(entry);
       if (read !== undefined) yield { labels: [entry.backend.name], value: read };
     }
   }
-  function* perState(states: readonly string[], stateOf: (entry: BackendEntry) => string): Generator<Reading> {
+  function* perState(states: readonly string[], stateOf: (entry: BackendEntry) => string): Generator<MetricReading> {
     for (const entry of fleet.board.entries) {
       const current = stateOf(entry);
       for (const state of states) yield { labels: [entry.backend.name, state], value: state === current ? 1 : 0 };
     }
   }
-  function* perKind(): Generator<Reading> {
+  function* perKind(): Generator<MetricReading> {
     for (const entry of fleet.board.entries) {
       const { name, kind } = entry.backend;
       yield { labels: [name, kind.name], value: canBeAsked(entry, fleet.circuits) ? 1 : 0 };

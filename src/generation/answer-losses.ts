@@ -18,12 +18,12 @@ type AnswerLoss =
 /** Of the citations of a stream, which are kept until their text is whole, those behind so many are lost. */
 export const MAX_CITATIONS = 1_000;
 
-type Part = ContentPart | PartStart;
+type AnswerPart = ContentPart | PartStart;
 
 /** What a client's format cannot show. */
 export interface AnswerLosses {
   /** As what parts count; a kind of part that is left out is shown always. */
-  parts: Readonly<Partial<Record<Part["type"], (part: Part) => AnswerLoss | undefined>>>;
+  parts: Readonly<Partial<Record<AnswerPart["type"], (part: AnswerPart) => AnswerLoss | undefined>>>;
   citation(citation: Citation): AnswerLoss | undefined;
   /** What a search found is shown with its call alone: where a vendor goes on in a turn, the call is in the answer before. */
   needsSearchCalls?: true;
@@ -43,7 +43,7 @@ export class LossWatch {
     return this.#dropped.entries;
   }
 
-  part(part: Part): void {
+  part(part: AnswerPart): void {
     this.note(this.#losses.parts[part.type]?.(part));
     if (this.#losses.needsSearchCalls === undefined) return;
     if (part.type === "tool-call" && part.serverSide === true) this.#searches.add(part.id);
@@ -60,13 +60,13 @@ export class LossWatch {
 }
 
 /** Of formats that have no place for calls that the vendor or the gateway runs. */
-export function lossOfCall(part: Part): AnswerLoss | undefined {
+export function lossOfCall(part: AnswerPart): AnswerLoss | undefined {
   if (part.type !== "tool-call" || part.serverSide !== true) return undefined;
   return isSearch(part) ? "answer.searches" : "answer.items";
 }
 
 /** Of a format that shows searches of the web, and no calls of other tools that a vendor runs. */
-export function lossOfOtherCall(part: Part): AnswerLoss | undefined {
+export function lossOfOtherCall(part: AnswerPart): AnswerLoss | undefined {
   const loss = lossOfCall(part);
   return loss === "answer.searches" ? undefined : loss;
 }
@@ -78,13 +78,13 @@ export function isSearch({ name }: Pick<ToolCallPart, "name">): boolean {
 
 /** Of a format that shows images from some sources. */
 export function lossOfImage(shown: ReadonlySet<MediaSource["kind"]>) {
-  return (part: Part): AnswerLoss | undefined =>
+  return (part: AnswerPart): AnswerLoss | undefined =>
     part.type === "image" && shown.has(part.source.kind) ? undefined : "answer.images";
 }
 
 /** Of a format that shows the items which came in its own words. */
 export function lossOfItem(own: ProtocolName) {
-  return (part: Part): AnswerLoss | undefined =>
+  return (part: AnswerPart): AnswerLoss | undefined =>
     part.type === "opaque" && part.protocol === own ? undefined : "answer.items";
 }
 

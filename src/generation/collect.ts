@@ -7,7 +7,7 @@ import type { Failure, Finish, GenerationResult } from "./result.ts";
 import type { Usage } from "./usage.ts";
 
 type Delta = Extract<GenerationEvent, { type: "delta" }>;
-type Seal = Extract<GenerationEvent, { type: "seal" }>;
+type TextSeal = Extract<GenerationEvent, { type: "seal" }>;
 
 /** One per answer. Nothing is limited here: the caller watches `size`. */
 export class Collector {
@@ -82,7 +82,7 @@ export class Collector {
     this.#size += text.length;
   }
 
-  #seal({ index, origin, signature, sealed }: Seal): void {
+  #seal({ index, origin, signature, sealed }: TextSeal): void {
     const part = this.#parts.get(index);
     if (part?.type === "text") Object.assign(part, compact({ signature }));
     else if (part?.type === "reasoning") Object.assign(part, { origin, ...compact({ signature, sealed }) });

@@ -5,10 +5,10 @@ import type { SseEvent } from "../protocols/sse.ts";
 
 const ACTIONS = ["created", "evicted", "offloaded", "reloaded", "purged"] as const;
 
-type Action = (typeof ACTIONS)[number];
+type CacheAction = (typeof ACTIONS)[number];
 
 export interface CacheEvent {
-  action: Action;
+  action: CacheAction;
   /** Both halves of the hash; undefined: the whole cache, which only `purged` may say. */
   hash: { low: number; high: number } | undefined;
   /** Whether it is about the storage behind the GPU; undefined where it does not say. */
@@ -36,7 +36,7 @@ export function readCacheEvent({ name, data }: SseEvent): CacheEvent | undefined
   return isOfAll ? { action: said, hash: undefined, isWarm } : undefined;
 }
 
-function actionOf(spelling: unknown): Action | undefined {
+function actionOf(spelling: unknown): CacheAction | undefined {
   if (typeof spelling !== "string") return undefined;
   const plain = spelling.replaceAll(SEPARATORS, "").toLowerCase();
   return ACTIONS.find((action) => plain === `cache${action}` || plain === action);

@@ -52,7 +52,7 @@ const STEADY_MS = 30_000;
 const MAX_DELAY_MS = 60_000;
 
 /** Where the events are asked for, with which headers. */
-interface Target {
+interface SourceTarget {
   backend: Backend;
   path: string;
   headers: Record<string, string>;
@@ -188,7 +188,7 @@ function refusalOf(answer: BackendAnswer, backend: Backend): string | undefined 
 }
 
 /** The backend's own credential and headers go to its own address only. */
-function targetOf(backend: Backend, endpoint: string): Target {
+function targetOf(backend: Backend, endpoint: string): SourceTarget {
   const accept = { accept: "text/event-stream", "cache-control": "no-cache" };
   if (endpoint.startsWith("/")) {
     return { backend, path: endpoint, headers: { ...controlHeaders(backend, false), ...accept } };

@@ -1,19 +1,19 @@
 // The gauges of the index of KV caches.
 
 import { INSTRUMENTS } from "../metrics/instruments.ts";
-import type { MetricsRegistry, Reading } from "../metrics/registry.ts";
+import type { MetricReading, MetricsRegistry } from "../metrics/registry.ts";
 import type { EventSourceView } from "./event-source.ts";
 import type { KvIndexStats } from "./kv-index.ts";
 
-interface Statistics {
+interface IndexStatistics {
   stats(): KvIndexStats & { eventSources: readonly EventSourceView[] };
 }
 
 /** @param kvIndex - undefined while it is off */
-export function addKvIndexGauges(registry: MetricsRegistry, kvIndex: () => Statistics | undefined): void {
+export function addKvIndexGauges(registry: MetricsRegistry, kvIndex: () => IndexStatistics | undefined): void {
   function each(
     instrument: Parameters<MetricsRegistry["read"]>[0],
-    read: (stats: ReturnType<Statistics["stats"]>) => Iterable<Reading>,
+    read: (stats: ReturnType<IndexStatistics["stats"]>) => Iterable<MetricReading>,
   ): void {
     registry.read(instrument, () => {
       const index = kvIndex();
@@ -39,7 +39,7 @@ export function addKvIndexGauges(registry: MetricsRegistry, kvIndex: () => Stati
 }
 
 /** A backend with several sources is one series. */
-function perBackend(sources: readonly EventSourceView[], value: (source: EventSourceView) => number): Reading[] {
+function perBackend(sources: readonly EventSourceView[], value: (source: EventSourceView) => number): MetricReading[] {
   const sums = new Map<string, number>();
   for (const source of sources) sums.set(source.backend, (sums.get(source.backend) ?? 0) + value(source));
   return [...sums].map(([name, sum]) => ({ labels: [name], value: sum }));

@@ -23,7 +23,7 @@ interface IndexedBackend {
   server: string;
 }
 
-interface Known {
+interface KnownBlocks {
   slot: number;
   server: string;
   outcomes: LatestOutcomes;
@@ -54,7 +54,7 @@ export interface KvIndexImage {
 export class KvIndex {
   readonly #parts: KvIndexParts;
   #startMs: number;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<string, KnownBlocks>();
   readonly #freeSlots: number[] = [];
   #settings: KvIndexSettings;
   #table: PrefixTable;
@@ -261,7 +261,7 @@ export class KvIndex {
   }
 
   /** Undefined for a backend that is not known, or distrusted. */
-  #believed(backendName: string): Known | undefined {
+  #believed(backendName: string): KnownBlocks | undefined {
     const known = this.#known.get(backendName);
     return known === undefined || this.#seconds() < known.trust.distrustedUntil ? undefined : known;
   }
@@ -279,7 +279,7 @@ export class KvIndex {
 /** The longest time to live: what is put in at the start is not older than that. */
 const OLDEST_SECONDS = 31_536_000;
 
-function newKnown(slot: number, server: string, trust = newTrust()): Known {
+function newKnown(slot: number, server: string, trust = newTrust()): KnownBlocks {
   return { slot, server, outcomes: new LatestOutcomes(), trust };
 }
 

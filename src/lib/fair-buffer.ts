@@ -1,7 +1,7 @@
 // Keeps the newest entries of several sources. When the buffer is full, the source with the most entries loses its oldest one:
 // a source that floods it cannot remove what others have in it.
 
-interface Source<Entry> {
+interface EntrySource<Entry> {
   /** The oldest first; never empty. */
   entries: Entry[];
   /** Counts up with each entry of the buffer. */
@@ -11,7 +11,7 @@ interface Source<Entry> {
 export class FairBuffer<Entry> {
   readonly #maxEntries: number;
   readonly #maxSources: number;
-  readonly #sources = new Map<string, Source<Entry>>();
+  readonly #sources = new Map<string, EntrySource<Entry>>();
   #size = 0;
   #turn = 0;
 
@@ -43,7 +43,7 @@ export class FairBuffer<Entry> {
   }
 
   #forgetOldestOfLargest(): void {
-    let largest: [name: string, source: Source<Entry>] | undefined;
+    let largest: [name: string, source: EntrySource<Entry>] | undefined;
     for (const each of this.#sources) {
       if (largest === undefined || each[1].entries.length > largest[1].entries.length) largest = each;
     }
@@ -55,7 +55,7 @@ export class FairBuffer<Entry> {
   }
 
   #forgetLongestUnused(): void {
-    let unused: [name: string, source: Source<Entry>] | undefined;
+    let unused: [name: string, source: EntrySource<Entry>] | undefined;
     for (const each of this.#sources) {
       if (unused === undefined || each[1].lastUsed < unused[1].lastUsed) unused = each;
     }

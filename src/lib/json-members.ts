@@ -14,7 +14,7 @@ const CLOSE_BRACE = 125;
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
-interface Member {
+interface JsonMember {
   key: string;
   keyStart: number;
   valueStart: number;
@@ -67,8 +67,8 @@ export function repeatedMember(bytes: Uint8Array): string | undefined {
 }
 
 /** Where the values of the outermost object stand. */
-function topLevelMembers(bytes: Uint8Array): Member[] {
-  const members: Member[] = [];
+function topLevelMembers(bytes: Uint8Array): JsonMember[] {
+  const members: JsonMember[] = [];
   let position = bytes.indexOf(OPEN_BRACE) + 1;
   for (;;) {
     position = skipSpace(bytes, position);

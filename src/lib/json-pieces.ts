@@ -26,7 +26,7 @@ const strictDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 type Container = unknown[] | Record<string, unknown>;
 
 /** A list or an object that is open at the present position. */
-interface Frame {
+interface JsonFrame {
   closing: number;
   /** Where the text begins that nothing has been made of yet. */
   start: number;
@@ -46,7 +46,7 @@ class PieceParser {
   readonly #bytes: Uint8Array;
   readonly #pieceBytes: number;
   readonly #pause: () => Promise<void>;
-  readonly #frames: Frame[] = [];
+  readonly #frames: JsonFrame[] = [];
 
   constructor(bytes: Uint8Array, { pieceBytes, pause }: Pieces) {
     this.#bytes = bytes;
@@ -100,25 +100,25 @@ class PieceParser {
   }
 
   /** Whether a container that ends here holds more than a piece of unread text, other than blanks. */
-  #isLong({ start }: Frame, end: number): boolean {
+  #isLong({ start }: JsonFrame, end: number): boolean {
     return end - start > this.#pieceBytes && !isBlank(this.#bytes, start, end);
   }
 
-  #end(root: Frame, start: number, end: number): unknown {
+  #end(root: JsonFrame, start: number, end: number): unknown {
     if (!isBlank(this.#bytes, end, this.#bytes.length)) throw new SyntaxError("Unexpected text after the JSON value");
     return root.value ?? JSON.parse(this.#text(start, end));
   }
 
   /** The innermost open container has its present entry, which ends here. */
   #entryDone(end: number): void {
-    const frame = this.#frames.at(-1) as Frame;
+    const frame = this.#frames.at(-1) as JsonFrame;
     frame.start = end;
     frame.isEntryDone = true;
   }
 
   /** Adds what stands between the start of a container's unread text and `end`: whole entries. */
   async #addEntries(level: number, end: number): Promise<void> {
-    const frame = this.#frames[level] as Frame;
+    const frame = this.#frames[level] as JsonFrame;
     const { start, isEntryDone } = frame;
     frame.isEntryDone = false;
     if (isEntryDone) {
@@ -133,7 +133,7 @@ class PieceParser {
 
   /** The container of a level, made now if it has not been, and those around it. */
   async #containerAt(level: number): Promise<Container> {
-    const frame = this.#frames[level] as Frame;
+    const frame = this.#frames[level] as JsonFrame;
     if (frame.value === undefined) {
       const value: Container = frame.closing === CLOSE_BRACE ? {} : [];
       if (level > 0) await this.#addEntry(level - 1, frame.start - 1, value);
@@ -144,7 +144,7 @@ class PieceParser {
 
   /** Adds the present entry of a container: a value whose text begins at `valueStart`. */
   async #addEntry(level: number, valueStart: number, value: unknown): Promise<void> {
-    const frame = this.#frames[level] as Frame;
+    const frame = this.#frames[level] as JsonFrame;
     const container = await this.#containerAt(level);
     if (frame.isEntryDone) throw new SyntaxError("Expected a comma");
     if (frame.entryStart > frame.start) {
@@ -164,7 +164,7 @@ class PieceParser {
   /** A string that is longer than a piece; its text begins at `start`, and `end` is behind its closing quote. */
   async #addLongString(start: number, end: number): Promise<void> {
     const level = this.#frames.length - 1;
-    const { closing, entryStart } = this.#frames[level] as Frame;
+    const { closing, entryStart } = this.#frames[level] as JsonFrame;
     const isName = closing === CLOSE_BRACE && isBlank(this.#bytes, entryStart, start - 1);
     if (isName || this.#bytes[end - 1] !== QUOTE) return; // left to the piece that it stands in
     let text = "";

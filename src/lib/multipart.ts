@@ -57,14 +57,14 @@ type Phase = (typeof PHASE)[keyof typeof PHASE];
 
 const HEAD_END = Buffer.from("\r\n\r\n");
 
-type State = "prefix" | "data" | "line" | "head" | "closed";
+type MultipartState = "prefix" | "data" | "line" | "head" | "closed";
 
 export class MultipartReader {
   /** CRLF, two dashes and the boundary. The CRLF before the first boundary may be missing, and is taken as read. */
   readonly #delimiter: Uint8Array;
   readonly #receiver: MultipartReceiver;
   readonly #limits: MultipartLimits;
-  #state: State = "prefix";
+  #state: MultipartState = "prefix";
   /** Bytes of the delimiter that the last ones were equal to. */
   #matched = 2;
   #phase: Phase = PHASE.boundary;

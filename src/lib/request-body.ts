@@ -27,7 +27,7 @@ export interface RequestBody {
 }
 
 /** What a body is made of: another one with other members, or these members alone. */
-interface Origin {
+interface BodyOrigin {
   of: JsonBody | undefined;
   members: JsonObject;
 }
@@ -37,13 +37,13 @@ export class JsonBody implements RequestBody {
   /** Undefined where it was let go, and of a body that is made of another, which keeps it as long as it is wanted. */
   #value: JsonObject | undefined;
   /** Undefined: the body came in these bytes. */
-  readonly #origin: Origin | undefined;
+  readonly #origin: BodyOrigin | undefined;
   /** A reader of a value that was let go looks at it several times at once. */
   #parsed: WeakRef<JsonObject> | undefined;
 
   constructor(bytes: Uint8Array, value: JsonObject);
-  constructor(bytes: undefined, value: JsonObject | undefined, origin: Origin);
-  constructor(bytes: Uint8Array | undefined, value: JsonObject | undefined, origin?: Origin) {
+  constructor(bytes: undefined, value: JsonObject | undefined, origin: BodyOrigin);
+  constructor(bytes: Uint8Array | undefined, value: JsonObject | undefined, origin?: BodyOrigin) {
     this.#bytes = bytes;
     this.#value = value;
     this.#origin = origin;
@@ -68,7 +68,7 @@ export class JsonBody implements RequestBody {
 
   bytes(): Uint8Array {
     if (this.#bytes !== undefined) return this.#bytes;
-    const { of, members } = this.#origin as Origin;
+    const { of, members } = this.#origin as BodyOrigin;
     this.#bytes = of === undefined ? encoder.encode(JSON.stringify(members)) : withMembers(of.bytes(), members);
     return this.#bytes;
   }

@@ -21,10 +21,10 @@ export interface Logger extends Readonly<Record<Level, WriteLine>> {
   /** The lowest that is written. */
   level: Level | "silent";
   isLevelEnabled(level: Level): boolean;
-  readonly destination: Destination;
+  readonly destination: LogDestination;
 }
 
-interface Destination {
+interface LogDestination {
   /** Undefined: lines go out as they are, in JSON. */
   format?: ((line: string) => string) | undefined;
   /** Takes one line with its end; it may wait for others. */
@@ -49,7 +49,7 @@ export function createLogger(settings: Settings["logging"], isShared = false): L
   return loggerTo({ ...output, format: formatOf(settings) }, settings.level);
 }
 
-export function loggerTo(destination: Destination, level: Logger["level"] = "info"): Logger {
+export function loggerTo(destination: LogDestination, level: Logger["level"] = "info"): Logger {
   const isLevelEnabled = (asked: Level) => logger.level !== "silent" && isAtLeast(asked, logger.level);
   const writer = (level: Level): WriteLine => {
     const isUrgent = isAtLeast(level, "warn");
@@ -73,7 +73,7 @@ function withErrorDescribed(fields: { err?: unknown }): object {
   return "err" in fields ? { ...fields, err: describeError(fields.err) } : fields;
 }
 
-function send(destination: Destination, line: string): void {
+function send(destination: LogDestination, line: string): void {
   destination.write(destination.format === undefined ? line : destination.format(line));
 }
 
@@ -110,7 +110,7 @@ export function lineWriter(log: Logger, message: string): (level: LineLevel, fie
 /** Undefined: lines go out as they are. Where no format is set, a terminal gets lines for people. */
 function formatOf({
   format = isTerminal(STANDARD_ERROR) ? "pretty" : "json",
-}: Settings["logging"]): Destination["format"] {
+}: Settings["logging"]): LogDestination["format"] {
   return { json: undefined, text: textLine, pretty: prettyLine }[format];
 }
 

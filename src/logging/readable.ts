@@ -1,7 +1,7 @@
 // Log lines for people: time, level and message in columns, then the fields as key=value.
 
 /** A line as the logger makes it. */
-interface Entry {
+interface LogEntry {
   time?: string;
   level?: string;
   msg?: string;
@@ -26,13 +26,13 @@ const LEVEL_COLORS: Readonly<Record<string, string>> = {
 
 /** `text` for files and terminals alike: one line, the whole time, no colours. */
 export function textLine(line: string): string {
-  const { time = "", level = "", msg = "", ...fields } = JSON.parse(line) as Entry;
+  const { time = "", level = "", msg = "", ...fields } = JSON.parse(line) as LogEntry;
   return `${time} ${level.toUpperCase().padEnd(LEVEL_WIDTH)} ${message(msg, fields)}${pairs(fields)}\n`;
 }
 
 /** `pretty` for terminals: the time of day, colours, and the stack of an error below its line. */
 export function prettyLine(line: string): string {
-  const { time = "", level = "", msg = "", err, ...fields } = JSON.parse(line) as Entry;
+  const { time = "", level = "", msg = "", err, ...fields } = JSON.parse(line) as LogEntry;
   const shownLevel = `${LEVEL_COLORS[level] ?? ""}${level.toUpperCase().padEnd(LEVEL_WIDTH)}${RESET}`;
   const shownFields = pairs(fields, (name) => `${DIM}${name}=${RESET}`);
   const stack = err?.stack === undefined ? "" : `${err.stack.split("\n").map(indented).join("")}`;

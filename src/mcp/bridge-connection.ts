@@ -4,7 +4,7 @@
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { type ProcessSpec, ServerEnded, type ServerProcess, startServerProcess } from "./child-process.ts";
 import { maskingOf, secretsOf } from "./masked.ts";
-import { BridgeError, type BridgeParts } from "./servers.ts";
+import { BridgeError, type McpBridgeParts } from "./servers.ts";
 
 export interface BridgeConnection extends Pick<ServerProcess, "exited"> {
   /** How the server ended; it has not before. All that it said has been passed on by then. */
@@ -15,7 +15,7 @@ export interface BridgeConnection extends Pick<ServerProcess, "exited"> {
   close(): Promise<void>;
 }
 
-interface BridgeConnectionParts extends Pick<BridgeParts, "buffer" | "log"> {
+interface BridgeConnectionParts extends Pick<McpBridgeParts, "buffer" | "log"> {
   spawnTimeoutMs: number;
   fromServer(message: JsonObject): Promise<void>;
 }

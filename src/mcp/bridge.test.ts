@@ -8,7 +8,7 @@ import { groupMembers } from "../../test/support/process-groups.ts";
 import { waitFor, within } from "../../test/support/wait-for.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { createMcpBridge } from "./bridge.ts";
-import type { BridgeError, BridgeOptions, BridgeParts, McpBridge } from "./servers.ts";
+import type { BridgeError, BridgeOptions, McpBridge, McpBridgeParts } from "./servers.ts";
 
 const SERVER = join(import.meta.dir, "../../test/support/mcp/bad-server.ts");
 const opened: { bridge: McpBridge; log: string[] }[] = [];
@@ -26,7 +26,7 @@ afterEach(async () => {
 
 const bad = (...traits: string[]) => ({ command: process.execPath, args: [SERVER, "tell-pids", ...traits], env: {} });
 
-type TestOptions = Partial<BridgeOptions & Pick<BridgeParts, "fromServer" | "watchedMs">>;
+type TestOptions = Partial<BridgeOptions & Pick<McpBridgeParts, "fromServer" | "watchedMs">>;
 
 function createBridge({ fromServer, watchedMs = 200, ...overrides }: TestOptions = {}) {
   const told: [string, JsonObject][] = [];

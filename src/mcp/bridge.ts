@@ -6,7 +6,7 @@ import { inTime } from "../lib/abortable-delay.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { type BridgeConnection, createBridgeConnection } from "./bridge-connection.ts";
 import type { ProcessSpec } from "./child-process.ts";
-import { BridgeError, type BridgeParts, type McpBridge } from "./servers.ts";
+import { BridgeError, type McpBridge, type McpBridgeParts } from "./servers.ts";
 
 const INVALID_PARAMS = -32602;
 const REFUSED = -32001;
@@ -18,7 +18,7 @@ const ENDING_MS = 2_000;
 /** How connections ended, for those who ask for one later. */
 const MAX_REMEMBERED = 64;
 
-export function createMcpBridge(parts: BridgeParts): McpBridge {
+export function createMcpBridge(parts: McpBridgeParts): McpBridge {
   const connections = new Map<string, BridgeConnection>();
   const endings = new Map<string, string>();
   /** Everything with a process that may still live; a connection counts until it is gone. */

@@ -12,7 +12,7 @@ import { type Masking, oneLine } from "./masked.ts";
 import type { McpServerSpec } from "./servers.ts";
 import { createStdioTransport } from "./stdio-transport.ts";
 
-interface ConnectionParts {
+interface McpConnectionParts {
   /** Absolute: what the server is told as its root, and where a process begins that names no folder. */
   cwd: string;
   /** Its other roots. */
@@ -25,7 +25,7 @@ interface ConnectionParts {
   toolsChanged(): void;
 }
 
-export interface Connection {
+export interface McpConnection {
   /** How its process ended, once it has. */
   ending(): string | undefined;
   /** The last line that its process has printed to its standard error, masked. */
@@ -54,7 +54,7 @@ const ANYTHING: StandardSchemaV1<unknown, unknown> = {
 };
 
 /** Throws an Error where the description of the server cannot be right. */
-export function createConnection(spec: McpServerSpec, library: Library, parts: ConnectionParts): Connection {
+export function createConnection(spec: McpServerSpec, library: Library, parts: McpConnectionParts): McpConnection {
   let lastWords = "";
   let ending = () => undefined as string | undefined;
   function log(level: "info" | "warn", message: string): void {

@@ -83,7 +83,7 @@ export interface BridgeOptions {
   spawnTimeoutMs: number;
 }
 
-export interface BridgeParts {
+export interface McpBridgeParts {
   /** Read for each connection. */
   options(): BridgeOptions;
   /** Messages that wait for the client before the server has to wait. */

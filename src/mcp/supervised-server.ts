@@ -4,7 +4,7 @@
 import type { ToolOutcome } from "../agent/tool.ts";
 import { orAborted } from "../lib/abortable-delay.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { CALL_TIMEOUT_MS, type Connection, createConnection, troubleText } from "./connection.ts";
+import { CALL_TIMEOUT_MS, createConnection, type McpConnection, troubleText } from "./connection.ts";
 import { loadLibrary } from "./library.ts";
 import type { ListedTool } from "./listed-tool.ts";
 import { maskingOf, secretsOf } from "./masked.ts";
@@ -45,8 +45,8 @@ export function createSupervisedServer(spec: McpServerSpec, parts: SupervisorPar
   /** Connections that are being closed. */
   const closings = new Set<Promise<void>>();
   let tools: readonly ListedTool[] = [];
-  let current: Connection | undefined;
-  let opening: Promise<Connection> | undefined;
+  let current: McpConnection | undefined;
+  let opening: Promise<McpConnection> | undefined;
   let restarts = 0;
   let refresh: "none" | "waiting" | "running" | "again" = "none";
   let refreshTimer: Timer | undefined;
@@ -56,16 +56,16 @@ export function createSupervisedServer(spec: McpServerSpec, parts: SupervisorPar
     parts.changed();
   }
 
-  function drop(connection: Connection): void {
+  function drop(connection: McpConnection): void {
     if (current === connection) current = undefined;
     const closing = connection.close().finally(() => closings.delete(closing));
     closings.add(closing);
   }
 
-  async function start(): Promise<Connection> {
+  async function start(): Promise<McpConnection> {
     const library = await loadLibrary();
     end.signal.throwIfAborted();
-    const connection: Connection = createConnection({ ...spec, name: label }, library, {
+    const connection: McpConnection = createConnection({ ...spec, name: label }, library, {
       cwd: parts.cwd,
       directories: parts.directories,
       mask,
@@ -96,7 +96,7 @@ export function createSupervisedServer(spec: McpServerSpec, parts: SupervisorPar
   }
 
   /** The open connection, or a new one. Rejects with an Error whose message names the server. */
-  function usable(): Promise<Connection> {
+  function usable(): Promise<McpConnection> {
     if (current !== undefined) return Promise.resolve(current);
     if (opening !== undefined) return opening;
     if (end.signal.aborted) return Promise.reject(new Error(`MCP server ${label} has been closed`));
@@ -124,7 +124,7 @@ export function createSupervisedServer(spec: McpServerSpec, parts: SupervisorPar
     parts.trouble(`MCP server ${label} has ended too often; its tools are no longer offered`);
   }
 
-  function lost(connection: Connection): void {
+  function lost(connection: McpConnection): void {
     if (current !== connection) return;
     current = undefined;
     if (end.signal.aborted) return;
@@ -133,7 +133,7 @@ export function createSupervisedServer(spec: McpServerSpec, parts: SupervisorPar
     if (restarts >= MAX_RESTARTS) giveUp();
   }
 
-  function changed(connection: Connection): void {
+  function changed(connection: McpConnection): void {
     if (end.signal.aborted || current !== connection) return;
     if (refresh === "running") refresh = "again";
     if (refresh !== "none") return;
@@ -155,7 +155,7 @@ export function createSupervisedServer(spec: McpServerSpec, parts: SupervisorPar
 
   async function call(tool: string, args: JsonObject, signal: AbortSignal): Promise<ToolOutcome> {
     for (let attempt = 1; ; attempt++) {
-      let connection: Connection;
+      let connection: McpConnection;
       try {
         const coming = usable();
         await orAborted(coming, signal);
@@ -184,7 +184,7 @@ export function createSupervisedServer(spec: McpServerSpec, parts: SupervisorPar
     }
   }
 
-  function explain(error: unknown, connection: Connection): string {
+  function explain(error: unknown, connection: McpConnection): string {
     if (current !== connection) {
       const how = connection.ending() ?? "has closed the connection";
       const next = restarts < MAX_RESTARTS ? "It is started again with the next call." : "It is not started again.";

@@ -6,7 +6,7 @@ import type { DocumentPart, ImagePart, TextPart } from "../generation/content.ts
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { oneLine } from "./masked.ts";
 
-type Part = TextPart | ImagePart | DocumentPart;
+type ResultPart = TextPart | ImagePart | DocumentPart;
 
 const MAX_TEXT_LENGTH = 400_000;
 const MAX_PARTS = 100;
@@ -33,7 +33,7 @@ export function readToolResult(result: unknown): ToolOutcome {
 }
 
 function createReader() {
-  const parts: Part[] = [];
+  const parts: ResultPart[] = [];
   let textLength = 0;
   let mediaLength = 0;
   let leftOut = 0;
@@ -94,7 +94,7 @@ function createReader() {
     read,
     text,
     hasText: () => hasText,
-    parts(): Part[] {
+    parts(): ResultPart[] {
       if (leftOut > 0) parts.push(note(`${leftOut} more pieces of content were left out.`));
       return parts.length === 0 ? [note("The tool has answered without content.")] : parts;
     },

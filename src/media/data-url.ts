@@ -2,7 +2,7 @@
 
 import { refused } from "./media-types.ts";
 
-export interface DataUrl {
+interface DataUrl {
   /** Lower case, without parameters; "" when the URL names none. */
   mediaType: string;
   /** The payload in the standard alphabet, padded, without blanks. */

@@ -43,9 +43,9 @@ export function openHosts(entries: readonly string[]): OpenHosts {
   };
 }
 
-type Range = NonNullable<ReturnType<typeof parseAddressRange>>;
+type AddressBlock = NonNullable<ReturnType<typeof parseAddressRange>>;
 
-function includes({ address: start, prefixLength }: Range, address: Range["address"]): boolean {
+function includes({ address: start, prefixLength }: AddressBlock, address: AddressBlock["address"]): boolean {
   return start.kind() === address.kind() && address.match(start, prefixLength);
 }
 

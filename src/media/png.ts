@@ -55,7 +55,7 @@ const PASSES: readonly (readonly [x: number, y: number, stepX: number, stepY: nu
   [0, 1, 1, 2],
 ];
 
-interface Header {
+interface PngHeader {
   width: number;
   height: number;
   depth: number;
@@ -64,7 +64,7 @@ interface Header {
   isInterlaced: boolean;
 }
 
-interface Chunk {
+interface PngChunk {
   type: string;
   data: Uint8Array;
   end: number;
@@ -87,7 +87,7 @@ export function readPng(bytes: Uint8Array): PngFacts | PngFault {
   return { width, height, hasAlpha: colour.hasAlpha || body.hasTransparency };
 }
 
-function readHeader(data: Uint8Array): Header | PngFault {
+function readHeader(data: Uint8Array): PngHeader | PngFault {
   const view = new DataView(data.buffer, data.byteOffset, data.length);
   const [width, height] = [view.getUint32(0), view.getUint32(4)];
   const [depth, colourType, compression, filter, interlace] = data.subarray(8) as unknown as number[];
@@ -111,7 +111,7 @@ function readHeader(data: Uint8Array): Header | PngFault {
 }
 
 /** What stands behind IHDR, up to the end of the file. */
-function readBody(bytes: Uint8Array, start: number, { colour, colourType, depth }: Header) {
+function readBody(bytes: Uint8Array, start: number, { colour, colourType, depth }: PngHeader) {
   let dataBytes = 0;
   let isDataOver = false;
   let paletteEntries: number | undefined;
@@ -162,7 +162,7 @@ function readBody(bytes: Uint8Array, start: number, { colour, colourType, depth 
 }
 
 /** Checksums of what may be left out of an image are not looked at. */
-function readChunk(bytes: Uint8Array, start: number): Chunk | PngFault {
+function readChunk(bytes: Uint8Array, start: number): PngChunk | PngFault {
   if (bytes.length - start < FRAME_BYTES) return { problem: "is a PNG image that is cut off" };
   const view = new DataView(bytes.buffer, bytes.byteOffset + start, FRAME_BYTES);
   const length = view.getUint32(0);
@@ -185,7 +185,7 @@ function isCritical(type: string): boolean {
 }
 
 /** What the rows take when they are unpacked, each with a byte that names its filter. */
-function rawBytes({ width, height, depth, colour, isInterlaced }: Header): number {
+function rawBytes({ width, height, depth, colour, isInterlaced }: PngHeader): number {
   const pixelBits = depth * colour.channels;
   if (!isInterlaced) return height * (1 + Math.ceil((width * pixelBits) / 8));
   let total = 0;

@@ -21,7 +21,7 @@ export interface Observer {
   turnedAway(caller: KeyOfRequest): void;
 }
 
-interface Handle {
+interface SeriesHandle {
   stats: StatsHandle;
   series: ModelSeries | undefined;
 }
@@ -37,7 +37,7 @@ const NO_BACKEND = "";
 /** `metrics` is undefined while they are switched off. */
 export function createObserver(collector: StatsCollector, metrics: RequestMetrics | undefined): Observer {
   /** Models that are counted by name, each with its backends: bounded by the collector. */
-  const models = new Map<string, Map<string, Handle>>();
+  const models = new Map<string, Map<string, SeriesHandle>>();
   /** Bounded by the collector, too. */
   const attempts = new Map<string, AttemptHandle>();
   let epoch = collector.epoch;
@@ -55,13 +55,13 @@ export function createObserver(collector: StatsCollector, metrics: RequestMetric
     });
   }
 
-  function handleOf(wantedModel: string, wantedBackend: string | undefined, wasServed: boolean): Handle {
+  function handleOf(wantedModel: string, wantedBackend: string | undefined, wasServed: boolean): SeriesHandle {
     const known = models.get(wantedModel)?.get(wantedBackend ?? NO_BACKEND);
     if (known !== undefined) return known;
     // Nothing is kept under a name that clients invent.
     const model = collector.isCountedByName(wantedModel, wasServed) ? wantedModel : OTHER;
     const backend = wantedBackend === undefined ? undefined : collector.backendName(wantedBackend);
-    const backends = getOrMake(models, model, () => new Map<string, Handle>());
+    const backends = getOrMake(models, model, () => new Map<string, SeriesHandle>());
     return getOrMake(backends, backend ?? NO_BACKEND, () => {
       return { stats: collector.handle(model, backend), series: metrics?.model(model, backend) };
     });

@@ -19,7 +19,7 @@ export interface MetricSample {
 }
 
 /** A value read on demand, with its labels in the order of the instrument. */
-export interface Reading {
+export interface MetricReading {
   labels: readonly string[];
   value: number;
 }
@@ -31,7 +31,7 @@ const SERIES_PER_STEP = 200;
 
 export const EXPOSITION_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-class Series {
+class MetricSeries {
   readonly pairs: LabelPairs;
   readonly text: string;
 
@@ -42,11 +42,11 @@ class Series {
 }
 
 /** A number that grows; add to `value` directly. */
-export class Counter extends Series {
+export class Counter extends MetricSeries {
   value = 0;
 }
 
-export class Histogram extends Series {
+export class Histogram extends MetricSeries {
   readonly counts: Float64Array;
   sum = 0;
   readonly #bounds: readonly number[];
@@ -81,7 +81,7 @@ type Families<Kind> = Map<Instrument, Map<string, Kind>>;
 export class MetricsRegistry {
   readonly #counters: Families<Counter> = new Map();
   readonly #histograms: Families<Histogram> = new Map();
-  readonly #readers = new Map<Instrument, () => Iterable<Reading>>();
+  readonly #readers = new Map<Instrument, () => Iterable<MetricReading>>();
   #overflow = 0;
 
   /** The series of these label values, to be held by its writer. */
@@ -94,7 +94,7 @@ export class MetricsRegistry {
   }
 
   /** A metric that is read on demand, and costs nothing until then. */
-  read(instrument: Instrument, reader: () => Iterable<Reading>): void {
+  read(instrument: Instrument, reader: () => Iterable<MetricReading>): void {
     this.#readers.set(instrument, reader);
   }
 
@@ -191,8 +191,8 @@ export class MetricsRegistry {
 }
 
 /** One source in trouble must not take the whole scrape with it. */
-function readSafely(reader: () => Iterable<Reading>): Reading[] {
-  const readings: Reading[] = [];
+function readSafely(reader: () => Iterable<MetricReading>): MetricReading[] {
+  const readings: MetricReading[] = [];
   try {
     for (const reading of reader()) {
       if (readings.length >= MAX_SERIES) break;

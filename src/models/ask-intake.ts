@@ -27,7 +27,7 @@ const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 const decoder = new TextDecoder();
 
-interface Asking {
+interface IntakeQuestion {
   backend: Backend;
   transport: Transport;
   timeoutMs: number;
@@ -36,7 +36,7 @@ interface Asking {
 
 /** Never rejects: what an engine does not tell is not known. */
 export async function askIntakes(
-  asking: Asking,
+  asking: IntakeQuestion,
   models: readonly ModelRecord[],
   before: ToldIntakes,
 ): Promise<ToldIntakes> {
@@ -70,7 +70,7 @@ export async function askIntakes(
 
 /** Undefined for what is no answer, though something has come. */
 async function ask(
-  { backend, transport }: Asking,
+  { backend, transport }: IntakeQuestion,
   deadline: ReturnType<typeof callDeadline>,
   path: string,
   body?: object,

@@ -61,7 +61,7 @@ interface ModelCatalogParts {
 }
 
 /** A list that came, or words for why none came. */
-type Answer = { models: ModelRecord[] } | { failure: string };
+type ListAnswer = { models: ModelRecord[] } | { failure: string };
 
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
 const MAX_MODELS = 10_000;
@@ -69,7 +69,7 @@ const MAX_PAGES = 50;
 /** However often a backend failed to answer, a caller that misses a model may have it asked again after this time. */
 const FAILURE_RETRY_MS = 5_000;
 
-interface Slot {
+interface CatalogSlot {
   models: readonly ListedModel[];
   /** What was told of models besides the list. */
   intakes: ToldIntakes;
@@ -87,7 +87,7 @@ export function createModelCatalog(options: ModelCatalogParts): ModelCatalog {
   const { clock, log } = options;
   let { settings } = options;
   const pacer = createPacer();
-  const slots = new Map<string, Slot>();
+  const slots = new Map<string, CatalogSlot>();
   let revision = 0;
 
   function backoffMs(times: number): number {
@@ -108,7 +108,7 @@ export function createModelCatalog(options: ModelCatalogParts): ModelCatalog {
     return ageMs < cache.ttl ? "stale" : "expired";
   }
 
-  async function ask(name: string, slot: Slot): Promise<void> {
+  async function ask(name: string, slot: CatalogSlot): Promise<void> {
     const { signal } = slot.stopping;
     await pacer.enter();
     if (signal.aborted) return;
@@ -140,7 +140,7 @@ export function createModelCatalog(options: ModelCatalogParts): ModelCatalog {
     if (!signal.aborted) options.onIntakes?.(name, intakesOf(asked, answer.models, slot.intakes));
   }
 
-  function keep(name: string, slot: Slot, answered: ModelRecord[]): void {
+  function keep(name: string, slot: CatalogSlot, answered: ModelRecord[]): void {
     if (answered.length > MAX_MODELS) {
       log.warn({ backend: name, models: answered.length }, `model list of ${name}: cut to ${MAX_MODELS} models`);
     }
@@ -227,7 +227,7 @@ async function askBackend(
   transport: Transport,
   timeoutMs: number,
   stop: AbortSignal,
-): Promise<Answer> {
+): Promise<ListAnswer> {
   const list = backend.kind.modelList;
   if (list === undefined) return { models: [] };
   const deadline = callDeadline(timeoutMs, stop);

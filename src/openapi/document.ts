@@ -5,7 +5,7 @@ import { SERVICE_NAME, VERSION } from "../names.ts";
 import { errorReferences, errorResponses, headerReferences } from "./error-responses.ts";
 import { COMMON_HEADERS, HEADERS } from "./headers.ts";
 import { type Schemas, text } from "./json-schema.ts";
-import type { Answer, Body, DescribedEndpoint, Parameter, Tag } from "./operation.ts";
+import type { Body, DescribedAnswer, DescribedEndpoint, Parameter, Tag } from "./operation.ts";
 import { configSchemas } from "./section-schemas.ts";
 import { AUDIENCE_NOTES, audienceOf, SECURITY_SCHEMES, securityOf } from "./security.ts";
 
@@ -105,7 +105,7 @@ function toRequestBody({ schema, optional = false, types = ["application/json"],
   return { required: !optional, content: Object.fromEntries(types.map((type) => [type, content])) };
 }
 
-function toResponse({ description, schema, events, types = [], headers = [] }: Answer): object {
+function toResponse({ description, schema, events, types = [], headers = [] }: DescribedAnswer): object {
   const content = {
     ...(schema !== undefined && { "application/json": { schema } }),
     // OpenAPI 3.1 cannot say what the events of a stream are like.

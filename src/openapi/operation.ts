@@ -25,7 +25,7 @@ export interface DescribedEndpoint extends Endpoint {
   parameters?: readonly Parameter[];
   body?: Body;
   /** What comes when all went well. */
-  answers: readonly Answer[];
+  answers: readonly DescribedAnswer[];
   /** Statuses of errors. */
   errors: readonly number[];
   /** A backend's own error statuses come through. */
@@ -60,7 +60,7 @@ export interface Body<out Value = unknown> {
   example?: unknown;
 }
 
-export interface Answer<out Value = unknown> {
+export interface DescribedAnswer<out Value = unknown> {
   status: number;
   description: string;
   /** Of the JSON body. */
@@ -73,7 +73,11 @@ export interface Answer<out Value = unknown> {
   headers?: readonly string[];
 }
 
-export function jsonAnswer<Value>(schema: string | Schema<Value>, description: string, status = 200): Answer<Value> {
+export function jsonAnswer<Value>(
+  schema: string | Schema<Value>,
+  description: string,
+  status = 200,
+): DescribedAnswer<Value> {
   return { status, description, schema: typeof schema === "string" ? ref(schema) : schema };
 }
 

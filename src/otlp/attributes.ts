@@ -16,9 +16,9 @@ const MAX_ERROR_LENGTH = 64;
 const MAX_MODELS = 1_000;
 const MAX_ALIKE = 30;
 
-type Given = readonly (readonly [name: string, value: AttributeValue | undefined])[];
+type GivenAttributes = readonly (readonly [name: string, value: AttributeValue | undefined])[];
 
-function present(attributes: Given): Attributes {
+function present(attributes: GivenAttributes): Attributes {
   return attributes.filter(([, value]) => value !== undefined) as unknown as Attributes;
 }
 
@@ -117,7 +117,7 @@ function areSame(one: Traits, other: Traits): boolean {
   );
 }
 
-interface Known {
+interface KnownModels {
   traits: Traits;
   alike: Alike;
 }
@@ -126,7 +126,7 @@ export type AlikeSpans = ReturnType<typeof createAlikeSpans>;
 
 export function createAlikeSpans() {
   // Weak: removed backends are collected.
-  const known = new WeakMap<Backend, Map<string, Known[]>>();
+  const known = new WeakMap<Backend, Map<string, KnownModels[]>>();
   /** For requests that reached no backend. */
   const withoutBackend = newModels();
 
@@ -152,7 +152,7 @@ function isWorthKeeping({ model, path, finish = "", failure = "" }: Traits): boo
   return Math.max(model.length, path.length, finish.length, failure.length) <= MAX_TEXT_LENGTH;
 }
 
-function newModels(): Map<string, Known[]> {
+function newModels(): Map<string, KnownModels[]> {
   return new Map();
 }
 
@@ -182,7 +182,10 @@ function ofAttempt(backend: Backend | undefined, traits: Traits): Attributes {
   return present([...ofBoth(backend, traits), ["http.request.resend_count", resends], ...address]);
 }
 
-function ofBoth(backend: Backend | undefined, { operation, model, stream, status, failure, finish }: Traits): Given {
+function ofBoth(
+  backend: Backend | undefined,
+  { operation, model, stream, status, failure, finish }: Traits,
+): GivenAttributes {
   return [
     ["gen_ai.operation.name", operationName(operation)],
     ["gen_ai.provider.name", backend && providerOf(backend)],

@@ -14,7 +14,7 @@ import { jsonEncoding } from "./json.ts";
 import { metricsOf } from "./metric-points.ts";
 import { createProtobufEncoding } from "./protobuf.ts";
 import { createRecorder } from "./recorder.ts";
-import { createSender, type Destination, type Signal } from "./sender.ts";
+import { createSender, type ExportDestination, type Signal } from "./sender.ts";
 import { createSpanQueue } from "./span-queue.ts";
 
 type OtlpSettings = Settings["telemetry"]["otlp"];
@@ -134,7 +134,7 @@ export function createExporter({ settings, clock, log, counters, metrics }: Expo
   };
 }
 
-function destinationOf({ endpoint, headers }: OtlpSettings, signal: Signal): Destination | undefined {
+function destinationOf({ endpoint, headers }: OtlpSettings, signal: Signal): ExportDestination | undefined {
   return endpoint === undefined ? undefined : { url: `${endpoint.replace(/\/+$/, "")}/v1/${signal}`, headers };
 }
 

@@ -28,7 +28,7 @@ export type NewId = ReturnType<typeof createIds>;
 export const newSpanId = (newId: NewId): string => newId(SPAN_DIGITS);
 
 /** Where a request stands in a trace. */
-export interface Place {
+export interface SpanPosition {
   traceId: string;
   /** The caller's span. */
   parentSpanId: string | undefined;
@@ -39,12 +39,12 @@ export interface Place {
 const SAMPLED = 1;
 const RANDOM = 2;
 
-export function isSampled({ flags }: Place): boolean {
+export function isSampled({ flags }: SpanPosition): boolean {
   return (flags & SAMPLED) !== 0;
 }
 
 /** A client's traceparent decides for its trace; of those that begin here the given share is recorded. */
-export function placeOf({ id, traceparent }: TraceContext, ratio: number, newId: NewId): Place {
+export function placeOf({ id, traceparent }: TraceContext, ratio: number, newId: NewId): SpanPosition {
   if (traceparent !== undefined) {
     // version-traceid-parentid-flags, which was checked when it was read
     const flags = Number.parseInt(traceparent.slice(53, 55), 16) & (SAMPLED | RANDOM);
@@ -62,6 +62,6 @@ function isWithin(traceId: string, ratio: number): boolean {
   return ratio > 0 && Number.parseInt(traceId.slice(18, 30), 16) >= (1 - ratio) * 2 ** 48;
 }
 
-export function traceparentOf({ traceId, flags }: Place, spanId: string): string {
+export function traceparentOf({ traceId, flags }: SpanPosition, spanId: string): string {
   return `00-${traceId}-${spanId}-0${flags}`;
 }

@@ -12,7 +12,7 @@ const FIRST_BYTES = 64 * 1024;
 const encoder = new TextEncoder();
 
 /** A field that is known but for the number at its end: a message in a message, whose lengths take one byte each. */
-export interface Prepared {
+export interface PreparedField {
   bytes: Uint8Array;
   /** That of the outer one stands behind the first byte. */
   innerLengthAt: number;
@@ -166,7 +166,7 @@ export class ProtobufWriter {
   }
 
   /** A prepared field with a whole number that is not negative at its end. */
-  preparedUint({ bytes: known, innerLengthAt }: Prepared, value: number): void {
+  preparedUint({ bytes: known, innerLengthAt }: PreparedField, value: number): void {
     const start = this.#copyShort(known);
     const at = this.#length;
     this.#varint(value);
@@ -177,7 +177,7 @@ export class ProtobufWriter {
   }
 
   /** A prepared field with a fraction at its end; its lengths count the 8 bytes already. */
-  preparedDouble({ bytes: known }: Prepared, value: number): void {
+  preparedDouble({ bytes: known }: PreparedField, value: number): void {
     this.#copyShort(known);
     this.rawDouble(value);
   }

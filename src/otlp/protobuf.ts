@@ -19,7 +19,7 @@ import {
   type SpanWriter,
   STATUS_ERROR,
 } from "./data.ts";
-import { type Prepared, ProtobufWriter } from "./protobuf-writer.ts";
+import { type PreparedField, ProtobufWriter } from "./protobuf-writer.ts";
 
 /** Fields of a span. */
 const SPAN_NAME = 5;
@@ -109,7 +109,7 @@ const VALUE_UINT = 3;
 const VALUE_DOUBLE = 4;
 
 /** An attribute of a span up to its number. */
-function prepared(name: string, valueField: number, valueBytes: number): Prepared {
+function prepared(name: string, valueField: number, valueBytes: number): PreparedField {
   const writer = new ProtobufWriter(128);
   const start = writer.begin(SPAN_ATTRIBUTES);
   writer.string(1, name);

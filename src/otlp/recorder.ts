@@ -9,7 +9,7 @@ import type { AttemptStep, RequestRecord, StoryStep } from "../stats/request-rec
 import type { TraceContext } from "../tracing/trace-context.ts";
 import { type AlikeSpans, createAlikeSpans, seconds } from "./attributes.ts";
 import { type OtlpSpan, SPAN_KIND, type SpanEvent } from "./data.ts";
-import { createIds, isSampled, type NewId, newSpanId, type Place, placeOf, traceparentOf } from "./ids.ts";
+import { createIds, isSampled, type NewId, newSpanId, placeOf, type SpanPosition, traceparentOf } from "./ids.ts";
 
 interface RecorderParts {
   ratio(): number;
@@ -51,7 +51,7 @@ export function createRecorder(parts: RecorderParts): SpanRecorder {
 class UnrecordedRequest implements RequestSpans {
   readonly #span: AttemptSpan;
 
-  constructor(place: Place, { id, tracestate }: TraceContext, newId: NewId) {
+  constructor(place: SpanPosition, { id, tracestate }: TraceContext, newId: NewId) {
     this.#span = { trace: { id, traceparent: traceparentOf(place, newSpanId(newId)), tracestate }, ended() {} };
   }
 
@@ -65,13 +65,13 @@ class UnrecordedRequest implements RequestSpans {
 /** Members that anybody may see: private ones cost twice as much to fill in, and every request fills in all of them. */
 class RecordedRequest implements RequestSpans {
   readonly workshop: Workshop;
-  readonly place: Place;
+  readonly place: SpanPosition;
   readonly trace: TraceContext;
   readonly spanId: string;
   attempts = 0;
   backend: Backend | undefined = undefined;
 
-  constructor(workshop: Workshop, trace: TraceContext, place: Place) {
+  constructor(workshop: Workshop, trace: TraceContext, place: SpanPosition) {
     this.workshop = workshop;
     this.place = place;
     this.trace = trace;

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeEach, expect, test } from "bun:test";
 import type { OtlpEncoding } from "./data.ts";
-import { createSender, type Destination } from "./sender.ts";
+import { createSender, type ExportDestination } from "./sender.ts";
 
 const encoding: OtlpEncoding = {
   contentType: "application/x-test",
@@ -33,12 +33,12 @@ beforeEach(() => {
 
 afterAll(() => server.stop(true));
 
-const place = (path = "/v1/traces"): Destination => ({
+const place = (path = "/v1/traces"): ExportDestination => ({
   url: `http://127.0.0.1:${server.port}${path}`,
   headers: { "X-Key": "k" },
 });
 
-function sending(destination: () => Destination | undefined = () => place()) {
+function sending(destination: () => ExportDestination | undefined = () => place()) {
   const lines: [string, Record<string, unknown>][] = [];
   const exports: boolean[] = [];
   let nowMs = 0;
@@ -61,7 +61,7 @@ const never = new AbortController().signal;
 const soon = (status: number) => () => new Response(null, { status, headers: { "Retry-After": "0" } });
 
 /** Leads to this machine, too, but is no address of it. */
-const far = (): Destination => ({ url: `http://0.0.0.0:${server.port}/v1/traces`, headers: { "X-Key": "k" } });
+const far = (): ExportDestination => ({ url: `http://0.0.0.0:${server.port}/v1/traces`, headers: { "X-Key": "k" } });
 
 test("a request is packed unless it stays on this machine, whatever the configuration says when it is tried again", async () => {
   const places = [far(), place(), far()];

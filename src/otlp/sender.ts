@@ -13,7 +13,7 @@ import type { OtlpEncoding } from "./data.ts";
 /** What is sent: the last part of the path, and the name in metrics. */
 export type Signal = "traces" | "metrics";
 
-export interface Destination {
+export interface ExportDestination {
   /** With the path of the signal. */
   url: string;
   headers: Readonly<Record<string, string>>;
@@ -28,7 +28,7 @@ interface Outgoing {
 interface SenderParts {
   signal: Signal;
   /** Asked before each try, because the configuration may change in between; undefined: nowhere any more. */
-  destination(): Destination | undefined;
+  destination(): ExportDestination | undefined;
   log: Pick<Logger, "info" | "warn">;
   /** After each request that was over, whatever became of it. */
   exported(isOk: boolean): void;
@@ -46,9 +46,11 @@ const RETRYABLE: readonly number[] = [429, 502, 503, 504];
 const MAX_ANSWER_BYTES = 64 * 1024;
 const MAX_MESSAGE_LENGTH = 200;
 
-type Outcome = { isOk: true } | { isOk: false; reason: string; mayRetry: boolean; retryAfterMs?: number | undefined };
+type ExportOutcome =
+  | { isOk: true }
+  | { isOk: false; reason: string; mayRetry: boolean; retryAfterMs?: number | undefined };
 
-export type Sender = ReturnType<typeof createSender>;
+export type ExportSender = ReturnType<typeof createSender>;
 
 export function createSender({ signal, destination, log, exported, clock, random = Math.random }: SenderParts) {
   let isUp = true;
@@ -56,7 +58,7 @@ export function createSender({ signal, destination, log, exported, clock, random
   let waiting = new AbortController();
   let isLast = false;
 
-  function tell(outcome: Outcome): void {
+  function tell(outcome: ExportOutcome): void {
     exported(outcome.isOk);
     if (outcome.isOk === isUp) return;
     isUp = outcome.isOk;
@@ -79,9 +81,9 @@ export function createSender({ signal, destination, log, exported, clock, random
 
   async function sendOnce(
     { body, isPacked, encoding }: { body: Uint8Array | undefined; isPacked: boolean; encoding: OtlpEncoding },
-    { url, headers }: Destination,
+    { url, headers }: ExportDestination,
     stop: AbortSignal,
-  ): Promise<Outcome> {
+  ): Promise<ExportOutcome> {
     const packing = isPacked ? { "content-encoding": "gzip" } : {};
     try {
       const response = await fetch(url, {

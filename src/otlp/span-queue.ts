@@ -2,12 +2,12 @@
 // receiver takes nothing, what comes is dropped and counted.
 
 import type { Origin, OtlpEncoding, OtlpSpan, SpanWriter } from "./data.ts";
-import type { Sender } from "./sender.ts";
+import type { ExportSender } from "./sender.ts";
 
 interface SpanQueueParts {
   origin: Origin;
   encoding(): OtlpEncoding;
-  sender: Pick<Sender, "send">;
+  sender: Pick<ExportSender, "send">;
   dropped(spans: number): void;
   stop: AbortSignal;
   maxWaiting?: number;

@@ -34,7 +34,7 @@ export interface CandidatesParts {
 }
 
 /** What a backend is asked for, as far as it decides who may be. */
-export type Asked = Pick<ModelRequest, "model" | "operation" | "goesOn" | "foreignFile"> & AskedMedia;
+export type CandidateQuery = Pick<ModelRequest, "model" | "operation" | "goesOn" | "foreignFile"> & AskedMedia;
 
 /** How long a request waits for requests that try its backend after failures, and how many may wait in all. */
 const MAX_TRIAL_WAIT_MS = 5_000;
@@ -53,7 +53,7 @@ export function createCandidates(parts: CandidatesParts) {
   let trialWaiters = 0;
 
   /** The board is read anew for every attempt: a backend that has gone down since is not asked again. */
-  function candidatesFor(asked: Asked): readonly BackendEntry[] {
+  function candidatesFor(asked: CandidateQuery): readonly BackendEntry[] {
     const { operation, model, goesOn, foreignFile } = asked;
     const serving = fitting(asked);
     const candidates =
@@ -61,7 +61,7 @@ export function createCandidates(parts: CandidatesParts) {
     return goesOn ? candidates.filter(({ backend }) => goesOnExactly(backend, operation, model)) : candidates;
   }
 
-  function fitting(asked: Asked): readonly BackendEntry[] {
+  function fitting(asked: CandidateQuery): readonly BackendEntry[] {
     const serving = watch.board.candidates(asked.model);
     // Of most models nothing is known that stands against anything, and nothing is to be looked for in the request.
     return media === undefined || !media.isAnyKnown(serving, asked.model)
@@ -69,7 +69,7 @@ export function createCandidates(parts: CandidatesParts) {
       : media.fitting(serving, asked, (entry) => router.mayAsk(entry, asked.operation));
   }
 
-  function withOperation(asked: Asked): BackendEntry[] {
+  function withOperation(asked: CandidateQuery): BackendEntry[] {
     return fitting(asked).filter((entry) => hasOperation(entry, asked.operation));
   }
 
@@ -179,7 +179,7 @@ export function createCandidates(parts: CandidatesParts) {
     },
 
     /** Those that could be asked, tried or not. */
-    askable(request: Asked & Pick<ModelRequest, "refusedBy">): BackendEntry[] {
+    askable(request: CandidateQuery & Pick<ModelRequest, "refusedBy">): BackendEntry[] {
       const { operation, refusedBy } = request;
       return candidatesFor(request).filter(
         (entry) => !refusedBy?.has(entry.backend.name) && router.mayAsk(entry, operation),

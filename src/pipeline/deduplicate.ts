@@ -77,9 +77,9 @@ export function flightKey(
 }
 
 /** A list in one direction: what every client has passed is freed by itself. */
-interface Piece {
+interface FlightPiece {
   bytes: Uint8Array;
-  next: Piece | undefined;
+  next: FlightPiece | undefined;
 }
 
 /** The calls in flight, and the memory that they share. */
@@ -113,9 +113,9 @@ export class Deduplicator<Head> {
   join(joining: Joining<Head>): Promise<Joined<Head> | undefined> {
     if (joining.signal.aborted) return Promise.resolve(undefined);
     const running = this.flights.get(joining.key);
-    if (running?.canBeJoined()) return new Client(running, joining).answer(false);
+    if (running?.canBeJoined()) return new FlightClient(running, joining).answer(false);
     const flight = new Flight(this, joining.key, joining.ttlMs);
-    const client = new Client(flight, joining);
+    const client = new FlightClient(flight, joining);
     flight.begin(joining.start);
     return client.answer(true);
   }
@@ -123,13 +123,13 @@ export class Deduplicator<Head> {
 
 /** One upstream call with its clients. */
 class Flight<Head> implements ByteSink {
-  readonly clients = new Set<Client<Head>>();
+  readonly clients = new Set<FlightClient<Head>>();
   /** Where late clients start to read; undefined as soon as no client can join any more. */
-  start: Piece | undefined = { bytes: new Uint8Array(0), next: undefined };
+  start: FlightPiece | undefined = { bytes: new Uint8Array(0), next: undefined };
   totalBytes = 0;
   end: End | undefined;
   answer!: Promise<SharedAnswer<Head>>;
-  #last: Piece = this.start as Piece;
+  #last: FlightPiece = this.start as FlightPiece;
   readonly #shared: Deduplicator<Head>;
   readonly #key: string;
   readonly #joinableUntilMs: number;
@@ -162,7 +162,7 @@ class Flight<Head> implements ByteSink {
   }
 
   /** A client has left, was ended, or has its whole answer. */
-  remove(client: Client<Head>): void {
+  remove(client: FlightClient<Head>): void {
     if (!this.clients.delete(client)) return;
     if (this.clients.size === 0) {
       this.closeDoor();
@@ -192,7 +192,7 @@ class Flight<Head> implements ByteSink {
       // The new bytes do not count: one piece larger than the buffer makes no client slow.
       if (this.totalBytes - client.takenBytes > longestLag) client.finish(LAGGED);
     }
-    const piece: Piece = { bytes, next: undefined };
+    const piece: FlightPiece = { bytes, next: undefined };
     this.#last.next = piece;
     this.#last = piece;
     this.totalBytes += length;
@@ -249,12 +249,12 @@ class Flight<Head> implements ByteSink {
 }
 
 /** One client of a flight: its place in the stream, and its copy. */
-class Client<Head> {
+class FlightClient<Head> {
   takenBytes = 0;
   readonly #flight: Flight<Head>;
   readonly #joining: Joining<Head>;
   /** The last piece taken. */
-  #place: Piece | undefined;
+  #place: FlightPiece | undefined;
   #end: End | undefined;
   #streams = false;
   #wake: (() => void) | undefined;
@@ -326,7 +326,7 @@ class Client<Head> {
   async #pump(copy: ReadableStreamDirectController): Promise<void> {
     let sent: Uint8Array | undefined;
     while (this.#end === undefined) {
-      const piece: Piece | undefined = this.#place?.next;
+      const piece: FlightPiece | undefined = this.#place?.next;
       if (piece !== undefined) {
         sent = piece.bytes;
         const written = copy.write(sent);

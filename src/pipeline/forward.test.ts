@@ -16,7 +16,7 @@ import { consistentHash } from "../routing/strategies/consistent-hash.ts";
 import { roundRobin } from "../routing/strategies/round-robin.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
-import type { AttemptOutcome, OutgoingRequest } from "../upstream/send.ts";
+import type { OutgoingRequest, SendOutcome } from "../upstream/send.ts";
 import type { ForwardResult } from "./attempt.ts";
 import { MAX_TRIAL_WAITERS } from "./candidates.ts";
 import type { BackendWatch } from "./context.ts";
@@ -25,13 +25,13 @@ import { ASKING_BODY, type ModelRequest } from "./model-request.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
 
-const fine: AttemptOutcome = { ok: true, kind: "plain", body: new Uint8Array(), contentType: "x/y", headers: {} };
+const fine: SendOutcome = { ok: true, kind: "plain", body: new Uint8Array(), contentType: "x/y", headers: {} };
 
-function failed(failure: UpstreamFailure): AttemptOutcome {
+function failed(failure: UpstreamFailure): SendOutcome {
   return { ok: false, failure };
 }
 
-function status(code: number, retryAfterMs?: number): AttemptOutcome {
+function status(code: number, retryAfterMs?: number): SendOutcome {
   return failed({ kind: "status", status: code, body: new Uint8Array(), retryAfterMs, headers: {} });
 }
 
@@ -44,7 +44,7 @@ interface BenchOptions {
   timeouts?: ConfigDocument["timeouts"];
   strategy?: SelectionStrategy;
   /** What the backend answers at its nth attempt of all (from 0). */
-  answer(name: string, attempt: number): AttemptOutcome | Promise<AttemptOutcome>;
+  answer(name: string, attempt: number): SendOutcome | Promise<SendOutcome>;
   watch?: Partial<BackendWatch>;
   now?: () => number;
   affinity?: string;
@@ -338,7 +338,7 @@ describe("retries", () => {
     const b = bench({
       backends: [{}, {}, {}, {}, {}],
       retry: { max_attempts: 9 },
-      answer: (_name, attempt) => outcomes[attempt] as AttemptOutcome,
+      answer: (_name, attempt) => outcomes[attempt] as SendOutcome,
     });
     expect((await b.forward()).kind).toBe("plain");
     expect(b.suspects).toEqual(["a", "b"]);
@@ -437,7 +437,7 @@ describe("a circuit that is half open, with all places taken", () => {
   /** One backend whose circuit opens at once and is half open after a moment; trials end when the test says so. */
   async function halfOpen(more: Partial<BenchOptions> = {}) {
     let nowMs = 1_000;
-    const trials: PromiseWithResolvers<AttemptOutcome>[] = [];
+    const trials: PromiseWithResolvers<SendOutcome>[] = [];
     const b = bench({
       backends: [{}],
       retry: { max_attempts: 1 },
@@ -451,7 +451,7 @@ describe("a circuit that is half open, with all places taken", () => {
       now: () => nowMs,
       answer(_name, attempt) {
         if (attempt === 0) return reset;
-        const trial = Promise.withResolvers<AttemptOutcome>();
+        const trial = Promise.withResolvers<SendOutcome>();
         trials.push(trial);
         return trial.promise;
       },

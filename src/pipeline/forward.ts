@@ -10,7 +10,7 @@ import { spellingsOfModel } from "../names.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
 import { failureLabel, isCredentialRefusal, type UpstreamFailure } from "../upstream/failure.ts";
 import { type AttemptParts, attempt, type ForwardResult } from "./attempt.ts";
-import { type Asked, type CandidatesParts, createCandidates } from "./candidates.ts";
+import { type CandidateQuery, type CandidatesParts, createCandidates } from "./candidates.ts";
 import type { RequestContext } from "./context.ts";
 import type { MediaFit } from "./media-fit.ts";
 import type { ModelRequest } from "./model-request.ts";
@@ -25,7 +25,7 @@ export function createForwarder(parts: ForwarderParts) {
   const candidates = createCandidates(parts);
 
   /** What is learnt of a backend that failed: the request as it goes on. */
-  function learn(context: RequestContext, request: ModelRequest, { entry, failure }: FailedAttempt): ModelRequest {
+  function learn(context: RequestContext, request: ModelRequest, { entry, failure }: FailedResult): ModelRequest {
     const { name } = entry.backend;
     context.record.lastFailure = failureLabel(failure);
     if (isUnreachable(failure) || failure.kind === "reset") watch.suspect(name);
@@ -45,7 +45,7 @@ export function createForwarder(parts: ForwarderParts) {
 
   return {
     /** Whether a backend that is not among the avoided ones could take a request for the model now. */
-    hasOther: (asked: Asked, avoid: ReadonlySet<string>) =>
+    hasOther: (asked: CandidateQuery, avoid: ReadonlySet<string>) =>
       candidates.askable(asked).some(({ backend }) => !avoid.has(backend.name)),
     /** Whether several backends serve a model, now or at other times. */
     hasPool: (model: string) => watch.board.serving(model).length > 1,
@@ -123,7 +123,7 @@ export function createForwarder(parts: ForwarderParts) {
   };
 }
 
-type FailedAttempt = Extract<ForwardResult, { kind: "failed" }>;
+type FailedResult = Extract<ForwardResult, { kind: "failed" }>;
 
 /** The request cannot have reached the model. */
 function isUnreachable(failure: UpstreamFailure): boolean {

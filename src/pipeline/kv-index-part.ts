@@ -13,7 +13,7 @@ import type { PromptSource } from "../prompts/resolve.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
 import type { PromptPrefixes } from "./prefixes.ts";
 
-interface KvIndexParts {
+interface KvIndexPartOptions {
   fleet: Pick<Fleet, "board">;
   transport: Transport;
   clock: Clock;
@@ -33,7 +33,7 @@ export interface KvIndexInUse {
 
 export type KvIndexPart = ReturnType<typeof createKvIndexPart>;
 
-export function createKvIndexPart(snapshot: ConfigSnapshot, parts: KvIndexParts) {
+export function createKvIndexPart(snapshot: ConfigSnapshot, parts: KvIndexPartOptions) {
   const { fleet, transport, clock, random, log, teller, isToldOfEvents } = parts;
   let current = snapshot.settings;
   let index: KvIndex | undefined;

@@ -134,7 +134,7 @@ function modelRequest({ model, origin, promptCacheKey, user }: GenerationRequest
 const BUG = { message: "unexpected error", status: 500, type: ERRORS.internal.type };
 
 /** Returns the status that a client of HTTP would get. */
-function noteFailure(record: RequestRecord, { status, type = "backend_error", code, message }: Told): number {
+function noteFailure(record: RequestRecord, { status, type = "backend_error", code, message }: FailureWords): number {
   record.error = { type, code: code ?? null, message };
   record.lastFailure ??= type;
   if (record.firstByteMs !== undefined) record.streamFailure = record.lastFailure;
@@ -142,4 +142,4 @@ function noteFailure(record: RequestRecord, { status, type = "backend_error", co
 }
 
 /** A failure, or a refusal. */
-type Told = Pick<Failure, "message" | "status" | "type"> & { code?: string | number };
+type FailureWords = Pick<Failure, "message" | "status" | "type"> & { code?: string | number };

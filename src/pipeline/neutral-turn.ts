@@ -31,7 +31,7 @@ export async function openTurn(
   client: ClientProtocol,
   takingOver?: MidStreamParts,
 ): Promise<NeutralTurn> {
-  const queue = new EventQueue();
+  const queue = new TurnEvents();
   // `answered` belongs to the whole answer, of which this is a turn.
   const asking = { kind: "neutral" as const, neutral, client: queue.clientLike(client) };
   const asked = { ...request, asking, stream: true, choices: 1, answered: undefined };
@@ -52,7 +52,7 @@ export async function openTurn(
 const MAX_WAITING = 1_000;
 
 /** Events on their way from the relay to their reader. */
-class EventQueue {
+class TurnEvents {
   #waiting: GenerationEvent[] = [];
   #arrived = Promise.withResolvers<void>();
   #drained: PromiseWithResolvers<void> | undefined;

@@ -24,7 +24,7 @@ interface Hashed {
 }
 
 /** What was hashed of one body. */
-interface Known {
+interface KnownPrompt {
   model: string;
   neutral: GenerationRequest | undefined;
   hashed: Hashed[];
@@ -36,9 +36,9 @@ export function createPromptPrefixes(
   index: Pick<KvIndex, "claimOf" | "learn" | "ended"> | undefined,
 ): PromptPrefixes {
   const canonical = new CanonicalPrompt();
-  const known = new WeakMap<RequestBody, Known>();
+  const known = new WeakMap<RequestBody, KnownPrompt>();
 
-  function knownOf({ body, model, asking: { neutral } }: ModelRequest): Known {
+  function knownOf({ body, model, asking: { neutral } }: ModelRequest): KnownPrompt {
     let found = known.get(body);
     if (found === undefined || found.model !== model || found.neutral !== neutral) {
       found = { model, neutral, hashed: [] };

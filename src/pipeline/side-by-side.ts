@@ -2,11 +2,11 @@
 
 import type { BackendEntry } from "../backends/board.ts";
 import type { Settings } from "../config/sections/registry.ts";
-import type { AttemptOutcome, OutgoingRequest, Sender } from "../upstream/send.ts";
+import type { OutgoingRequest, Sender, SendOutcome } from "../upstream/send.ts";
 import type { SideBySide } from "./model-request.ts";
 
-type Failed = Extract<AttemptOutcome, { ok: false }>;
-type Plain = Extract<AttemptOutcome, { kind: "plain" }>;
+type Failed = Extract<SendOutcome, { ok: false }>;
+type Plain = Extract<SendOutcome, { kind: "plain" }>;
 
 /** The first failure ends the other exchanges, and is the failure of them all. */
 export async function sendSideBySide(
@@ -15,11 +15,11 @@ export async function sendSideBySide(
   request: OutgoingRequest,
   settings: Settings,
   { times, join }: SideBySide,
-): Promise<AttemptOutcome> {
+): Promise<SendOutcome> {
   const given = new AbortController();
   const client = times === 1 ? request.client : { signal: AbortSignal.any([request.client.signal, given.signal]) };
   let failed: Failed | undefined;
-  const exchange = async (): Promise<AttemptOutcome> => {
+  const exchange = async (): Promise<SendOutcome> => {
     const outcome = await sender.send(entry, { ...request, stream: false, client }, settings);
     if (!outcome.ok && failed === undefined) {
       failed = outcome;

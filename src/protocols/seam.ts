@@ -29,7 +29,7 @@ export interface SentText {
 type Of<Type extends GenerationEvent["type"]> = Extract<GenerationEvent, { type: Type }>;
 
 /** A part of the second answer whose events do not just pass. */
-type Part =
+type SeamPart =
   | { type: "hidden" }
   | {
       type: "text";
@@ -42,7 +42,7 @@ type Part =
       held: (Of<"citation"> | Of<"seal">)[];
     };
 
-type TextPart = Extract<Part, { type: "text" }>;
+type SeamText = Extract<SeamPart, { type: "text" }>;
 
 export class Seam implements StreamEncoder {
   readonly #encoder: StreamEncoder;
@@ -54,7 +54,7 @@ export class Seam implements StreamEncoder {
   #isOpen: boolean;
   /** Length of the text that has come. */
   #received = 0;
-  readonly #parts = new Map<number, Part>();
+  readonly #parts = new Map<number, SeamPart>();
   #misfit: DecodeError | undefined;
 
   /** @param encoder - writes behind what was sent */
@@ -117,7 +117,7 @@ export class Seam implements StreamEncoder {
     throw this.#misfit;
   }
 
-  #inText(part: TextPart, event: Of<"delta"> | Of<"citation"> | Of<"seal"> | Of<"part-end">): string {
+  #inText(part: SeamText, event: Of<"delta"> | Of<"citation"> | Of<"seal"> | Of<"part-end">): string {
     switch (event.type) {
       case "delta": {
         part.hasText = true;
@@ -140,7 +140,7 @@ export class Seam implements StreamEncoder {
     }
   }
 
-  #show(part: TextPart): string {
+  #show(part: SeamText): string {
     if (part.isShown) return "";
     part.isShown = true;
     if (this.#isOpen) part.shift += this.#sent.openText;
@@ -150,7 +150,7 @@ export class Seam implements StreamEncoder {
     return text;
   }
 
-  #pushMoved({ shift }: TextPart, event: Of<"citation"> | Of<"seal">): string {
+  #pushMoved({ shift }: SeamText, event: Of<"citation"> | Of<"seal">): string {
     if (event.type === "seal" || shift === 0) return this.#encoder.push(event);
     const citation = moved(event.citation, shift);
     return citation === undefined ? "" : this.#encoder.push({ ...event, citation });

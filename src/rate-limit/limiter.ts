@@ -1,5 +1,6 @@
 // Who may make a request now: the buckets of clients, keys, backends and of all together (specification, Limits).
 
+import type { Eventually } from "../lib/eventually.ts";
 import { type Linked, RecencyList } from "../lib/recency-list.ts";
 import { type Decision, decisionOf, type LimitScope } from "./decision.ts";
 import { createLimitRules, type LimitQuery, type LimitRulesParts, nameOfClient } from "./limit-rules.ts";
@@ -16,9 +17,6 @@ import {
   take,
   takeAll,
 } from "./token-bucket.ts";
-
-/** At once from the memory of this process, later from a place that several share: `await` only what is a promise. */
-type Eventually<Value> = Value | Promise<Value>;
 
 export interface Limiter {
   /** False when no request can be refused here; then the client's address is not needed. */

@@ -11,7 +11,7 @@ import { CLOSED, commandFault, type Fault } from "./fault.ts";
 export type RedisClient = Pick<Bun.RedisClient, "send" | "getBuffer" | "set">;
 
 /** One round trip, or a few. Throws what the client throws, or a BadAnswer (fault.ts). */
-export type Command<Answer> = (client: RedisClient) => Promise<Answer>;
+type RedisCommand<Answer> = (client: RedisClient) => Promise<Answer>;
 
 interface RedisSettings {
   url: string;
@@ -27,7 +27,7 @@ export interface RedisParts {
   /** Whose it is, for the log and the metrics. */
   use: string;
   /** The first command of every connection: that the server does what is needed. */
-  check: Command<unknown>;
+  check: RedisCommand<unknown>;
   /** It is there again, after it was away. */
   returned?: (() => void) | undefined;
   /** A command had no good answer in time, or was not sent. */
@@ -47,7 +47,7 @@ export interface Redis {
    * Undefined at once while the server is away, or has too much to do already; undefined later when it gives no good
    * answer in time. `bytes` are those that are sent, where they are many.
    */
-  ask<Answer>(command: Command<Answer>, bytes?: number): Promise<Answer | undefined> | undefined;
+  ask<Answer>(command: RedisCommand<Answer>, bytes?: number): Promise<Answer | undefined> | undefined;
   close(): void;
 }
 
@@ -148,7 +148,7 @@ export function createRedis({ settings, use, check, deadlines, now, random, log,
     return best.isOpen ? best : another;
   }
 
-  async function askOn<Answer>(link: Link, command: Command<Answer>, bytes: number): Promise<Answer | undefined> {
+  async function askOn<Answer>(link: Link, command: RedisCommand<Answer>, bytes: number): Promise<Answer | undefined> {
     waitingCount++;
     waitingBytes += bytes;
     const limitMs = Math.max(settings.commandTimeoutMs - (told.waitedMs?.() ?? 0), LEAST_WAIT_MS);
@@ -165,7 +165,7 @@ export function createRedis({ settings, use, check, deadlines, now, random, log,
     get isThere() {
       return !isAway;
     },
-    ask<Answer>(command: Command<Answer>, bytes = 0) {
+    ask<Answer>(command: RedisCommand<Answer>, bytes = 0) {
       const hasRoom = waitingCount < MAX_WAITING && waitingBytes + bytes <= MAX_WAITING_BYTES;
       if (!isAway && !isClosed && hasRoom) return askOn(choose(), command, bytes);
       told.unanswered();
@@ -231,7 +231,7 @@ class Link {
   }
 
   /** Undefined when there is no good answer in time. */
-  async ask<Answer>(command: Command<Answer>, limitMs: number): Promise<Answer | undefined> {
+  async ask<Answer>(command: RedisCommand<Answer>, limitMs: number): Promise<Answer | undefined> {
     this.asked++;
     try {
       return await this.#within(limitMs, async (client) => {

@@ -6,7 +6,7 @@ import type { AttemptStep, ToldRecord } from "../stats/request-record.ts";
 import { COMMON_FACTS, type ColumnName, type Common, NUMBERS, readNumber, type Value } from "./columns.ts";
 
 /** What stands before the numbers. */
-interface Header {
+interface ChunkHeader {
   ids: readonly string[];
   requestIds: readonly string[];
   /** What many requests have in common. */
@@ -51,7 +51,7 @@ export function decodeSteps(body: Uint8Array, chunk: Chunk, index: number): Furt
 
 /** Of its rows only what is asked for becomes an object. */
 export class Chunk {
-  readonly #header: Header;
+  readonly #header: ChunkHeader;
   readonly #columns: readonly (readonly number[])[];
 
   constructor(body: Uint8Array) {
@@ -117,7 +117,7 @@ function milliseconds(durationUs: number | undefined): number | undefined {
 const PLACES: ReadonlyMap<string, number> = new Map(NUMBERS.map((name, place) => [name, place]));
 
 /** Columns with numbers of more than 32 bits stand in the header, as lists. */
-interface WrittenHeader extends Header {
+interface WrittenHeader extends ChunkHeader {
   large: Record<number, readonly number[]>;
 }
 
@@ -125,7 +125,7 @@ interface WrittenHeader extends Header {
  * The length of the header, the header as JSON, the columns.
  * @param rows - of each request COLUMN_COUNT numbers
  */
-export function pack(header: Header, rows: Float64Array): Uint8Array {
+export function pack(header: ChunkHeader, rows: Float64Array): Uint8Array {
   const count = header.ids.length;
   const large: WrittenHeader["large"] = {};
   const columns = new Uint8Array(COLUMN_COUNT * count * NUMBER_BYTES);
@@ -138,7 +138,7 @@ export function pack(header: Header, rows: Float64Array): Uint8Array {
   return compress(Buffer.concat([length, text, columns]));
 }
 
-function unpack(body: Uint8Array): { header: Header; columns: readonly (readonly number[])[] } {
+function unpack(body: Uint8Array): { header: ChunkHeader; columns: readonly (readonly number[])[] } {
   const bytes = decompress(body);
   const end = LENGTH_BYTES + bytes.readUInt32LE();
   const { large, ...header } = JSON.parse(bytes.toString("utf8", LENGTH_BYTES, end)) as WrittenHeader;

@@ -31,14 +31,14 @@ export const SORTS = ["time", "duration"] as const;
 export type Sort = (typeof SORTS)[number];
 
 /** Where a request stands in a list; of those that came in the same moment, that with the higher id goes first. */
-export interface Place {
+interface SearchPosition {
   durationUs: number;
   cameUs: number;
   id: string;
 }
 
 /** Where a page has ended. */
-export interface Mark extends Place {
+export interface Mark extends SearchPosition {
   /** How many fit before it, and it. */
   passed: number;
 }
@@ -57,7 +57,7 @@ interface Searched {
   searchedSinceMs: number | undefined;
 }
 
-export interface Page extends Searched {
+interface FoundPage extends Searched {
   stories: RequestRecord[];
   /** Where there may be more. */
   next: Mark | undefined;
@@ -94,14 +94,14 @@ const NEAR_MS = 15 * 60_000;
 const OTHERS_MS = 200;
 
 /** What is known of a request without making a story of it. */
-interface Found {
+interface FoundRequest {
   cameUs: number;
   value(name: ColumnName): Value;
   story(): RequestRecord;
 }
 
 interface Listed {
-  place: Place;
+  place: SearchPosition;
   story: RequestRecord;
 }
 
@@ -129,14 +129,14 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
   const { now } = clock;
   const serial = createSerial(MOST_WAITING);
 
-  function inMemory(story: RequestRecord): Found {
+  function inMemory(story: RequestRecord): FoundRequest {
     return { cameUs: microseconds(stories.startedAt(story)), value: readerOf(story), story: () => story };
   }
 
   /** Returns what was not searched. */
   async function scan(
     query: RequestQuery,
-    visit: (found: Found) => void,
+    visit: (found: FoundRequest) => void,
     isEnough: IsEnough,
     limitMs = SEARCH_MS,
   ): Promise<Rest | undefined> {
@@ -180,7 +180,12 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
     }
   }
 
-  function visitChunk(chunk: Chunk, query: RequestQuery, held: ReadonlySet<string>, visit: (found: Found) => void) {
+  function visitChunk(
+    chunk: Chunk,
+    query: RequestQuery,
+    held: ReadonlySet<string>,
+    visit: (found: FoundRequest) => void,
+  ) {
     const open: Condition[] = [];
     for (const condition of query.conditions) {
       if (!condition.columns.every((name) => chunk.isConstant(name))) open.push(condition);
@@ -201,7 +206,7 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
     return microseconds(oldest === undefined ? clock.wallTime() : stories.startedAt(oldest));
   }
 
-  async function page({ sort, limit, behind, ...query }: PageQuery): Promise<Page> {
+  async function page({ sort, limit, behind, ...query }: PageQuery): Promise<FoundPage> {
     const startedMs = now();
     const list: Listed[] = [];
     const passed = behind?.passed ?? 0;
@@ -295,7 +300,7 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
     if (kept !== undefined) return kept.isOutlined ? (onDisk(kept.id) ?? kept) : kept;
     const conditions = [{ columns: ["requestId"] as const, test: (value: Value) => value === id }];
     const newest: { id: string; cameUs: number } = { id: "", cameUs: 0 };
-    const see = ({ cameUs, value }: Found) => {
+    const see = ({ cameUs, value }: FoundRequest) => {
       if (cameUs > newest.cameUs) Object.assign(newest, { cameUs, id: value("id") });
     };
     await scan({ conditions }, see, (restLastUs) => newest.cameUs > restLastUs);
@@ -307,7 +312,7 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
     const conditions = [{ columns: ["requestId"] as const, test: (value: Value) => value === story.requestId }];
     const aroundMs = stories.startedAt(story);
     const found: { id: string; cameUs: number }[] = [];
-    const add = ({ cameUs, value }: Found) => {
+    const add = ({ cameUs, value }: FoundRequest) => {
       const id = value("id") as string;
       if (id !== story.id) found.push({ id, cameUs });
     };
@@ -338,7 +343,7 @@ function isWithin({ sinceMs = 0, untilMs = Number.POSITIVE_INFINITY }: RequestQu
 }
 
 /** Below zero: a goes first. */
-function compare(sort: Sort, a: Place, b: Place): number {
+function compare(sort: Sort, a: SearchPosition, b: SearchPosition): number {
   const byDuration = sort === "duration" ? b.durationUs - a.durationUs : 0;
   return byDuration || b.cameUs - a.cameUs || compareIds(b.id, a.id);
 }

@@ -85,7 +85,7 @@ export class RequestStore {
   /** Undefined when it was forgotten meanwhile. */
   chunk(id: number): Chunk | undefined {
     return this.#file.run((database) => {
-      const row = statement<Pick<Body, "rows">>(database, "SELECT rows FROM chunks WHERE id = ?").get(id);
+      const row = statement<Pick<StoredChunk, "rows">>(database, "SELECT rows FROM chunks WHERE id = ?").get(id);
       return row === null ? undefined : new Chunk(row.rows);
     });
   }
@@ -96,7 +96,7 @@ export class RequestStore {
       const { process, number } = partsOf(ownId);
       const sql = "SELECT chunk AS id FROM ids WHERE process = ?1 AND lowest <= ?2 AND highest >= ?2";
       for (const { id } of statement<{ id: number }>(database, sql).all(process, number)) {
-        const body = statement<Body>(database, "SELECT rows, steps FROM chunks WHERE id = ?").get(id);
+        const body = statement<StoredChunk>(database, "SELECT rows, steps FROM chunks WHERE id = ?").get(id);
         if (body === null) continue;
         const chunk = new Chunk(body.rows);
         const index = chunk.indexOf(ownId);
@@ -135,12 +135,12 @@ export class RequestStore {
   }
 }
 
-interface Body {
+interface StoredChunk {
   rows: Uint8Array;
   steps: Uint8Array;
 }
 
-function insert(database: Database, id: number, chunk: ChunkBuilder, { rows, steps }: Body): void {
+function insert(database: Database, id: number, chunk: ChunkBuilder, { rows, steps }: StoredChunk): void {
   const { firstUs, lastUs, count, ranges } = chunk;
   database
     .transaction(() => {

@@ -1,6 +1,7 @@
 // What a response cache is: complete answers by key, whichever tier keeps them.
 
 import type { ByteAllowance } from "../lib/byte-allowance.ts";
+import type { Eventually } from "../lib/eventually.ts";
 /** How an answer is sent; one question may be answered in several forms. */
 export type AnswerForm = "plain" | "stream" | "stream+usage";
 
@@ -32,7 +33,7 @@ export interface CachedAnswer {
   body: Uint8Array;
 }
 
-export interface ModelStatistics {
+export interface ModelCacheCounts {
   model: string;
   hits: number;
   misses: number;
@@ -59,7 +60,7 @@ export interface CacheStatistics {
   /** Answers found too old. */
   expirations: number | null;
   /** The first models seen; whatever comes beyond the limit is counted as OTHER_MODELS. */
-  models: ModelStatistics[];
+  models: ModelCacheCounts[];
   /** Of a bucket behind the memory; the other numbers are of both, or of the memory alone where they are of what is kept. */
   l2?: BucketStatistics;
 }
@@ -89,9 +90,6 @@ export interface CacheInUse {
 export class ClearedHereOnly extends Error {
   override readonly name = "ClearedHereOnly";
 }
-
-/** A value at once from memory, later from a tier outside the process: `await` only what is a promise. */
-type Eventually<Value> = Value | Promise<Value>;
 
 /**
  * A tier outside the process answers its own trouble with undefined (a miss) or by storing nothing: a cache that is

@@ -12,7 +12,7 @@ interface Marker {
   readMs: number;
 }
 
-interface GenerationParts {
+interface CacheGenerationParts {
   objects: SmallObjects;
   prefix: string;
   now(): number;
@@ -35,7 +35,7 @@ const READ_TIMEOUT_MS = 1_000;
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
-export function createGenerations({ objects, prefix, now, cleared }: GenerationParts) {
+export function createGenerations({ objects, prefix, now, cleared }: CacheGenerationParts) {
   const markers = new BoundedMap<Marker>({
     maxEntries: MAX_MODELS + 1,
     maxBytes: Number.POSITIVE_INFINITY,

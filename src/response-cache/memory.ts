@@ -20,7 +20,7 @@ interface MemoryCacheParts extends MemoryCacheBounds {
 /** What an entry costs besides its body and its texts, roughly. */
 const ENTRY_OVERHEAD_BYTES = 512;
 
-interface Entry extends Linked<Entry> {
+interface KeptEntry extends Linked<KeptEntry> {
   question: string;
   form: AnswerForm;
   answer: CachedAnswer;
@@ -45,12 +45,12 @@ export function createMemoryCache({ now, seed = 0, ...bounds }: MemoryCacheParts
   let slots = slotsFor(capacity);
   // The whole question is the key. The runtime hashes a text once, whichever of these maps it meets, and compares what
   // it finds with the text itself, so that two questions with one hash stay two.
-  const byForm: Record<AnswerForm, Map<string, Entry>> = {
+  const byForm: Record<AnswerForm, Map<string, KeptEntry>> = {
     plain: new Map(),
     stream: new Map(),
     "stream+usage": new Map(),
   };
-  const entries = new RecencyList<Entry>();
+  const entries = new RecencyList<KeptEntry>();
   const models = new ModelCounters(0);
   const total = { bytes: 0, hits: 0, misses: 0, stores: 0, evictions: 0, expirations: 0 };
 
@@ -67,7 +67,7 @@ export function createMemoryCache({ now, seed = 0, ...bounds }: MemoryCacheParts
     }
   }
 
-  function remove(entry: Entry): void {
+  function remove(entry: KeptEntry): void {
     entries.remove(entry);
     byForm[entry.form].delete(entry.question);
     slots[slotOf(entry.sketch)]!--;
@@ -78,7 +78,7 @@ export function createMemoryCache({ now, seed = 0, ...bounds }: MemoryCacheParts
   }
 
   /** The entry in the key's own form, else in the other one. */
-  function find(key: RequestKey): Entry | undefined {
+  function find(key: RequestKey): KeptEntry | undefined {
     if (slots[slotOf(key.sketch(seed))] === 0) return undefined;
     const nowMs = now();
     const { question, form, otherForm } = key;
@@ -86,7 +86,7 @@ export function createMemoryCache({ now, seed = 0, ...bounds }: MemoryCacheParts
   }
 
   /** The entry of a question; one that is too old is removed on the way. */
-  function fresh(question: string, form: AnswerForm | undefined, nowMs: number): Entry | undefined {
+  function fresh(question: string, form: AnswerForm | undefined, nowMs: number): KeptEntry | undefined {
     const entry = form && byForm[form].get(question);
     if (entry === undefined || nowMs < entry.expiresAtMs) return entry;
     remove(entry);
@@ -119,7 +119,7 @@ export function createMemoryCache({ now, seed = 0, ...bounds }: MemoryCacheParts
       const { body } = answer;
       const isView = body.byteLength < body.buffer.byteLength;
       const sketch = key.sketch(seed);
-      const entry: Entry = {
+      const entry: KeptEntry = {
         question,
         form,
         sketch,

@@ -1,6 +1,6 @@
 // Counters of the models that are asked for, as many as there is room for.
 
-import type { ModelStatistics } from "./cache.ts";
+import type { ModelCacheCounts } from "./cache.ts";
 
 /** Models with counters of their own: clients choose model names, so their number needs a bound. */
 export const MAX_COUNTED_MODELS = 200;
@@ -25,9 +25,9 @@ export class ModelCounters<Kept extends 0 | null> {
     return counters;
   }
 
-  list(): ModelStatistics[] {
+  list(): ModelCacheCounts[] {
     return [...this.#models.values()].map((counters) => ({ ...counters }));
   }
 }
 
-type CountersOf<Kept> = ModelStatistics & (Kept extends 0 ? { entries: number; bytes: number } : unknown);
+type CountersOf<Kept> = ModelCacheCounts & (Kept extends 0 ? { entries: number; bytes: number } : unknown);

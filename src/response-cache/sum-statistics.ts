@@ -1,6 +1,6 @@
 // What several processes have counted of one cache on a server, as one.
 
-import type { CacheStatistics, ModelStatistics } from "./cache.ts";
+import type { CacheStatistics, ModelCacheCounts } from "./cache.ts";
 import { ModelCounters } from "./model-counters.ts";
 
 const COUNTED = ["hits", "misses", "stores"] as const;
@@ -17,6 +17,6 @@ export function sumStatistics(own: CacheStatistics, others: readonly CacheStatis
   return { ...sum, models: models.list() };
 }
 
-function add(to: Pick<ModelStatistics, (typeof COUNTED)[number]>, more: ModelStatistics): void {
+function add(to: Pick<ModelCacheCounts, (typeof COUNTED)[number]>, more: ModelCacheCounts): void {
   for (const field of COUNTED) to[field] += more[field];
 }

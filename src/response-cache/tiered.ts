@@ -4,7 +4,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import { createSmallObjects } from "../object-storage/small-objects.ts";
-import type { CachedAnswer, CacheStatistics, ModelStatistics, RequestKey, ResponseCache } from "./cache.ts";
+import type { CachedAnswer, CacheStatistics, ModelCacheCounts, RequestKey, ResponseCache } from "./cache.ts";
 import { createFarTier, type FarBounds } from "./far-tier.ts";
 import { createMemoryCache, entryBytes } from "./memory.ts";
 import { MAX_COUNTED_MODELS, OTHER_MODELS } from "./model-counters.ts";
@@ -132,7 +132,7 @@ function farBounds({
   return { maxAnswerBytes: Math.max(max_response_size, max_stream_buffer_size), maxReadBytes: max_total_size };
 }
 
-function withBucket(row: ModelStatistics, counted: FromBucket | undefined): ModelStatistics {
+function withBucket(row: ModelCacheCounts, counted: FromBucket | undefined): ModelCacheCounts {
   if (counted === undefined) return row;
   const { hits, promotions } = counted;
   return { ...row, hits: row.hits + hits, misses: row.misses - hits, stores: row.stores - promotions };

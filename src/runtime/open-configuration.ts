@@ -4,10 +4,11 @@ import { backendProblems } from "../backends/checks.ts";
 import { unfinishedRestore } from "../backup/unfinished-restore.ts";
 import { renderProblems } from "../cli/problems.ts";
 import { loadConfig } from "../config/compile/load.ts";
-import type { Surroundings } from "../config/compile/prepare.ts";
+import type { DocumentSurroundings } from "../config/compile/prepare.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { openGuestStore } from "../config/store/open-guest-store.ts";
 import { openConfigStore } from "../config/store/open-store.ts";
+import type { Environment } from "../config/values/expand.ts";
 import { resolvePath } from "../config/values/paths.ts";
 import type { Problem } from "../config/values/problems.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -16,11 +17,9 @@ import { SERVICE_NAME } from "../names.ts";
 import { fallbackProblems } from "../pipeline/fallback-checks.ts";
 import { namedFileReaders } from "./named-files.ts";
 
-type Env = Record<string, string | undefined>;
-
 /** Rules of the layers above the configuration, and how the files are read that it names. */
-export function surroundings(env: Env, metadataOption: string | undefined): Surroundings {
-  const backends: Surroundings["checks"][number] = (settings) => backendProblems(settings.backends);
+export function surroundings(env: Environment, metadataOption: string | undefined): DocumentSurroundings {
+  const backends: DocumentSurroundings["checks"][number] = (settings) => backendProblems(settings.backends);
   return { env, home: env.HOME, checks: [backends, fallbackProblems], readers: namedFileReaders(metadataOption) };
 }
 
@@ -32,7 +31,7 @@ interface StartCommand {
 
 const failed = (message: string) => ({ ok: false as const, message });
 
-export async function openConfiguration(command: StartCommand, env: Env) {
+export async function openConfiguration(command: StartCommand, env: Environment) {
   const { cwd, common, loaded } = await load(command, env);
   if (!loaded.ok) return failed(renderProblems(loaded.problems, loaded.path, cwd).trimEnd());
 
@@ -60,7 +59,7 @@ export async function openConfiguration(command: StartCommand, env: Env) {
 export type AgentConfiguration = Extract<Awaited<ReturnType<typeof openAgentConfiguration>>, { ok: true }>;
 
 /** What a gateway would start with, for a process beside it. What is found without a file is looked for later. */
-export async function openAgentConfiguration(command: StartCommand, env: Env) {
+export async function openAgentConfiguration(command: StartCommand, env: Environment) {
   const { cwd, common, loaded } = await load(command, env);
   if (!loaded.ok) return failed(renderProblems(loaded.problems, loaded.path, cwd).trimEnd());
   const { snapshot, fileHash } = loaded;
@@ -97,18 +96,18 @@ export class StartProblem extends Error {
 }
 
 /** Not loaded when there is a configuration file. */
-async function findBackends(snapshot: ConfigSnapshot, env: Env) {
+async function findBackends(snapshot: ConfigSnapshot, env: Environment) {
   const { withDiscoveredBackends } = await import("../fleet/zero-configuration.ts");
   return await withDiscoveredBackends(snapshot, env);
 }
 
-async function load(command: StartCommand, env: Env) {
+async function load(command: StartCommand, env: Environment) {
   const cwd = process.cwd();
   const common = surroundings(env, command.modelMetadata);
   return { cwd, common, loaded: await loadConfig({ ...common, path: command.config, cwd }) };
 }
 
-function cannotStart({ settings, baseDir, attachments }: ConfigSnapshot, env: Env): string | undefined {
+function cannotStart({ settings, baseDir, attachments }: ConfigSnapshot, env: Environment): string | undefined {
   return attachments.problem ?? unfinishedRestore(resolvePath(settings.server.data_dir, baseDir, env.HOME));
 }
 

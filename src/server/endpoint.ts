@@ -3,7 +3,7 @@
 import type { Scope } from "../access/api-keys.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { RequestContext } from "../pipeline/context.ts";
-import type { ClientError } from "../stats/request-record.ts";
+import type { AnsweredError } from "../stats/request-record.ts";
 import type { ErrorFormat } from "./error-response.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -79,7 +79,7 @@ export interface BrokenStream {
   failure: string;
   /** What the status of a plain answer would have been. */
   status: number;
-  error: ClientError;
+  error: AnsweredError;
 }
 
 export interface Endpoint extends Answering {

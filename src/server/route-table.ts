@@ -17,7 +17,7 @@ export interface RouteTable<Entry> {
   at(target: RequestTarget): ReadonlyMap<string, Entry>;
 }
 
-export interface Surroundings {
+interface RouteSurroundings {
   /** Beginnings of paths that clients know from other servers. */
   notBuilt?: readonly string[];
   /** Paths of another table, which a client may have meant. */
@@ -27,7 +27,7 @@ export interface Surroundings {
 /** Throws for endpoints of which one hides another. */
 export function createRouteTable<Entry extends Pick<Endpoint, "method" | "path">>(
   endpoints: readonly Entry[],
-  { notBuilt = [], elsewhere = [] }: Surroundings = {},
+  { notBuilt = [], elsewhere = [] }: RouteSurroundings = {},
 ): RouteTable<Entry> {
   const byPath = new Map<string, Map<string, Entry>>();
   for (const endpoint of endpoints) {

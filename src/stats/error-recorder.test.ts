@@ -4,7 +4,7 @@ import { recordDebugError } from "../admin/debug-error.ts";
 import { errorById, errorStats, recentErrors } from "../admin/error-view.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { ErrorRecorder } from "./error-recorder.ts";
-import type { ClientError, RequestRecord } from "./request-record.ts";
+import type { AnsweredError, RequestRecord } from "./request-record.ts";
 
 const START = Date.UTC(2026, 4, 1, 12);
 const ALL = { name: "all", ms: undefined };
@@ -28,7 +28,7 @@ const ATTEMPTS = [
   { backend: "b", failure: "status_502" },
 ];
 
-function report({ status = 502, isRefusal = false, attempts, ...changes }: Report & Partial<ClientError> = {}) {
+function report({ status = 502, isRefusal = false, attempts, ...changes }: Report & Partial<AnsweredError> = {}) {
   const { type = "backend_error", code = 502, message = "It broke.", ...facts } = changes;
   const of = { id: `own-${++reports}`, requestId: "r1", model: "m", backend: "b", isKept: true, ...facts };
   const record = recordOf({ ...of, error: { type, code, message } });

@@ -5,12 +5,12 @@ import { getOrMake } from "../lib/get-or-make.ts";
 import { RingClock, type RingPosition, slotsWithin, type WindowSlot } from "../lib/time-rings.ts";
 import { OTHER } from "./counted.ts";
 import { RefusedEntries } from "./refused-entries.ts";
-import type { AttemptStep, ClientError, RequestRecord, StoryStep } from "./request-record.ts";
+import type { AnsweredError, AttemptStep, RequestRecord, StoryStep } from "./request-record.ts";
 import { WindowedNumbers } from "./windowed-numbers.ts";
 import { withoutSecrets } from "./without-secrets.ts";
 
 /** One attempt at a backend that failed. */
-export interface FailedAttempt extends Pick<AttemptStep, "backend"> {
+interface FailedAttempt extends Pick<AttemptStep, "backend"> {
   model?: string | undefined;
   /** "status_502", "timeout_first_byte", … */
   failure: string;
@@ -22,7 +22,7 @@ export interface FailedAttempt extends Pick<AttemptStep, "backend"> {
 type OfRequest = "id" | "requestId" | "backend" | "endedBy" | "keyId" | "organizationId" | "clientAddress";
 
 /** What is kept of a request that failed. */
-export interface ErrorRecord extends ClientError, Pick<RequestRecord, OfRequest> {
+export interface KeptError extends AnsweredError, Pick<RequestRecord, OfRequest> {
   timeMs: number;
   /** Grows from record to record. */
   turn: number;
@@ -53,8 +53,8 @@ export class ErrorRecorder {
   readonly #clock: RingClock;
   readonly #capacity: number;
   /** By the gateway's own id; the newest stands at the end. */
-  readonly #byId = new Map<string, ErrorRecord>();
-  readonly #refused = new RefusedEntries<ErrorRecord>(MAX_REFUSED);
+  readonly #byId = new Map<string, KeptError>();
+  readonly #refused = new RefusedEntries<KeptError>(MAX_REFUSED);
   #turn = 0;
   readonly #total = newCount();
   readonly #types = new Tally();
@@ -67,11 +67,11 @@ export class ErrorRecorder {
   }
 
   /** @param request - it is over, and has failed */
-  record(request: RequestRecord): ErrorRecord {
+  record(request: RequestRecord): KeptError {
     const timeMs = this.#clock.tick();
     const { id, requestId, status = 0, failure = "", backend, endedBy, keyId, user, organizationId } = request;
     const { type = failure, code = null, message = failure } = request.error ?? {};
-    const record: ErrorRecord = {
+    const record: KeptError = {
       id,
       requestId: cut(requestId),
       timeMs,
@@ -99,7 +99,7 @@ export class ErrorRecorder {
     return record;
   }
 
-  #keep(record: ErrorRecord): void {
+  #keep(record: KeptError): void {
     this.#byId.set(record.id, record);
     if (this.#byId.size <= this.#capacity) return;
     const [oldest] = this.#byId.keys();
@@ -107,17 +107,17 @@ export class ErrorRecorder {
   }
 
   /** By the gateway's own id of the request. */
-  byId(id: string): ErrorRecord | undefined {
+  byId(id: string): KeptError | undefined {
     return this.#byId.get(id) ?? this.#refused.entries().find((record) => record.id === id);
   }
 
   /** By either id; of several requests with one id of a client the newest. */
-  find(id: string): ErrorRecord | undefined {
+  find(id: string): KeptError | undefined {
     return this.byId(id) ?? this.recent().find(({ requestId }) => requestId === cut(id));
   }
 
   /** The newest first. */
-  recent(filter: { type?: string | undefined; backend?: string | undefined } = {}): ErrorRecord[] {
+  recent(filter: { type?: string | undefined; backend?: string | undefined } = {}): KeptError[] {
     const { type, backend } = filter;
     return [...this.#byId.values(), ...this.#refused.entries()]
       .filter((record) => (type === undefined || record.type === type) && concerns(record, backend))
@@ -137,12 +137,12 @@ export class ErrorRecorder {
 }
 
 /** Each backend once, however often it was asked. */
-function failedBackends({ backend, attempts }: ErrorRecord): Iterable<string> {
+function failedBackends({ backend, attempts }: KeptError): Iterable<string> {
   if (attempts.length === 0) return backend === undefined ? [] : [backend];
   return new Set(attempts.map((attempt) => attempt.backend));
 }
 
-function concerns({ backend, attempts }: ErrorRecord, wanted: string | undefined): boolean {
+function concerns({ backend, attempts }: KeptError, wanted: string | undefined): boolean {
   return wanted === undefined || backend === wanted || attempts.some((attempt) => attempt.backend === wanted);
 }
 

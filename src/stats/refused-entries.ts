@@ -4,7 +4,7 @@
 import { clientGroup } from "../access/client-address.ts";
 import { FairBuffer } from "../lib/fair-buffer.ts";
 
-interface Refused {
+interface RefusedEntry {
   readonly keyId?: string | undefined;
   readonly clientAddress?: string | undefined;
 }
@@ -14,7 +14,7 @@ const MAX_CLIENTS = 256;
 /** All clients without a key that ask for what does not exist share one place. */
 const SCANNERS = "(scanners)";
 
-export class RefusedEntries<Entry extends Refused> {
+export class RefusedEntries<Entry extends RefusedEntry> {
   readonly #ofKeys: FairBuffer<Entry>;
   readonly #ofStrangers: FairBuffer<Entry>;
 

@@ -64,7 +64,7 @@ type NewStep = StoryStep extends infer Step
   : never;
 
 /** What the client was answered with. */
-export interface ClientError {
+export interface AnsweredError {
   type: string;
   code: string | number | null;
   message: string;
@@ -77,10 +77,10 @@ type Derived =
   | ("sinceStartMs" | "isOver" | "wasSent" | "wasOnlyRefused" | "user" | "bytes")
   | ("steps" | "onlyStep" | "hasSeveralSteps" | "isOutlined" | "ownAttempts" | "retried" | "backends");
 
-type Known = "id" | "requestId" | "startedAtMs" | "droppedSteps";
+type IdentityFact = "id" | "requestId" | "startedAtMs" | "droppedSteps";
 
 /** A record as one process tells it to another. Times are milliseconds since 1970. */
-export interface ToldRecord extends Partial<Omit<Facts, Known>>, Pick<Facts, Known> {
+export interface ToldRecord extends Partial<Omit<Facts, IdentityFact>>, Pick<Facts, IdentityFact> {
   steps: readonly StoryStep[];
   outline?: Outline;
 }
@@ -162,7 +162,7 @@ export class RequestRecord {
   /** What the translation to the last backend could not carry. */
   dropped: readonly string[] | undefined = undefined;
   /** What the client was told. */
-  error: ClientError | undefined = undefined;
+  error: AnsweredError | undefined = undefined;
   /** A backend or the gateway could not, whatever the status says: 404 for a model whose backends are away. */
   isOutage = false;
   /** Why the last attempt failed, or the request itself. */

@@ -65,7 +65,7 @@ class ResponseCall implements BackendCall {
   }
 }
 
-type Piece = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>["read"]>>;
+type BodyPiece = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>["read"]>>;
 
 class ResponseAnswer implements BackendAnswer {
   readonly #response: Response;
@@ -74,7 +74,7 @@ class ResponseAnswer implements BackendAnswer {
   #isPaused = false;
   #isPulling = false;
   /** Came while the body was paused. */
-  #held: Piece | undefined;
+  #held: BodyPiece | undefined;
   #isOver = false;
   #failure: unknown;
 
@@ -119,7 +119,7 @@ class ResponseAnswer implements BackendAnswer {
     this.#isPulling = true;
     try {
       while (!this.#isPaused && !this.#isOver) {
-        const piece: Piece = this.#held ?? (await this.#pieces?.read()) ?? { done: true, value: undefined };
+        const piece: BodyPiece = this.#held ?? (await this.#pieces?.read()) ?? { done: true, value: undefined };
         this.#held = undefined;
         if (this.#isOver) break;
         if (this.#isPaused) this.#held = piece;

@@ -16,7 +16,7 @@ import { backendProtocol, clientProtocol } from "../protocols/registry.ts";
 import { createTranslation, type Translation } from "../protocols/translate.ts";
 import type { UpstreamFailure } from "./failure.ts";
 import { type LiveStream, relayStream, type Takeover } from "./relay.ts";
-import { type AttemptOutcome, createSender, type OutgoingRequest } from "./send.ts";
+import { createSender, type OutgoingRequest, type SendOutcome } from "./send.ts";
 import { createTransport } from "./transport.ts";
 
 const LONG_MS = 60_000;
@@ -58,7 +58,7 @@ function liveOf({ stream, exchange, reader }: Omit<LiveStream, "finished">): Liv
 /** A takeover by the successors, in order. */
 function takeoverBy(
   waiting: BackendEntry[],
-  open: (entry: BackendEntry, translation: Translation | undefined) => Promise<AttemptOutcome>,
+  open: (entry: BackendEntry, translation: Translation | undefined) => Promise<SendOutcome>,
 ): Takeover {
   let switches = 0;
   return {

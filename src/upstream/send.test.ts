@@ -21,7 +21,7 @@ import { createDeadlines } from "../lib/deadlines.ts";
 import type { Translation } from "../protocols/translate.ts";
 import type { ExchangeTimeouts } from "./exchange.ts";
 import { toldFailure, type UpstreamFailure } from "./failure.ts";
-import { type AttemptOutcome, countFailure, createSender, type OutgoingRequest } from "./send.ts";
+import { countFailure, createSender, type OutgoingRequest, type SendOutcome } from "./send.ts";
 import { createTransport } from "./transport.ts";
 
 type BackendInput = NonNullable<ConfigDocument["backends"]>[number];
@@ -60,7 +60,7 @@ interface Attempt {
   more?: Partial<OutgoingRequest>;
 }
 
-function attempt(entry: BackendEntry, options: Attempt = {}): Promise<AttemptOutcome> {
+function attempt(entry: BackendEntry, options: Attempt = {}): Promise<SendOutcome> {
   const { requestMs = LONG_MS, ...timeouts } = options.timeouts ?? {};
   const request: OutgoingRequest = {
     operation: "chat",

@@ -58,7 +58,7 @@ export interface OutgoingRequest {
 }
 
 /** Expected trouble is an outcome, never an exception. Every outcome but an open stream has released its exchange. */
-export type AttemptOutcome = {
+export type SendOutcome = {
   /** Until the head of the answer; of a stream, until its first event. Undefined where nothing came. */
   firstByteMs?: number | undefined;
 } & (
@@ -88,7 +88,7 @@ export type AttemptOutcome = {
 
 export interface Sender {
   /** Rejects with GatewayError 400 where the client has sent a header that cannot be sent on: the backend is not asked. */
-  send(entry: BackendEntry, request: OutgoingRequest, settings: Settings): Promise<AttemptOutcome>;
+  send(entry: BackendEntry, request: OutgoingRequest, settings: Settings): Promise<SendOutcome>;
 }
 
 /** Of a stream of events. */
@@ -179,7 +179,7 @@ function toldInEvents(
   { operation, edits }: OutgoingRequest,
   headers: Record<string, string>,
   firstByteMs: number,
-): AttemptOutcome {
+): SendOutcome {
   return {
     ok: true,
     kind: "plain",
@@ -248,7 +248,7 @@ function failed(
   nowMs: number,
   failure: UpstreamFailure,
   firstByteMs: number | undefined,
-): AttemptOutcome {
+): SendOutcome {
   if (!isClientsMistake(failure)) expectLatency(entry.counters, FAILURE_LATENCY_MS, nowMs);
   // Without a number it would be asked first again and again, whatever it refuses.
   else if (entry.counters.expectedMs === undefined && firstByteMs !== undefined) {

@@ -9,7 +9,7 @@ import type { Logger } from "../logging/logger.ts";
 import { createTlsOf } from "./backend-tls.ts";
 import { clientInUse, createTransport, type OwnedTransport } from "./transport.ts";
 
-interface Configured {
+interface ConfiguredWay {
   settings: Settings;
   attachments: Pick<Attachments, "authorities">;
 }
@@ -17,7 +17,7 @@ interface Configured {
 export interface WayToBackends {
   readonly transport: OwnedTransport;
   /** New connections are opened as this configuration says. */
-  follow(next: Configured): void;
+  follow(next: ConfiguredWay): void;
   /** Backends whose files of authorities hold something else than under the configuration before. */
   readonly reassessed: readonly string[];
   stop(): void;
@@ -28,7 +28,7 @@ const PROXIED =
   "server.upstream_client says";
 
 export function createWayToBackends(
-  { settings, attachments }: Configured,
+  { settings, attachments }: ConfiguredWay,
   env: Record<string, string | undefined>,
   log: Pick<Logger, "info">,
 ): WayToBackends {

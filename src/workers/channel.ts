@@ -34,11 +34,11 @@ export interface Channel<Theirs> {
   /** Undefined when there is no answer in time: a wait is bounded, whatever has become of the other side. */
   call<Name extends keyof Theirs & string>(
     name: Name,
-    given: Given<Theirs, Name>,
+    given: MethodArguments<Theirs, Name>,
     limitMs?: number,
-  ): Promise<Result<Theirs, Name> | undefined>;
+  ): Promise<MethodResult<Theirs, Name> | undefined>;
   /** With the other messages of this turn. */
-  tell<Name extends keyof Theirs & string>(name: Name, ...given: Given<Theirs, Name>): void;
+  tell<Name extends keyof Theirs & string>(name: Name, ...given: MethodArguments<Theirs, Name>): void;
   /** What has been told so far leaves now. */
   flush(): void;
   received(items: unknown): void;
@@ -46,8 +46,10 @@ export interface Channel<Theirs> {
   close(): void;
 }
 
-type Given<Theirs, Name extends keyof Theirs> = Theirs[Name] extends (...given: infer Args) => unknown ? Args : never;
-type Result<Theirs, Name extends keyof Theirs> = Theirs[Name] extends (...given: never[]) => infer Value
+type MethodArguments<Theirs, Name extends keyof Theirs> = Theirs[Name] extends (...given: infer Args) => unknown
+  ? Args
+  : never;
+type MethodResult<Theirs, Name extends keyof Theirs> = Theirs[Name] extends (...given: never[]) => infer Value
   ? Awaited<Value>
   : never;
 

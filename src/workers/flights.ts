@@ -1,6 +1,6 @@
 // Which worker makes the call that identical requests share: the first that asks. Others get the address of that worker.
 
-interface Flight {
+interface WorkerFlight {
   /** Of the worker that makes the call. */
   socket: string;
   /** How long others may join it. */
@@ -14,7 +14,7 @@ const MAX_FLIGHTS = 100_000;
 
 export function createFlights(now: () => number) {
   /** By the digest of what the requests have in common. */
-  const flights = new Map<string, Flight>();
+  const flights = new Map<string, WorkerFlight>();
 
   return {
     /**

@@ -8,7 +8,7 @@ import type { Slots } from "./slots.ts";
 /** Times of the next look that are as good as the same. */
 const SAME_LOOK_MS = 500;
 
-interface Told {
+interface SentState {
   entry: BackendEntry;
   why: string;
   lookAtMs: number;
@@ -16,12 +16,12 @@ interface Told {
 }
 
 export function createStateSource(fleet: Fleet, slots: Slots, now: () => number) {
-  let told: readonly Told[] = [];
+  let told: readonly SentState[] = [];
 
-  function present(): { state: State; telling: Told[] } {
+  function present(): { state: State; telling: SentState[] } {
     const nowMs = now();
     const facts: State["facts"][number][] = [];
-    const telling: Told[] = [];
+    const telling: SentState[] = [];
     for (const { entry, backend, health, held, models, intakes, counters, absence } of fleet.facts()) {
       const { name } = backend;
       const { why = "", nextLookMs } = absence ?? {};
@@ -56,11 +56,11 @@ export function createStateSource(fleet: Fleet, slots: Slots, now: () => number)
   };
 }
 
-function isSame(left: readonly Told[], right: readonly Told[]): boolean {
+function isSame(left: readonly SentState[], right: readonly SentState[]): boolean {
   return (
     left.length === right.length &&
     left.every((each, index) => {
-      const other = right[index] as Told;
+      const other = right[index] as SentState;
       return (
         each.entry === other.entry &&
         each.why === other.why &&

@@ -10,7 +10,7 @@ import type { RequestTarget, Surface, TargetHandler } from "../server/request-ta
 const SECRET_HEADER = "x-signalbox-primary";
 const ORIGIN_HEADER = "x-signalbox-origin";
 
-interface Origin {
+interface RequestOrigin {
   target: RequestTarget;
   /** Undefined for a peer on a unix socket. */
   peer: string | undefined;
@@ -56,7 +56,7 @@ export function createHandOn(socket: string, secret: string): HandOn {
     // The primary has its own limits of time.
     server.timeout(request, 0);
     const headers = withoutConnection(request.headers);
-    const origin: Origin = { target, peer: server.requestIP(request)?.address };
+    const origin: RequestOrigin = { target, peer: server.requestIP(request)?.address };
     headers.set(SECRET_HEADER, secret);
     headers.set(ORIGIN_HEADER, encodeURIComponent(JSON.stringify(origin)));
     if (!headers.has("accept-encoding")) headers.set("accept-encoding", "identity");
@@ -111,7 +111,7 @@ export function createHandedOn(
     const { headers } = request;
     const presented = digest(headers.get(SECRET_HEADER) ?? "");
     if (!crypto.timingSafeEqual(presented, expected)) return new Response(null, { status: 403 });
-    const { target, peer } = JSON.parse(decodeURIComponent(headers.get(ORIGIN_HEADER) ?? "")) as Origin;
+    const { target, peer } = JSON.parse(decodeURIComponent(headers.get(ORIGIN_HEADER) ?? "")) as RequestOrigin;
     headers.delete(SECRET_HEADER);
     headers.delete(ORIGIN_HEADER);
     const { route } = target;

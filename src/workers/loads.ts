@@ -11,15 +11,15 @@ interface Hearer {
   tell(name: "loads", loads: Load[]): void;
 }
 
-interface Told {
+interface SentLoads {
   inFlight: number;
   latencyAtMs: number;
 }
 
 export function createLoadsTeller(fleet: Pick<Fleet, "board">, slots: Slots, now: () => number) {
-  const told = new WeakMap<Hearer, WeakMap<BackendCounters, Told>>();
+  const told = new WeakMap<Hearer, WeakMap<BackendCounters, SentLoads>>();
 
-  function newsFor(hearer: Hearer, known: WeakMap<BackendCounters, Told>): Load[] {
+  function newsFor(hearer: Hearer, known: WeakMap<BackendCounters, SentLoads>): Load[] {
     const loads: Load[] = [];
     for (const { counters } of fleet.board.entries) {
       const { latencyMs, expectedMs, latencyAtMs } = counters;
@@ -35,7 +35,7 @@ export function createLoadsTeller(fleet: Pick<Fleet, "board">, slots: Slots, now
 
   return (hearers: Iterable<Hearer>): void => {
     for (const hearer of hearers) {
-      const known = told.get(hearer) ?? new WeakMap<BackendCounters, Told>();
+      const known = told.get(hearer) ?? new WeakMap<BackendCounters, SentLoads>();
       told.set(hearer, known);
       const loads = newsFor(hearer, known);
       if (loads.length > 0) hearer.tell("loads", loads);

@@ -30,7 +30,7 @@ interface TeamParts {
   log: Logger;
 }
 
-export interface WorkerRow {
+interface WorkerRow {
   pid: number;
   state: Member["state"];
   startedAtMs: number;

@@ -21,12 +21,12 @@ const QUIET_MS = 0.2;
 /** Resolves with the exit code when it has been drained. */
 export function runWorker(env: Record<string, string | undefined>): Promise<number> {
   const { promise: exited, resolve: exit } = Promise.withResolvers<number>();
-  let running: Running | undefined;
+  let running: RunningWorker | undefined;
   let starting: Promise<unknown> = Promise.resolve();
   let folder: string | undefined;
   /** What is heard before it serves holds from its first request on, in the order in which it was told. */
-  function whenRunning<Value>(act: (worker: Running) => Value): Value | Promise<Value> {
-    return running === undefined ? starting.then(() => act(running as Running)) : act(running);
+  function whenRunning<Value>(act: (worker: RunningWorker) => Value): Value | Promise<Value> {
+    return running === undefined ? starting.then(() => act(running as RunningWorker)) : act(running);
   }
   const desk = {
     async start(start: Start): Promise<Started> {
@@ -84,7 +84,7 @@ export function runWorker(env: Record<string, string | undefined>): Promise<numb
   return exited;
 }
 
-interface Running extends Omit<Worker, "served" | "leave" | "closing" | "watch" | "stop"> {
+interface RunningWorker extends Omit<Worker, "served" | "leave" | "closing" | "watch" | "stop"> {
   end(timeoutMs: number, leavingMs: number): Promise<void>;
 }
 
@@ -92,7 +92,7 @@ async function startServing(
   start: Start,
   channel: Channel<PrimaryDesk>,
   env: Record<string, string | undefined>,
-): Promise<Running | { problem: string }> {
+): Promise<RunningWorker | { problem: string }> {
   const worker = createWorker(start, channel, env, await clockOffset(channel));
   const servers: Server[] = [];
   for (const address of start.addresses) {

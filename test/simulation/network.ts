@@ -8,7 +8,7 @@ import { PassReader } from "../../src/protocols/pass-reader.ts";
 import { EventFramer } from "../../src/protocols/sse.ts";
 import { Exchange } from "../../src/upstream/exchange.ts";
 import type { UpstreamFailure } from "../../src/upstream/failure.ts";
-import { type AttemptOutcome, countFailure, type OutgoingRequest, type Sender } from "../../src/upstream/send.ts";
+import { countFailure, type OutgoingRequest, type Sender, type SendOutcome } from "../../src/upstream/send.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 import { type VirtualTime, virtualDeadlines } from "./virtual-time.ts";
 
@@ -121,8 +121,8 @@ export function createNetwork(names: readonly string[], options: NetworkOptions)
   }
 
   /** Resolves when the head of an answer, and its first event, are there. */
-  function meet(backend: SimulatedBackend, exchange: Exchange, request: OutgoingRequest): Promise<AttemptOutcome> {
-    const { promise, resolve } = Promise.withResolvers<AttemptOutcome>();
+  function meet(backend: SimulatedBackend, exchange: Exchange, request: OutgoingRequest): Promise<SendOutcome> {
+    const { promise, resolve } = Promise.withResolvers<SendOutcome>();
     const { condition } = backend;
     let onBreak: ((error: Error) => void) | undefined;
     const call: Call = {

@@ -30,7 +30,7 @@ interface StoreLimits {
 
 const LIMITS: StoreLimits = { maxSessions: 1_000, maxBytes: 1024 ** 3, maxFileBytes: 256 * 1024 ** 2 };
 
-interface Entry {
+interface StoredEntry {
   sessionId: string;
   bytes: number;
   changedMs: number;
@@ -119,9 +119,9 @@ function held(giveBack: () => void, open: () => SessionLog): SessionLog {
 }
 
 /** The latest first. */
-function entriesOf(folder: string): Entry[] {
+function entriesOf(folder: string): StoredEntry[] {
   if (!existsSync(folder)) return [];
-  const entries = readdirSync(folder).flatMap((file): Entry | Entry[] => {
+  const entries = readdirSync(folder).flatMap((file): StoredEntry | StoredEntry[] => {
     const sessionId = file.slice(0, -SUFFIX.length);
     if (!file.endsWith(SUFFIX) || !UUID.test(sessionId)) return [];
     const stat = statSync(join(folder, file), { throwIfNoEntry: false });

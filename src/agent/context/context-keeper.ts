@@ -27,7 +27,7 @@ const RETRY_SHARE = 0.5;
 const LEAST_TOKENS = 1_000;
 
 /** What is sent besides the messages. */
-type Frame = Pick<GenerationRequest, "model" | "system" | "tools" | "maxOutputTokens">;
+type WindowFrame = Pick<GenerationRequest, "model" | "system" | "tools" | "maxOutputTokens">;
 
 export class ContextKeeper {
   readonly #parts: ContextKeeperParts;
@@ -44,7 +44,7 @@ export class ContextKeeper {
   /**
    * @param earlier - how many of the messages are of earlier turns: what had to be left out then was said then
    */
-  fit(messages: readonly Message[], frame: Frame, earlier: number): Message[] {
+  fit(messages: readonly Message[], frame: WindowFrame, earlier: number): Message[] {
     const frameTokens = tokensOfFrame(frame);
     const limit = this.#limit(frame, frameTokens);
     const plan = planContext(messages, limit, this.#sizes);
@@ -70,7 +70,7 @@ export class ContextKeeper {
     measure.refused = { model, tokens: Math.max(LEAST_TOKENS, Math.floor(sent * RETRY_SHARE)) };
   }
 
-  #limit({ model, maxOutputTokens }: Frame, frameTokens: number): number {
+  #limit({ model, maxOutputTokens }: WindowFrame, frameTokens: number): number {
     const { measure } = this.#parts;
     const window = this.#parts.model.contextWindow(model) ?? Number.POSITIVE_INFINITY;
     const answer = Math.min(maxOutputTokens ?? USUAL_ANSWER_TOKENS, window * SHARE);
@@ -99,7 +99,7 @@ export class ContextKeeper {
   }
 }
 
-function tokensOfFrame({ system, tools }: Frame): number {
+function tokensOfFrame({ system, tools }: WindowFrame): number {
   const instructions = system.reduce((sum, { text }) => sum + tokensOfText(text), 0);
   return instructions + (tools.length === 0 ? 0 : tokensOfText(JSON.stringify(tools)));
 }

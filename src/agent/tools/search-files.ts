@@ -44,13 +44,13 @@ export const searchFiles: AgentTool = {
   },
 };
 
-interface Wish {
+interface WantedFiles {
   pattern: string;
   name: string;
   ignoresCase: boolean;
 }
 
-function wishOf(args: JsonObject): Wish {
+function wishOf(args: JsonObject): WantedFiles {
   const wish = { pattern: textOf(args.pattern), name: textOf(args.name), ignoresCase: args.ignore_case === true };
   if (wish.pattern === "" && wish.name === "")
     throw new ToolError("Nothing to search for: give a pattern, a name, or both.");
@@ -58,7 +58,7 @@ function wishOf(args: JsonObject): Wish {
 }
 
 /** POSIX, but for -I (no binary files), which GNU, BSD and busybox know. */
-function findArguments(folder: string, { pattern, name, ignoresCase }: Wish): string[] {
+function findArguments(folder: string, { pattern, name, ignoresCase }: WantedFiles): string[] {
   const skipped = LEFT_OUT.flatMap((each, index) => [...(index === 0 ? [] : ["-o"]), "-name", each]);
   const named = name === "" ? [] : ["-name", name];
   const found = ["-type", "f", ...named];

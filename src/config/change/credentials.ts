@@ -18,7 +18,7 @@ export interface Credential {
 }
 
 /** What holds a credential, with the earlier ones that it replaced. */
-interface Holder {
+interface CredentialHolder {
   spec: CredentialSpec;
   section: string;
   path: Path;
@@ -33,7 +33,7 @@ export function credentialsOf(document: Mapping, env: Environment): Credential[]
   );
 }
 
-function holdersOf(document: Mapping): Holder[] {
+function holdersOf(document: Mapping): CredentialHolder[] {
   return SECTIONS.flatMap(({ name: section, credentials = [] }) =>
     credentials.flatMap((spec) => {
       const isList = spec.at.endsWith(LIST);
@@ -51,7 +51,11 @@ function holdersOf(document: Mapping): Holder[] {
 
 const LIST = ".*";
 
-function credentialIn({ section, path, place, value }: Holder, field: string, env: Environment): Credential[] {
+function credentialIn(
+  { section, path, place, value }: CredentialHolder,
+  field: string,
+  env: Environment,
+): Credential[] {
   const inside = field.split(".");
   const written = valueAt(value, inside);
   if (typeof written !== "string") return [];
@@ -123,11 +127,11 @@ export function withoutCredentials(
 }
 
 /** Several credentials may stand in the same mapping. */
-function keyOf({ place, spec }: Holder): string {
+function keyOf({ place, spec }: CredentialHolder): string {
   return `${spec.fields[0]} ${place}`;
 }
 
-function shownPath(document: Mapping, { path }: Holder, field: string): string {
+function shownPath(document: Mapping, { path }: CredentialHolder, field: string): string {
   const index = path.at(-1);
   if (typeof index !== "number") return [...path, field].join(".");
   const list = path.slice(0, -1);

@@ -11,7 +11,7 @@ import { resolvePath } from "../values/paths.ts";
 import { located, type Problem, type SettingsCheck } from "../values/problems.ts";
 import { isMapping, type Mapping, type Path } from "../values/values.ts";
 import type { AttachmentReader } from "./attachments.ts";
-import { type Prepared, prepareDocument } from "./prepare.ts";
+import { type PreparedDocument, prepareDocument } from "./prepare.ts";
 import type { ConfigSnapshot } from "./snapshot.ts";
 
 export interface LoadOptions {
@@ -31,7 +31,7 @@ export interface LoadOptions {
 }
 
 export type LoadResult =
-  | { ok: true; snapshot: ConfigSnapshot; prepared: Prepared; found: string | undefined; fileHash?: string }
+  | { ok: true; snapshot: ConfigSnapshot; prepared: PreparedDocument; found: string | undefined; fileHash?: string }
   | LoadFailure;
 
 interface LoadFailure {
@@ -40,7 +40,7 @@ interface LoadFailure {
   baseDir: string;
   problems: Problem[];
   /** Undefined when the file could not be understood. */
-  prepared: Prepared | undefined;
+  prepared: PreparedDocument | undefined;
 }
 
 export async function loadConfig(options: LoadOptions): Promise<LoadResult> {

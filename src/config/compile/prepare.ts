@@ -18,7 +18,7 @@ import { nameProblems } from "./name-checks.ts";
 import type { Compiled } from "./snapshot.ts";
 
 /** The same for every document. */
-export interface Surroundings {
+export interface DocumentSurroundings {
   env: Environment;
   home: string | undefined;
   /** Rules of layers above this one; paths start at the section. */
@@ -27,7 +27,7 @@ export interface Surroundings {
   readers: readonly AttachmentReader[];
 }
 
-interface PrepareOptions extends Surroundings {
+interface PrepareOptions extends DocumentSurroundings {
   baseDir: string;
   /** What is known to be wrong already. */
   problems?: readonly Problem[];
@@ -37,7 +37,7 @@ interface PrepareOptions extends Surroundings {
   writtenPath?: (path: Path) => Path;
 }
 
-export interface Prepared {
+export interface PreparedDocument {
   /** With canonical keys, strings as written. */
   document: ConfigDocument;
   overrides: Compiled["overrides"];
@@ -52,7 +52,7 @@ export interface Prepared {
   crossProblems: Problem[];
 }
 
-export async function prepareDocument(written: Mapping, options: PrepareOptions): Promise<Prepared> {
+export async function prepareDocument(written: Mapping, options: PrepareOptions): Promise<PreparedDocument> {
   const { env, baseDir, home, source = {}, writtenPath = (path) => path } = options;
   const locate = (problem: Problem): Problem => {
     const value = shownValue(problem.path, written);
@@ -106,7 +106,7 @@ export async function prepareDocument(written: Mapping, options: PrepareOptions)
 /** What a rule finds in a section that is wrong itself would be news of no use, and may be false. */
 class SectionIsWrong extends Error {}
 
-function asker(settings: Settings | undefined, wrong: ReadonlySet<string>): Prepared["ask"] {
+function asker(settings: Settings | undefined, wrong: ReadonlySet<string>): PreparedDocument["ask"] {
   // A problem without a section is one of the whole document.
   if (settings === undefined || wrong.has("")) return async () => undefined;
   const sound = new Proxy(settings, {

@@ -7,7 +7,7 @@ import type { Environment } from "../values/expand.ts";
 const FILE_NAMES = ["config.yaml", "config.yml", "config.toml"];
 const SYSTEM_FOLDER = "/etc/signalbox";
 
-export interface DiscoveryOptions {
+interface FileSearchOptions {
   env: Environment;
   cwd: string;
   home: string | undefined;
@@ -16,13 +16,13 @@ export interface DiscoveryOptions {
 }
 
 /** Every path that is tried, in order. */
-function discoveryPaths(options: DiscoveryOptions): string[] {
+function discoveryPaths(options: FileSearchOptions): string[] {
   const folders = [options.cwd, userFolder(options), options.systemFolder ?? SYSTEM_FOLDER];
   return folders.flatMap((folder) => (folder === undefined ? [] : FILE_NAMES.map((name) => join(folder, name))));
 }
 
 /** The XDG base directory specification says that a relative XDG_CONFIG_HOME is to be ignored. */
-function userFolder({ env, home }: DiscoveryOptions): string | undefined {
+function userFolder({ env, home }: FileSearchOptions): string | undefined {
   const configHome = env.XDG_CONFIG_HOME;
   if (configHome !== undefined && isAbsolute(configHome)) return join(configHome, "signalbox");
   return home ? join(home, ".config", "signalbox") : undefined;
@@ -32,7 +32,7 @@ function userFolder({ env, home }: DiscoveryOptions): string | undefined {
  * The first path that exists, as whatever: a folder of that name (a container runtime makes one for a missing mount)
  * is a mistake to be told about, not to be passed over.
  */
-export async function discover(options: DiscoveryOptions): Promise<string | undefined> {
+export async function discover(options: FileSearchOptions): Promise<string | undefined> {
   for (const path of discoveryPaths(options)) {
     const exists = await stat(path).then(
       () => true,

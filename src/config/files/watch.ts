@@ -6,7 +6,7 @@ import { dirname } from "node:path";
 import { createSerial } from "../../lib/serial.ts";
 import { contentHash, readBytes } from "./read-text.ts";
 
-export interface WatchOptions {
+export interface FileWatchOptions {
   /** Absolute; asked before every look. */
   files(): readonly string[];
   /**
@@ -57,7 +57,7 @@ interface FileState {
 const LONGEST_DOUBT = 3;
 
 /** The first look only remembers what is there, and compares it with what is in use. */
-export function watchFiles(options: WatchOptions): FileWatcher {
+export function watchFiles(options: FileWatchOptions): FileWatcher {
   const { debounceMs = 50, pollMs = 2_000, graceMs = 1_000 } = options;
   const states = new Map<string, FileState>();
   let watchers = new Map<string, FSWatcher>();

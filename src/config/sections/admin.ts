@@ -10,10 +10,10 @@ const ADMIN_AUTH_METHODS = ["none", "bearer_token", "basic", "api_key"] as const
 
 type AdminAuthMethod = (typeof ADMIN_AUTH_METHODS)[number];
 
-type Credential = "token" | "username" | "password";
+type CredentialSetting = "token" | "username" | "password";
 
 /** What is asked for; api_key takes the token besides its keys. */
-export const METHOD_CREDENTIALS: Readonly<Record<AdminAuthMethod, readonly Credential[]>> = {
+export const METHOD_CREDENTIALS: Readonly<Record<AdminAuthMethod, readonly CredentialSetting[]>> = {
   none: [],
   bearer_token: ["token"],
   basic: ["username", "password"],

@@ -7,7 +7,7 @@ import type { SectionChange } from "../change/change.ts";
 import type { LeftOut } from "../change/credentials.ts";
 import { diffDocuments, type FieldChange } from "../change/diff.ts";
 import type { Draft, DraftBase } from "../change/draft.ts";
-import { type Prepared, prepareDocument, type Surroundings } from "../compile/prepare.ts";
+import { type DocumentSurroundings, type PreparedDocument, prepareDocument } from "../compile/prepare.ts";
 import type { ConfigSnapshot } from "../compile/snapshot.ts";
 import { effectWarnings } from "../compile/without-effect.ts";
 import { withDefaults } from "../schema/defaults.ts";
@@ -20,12 +20,12 @@ import { leftOutOfRevoked, revokedProblems, withoutRevoked } from "./screen.ts";
 import type { Standing } from "./standing.ts";
 
 /** What runs, and its document. */
-export interface Running extends DraftBase {
+export interface RunningConfiguration extends DraftBase {
   snapshot: ConfigSnapshot;
 }
 
 /** A document, and where it comes from: the file may hold anything, a change through the API stays inside the fence. */
-export interface Candidate
+export interface ProposedDocument
   extends Pick<SectionChange, "elevated" | "isImport" | "confirmedVariables">,
     Partial<Pick<Draft, "kept" | "writtenPath" | "leftOut">> {
   document: Mapping;
@@ -45,13 +45,13 @@ export interface Candidate
 }
 
 /** What changes are made in. */
-interface AssessParts extends Surroundings {
+interface AssessParts extends DocumentSurroundings {
   revoked: RevokedSecrets;
   nowMs: number;
 }
 
 /** Every document that did not come from the file passes the fence here, and is screened for revoked secrets. */
-export async function assess(given: Candidate, running: Running, surroundings: AssessParts) {
+export async function assess(given: ProposedDocument, running: RunningConfiguration, surroundings: AssessParts) {
   const screened = screen(given, running, surroundings);
   const candidate = { ...given, document: screened.document };
   const { writtenPath, lineOf } = candidate;
@@ -80,7 +80,11 @@ interface Screened extends LeftOut {
 }
 
 /** The edit of a file was screened when it was merged. */
-function screen(candidate: Candidate, { document: running }: Running, { env, revoked, nowMs }: AssessParts): Screened {
+function screen(
+  candidate: ProposedDocument,
+  { document: running }: RunningConfiguration,
+  { env, revoked, nowMs }: AssessParts,
+): Screened {
   const { document, restoredVersion, isImport = false, fromFile, sections } = candidate;
   const none = { document, fields: [], problems: [] };
   // Too deep for every walk over it; preparing it says so.
@@ -101,8 +105,8 @@ export function withReplaced(changes: FieldChange[], replaced: readonly Path[] =
 }
 
 async function fenced(
-  { document, base, known = [], kept = [], elevated = false, confirmedVariables }: Candidate,
-  { snapshot, effective }: Running,
+  { document, base, known = [], kept = [], elevated = false, confirmedVariables }: ProposedDocument,
+  { snapshot, effective }: RunningConfiguration,
   home: string | undefined,
 ): Promise<Problem[]> {
   // Too deep for every walk over it; preparing it says so.
@@ -124,7 +128,7 @@ async function fenced(
 /** What the author of these changes, or of these section names, should know. */
 export function warningsOf(
   changes: readonly FieldChange[],
-  { prepared: { compiled, overrides }, leftOut }: { prepared: Prepared; leftOut: readonly string[] },
+  { prepared: { compiled, overrides }, leftOut }: { prepared: PreparedDocument; leftOut: readonly string[] },
   named: readonly string[],
 ): string[] {
   const warnings = [...leftOut];

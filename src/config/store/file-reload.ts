@@ -4,7 +4,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { describeChangeError } from "../change/change.ts";
 import { AttachmentProblem } from "../compile/attachments.ts";
 import { readConfigFile } from "../compile/load.ts";
-import { type ChangedFile, type FileWatcher, type WatchOptions, watchFiles } from "../files/watch.ts";
+import { type ChangedFile, type FileWatcher, type FileWatchOptions, watchFiles } from "../files/watch.ts";
 import { describeProblem, type Problem, toFieldProblem } from "../values/problems.ts";
 import type { ConfigLog } from "./listeners.ts";
 import type { ConfigStore } from "./store.ts";
@@ -36,7 +36,7 @@ export interface FileReloaderParts {
   fileHash: string | undefined;
   /** Told of every edit: whether it is in force now. */
   reloaded?: (isOk: boolean) => void;
-  timing?: Pick<WatchOptions, "debounceMs" | "pollMs" | "graceMs">;
+  timing?: Pick<FileWatchOptions, "debounceMs" | "pollMs" | "graceMs">;
 }
 
 export interface FileReloader extends FileWatcher {

@@ -3,12 +3,12 @@
 import type { Clock } from "../../lib/clock.ts";
 import type { Change, ChangeAuthor, Result, SectionChange } from "../change/change.ts";
 import type { Draft } from "../change/draft.ts";
-import type { assess, Candidate, Running } from "./assess.ts";
+import type { assess, ProposedDocument, RunningConfiguration } from "./assess.ts";
 import type { ConfigDatabase } from "./database.ts";
 
 /** A change of the whole configuration, ready to be checked. */
 export interface Proposal
-  extends Candidate,
+  extends ProposedDocument,
     ChangeAuthor,
     Pick<SectionChange, "checked" | "dryRun">,
     Partial<Pick<Draft, "leftOut">> {
@@ -21,11 +21,11 @@ export interface Proposal
 }
 
 export interface Inside {
-  running(): Running;
+  running(): RunningConfiguration;
   database: ConfigDatabase;
   clock: Clock;
   exclusive<Value>(task: () => Promise<Result<Value>>): Promise<Result<Value>>;
   /** The proposal is made when its turn comes. */
-  change(propose: (running: Running) => Result<Proposal>): Promise<Result<Change>>;
-  assess(candidate: Candidate): ReturnType<typeof assess>;
+  change(propose: (running: RunningConfiguration) => Result<Proposal>): Promise<Result<Change>>;
+  assess(candidate: ProposedDocument): ReturnType<typeof assess>;
 }

@@ -3,7 +3,7 @@
 import type { Clock } from "../../lib/clock.ts";
 import { lazily } from "../../lib/lazily.ts";
 import { compareDocuments, diffDocuments, type FieldChange } from "../change/diff.ts";
-import { prepareDocument, type Surroundings } from "../compile/prepare.ts";
+import { type DocumentSurroundings, prepareDocument } from "../compile/prepare.ts";
 import type { ConfigSnapshot } from "../compile/snapshot.ts";
 import { logEffectWarnings } from "../compile/without-effect.ts";
 import { withDefaults } from "../schema/defaults.ts";
@@ -22,7 +22,7 @@ import { type AppliedFile, isFileKept, NO_FILE, writeStanding } from "./standing
 import { ConfigStore } from "./store.ts";
 import { appendVersions, type VersionRecord } from "./versions.ts";
 
-export interface OpenStoreParts extends Surroundings {
+export interface OpenStoreParts extends DocumentSurroundings {
   /** What the file says, or what was found without one. */
   snapshot: ConfigSnapshot;
   /** Of the file; undefined without one. */
@@ -127,7 +127,7 @@ type CompiledBeginning = { ok: true; snapshot: ConfigSnapshot } | Extract<OpenSt
 
 export async function compiledBeginning(
   { document, resumed, newest }: Beginning,
-  options: Surroundings & Pick<OpenStoreParts, "snapshot">,
+  options: DocumentSurroundings & Pick<OpenStoreParts, "snapshot">,
 ): Promise<CompiledBeginning> {
   const { snapshot } = options;
   if (!resumed || newest === undefined) return { ok: true, snapshot };

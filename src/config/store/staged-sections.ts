@@ -1,7 +1,7 @@
 // Sections that were changed but not applied yet, as rows of the database.
 
 import type { Database } from "bun:sqlite";
-import { fromRow, type Row, toRow } from "./rows.ts";
+import { type DatabaseRow, fromRow, toRow } from "./rows.ts";
 
 export interface StagedSection {
   section: string;
@@ -22,7 +22,7 @@ const JSON_FIELDS = ["value", "base"];
 export function readStaged(sqlite: Database): StagedSection[] {
   const columns =
     "section, value, base, base_version AS baseVersion, staged_at AS stagedAtMs, source, user, description";
-  const rows = sqlite.query<Row, []>(`SELECT ${columns} FROM staged ORDER BY staged_at, rowid`).all();
+  const rows = sqlite.query<DatabaseRow, []>(`SELECT ${columns} FROM staged ORDER BY staged_at, rowid`).all();
   return rows.map((row) => fromRow(row, JSON_FIELDS));
 }
 

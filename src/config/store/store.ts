@@ -18,7 +18,7 @@ import { type Draft, draftChange, withoutSentSecrets } from "../change/draft.ts"
 import { maskSecrets } from "../change/mask.ts";
 import { type Attachments, attachmentsInForce, joinAttachments } from "../compile/attachments.ts";
 import { withCanonicalKeys } from "../compile/compile.ts";
-import type { Surroundings } from "../compile/prepare.ts";
+import type { DocumentSurroundings } from "../compile/prepare.ts";
 import type { ConfigSnapshot } from "../compile/snapshot.ts";
 import { logEffectWarnings } from "../compile/without-effect.ts";
 import { MAXIMUM_FILE_BYTES } from "../files/read-text.ts";
@@ -26,7 +26,7 @@ import { withDefaults } from "../schema/defaults.ts";
 import { SECTION_NAMES } from "../sections/registry.ts";
 import type { Problem, Source } from "../values/problems.ts";
 import type { Mapping } from "../values/values.ts";
-import { assess, type Candidate, type Running, warningsOf } from "./assess.ts";
+import { assess, type ProposedDocument, type RunningConfiguration, warningsOf } from "./assess.ts";
 import type { ConfigDatabase } from "./database.ts";
 import { editOf } from "./file-edit.ts";
 import { History, type StartOfHistory } from "./history.ts";
@@ -39,7 +39,7 @@ import { Staging } from "./staging.ts";
 import type { Standing } from "./standing.ts";
 import type { VersionRecord } from "./versions.ts";
 
-interface ConfigStoreParts extends Surroundings {
+interface ConfigStoreParts extends DocumentSurroundings {
   snapshot: ConfigSnapshot;
   database: ConfigDatabase;
   clock: Clock;
@@ -71,7 +71,7 @@ export class ConfigStore {
   readonly #options: ConfigStoreParts;
   readonly #serial: Serial = createSerial(MAXIMUM_WAITING);
   readonly #listeners = new Set<ConfigListener>();
-  #running: Running;
+  #running: RunningConfiguration;
 
   constructor(options: ConfigStoreParts) {
     this.#options = options;
@@ -220,14 +220,14 @@ export class ConfigStore {
     return (await this.#serial.run(task)) ?? refused({ kind: "busy" });
   }
 
-  #change(propose: (running: Running) => Result<Proposal>): Promise<Result<Change>> {
+  #change(propose: (running: RunningConfiguration) => Result<Proposal>): Promise<Result<Change>> {
     return this.#exclusive(async () => {
       const proposal = propose(this.#running);
       return proposal.ok ? await this.#commit(proposal.value) : proposal;
     });
   }
 
-  #assess(candidate: Candidate, running: Running = this.#running): ReturnType<typeof assess> {
+  #assess(candidate: ProposedDocument, running: RunningConfiguration = this.#running): ReturnType<typeof assess> {
     const { revoked } = this.history.standing;
     return assess(candidate, running, { ...this.#options, revoked, nowMs: this.#options.clock.wallTime() });
   }
@@ -308,7 +308,7 @@ export class ConfigStore {
   }
 }
 
-function toRunning(snapshot: ConfigSnapshot): Running {
+function toRunning(snapshot: ConfigSnapshot): RunningConfiguration {
   const { document } = snapshot;
   const effective = lazily(() => withDefaults(document));
   return {
@@ -323,7 +323,7 @@ function toRunning(snapshot: ConfigSnapshot): Running {
 
 function proposalOf<Asked extends SectionsAsked>(
   change: Asked,
-  running: Running,
+  running: RunningConfiguration,
 ): Result<Omit<Asked, keyof Draft> & Draft> {
   const draft = conflict(change.baseVersion, running.snapshot.version) ?? draftChange(running, change);
   return draft.ok ? ok({ ...change, ...draft.value }) : draft;

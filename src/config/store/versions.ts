@@ -3,7 +3,7 @@
 import type { Database } from "bun:sqlite";
 import type { FieldChange } from "../change/diff.ts";
 import type { Mapping } from "../values/values.ts";
-import { fromRow, type Row, toRow } from "./rows.ts";
+import { type DatabaseRow, fromRow, toRow } from "./rows.ts";
 
 export interface VersionEntry {
   version: number;
@@ -63,7 +63,7 @@ export function newestFromFile(sqlite: Database): VersionRecord | undefined {
 
 function readRecord(sqlite: Database, condition: string, ...values: number[]): VersionRecord | undefined {
   const row = sqlite
-    .query<Row, number[]>(`SELECT ${ENTRY_COLUMNS}, document FROM versions ${condition}`)
+    .query<DatabaseRow, number[]>(`SELECT ${ENTRY_COLUMNS}, document FROM versions ${condition}`)
     .get(...values);
   return row === null ? undefined : fromRow(row, JSON_FIELDS);
 }
@@ -75,7 +75,7 @@ export function readPage(
 ): HistoryPage {
   const where = "(?1 IS NULL OR EXISTS (SELECT 1 FROM json_each(sections_changed) WHERE value = ?1))";
   const rows = sqlite
-    .query<Row, [string | null, number, number]>(
+    .query<DatabaseRow, [string | null, number, number]>(
       `SELECT ${ENTRY_COLUMNS} FROM versions WHERE ${where} ORDER BY version DESC LIMIT ?2 OFFSET ?3`,
     )
     .all(section ?? null, limit, offset);

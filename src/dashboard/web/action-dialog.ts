@@ -2,14 +2,14 @@
 
 import { type Api, messageOf, problemsOf } from "./api.ts";
 import type { Action } from "./context.ts";
-import type { Asked } from "./curl.ts";
+import type { CurlRequest } from "./curl.ts";
 import { button, commandLine, notice } from "./parts.ts";
 import { h, type View } from "./view.ts";
 
 interface ActionDialogParts {
   api: Api;
   action: Action;
-  curl(asked: Asked): string;
+  curl(asked: CurlRequest): string;
   say(text: string, isBad?: boolean): void;
   redraw(): void;
   closed(isDone: boolean): void;

@@ -1,6 +1,6 @@
 // Asks the gateway: the public admin API and nothing else, with the sign-in that the browser holds.
 
-import type { Asked } from "./curl.ts";
+import type { CurlRequest } from "./curl.ts";
 
 /** An answer that is an error, or none at all. */
 export class ApiError extends Error {
@@ -36,7 +36,7 @@ export function createApi(base: string, signedOut: (error: ApiError) => void) {
     skewMs = Math.abs(differenceMs) > NOTABLE_SKEW_MS ? differenceMs : 0;
   }
 
-  async function ask<Answer>({ method, path, body }: Asked, signal?: AbortSignal): Promise<Answer> {
+  async function ask<Answer>({ method, path, body }: CurlRequest, signal?: AbortSignal): Promise<Answer> {
     const response = await fetch(new URL(path, base), {
       method,
       ...(signal !== undefined && { signal }),

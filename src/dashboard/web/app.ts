@@ -4,7 +4,7 @@ import type { SignedIn } from "../../admin/session.ts";
 import { type ActionDialog, createActionDialog } from "./action-dialog.ts";
 import { ApiError, createApi, messageOf } from "./api.ts";
 import type { Page, PageContext } from "./context.ts";
-import { type Asked, curlOf } from "./curl.ts";
+import { type CurlRequest, curlOf } from "./curl.ts";
 import { createLive, type LiveState } from "./live.ts";
 import { icon, marked } from "./marks.ts";
 import { PAGES, type PageName } from "./pages.ts";
@@ -173,7 +173,7 @@ export function createApp(base: string) {
     }
   }
 
-  function needsAuth({ path }: Asked): boolean {
+  function needsAuth({ path }: CurlRequest): boolean {
     return path.startsWith("admin/") && session?.method !== "none";
   }
 

@@ -14,7 +14,7 @@ import {
 import { ago } from "./format.ts";
 import { type Children, h, type View } from "./view.ts";
 
-export interface Line {
+export interface ChartLine {
   name: string;
   values: Values;
   /** Lines differ by more than their colour. */
@@ -23,7 +23,7 @@ export interface Line {
 
 interface ChartOptions {
   title: string;
-  lines: readonly Line[];
+  lines: readonly ChartLine[];
   /** Of a value on the scale and in words. */
   format(value: number): string;
   /** Of each value, for the one that is pointed at. */
@@ -91,7 +91,7 @@ export function chart(options: ChartOptions): View {
   );
 }
 
-function drawLine(all: Values, look: Line["look"], maximum: number): Children {
+function drawLine(all: Values, look: ChartLine["look"], maximum: number): Children {
   // What is bad is seen where there is some of it.
   const values = look === "bad" ? all.map((value) => (value === 0 ? undefined : value)) : all;
   return [
@@ -100,7 +100,7 @@ function drawLine(all: Values, look: Line["look"], maximum: number): Children {
   ];
 }
 
-function legend({ name, look }: Line, value: number | undefined, format: (value: number) => string): View {
+function legend({ name, look }: ChartLine, value: number | undefined, format: (value: number) => string): View {
   return h(
     "span",
     { class: "legend-entry" },

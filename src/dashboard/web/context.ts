@@ -2,7 +2,7 @@
 
 import type { SignedIn } from "../../admin/session.ts";
 import { type Api, ApiError } from "./api.ts";
-import type { Asked } from "./curl.ts";
+import type { CurlRequest } from "./curl.ts";
 import type { Live } from "./live.ts";
 import type { Route } from "./route.ts";
 import type { Children } from "./view.ts";
@@ -18,12 +18,12 @@ export interface Action {
   /** Further fields; what they change is redrawn. */
   fields?: () => Children;
   /** Read when it is shown and when it is done; undefined while the fields are not in order. */
-  asked(): Asked | undefined;
+  asked(): CurlRequest | undefined;
   /** What to say when it is done; default: the message of the answer. */
   done?(answer: unknown): string | undefined;
 }
 
-export interface Draft {
+interface EditorDraft {
   text: string;
   /** Of the configuration that it was written from. */
   version: number | undefined;
@@ -41,15 +41,15 @@ export interface PageContext {
   /** Says something at the edge of the page. */
   say(text: string, isBad?: boolean): void;
   /** A command line for a request. */
-  curl(asked: Asked): string;
+  curl(asked: CurlRequest): string;
   /** To be called when the page is left. */
   onLeave(end: () => void): void;
   /** Milliseconds by the gateway's clock. */
   now(): number;
   /** What was written in editors and is not applied yet; by section and format. */
-  drafts: Map<string, Draft>;
+  drafts: Map<string, EditorDraft>;
   /** What this page asks the gateway for, as a command for a shell. */
-  asks: Map<object, () => Asked | undefined>;
+  asks: Map<object, () => CurlRequest | undefined>;
 }
 
 export interface Page {

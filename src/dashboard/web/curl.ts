@@ -1,6 +1,6 @@
 // The same request as a command line: whatever the dashboard does, a shell can do.
 
-export interface Asked {
+export interface CurlRequest {
   method: string;
   /** From the root of the gateway, such as "admin/health". */
   path: string;
@@ -9,7 +9,7 @@ export interface Asked {
 }
 
 /** @param needsAuth - whether the admin API wants credentials: the command takes them from $AUTH, as the documentation does */
-export function curlOf({ method, path, body }: Asked, base: string, needsAuth: boolean): string {
+export function curlOf({ method, path, body }: CurlRequest, base: string, needsAuth: boolean): string {
   const parts = ["curl"];
   if (needsAuth) parts.push('-H "$AUTH"');
   const impliesPost = method === "POST" && body !== undefined;

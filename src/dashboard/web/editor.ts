@@ -2,16 +2,16 @@
 
 import type { ConfigExport, ConfigImported, ImportPreview } from "../../admin/config-schemas.ts";
 import { type Action, atMost, type PageContext } from "./context.ts";
-import type { Asked } from "./curl.ts";
+import type { CurlRequest } from "./curl.ts";
 import { condense, type DiffLine, diffLines } from "./diff.ts";
 
-type Format = "yaml" | "json";
+type EditorFormat = "yaml" | "json";
 
 /** How long the text rests before it is checked. */
 const QUIET_MS = 500;
 
-export interface Editor {
-  readonly format: Format;
+export interface TextEditor {
+  readonly format: EditorFormat;
   /** Undefined while it is loaded. */
   readonly text: string | undefined;
   readonly isDirty: boolean;
@@ -24,7 +24,7 @@ export interface Editor {
   readonly isStale: boolean;
   readonly diff: readonly (DiffLine | null)[];
   type(text: string): void;
-  choose(format: Format): void;
+  choose(format: EditorFormat): void;
   check(): void;
   reset(): void;
   changedElsewhere(): void;
@@ -33,9 +33,10 @@ export interface Editor {
 }
 
 /** Long because these functions share one text. */
-export function createEditor(context: PageContext, section: string): Editor {
+export function createEditor(context: PageContext, section: string): TextEditor {
   const { drafts } = context;
-  let format: Format = !drafts.has(draftOf(section, "yaml")) && drafts.has(draftOf(section, "json")) ? "json" : "yaml";
+  let format: EditorFormat =
+    !drafts.has(draftOf(section, "yaml")) && drafts.has(draftOf(section, "json")) ? "json" : "yaml";
   let original: string | undefined;
   let text: string | undefined;
   let version: number | undefined;
@@ -47,12 +48,12 @@ export function createEditor(context: PageContext, section: string): Editor {
   /** Answers to earlier questions are not wanted any more. */
   let latest = 0;
 
-  const exporting = (): Asked => ({
+  const exporting = (): CurlRequest => ({
     method: "POST",
     path: "admin/config/export",
     body: { format, sections: [section] },
   });
-  const importing = (more: object): Asked => ({
+  const importing = (more: object): CurlRequest => ({
     method: "POST",
     path: "admin/config/import",
     body: { format, content: text ?? "", ...(version !== undefined && { version }), ...more },
@@ -134,7 +135,7 @@ export function createEditor(context: PageContext, section: string): Editor {
     return (answer as ConfigImported | undefined)?.message;
   }
 
-  const self: Editor & { refresh(): void } = {
+  const self: TextEditor & { refresh(): void } = {
     get format() {
       return format;
     },
@@ -197,6 +198,6 @@ export function createEditor(context: PageContext, section: string): Editor {
 }
 
 /** The name that a text is kept under. */
-export function draftOf(section: string, format: Format): string {
+export function draftOf(section: string, format: EditorFormat): string {
   return `${section}.${format}`;
 }

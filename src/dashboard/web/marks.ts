@@ -5,7 +5,7 @@ import type { RequestRow } from "../../admin/request-schemas.ts";
 import { words } from "./format.ts";
 import { h, type View } from "./view.ts";
 
-type Outcome = RequestRow["outcome"];
+type ShownOutcome = RequestRow["outcome"];
 
 type MarkTone = "good" | "bad" | "warn" | "quiet" | "busy";
 
@@ -30,7 +30,7 @@ export function marked(tone: MarkTone, text: string, title?: string): View {
   return h("span", { class: `marked ${tone}`, title }, mark(tone), h("span", null, text));
 }
 
-const OUTCOMES: Readonly<Record<Outcome, { tone: MarkTone; text: string }>> = {
+const OUTCOMES: Readonly<Record<ShownOutcome, { tone: MarkTone; text: string }>> = {
   running: { tone: "busy", text: "running" },
   succeeded: { tone: "good", text: "ok" },
   failed: { tone: "bad", text: "failed" },
@@ -39,7 +39,7 @@ const OUTCOMES: Readonly<Record<Outcome, { tone: MarkTone; text: string }>> = {
   client_left: { tone: "quiet", text: "client left" },
 };
 
-export function outcomeMark(outcome: Outcome, status: number | null): View {
+export function outcomeMark(outcome: ShownOutcome, status: number | null): View {
   const { tone, text } = OUTCOMES[outcome];
   return marked(tone, status === null ? text : `${status} ${text}`);
 }

@@ -3,7 +3,7 @@
 import type { RequestEvent } from "../../admin/event-schemas.ts";
 import type { RequestRow, Requests } from "../../admin/request-schemas.ts";
 import type { PageContext } from "./context.ts";
-import { type Bucket, createSeries, type Series } from "./series.ts";
+import { createSeries, type Series, type SeriesBucket } from "./series.ts";
 
 export const BUCKET_MS = 2_000;
 export const BUCKETS = 150;
@@ -31,7 +31,7 @@ export function followRequests(context: Pick<PageContext, "api" | "live" | "now"
   /** What an earlier one has not taken yet, a later one takes. */
   let seeds = 0;
   /** Told since the latest one has begun. */
-  let told: { atMs: number; bucket: Bucket }[] = [];
+  let told: { atMs: number; bucket: SeriesBucket }[] = [];
 
   /** Events tell what ends from here on; what has ended before is asked for, the newest first. */
   async function seed(): Promise<void> {
@@ -116,7 +116,7 @@ function firstTokenOf({ stream, first_byte_ms }: RequestRow): number[] {
   return stream && first_byte_ms !== null ? [first_byte_ms] : [];
 }
 
-function bucketOf(row: RequestRow): Bucket {
+function bucketOf(row: RequestRow): SeriesBucket {
   return {
     total: 1,
     failed: row.outcome === "failed" || row.outcome === "stream_broken" ? 1 : 0,
@@ -129,7 +129,7 @@ function bucketOf(row: RequestRow): Bucket {
   };
 }
 
-function bucketOfEvent(event: Omit<RequestEvent, "at" | "requests">): Bucket {
+function bucketOfEvent(event: Omit<RequestEvent, "at" | "requests">): SeriesBucket {
   const { total, avg_first_byte_ms: firstByteMs } = event;
   return {
     total,

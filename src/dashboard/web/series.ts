@@ -1,7 +1,7 @@
 // What has happened in the last minutes, in buckets of a few seconds: made of requests that are listed and of events that
 // come in.
 
-export interface Bucket {
+export interface SeriesBucket {
   total: number;
   failed: number;
   durationMs: number;
@@ -12,7 +12,7 @@ export interface Bucket {
   completionTokens: number;
 }
 
-export interface SeriesPoint extends Bucket {
+export interface SeriesPoint extends SeriesBucket {
   atMs: number;
 }
 
@@ -25,7 +25,7 @@ export type Series = ReturnType<typeof createSeries>;
 
 /** Of times before `sinceMs` nothing is known. */
 export function createSeries({ bucketMs, buckets }: SeriesOptions) {
-  const held = new Map<number, Bucket>();
+  const held = new Map<number, SeriesBucket>();
   let sinceMs = Number.POSITIVE_INFINITY;
 
   return {
@@ -38,7 +38,7 @@ export function createSeries({ bucketMs, buckets }: SeriesOptions) {
     knownSince(atMs: number): void {
       sinceMs = Math.min(sinceMs, atMs);
     },
-    add(atMs: number, more: Bucket): void {
+    add(atMs: number, more: SeriesBucket): void {
       const number = Math.floor(atMs / bucketMs);
       const bucket = held.get(number) ?? emptyBucket();
       addTo(bucket, more);
@@ -73,7 +73,7 @@ export function inSteps(points: readonly (SeriesPoint | undefined)[], bucketMs: 
   return whole.map(({ point }) => point).toReversed();
 }
 
-function addTo(bucket: Bucket, more: Bucket): void {
+function addTo(bucket: SeriesBucket, more: SeriesBucket): void {
   bucket.total += more.total;
   bucket.failed += more.failed;
   bucket.durationMs += more.durationMs;
@@ -84,7 +84,7 @@ function addTo(bucket: Bucket, more: Bucket): void {
   bucket.completionTokens += more.completionTokens;
 }
 
-export function emptyBucket(): Bucket {
+export function emptyBucket(): SeriesBucket {
   return {
     total: 0,
     failed: 0,

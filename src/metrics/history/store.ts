@@ -66,7 +66,7 @@ interface Id {
   id: number;
 }
 
-interface Connection {
+interface HistoryConnection {
   /** Ids of families and series, by their names. */
   families: Map<string, number>;
   series: Map<string, number>;
@@ -75,10 +75,10 @@ interface Connection {
 }
 
 export class HistoryStore {
-  readonly #file: ResilientDatabase<Connection>;
+  readonly #file: ResilientDatabase<HistoryConnection>;
 
   constructor({ path, log, maxBytes = DEFAULT_MAX_BYTES }: HistoryStoreParts) {
-    this.#file = new ResilientDatabase<Connection>({
+    this.#file = new ResilientDatabase<HistoryConnection>({
       ...{ path, log, maxBytes },
       name: "metrics history",
       schema: { version: 1, sql: SCHEMA },
@@ -152,7 +152,7 @@ export class HistoryStore {
   }
 }
 
-function insert(database: Database, connection: Connection, ts: number, samples: readonly MetricSample[]): void {
+function insert(database: Database, connection: HistoryConnection, ts: number, samples: readonly MetricSample[]): void {
   const { families, series } = connection;
   if (series.size > MAX_KNOWN_SERIES || Math.abs(ts - connection.notedMs) > NOTED_EVERY_MS) {
     series.clear();

@@ -217,7 +217,7 @@ function encodeToolResult(part: ToolResultPart, moved: JsonObject[], target: Mes
 
 // ---- Assistant
 
-interface Draft {
+interface MessageDraft {
   /** Texts of one message are one text, as they were when they were streamed. */
   text: string;
   reasoning: string;
@@ -230,7 +230,7 @@ interface Draft {
   isEmpty: boolean;
 }
 
-function newDraft(serverCalls: ToolCallPart[] = [], calls: ToolCallPart[] = []): Draft {
+function newDraft(serverCalls: ToolCallPart[] = [], calls: ToolCallPart[] = []): MessageDraft {
   return {
     text: "",
     reasoning: "",
@@ -260,7 +260,7 @@ function encodeAssistantTurn(turn: readonly Message[], target: MessageTarget): J
   return output;
 }
 
-function addAssistantPart(draft: Draft, part: ContentPart, target: MessageTarget): void {
+function addAssistantPart(draft: MessageDraft, part: ContentPart, target: MessageTarget): void {
   const { quirks, dropped } = target;
   draft.isEmpty = false;
   switch (part.type) {
@@ -288,7 +288,7 @@ function addAssistantPart(draft: Draft, part: ContentPart, target: MessageTarget
 }
 
 /** Proofs go back to where a client's own message would bring them: engines of known kinds read the text alone. */
-function addReasoning(draft: Draft, part: ReasoningPart, { quirks, dropped }: MessageTarget): void {
+function addReasoning(draft: MessageDraft, part: ReasoningPart, { quirks, dropped }: MessageTarget): void {
   const takesProofs = !quirks.isStrict && !quirks.mirrorsReasoning;
   const detail = takesProofs ? encodeOwnDetail(part) : undefined;
   if (detail !== undefined) draft.details.push(detail);
@@ -298,7 +298,12 @@ function addReasoning(draft: Draft, part: ReasoningPart, { quirks, dropped }: Me
 }
 
 /** A search that a server made is told as a tool call and its result; the rest of the turn follows in a new message. */
-function addSearch(output: JsonObject[], draft: Draft, result: SearchResultPart, target: MessageTarget): Draft {
+function addSearch(
+  output: JsonObject[],
+  draft: MessageDraft,
+  result: SearchResultPart,
+  target: MessageTarget,
+): MessageDraft {
   const call = draft.serverCalls.find(({ id }) => id === result.callId);
   if (call === undefined) {
     target.dropped.add("search result without its call");
@@ -320,7 +325,7 @@ function describeSearch({ results, errorCode }: SearchResultPart): string {
   return hits.length === 0 ? "No results." : hits.join(PARAGRAPH);
 }
 
-function encodeDraft(draft: Draft, calls: readonly ToolCallPart[], target: MessageTarget): JsonObject {
+function encodeDraft(draft: MessageDraft, calls: readonly ToolCallPart[], target: MessageTarget): JsonObject {
   const { quirks } = target;
   const saysMore = calls.length > 0 || draft.refusal !== "" || draft.audio !== undefined;
   const reasoning = draft.reasoning === "" ? [] : quirks.reasoning.map((field) => [field, draft.reasoning] as const);

@@ -14,7 +14,7 @@ import { thoughtSignature } from "./wire.ts";
 
 type Event<Type extends GenerationEvent["type"]> = Extract<GenerationEvent, { type: Type }>;
 
-type Part =
+type ChunkPart =
   /** `offset`: where the part begins in the whole content. */
   | { type: "text"; offset: number; length: number; citations: Citation[] }
   | { type: "refusal" }
@@ -34,7 +34,7 @@ interface SentHead {
 
 export class ChatStreamEncoder implements StreamEncoder {
   readonly #context: AnswerContext;
-  readonly #parts = new Map<number, Part>();
+  readonly #parts = new Map<number, ChunkPart>();
   readonly #isLegacy: boolean;
   readonly #showsReasoning: boolean;
   readonly #frame: ChunkFrame;

@@ -8,7 +8,7 @@ import { nonEmptyText } from "../reading.ts";
 import { argumentText, isCustomCall, missingCallId } from "./tools.ts";
 import { readThoughtSignature } from "./wire.ts";
 
-interface Call {
+interface AssembledCall {
   /** As the backend counts; undefined where it does not. */
   slot: number | undefined;
   id: string | undefined;
@@ -23,7 +23,7 @@ interface Call {
 
 export class ToolCallAssembler {
   readonly #out: PartEvents;
-  readonly #calls: Call[] = [];
+  readonly #calls: AssembledCall[] = [];
   /** How many calls were made: their parts have begun. */
   count = 0;
 
@@ -72,7 +72,7 @@ export class ToolCallAssembler {
   }
 
   /** The call that an entry goes on with; undefined for a new one. */
-  #find(slot: number | undefined, id: string | undefined, name: string | undefined): Call | undefined {
+  #find(slot: number | undefined, id: string | undefined, name: string | undefined): AssembledCall | undefined {
     if (slot !== undefined) {
       const call = this.#calls.findLast((other) => other.slot === slot);
       // Some engines number every call 0; a new id alone proves nothing, others invent one for every fragment.
@@ -91,7 +91,7 @@ export class ToolCallAssembler {
     return isNew ? undefined : last;
   }
 
-  #begin(call: Call): void {
+  #begin(call: AssembledCall): void {
     const { name, isCustom, signature } = call;
     if (name === undefined) return;
     this.#closeComplete();

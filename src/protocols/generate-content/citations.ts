@@ -6,7 +6,7 @@ import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { arrayOf, nonEmptyText, objectOf, objectsOf } from "../reading.ts";
 import { optionalCount } from "./wire.ts";
 
-interface Claim {
+interface CitedClaim {
   url: string | undefined;
   title: string | undefined;
   /** The words of the answer that the source supports. */
@@ -18,7 +18,7 @@ interface Claim {
 
 /** What is known of sources and not yet said. */
 export class CitationList {
-  #pending: Claim[] = [];
+  #pending: CitedClaim[] = [];
   /** Streams repeat what they have said. */
   readonly #seen = new Set<string>();
   #queries = 0;
@@ -37,7 +37,7 @@ export class CitationList {
   take(text: string, isLast: boolean): Citation[] {
     if (this.#pending.length === 0) return [];
     const taken: Citation[] = [];
-    const rest: Claim[] = [];
+    const rest: CitedClaim[] = [];
     for (const claim of this.#pending) {
       const range = locate(text, claim);
       if (range !== undefined || isLast) taken.push(citationOf(claim, range));
@@ -81,7 +81,7 @@ export class CitationList {
     }
   }
 
-  #add(claim: Claim): void {
+  #add(claim: CitedClaim): void {
     const key = JSON.stringify([claim.url, claim.title, claim.startByte, claim.endByte, claim.text]);
     if (this.#seen.has(key)) return;
     this.#seen.add(key);
@@ -91,7 +91,7 @@ export class CitationList {
 
 const SOURCE_KINDS = ["web", "retrievedContext", "maps", "image"] as const;
 
-function sourceOf(chunk: unknown): Pick<Claim, "url" | "title"> | undefined {
+function sourceOf(chunk: unknown): Pick<CitedClaim, "url" | "title"> | undefined {
   if (!isObject(chunk)) return undefined;
   for (const kind of SOURCE_KINDS) {
     const source = chunk[kind];
@@ -109,7 +109,7 @@ interface Range {
 }
 
 /** Where the words stand; undefined when they are not in the text, or when the claim is about no words. */
-function locate(text: string, { text: words, startByte, endByte }: Claim): Range | undefined {
+function locate(text: string, { text: words, startByte, endByte }: CitedClaim): Range | undefined {
   if (words === undefined && endByte === undefined) return undefined;
   const range = endByte === undefined ? undefined : rangeOfBytes(text, startByte, endByte);
   if (words === undefined || (range !== undefined && text.slice(range.start, range.end) === words)) return range;
@@ -126,6 +126,6 @@ function rangeOfBytes(text: string, startByte: number, endByte: number): Range |
   return { start, end: start + bytes.toString("utf8", startByte, endByte).length };
 }
 
-function citationOf({ url, title, text }: Claim, range: Range | undefined): Citation {
+function citationOf({ url, title, text }: CitedClaim, range: Range | undefined): Citation {
   return compact({ url, title, citedText: text, startIndex: range?.start, endIndex: range?.end });
 }

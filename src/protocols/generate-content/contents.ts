@@ -13,12 +13,12 @@ import { historicName } from "./function-names.ts";
 import { encodeMedia } from "./media.ts";
 import { signatureOfCall } from "./thought-signature.ts";
 import { orphanText, pairResults } from "./tool-results.ts";
-import type { Content, Part } from "./wire.ts";
+import type { Content, GeminiPart } from "./wire.ts";
 
 export interface Conversation {
   contents: Content[];
   /** Parts of systemInstruction; the caller may add to them. */
-  system: Part[];
+  system: GeminiPart[];
 }
 
 export function encodeConversation(encoding: Encoding): Conversation {
@@ -33,7 +33,7 @@ interface Turn {
   parts: ContentPart[];
 }
 
-function mergeTurns(messages: readonly Message[], system: Part[], context: Encoding): Turn[] {
+function mergeTurns(messages: readonly Message[], system: GeminiPart[], context: Encoding): Turn[] {
   const turns: Turn[] = [];
   for (const { role, parts, name } of messages) {
     if (name !== undefined) context.dropped.add("messages[].name");
@@ -68,7 +68,7 @@ function encodeTurns(turns: readonly Turn[], context: Encoding): Content[] {
 }
 
 /** A turn of which nothing is left is left out, and its neighbours become one. */
-function addContent(contents: Content[], role: Content["role"], parts: Part[]): void {
+function addContent(contents: Content[], role: Content["role"], parts: GeminiPart[]): void {
   if (parts.length === 0) return;
   const last = contents.at(-1);
   if (last?.role === role) last.parts.push(...parts);
@@ -85,7 +85,11 @@ function isOwnCall(part: ContentPart): part is ToolCallPart {
   return part.type === "tool-call" && part.serverSide !== true;
 }
 
-function encodeUserParts(parts: readonly ContentPart[], calls: readonly ToolCallPart[], context: Encoding): Part[] {
+function encodeUserParts(
+  parts: readonly ContentPart[],
+  calls: readonly ToolCallPart[],
+  context: Encoding,
+): GeminiPart[] {
   const results = parts.filter((part) => part.type === "tool-result");
   const { responses, media, orphans } = pairResults(calls, results, context);
   const encoded = [...responses, ...media];
@@ -96,7 +100,7 @@ function encodeUserParts(parts: readonly ContentPart[], calls: readonly ToolCall
   return encoded;
 }
 
-function encodeUserPart(part: ContentPart, context: Encoding): Part[] {
+function encodeUserPart(part: ContentPart, context: Encoding): GeminiPart[] {
   switch (part.type) {
     case "reasoning":
     case "tool-call":
@@ -107,9 +111,9 @@ function encodeUserPart(part: ContentPart, context: Encoding): Part[] {
   }
 }
 
-function encodeModelParts(parts: readonly ContentPart[], context: Encoding): Part[] {
+function encodeModelParts(parts: readonly ContentPart[], context: Encoding): GeminiPart[] {
   let hasCall = false;
-  const encoded: Part[] = [];
+  const encoded: GeminiPart[] = [];
   for (const part of parts) {
     if (part.type === "reasoning") encoded.push(...encodeThought(part, context));
     else if (part.type !== "tool-call") encoded.push(...encodePart(part, context));
@@ -124,7 +128,7 @@ function encodeModelParts(parts: readonly ContentPart[], context: Encoding): Par
 }
 
 /** Parts that either side may say. */
-function encodePart(part: ContentPart, context: Encoding): Part[] {
+function encodePart(part: ContentPart, context: Encoding): GeminiPart[] {
   switch (part.type) {
     case "text":
       return encodeText(part, context);
@@ -160,7 +164,7 @@ function listMediaHints(part: ContentPart, dropped: DropList): void {
 }
 
 /** An empty text is refused, unless a signature stands on it. */
-function encodeText({ text, signature, citations, cache }: TextPart, { rules, dropped }: Encoding): Part[] {
+function encodeText({ text, signature, citations, cache }: TextPart, { rules, dropped }: Encoding): GeminiPart[] {
   if (cache !== undefined) dropped.add("cache_control");
   if (citations !== undefined && citations.length > 0) dropped.add("citations of earlier answers");
   const sign = signature !== undefined && rules.signatures !== "none" ? { thoughtSignature: signature } : undefined;
@@ -168,7 +172,7 @@ function encodeText({ text, signature, citations, cache }: TextPart, { rules, dr
 }
 
 /** Thoughts go back only with their proof. */
-function encodeThought({ text, signature, origin }: ReasoningPart, { rules, dropped }: Encoding): Part[] {
+function encodeThought({ text, signature, origin }: ReasoningPart, { rules, dropped }: Encoding): GeminiPart[] {
   if (origin === "generate-content" && signature !== undefined && rules.signatures !== "none") {
     return [{ text, thought: true, thoughtSignature: signature }];
   }
@@ -176,9 +180,9 @@ function encodeThought({ text, signature, origin }: ReasoningPart, { rules, drop
   return [];
 }
 
-function encodeCall(call: ToolCallPart, isFirst: boolean, { rules, target, dropped }: Encoding): Part {
+function encodeCall(call: ToolCallPart, isFirst: boolean, { rules, target, dropped }: Encoding): GeminiPart {
   if (call.cache !== undefined) dropped.add("cache_control");
-  const part: Part = {
+  const part: GeminiPart = {
     functionCall: { id: call.id, name: historicName(call.name), args: inputOf(call) },
   };
   const thoughtSignature = signatureOfCall(call, isFirst, rules, target);

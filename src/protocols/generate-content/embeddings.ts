@@ -14,7 +14,7 @@ import { type BackendTarget, DecodeError } from "../protocol.ts";
 import { nonEmptyText, objectOf, objectsOf, optionalNumber, optionalText } from "../reading.ts";
 import { typeOfUrl } from "./media.ts";
 import { baseName } from "./model-rules.ts";
-import { optionalCount, type Part } from "./wire.ts";
+import { type GeminiPart, optionalCount } from "./wire.ts";
 
 /** What the answer needs to know of its request. */
 export interface EmbeddingContext {
@@ -104,7 +104,7 @@ function encodeSettings({ dimensions, task_type: taskType, title }: JsonObject):
 }
 
 interface EmbeddingItem {
-  parts: Part[];
+  parts: GeminiPart[];
   /** A guess: a token for every 4 bytes of text, and TOKENS_PER_FILE for each file. */
   tokens: number;
 }
@@ -245,7 +245,7 @@ function readFile(file: JsonObject, path: string): Media {
   return { kind: "document", url: `data:${mediaType};base64,${data}`, path: `${path}.file_data` };
 }
 
-function encodeMedia({ kind, url, path }: Media): Part {
+function encodeMedia({ kind, url, path }: Media): GeminiPart {
   if (FILE_STORAGE.test(url)) return { fileData: { fileUri: url } };
   const parsed = parseDataUrl(url);
   if (parsed === undefined) throw invalidField(path, "expected a data: URL with base64.");

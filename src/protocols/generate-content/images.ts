@@ -15,14 +15,14 @@ import { decodeUsage } from "./usage.ts";
 import { optionalCount } from "./wire.ts";
 
 /** What Google is asked for, by the size of the OpenAI format (specification, "img-alt size mapping"). */
-interface Shape {
+interface ImageShape {
   aspectRatio: string;
   imageSize: "1K" | "2K" | "4K";
 }
 
-const SQUARE: Shape = { aspectRatio: "1:1", imageSize: "1K" };
+const SQUARE: ImageShape = { aspectRatio: "1:1", imageSize: "1K" };
 
-const SHAPES: ReadonlyMap<string, Shape> = new Map([
+const SHAPES: ReadonlyMap<string, ImageShape> = new Map([
   ["auto", SQUARE],
   ["256x256", SQUARE],
   ["512x512", SQUARE],
@@ -82,7 +82,7 @@ function imageConfigFor(size: string, model: string, dropped: DropList): JsonObj
 }
 
 /** For models that have no table of sizes. */
-function shapeOf(size: string): Shape | undefined {
+function shapeOf(size: string): ImageShape | undefined {
   const [, width, height] = (/^(\d{2,5})x(\d{2,5})$/.exec(size) ?? []).map(Number);
   if (width === undefined || height === undefined) return undefined;
   const divisor = commonDivisor(width, height);

@@ -2,9 +2,9 @@
 
 import type { AudioPart, DocumentPart, ImagePart, MediaSource, VideoPart } from "../../generation/content.ts";
 import { heldElsewhere, refusedPart } from "../request-words.ts";
-import type { Part } from "./wire.ts";
+import type { GeminiPart } from "./wire.ts";
 
-type MediaPart = ImagePart | DocumentPart | AudioPart | VideoPart;
+type GeminiMediaPart = ImagePart | DocumentPart | AudioPart | VideoPart;
 
 /** Addresses that the API reads without being told a type: its own file storage, and videos on YouTube. */
 const TYPELESS_URL =
@@ -37,7 +37,7 @@ const TYPE_OF_EXTENSION: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** A URL that is left at this point was not put into the request, so the API has to fetch it. */
-export function encodeMedia({ type, source }: MediaPart): Part {
+export function encodeMedia({ type, source }: GeminiMediaPart): GeminiPart {
   switch (source.kind) {
     case "base64":
       return { inlineData: { mimeType: source.mediaType, data: source.data } };
@@ -48,7 +48,10 @@ export function encodeMedia({ type, source }: MediaPart): Part {
   }
 }
 
-function fileData(type: MediaPart["type"], { url, mediaType }: Extract<MediaSource, { kind: "url" }>): Part {
+function fileData(
+  type: GeminiMediaPart["type"],
+  { url, mediaType }: Extract<MediaSource, { kind: "url" }>,
+): GeminiPart {
   const mimeType = mediaType ?? typeOfUrl(url);
   if (mimeType !== undefined) return { mimeType, fileUri: url };
   if (TYPELESS_URL.test(url)) return { fileUri: url };

@@ -13,7 +13,7 @@ import { type ModelRules, rulesOf } from "./model-rules.ts";
 import { cleanSchema } from "./schema-subset.ts";
 import { encodeThinking } from "./thinking.ts";
 import { encodeTools } from "./tools.ts";
-import type { Part } from "./wire.ts";
+import type { GeminiPart } from "./wire.ts";
 
 const MAX_STOP_SEQUENCES = 5;
 const MAX_SEED = 2 ** 31 - 1;
@@ -57,7 +57,7 @@ function placeInstructions({ contents, system }: Conversation, { systemInstructi
 }
 
 /** Older models do not take a form of the answer beside tools, Gemma takes none: they are asked for it in words. */
-function encodeFormat({ request, rules, dropped }: Encoding, hasTools: boolean, system: Part[]): JsonObject {
+function encodeFormat({ request, rules, dropped }: Encoding, hasTools: boolean, system: GeminiPart[]): JsonObject {
   const { responseFormat: format } = request;
   if (format === undefined || format.type === "text") return {};
   const schema = format.type === "json-schema" && Object.keys(format.schema).length > 0 ? format.schema : undefined;

@@ -7,7 +7,7 @@ import type { Effort, ReasoningWish } from "../../generation/request.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { baseName } from "./model-rules.ts";
 
-type Level = "MINIMAL" | "LOW" | "MEDIUM" | "HIGH";
+type ThinkingLevel = "MINIMAL" | "LOW" | "MEDIUM" | "HIGH";
 
 type ThinkingFamily =
   | {
@@ -20,7 +20,7 @@ type ThinkingFamily =
       /** The family does not think unless it is asked to, and refuses to show thoughts then. */
       isOffByDefault?: boolean;
     }
-  | { kind: "level"; levels: readonly Level[] };
+  | { kind: "level"; levels: readonly ThinkingLevel[] };
 
 const FLASH_2: ThinkingFamily = { kind: "budget", minimum: 512, maximum: 24_576, canBeOff: true };
 const PRO_2: ThinkingFamily = { kind: "budget", minimum: 128, maximum: 32_768, canBeOff: false };
@@ -68,7 +68,7 @@ const BUDGETS: Record<Amount, number> = {
   max: 32_768,
 };
 
-const LEVELS: Record<Amount, Level> = {
+const LEVELS: Record<Amount, ThinkingLevel> = {
   minimal: "MINIMAL",
   low: "LOW",
   medium: "MEDIUM",
@@ -78,7 +78,7 @@ const LEVELS: Record<Amount, Level> = {
   max: "HIGH",
 };
 
-const ORDER: readonly Level[] = ["MINIMAL", "LOW", "MEDIUM", "HIGH"];
+const ORDER: readonly ThinkingLevel[] = ["MINIMAL", "LOW", "MEDIUM", "HIGH"];
 
 /** The model decides by itself. */
 const DYNAMIC = -1;
@@ -124,7 +124,7 @@ function budgetFor(
 }
 
 /** Without an effort or a budget the model's own level holds. */
-function levelFor(wish: ReasoningWish, levels: readonly Level[]): JsonObject | undefined {
+function levelFor(wish: ReasoningWish, levels: readonly ThinkingLevel[]): JsonObject | undefined {
   const amount = amountOf(wish);
   if (amount === undefined) return undefined;
   const wished = LEVELS[amount];

@@ -6,7 +6,7 @@ import { type JsonObject, parseObject } from "../../lib/json.ts";
 import type { Encoding } from "./encoding.ts";
 import { historicName } from "./function-names.ts";
 import { encodeMedia } from "./media.ts";
-import type { Part } from "./wire.ts";
+import type { GeminiPart } from "./wire.ts";
 
 /** For a result whose call is nowhere in the conversation. */
 const UNKNOWN_NAME = "unknown_tool";
@@ -16,9 +16,9 @@ const LONG_NUMBER = /\d{16}/;
 
 interface PairedResults {
   /** One for each call, in their order. */
-  responses: Part[];
+  responses: GeminiPart[];
   /** Media of results, where they cannot stand inside. */
-  media: Part[];
+  media: GeminiPart[];
   /** Results of no call of the turn before. */
   orphans: ToolResultPart[];
 }
@@ -69,7 +69,7 @@ function objectIn(text: string): JsonObject | undefined {
 }
 
 /** A result without its call would be refused, for instance after the client has cut off its history. */
-export function orphanText(result: ToolResultPart, { names, dropped }: Encoding): Part[] {
+export function orphanText(result: ToolResultPart, { names, dropped }: Encoding): GeminiPart[] {
   dropped.add("tool result", "its call is not in the turn before; it is told as text");
   const outcome = result.isError === true ? "Error" : "Result";
   const name = historicName(names.get(result.callId) ?? result.name ?? UNKNOWN_NAME);

@@ -4,11 +4,11 @@
 import type { JsonObject } from "../../lib/json.ts";
 
 /** A piece of a message: text, inlineData, functionCall, ... with thought and thoughtSignature beside it. */
-export type Part = JsonObject;
+export type GeminiPart = JsonObject;
 
 export interface Content {
   role: "user" | "model";
-  parts: Part[];
+  parts: GeminiPart[];
 }
 
 /** A count: never negative, undefined for anything that is none. Large ones may come as text. */

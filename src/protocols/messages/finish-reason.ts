@@ -34,12 +34,12 @@ export function decodeFinish(stopReason: unknown, stopSequence: unknown, hasTool
   };
 }
 
-interface AnswerShape {
+interface FinishShape {
   hasToolCalls: boolean;
   hasRefusal: boolean;
 }
 
-export function encodeFinish(finish: Finish, shape: AnswerShape): JsonObject {
+export function encodeFinish(finish: Finish, shape: FinishShape): JsonObject {
   const reason = stopReasonOf(finish, shape);
   return {
     stop_reason: reason,
@@ -48,7 +48,7 @@ export function encodeFinish(finish: Finish, shape: AnswerShape): JsonObject {
   };
 }
 
-function stopReasonOf({ reason, raw, stopSequence }: Finish, { hasToolCalls, hasRefusal }: AnswerShape): string {
+function stopReasonOf({ reason, raw, stopSequence }: Finish, { hasToolCalls, hasRefusal }: FinishShape): string {
   if (raw?.protocol === "messages") return raw.value;
   // Clients wait for tool results by the reason, so it has to agree with the blocks.
   if (reason === "tool-calls") return hasToolCalls ? "tool_use" : "end_turn";

@@ -73,13 +73,13 @@ export interface EncodedTools {
   beside: JsonObject;
 }
 
-interface ToolContext {
+interface ToolEncoding {
   rules: ModelRules;
   isThinking: boolean;
   dropped: DropList;
 }
 
-export function encodeTools(request: GenerationRequest, context: ToolContext): EncodedTools {
+export function encodeTools(request: GenerationRequest, context: ToolEncoding): EncodedTools {
   const { choice, names } = allowedChoice(request.toolChoice, context);
   const encoded: EncodedTools = { tools: [], beside: {} };
   for (const [index, tool] of request.tools.entries()) {
@@ -99,7 +99,7 @@ interface AllowedChoice {
 }
 
 /** The choice that the model takes: some never accept a forced one, and none does while it thinks. */
-function allowedChoice(asked: ToolChoice | undefined, { rules, isThinking, dropped }: ToolContext): AllowedChoice {
+function allowedChoice(asked: ToolChoice | undefined, { rules, isThinking, dropped }: ToolEncoding): AllowedChoice {
   if (asked === undefined) return { choice: undefined };
   if (asked.type === "auto" || asked.type === "none") return { choice: { type: asked.type } };
   const names = asked.type === "allowed" ? new Set(asked.names) : undefined;
@@ -123,7 +123,7 @@ function isBesideTools({ name, origin }: HostedTool): boolean {
   return origin.protocol === "messages" && BESIDE_TOOLS.some((member) => member === name);
 }
 
-function encodeTool(tool: Tool, index: number, context: ToolContext): JsonObject {
+function encodeTool(tool: Tool, index: number, context: ToolEncoding): JsonObject {
   switch (tool.kind) {
     case "function":
       checkName(tool.name, index);
@@ -144,7 +144,7 @@ function checkName(name: string, index: number): void {
   throw invalidField(`tools[${index}].name`, "expected 1 to 128 letters, digits, underscores or dashes.");
 }
 
-function encodeFunction(tool: FunctionTool, { rules, dropped }: ToolContext): JsonObject {
+function encodeFunction(tool: FunctionTool, { rules, dropped }: ToolEncoding): JsonObject {
   const { name, description, parameters, strict, cache } = tool;
   const lacksProperties = parameters !== undefined && parameters.properties === undefined;
   const schema: JsonObject = { type: "object", ...(lacksProperties ? {} : { properties: {} }), ...parameters };

@@ -6,7 +6,7 @@ import { compact, isObject, isPresent, type JsonObject } from "../../lib/json.ts
 import { invalidField } from "../fields.ts";
 import { filled, nonEmptyText, objectOf, objectsOf, textOf } from "../reading.ts";
 import { decodeCitation } from "./citations.ts";
-import { type DataUrl, imageUrlOf, parseDataUrl, toDataUrl } from "./wire.ts";
+import { type EncodedFile, imageUrlOf, parseDataUrl, toDataUrl } from "./wire.ts";
 
 type InputPart = TextPart | ImagePart | DocumentPart;
 
@@ -79,7 +79,7 @@ function decodeFile(part: JsonObject): DocumentPart | ImagePart {
   });
 }
 
-function sourceOf(given: DataUrl | undefined, url: string): MediaSource {
+function sourceOf(given: EncodedFile | undefined, url: string): MediaSource {
   return given === undefined ? { kind: "url", url } : { kind: "base64", ...given };
 }
 

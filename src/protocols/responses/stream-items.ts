@@ -266,7 +266,7 @@ export class ReasoningWriter extends ItemWriter {
   }
 }
 
-type Call = Pick<ToolCallPart, "id" | "name" | "custom" | "itemId">;
+type CallItem = Pick<ToolCallPart, "id" | "name" | "custom" | "itemId">;
 
 export class CallWriter extends ItemWriter {
   readonly #call: ClientCall;
@@ -278,7 +278,7 @@ export class CallWriter extends ItemWriter {
   #text = "";
   declare readonly id: string;
 
-  constructor(list: OutputList, call: Call, part: number, rules: OutputRules) {
+  constructor(list: OutputList, call: CallItem, part: number, rules: OutputRules) {
     const isCustom = isCustomCall(call, rules);
     super(list, callItemId(isCustom ? "ctc" : "fc", call.itemId, part, rules));
     this.#call = calledAs(call, rules);

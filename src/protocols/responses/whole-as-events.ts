@@ -6,7 +6,7 @@ import { objectsOf, textOf } from "../reading.ts";
 import { EventSequence } from "./sequence.ts";
 
 /** Writes the events of one item, which name its place. */
-type Write = (type: string, fields: JsonObject) => void;
+type WriteEvent = (type: string, fields: JsonObject) => void;
 
 export function wholeAsEvents(response: JsonObject): string {
   const sequence = new EventSequence();
@@ -43,7 +43,7 @@ function begunItem(item: JsonObject): JsonObject {
   }
 }
 
-function writeContents(item: JsonObject, write: Write): void {
+function writeContents(item: JsonObject, write: WriteEvent): void {
   switch (item.type) {
     case "message":
       for (const [index, part] of objectsOf(item.content).entries()) writeContent(part, index, write);
@@ -64,7 +64,7 @@ function writeContents(item: JsonObject, write: Write): void {
   }
 }
 
-function writeText(part: JsonObject, place: JsonObject, partName: string, textName: string, write: Write): void {
+function writeText(part: JsonObject, place: JsonObject, partName: string, textName: string, write: WriteEvent): void {
   const text = textOf(part.text);
   write(`${partName}.added`, { ...place, part: { ...part, text: "" } });
   if (text !== "") write(`${textName}.delta`, { ...place, delta: text });
@@ -72,13 +72,13 @@ function writeText(part: JsonObject, place: JsonObject, partName: string, textNa
   write(`${partName}.done`, { ...place, part });
 }
 
-function writeCall(name: string, member: "arguments" | "input", item: JsonObject, write: Write): void {
+function writeCall(name: string, member: "arguments" | "input", item: JsonObject, write: WriteEvent): void {
   const written = textOf(item[member]);
   if (written !== "") write(`${name}.delta`, { delta: written });
   write(`${name}.done`, { ...(member === "arguments" && { name: item.name }), [member]: written });
 }
 
-function writeContent(part: JsonObject, content_index: number, write: Write): void {
+function writeContent(part: JsonObject, content_index: number, write: WriteEvent): void {
   const place = { content_index };
   const isRefusal = part.type === "refusal";
   const member = isRefusal ? "refusal" : "text";

@@ -22,14 +22,14 @@ export function imageUrlOf(part: JsonObject): string | undefined {
   return nonEmptyText(isObject(image) ? image.url : image);
 }
 
-export interface DataUrl {
+export interface EncodedFile {
   mediaType: string;
   /** base64 */
   data: string;
 }
 
 /** Undefined for what is no base64 data URL. */
-export function parseDataUrl(url: string): DataUrl | undefined {
+export function parseDataUrl(url: string): EncodedFile | undefined {
   const parts = splitDataUrl(url);
   return parts?.isBase64 === true ? { mediaType: parts.mediaType, data: parts.payload } : undefined;
 }

@@ -26,7 +26,7 @@ const SPACE = 32;
 const SEMICOLON = 59;
 const NOTHING = new Uint8Array(0);
 
-type State =
+type ParserState =
   | "head"
   | "length" // a body of known length
   | "close" // a body that ends with the connection
@@ -42,7 +42,7 @@ export class AnswerParser {
   /** Whether the connection can be used again after the answer, as its head says. */
   keepsAlive = false;
   readonly #sink: AnswerSink;
-  #state: State = "head";
+  #state: ParserState = "head";
   #forHead = false;
   /** A head that is not there in whole, in memory that is doubled as it grows; and where its first unread line begins. */
   #held: Uint8Array = NOTHING;

@@ -2,7 +2,7 @@
 
 import type { BackendAnswer, BodyReceiver } from "../../backends/transport.ts";
 import type { AnswerHead } from "./answer-head.ts";
-import type { Connection } from "./connection.ts";
+import type { HttpConnection } from "./connection.ts";
 import { ContentDecoder } from "./content-decoder.ts";
 
 export class Answer implements BackendAnswer, BodyReceiver {
@@ -10,7 +10,7 @@ export class Answer implements BackendAnswer, BodyReceiver {
   readonly #head: AnswerHead;
   readonly #isDecoded: boolean;
   /** Where the body comes from; undefined once all of it has come, because the connection may be another's then. */
-  #source: Connection | ContentDecoder | undefined;
+  #source: HttpConnection | ContentDecoder | undefined;
   /** Who takes what the connection brings: the answer itself, or what decodes it. */
   readonly #taker: BodyReceiver;
   #receiver: BodyReceiver | undefined;
@@ -20,7 +20,7 @@ export class Answer implements BackendAnswer, BodyReceiver {
   #failure: unknown;
 
   /** @throws HttpError for a content coding that is not known */
-  constructor(head: AnswerHead, connection: Connection) {
+  constructor(head: AnswerHead, connection: HttpConnection) {
     this.status = head.status;
     this.#head = head;
     const coding = head.header("content-encoding")?.toLowerCase() ?? "";

@@ -4,7 +4,7 @@ import type { BackendAnswer, BackendCall } from "../../backends/transport.ts";
 import { inTime } from "../../lib/abortable-delay.ts";
 import { Answer } from "./answer.ts";
 import type { AnswerHead } from "./answer-head.ts";
-import type { Connection, Exchange } from "./connection.ts";
+import type { Exchange, HttpConnection } from "./connection.ts";
 import { callAborted } from "./http-error.ts";
 import type { Pool } from "./pool.ts";
 import type { OutgoingRequest } from "./request-head.ts";
@@ -12,10 +12,10 @@ import type { OutgoingRequest } from "./request-head.ts";
 /** A connection that had been closed while it waited shows it at once; later, it is the backend that broke off. */
 const STALE_WITHIN_MS = 5_000;
 
-export class Call implements BackendCall, Exchange {
+export class HttpCall implements BackendCall, Exchange {
   readonly answer: Promise<BackendAnswer>;
   readonly #pool: Pool;
-  #connection: Connection | undefined;
+  #connection: HttpConnection | undefined;
   /** Until the head of the answer has come. */
   #request: OutgoingRequest | undefined;
   /** The connection had been used before. */
@@ -60,7 +60,7 @@ export class Call implements BackendCall, Exchange {
 
   headRead(head: AnswerHead): void {
     this.#request = undefined;
-    this.#answer = new Answer(head, this.#connection as Connection);
+    this.#answer = new Answer(head, this.#connection as HttpConnection);
     this.#resolve(this.#answer);
   }
 

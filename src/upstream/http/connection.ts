@@ -6,7 +6,7 @@ import { AnswerParser, type AnswerSink, part } from "./answer-parser.ts";
 import { connect, type GiveUp, type Socket, type SocketUser } from "./connect.ts";
 import { connectionReset } from "./http-error.ts";
 import { Inbox } from "./inbox.ts";
-import { Outbox } from "./outbox.ts";
+import { RequestOutbox } from "./outbox.ts";
 import type { OutgoingRequest } from "./request-head.ts";
 import type { Address } from "./target.ts";
 
@@ -28,22 +28,22 @@ export interface ConnectionOwner {
   /** Where hosts are. */
   readonly lookup: LookupFunction;
   /** The connection stands, and has no exchange. */
-  idle(connection: Connection): void;
+  idle(connection: HttpConnection): void;
   /** The connection is closed. @param isUnreachable - it never stood */
-  closed(connection: Connection, isUnreachable: boolean): void;
+  closed(connection: HttpConnection, isUnreachable: boolean): void;
 }
 
 /** Silence after which the other side is asked whether it is still there. */
 const PROBE_AFTER_MS = 15_000;
 const NOTHING = new Uint8Array(0);
 
-export class Connection implements AnswerSink, SocketUser {
+export class HttpConnection implements AnswerSink, SocketUser {
   /** When it became idle, in milliseconds of its owner's clock; written by the owner alone. */
   idleSinceMs = 0;
   #state: "connecting" | "busy" | "idle" | "closed" = "connecting";
   readonly #owner: ConnectionOwner;
   readonly #parser = new AnswerParser(this);
-  readonly #outbox = new Outbox();
+  readonly #outbox = new RequestOutbox();
   readonly #inbox = new Inbox();
   readonly #giveUp: GiveUp;
   /** Undefined while it is connected. */

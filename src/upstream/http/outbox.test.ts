@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { Outbox } from "./outbox.ts";
+import { RequestOutbox } from "./outbox.ts";
 
 const SCRATCH_BYTES = 64;
 
@@ -27,7 +27,7 @@ test("a request arrives whole and in order, however little the socket takes at a
     fc.property(fc.nat(100), fc.option(body, { nil: undefined }), counts, (headBytes, sent, taking) => {
       const head = "\xe4".repeat(headBytes);
       const socket = socketTaking(taking);
-      const outbox = new Outbox();
+      const outbox = new RequestOutbox();
       const scratch = Buffer.alloc(SCRATCH_BYTES);
       const bytes = Buffer.from((sent ?? "") as string);
       outbox.send({ isHead: false, head, body: sent, bodyBytes: bytes.length }, socket, scratch);
@@ -41,6 +41,6 @@ test("a request arrives whole and in order, however little the socket takes at a
 
 test("a small request leaves in one write", () => {
   const socket = socketTaking([]);
-  new Outbox().send({ isHead: false, head: "head", body: "body", bodyBytes: 4 }, socket, Buffer.alloc(8));
+  new RequestOutbox().send({ isHead: false, head: "head", body: "body", bodyBytes: 4 }, socket, Buffer.alloc(8));
   expect(socket.writes).toBe(1);
 });

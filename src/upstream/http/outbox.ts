@@ -7,7 +7,7 @@ interface Writable {
   write(bytes: Uint8Array, from?: number, length?: number): number;
 }
 
-export class Outbox {
+export class RequestOutbox {
   readonly #parts: Uint8Array[] = [];
 
   get isEmpty(): boolean {

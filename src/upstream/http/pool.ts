@@ -1,7 +1,7 @@
 // The connections to one origin: those that are idle wait here for the next request.
 
 import type { LookupFunction } from "node:net";
-import { Connection, type ConnectionOwner } from "./connection.ts";
+import { type ConnectionOwner, HttpConnection } from "./connection.ts";
 import type { Address } from "./target.ts";
 
 interface PoolParts {
@@ -25,8 +25,8 @@ export class Pool implements ConnectionOwner {
   readonly #parts: PoolParts;
   #maxIdle: number;
   /** The one that was used last is at the end. */
-  readonly #idle: Connection[] = [];
-  #probe: Connection | undefined;
+  readonly #idle: HttpConnection[] = [];
+  #probe: HttpConnection | undefined;
 
   constructor(parts: PoolParts) {
     this.#parts = parts;
@@ -44,16 +44,16 @@ export class Pool implements ConnectionOwner {
   }
 
   /** The idle connection that was used last. */
-  take(): Connection | undefined {
+  take(): HttpConnection | undefined {
     return this.#idle.pop();
   }
 
-  connect(): Connection {
+  connect(): HttpConnection {
     this.open++;
-    return new Connection(this.#parts.address, this);
+    return new HttpConnection(this.#parts.address, this);
   }
 
-  idle(connection: Connection): void {
+  idle(connection: HttpConnection): void {
     if (this.#idle.length >= this.#maxIdle) {
       connection.close();
       return;
@@ -63,7 +63,7 @@ export class Pool implements ConnectionOwner {
     this.#parts.onIdle();
   }
 
-  closed(connection: Connection, isUnreachable: boolean): void {
+  closed(connection: HttpConnection, isUnreachable: boolean): void {
     this.open--;
     const place = this.#idle.indexOf(connection);
     if (place >= 0) this.#idle.splice(place, 1);

@@ -3,7 +3,7 @@
 import type { Backend } from "../../backends/backend.ts";
 import type { BackendCall, TransportRequest } from "../../backends/transport.ts";
 import type { TlsOf } from "../backend-tls.ts";
-import { Call } from "./call.ts";
+import { HttpCall } from "./call.ts";
 import { createHostLookup } from "./host-lookup.ts";
 import { Pool } from "./pool.ts";
 import { writeRequest } from "./request-head.ts";
@@ -89,7 +89,7 @@ export function createSocketClient({
     call(backend, pathAndQuery, request) {
       try {
         const target = targetOf(backend);
-        return new Call(poolOf(target), writeRequest(target, pathAndQuery, request));
+        return new HttpCall(poolOf(target), writeRequest(target, pathAndQuery, request));
       } catch (error) {
         return refusedCall(error);
       }

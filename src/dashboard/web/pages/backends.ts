@@ -11,7 +11,7 @@ import { type Children, h } from "../view.ts";
 
 const MAX_WEIGHT = 100;
 
-type Row = BackendStatus & { stats: BackendStatistics | undefined };
+type BackendTableRow = BackendStatus & { stats: BackendStatistics | undefined };
 
 export const backendsPage: MakePage = (context) => {
   const list = resource<BackendStatusList>(context, () => "admin/backends", { everyMs: 2_000 });
@@ -25,7 +25,7 @@ export const backendsPage: MakePage = (context) => {
     }),
   );
 
-  function withStats(backend: BackendStatus): Row {
+  function withStats(backend: BackendStatus): BackendTableRow {
     return { ...backend, stats: stats.data?.backends.find(({ backend_name }) => backend_name === backend.name) };
   }
 
@@ -48,7 +48,7 @@ export const backendsPage: MakePage = (context) => {
           h("a", { class: "button", href: linkTo("configuration", "backends") }, "Add or change"),
         ),
         trouble(list),
-        table<Row>({
+        table<BackendTableRow>({
           caption: "Backends",
           rows: (data?.backends ?? []).map(withStats),
           keyOf: ({ name, phase }) => `${name} ${phase}`,

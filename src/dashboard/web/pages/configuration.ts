@@ -12,7 +12,7 @@ import type {
 } from "../../../admin/config-schemas.ts";
 import { problems } from "../action-dialog.ts";
 import { type MakePage, type PageContext, type Resource, resource } from "../context.ts";
-import { createEditor, draftOf, type Editor } from "../editor.ts";
+import { createEditor, draftOf, type TextEditor } from "../editor.ts";
 import { ago, dateTime, plural, words } from "../format.ts";
 import { marked } from "../marks.ts";
 import { button, card, cardWith, choice, notice, table, trouble } from "../parts.ts";
@@ -139,7 +139,7 @@ function noSection(): View {
   return h("section", { class: "card" }, h("p", { class: "empty" }, "Choose a section to see and change it."));
 }
 
-function editorCard(context: PageContext, editor: Editor, info: ConfigSectionInfo | undefined): View {
+function editorCard(context: PageContext, editor: TextEditor, info: ConfigSectionInfo | undefined): View {
   const { text, isDirty, isBusy, preview, thrown, isStale, diff, format } = editor;
   const isFine = isDirty && preview?.valid === true && !isBusy;
   const formats = [
@@ -194,7 +194,7 @@ function editorCard(context: PageContext, editor: Editor, info: ConfigSectionInf
   );
 }
 
-function checkLine({ isDirty, isBusy, preview, thrown, text }: Editor): Children {
+function checkLine({ isDirty, isBusy, preview, thrown, text }: TextEditor): Children {
   if (text === undefined)
     return thrown === undefined
       ? "Loading…"
@@ -207,7 +207,7 @@ function checkLine({ isDirty, isBusy, preview, thrown, text }: Editor): Children
   return marked("good", `Would be accepted. ${preview.estimated_impact ?? ""}`);
 }
 
-function diffView(diff: Editor["diff"]): View {
+function diffView(diff: TextEditor["diff"]): View {
   return h(
     "pre",
     { class: "diff", tabindex: "0", "aria-label": "What differs" },

@@ -2,7 +2,7 @@
 
 import type { BackendStatus, BackendStatusList } from "../../../admin/backend-schemas.ts";
 import type { ModelStatistics, Statistics } from "../../../admin/stats.ts";
-import type { Usage } from "../../../admin/usage.ts";
+import type { UsageReport } from "../../../admin/usage.ts";
 import { type MakePage, resource } from "../context.ts";
 import { count, failedShare, latency, money, NOTABLE_FAILURES, percent, rate } from "../format.ts";
 import { mark, marked, servingState } from "../marks.ts";
@@ -28,7 +28,7 @@ export const modelsPage: MakePage = (context) => {
   const statistics = resource<Pick<Statistics, "models">>(context, () => "admin/stats/models?window=24h", {
     everyMs: 10_000,
   });
-  const usage = resource<Usage>(context, () => "admin/usage?by=model&window=24h", { everyMs: 15_000 });
+  const usage = resource<UsageReport>(context, () => "admin/usage?by=model&window=24h", { everyMs: 15_000 });
   const fallback = resource<SectionOf<unknown>>(context, () => "admin/config/fallback");
   const aliases = resource<SectionOf<unknown>>(context, () => "admin/config/model_aliases");
 

@@ -5,8 +5,8 @@ import type { RecentErrors } from "../../../admin/errors.ts";
 import type { AdminHealth } from "../../../admin/health.ts";
 import type { RequestRow } from "../../../admin/request-schemas.ts";
 import type { Statistics } from "../../../admin/stats.ts";
-import type { Usage } from "../../../admin/usage.ts";
-import { chart, type Line } from "../chart.ts";
+import type { UsageReport } from "../../../admin/usage.ts";
+import { type ChartLine, chart } from "../chart.ts";
 import { atMost, type MakePage, resource } from "../context.ts";
 import {
   ago,
@@ -51,7 +51,7 @@ export const overviewPage: MakePage = (context) => {
   const statistics = resource<Statistics>(context, () => `admin/stats?window=${window}`, { everyMs: 5_000 });
   const backends = resource<BackendStatusList>(context, () => "admin/backends", { everyMs: 5_000 });
   const errors = resource<RecentErrors>(context, () => "admin/errors/recent?limit=6", { everyMs: 10_000 });
-  const usage = resource<Usage>(context, () => `admin/usage?by=model&window=${window}`, { everyMs: 15_000 });
+  const usage = resource<UsageReport>(context, () => `admin/usage?by=model&window=${window}`, { everyMs: 15_000 });
   const changed = atMost(1_000, () => void Promise.all([backends.refresh(), health.refresh()]), context);
   context.onLeave(
     context.live.listen((event) => {
@@ -115,7 +115,7 @@ function verdict(health: AdminHealth | undefined): Children {
 
 interface TileData {
   statistics: Statistics | undefined;
-  usage: Usage | undefined;
+  usage: UsageReport | undefined;
   points: readonly (SeriesPoint | undefined)[];
   firstTokens: readonly number[];
   window: string;
@@ -186,7 +186,7 @@ function charts({ points, nowMs, pointed, point }: ChartData): View[] {
     span: "last 5 min",
     timeOf: (index: number) => nowMs - (BUCKETS - index) * BUCKET_MS,
   };
-  const draw = (title: string, format: (value: number) => string, ...lines: Line[]) =>
+  const draw = (title: string, format: (value: number) => string, ...lines: ChartLine[]) =>
     chart({ ...shared, title, lines, format });
   return [
     draw(
@@ -317,7 +317,7 @@ function errorCard(list: RecentErrors | undefined, nowMs: number): View {
   );
 }
 
-function modelCard(statistics: Statistics | undefined, usage: Usage | undefined): View {
+function modelCard(statistics: Statistics | undefined, usage: UsageReport | undefined): View {
   const costOf = (model: string) => usage?.rows.find(({ model_id }) => model_id === model)?.cost ?? 0;
   return cardWith(
     "Busiest models",

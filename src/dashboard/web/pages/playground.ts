@@ -9,13 +9,13 @@ import { linkTo } from "../route.ts";
 import { createSseReader } from "../sse.ts";
 import { type Children, h, type View } from "../view.ts";
 
-interface Message {
+interface ShownMessage {
   role: "system" | "user" | "assistant";
   content: string;
 }
 
 /** How an answer came. */
-interface Told {
+interface AnswerSoFar {
   backend: string | null;
   ownId: string | null;
   cache: string | null;
@@ -25,7 +25,7 @@ interface Told {
   tokens: number | undefined;
 }
 
-interface Chunk {
+interface StreamChunk {
   choices?: { delta?: { content?: string | null; reasoning_content?: string | null } }[];
   usage?: { completion_tokens?: number } | null;
   error?: { message?: string };
@@ -44,8 +44,8 @@ export const playgroundPage: MakePage = (context) => {
     key: "",
     text: "",
   };
-  let messages: Message[] = [];
-  let told: Told | undefined;
+  let messages: ShownMessage[] = [];
+  let told: AnswerSoFar | undefined;
   let failure: string | undefined;
   let leaving: AbortController | undefined;
   context.onLeave(() => leaving?.abort());
@@ -53,7 +53,7 @@ export const playgroundPage: MakePage = (context) => {
   const models = () => [...new Set((backends.data?.backends ?? []).flatMap((row) => row.models))].sort();
   const model = () => (wanted.model === "" ? (models()[0] ?? "") : wanted.model);
 
-  function bodyOf(conversation: readonly Message[]): object {
+  function bodyOf(conversation: readonly ShownMessage[]): object {
     const { system, temperature, max } = wanted;
     return {
       model: model(),
@@ -68,8 +68,8 @@ export const playgroundPage: MakePage = (context) => {
   async function send(): Promise<void> {
     const text = wanted.text.trim();
     if (text === "" || leaving !== undefined) return;
-    const asked: Message[] = [...messages, { role: "user", content: text }];
-    const answer: Message = { role: "assistant", content: "" };
+    const asked: ShownMessage[] = [...messages, { role: "user", content: text }];
+    const answer: ShownMessage = { role: "assistant", content: "" };
     messages = [...asked, answer];
     wanted.text = "";
     failure = undefined;
@@ -88,7 +88,7 @@ export const playgroundPage: MakePage = (context) => {
     showEnd(false);
   }
 
-  async function follow(body: object, answer: Message, signal: AbortSignal): Promise<void> {
+  async function follow(body: object, answer: ShownMessage, signal: AbortSignal): Promise<void> {
     told = {
       backend: null,
       ownId: null,
@@ -123,9 +123,9 @@ export const playgroundPage: MakePage = (context) => {
     }
   }
 
-  function take(data: string, answer: Message): void {
+  function take(data: string, answer: ShownMessage): void {
     if (data === "[DONE]" || told === undefined) return;
-    const { choices, usage, error } = JSON.parse(data) as Chunk;
+    const { choices, usage, error } = JSON.parse(data) as StreamChunk;
     if (error !== undefined) throw new Error(error.message ?? "The stream ended with an error.");
     const delta = choices?.[0]?.delta;
     const text = delta?.content ?? delta?.reasoning_content ?? "";
@@ -239,7 +239,7 @@ function settings(
   );
 }
 
-function conversation(messages: readonly Message[], isRunning: boolean): View {
+function conversation(messages: readonly ShownMessage[], isRunning: boolean): View {
   const nothing = h("p", { class: "empty" }, "Ask any model something.");
   return h(
     "div",
@@ -257,7 +257,7 @@ function conversation(messages: readonly Message[], isRunning: boolean): View {
   );
 }
 
-function tellingLine(told: Told | undefined): Children {
+function tellingLine(told: AnswerSoFar | undefined): Children {
   if (told === undefined) return h("p", { class: "faint telling" }, "\u00a0");
   const { backend, cache, startedMs, firstMs, endedMs, tokens, ownId } = told;
   const writingMs = firstMs === undefined || endedMs === undefined ? undefined : endedMs - firstMs;

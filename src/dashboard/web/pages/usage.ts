@@ -1,13 +1,13 @@
 // Usage: who has used what, and what it costs.
 
-import type { Usage } from "../../../admin/usage.ts";
+import type { UsageReport } from "../../../admin/usage.ts";
 import { type MakePage, resource } from "../context.ts";
 import { count, grouped, money } from "../format.ts";
 import { bar, button, card, choice, table, trouble } from "../parts.ts";
 import { linkTo } from "../route.ts";
 import { type Children, h, type View } from "../view.ts";
 
-type UsageRow = Usage["rows"][number];
+type UsageRow = UsageReport["rows"][number];
 
 const WINDOWS = [
   ["1h", "1 h"],
@@ -27,7 +27,7 @@ const GROUPS = {
   day: { label: "Day", member: "day" },
 } as const;
 
-type Group = keyof typeof GROUPS;
+type UsageGroup = keyof typeof GROUPS;
 
 const MOST_GROUPS = 3;
 const MOST_DAYS = 30;
@@ -35,13 +35,13 @@ const MOST_ROWS = 500;
 
 export const usagePage: MakePage = (context) => {
   const { query } = context.route;
-  let by = (query.get("by")?.split(",") ?? ["key", "model"]).filter((name): name is Group =>
+  let by = (query.get("by")?.split(",") ?? ["key", "model"]).filter((name): name is UsageGroup =>
     Object.hasOwn(GROUPS, name),
   );
   let window = WINDOWS.some(([value]) => value === query.get("window")) ? (query.get("window") as string) : "30d";
   const path = () => `admin/usage?by=${by.join(",")}&window=${window}`;
-  const usage = resource<Usage>(context, path, { everyMs: 15_000 });
-  const days = resource<Usage>(context, () => `admin/usage?by=day&window=${window}`, { everyMs: 60_000 });
+  const usage = resource<UsageReport>(context, path, { everyMs: 15_000 });
+  const days = resource<UsageReport>(context, () => `admin/usage?by=day&window=${window}`, { everyMs: 60_000 });
 
   function changed(): void {
     history.replaceState(null, "", linkTo("usage", undefined, { by: by.join(","), window }));
@@ -49,7 +49,7 @@ export const usagePage: MakePage = (context) => {
     context.redraw();
   }
 
-  function toggle(group: Group): void {
+  function toggle(group: UsageGroup): void {
     const next = by.includes(group) ? by.filter((each) => each !== group) : [...by, group].slice(-MOST_GROUPS);
     if (next.length === 0) return;
     by = next;
@@ -76,7 +76,7 @@ export const usagePage: MakePage = (context) => {
         h(
           "div",
           { class: "choice", role: "group", "aria-label": "What the rows are about" },
-          (Object.keys(GROUPS) as Group[]).map((group) =>
+          (Object.keys(GROUPS) as UsageGroup[]).map((group) =>
             button(GROUPS[group].label, () => toggle(group), { kind: "small", pressed: by.includes(group) }),
           ),
         ),
@@ -94,7 +94,7 @@ export const usagePage: MakePage = (context) => {
   };
 };
 
-function totals(usage: Usage | undefined): View {
+function totals(usage: UsageReport | undefined): View {
   const { requests = 0, prompt_tokens = 0, completion_tokens = 0, cached_tokens = 0, cost = 0 } = usage?.total ?? {};
   const tile = (name: string, value: string) =>
     h(
@@ -115,7 +115,7 @@ function totals(usage: Usage | undefined): View {
 }
 
 /** A column for each day, the oldest first. */
-function dayChart(usage: Usage | undefined): Children {
+function dayChart(usage: UsageReport | undefined): Children {
   const rows = (usage?.rows ?? []).slice(0, MOST_DAYS).toReversed();
   const dearest = rows.reduce((most, { cost }) => Math.max(most, cost), 0);
   const busiest = rows.reduce((most, { requests }) => Math.max(most, requests), 1);
@@ -144,11 +144,11 @@ function dayChart(usage: Usage | undefined): Children {
   );
 }
 
-function usageTable(usage: Usage | undefined, by: readonly Group[]): View {
+function usageTable(usage: UsageReport | undefined, by: readonly UsageGroup[]): View {
   const rows = usage?.rows.slice(0, MOST_ROWS) ?? [];
   const dearest = rows.reduce((most, { cost }) => Math.max(most, cost), 0);
-  const shown = usage?.by.filter((name): name is Group => Object.hasOwn(GROUPS, name)) ?? by;
-  const nameOf = (row: UsageRow, group: Group) => String(row[GROUPS[group].member] ?? "–");
+  const shown = usage?.by.filter((name): name is UsageGroup => Object.hasOwn(GROUPS, name)) ?? by;
+  const nameOf = (row: UsageRow, group: UsageGroup) => String(row[GROUPS[group].member] ?? "–");
   return table<UsageRow>({
     caption: "Usage",
     rows,
@@ -168,7 +168,7 @@ function usageTable(usage: Usage | undefined, by: readonly Group[]): View {
   });
 }
 
-function nameCell(group: Group, name: string): Children {
+function nameCell(group: UsageGroup, name: string): Children {
   const isFilter = (group === "key" || group === "model" || group === "backend") && !name.startsWith("(");
   return isFilter ? h("a", { href: linkTo("requests", undefined, { [group]: name }) }, name) : name;
 }
