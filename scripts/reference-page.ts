@@ -32,7 +32,7 @@ interface Row {
   isRequired: boolean;
 }
 
-/** What is longer stands in configuration.md. */
+/** Longer lists would fill the page; the JSON Schema has them. */
 const LONGEST_LIST_OF_VALUES = 10;
 
 export function renderReference(): string {
