@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ProgramRun, ROOT } from "./repository.ts";
 
-/** With the variables that it names, and a file of keys where the chart mounts one. */
-export async function checkedConfig(text: string): Promise<ProgramRun> {
+/** With the variables that it names, unless they are left out, and a file of keys where the chart mounts one. */
+export async function checkedConfig(text: string, hasVariables = true): Promise<ProgramRun> {
   const folder = mkdtempSync(join(tmpdir(), "signalbox-deploy-"));
   try {
     const keys = join(folder, "keys.yaml");
@@ -16,7 +16,7 @@ export async function checkedConfig(text: string): Promise<ProgramRun> {
     const variables = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = ""]) => [name, `sekret-${name}`]);
     const child = Bun.spawn(["sh", join(ROOT, "bin", "signalbox"), "--check-config", "--config", config], {
       cwd: folder,
-      env: { PATH: process.env.PATH ?? "", ...Object.fromEntries(variables) },
+      env: { PATH: process.env.PATH ?? "", ...(hasVariables && Object.fromEntries(variables)) },
       stdio: ["ignore", "pipe", "pipe"],
     });
     const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
