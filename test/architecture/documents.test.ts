@@ -51,6 +51,13 @@ test("docs/decisions/README.md lists every decision by its title", async () => {
   expect(listed).toEqual(await Promise.all(titles));
 });
 
+test("CHANGELOG.md has what is unreleased first, then the version of package.json", async () => {
+  const { version } = await Bun.file(join(root, "package.json")).json();
+  const headings = [...(await page("CHANGELOG.md")).matchAll(/^## (.+)$/gm)].map(([, heading = ""]) => heading);
+  expect(headings[0]).toBe("[Unreleased]");
+  expect(headings[1]).toMatch(new RegExp(`^\\[${RegExp.escape(version)}\\] - \\d{4}-\\d{2}-\\d{2}$`));
+});
+
 describe("ARCHITECTURE.md", () => {
   test("has at most 15,000 bytes", () => {
     expect(Bun.file(join(root, "ARCHITECTURE.md")).size).toBeLessThanOrEqual(15_000);
