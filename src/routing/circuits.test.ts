@@ -34,6 +34,15 @@ function bench(input: Input = {}) {
 }
 
 describe("circuits", () => {
+  test("what workers are told is the state now: that the wait of an open circuit is over is news to them", () => {
+    const { circuits, run, wait } = bench({ failure_threshold: 1, timeout: "30s" });
+    run("a", "failure");
+    expect(circuits.view("a")).toMatchObject({ state: "open", opensInMs: 30_000 });
+    wait(30_000);
+    expect(circuits.state("a")).toBe("half_open");
+    expect(circuits.view("a")).toMatchObject({ state: "half_open", opensInMs: 0 });
+  });
+
   test("a backend has its own", () => {
     const { circuits, run } = bench();
     run("a", "failure", 5);

@@ -99,10 +99,12 @@ export function createCircuits({ settings: first, now, changed }: CircuitsParts)
     /** A circuit for a process that judges by it. */
     view(name: string) {
       const { breaker } = getOrMake(circuits, name, newCircuit);
+      const nowMs = now();
       return {
         isEnabled: !isOff && breaker.policy.enabled,
-        state: breaker.entered,
-        opensInMs: breaker.opensInMs(now()),
+        // A worker begins to count down when it hears of the opening, and so ends later.
+        state: breaker.state(nowMs),
+        opensInMs: breaker.opensInMs(nowMs),
         isCounting: breaker.consecutiveFailures > 0,
         hasRoom: breaker.probes < breaker.policy.half_open_max_requests,
       };
