@@ -107,6 +107,13 @@ export class ChunkFrame {
     this.head = `data: ${JSON.stringify(this.identity).slice(0, -1)},"choices":`;
   }
 
+  /** A chunk with one choice. `own`: what only the format knows of it, as ownMembers() has read it. */
+  chunk(choice: string, own: JsonObject | undefined): string {
+    if (own?.chunk === undefined) return `${this.head}[${choice}]${this.noUsage}}\n\n`;
+    const head = { ...this.identity, ...(this.#wantsUsage && { usage: null }), ...(own.chunk as object) };
+    return `data: ${JSON.stringify(head).slice(0, -1)},"choices":[${choice}]}\n\n`;
+  }
+
   /** The last ones count. */
   count(usage: Of<"usage">): void {
     this.#usage = usage;
@@ -128,23 +135,7 @@ export class ChunkFrame {
   }
 }
 
-/** The event of a chunk with one choice, with these members. */
-export function withOwn(event: string, own: JsonObject | undefined): string {
-  if (own === undefined || event === "") return event;
-  const { choices, ...chunk } = JSON.parse(event.slice("data: ".length)) as { choices: JsonObject[] };
-  const [choice] = choices as [JsonObject];
-  const { logprobs } = own;
-  const whole = {
-    ...chunk,
-    ...(own.chunk as object),
-    choices: [
-      {
-        ...choice,
-        ...(own.choice as object),
-        ...(isObject(choice.delta) && { delta: { ...choice.delta, ...(own.delta as object) } }),
-        ...(logprobs !== undefined && { logprobs }),
-      },
-    ],
-  };
-  return `data: ${JSON.stringify(whole)}\n\n`;
+/** JSON members behind others: with a comma in front, empty for none. */
+export function membersBehind(members: unknown): string {
+  return members === undefined ? "" : `,${JSON.stringify(members).slice(1, -1)}`;
 }

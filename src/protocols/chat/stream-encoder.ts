@@ -4,7 +4,7 @@
 import type { Citation } from "../../generation/content.ts";
 import type { GenerationEvent, PartStart } from "../../generation/events.ts";
 import { compact, type JsonObject } from "../../lib/json.ts";
-import { ChunkFrame, withOwn } from "../chunks.ts";
+import { ChunkFrame, membersBehind } from "../chunks.ts";
 import type { AnswerContext, StreamEncoder } from "../protocol.ts";
 import { encodeFailure } from "../standard-error.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
@@ -61,7 +61,7 @@ export class ChatStreamEncoder implements StreamEncoder {
   push(event: GenerationEvent): string {
     switch (event.type) {
       case "delta":
-        return withOwn(this.#encodeDelta(event.index, event.text), event.own);
+        return this.#encodeDelta(event.index, event.text, event.own);
       case "part-start":
         return this.#startPart(event.index, event.part);
       case "part-end":
@@ -80,7 +80,7 @@ export class ChatStreamEncoder implements StreamEncoder {
         return "";
       case "finish": {
         const reason = JSON.stringify(encodeFinishReason(event.finish, this.#isLegacy));
-        return withOwn(`${this.#before}{},"finish_reason":${reason}}]${this.#frame.noUsage}}\n\n`, event.own);
+        return this.#frame.chunk(choiceOf("{}", reason, event.own), event.own);
       }
       case "failure":
         return encodeFailure(event.failure);
@@ -99,24 +99,25 @@ export class ChatStreamEncoder implements StreamEncoder {
     return this.#sent?.hasRole ? "" : this.#chunk('{"role":"assistant","content":""}');
   }
 
-  #chunk(delta: string): string {
-    return this.#before + delta + this.#after;
+  #chunk(delta: string, own?: JsonObject): string {
+    if (own === undefined) return this.#before + delta + this.#after;
+    return this.#frame.chunk(choiceOf(delta, "null", own), own);
   }
 
-  #encodeDelta(index: number, text: string): string {
+  #encodeDelta(index: number, text: string, own: JsonObject | undefined): string {
     const part = this.#parts.get(index);
     switch (part?.type) {
       case "text":
         part.length += text.length;
-        return this.#chunk(`{"content":${JSON.stringify(text)}}`);
+        return this.#chunk(`{"content":${JSON.stringify(text)}}`, own);
       case "reasoning":
         part.text += text;
-        return this.#chunk(`{"reasoning_content":${JSON.stringify(text)}}`);
+        return this.#chunk(`{"reasoning_content":${JSON.stringify(text)}}`, own);
       case "refusal":
-        return this.#chunk(`{"refusal":${JSON.stringify(text)}}`);
+        return this.#chunk(`{"refusal":${JSON.stringify(text)}}`, own);
       case "call":
         part.hasArguments = true;
-        return this.#chunk(part.before + JSON.stringify(text) + part.after);
+        return this.#chunk(part.before + JSON.stringify(text) + part.after, own);
       default:
         return "";
     }
@@ -197,4 +198,12 @@ export class ChatStreamEncoder implements StreamEncoder {
     }
     return "";
   }
+}
+
+/** The choice of a chunk, with what only the format knows of it. `delta` and `reason` are JSON. */
+function choiceOf(delta: string, reason: string, own: JsonObject | undefined): string {
+  const more = membersBehind(own?.delta);
+  const whole = more === "" ? delta : delta === "{}" ? `{${more.slice(1)}}` : `${delta.slice(0, -1)}${more}}`;
+  const logprobs = own?.logprobs === undefined ? "" : `,"logprobs":${JSON.stringify(own.logprobs)}`;
+  return `{"index":0,"delta":${whole},"finish_reason":${reason}${membersBehind(own?.choice)}${logprobs}}`;
 }

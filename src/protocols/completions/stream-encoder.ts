@@ -2,7 +2,7 @@
 
 import type { GenerationEvent } from "../../generation/events.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import { ChunkFrame, withOwn } from "../chunks.ts";
+import { ChunkFrame, membersBehind } from "../chunks.ts";
 import type { AnswerContext, StreamEncoder } from "../protocol.ts";
 import { encodeFailure } from "../standard-error.ts";
 import { answerId, encodeFinishReason } from "./response-encoder.ts";
@@ -30,12 +30,12 @@ export class CompletionStreamEncoder implements StreamEncoder {
         if (event.part.type === "text" || event.part.type === "refusal") this.#textPart = event.index;
         return "";
       case "delta":
-        return event.index === this.#textPart ? withOwn(this.#chunk(event.text, "null"), event.own) : "";
+        return event.index === this.#textPart ? this.#chunk(event.text, "null", event.own) : "";
       case "usage":
         this.#frame.count(event);
         return "";
       case "finish":
-        return withOwn(this.#chunk("", JSON.stringify(encodeFinishReason(event.finish))), event.own);
+        return this.#chunk("", JSON.stringify(encodeFinishReason(event.finish)), event.own);
       case "failure":
         return encodeFailure(event.failure);
       case "unknown":
@@ -49,9 +49,9 @@ export class CompletionStreamEncoder implements StreamEncoder {
     return this.#frame.end();
   }
 
-  #chunk(text: string, finishReason: string): string {
-    const { head, noUsage } = this.#frame;
-    const choice = `{"text":${JSON.stringify(text)},"index":0,"logprobs":null,"finish_reason":${finishReason}}`;
-    return `${head}[${choice}]${noUsage}}\n\n`;
+  #chunk(text: string, finishReason: string, own: JsonObject | undefined): string {
+    const logprobs = JSON.stringify(own?.logprobs ?? null);
+    const choice = `"text":${JSON.stringify(text)},"index":0,"logprobs":${logprobs},"finish_reason":${finishReason}`;
+    return this.#frame.chunk(`{${choice}${membersBehind(own?.choice)}}`, own);
   }
 }
