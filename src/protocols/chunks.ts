@@ -2,10 +2,11 @@
 // sent is read, and what only these formats know passes through the neutral model.
 
 import type { GenerationEvent } from "../generation/events.ts";
-import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import { encodeUsage } from "./chunk-usage.ts";
+import { joinChunks } from "./joined-chunks.ts";
 import type { AnswerContext } from "./protocol.ts";
-import { objectOf, objectsOf } from "./reading.ts";
+import { objectOf, textOf } from "./reading.ts";
 import type { SseEvent } from "./sse.ts";
 import { recounted } from "./stream-join.ts";
 
@@ -17,35 +18,30 @@ export interface SentChunks {
   thought: string;
   /** How many pieces of text and thought there were. */
   pieces: number;
+  hasRole: boolean;
 }
 
 const IDENTITY = ["id", "created", "model"] as const;
 
+/** What no other backend can go on with, if it was begun: its pieces could not be joined into one that is valid. */
+const CLOSED = ["tool_calls", "function_call", "audio"];
+
 /**
- * Reads whole events of one choice. Undefined when nothing can go on behind them: several choices run, the answer was
- * finished, or `read` finds something in the choice of a chunk that cannot be gone on with.
+ * Reads whole events of one choice. Undefined when nothing can go on behind them: several choices run, a call, a refusal or
+ * sound was begun, or the answer was finished.
  */
-export function readChunks(
-  events: readonly SseEvent[],
-  read: (choice: JsonObject) => { text: unknown; thought?: string } | undefined,
-): SentChunks | undefined {
-  const sent: SentChunks = { identity: {}, text: "", thought: "", pieces: 0 };
-  for (const { data } of events) {
-    const chunk = parseObject(data);
-    if (chunk === undefined) continue;
-    // Some backends send a first chunk without an id (Azure, with its content filter results).
-    for (const name of IDENTITY) if (isSet(chunk[name])) sent.identity[name] ??= chunk[name];
-    for (const choice of objectsOf(chunk.choices)) {
-      const { index, finish_reason } = choice;
-      const said = (index === undefined || index === 0) && !isSet(finish_reason) ? read(choice) : undefined;
-      if (said === undefined) return undefined;
-      const { text, thought = "" } = said;
-      if (typeof text === "string") sent.text += text;
-      sent.thought += thought;
-      if (isSet(text) || thought !== "") sent.pieces++;
-    }
-  }
-  return sent;
+export function readSentChunks(events: readonly SseEvent[]): SentChunks | undefined {
+  const { members, choices } = joinChunks(events.map(({ data }) => data));
+  const identity = Object.fromEntries(
+    IDENTITY.flatMap((name) => (isSet(members[name]) ? [[name, members[name]]] : [])),
+  );
+  const [choice, ...others] = choices;
+  if (choice === undefined) return { identity, text: "", thought: "", pieces: 0, hasRole: false };
+  const { fields, message, toolCalls, pieces, unknown } = choice;
+  const isClosed = toolCalls.size > 0 || isSet(message.refusal) || CLOSED.some((name) => unknown.has(name));
+  if (others.length > 0 || fields.index !== 0 || isSet(fields.finish_reason) || isClosed) return undefined;
+  const thought = textOf(message.reasoning_content) || textOf(message.reasoning);
+  return { identity, text: textOf(message.content), thought, pieces, hasRole: isSet(message.role) };
 }
 
 export function isSet(value: unknown): boolean {

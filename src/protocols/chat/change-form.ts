@@ -2,10 +2,8 @@
 // that nothing is lost (docs/decisions/0036).
 
 import { isObject, isPresent, type JsonObject, parseObject } from "../../lib/json.ts";
-import { joinChunks, joinLists } from "../kept-chunks.ts";
-
-/** Texts of a message that come in pieces, in the order in which models write them. */
-const TEXT_FIELDS = ["reasoning_content", "reasoning", "content", "refusal"] as const;
+import { joinChunks, TEXT_FIELDS } from "../joined-chunks.ts";
+import { eventData } from "../sse.ts";
 
 /** The events of a chat completion: per choice the role, each text whole, the tool calls, the finish; then the usage. */
 export function asStream(text: string, includeUsage: boolean): string | undefined {
@@ -59,25 +57,15 @@ export function asStream(text: string, includeUsage: boolean): string | undefine
   return events.join("");
 }
 
-interface JoinedChoice {
-  fields: JsonObject;
-  message: JsonObject;
-  toolCalls: Map<unknown, JsonObject>;
-  logprobs: JsonObject | null;
-}
-
 /** The chat completion that a stream tells piece by piece. */
 export function asWhole(events: string): string | undefined {
-  const choices = new Map<number, JoinedChoice>();
-  const joinedChunks = joinChunks(events, (delta) => joinChoice(choices, delta));
-  if (joinedChunks === undefined || choices.size === 0) return undefined;
-  const { members, usage } = joinedChunks;
-  const joined = [...choices.values()].sort((left, right) => Number(left.fields.index) - Number(right.fields.index));
-  if (joined.some(({ fields }) => typeof fields.finish_reason !== "string")) return undefined;
+  const { members, usage, choices, isExact } = joinChunks(eventData(events));
+  const isWhole = choices.length > 0 && choices.every(({ fields }) => typeof fields.finish_reason === "string");
+  if (!isExact || !isWhole) return undefined;
   return JSON.stringify({
     ...members,
     object: "chat.completion",
-    choices: joined.map(({ fields, message, toolCalls, logprobs }) => ({
+    choices: choices.map(({ fields, message, toolCalls, logprobs }) => ({
       ...fields,
       message: {
         role: "assistant",
@@ -89,64 +77,4 @@ export function asWhole(events: string): string | undefined {
     })),
     ...(usage !== undefined && { usage }),
   });
-}
-
-/** Adds one choice of a chunk; false when it holds something whose joining is not known. */
-function joinChoice(choices: Map<number, JoinedChoice>, chunkChoice: unknown): boolean {
-  if (!isObject(chunkChoice)) return false;
-  const { index = 0, delta, logprobs, ...rest } = chunkChoice;
-  if (typeof index !== "number") return false;
-  const choice: JoinedChoice = choices.get(index) ?? {
-    fields: { index },
-    message: {},
-    toolCalls: new Map(),
-    logprobs: null,
-  };
-  choices.set(index, choice);
-  for (const [key, value] of Object.entries(rest)) if (isPresent(value)) choice.fields[key] = value;
-  if (isPresent(logprobs)) {
-    if (!isObject(logprobs)) return false;
-    choice.logprobs = joinLists(choice.logprobs ?? {}, logprobs);
-    if (choice.logprobs === null) return false;
-  }
-  if (!isPresent(delta)) return true;
-  if (!isObject(delta)) return false;
-  return Object.entries(delta).every(([key, value]) => {
-    if (!isPresent(value)) {
-      if (key === "refusal" || key === "content") choice.message[key] ??= null;
-      return true;
-    }
-    if (key === "role") choice.message.role = value;
-    else if (key === "tool_calls")
-      return Array.isArray(value) && value.every((call) => joinCall(choice.toolCalls, call));
-    else if ((TEXT_FIELDS as readonly string[]).includes(key) && typeof value === "string") {
-      choice.message[key] = `${choice.message[key] ?? ""}${value}`;
-    } else return false;
-    return true;
-  });
-}
-
-function joinCall(calls: Map<unknown, JsonObject>, fragment: unknown): boolean {
-  if (!isObject(fragment)) return false;
-  const { index = calls.size, ...parts } = fragment;
-  const call = calls.get(index) ?? {};
-  calls.set(index, call);
-  for (const [key, value] of Object.entries(parts)) {
-    if (!isPresent(value)) continue;
-    const known = call[key];
-    if (isObject(value)) {
-      // function {name, arguments} or custom {name, input}
-      const body: JsonObject = isObject(known) ? known : {};
-      call[key] = body;
-      for (const [name, piece] of Object.entries(value)) {
-        if (!isPresent(piece)) continue;
-        if (typeof piece !== "string") return false;
-        // Some engines repeat the name in every fragment.
-        if (name !== "name" || body.name !== piece) body[name] = `${body[name] ?? ""}${piece}`;
-      }
-    } else if (typeof value !== "string") return false;
-    else if (known === undefined || known === "") call[key] = value;
-    else if (known !== value && value !== "") return false;
-  }
-  return true;
 }

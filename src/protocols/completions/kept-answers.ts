@@ -1,15 +1,10 @@
 // Text completions that are kept and given again.
 
-import { isObject, isPresent, type JsonObject, parseObject } from "../../lib/json.ts";
+import { isObject, isPresent, parseObject } from "../../lib/json.ts";
+import { joinChunks } from "../joined-chunks.ts";
 import type { KeptAnswers } from "../kept-answers.ts";
-import {
-  hasFinishedChoices,
-  isStored,
-  isWholeChunkStream,
-  joinChunks,
-  joinLists,
-  WITHOUT_EFFECT,
-} from "../kept-chunks.ts";
+import { hasFinishedChoices, isStored, isWholeChunkStream, WITHOUT_EFFECT } from "../kept-chunks.ts";
+import { eventData } from "../sse.ts";
 
 export const completionsKept: KeptAnswers = {
   withoutEffect: WITHOUT_EFFECT,
@@ -41,31 +36,11 @@ function asStream(text: string, includeUsage: boolean): string | undefined {
 }
 
 function asWhole(events: string): string | undefined {
-  const choices = new Map<number, JsonObject>();
-  const joined = joinChunks(events, (choice) => joinChoice(choices, choice));
-  if (joined === undefined || choices.size === 0) return undefined;
-  const ordered = [...choices.values()].sort((left, right) => Number(left.index) - Number(right.index));
-  if (ordered.some(({ finish_reason }) => typeof finish_reason !== "string")) return undefined;
-  const { members, usage } = joined;
-  return JSON.stringify({ ...members, choices: ordered, ...(usage !== undefined && { usage }) });
-}
-
-/** False when it holds something whose joining is not known. */
-function joinChoice(choices: Map<number, JsonObject>, piece: unknown): boolean {
-  if (!isObject(piece)) return false;
-  const { index = 0, text, logprobs, ...rest } = piece;
-  if (typeof index !== "number") return false;
-  const choice: JsonObject = choices.get(index) ?? { text: "", index, logprobs: null, finish_reason: null };
-  choices.set(index, choice);
-  if (isPresent(text)) {
-    if (typeof text !== "string") return false;
-    choice.text = `${choice.text}${text}`;
-  }
-  if (isPresent(logprobs)) {
-    if (!isObject(logprobs)) return false;
-    choice.logprobs = joinLists(isObject(choice.logprobs) ? choice.logprobs : {}, logprobs);
-    if (choice.logprobs === null) return false;
-  }
-  for (const [key, value] of Object.entries(rest)) if (isPresent(value)) choice[key] = value;
-  return true;
+  const { members, usage, choices, isExact } = joinChunks(eventData(events));
+  const isWhole = choices.length > 0 && choices.every(({ fields }) => typeof fields.finish_reason === "string");
+  if (!isExact || !isWhole) return undefined;
+  const texts = choices.map(({ fields: { index, ...fields }, message, logprobs }) => {
+    return { text: message.content ?? "", index, logprobs, ...fields };
+  });
+  return JSON.stringify({ ...members, choices: texts, ...(usage !== undefined && { usage }) });
 }

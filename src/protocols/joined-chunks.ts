@@ -1,0 +1,131 @@
+// What the chunks of a stream say together, as of chat and of text completions: for a stream that is kept as a whole answer,
+// and for one that broke off and goes on at another backend.
+
+import { isObject, isPresent, type JsonObject, parseObject } from "../lib/json.ts";
+
+export interface JoinedChoice {
+  /** Members of the choice besides its texts and tokens; the last values count. */
+  fields: JsonObject;
+  /** The text of a completion is its content. */
+  message: JsonObject;
+  toolCalls: Map<unknown, JsonObject>;
+  logprobs: JsonObject | null;
+  /** How many pieces of text and thought there were. */
+  pieces: number;
+  /** Members of which it is not known how their pieces are joined. */
+  unknown: Set<string>;
+}
+
+export interface JoinedChunks {
+  /** Besides choices and counts. */
+  members: JsonObject;
+  usage: unknown;
+  /** By their index. */
+  choices: readonly JoinedChoice[];
+  /** Every event was a chunk, and every member of it can be joined. */
+  isExact: boolean;
+}
+
+/** Texts of a message that come in pieces, in the order in which models write them. */
+export const TEXT_FIELDS = ["reasoning_content", "reasoning", "content", "refusal"] as const;
+
+const TEXTS: ReadonlySet<string> = new Set(TEXT_FIELDS);
+
+/** @param data - of each event, up to [DONE] */
+export function joinChunks(data: Iterable<string>): JoinedChunks {
+  const choices = new Map<unknown, JoinedChoice>();
+  const members: JsonObject = {};
+  let usage: unknown;
+  let isExact = true;
+  for (const text of data) {
+    if (text.trim() === "[DONE]") break;
+    const chunk = parseObject(text);
+    if (!Array.isArray(chunk?.choices)) {
+      isExact = false;
+      if (chunk === undefined) continue;
+    }
+    const { choices: ofChunk, usage: counts, ...rest } = chunk as JsonObject;
+    // Azure opens its streams with a chunk that has empty ids; later values fill them.
+    for (const [name, value] of Object.entries(rest)) {
+      if (!isPresent(members[name]) || members[name] === "" || members[name] === 0) members[name] = value;
+    }
+    if (isPresent(counts)) usage = counts;
+    for (const choice of Array.isArray(ofChunk) ? (ofChunk as unknown[]) : []) {
+      if (isObject(choice)) joinChoice(choices, choice);
+      else isExact = false;
+    }
+  }
+  const sorted = [...choices.values()].sort((left, right) => Number(left.fields.index) - Number(right.fields.index));
+  const isKnown = ({ fields, unknown }: JoinedChoice) => typeof fields.index === "number" && unknown.size === 0;
+  return { members, usage, choices: sorted, isExact: isExact && sorted.every(isKnown) };
+}
+
+function joinChoice(choices: Map<unknown, JoinedChoice>, piece: JsonObject): void {
+  const { index = 0, delta, text, logprobs, ...rest } = piece;
+  let choice = choices.get(index);
+  if (choice === undefined) {
+    choice = { fields: { index }, message: {}, toolCalls: new Map(), logprobs: null, pieces: 0, unknown: new Set() };
+    choices.set(index, choice);
+  }
+  for (const [name, value] of Object.entries(rest)) if (isPresent(value)) choice.fields[name] = value;
+  if (isPresent(logprobs)) joinTokens(choice, logprobs);
+  if (isPresent(text)) joinDelta(choice, { content: text });
+  if (isObject(delta)) joinDelta(choice, delta);
+  else if (isPresent(delta)) choice.unknown.add("delta");
+}
+
+function joinDelta(choice: JoinedChoice, delta: JsonObject): void {
+  const { message, unknown } = choice;
+  let hasText = false;
+  for (const [name, value] of Object.entries(delta)) {
+    if (!isPresent(value)) {
+      if (name === "refusal" || name === "content") message[name] ??= null;
+    } else if (name === "role") message.role = value;
+    else if (name === "tool_calls") {
+      if (!Array.isArray(value) || !value.every((call) => joinCall(choice.toolCalls, call))) unknown.add(name);
+    } else if (TEXTS.has(name) && typeof value === "string") {
+      message[name] = `${message[name] ?? ""}${value}`;
+      hasText ||= value !== "" && name !== "refusal";
+    } else unknown.add(name);
+  }
+  if (hasText) choice.pieces++;
+}
+
+/** Lists of tokens, one after the other. */
+function joinTokens(choice: JoinedChoice, more: unknown): void {
+  choice.logprobs ??= {};
+  const { logprobs } = choice;
+  for (const [name, value] of isObject(more) ? Object.entries(more) : [["logprobs", more] as const]) {
+    const before = logprobs[name];
+    if (!isPresent(value)) logprobs[name] ??= null;
+    else if (!Array.isArray(value)) choice.unknown.add("logprobs");
+    else if (Array.isArray(before)) for (const entry of value as unknown[]) before.push(entry);
+    else logprobs[name] = [...(value as unknown[])];
+  }
+}
+
+/** False when the fragment holds something whose joining is not known. */
+function joinCall(calls: Map<unknown, JsonObject>, fragment: unknown): boolean {
+  if (!isObject(fragment)) return false;
+  const { index = calls.size, ...parts } = fragment;
+  const call = calls.get(index) ?? {};
+  calls.set(index, call);
+  for (const [key, value] of Object.entries(parts)) {
+    if (!isPresent(value)) continue;
+    const known = call[key];
+    if (isObject(value)) {
+      // function {name, arguments} or custom {name, input}
+      const body: JsonObject = isObject(known) ? known : {};
+      call[key] = body;
+      for (const [name, piece] of Object.entries(value)) {
+        if (!isPresent(piece)) continue;
+        if (typeof piece !== "string") return false;
+        // Some engines repeat the name in every fragment.
+        if (name !== "name" || body.name !== piece) body[name] = `${body[name] ?? ""}${piece}`;
+      }
+    } else if (typeof value !== "string") return false;
+    else if (known === undefined || known === "") call[key] = value;
+    else if (known !== value && value !== "") return false;
+  }
+  return true;
+}
