@@ -3,7 +3,7 @@
 
 import { isObject, isPresent, type JsonObject, parseObject } from "../lib/json.ts";
 
-export interface JoinedChoice {
+interface JoinedChoice {
   /** Members of the choice besides its texts and tokens; the last values count. */
   fields: JsonObject;
   /** The text of a completion is its content. */
@@ -16,7 +16,7 @@ export interface JoinedChoice {
   unknown: Set<string>;
 }
 
-export interface JoinedChunks {
+interface JoinedChunks {
   /** Besides choices and counts. */
   members: JsonObject;
   usage: unknown;

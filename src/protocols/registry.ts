@@ -4,39 +4,26 @@ import type { ProtocolName } from "../generation/content.ts";
 import type { Failure } from "../generation/result.ts";
 import { audio } from "./audio/index.ts";
 import { chat } from "./chat/index.ts";
-import { asChatChunk } from "./completions/as-chat.ts";
 import { completions } from "./completions/index.ts";
 import type { Format } from "./format.ts";
 import { generateContent } from "./generate-content/index.ts";
 import { images } from "./images/index.ts";
 import type { KeptAnswers } from "./kept-answers.ts";
 import { messages } from "./messages/index.ts";
-import type {
-  BackendProtocol,
-  ClientProtocol,
-  ClientWords,
-  KeptMembers,
-  PassThrough,
-  StreamDecoder,
-} from "./protocol.ts";
+import type { BackendProtocol, ClientProtocol, ClientWords, PassThrough } from "./protocol.ts";
 import { responses } from "./responses/index.ts";
 import type { StreamJoin } from "./stream-join.ts";
 
 const FORMATS: Readonly<Record<ProtocolName, Format>> = {
   chat,
-  // Its backends are asked in the client's own bytes; read are only streams that take over an answer, in chat's words.
-  completions: { ...completions, backend: { ...chat.backend, name: "completions", streamDecoder: decodeAsChat } },
+  // Its backends are asked in the client's own bytes; read are only streams that take over an answer, as chat's are.
+  completions: { ...completions, backend: { ...chat.backend, name: "completions" } },
   responses,
   messages,
   "generate-content": generateContent,
   images,
   audio,
 };
-
-function decodeAsChat(keeps?: KeptMembers): StreamDecoder {
-  const decoder = chat.backend.streamDecoder(keeps);
-  return { push: (data, name) => decoder.push(asChatChunk(data), name), end: () => decoder.end() };
-}
 
 function formatNamed(name: ProtocolName | undefined): Format | undefined {
   return name === undefined ? undefined : FORMATS[name];

@@ -103,6 +103,7 @@ export class ChatStreamDecoder implements StreamDecoder {
   #readChoice(choice: JsonObject): void {
     const delta = isObject(choice.delta) ? choice.delta : choice.message; // some send the whole message in one chunk
     if (isObject(delta)) this.#readDelta(delta);
+    else if (typeof choice.text === "string") this.#addText("text", choice.text); // of a text completion
     const reason = readFinishReason(choice);
     if (isBroken(reason)) {
       this.#isOver = true;
