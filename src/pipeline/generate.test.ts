@@ -18,7 +18,7 @@ import { callEmbedded } from "../upstream/fetch-client.ts";
 import type { LiveStream } from "../upstream/relay.ts";
 import { Deduplicator } from "./deduplicate.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
-import { createGenerator, type Generated, type SharedCall } from "./generate.ts";
+import { createGenerator, type FlightsElsewhere, type Generated, type SharedCall } from "./generate.ts";
 import { ASKING_BODY, type ModelRequest } from "./model-request.ts";
 
 const encoder = new TextEncoder();
@@ -52,6 +52,7 @@ interface BenchOptions {
   refusal?: Error;
   /** What went before the answer of a model that stands in. */
   reasons?: FallbackResult["reasons"];
+  flights?: FlightsElsewhere;
 }
 
 function bench({
@@ -62,6 +63,7 @@ function bench({
   attempts = 1,
   refusal,
   reasons = [],
+  flights,
 }: BenchOptions = {}) {
   const settings = documentSchema.parse({ deduplication: { mode }, response_cache: { enabled: cache }, ...more });
   const calls: Upstream[] = [];
@@ -145,6 +147,7 @@ function bench({
     chains,
     log: silentLogger(),
     deduplicator,
+    flights,
     cache: cache ? { store, streams } : undefined,
     promptsDigest: "",
   });
@@ -375,6 +378,28 @@ describe("shared calls", () => {
     expect([first, second, third].map(({ ends }) => ends)).toEqual([[undefined], [undefined], [undefined]]);
     expect({ calls: b.calls.length, ends: b.calls[0]?.ends }).toEqual({ calls: 1, ends: [undefined] });
     expect(b.deduplicator).toMatchObject({ flights: new Map(), heldBytes: 0 });
+  });
+
+  test("when all leave while another process is asked to share its call, no call is made here", async () => {
+    const asked: string[] = [];
+    const landed: string[] = [];
+    const b = bench({
+      mode: "all",
+      flights: {
+        join(key, _ttlMs, signal) {
+          asked.push(key);
+          return new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined)));
+        },
+        landed: (key) => void landed.push(key),
+      },
+    });
+    const { generated, leave } = b.ask(false);
+    await waitFor("the other process is asked", () => asked.length === 1);
+    leave();
+    await expect(generated).rejects.toThrow();
+    await waitFor("the flight is given up", () => landed.length === 1);
+    expect(landed).toEqual(asked);
+    expect(b.calls).toEqual([]);
   });
 
   test("stream: when the leader leaves, the others read on; when the last one leaves, the call ends", async () => {

@@ -184,6 +184,10 @@ export function createGenerator(parts: GeneratorParts): Generate {
         const ttlMs = context.settings.deduplication.ttl;
         const elsewhere = flights && (await flights.join(key, ttlMs, signal));
         if (elsewhere !== undefined) return elsewhere;
+        if (signal.aborted) {
+          flights?.landed(key);
+          throw clientLeft(); // all of them left while the other process was asked
+        }
         // The call lives as long as any of its clients, not as long as the first.
         const shared: RequestContext = { ...context, client: { signal } };
         const { record } = shared;

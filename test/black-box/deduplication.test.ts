@@ -58,15 +58,18 @@ function gatedPlain(text: string): { answer: Answer; gate: PromiseWithResolvers<
 /** On a busy machine one look finds some still on their way, from one worker to another, say. */
 const QUIET_LOOKS = 3;
 
-/** Gives requests that would be passed on the time to arrive. */
-async function settled(): Promise<void> {
+/** So many requests are under way in the gateway, and what they ask of the backend has arrived there. */
+async function settled(underWay: number, target = gateway): Promise<void> {
   let seen = -1;
   let quietLooks = 0;
   await waitFor(
-    "no more requests arrive",
+    `${underWay} requests are under way, and no more arrive at the backend`,
     async () => {
-      await gateway.backend("a");
-      quietLooks = seen === backend.requests.length ? quietLooks + 1 : 0;
+      const listed = await (await target.fetch("/admin/requests?limit=100")).json();
+      const { requests } = listed as { requests: { finished: boolean }[] };
+      const isAsItWas =
+        requests.filter(({ finished }) => !finished).length === underWay && seen === backend.requests.length;
+      quietLooks = isAsItWas ? quietLooks + 1 : 0;
       seen = backend.requests.length;
       return quietLooks >= QUIET_LOOKS;
     },
@@ -97,7 +100,7 @@ test("20 identical plain requests are one call, and each is answered whole", asy
   const { answer, gate } = gatedPlain("shared");
   backend.reset(answer);
   const pending = Array.from({ length: 20 }, () => gateway.chat({ temperature: 0 }));
-  await settled();
+  await settled(20);
   gate.resolve();
   for (const response of await Promise.all(pending)) expect(await response.text()).toBe(chat("shared").body as string);
   expect(backend.requests).toHaveLength(1);
@@ -107,7 +110,7 @@ test("an error is shared as well, and the next request asks anew", async () => {
   const gate = Promise.withResolvers<void>();
   backend.reset({ ...failure(400, "no such thing"), headersAfter: gate.promise });
   const pending = Array.from({ length: 5 }, () => gateway.chat({ temperature: 0 }));
-  await settled();
+  await settled(5);
   gate.resolve();
   for (const response of await Promise.all(pending)) {
     expect((await expectError(response, 400)).message).toBe("no such thing");
@@ -148,12 +151,12 @@ for (const stream of [true, false]) {
     const leader = gateway.chat(body, { signal: leaving.signal }).catch(() => undefined);
     await waitFor("the leader is under way", () => backend.requests.length === 1);
     const followers = Array.from({ length: 3 }, () => gateway.chat(body));
-    await settled();
+    await settled(4);
     const led = stream ? await leader : undefined;
     leaving.abort();
     await leader;
     await led?.text().catch(() => "");
-    await settled();
+    await settled(3);
     expect(backend.lastRequest.isClosed).toBe(false);
     gate.resolve();
     const whole = stream ? chatEvents(["one ", "two"]).join("") : (chat("shared").body as string);
@@ -173,10 +176,10 @@ for (const stream of [true, false]) {
         .catch(() => "left"),
     );
     await waitFor("the call is under way", () => backend.requests.length === 1);
-    await settled();
+    await settled(3);
     controllers[1]?.abort();
     controllers[0]?.abort();
-    await settled();
+    await settled(1);
     expect(backend.lastRequest.isClosed).toBe(false);
     controllers[2]?.abort();
     await Promise.all(pending);
@@ -196,7 +199,7 @@ async function callsOf(
   const { answer, gate } = gatedPlain("x");
   backend.reset(answer);
   const pending = requests.map(([body, headers]) => target.chat(body, headers ? { headers } : {}));
-  await settled();
+  await settled(requests.length, target);
   const calls = backend.requests.length;
   gate.resolve();
   for (const response of await Promise.all(pending)) {
@@ -265,7 +268,7 @@ describe("who shares by default", () => {
       headersAfter: gate.promise,
     }));
     const pending = [gateway.chat({ temperature: 0, stream: true }), gateway.chat({ temperature: 0 })];
-    await settled();
+    await settled(2);
     expect(backend.requests).toHaveLength(2);
     gate.resolve();
     for (const response of await Promise.all(pending)) expect(response.status).toBe(200);
