@@ -2,8 +2,8 @@
 
 import { expect, test } from "bun:test";
 import OpenAI from "openai";
-import { clientWords, passThrough } from "../registry.ts";
-import { type ImageStreamOptions, imageStreamEdits } from "./stream-edits.ts";
+import { type ImageStreamOptions, imageStreamEdits } from "../../src/protocols/images/stream-edits.ts";
+import { clientWords, passThrough } from "../../src/protocols/registry.ts";
 
 const event = (value: { type: string; [key: string]: unknown }) =>
   new TextEncoder().encode(`event: ${value.type}\ndata: ${JSON.stringify(value)}\n\n`);

@@ -2,7 +2,7 @@
 
 import { afterAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
-import { createDemoBackend } from "./backend.ts";
+import { createDemoBackend } from "../../src/demo/backend.ts";
 
 const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: createDemoBackend({ wordDelayMs: 0 }) });
 const client = new OpenAI({ apiKey: "none", baseURL: `${server.url.href}v1`, maxRetries: 0 });
