@@ -1,4 +1,4 @@
-// What the agent can do, as ACP clients and the admin API are told. Images and sound also depend on the model of a session.
+// What the agent can do, for ACP clients and the admin API. Images and sound also depend on the model of a session.
 
 /** Specification, "initialize"; both forms of an answer are made of it. */
 export const AGENT_CAPABILITIES = {

@@ -31,7 +31,7 @@ interface AskOptions {
 interface RpcConnectionParts {
   write: Write;
   handle: RpcHandler;
-  /** Anything thrown that is not for the client as it is -> what the client is told. */
+  /** Anything thrown that is not for the client as it is -> the error for the client. */
   refusalOf(error: unknown): RpcError;
 }
 

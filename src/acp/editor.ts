@@ -1,4 +1,4 @@
-// The editor of one turn: requests to the client, and what the client is told. When the turn is over, it is closed: nothing
+// The editor of one turn: requests to the client, and updates for it. When the turn is over, it is closed: nothing
 // that a straggler says goes out any more, and only what gives a terminal back is still asked.
 
 import {
@@ -20,11 +20,11 @@ import { encodeUpdate } from "./wire/updates.ts";
 /** A client that does not answer is not waited for when a terminal is given back. */
 const CLEAN_UP_MS = 10_000;
 
-/** Longer texts are told in several pieces, so that no line is longer than clients take. */
+/** Longer texts are sent in several pieces, so that no line is longer than clients take. */
 const MAX_PIECE_LENGTH = 1024 * 1024;
 
 export interface TurnEditor extends Editor {
-  /** Calls that are open are told as failed, text that was held back is told, and nothing after it. */
+  /** Open calls are sent as failed, text that was held back is sent, and nothing after it. */
   close(): void;
 }
 
@@ -32,7 +32,7 @@ interface EditorParts {
   sessionId: string;
   connection: RpcConnection;
   can: ClientAbilities;
-  /** false: the pieces of an answer are told as one. */
+  /** false: the pieces of an answer are sent as one. */
   streams: boolean;
   /** A call has come to its end. */
   callEnded(call: ToolCallView): void;
@@ -141,7 +141,7 @@ export function createTurnEditor(parts: EditorParts): TurnEditor {
   };
 }
 
-/** A call as it can be told in any case: its beginning and its end must be known. */
+/** A call as it can be shown in any case: its beginning and its end must be known. */
 function withoutContent(update: Update): Update | undefined {
   if (update.type === "tool-call") {
     const { toolCallId, title, kind, status, locations } = update.call;

@@ -17,7 +17,7 @@ import {
 
 /** @param calls - how calls were shown, by their ids */
 export function* replayOf(history: readonly Message[], calls: ReadonlyMap<string, CallNote>): Generator<SessionUpdate> {
-  /** How often an id was used: some models begin anew with each turn, and an update names one call. */
+  /** How often an id was used: some models count from the start in each turn, and an update names one call. */
   const uses = new Map<string, number>();
   for (const [index, { role, parts }] of history.entries()) {
     if (role === "system") continue;

@@ -12,7 +12,7 @@ import type { SessionRecord } from "./parts.ts";
 export type RunningSession = SessionRecord & { pid: number };
 
 interface SessionTelling {
-  /** In place of what was told before. Never waits, never throws. */
+  /** Replaces what was written before. Never waits, never throws. */
   tell(sessions: readonly SessionRecord[]): void;
   /** Nothing of this process stays. */
   stop(): Promise<void>;
@@ -183,7 +183,7 @@ function beginOf(pid: number): string | undefined {
   }
 }
 
-/** What cannot be removed is told nowhere: its process is gone, and it says nothing wrong. */
+/** What cannot be removed is not reported: its process is gone, and it says nothing wrong. */
 function remove(path: string): void {
   try {
     rmSync(path, { force: true });

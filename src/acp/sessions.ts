@@ -195,7 +195,7 @@ export class Sessions {
     session.lastUsedMs = this.#parts.clock.now();
   }
 
-  /** Tells at once when nothing was told for a while, else in a moment. */
+  /** Notifies at once after a pause, else in a moment. */
   changed(): void {
     if (this.#tellTimer !== undefined) return;
     this.#tell();

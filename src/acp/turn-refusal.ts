@@ -1,4 +1,4 @@
-// What a client is told when a turn fails: the words of the gateway where they are meant for it, else that something broke.
+// The error for a client whose turn fails: the words of the gateway where they are meant for it, else that something broke.
 
 import { compact } from "../lib/json.ts";
 import type { Logger } from "../logging/logger.ts";

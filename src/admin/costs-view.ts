@@ -12,7 +12,7 @@ const EARLIER = "(earlier)";
 /** Names that rows may have together. */
 const MAX_GROUPS = 3;
 
-/** What can be asked for with `by`, and the member that its rows are told by. */
+/** What can be asked for with `by`, and the member that names its rows. */
 const GROUPS = {
   key: "key_id",
   user: "user_id",
@@ -46,7 +46,7 @@ export function costsView(collector: StatsCollector, query: URLSearchParams) {
   return { total_cost, currency, unpriced_models, keys };
 }
 
-/** The same for GET /admin/usage, which may be asked for several names at once and is told the sum of everything. */
+/** The same for GET /admin/usage, which takes several names at once and shows the sum of everything. */
 export function usageView(collector: StatsCollector, query: URLSearchParams) {
   const by = readGroups(query, MAX_GROUPS) ?? ["key"];
   const times = readTimes(query, collector.nowMs);

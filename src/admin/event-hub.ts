@@ -23,14 +23,14 @@ interface EventHubParts {
 }
 
 const MAX_LISTENERS = 256;
-/** A first event is told so soon, and what follows it so much later, together. */
+/** A first event is sent so soon, and what follows it so much later, together. */
 const FIRST_MS = 20;
 const INTERVAL_MS = 500;
 /** Less than what proxies and the runtime take for a dead connection. */
 const HEARTBEAT_MS = 15_000;
 /** How soon a browser comes again. */
 const RETRY_MS = 2_000;
-/** Changes of backends that are told together; of more of them only the number is. */
+/** Changes of backends that are sent together; of more of them only the number is. */
 const MAX_CHANGES = 256;
 
 const encoder = new TextEncoder();

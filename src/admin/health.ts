@@ -156,7 +156,7 @@ function healthService({ health_checks: { enabled } }: Settings): ServiceHealth 
   return { status: "disabled", message: "Health checks are off: every enabled backend counts as available." };
 }
 
-/** Requests are answered without it; what would be lost is told before it is. */
+/** Requests are answered without it; this reports what would be lost before it is. */
 function storageService(problems: readonly string[]): ServiceHealth {
   if (problems.length === 0) return { status: "healthy", message: "The data folder can be written." };
   return { status: "degraded", message: `${problems.map((problem) => problem.replace(/\.$/, "")).join("; ")}.` };

@@ -93,7 +93,7 @@ export function readTimes(query: URLSearchParams, nowMs: number): Times {
 /** A time in a query parameter, for the document. */
 export const timeText: JsonSchema = { type: "string", pattern: TIME_PATTERN };
 
-/** Up to so many different names with commas between, for the document; that they differ is told by the reader. */
+/** Up to so many different names with commas between, for the document; the reader refuses doubles. */
 export function groupsPattern(names: readonly string[], most: number): string {
   const one = `(${names.join("|")})`;
   return `^${one}(,${one}){0,${most - 1}}$`;

@@ -1,4 +1,4 @@
-// Why an admin request is refused, as the client is told.
+// Why an admin request is refused.
 
 import { sectionNames } from "../config/change/capability.ts";
 import type { ChangeError, Result } from "../config/change/change.ts";

@@ -141,7 +141,7 @@ function groupRow({ values, count, firstMs, lastMs, exampleId }: Group, by: read
 
 /**
  * The answer of GET /admin/requests/{id}; throws 404.
- * @param errorOf - what a client was told, by the gateway's own id of its request
+ * @param errorOf - what a client was answered with, by the gateway's own id of its request
  */
 export async function explainRequest(
   search: RequestSearch,

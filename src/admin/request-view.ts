@@ -9,7 +9,7 @@ import { candidateWords, explain, stepWords, summarize, tokensPerSecond } from "
 
 /**
  * One request, step by step.
- * @param error - what the client was told
+ * @param error - what the client was answered with
  * @param others - own ids of further requests with the same id of a client
  */
 export function storyView(
@@ -133,7 +133,7 @@ function round(durationMs: number): number {
   return Math.round(inMicroseconds(durationMs) / 100) / 10;
 }
 
-/** By way of which every time is told: a request is told the same from memory and from disk, which keeps these. */
+/** The disk keeps microseconds: by way of them a request looks the same from memory and from disk. */
 function inMicroseconds(timeMs: number): number {
   return Math.round(timeMs * 1000);
 }

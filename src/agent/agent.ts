@@ -13,7 +13,7 @@ export interface ModelAccess {
   generate(request: GenerationRequest, call: { signal: AbortSignal }): AsyncGenerator<GenerationEvent, void>;
   /** Most tokens of prompt and answer; undefined: not known. */
   contextWindow(model: string): number | undefined;
-  /** false: it reads text only, so that images of the conversation are told to it in words. Undefined: not known. */
+  /** false: it reads text only, so that it gets images of the conversation in words. Undefined: not known. */
   readsImages?(model: string): boolean | undefined;
 }
 
@@ -63,7 +63,7 @@ export interface TurnParts {
   permission(kind: ToolKind): Permission;
   /** One per session. */
   remembered: Remembered;
-  /** One per session; undefined: each turn begins to measure anew. */
+  /** One per session; undefined: each turn measures for itself. */
   measure?: ContextMeasure;
   /** One per session: sends its calls to where their beginning is cached. */
   promptCacheKey?: string;

@@ -1,4 +1,4 @@
-// A model that gave no answer: the end of a turn that the client is told of as an error.
+// A model that gave no answer: the end of a turn that the client gets as an error.
 
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Failure } from "../generation/result.ts";

@@ -26,13 +26,13 @@ export function requestFrame({ choices, instructions, tools, promptCacheKey }: A
     reasoning: reasoningWish(effort),
     stream: true,
     ...compact({ maxOutputTokens, promptCacheKey }),
-    // No client has sent it. It is the format that says least of its own: refusals and losses are told in its words.
+    // No client has sent it. It is the format that says least of its own: refusals and losses use its words.
     origin: { protocol: "chat", body: {} },
     extensions: {},
   };
 }
 
-/** @param readsImages - false: the model is told of images in words */
+/** @param readsImages - false: the model gets images in words */
 export function withMessages(
   frame: GenerationRequest,
   messages: readonly Message[],

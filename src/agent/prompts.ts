@@ -1,4 +1,4 @@
-// What a model is told before the conversation: what it is, what it may do in the mode, which tools are there, and the
+// What a model reads before the conversation: what it is, what it may do in the mode, which tools are there, and the
 // rules. The same from call to call as long as nothing changes, which prompt caches live on.
 
 import type { Mode } from "./agent.ts";

@@ -1,4 +1,4 @@
-// A call of a tool as it is told: once when it is known, then its changes, and nothing more behind its end.
+// A call of a tool as the client sees it: once when it is known, then its changes, and nothing after its end.
 
 import { compact, type JsonObject } from "../lib/json.ts";
 import type { Outlet } from "./outlet.ts";

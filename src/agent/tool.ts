@@ -47,7 +47,7 @@ export interface AgentTool {
   preview(args: JsonObject, context: ToolContext): Promise<ToolPreview> | ToolPreview;
   /** Trouble that the model should know of is an outcome with `isError` or a ToolError; only the signal's reason goes further. */
   run(args: JsonObject, context: ToolContext): Promise<ToolOutcome>;
-  /** What a call that went well at this place shows when the conversation is told again; left out: its result. */
+  /** What a call that went well at this place shows when the conversation is shown again; left out: its result. */
   replayed?(args: JsonObject, path: string): ToolContent[];
 }
 

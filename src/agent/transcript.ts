@@ -12,7 +12,7 @@ interface TranscriptParts {
 export class TurnTranscript {
   readonly #parts: TranscriptParts;
   readonly #callIds = new Set<string>();
-  /** What the person said, until it is known that a model can be told of it. */
+  /** What the person said, until it is known that a model can read it. */
   #prompt: Message | undefined;
 
   constructor(parts: TranscriptParts) {

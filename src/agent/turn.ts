@@ -34,7 +34,7 @@ interface AgentTurn {
 }
 
 /**
- * Throws ModelFailure when the model gives no answer. The conversation is well-formed on every way out, and nothing is told
+ * Throws ModelFailure when the model gives no answer. The conversation is well-formed on every way out, and nothing is shown
  * any more.
  */
 export async function runTurn(parts: TurnParts): Promise<TurnEnd> {
@@ -107,7 +107,7 @@ async function keep(
   transcript.add([message, { role: "user", parts: results }]);
 }
 
-/** How often a call is made anew because of what the model has said of it: too long, no tools. */
+/** How often a call is repeated because of what the model has said of it: too long, no tools. */
 const MAX_REPAIRS = 2;
 
 async function ask(turn: AgentTurn, choices: SessionChoices, tools: ToolSet): Promise<GenerationResult> {

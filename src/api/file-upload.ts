@@ -1,4 +1,4 @@
-// An upload, from the form to the store: what is wrong with it is told with the field, and nothing of it stays then.
+// An upload, from the form to the store: a refusal names the field, and then nothing of it stays.
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";

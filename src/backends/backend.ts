@@ -39,7 +39,7 @@ export const UNKNOWN_LATENCY_MS = 1_000;
 /** What the data plane writes of one backend, and everyone may read. */
 export interface BackendCounters {
   inFlight: number;
-  /** Those of other processes of this gateway, as they were told a moment ago; 0 where there are none. */
+  /** Those of other processes of this gateway, as they were a moment ago; 0 where there are none. */
   inFlightElsewhere: number;
   /** The same requests one by one, in no order. */
   running: Running[];

@@ -16,7 +16,7 @@ export function isDetectable(backend: Backend): boolean {
 }
 
 /**
- * The kind of a generic backend, given the owned_by of each model in its list; undefined when nothing can be told from
+ * The kind of a generic backend, given the owned_by of each model in its list; undefined when nothing can be concluded from
  * it (an empty list). A router in front of several engines lists several owners and stays generic.
  */
 export function detectKind(owners: readonly (string | undefined)[]): BackendKind | undefined {

@@ -76,7 +76,7 @@ export function createRegistry(backends: readonly Backend[], first: { checksEnab
   return {
     /**
      * A whole new list. Backends are told apart by name, and by the server that they point at: one that stays keeps what
-     * is known of it, and its counters. One that is gone, disabled or at another server drains. Models are set anew by
+     * is known of it, and its counters. One that is gone, disabled or at another server drains. Models are set again by
      * the keeper of the lists.
      */
     replace(list: readonly Backend[], isChecked: boolean): BackendChanges {

@@ -19,7 +19,7 @@ export interface BackendCall {
   readonly answer: Promise<BackendAnswer>;
   /**
    * Closes the connection: whatever waits for the answer or for its body fails. Does nothing when the answer is over. Safe
-   * to call at any time, also while a receiver is told something.
+   * to call at any time, also from within a receiver.
    */
   abort(): void;
   /** Whether a connection stands or can be made within the time. Asked only when an answer is late. */
@@ -34,7 +34,7 @@ export interface BackendAnswer {
   /**
    * The receiver gets the body from here on, perhaps within this call. Called again, it puts another receiver in the place
    * of the former, which hears nothing more. Nothing is lost before the first call, nor between two of them while the body
-   * is paused; of a body that has broken off meanwhile every receiver is told.
+   * is paused; every receiver learns of a body that has broken off meanwhile.
    */
   read(receiver: BodyReceiver): void;
   /** Holds the backend back: until resume() the receiver hears of nothing but that the body was aborted. */

@@ -2,7 +2,7 @@
 
 import type { BackendAnswer, BodyReceiver } from "./transport.ts";
 
-/** Is told of each piece as it arrives. */
+/** Gets the length of each piece as it arrives. */
 interface PieceWatch {
   chunkReceived(): void;
 }

@@ -1,4 +1,4 @@
-// --backup and --restore: what is copied where, and what the operator is told of it.
+// --backup and --restore: what is copied where, and the report for the operator.
 
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-// The page of the dashboard before anything is in it, and what browsers are told to refuse on it.
+// The page of the dashboard before anything is in it, and what browsers must refuse on it.
 
 import type { Assets } from "./asset.ts";
 
@@ -41,7 +41,7 @@ export function renderPage({ script, theme, style }: Assets): string {
 <script type="module" src="dashboard/${script}"></script>
 </head>
 <body>
-<noscript><p>The dashboard needs JavaScript. The same is told by the admin API: GET /openapi.json.</p></noscript>
+<noscript><p>The dashboard needs JavaScript. The admin API says the same: GET /openapi.json.</p></noscript>
 </body>
 </html>
 `;

@@ -93,7 +93,7 @@ function htmlAnswer({ headers }: Call, text: string, status: number): Response {
 function fileAnswer({ request, parameters, headers }: Call, { files }: Assets): Response {
   const asset = files.get(parameters.asset ?? "");
   if (asset === undefined) {
-    throw new GatewayError(ERRORS.routeNotFound, "There is no such file of the dashboard: load GET /dashboard anew.");
+    throw new GatewayError(ERRORS.routeNotFound, "There is no such file of the dashboard: load GET /dashboard again.");
   }
   const encoding = encodingFor(request.headers.get("accept-encoding") ?? "");
   return new Response(asset[encoding], {

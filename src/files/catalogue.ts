@@ -64,7 +64,7 @@ export type Catalogue = ReturnType<typeof openCatalogue>;
 export function openCatalogue(path: string) {
   const sqlite = openDurableDatabase(path, SCHEMA);
   try {
-    // A damaged file is told now, not with the first upload.
+    // A damaged file is reported now, not with the first upload.
     sqlite.query("SELECT count FROM totals WHERE owner = ?").get(EVERYBODY);
   } catch (error) {
     sqlite.close();

@@ -1,4 +1,4 @@
-// The store of files that the configuration asks for: opened when it is first used, and made anew when its place changes.
+// The store of files that the configuration asks for: opened when it is first used, and opened again when its place changes.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";

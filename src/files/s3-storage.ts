@@ -14,7 +14,7 @@ const TIME_LIMITS = { questionMs: 10_000, stalledMs: 30_000 };
 const UPLOAD_ATTEMPTS = 3;
 const BETWEEN_ATTEMPTS = { baseDelayMs: 200, maxDelayMs: 2_000, multiplier: 3, jitter: true };
 
-/** Contents up to here are read before the answer begins: it has its length then, and trouble is told by its status. */
+/** Contents up to here are read before the answer begins: it has its length then, and trouble shows in its status. */
 const READ_WHOLE_BYTES = 1024 * 1024;
 
 /** Lists that share a bucket do not see the objects of each other. */

@@ -1,4 +1,4 @@
-// What clients and logs are told when the storage of files does not do what it should.
+// Errors and log lines for a storage of files that does not do what it should.
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";

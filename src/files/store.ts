@@ -153,7 +153,7 @@ function reading({ catalogue, storage, now, log }: StoreInside) {
 }
 
 /**
- * A stream that breaks off, or is longer or shorter than it has to be, breaks off here, and that is told. The runtime would
+ * A stream that breaks off, or is longer or shorter than it has to be, breaks off here, and that is reported. The runtime would
  * print the stack of an error of its own stream, which is no line of the log.
  */
 function exactly(

@@ -38,7 +38,7 @@ function functionFor({ name, description, format }: CustomTool): FunctionTool {
   return { kind: "function", name, ...(text === "" ? {} : { description: text }), parameters: { ...PARAMETERS } };
 }
 
-/** The backend cannot be held to a grammar, but its model can be told of it. */
+/** The backend cannot be held to a grammar, but its model can read it. */
 function grammarHint(format: Record<string, unknown>): string | undefined {
   const { definition, syntax } = (format.grammar ?? format) as { definition?: unknown; syntax?: unknown };
   if (typeof definition !== "string") return undefined;

@@ -35,7 +35,7 @@ export type GenerationEvent =
   | { type: "usage"; usage: Usage; own?: JsonObject }
   /** The model is done; only usage may follow. */
   | { type: "finish"; finish: Finish; own?: JsonObject }
-  /** The backend told of an error; nothing follows. */
+  /** The backend reported an error; nothing follows. */
   | { type: "failure"; failure: Failure }
   /** An event that only its own format knows, as its backend wrote it. */
   | { type: "unknown"; value: JsonObject };

@@ -24,7 +24,7 @@ export interface Finish {
   stopSequence?: string;
 }
 
-/** An error that a backend told of inside an answer or a stream. */
+/** An error that a backend reported inside an answer or a stream. */
 export interface Failure {
   message: string;
   /** HTTP status that fits, e.g. 529 for an overloaded backend. */

@@ -30,7 +30,7 @@ export interface HealthView {
 export interface HealthChecker {
   /**
    * Checks the backend now, and from now on; resolves when this check is over. One that is watched already keeps its
-   * record, but a check under way begins anew, because the backend may have got another key or probe.
+   * record, but a check under way starts over, because the backend may have got another key or probe.
    */
   watch(name: string): Promise<void>;
   /** Ends checks of the backend, one under way included, and forgets it. */

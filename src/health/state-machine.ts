@@ -42,7 +42,7 @@ export function applyVerdict(previous: HealthRecord, verdict: ProbeVerdict, poli
   const consecutiveSuccesses = verdict === "healthy" ? previous.consecutiveSuccesses + 1 : 0;
   const state = nextState(previous, verdict, consecutiveFailures, consecutiveSuccesses, policy, nowMs);
   const entered = state !== previous.state;
-  // An engine that was gone and now says "loading" has been started again: it deserves frequent checks anew.
+  // An engine that was gone and now says "loading" has been restarted: it gets frequent checks again.
   const cameAlive = verdict === "warming" && previous.lastVerdict === "failed";
   const record: HealthRecord = {
     state,

@@ -13,9 +13,9 @@ export interface ClaimTrust {
   distrustedUntil: number;
 }
 
-/** What a backend has told of a prompt before it was asked. */
+/** What a backend has claimed of a prompt before it was asked. */
 export interface Claim {
-  /** Blocks that it has told of, from the beginning; at least one. */
+  /** Blocks that it has claimed, from the beginning; at least one. */
   told: number;
   /** Blocks of the prompt. */
   blocks: number;

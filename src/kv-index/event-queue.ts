@@ -1,4 +1,4 @@
-// What waits to be told to the index: of one engine, in order, bounded. When more comes than can be told, the oldest goes.
+// Events of one engine that wait for the index: in order, bounded. When more come than the index takes, the oldest go.
 
 export class EventQueue<Event> {
   readonly #ring: (Event | undefined)[];

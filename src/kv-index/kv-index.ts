@@ -151,7 +151,7 @@ export class KvIndex {
     return (counted[known.slot] as number) / this.#blocks;
   }
 
-  /** What the backend has told of a prompt, whatever it has answered; undefined for nothing. */
+  /** What the backend has claimed of a prompt, whatever it has answered; undefined for nothing. */
   claimOf(backendName: string, { words, blocks }: PrefixChain): Claim | undefined {
     const slot = this.#table.hasClaims ? this.#known.get(backendName)?.slot : undefined;
     const told = slot === undefined ? 0 : this.#table.toldOf(words, slot, this.#oldestSeconds());

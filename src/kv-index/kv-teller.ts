@@ -12,7 +12,7 @@ export interface KvNews {
   lookups: number;
 }
 
-/** Who is told of what requests and engines say. */
+/** Receives what requests and engines say. */
 export interface KvTeller {
   learnt(backendName: string, words: Uint32Array): void;
   told(backendName: string, event: CacheEvent): void;

@@ -36,7 +36,7 @@ const FIRST_CAPACITY = 1024;
 
 /** What is found for one prompt, by the slot of the backend. */
 export interface Overlap {
-  /** Blocks from the beginning that it holds: without a gap, or because it has told of the last of them. */
+  /** Blocks from the beginning that it holds: without a gap, or because it has claimed the last of them. */
   readonly matched: Int32Array;
   /** How many of them, from the beginning, it has read in answered requests. Not filled in where no backend claims more. */
   readonly learnt: Int32Array;
@@ -68,7 +68,7 @@ export class PrefixTable {
   #free = 0;
   #used = 0; // entries that were ever handed out
   #size = 0;
-  #named = 0; // entries that backends have told of
+  #named = 0; // entries that backends have claimed
   #slots = new Uint32Array(FIRST_SLOTS * SLOT_WORDS);
   #most = 0; // the slot with the most entries, as long as it has no fewer than:
   #others = 0; // no other slot has more
@@ -87,7 +87,7 @@ export class PrefixTable {
     return this.#size;
   }
 
-  /** Whether any backend has told of what it holds. */
+  /** Whether any backend has claimed what it holds. */
   get hasClaims(): boolean {
     return this.#named > 0;
   }
@@ -151,7 +151,7 @@ export class PrefixTable {
     }
   }
 
-  /** How many blocks of a chain the backend claims to hold in its GPU: up to the deepest that it has told of. */
+  /** How many blocks of a chain the backend claims to hold in its GPU: up to the deepest that it has claimed. */
   toldOf(chain: Uint32Array, slot: number, sinceSeconds: number): number {
     for (let word = chain.length - 2; word >= 0; word -= 2) {
       const at = this.find(chain[word] as number, chain[word + 1] as number, slot) * WORDS;
@@ -162,7 +162,7 @@ export class PrefixTable {
   }
 
   /**
-   * What belongs to a hash alone: its block, and those before it that lead nowhere else and were not told of by
+   * What belongs to a hash alone: its block, and those before it that lead nowhere else and were not claimed by
    * themselves. Either they are gone, or they are kept outside of the GPU.
    */
   release(low: number, high: number, slot: number, staysWarm: boolean): void {
@@ -186,7 +186,7 @@ export class PrefixTable {
   }
 
   /**
-   * How much of a chain each backend holds. A hash stands for all before it: who has told of one holds these blocks too,
+   * How much of a chain each backend holds. A hash stands for all before it: a backend that has claimed one holds these blocks too,
    * whether or not they were ever seen here.
    * @param sinceSeconds - what was renewed before does not count
    * @param countsWarm - what is not in the GPU counts too

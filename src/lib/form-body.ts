@@ -52,7 +52,7 @@ export class FormBody implements RequestBody {
 
   /**
    * Throws MultipartFault, and what `take` throws.
-   * @param take - is told of the memory of every text before it is made
+   * @param take - called with the memory of every text before it is made
    */
   static read(bytes: Uint8Array, boundary: string, take: (byteCount: number) => void = () => {}): FormBody {
     const parts: FormPart[] = [];

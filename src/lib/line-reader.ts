@@ -1,4 +1,4 @@
-// Bytes -> lines, wherever the bytes were split. A line that is too long is told of once and skipped; nothing of it is kept.
+// Bytes -> lines, wherever the bytes were split. A line that is too long is reported once and skipped; nothing of it is kept.
 
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;

@@ -97,7 +97,7 @@ function filenameOf(parameters: ReadonlyMap<string, string>, name: string): stri
   try {
     if (encoded !== undefined) return decodeURIComponent(encoded);
   } catch {
-    // It is told below.
+    // It is reported below.
   }
   throw new MultipartFault("headBroken", `${shown(name)}: filename* is not UTF-8 with percent signs.`, name);
 }

@@ -4,7 +4,7 @@
 import { MultipartFault } from "./multipart-fault.ts";
 import { type PartHead, readPartHead } from "./multipart-head.ts";
 
-/** What is told of a form, in its order. Offsets count from the first byte of the body. */
+/** What is reported of a form, in its order. Offsets count from the first byte of the body. */
 export interface MultipartReceiver {
   part(head: PartHead, place: PartPlace): void;
   /** Views of the pushed bytes, never empty, as many as there are. */

@@ -1,7 +1,7 @@
 // Reads a stream whole, within a bound.
 
 /**
- * All bytes, or undefined (and the stream given up) when there are more than the limit. `onChunk` is told of
+ * All bytes, or undefined (and the stream given up) when there are more than the limit. `onChunk` is called for
  * each piece within it as it arrives; what it throws ends the reading.
  */
 export async function readBounded(

@@ -5,7 +5,7 @@ const MAX_CAUSES = 5;
 
 /**
  * `message` and `stack` with those of its causes; of what else an error carries only plain values, such as a code. What was
- * thrown and is no error is told as it is where it is a plain value, else by its type.
+ * thrown and is no error is written as it is where it is a plain value, else by its type.
  */
 export function describeError(thrown: unknown): unknown {
   if (!(thrown instanceof Error)) return isPlain(thrown) ? thrown : Object.prototype.toString.call(thrown);

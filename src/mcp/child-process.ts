@@ -186,7 +186,7 @@ async function readMessages(stream: ReadableStream<Uint8Array>, reading: Message
       }
     }
   } catch {
-    // The pipe broke with the process, whose end is told by what it exited with.
+    // The pipe broke with the process, whose end shows in its exit code.
   }
 }
 

@@ -13,7 +13,7 @@ import type { McpServerSpec } from "./servers.ts";
 import { createStdioTransport } from "./stdio-transport.ts";
 
 interface McpConnectionParts {
-  /** Absolute: what the server is told as its root, and where a process begins that names no folder. */
+  /** Absolute: the server's root, and where a process begins that names no folder. */
   cwd: string;
   /** Its other roots. */
   directories: readonly string[];

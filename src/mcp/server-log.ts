@@ -43,6 +43,6 @@ export async function logStream(
     const last = lines.end();
     if (last !== undefined) tell(last);
   } catch {
-    // The pipe broke with the process, whose end is told elsewhere.
+    // The pipe broke with the process, whose end is reported elsewhere.
   }
 }

@@ -20,7 +20,7 @@ export interface McpServers {
   /** Of those that are open at this moment; follows list_changed. Names fit every backend and are unique. */
   tools(): readonly AgentTool[];
   /**
-   * Resolves when every server is open or has failed; a failed one is told through `trouble` and has no tools. One that ends
+   * Resolves when every server is open or has failed; a failed one is reported through `trouble` and has no tools. One that ends
    * later is started again by the next call of its tools, at most three times in a row without an answer.
    */
   readonly opened: Promise<void>;
@@ -88,7 +88,7 @@ export interface McpBridgeParts {
   options(): BridgeOptions;
   /** Messages that wait for the client before the server has to wait. */
   buffer: number;
-  /** How long a server is watched before the client is told that it is connected: one that cannot run ends at once. */
+  /** How long a server is watched before it counts as connected: one that cannot run ends at once. */
   watchedMs?: number;
   /** What a server sends of itself: notifications, and requests to the client. Resolves when it is written. */
   fromServer(connectionId: string, message: object): Promise<void>;

@@ -44,7 +44,7 @@ export function createStdioTransport(spec: ProcessSpec, parts: Omit<ProcessParts
       }
     },
     async close() {
-      // Who waits for an answer is told at once; the process may take its time.
+      // A wait for an answer ends at once; the process may take its time.
       tellClosed();
       await server?.close();
     },

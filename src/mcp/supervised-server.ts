@@ -202,7 +202,7 @@ export function createSupervisedServer(spec: McpServerSpec, parts: SupervisorPar
       } catch (error) {
         if (!end.signal.aborted) parts.trouble(troubleText(error, mask));
       }
-      // The first start is none anew.
+      // The first start is no restart.
       restarts = 0;
     },
     tools: () => tools,

@@ -65,7 +65,7 @@ function cleanServerName(server: string): string {
   return /^[A-Za-z]/.test(clean) ? clean : `mcp${clean === "" ? "" : `_${clean}`}`;
 }
 
-/** A label for each server, in which the second one of a name is told from the first. */
+/** A label for each server, which tells the second one of a name from the first. */
 export function serverLabels(names: readonly string[]): string[] {
   const used = new Set<string>();
   return names.map((name) => {

@@ -199,7 +199,7 @@ function readSafely(reader: () => Iterable<MetricReading>): MetricReading[] {
       readings.push(reading);
     }
   } catch {
-    return []; // the family is missing from this scrape, which is how Prometheus is told
+    return []; // the family is missing from this scrape, which is how Prometheus learns of it
   }
   return readings;
 }

@@ -9,10 +9,10 @@ import { parseJson } from "../lib/json.ts";
 import { intakeInProps, intakeInShow } from "./intake.ts";
 import type { ModelRecord } from "./list.ts";
 
-/** What was told by now, by model; one of which nothing was told is not asked about again until it changes. */
+/** What is known by now, by model; one of which nothing is known is not asked about again until it changes. */
 export type ToldIntakes = ReadonlyMap<string, Intake | undefined>;
 
-/** A model that was made anew may take something else. */
+/** A model that was created again may take something else. */
 export function toldOf(told: ToldIntakes, model: ModelRecord): Intake | undefined {
   return model.intake ?? told.get(keyOf(model));
 }

@@ -71,7 +71,7 @@ const FAILURE_RETRY_MS = 5_000;
 
 interface CatalogSlot {
   models: readonly ListedModel[];
-  /** What was told of models besides the list. */
+  /** What backends say of models besides the list. */
   intakes: ToldIntakes;
   /** Clock time of the last answer, and of the last failure since then. */
   answeredMs: number | undefined;

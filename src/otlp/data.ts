@@ -2,7 +2,7 @@
 
 import type { Usage } from "../generation/usage.ts";
 
-/** A whole number; fractions are told apart, because receivers do. */
+/** A whole number; fractions are a type of their own, because receivers treat them so. */
 export type AttributeValue = string | number | boolean | { readonly double: number } | readonly string[];
 
 export type Attributes = readonly (readonly [name: string, value: AttributeValue])[];

@@ -55,7 +55,7 @@ export class ProtobufWriter {
     return this.#length;
   }
 
-  /** @param lengthBytes - as begin() was told; what was written moves where the length takes another number of bytes */
+  /** @param lengthBytes - as given to begin(); what was written moves where the length takes another number of bytes */
   end(start: number, lengthBytes = 1): void {
     const size = this.#length - start;
     const moved = varintBytes(size) - lengthBytes;

@@ -47,7 +47,7 @@ export function createRecorder(parts: RecorderParts): SpanRecorder {
   };
 }
 
-/** Of a trace that begins here and is not recorded: backends are told that it is none of theirs either. */
+/** Of a trace that begins here and is not recorded: backends learn that they need not record it either. */
 class UnrecordedRequest implements RequestSpans {
   readonly #span: AttemptSpan;
 

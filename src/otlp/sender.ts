@@ -1,5 +1,5 @@
 // Sends requests of OTLP over HTTP, one after the other: bounded in time, tried again as the specification of OTLP says, and
-// told of in the log only when the receiver goes away and when it is back.
+// logged only when the receiver goes away and when it is back.
 
 import { isLocalHost } from "../access/hosts.ts";
 import { abortableDelay } from "../lib/abortable-delay.ts";

@@ -28,7 +28,7 @@ export type ForwardResult = { entry: BackendEntry } & (
     }
   /** `contentType` is undefined for a stream of events. */
   | { kind: "stream"; live: LiveStream; headers: Record<string, string>; contentType?: string | undefined }
-  /** `retryAfterMs` is the soonest that any attempt was told. */
+  /** `retryAfterMs` is the soonest that a backend named. */
   | { kind: "failed"; failure: UpstreamFailure; retryAfterMs?: number | undefined }
 );
 

@@ -52,7 +52,7 @@ export function createCandidates(parts: CandidatesParts) {
   const panicRouter = createRouter({ strategy, limits, circuits: { allows: circuits.allowsInPanic } });
   let trialWaiters = 0;
 
-  /** The board is read anew for every attempt: a backend that has gone down since is not asked again. */
+  /** The board is read again for every attempt: a backend that has gone down since is not asked again. */
   function candidatesFor(asked: CandidateQuery): readonly BackendEntry[] {
     const { operation, model, goesOn, foreignFile } = asked;
     const serving = fitting(asked);

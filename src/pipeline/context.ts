@@ -39,7 +39,7 @@ export interface RequestSpans {
 
 /** Ends by itself: an attempt may outlive the request that began it, because others share it. */
 export interface AttemptSpan {
-  /** What the backend is told: its own spans are children of this one. */
+  /** What the backend gets: its own spans are children of this one. */
   readonly trace: TraceContext;
   /** `step` has ended; `firstTokenMs` is known of streams. */
   ended(step: AttemptStep, firstTokenMs: number | undefined, record: RequestRecord): void;

@@ -36,7 +36,7 @@ const FORMS = [
 
 /**
  * Whether the rest of an answer can be had at all. An engine holds only what it writes itself against the form that the
- * client has asked for, and would begin that anew behind the text; vLLM's `echo` would repeat the text.
+ * client has asked for, and would begin that again behind the text; vLLM's `echo` would repeat the text.
  */
 export function canBeContinued({ responseFormat, toolChoice, extensions }: GenerationRequest): boolean {
   if (responseFormat !== undefined && responseFormat.type !== "text") return false;

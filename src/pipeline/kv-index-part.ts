@@ -19,7 +19,7 @@ interface KvIndexPartOptions {
   clock: Clock;
   random(): number;
   log: Logger;
-  /** What other processes are told of; undefined where there are none. */
+  /** What other processes need; undefined where there are none. */
   teller?: KvTeller | undefined;
   /** Another process follows the events of the engines, and tells of them. */
   isToldOfEvents?: boolean | undefined;
@@ -78,7 +78,7 @@ export function createKvIndexPart(snapshot: ConfigSnapshot, parts: KvIndexPartOp
     });
   }
 
-  /** The index as requests use it: what they do to it is told. */
+  /** The index as requests use it: what they do to it is passed on. */
   function inRequests(own: KvIndex) {
     return {
       get settings() {

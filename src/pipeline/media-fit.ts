@@ -17,7 +17,7 @@ export type AskedMedia = Pick<ModelRequest, "model"> & Partial<Pick<ModelRequest
 
 export type MediaFit = ReturnType<typeof createMediaFit>;
 
-/** How long the words of an engine count. It may have been started anew with another projector. */
+/** How long the words of an engine count. It may have been restarted with another projector. */
 const REMEMBERED_MS = 10 * 60 * 1000;
 const MAX_REMEMBERED = 2_000;
 const MAX_REMEMBERED_BYTES = 1024 * 1024;
@@ -37,7 +37,7 @@ interface MediaFitParts {
   configuredOf(backend: Backend, model: string): ModelMetadata | undefined;
 }
 
-/** Of one list of backends; others begin their turns anew. */
+/** Of one list of backends; others begin their turns from the start. */
 const MAX_CHOICES = 16;
 
 const NO_MEDIA: readonly Medium[] = [];
@@ -126,7 +126,7 @@ export function createMediaFit({ refusedMedia, metadataOf, configuredOf }: Media
       const isSure = (entry: BackendEntry) => takesAll(entry, asked) && mayAsk(entry);
       return fit.some(isSure) ? chosen(fit, isSure) : fit;
     },
-    /** What a client is told when no backend of the model takes what its request holds; undefined when one may. */
+    /** The refusal when no backend of the model takes what the request holds; undefined when one may. */
     refusal(serving: readonly BackendEntry[], asked: AskedMedia): GatewayError | undefined {
       const { model } = asked;
       const media = isAnyKnown(serving, model) ? mediaOf(asked) : NO_MEDIA;

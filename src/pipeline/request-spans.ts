@@ -9,6 +9,6 @@ export interface SpansInUse {
 }
 
 export interface SpanRecorder {
-  /** Undefined where neither this request is recorded nor backends need to be told so. */
+  /** Undefined where neither this request is recorded nor backends need to know. */
   begin(context: RequestContext): RequestSpans | undefined;
 }

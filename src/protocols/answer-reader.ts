@@ -16,7 +16,7 @@ export interface AnswerReader {
   push(events: Uint8Array): Uint8Array | undefined;
   /** Whether the answer's own end has come: the client need not wait for the connection to end. */
   readonly isOver: boolean;
-  /** The error which the backend told of and the client was not; nothing is read behind it. */
+  /** The error that the backend reported and the client has not got; nothing is read behind it. */
   readonly failure: Failure | undefined;
   /**
    * The stream is over: what is left for the client. Throws DecodeError.

@@ -1,5 +1,5 @@
 // What a format says of its answers to those who keep them and give them again: which may be kept, and how one of its two
-// forms, a whole answer and a stream of events, is told in the other.
+// forms, a whole answer and a stream of events, becomes the other.
 
 import type { JsonObject } from "../lib/json.ts";
 

@@ -1,5 +1,5 @@
 // Streams that pass untouched and whose last event says so, as of Messages and Responses: whether they were complete, and
-// what they counted. Events are told by their bytes; few are decoded.
+// what they counted. Events are recognised by their bytes; few are decoded.
 
 import type { Usage } from "../generation/usage.ts";
 import { type JsonObject, parseObject } from "../lib/json.ts";

@@ -1,6 +1,6 @@
 // Texts that tell an event of a stream by its bytes alone, without decoding it.
 
-/** As bytes, because every chunk is looked through: Bun encodes a text anew for each search. */
+/** As bytes, because every chunk is looked through: Bun encodes a text again for each search. */
 export type Markers = readonly Uint8Array[];
 
 export function markersOf(...texts: readonly string[]): Markers {

@@ -64,7 +64,7 @@ export interface ClientProtocol {
   losses: AnswerLosses;
 }
 
-/** How errors are told to clients of a format. */
+/** The errors for clients of a format. */
 export type ClientWords = Pick<ClientProtocol, "errorBody" | "errorEvent" | "ownErrors">;
 
 /** An error in words that every client format can say. */
@@ -137,7 +137,7 @@ export interface BackendProtocol {
   signsCalls?: true;
 }
 
-/** Members and events that only the backend's own format knows are told as `own` and `unknown` (generation/events.ts). */
+/** Members and events that only the backend's own format knows come as `own` and `unknown` (generation/events.ts). */
 export interface KeptMembers {
   /** The gateway asked for the counts of the stream, not the client. */
   hidesUsage: boolean;

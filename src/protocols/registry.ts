@@ -44,7 +44,7 @@ export function clientProtocol(name: ProtocolName | undefined): ClientProtocol {
   return formatNamed(name)?.client ?? chat.client;
 }
 
-/** How errors are told to clients of a format; what has no words of its own speaks as chat does. */
+/** The errors of a format; one without words of its own speaks as chat does. */
 export function clientWords(name: ProtocolName | undefined): ClientWords {
   const format = formatNamed(name);
   return format?.words ?? format?.client ?? chat.client;
@@ -57,7 +57,7 @@ export function backendProtocol(name: ProtocolName): BackendProtocol {
   return protocol;
 }
 
-/** What of a format passes untouched; what has no format of its own is told of as chat is. */
+/** What of a format passes untouched; one without a format of its own passes as chat does. */
 export function passThrough(name: ProtocolName | undefined): PassThrough {
   return (formatNamed(name) ?? chat).passing;
 }

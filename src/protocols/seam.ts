@@ -48,7 +48,7 @@ export class Seam implements StreamEncoder {
   readonly #encoder: StreamEncoder;
   readonly #sent: SentText;
   readonly #filter: OpeningFilter;
-  /** Whether the second backend was told the text as the beginning of its own. */
+  /** Whether the second backend got the text as the beginning of its own. */
   readonly #isBehindText: boolean;
   /** Whether the client's open text part can still be gone on with. */
   #isOpen: boolean;
@@ -157,7 +157,7 @@ export class Seam implements StreamEncoder {
   }
 
   /**
-   * What the client has is a part of the answer, though this backend was told it with the question. The sum stays as it
+   * What the client has is a part of the answer, though this backend got it with the question. The sum stays as it
    * is.
    */
   #counted(usage: Usage): Usage {
@@ -215,7 +215,7 @@ export function openingFilter(text: string, mode: JoinMode): OpeningFilter {
   return new RepetitionFilter(mode === "restarted" ? text : "");
 }
 
-/** Leaves out the end of the text that the backend was not told of, as far as it says the same. */
+/** Leaves out the end of the text that the backend did not get, as far as it says the same. */
 class SeamFilter implements OpeningFilter {
   readonly length: number;
   #expected: string;

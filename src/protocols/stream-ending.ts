@@ -22,7 +22,7 @@ export class StreamEnding {
   #second: Uint8Array | undefined;
   #third: Uint8Array | undefined;
   readonly #choices: number;
-  /** The last event that tells of an error; to be asked after verdict(). */
+  /** The last event with an error; to be asked after verdict(). */
   reported: JsonObject | undefined;
   /** Indexes of choices; at most as many as were asked for. */
   readonly #finished = new Set<number>();
@@ -42,7 +42,7 @@ export class StreamEnding {
     return endsWithBracket(events) && isDoneMarker(lastData(events));
   }
 
-  /** What the end of the stream means; `reported` = the backend itself has told of an error. */
+  /** What the end of the stream means; `reported` = the backend itself has reported an error. */
   verdict(): Verdict {
     const text = this.#tail();
     const payloads = eventData(text);

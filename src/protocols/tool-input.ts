@@ -25,7 +25,7 @@ export function inputOf({ custom, arguments: text }: ToolCallPart): JsonObject {
   return isBlank(text) ? {} : (parseObject(text) ?? { [INVALID_JSON_MEMBER]: text });
 }
 
-/** A free-form tool becomes one with a single string; its grammar is told in words. */
+/** A free-form tool becomes one with a single string; its grammar is described in words. */
 export function freeFormDescription({ description = "", format }: CustomTool): string {
   const grammar = format === undefined || format.type === "text" ? "" : `Format: ${JSON.stringify(format)}`;
   return [description, grammar].filter((line) => line !== "").join("\n\n");

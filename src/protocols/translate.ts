@@ -78,7 +78,7 @@ class StreamTranslator implements AnswerReader {
   #citations = 0;
   #hasEnded = false;
   isOver = false;
-  /** The error that the backend told of; nothing is written after it. */
+  /** The error that the backend reported; nothing is written after it. */
   failure: Failure | undefined;
 
   constructor(parts: TranslationParts) {

@@ -291,7 +291,7 @@ class Link {
       ...(tls && { tls: true }),
     });
     client.onclose = () => {
-      // Those who wait are told by the client, each in its turn.
+      // The client rejects what waits, each in its turn.
       if (this.#waiting.size === 0) this.close(undefined);
     };
     return client;

@@ -177,7 +177,7 @@ export function createFarTier(parts: FarTierParts) {
         },
       });
     },
-    /** Holds here at once. Throws ClearedHereOnly where the bucket cannot be told. */
+    /** Holds here at once. Throws ClearedHereOnly where the bucket cannot be reached. */
     async clear(model: string | undefined): Promise<void> {
       forget(model);
       try {

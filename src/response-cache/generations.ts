@@ -116,9 +116,9 @@ export function createGenerations({ objects, prefix, now, cleared }: CacheGenera
         if (marker !== undefined && now() - marker.readMs > REREAD_AFTER_MS && !unwritten.has(name)) reread(name, each);
       }
     },
-    /** From now on nothing older counts here. Rejects where others could not be told; they will be, when it can be done. */
+    /** From now on nothing older counts here. Rejects where others could not be notified; they will be as soon as possible. */
     async begin(model: string | undefined, signal: AbortSignal): Promise<void> {
-      // So many that could not be told are all of them.
+      // So many that could not be notified are all of them.
       const name = markerName(unwritten.size < MAX_MODELS ? model : undefined);
       const generation = crypto.randomUUID().replaceAll("-", "");
       unwritten.set(name, generation);

@@ -1,4 +1,4 @@
-// What a client is told when no backend can take its request: why, and when it is worth another try.
+// The refusal of a request that no backend can take: why, and when it is worth another try.
 
 import type { BackendBoard, BackendEntry } from "../backends/board.ts";
 import type { Operation } from "../backends/kinds.ts";

@@ -141,7 +141,7 @@ export function createRouter({ strategy, circuits, limits }: RouterParts) {
           continue;
         }
         const entry = candidates[chosen] as BackendEntry;
-        // Before the permit changes what is told.
+        // Before the permit changes what is shown.
         const told = isTold && candidates.length > 1 ? tell(choice, chosen, request, tried, reserve) : undefined;
         const permit = admit(entry.backend.name);
         if (permit === undefined) continue;

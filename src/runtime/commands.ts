@@ -63,7 +63,7 @@ async function checkHealth(url: string | undefined, configPath: string | undefin
 
 /**
  * Undefined, and told, when the address is not known: that another one answers says nothing. What else is wrong with the
- * configuration is told too, but a gateway may run at its address with an earlier form of it.
+ * configuration is reported too, but a gateway may run at its address with an earlier form of it.
  */
 async function configuredHealthUrl(configPath: string | undefined): Promise<string | undefined> {
   const loaded = await loadConfig({ path: configPath, env: process.env, cwd: process.cwd() });

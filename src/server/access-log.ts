@@ -10,7 +10,7 @@ import type { RequestRecord } from "../stats/request-record.ts";
 interface AccessFacts {
   status: number;
   durationMs: number;
-  /** Why the request failed; told of the gateway's and the backends' failures. */
+  /** Why the request failed; for failures of the gateway and of backends. */
   reason: string | undefined;
   client: string | undefined;
 }

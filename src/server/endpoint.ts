@@ -88,7 +88,7 @@ export interface Endpoint extends Answering {
   path: string;
 }
 
-/** How errors are told, where that is not the standard shape. */
+/** The shape of errors, where it is not the standard one. */
 export interface ErrorWords {
   errorFormat?: ErrorFormat;
   /** A further header for the id of the request, where the clients of the format look for one. */

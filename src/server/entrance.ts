@@ -26,7 +26,7 @@ interface Visitor {
   request: Request;
   server: Server;
   context: RequestContext;
-  /** Of the answer, where the limits may be told. */
+  /** Headers of the answer, for the limits. */
   headers: Record<string, string>;
   administrator: Administrator | undefined;
   guest: Guest | undefined;

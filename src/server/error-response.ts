@@ -6,7 +6,7 @@ import type { JsonObject } from "../lib/json.ts";
 import type { ClientError } from "../protocols/protocol.ts";
 import { encodeErrorBody } from "../protocols/standard-error.ts";
 
-/** What the client is told: a GatewayError as it is, anything else as an unexpected error without its text. */
+/** The error for the client: a GatewayError as it is, anything else as an unexpected error without its text. */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   const message = "An unexpected error happened inside the gateway; its log has the details.";

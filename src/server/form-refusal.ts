@@ -1,4 +1,4 @@
-// What is told to the sender of a form that cannot be read, before and while it is.
+// The refusals of a form that cannot be read, before and while it is.
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";

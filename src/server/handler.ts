@@ -37,7 +37,7 @@ export interface HandlerParts extends EntranceParts {
   /** No two requests get the same. */
   newOwnId(): string;
   finished: RequestReporter["finished"];
-  /** How errors are told at a path whose endpoint does not say it, or that has none. */
+  /** The shape of errors at a path whose endpoint does not say it, or that has none. */
   errorsAt?(path: string): ErrorWords | undefined;
   /** A limit has refused a request; called once for it. */
   limited?: (scope: string) => void;
@@ -160,7 +160,7 @@ class FramedCall implements Call {
     };
   }
 
-  /** What the client is told of anything that was thrown. */
+  /** The error for the client, for anything that was thrown. */
   refused(thrown: unknown): GatewayError | Promise<GatewayError> {
     const error = toGatewayError(thrown);
     // The admin door counts guesses itself.

@@ -52,7 +52,7 @@ export interface StatsHandle {
   readonly costRows: Map<string, CostRow>;
 }
 
-/** As the rows are told. */
+/** As the rows are read. */
 export type ModelSums = Sums & { name: string; lastUsedMs: number };
 type BackendSums = ModelSums & { latency: Percentiles; firstToken: Percentiles | undefined };
 

@@ -98,7 +98,7 @@ const STEP_BYTES = 130;
 const CANDIDATE_BYTES = 80;
 const NAME_BYTES = 8;
 
-/** What is known of the steps of a record that is told without them. */
+/** What is known of the steps of a record that comes without them. */
 interface Outline {
   attempts: number;
   /** Each of them once. */
@@ -161,7 +161,7 @@ export class RequestRecord {
   finishReason: string | undefined = undefined;
   /** What the translation to the last backend could not carry. */
   dropped: readonly string[] | undefined = undefined;
-  /** What the client was told. */
+  /** What the client was answered with. */
   error: AnsweredError | undefined = undefined;
   /** A backend or the gateway could not, whatever the status says: 404 for a model whose backends are away. */
   isOutage = false;
@@ -253,7 +253,7 @@ export class RequestRecord {
     return [...backends];
   }
 
-  /** Whether it is told without its steps. */
+  /** Whether its steps are gone. */
   get isOutlined(): boolean {
     return this.#outline !== undefined;
   }

@@ -17,7 +17,7 @@ export function answerRequests(path: string, save: () => Promise<unknown>): () =
   async function look(): Promise<void> {
     if ((await stat(request).catch(() => undefined)) === undefined) return;
     await save();
-    await rm(request, { force: true }).catch(() => {}); // a folder that cannot be written is told by the snapshot
+    await rm(request, { force: true }).catch(() => {}); // the snapshot reports a folder that cannot be written
   }
   const timer = setInterval(() => void look(), LOOK_INTERVAL_MS);
   timer.unref();

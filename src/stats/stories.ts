@@ -12,7 +12,7 @@ interface StoriesParts {
   /** Most stories that are kept. */
   maxEntries?: number;
   maxBytes?: number;
-  /** Where the end of a request is told. */
+  /** Gets the end of each request. */
   happenings?: { requestEnded(record: RequestRecord): void };
 }
 
@@ -74,7 +74,7 @@ export class Stories {
     return known;
   }
 
-  /** One that is told from elsewhere and not kept here. */
+  /** A record of another process or of the disk, which is not kept here. */
   revive(told: ToldRecord): RequestRecord {
     const { id, requestId, startedAtMs } = told;
     const record = new RequestRecord(id, requestId, startedAtMs - this.#wallOffsetMs, this.#now);

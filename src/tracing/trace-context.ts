@@ -61,7 +61,7 @@ export function propagateTrace(trace: TraceContext, tracing: Settings["tracing"]
   if (trace.tracestate !== undefined) into.tracestate = trace.tracestate;
 }
 
-/** Names that nearly everyone keeps. Written anew for each request, they would cost as much as the rest of a trace. */
+/** Names that nearly everyone keeps. Written again for each request, they would cost as much as the rest of a trace. */
 const USUAL_NAMES: ReadonlyMap<string, string> = new Map(
   ["X-Request-ID", "X-Trace-ID", "X-Correlation-ID"].map((name) => [name, name.toLowerCase()]),
 );

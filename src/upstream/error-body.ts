@@ -23,7 +23,7 @@ export function forwardableErrorBody(status: number, body: Uint8Array): Uint8Arr
   return JSON.stringify({ error: { code, type, message, ...(param === undefined ? {} : { param }) } });
 }
 
-/** The body of an error that is told in words of the gateway's own: of the backend's, type, code and param stay. */
+/** The body of an error in the gateway's own words: of the backend's, type, code and param stay. */
 export function rewordedErrorBody(
   status: number,
   body: Uint8Array,

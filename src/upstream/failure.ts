@@ -41,7 +41,7 @@ export type UpstreamFailure =
 const SPENT_CODES: ReadonlySet<unknown> = new Set(["insufficient_quota", "billing_hard_limit_reached"]);
 
 /**
- * The failure behind an error that a backend told of inside a 200 answer, in the words of its decoder.
+ * The failure behind an error that a backend reported inside a 200 answer, in the words of its decoder.
  * @param param - the field at fault, where the client's format is the backend's
  */
 export function toldFailure({ message, status, type, code, retryAfterMs }: Failure, param?: string): StatusFailure {

@@ -331,7 +331,7 @@ function failureAtEnd(
   }
 }
 
-/** What a client is told of a failure in the middle of its answer. */
+/** The error that a client gets for a failure in the middle of its answer. */
 export function clientFailure(failure: UpstreamFailure): Failure {
   if (failure.kind !== "status") {
     const message = "message" in failure ? failure.message : "The backend ended the stream with an error.";

@@ -282,7 +282,7 @@ function isClientsMistake(failure: UpstreamFailure): boolean {
   return failure.kind === "aborted" || (failure.kind === "status" && MISTAKES.has(failure.status));
 }
 
-/** A client that leaves, reads too slowly, or is told of its own mistake is no failure of the backend. */
+/** A client that leaves, reads too slowly or made a mistake is no failure of the backend. */
 export function isBackendsFault(failure: UpstreamFailure): boolean {
   if (isCredentialRefusal(failure)) return true;
   if (failure.kind === "told-in-stream") return failure.told === undefined || isBackendsFault(failure.told);

@@ -147,7 +147,7 @@ function readLocation(value: Record<string, unknown>): UserLocation {
 
 /** What the model asks for, and its arguments in a form that every reader takes. */
 function readInput(text: string): { query: string | undefined; text: string } {
-  const input = parseObject(text) ?? {}; // of no JSON the model is told what is wanted
+  const input = parseObject(text) ?? {}; // for input that is no JSON the result says what is wanted
   const { query } = input;
   if (typeof query === "string" && query.trim() !== "") return { query, text: JSON.stringify({ query }) };
   return { query: undefined, text: JSON.stringify(input) };

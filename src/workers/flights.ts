@@ -18,7 +18,7 @@ export function createFlights(now: () => number) {
 
   return {
     /**
-     * Where the call is made. A worker that is told its own address makes it.
+     * Where the call is made. A worker that gets its own address makes it.
      * @param isNotAt - where it is known not to be
      */
     lead(digest: string, socket: string, ttlMs: number, isNotAt: string | undefined): string {

@@ -1,4 +1,4 @@
-// What the workers have to know of backends and circuits, and when it is something else than they were told.
+// What the workers have to know of backends and circuits, and when it differs from what they have.
 
 import type { BackendEntry } from "../backends/board.ts";
 import type { Fleet } from "../fleet/fleet.ts";

@@ -12,7 +12,7 @@ const MAX_EVENTS = 4_096;
 
 /**
  * @param send - hands the news to the others
- * @param clear - has them forget, behind what was told before
+ * @param clear - has them forget, behind what was sent before
  */
 export function createKvNews(send: (news: KvNews) => void, clear: (backendName: string | undefined) => void) {
   let news = nothing();
@@ -60,7 +60,7 @@ export function createKvNews(send: (news: KvNews) => void, clear: (backendName: 
       flush();
       clear(backendName);
     },
-    /** What was gathered is told now. */
+    /** What was gathered is sent now. */
     flush,
   } satisfies KvTeller & { flush(): void };
 }

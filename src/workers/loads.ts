@@ -1,4 +1,4 @@
-// What each worker is told of the others' requests at backends, so that they choose as one process would.
+// What each worker knows of the others' requests at backends, so that they choose as one process would.
 
 import type { BackendCounters } from "../backends/backend.ts";
 import type { Fleet } from "../fleet/fleet.ts";

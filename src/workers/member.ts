@@ -40,7 +40,7 @@ export class Member {
   state: MemberState = "starting";
   /** It was killed because it answered nothing. */
   hasHung = false;
-  /** Everything that it was told to follow is in force there. */
+  /** Every change that was sent to it is in force there. */
   followed: Promise<unknown> = Promise.resolve();
   readonly #channel: Channel<WorkerDesk>;
   readonly #process: Bun.Subprocess;

@@ -35,7 +35,7 @@ export interface Owners {
 interface DeskParts {
   owners: Owners;
   slots: Slots;
-  /** What was told before has come from everyone. */
+  /** Reports of all workers up to now have come. */
   allHaveTold(): Promise<unknown>;
   flights: Flights;
   ownSocket: string;
@@ -43,7 +43,7 @@ interface DeskParts {
   handOn(news: KvNews): void;
   /** Circuits may have changed. */
   circuitsMoved(): void;
-  /** What the workers have to know is told before anything else. */
+  /** What the workers have to know is sent before anything else. */
   tellNews(): void;
   now(): number;
 }

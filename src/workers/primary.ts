@@ -69,7 +69,7 @@ export async function servePrimary(count: number, { findings, ...options }: Serv
     clock: systemClock,
     log,
   });
-  // Behind the gateway's own subscription: what follows from a change is known when it is told.
+  // Behind the gateway's own subscription: what follows from a change is known when it is sent.
   const unsubscribe = store.subscribe((snapshot) => {
     team?.follow(snapshot);
     return [];

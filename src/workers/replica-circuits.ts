@@ -35,7 +35,7 @@ interface Replica {
 export type ReplicaCircuits = Circuits & {
   /** What the primary tells replaces what was known. */
   follow(views: readonly CircuitView[]): void;
-  /** What was held back is told. */
+  /** What was held back is sent. */
   tell(): void;
   stop(): void;
 };
@@ -106,7 +106,7 @@ export function createReplicaCircuits({
     // In the order in which they happened.
     tell();
     channel.tell("outcome", { name, outcome, admittedMs: toPrimary(admittedMs), endedMs: toPrimary(now()) });
-    // The client may ask again as soon as it is told.
+    // The client may ask again as soon as it has its answer.
     channel.flush();
   }
 
@@ -195,7 +195,7 @@ export function createReplicaCircuits({
       for (const name of replicas.keys()) if (!told.has(name)) replicas.delete(name);
       for (const view of views) {
         const replica = find(view.name);
-        // What happened before the failure that is counted now is told before what comes.
+        // What happened before the failure that is counted now is sent before it.
         if (view.isCounting && !replica.view.isCounting) tell();
         replica.view = view;
         replica.opensAtMs = now() + view.opensInMs;

@@ -31,7 +31,7 @@ export function createShownFlights({ deduplicator, keyOf, now }: ShownFlightsPar
       ttlMs: 0,
       signal: request.signal,
       start: () => Promise.reject(new Error("it was in flight")),
-      // What the clients there are told is said there.
+      // The errors of the clients there are written there.
       lastWords: () => new Uint8Array(0),
       finished(failure) {
         ended = failure;

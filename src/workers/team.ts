@@ -140,7 +140,7 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
     const ownSocket = join(dirname(fixed.socket), `worker-${id}.sock`);
     const desk = createPrimaryDesk({
       ...{ owners, slots, flights, ownSocket, handOn, tellNews, now },
-      // They hold nothing back of what is told at once.
+      // They hold back nothing that is sent at once.
       allHaveTold: () => askAll("ping"),
       circuitsMoved: tellNewsSoon,
     });

@@ -24,7 +24,7 @@ export function runWorker(env: Record<string, string | undefined>): Promise<numb
   let running: RunningWorker | undefined;
   let starting: Promise<unknown> = Promise.resolve();
   let folder: string | undefined;
-  /** What is heard before it serves holds from its first request on, in the order in which it was told. */
+  /** What is heard before it serves holds from its first request on, in the order in which it came. */
   function whenRunning<Value>(act: (worker: RunningWorker) => Value): Value | Promise<Value> {
     return running === undefined ? starting.then(() => act(running as RunningWorker)) : act(running);
   }
@@ -39,7 +39,7 @@ export function runWorker(env: Record<string, string | undefined>): Promise<numb
       const result = await begun;
       return "problem" in result ? result : { problem: undefined };
     },
-    /** At once, so that it is in force before what was told behind it is heard. */
+    /** At once, so that it is in force before the next message is read. */
     follow: (state: State) =>
       whenRunning((worker) => {
         worker.follow(state);
@@ -115,7 +115,7 @@ async function startServing(
       worker.closing();
       await drained;
       await worker.stop();
-      // What was told last has arrived when the answer to something later is here.
+      // Messages before this one have arrived when its answer is here.
       await channel.call("clock", [], LAST_WORDS_MS);
     },
   };

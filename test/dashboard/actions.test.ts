@@ -303,7 +303,7 @@ describe("configuration", () => {
     await busy.gateway.fetch("/admin/config/retry", { method: "PATCH", body: '{"max_attempts": 2}' });
     await page.getByText("The configuration was changed meanwhile.").waitFor();
     expect(await editor().inputValue()).toContain("# mine");
-    await page.getByRole("button", { name: "Load it anew" }).click();
+    await page.getByRole("button", { name: "Load it again" }).click();
     await page.getByText("As it is in force").waitFor();
   });
 

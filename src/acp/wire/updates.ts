@@ -1,4 +1,4 @@
-// What is told of a turn -> session/update, one notification for both protocols: `update` is the public form, `content` are
+// Updates of a turn -> session/update, one notification for both protocols: `update` is the public form, `content` are
 // the specification's blocks, which hold the answer and nothing else.
 
 import type { ToolCallView, ToolContent, ToolLocation, Update } from "../../agent/updates.ts";

@@ -48,7 +48,7 @@ export async function fenceProblems(change: FencedChange, place: FencePlace): Pr
     const message = namesVariable(text) ? variableProblem(text, path, change) : await pathProblem(text, path, place);
     if (message !== undefined) problems.push({ path, message });
   }
-  // A secret that may not stand there at all is told as that, not as one that moves.
+  // A secret that may not stand there at all is refused as that, not as one that moves.
   const moved = [...movedSecrets(change), ...movedOverrides(change, place)];
   if (!change.elevated) moved.push(...newAdministrators(change));
   return [...elsewhere(moved, problems), ...problems];

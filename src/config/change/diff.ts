@@ -17,7 +17,7 @@ export interface FieldChange {
   replaced?: true;
 }
 
-/** For a view; a secret that changed is told by its field, with the masked form on both sides. */
+/** For a view; a secret that changed is named by its field, with the masked form on both sides. */
 export function diffDocuments(from: Mapping, to: Mapping): FieldChange[] {
   return compareDocuments(from, to).map(({ path, valuePath, from, to }) => ({
     section: String(path[0]),

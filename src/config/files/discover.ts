@@ -30,7 +30,7 @@ function userFolder({ env, home }: FileSearchOptions): string | undefined {
 
 /**
  * The first path that exists, as whatever: a folder of that name (a container runtime makes one for a missing mount)
- * is a mistake to be told about, not to be passed over.
+ * is a mistake to be reported, not to be passed over.
  */
 export async function discover(options: FileSearchOptions): Promise<string | undefined> {
   for (const path of discoveryPaths(options)) {

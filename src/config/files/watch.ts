@@ -11,7 +11,7 @@ export interface FileWatchOptions {
   files(): readonly string[];
   /**
    * Files whose content is another than at the last look. Resolves to the paths of those that are wrong, and are perhaps
-   * only half written: they are told again when they change, and for the last time when they have stayed so for `graceMs`.
+   * only half written: they are reported again when they change, and for the last time when they have stayed so for `graceMs`.
    */
   changed(files: readonly ChangedFile[]): Promise<readonly string[]>;
   /**
@@ -49,11 +49,11 @@ interface FileState {
   isSettled: boolean;
   /** Since when it has been missing or empty, without that being told. */
   absentSinceMs: number | undefined;
-  /** It was told, and is wrong: since when this content, and since when any. */
+  /** It was reported, and is wrong: since when this content, and since when any. */
   doubt: { contentSinceMs: number; sinceMs: number } | undefined;
 }
 
-/** So many times the grace, and a file that is wrong and written all the time is told for the last time. */
+/** So many times the grace, and a file that is wrong and written all the time is reported for the last time. */
 const LONGEST_DOUBT = 3;
 
 /** The first look only remembers what is there, and compares it with what is in use. */

@@ -95,7 +95,7 @@ function openFile(path: string): Database {
   // Documents hold secrets.
   const sqlite = openDurableDatabase(path, SCHEMA);
   try {
-    // A damaged file is told now, not with the first change.
+    // A damaged file is reported now, not with the first change.
     sqlite.query("SELECT count(*) FROM versions").get();
     return sqlite;
   } catch (error) {

@@ -1,4 +1,4 @@
-// Follows the configuration file: an edit becomes a version, a broken file changes nothing and is told.
+// Follows the configuration file: an edit becomes a version, a broken file changes nothing and is reported.
 
 import type { Clock } from "../../lib/clock.ts";
 import { describeChangeError } from "../change/change.ts";

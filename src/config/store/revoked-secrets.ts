@@ -1,5 +1,5 @@
 // Secrets that let callers in and were revoked: remembered as keyed digests, and refused wherever an earlier document would
-// bring one back, until the configuration file names it anew.
+// bring one back, until the configuration file names it again.
 
 import type { Database } from "bun:sqlite";
 import { type Credential, credentialsOf } from "../change/credentials.ts";
@@ -50,7 +50,7 @@ export class RevokedSecrets {
     return version < this.#saved.forgottenBefore;
   }
 
-  /** Those that the edited file names anew are valid again. */
+  /** Those that the edited file names again are valid again. */
   withEdit({ before, after, env }: Step): RevokedSecrets {
     if (this.#versions.size === 0) return this;
     const known = new Set(credentialsOf(before, env).map(nameOf));

@@ -26,7 +26,7 @@ export function withoutRevoked(document: Mapping, screen: Screen, version = Numb
   });
 }
 
-/** The file merged with what runs; `revoked` without the secrets that the edit names anew. */
+/** The file merged with what runs; `revoked` without the secrets that the edit names again. */
 export function editWithoutRevoked(
   document: Mapping,
   { base, file }: { base: Mapping; file: Mapping },

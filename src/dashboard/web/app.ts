@@ -275,7 +275,7 @@ export function createApp(base: string) {
         const isNews = data === "signed-in" ? session === undefined : session !== undefined;
         if (isNews) void begin();
       };
-      // What is told as "5 s ago".
+      // Times such as "5 s ago".
       setInterval(() => {
         if (!document.hidden) redraw();
       }, 1_000);

@@ -1,4 +1,4 @@
-// Small pictures with words beside them: a state is told by its shape and its name as well as by its colour.
+// Small pictures with words beside them: a state shows in its shape and its name as well as in its colour.
 
 import type { BackendStatus } from "../../admin/backend-schemas.ts";
 import type { RequestRow } from "../../admin/request-schemas.ts";

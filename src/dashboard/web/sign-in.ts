@@ -65,7 +65,7 @@ export function createSignIn({ api, redraw, signedIn }: SignInParts) {
 
   return {
     open(wanted: string, reason: string | undefined): void {
-      // A wrong password is told as what it is, not as a sign-in that is over.
+      // A wrong password is shown as what it is, not as a sign-in that is over.
       if (method === wanted && reason === undefined) return;
       method = wanted;
       why = reason;

@@ -1,5 +1,5 @@
 // Writes all metrics to the history now and then, forgets samples that are too old, and gives their space back. Whatever
-// is wrong with the storage is told once in the log and tried again; nothing here throws, waits for a lock, or holds the
+// is wrong with the storage is logged once and tried again; nothing here throws, waits for a lock, or holds the
 // event loop for longer than a few hundred rows.
 
 import type { Settings } from "../../config/sections/registry.ts";

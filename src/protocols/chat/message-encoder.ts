@@ -297,7 +297,7 @@ function addReasoning(draft: MessageDraft, part: ReasoningPart, { quirks, droppe
   else if (detail === undefined) dropped.add("reasoning of earlier turns");
 }
 
-/** A search that a server made is told as a tool call and its result; the rest of the turn follows in a new message. */
+/** A search that a server made becomes a tool call and its result; the rest of the turn follows in a new message. */
 function addSearch(
   output: JsonObject[],
   draft: MessageDraft,

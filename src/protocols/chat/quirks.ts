@@ -25,7 +25,7 @@ export interface ChatQuirks {
   video: boolean;
   /** response_format json_object is known; else a schema that allows any object takes its place. */
   jsonObject: boolean;
-  /** The members in which earlier thoughts are told; some versions of an engine read only one of them. */
+  /** The members for earlier thoughts; some versions of an engine read only one of them. */
   reasoning: readonly ("reasoning" | "reasoning_content")[];
   /** In requests that pass as they are, thoughts told in one member are repeated in the others. */
   mirrorsReasoning: boolean;

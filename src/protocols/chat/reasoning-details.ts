@@ -42,7 +42,7 @@ export function encodeOwnDetail({ origin, text, signature, sealed }: Omit<Reason
 }
 
 /**
- * The same for a stream, in which the text was told before, as reasoning_content: a client that joins both would show it
+ * The same for a stream, in which the text came before, as reasoning_content: a client that joins both would show it
  * twice. Under another name it still stands beside its proof, for the way back.
  */
 export function encodeStreamedDetail(part: Omit<ReasoningPart, "type">): JsonObject | undefined {

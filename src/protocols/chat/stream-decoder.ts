@@ -139,7 +139,7 @@ export class ChatStreamDecoder implements StreamDecoder {
     this.#addText("reasoning", text);
   }
 
-  /** Details repeat what is told in plain words; where nothing is, they are the thoughts. */
+  /** Details repeat plain thoughts; where there are none, they are the thoughts. */
   #addDetails(delta: JsonObject): void {
     for (const entry of detailEntries(delta)) {
       const text = detailText(entry);

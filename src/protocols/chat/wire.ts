@@ -37,7 +37,7 @@ export function readThoughtSignature(holder: JsonObject): string | undefined {
   return nonEmptyText(extra_content.google.thought_signature);
 }
 
-/** The refusal of what no chat backend, or not this kind of it, can be told. */
+/** The refusal of what a chat backend, or this kind of it, has no words for. */
 export function unsupported(param: string, message: string): GatewayError {
   return new GatewayError(ERRORS.unsupportedOperation, `${param}: ${message}`, { param });
 }

@@ -26,7 +26,7 @@ export function adaptImageBody(operation: ImageOperation, value: JsonObject, tar
   const changes = new Changes();
   const isStandIn = (rules?.name ?? target.model) !== (asked?.name ?? target.askedModel);
   if (isStandIn && asked?.alwaysBase64 && !rules?.alwaysBase64 && !isPresent(value.response_format)) {
-    // Who asks such a model reads b64_json; others answer with an address unless they are told.
+    // Who asks such a model reads b64_json; others answer with an address unless asked otherwise.
     changes.members.response_format = "b64_json";
   }
   if (rules === undefined) return changes.result;
@@ -62,7 +62,7 @@ const SAYS_NOTHING: Readonly<Record<string, readonly unknown[]>> = {
   partial_images: [0, "0"],
 };
 
-/** Fields without which the picture is the same, or nearly so: they may go, and it is told. */
+/** Fields without which the picture is the same, or nearly so: they may go, and it is reported. */
 const HARMLESS: ReadonlySet<string> = new Set(["moderation", "input_fidelity", "output_compression", "partial_images"]);
 
 /** What is left and still unknown to the stand-in would change the picture. */

@@ -34,7 +34,7 @@ export class ImageStreamEdits implements AnswerEdits {
   readonly #tellsSpecification: boolean;
   readonly #tellsPublic: boolean;
   #prefix: string;
-  /** Last images that have come, by each of their names, and that the client has been told of. */
+  /** Last images that have come, by each of their names, and that the client has got. */
   readonly #came = { complete: 0, completed: 0 };
   readonly #told = { complete: 0, completed: 0 };
   /** A last image that the client does not have by its public name yet, because the backend may still send it so. */

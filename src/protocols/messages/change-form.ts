@@ -65,7 +65,7 @@ function piecesOf(block: JsonObject): { start: JsonObject; deltas: JsonObject[] 
   }
 }
 
-/** A block as far as it was told. */
+/** A block as far as it came. */
 interface Block {
   members: JsonObject;
   /** The input of a call as it was written, so that its numbers keep their digits. */
@@ -78,7 +78,7 @@ interface SentBlock {
   end: JsonObject | undefined;
 }
 
-/** Undefined where something was told whose joining is not known. */
+/** Undefined where something came whose joining is not known. */
 export function asWhole(events: readonly SseEvent[]): string | undefined {
   const told: SentBlock = { message: undefined, blocks: new Map(), end: undefined };
   for (const { data } of events) {

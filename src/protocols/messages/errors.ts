@@ -48,7 +48,7 @@ export function errorEvent(error: ClientError): string {
   return eventText("error", errorBody(error));
 }
 
-/** The event for an error that a backend told of inside its stream. */
+/** The event for an error that a backend reported inside its stream. */
 export function failureEvent({ status, message, type, code }: Failure): string {
   return eventText("error", { type: "error", error: { type: errorType(status, type, code), message } });
 }

@@ -27,7 +27,7 @@ function numberAfter(sent: Uint8Array | undefined): number {
   return last === undefined ? 0 : last + 1;
 }
 
-/** Codes that clients of this format know; for any other the kind of trouble is told by the status. */
+/** Codes that clients of this format know; for any other the status says what kind of trouble it is. */
 export function failureCode({ code, status }: Failure): string {
   if (code !== undefined) return code;
   if (status === 429) return "rate_limit_exceeded";

@@ -27,7 +27,7 @@ const ITEM_DONE = '"response.output_item.done"';
 
 export const responsesKept: KeptAnswers = {
   withoutEffect: new Set(),
-  // That a vendor keeps the answer, which it does unless it is told not to, is seen to by those who take it up
+  // That a vendor keeps the answer, which it does unless asked not to, is seen to by those who take it up
   // (docs/decisions/0045).
   hasSideEffect: (body) =>
     body.background === true || isPresent(body.conversation) || offered(body).some((type) => !isHarmless(type)),
@@ -69,7 +69,7 @@ function isFinishedItem(item: unknown): boolean {
   return !isPresent(item.status) || item.status === "completed";
 }
 
-/** What the last event of a complete stream holds; undefined also where that is less than what was told before. */
+/** What the last event of a complete stream holds; undefined also where that is less than what came before. */
 function finalResponse(text: string): JsonObject | undefined {
   const events = readEvents(text);
   const last = parseObject(events.at(-1)?.data ?? "");

@@ -1,4 +1,4 @@
-// What a client of this format has seen of an answer that broke off: the items as far as they were told, and what of them
+// What a client of this format has seen of an answer that broke off: the items as far as they came, and what of them
 // is still open.
 
 import { compact, isObject, isPresent, type JsonObject, parseObject } from "../../lib/json.ts";
@@ -7,7 +7,7 @@ import type { SseEvent } from "../sse.ts";
 
 /** A content of a message, or a part of a reasoning item. */
 interface SentPart {
-  /** As it was added, or as it was told when it was done. */
+  /** As it was added, or as it was when it was done. */
   wire: JsonObject;
   text: string;
   logprobs: unknown[];
@@ -21,7 +21,7 @@ export interface SentItem {
   /** Some engines give none. */
   id: string | undefined;
   type: "message" | "reasoning";
-  /** As it was added, or as it was told when it was done. */
+  /** As it was added, or as it was when it was done. */
   wire: JsonObject;
   isDone: boolean;
   content: Map<number, SentPart>;
@@ -41,7 +41,7 @@ export interface SentOutput {
 
 /**
  * Undefined when nothing can go on behind it: an item other than a message or reasoning was begun, a refusal or
- * annotations were sent (a second answer would tell the sources anew), or the answer was finished.
+ * annotations were sent (a second answer would name the sources again), or the answer was finished.
  */
 export function readSentOutput(events: readonly SseEvent[]): SentOutput | undefined {
   const sent: SentOutput = {
@@ -66,7 +66,7 @@ export function openPart(parts: ReadonlyMap<number, SentPart>): SentPart | undef
   return last?.isDone === false ? last : undefined;
 }
 
-/** Whether it holds nothing but thoughts, or text of which no sources were told. */
+/** Whether it holds nothing but thoughts, or text without sources. */
 function isPlain({ type, content }: SentItem): boolean {
   if (type === "reasoning") return true;
   return [...content.values()].every(({ wire }) => {

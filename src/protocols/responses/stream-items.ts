@@ -117,7 +117,7 @@ interface MessageContent {
   head: string;
   citations: Citation[];
   logprobs: unknown[];
-  /** Of a content of an earlier backend that is not continued yet: whether its text is told as a whole. */
+  /** Of a content of an earlier backend that is not continued yet: whether its text came as a whole. */
   sent?: { isTextDone: boolean } | undefined;
 }
 

@@ -3,7 +3,7 @@
 import { AnswerHead, readLine, VALUE_BYTES } from "./answer-head.ts";
 import { connectionReset, HttpError, malformed } from "./http-error.ts";
 
-/** What is told of an answer, from within `push` and `finish`. */
+/** What is reported of an answer, from within `push` and `finish`. */
 export interface AnswerSink {
   headRead(head: AnswerHead): void;
   /** A part of the bytes that were pushed; a large one is no copy. */

@@ -7,7 +7,7 @@ import type { Address, HostAddress } from "./target.ts";
 
 export type Socket = RuntimeSocket<SocketUser>;
 
-/** Who is told what becomes of a socket, in this order. */
+/** Receives what becomes of a socket, in this order. */
 export interface SocketUser {
   /** There is a socket that can be used; with TLS, its certificate is good. */
   opened(socket: Socket): void;

@@ -99,7 +99,7 @@ export class HttpConnection implements AnswerSink, SocketUser {
     if (!this.#isReading) this.#readWaiting();
   }
 
-  /** Gives the exchange up, which hears nothing more: the backend is told by a reset to stop its work. */
+  /** Gives the exchange up, which gets nothing more: a reset tells the backend to stop its work. */
   abort(): void {
     if (this.#state === "closed") return;
     this.#leave();

@@ -155,7 +155,7 @@ function editorCard(context: PageContext, editor: TextEditor, info: ConfigSectio
       notice(
         "warn",
         "The configuration was changed meanwhile. ",
-        button("Load it anew", () => editor.reset(), { kind: "small" }),
+        button("Load it again", () => editor.reset(), { kind: "small" }),
       ),
     h("label", { for: "editor", class: "unseen" }, "Text of the section"),
     h("textarea", {

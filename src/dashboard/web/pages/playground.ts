@@ -163,7 +163,7 @@ export const playgroundPage: MakePage = (context) => {
         "div",
         { class: "head" },
         h("h1", { tabindex: "-1" }, "Playground"),
-        button("Begin anew", clear, { kind: "small", disabled: messages.length === 0 }),
+        button("Start over", clear, { kind: "small", disabled: messages.length === 0 }),
       ),
       h(
         "div",
