@@ -126,6 +126,7 @@ export function createEditor(context: PageContext, section: string): TextEditor 
   function reset(): void {
     drafts.delete(draftOf(section, format));
     isBusy = false;
+    text = original; // a check of the edits that is still to come would take the place of the answer
     void load();
   }
 
@@ -164,6 +165,8 @@ export function createEditor(context: PageContext, section: string): TextEditor 
     choose(chosen) {
       format = chosen;
       isBusy = false;
+      text = undefined;
+      original = undefined;
       void load();
     },
     check: () => void check(),
