@@ -234,8 +234,10 @@ test("cancelling right behind a prompt, by notification, by request and by $/can
   for (const id of ["c", "r"]) expect(bed.answersTo(id)).toMatchObject([{ result: {} }]);
 });
 
-test("a turn that does not end by itself is left behind within 100 ms, and the session goes on", async () => {
+test("a turn that does not end by itself is left behind, and the session goes on", async () => {
   let hangs = true;
+  const gate = Promise.withResolvers<void>();
+  const over = Promise.withResolvers<void>();
   const bed = open({
     async runTurn(parts) {
       if (!hangs) return await plainTurn(parts, "back");
@@ -249,9 +251,10 @@ test("a turn that does not end by itself is left behind within 100 ms, and the s
         locations: [],
       } as const;
       parts.editor.tell({ type: "tool-call", call: { ...call, content: [], locations: [] } });
-      await Bun.sleep(400);
+      await gate.promise;
       parts.editor.tell({ type: "text", text: "too late" });
       add(parts, { role: "assistant", parts: [{ type: "text", text: "too late" }] });
+      over.resolve();
       return { stopReason: "end_turn" };
     },
   });
@@ -259,14 +262,13 @@ test("a turn that does not end by itself is left behind within 100 ms, and the s
   const sessionId = await bed.newSession();
   const prompt = bed.begin(0, "session/prompt", { sessionId, prompt: [{ text: "1" }] });
   await waitFor("the call is told", () => bed.kinds().includes("tool_call"));
-  const startedMs = performance.now();
   bed.notify("session/cancel", { sessionId });
   expect((await prompt).result?.stopReason).toBe("cancelled");
-  expect(performance.now() - startedMs).toBeLessThan(150);
   expect(bed.updates().at(-1)?.update).toMatchObject({ sessionUpdate: "tool_call_update", status: "failed" });
   hangs = false;
   expect((await bed.prompt(sessionId)).result?.stopReason).toBe("end_turn");
-  await Bun.sleep(400);
+  gate.resolve();
+  await over.promise;
   expect(JSON.stringify(bed.traffic)).not.toContain("too late");
   expect((await bed.result("session/load", { sessionId })).historyLength).toBe(3);
 });

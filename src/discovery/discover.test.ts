@@ -267,7 +267,7 @@ describe("time", () => {
   test("refused ports are answered at once", async () => {
     const startedAt = performance.now();
     await find({ timeoutMs: 60_000, ports: [closedPort(), closedPort()] });
-    expect(performance.now() - startedAt).toBeLessThan(200);
+    expect(performance.now() - startedAt).toBeLessThan(30_000); // of 60 s
   });
 
   test("ports that never answer, never end or never stop cost the timeout once in all", async () => {
@@ -285,8 +285,8 @@ describe("time", () => {
       pour();
     });
     const startedAt = performance.now();
-    const { found, unrecognised } = await find({ timeoutMs: 150, ports: [silent, slow, endless] });
-    expect(performance.now() - startedAt).toBeLessThan(350);
+    const { found, unrecognised } = await find({ timeoutMs: 1_500, ports: [silent, slow, endless] });
+    expect(performance.now() - startedAt).toBeLessThan(3_000); // one after the other would take 4.5 s
     expect(found.map((backend) => backend.kind)).toEqual(["demo"]);
     // What has begun to answer is named.
     expect(unrecognised.map(({ address }) => address)).toEqual([`127.0.0.1:${slow}`, `127.0.0.1:${endless}`]);

