@@ -1,11 +1,11 @@
 // The table of what answers lose, held against what the codecs write.
 
 import { describe, expect, test } from "bun:test";
-import { explode } from "../../test/support/explode.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { AnswerContext } from "../protocols/protocol.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import { LossWatch } from "./answer-losses.ts";
+import { asEvents } from "./as-events.ts";
 import type { Citation, ContentPart, ProtocolName } from "./content.ts";
 
 const REQUESTS = {
@@ -51,7 +51,7 @@ function written(client: keyof typeof REQUESTS, parts: ContentPart[], isStream: 
   if (!isStream) return JSON.stringify(codec.encodeResponse(result, context));
   const encoder = codec.streamEncoder(context);
   return (
-    explode(result)
+    asEvents(result)
       .map((event) => encoder.push(event))
       .join("") + encoder.end()
   );

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { explode } from "../../test/support/explode.ts";
+import { asEvents } from "./as-events.ts";
 import { Collector, collect } from "./collect.ts";
 import type { ContentPart } from "./content.ts";
 import type { GenerationEvent } from "./events.ts";
@@ -78,7 +78,7 @@ describe("collect and explode", () => {
   test("an answer that was made into events is the same when collected", () => {
     fc.assert(
       fc.property(anyResult, (result) => {
-        expect(collect(explode(result))).toEqual(result);
+        expect(collect(asEvents(result))).toEqual(result);
       }),
     );
   });
@@ -86,7 +86,7 @@ describe("collect and explode", () => {
   test("events have indexes without gaps, and no delta is empty", () => {
     fc.assert(
       fc.property(anyResult, (result) => {
-        const events = explode(result);
+        const events = asEvents(result);
         const starts = events.filter((event) => event.type === "part-start").map((event) => event.index);
         expect(starts).toEqual(result.parts.map((_, index) => index));
         expect(events.filter((event) => event.type === "part-end")).toHaveLength(starts.length);
@@ -99,7 +99,7 @@ describe("collect and explode", () => {
   test("what no model answers is refused rather than lost", () => {
     const result = { id: "", model: "", createdAt: 0, finish: { reason: "stop" as const } };
     const wrong: ContentPart = { type: "tool-result", callId: "1", parts: [] };
-    expect(() => explode({ ...result, parts: [wrong] })).toThrow("tool-result");
+    expect(() => asEvents({ ...result, parts: [wrong] })).toThrow("tool-result");
   });
 });
 

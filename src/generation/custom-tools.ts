@@ -56,44 +56,34 @@ function inputOf(text: string): string {
 export function customCalls(names: ReadonlySet<string>): AnswerTransform {
   const isCustom = (part: { type: string; name?: string; serverSide?: boolean }) =>
     part.type === "tool-call" && part.serverSide !== true && part.name !== undefined && names.has(part.name);
-  return {
-    result: (result) => ({
-      ...result,
-      parts: result.parts.map((part) =>
-        part.type === "tool-call" && isCustom(part)
-          ? { ...part, custom: true, arguments: inputOf(part.arguments) }
-          : part,
-      ),
-    }),
-    stream() {
-      // The input is an escaped JSON string until the call is whole.
-      const held = new Map<number, string>();
-      return {
-        push(event) {
-          switch (event.type) {
-            case "part-start":
-              if (event.part.type !== "tool-call" || !isCustom(event.part)) return [event];
-              held.set(event.index, "");
-              return [{ ...event, part: { ...event.part, custom: true } }];
-            case "delta": {
-              const text = held.get(event.index);
-              if (text === undefined) return [event];
-              held.set(event.index, text + event.text);
-              return [];
-            }
-            case "part-end": {
-              const text = held.get(event.index);
-              if (text === undefined) return [event];
-              held.delete(event.index);
-              const input = inputOf(text);
-              return input === "" ? [event] : [{ type: "delta", index: event.index, text: input }, event];
-            }
-            default:
-              return [event];
+  return () => {
+    // The input is an escaped JSON string until the call is whole.
+    const held = new Map<number, string>();
+    return {
+      push(event) {
+        switch (event.type) {
+          case "part-start":
+            if (event.part.type !== "tool-call" || !isCustom(event.part)) return [event];
+            held.set(event.index, "");
+            return [{ ...event, part: { ...event.part, custom: true } }];
+          case "delta": {
+            const text = held.get(event.index);
+            if (text === undefined) return [event];
+            held.set(event.index, text + event.text);
+            return [];
           }
-        },
-        end: () => [],
-      };
-    },
+          case "part-end": {
+            const text = held.get(event.index);
+            if (text === undefined) return [event];
+            held.delete(event.index);
+            const input = inputOf(text);
+            return input === "" ? [event] : [{ type: "delta", index: event.index, text: input }, event];
+          }
+          default:
+            return [event];
+        }
+      },
+      end: () => [],
+    };
   };
 }

@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { explode } from "../../test/support/explode.ts";
+import { transformed } from "./answer-transform.ts";
+import { asEvents } from "./as-events.ts";
 import { collect } from "./collect.ts";
 import type { ContentPart } from "./content.ts";
 import type { GenerationEvent } from "./events.ts";
@@ -26,9 +27,14 @@ function answer(parts: ContentPart[]): GenerationResult {
   return { id: "a", model: "m", createdAt: 1, parts, finish: { reason: "stop" } };
 }
 
+/** As a whole answer is split. */
+function whole(result: GenerationResult, thinking: ThinkingFormat): GenerationResult {
+  return collect(transformed(asEvents(result), splitThinking(thinking))) as GenerationResult;
+}
+
 /** [reasoning, text] of a plain answer. */
 function split(text: string, thinking: ThinkingFormat): [string, string] {
-  const { parts } = splitThinking(thinking).result(answer([{ type: "text", text }]));
+  const { parts } = whole(answer([{ type: "text", text }]), thinking);
   const joined = (type: string) =>
     parts.map((part) => (part.type === type && "text" in part ? part.text : "")).join("");
   return [joined("reasoning"), joined("text")];
@@ -96,7 +102,7 @@ describe("a stream", () => {
   });
 
   test("parts are renumbered, and what follows keeps its order", () => {
-    const stream = splitThinking(STANDARD).stream();
+    const stream = splitThinking(STANDARD)();
     const events: GenerationEvent[] = [
       { type: "part-start", index: 0, part: { type: "text" } },
       { type: "delta", index: 0, text: "<think>why</think>so" },
@@ -119,7 +125,7 @@ describe("a stream", () => {
   });
 
   test("a stream that breaks off gives out what was held back", () => {
-    const stream = splitThinking(STANDARD).stream();
+    const stream = splitThinking(STANDARD)();
     stream.push({ type: "part-start", index: 0, part: { type: "text" } });
     expect(stream.push({ type: "delta", index: 0, text: "<thi" })).toEqual([]);
     expect(stream.end()).toEqual([
@@ -133,14 +139,14 @@ describe("a stream", () => {
       { type: "reasoning", text: "why" },
       { type: "text", text: "the answer" },
     ];
-    expect(splitThinking(UNTERMINATED).result(answer(parts)).parts).toEqual(parts);
+    expect(whole(answer(parts), UNTERMINATED).parts).toEqual(parts);
     expect(streamed(answer(parts), UNTERMINATED)).toEqual(answer(parts));
   });
 
   test("behind a tool call only a start marker begins thoughts", () => {
     const call: ContentPart = { type: "tool-call", id: "call_1", name: "f", arguments: "{}" };
     const parts: ContentPart[] = [{ type: "text", text: "a</think>" }, call, { type: "text", text: "b" }];
-    expect(splitThinking(UNTERMINATED).result(answer(parts)).parts).toEqual([
+    expect(whole(answer(parts), UNTERMINATED).parts).toEqual([
       { type: "reasoning", text: "a" },
       call,
       { type: "text", text: "b" },
@@ -158,7 +164,7 @@ describe("a stream", () => {
         ],
       },
     ]);
-    expect(splitThinking(STANDARD).result(result).parts[1]).toEqual({
+    expect(whole(result, STANDARD).parts[1]).toEqual({
       type: "text",
       text: "fact",
       citations: [{ url: "u", startIndex: 0, endIndex: 4 }, { url: "v" }],
@@ -168,8 +174,8 @@ describe("a stream", () => {
 
 /** The answer of the stream that says the same. */
 function streamed(result: GenerationResult, thinking: ThinkingFormat, cuts?: readonly number[]): unknown {
-  const stream = splitThinking(thinking).stream();
-  const events = fragments(explode(result), cuts ?? []).flatMap((event) => stream.push(event));
+  const stream = splitThinking(thinking)();
+  const events = fragments(asEvents(result), cuts ?? []).flatMap((event) => stream.push(event));
   return collect([...events, ...stream.end()]);
 }
 
@@ -225,7 +231,7 @@ describe("a stream and a whole answer", () => {
     fc.assert(
       fc.property(fc.array(part, { maxLength: 4 }), thinking, cuts, (parts, thinkingFormat, lengths) => {
         const result = answer(parts);
-        expect(streamed(result, thinkingFormat, lengths)).toEqual(splitThinking(thinkingFormat).result(result));
+        expect(streamed(result, thinkingFormat, lengths)).toEqual(whole(result, thinkingFormat));
       }),
       { numRuns: 1_000 },
     );
@@ -234,8 +240,8 @@ describe("a stream and a whole answer", () => {
   test("events keep their guarantees: indexes without gaps, one text at a time, no empty delta", () => {
     fc.assert(
       fc.property(fc.array(part, { maxLength: 4 }), thinking, cuts, (parts, thinkingFormat, lengths) => {
-        const stream = splitThinking(thinkingFormat).stream();
-        const events = fragments(explode(answer(parts)), lengths).flatMap((event) => stream.push(event));
+        const stream = splitThinking(thinkingFormat)();
+        const events = fragments(asEvents(answer(parts)), lengths).flatMap((event) => stream.push(event));
         const open = new Set<number>();
         let next = 0;
         for (const event of events) {

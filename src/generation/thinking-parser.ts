@@ -1,8 +1,8 @@
 // Finds the thoughts in the text of engines that do not separate them (specification, "thinking block"): text up to the
-// end marker is reasoning, what follows is the answer. A stream and a whole answer are split in the same way.
+// end marker is reasoning, what follows is the answer.
 
 import type { AnswerTransform, EventTransform } from "./answer-transform.ts";
-import type { Citation, ContentPart, TextPart } from "./content.ts";
+import type { Citation } from "./content.ts";
 import type { GenerationEvent } from "./events.ts";
 
 /** The `thinking` block of a model's metadata, in its own spelling. */
@@ -139,10 +139,7 @@ function prefixAtEnd(text: string, marker: string): number {
  * first text can begin with thoughts that have no start marker: behind a tool call the model says where it thinks again.
  */
 export function splitThinking(format: ThinkingFormat): AnswerTransform {
-  return {
-    result: (result) => ({ ...result, parts: splitParts(result.parts, format) }),
-    stream: () => new ThinkingStream(format),
-  };
+  return () => new ThinkingStream(format);
 }
 
 /** Decides part by part whether and how a text is split. */
@@ -166,31 +163,6 @@ class SplitPolicy {
     this.#reasonsFirst = false;
     return splitter;
   }
-}
-
-function splitParts(parts: readonly ContentPart[], format: ThinkingFormat): ContentPart[] {
-  const policy = new SplitPolicy(format);
-  return parts.flatMap((part) => {
-    if (part.type === "reasoning") policy.sawReasoning();
-    const splitter = part.type === "text" ? policy.splitterForText() : undefined;
-    return part.type === "text" && splitter !== undefined ? splitText(part, splitter) : [part];
-  });
-}
-
-function splitText(part: TextPart, splitter: ThinkingSplitter): ContentPart[] {
-  const pieces = [...splitter.push(part.text), ...splitter.end()];
-  const joined = (type: ThinkingPiece["type"]) =>
-    pieces.map((piece) => (piece.type === type ? piece.text : "")).join("");
-  const reasoning = joined("reasoning");
-  const text = joined("text");
-  const offset = splitter.textOffset ?? part.text.length;
-  const citations = part.citations?.map((citation) => shifted(citation, offset));
-  const answer: TextPart = { ...part, text, ...(citations && { citations }) };
-  const isNeeded = text !== "" || reasoning === "" || citations !== undefined || part.signature !== undefined;
-  return [
-    ...(reasoning === "" ? [] : [{ type: "reasoning", text: reasoning } as const]),
-    ...(isNeeded ? [answer] : []),
-  ];
 }
 
 /** Offsets count in the text of the part, which begins later now. */

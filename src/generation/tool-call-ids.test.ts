@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { explode } from "../../test/support/explode.ts";
+import { transformed } from "./answer-transform.ts";
+import { asEvents } from "./as-events.ts";
 import { collect } from "./collect.ts";
 import type { ContentPart } from "./content.ts";
 import type { GenerationRequest } from "./request.ts";
@@ -87,11 +88,8 @@ describe("wrapCallIds", () => {
   const SERVER_SIDE: ContentPart = { ...(call("srvtoolu_1") as object), serverSide: true } as ContentPart;
   const RESULT = answer([{ type: "text", text: "t" }, call("0"), SERVER_SIDE, call("0"), call("call_7")]);
 
-  test("stream and whole answer get the same ids", () => {
-    const transform = wrapCallIds(NONCE);
-    const stream = transform.stream();
-    const wrapped = transform.result(RESULT);
-    expect(collect(explode(RESULT).flatMap((event) => stream.push(event)))).toEqual(wrapped);
+  test("calls of clients get ids of their own, others keep theirs", () => {
+    const wrapped = collect(transformed(asEvents(RESULT), wrapCallIds(NONCE))) as GenerationResult;
     const ids = wrapped.parts.map((part) => (part.type === "tool-call" ? part.id : ""));
     expect(ids[1]).not.toBe(ids[3]);
     expect(ids[2]).toBe("srvtoolu_1");

@@ -41,26 +41,16 @@ export function unwrapCallId(id: string): string {
 
 /** Gives the calls of an answer their unique ids; calls that the backend runs itself keep theirs. */
 export function wrapCallIds(nonce: string): AnswerTransform {
-  return {
-    result(result) {
-      let ordinal = 0;
-      const wrapped = (part: ContentPart): ContentPart => {
-        if (part.type !== "tool-call" || part.serverSide) return part;
-        return { ...part, id: wrapCallId(part.id, nonce, ordinal++) };
-      };
-      return { ...result, parts: result.parts.map(wrapped) };
-    },
-    stream() {
-      let ordinal = 0;
-      return {
-        push(event) {
-          if (event.type !== "part-start" || event.part.type !== "tool-call" || event.part.serverSide) return [event];
-          const id = wrapCallId(event.part.id, nonce, ordinal++);
-          return id === event.part.id ? [event] : [{ ...event, part: { ...event.part, id } }];
-        },
-        end: () => [],
-      };
-    },
+  return () => {
+    let ordinal = 0;
+    return {
+      push(event) {
+        if (event.type !== "part-start" || event.part.type !== "tool-call" || event.part.serverSide) return [event];
+        const id = wrapCallId(event.part.id, nonce, ordinal++);
+        return id === event.part.id ? [event] : [{ ...event, part: { ...event.part, id } }];
+      },
+      end: () => [],
+    };
   };
 }
 

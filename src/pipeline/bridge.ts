@@ -14,7 +14,7 @@ import type { Dropped } from "../generation/dropped.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import { normaliseEffort } from "../generation/reasoning-effort.ts";
 import type { GenerationRequest } from "../generation/request.ts";
-import type { Finish, GenerationResult } from "../generation/result.ts";
+import type { Finish } from "../generation/result.ts";
 import { hasThinking, splitThinking } from "../generation/thinking-parser.ts";
 import { unwrapCallIds, wrapCallIds } from "../generation/tool-call-ids.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
@@ -259,17 +259,6 @@ export function createBridge(parts: BridgeParts): Bridge {
         noteLost(losses.entries);
         const result = collector?.result();
         if (result !== undefined) forward.answered?.(result, answer);
-      },
-      sawResult(result: GenerationResult): void {
-        for (const part of result.parts) {
-          sawCall(part);
-          losses.part(part);
-          if (part.type === "text") for (const citation of part.citations ?? []) losses.citation(citation);
-        }
-        noteLost(losses.entries);
-        if (result.usage !== undefined) context.record.usage = result.usage;
-        context.record.finishReason = wordOf(result.finish);
-        forward.answered?.(result, answer);
       },
     };
   }

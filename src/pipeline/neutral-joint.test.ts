@@ -2,7 +2,7 @@
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { explode } from "../../test/support/explode.ts";
+import { asEvents } from "../generation/as-events.ts";
 import { collect } from "../generation/collect.ts";
 import type { ContentPart } from "../generation/content.ts";
 import type { GenerationEvent } from "../generation/events.ts";
@@ -23,7 +23,7 @@ const call = fc.record({
 const answer = (part: fc.Arbitrary<ContentPart>) =>
   fc
     .array(part, { maxLength: 4 })
-    .map((parts) => explode({ id: "a", model: "m", createdAt: 1, parts, finish: { reason: "stop" } }));
+    .map((parts) => asEvents({ id: "a", model: "m", createdAt: 1, parts, finish: { reason: "stop" } }));
 
 /** What a reader gets when the first answer breaks off behind some events. */
 function joined(first: readonly GenerationEvent[], second: readonly GenerationEvent[]): GenerationEvent[] {

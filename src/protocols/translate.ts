@@ -1,7 +1,9 @@
 // Drives a backend's codec and a client's codec together: whole answers and streams, bytes in, bytes out.
 
 import { MAX_CITATIONS } from "../generation/answer-losses.ts";
-import type { AnswerTransform, EventTransform } from "../generation/answer-transform.ts";
+import { type AnswerTransform, type EventTransform, transformed } from "../generation/answer-transform.ts";
+import { asEvents } from "../generation/as-events.ts";
+import { Collector } from "../generation/collect.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
 import type { JsonObject } from "../lib/json.ts";
@@ -23,14 +25,12 @@ export interface TranslationParts {
   transforms: readonly AnswerTransform[];
   /** Where both speak one format: see BackendProtocol.streamDecoder(). */
   keeps?: KeptMembers;
-  /** Sees every event of a stream as the client gets it. */
+  /** Sees every event of an answer as the client gets it; a whole answer as a stream that says the same. */
   sawEvent?(event: GenerationEvent): void;
   /** A stream had more citations than are kept. */
   lostCitation?(): void;
-  /** A stream was complete. */
+  /** The answer was complete. */
   sawEnd?(): void;
-  /** Sees a whole answer as the client gets it. */
-  sawResult?(result: GenerationResult): void;
 }
 
 export interface Translation {
@@ -48,12 +48,10 @@ const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
 export function createTranslation(parts: TranslationParts): Translation {
-  const { client, backend, context, transforms } = parts;
+  const { client, backend, context } = parts;
   return {
     plain(body, parsed = decodeObject(decoder.decode(body))) {
-      let result = backend.decodeResponse(parsed);
-      for (const transform of transforms) result = transform.result(result);
-      parts.sawResult?.(result);
+      const result = asAnswered(asEvents(backend.decodeResponse(parsed)), parts);
       return encoder.encode(JSON.stringify(client.encodeResponse(result, context)));
     },
     stream: () => new StreamTranslator(parts),
@@ -67,6 +65,17 @@ export function createTranslation(parts: TranslationParts): Translation {
       return backend.decodeError(status, value);
     },
   };
+}
+
+/** A whole answer as the client gets it. */
+function asAnswered(events: GenerationEvent[], { transforms, sawEvent, sawEnd }: TranslationParts): GenerationResult {
+  const collector = new Collector();
+  for (const event of transforms.reduce(transformed, events)) {
+    sawEvent?.(event);
+    collector.push(event);
+  }
+  sawEnd?.();
+  return collector.result() as GenerationResult;
 }
 
 /** Reads a stream that the client gets in another format. */
@@ -86,7 +95,7 @@ class StreamTranslator implements AnswerReader {
     this.#parts = parts;
     this.#decoder = backend.streamDecoder(keeps);
     this.#encoder = client.streamEncoder(context);
-    this.#transforms = transforms.map((transform) => transform.stream());
+    this.#transforms = transforms.map((transform) => transform());
   }
 
   push(events: Uint8Array): Uint8Array | undefined {

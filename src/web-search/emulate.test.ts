@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { explode } from "../../test/support/explode.ts";
+import { asEvents } from "../generation/as-events.ts";
 import { collect } from "../generation/collect.ts";
 import type { ContentPart, Message, SearchHit, TextPart } from "../generation/content.ts";
 import type { GenerationEvent } from "../generation/events.ts";
@@ -47,7 +47,7 @@ const search = (query: string, id = `call_${query}`): ContentPart => call(id, "w
 /** One turn of the scripted model. */
 function turn(parts: ContentPart[], reason?: FinishReason, usage?: Usage): GenerationEvent[] {
   const isCall = parts.some(({ type }) => type === "tool-call");
-  return explode({
+  return asEvents({
     id: "backend",
     model: "m",
     createdAt: 7,

@@ -5,11 +5,11 @@ import { describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import fc from "fast-check";
 import OpenAI from "openai";
+import { asEvents } from "../../src/generation/as-events.ts";
 import type { GenerationEvent } from "../../src/generation/events.ts";
 import type { GenerationResult } from "../../src/generation/result.ts";
 import type { AnswerContext } from "../../src/protocols/protocol.ts";
 import { clientProtocol, keptAnswers } from "../../src/protocols/registry.ts";
-import { explode } from "../support/explode.ts";
 import { FIXTURES } from "../translation/fixtures.ts";
 
 const FORMATS = ["chat", "completions", "responses", "messages"] as const;
@@ -203,7 +203,7 @@ describe.each(FORMATS)("any answer in %s", (format) => {
         const whole = JSON.stringify(client.encodeResponse(result, context));
         const encoder = client.streamEncoder(context);
         const stream =
-          inPieces(explode(result), size)
+          inPieces(asEvents(result), size)
             .map((event) => encoder.push(event))
             .join("") + encoder.end();
         expect(kept.isWhole(JSON.parse(whole))).toBe(true);

@@ -6,7 +6,7 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { streamText } from "ai";
 import fc from "fast-check";
 import OpenAI from "openai";
-import { explode } from "../../../test/support/explode.ts";
+import { asEvents } from "../../generation/as-events.ts";
 import { collect } from "../../generation/collect.ts";
 import type { ContentPart } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
@@ -53,7 +53,7 @@ function chunksOf(stream: string): Chunk[] {
 
 /** The deltas between the role and the finish. */
 function deltas(parts: ContentPart[], more: JsonObject = {}): unknown[] {
-  const chunks = chunksOf(encode(explode(result(parts)), more));
+  const chunks = chunksOf(encode(asEvents(result(parts)), more));
   expect(chunks.at(-1)?.choices[0]?.delta).toEqual({});
   return chunks.slice(1, -1).map((chunk) => chunk.choices[0]?.delta);
 }
@@ -190,7 +190,7 @@ describe("deltas", () => {
       { function_call: { name: "f", arguments: "" } },
       { function_call: { arguments: '{"a":1}' } },
     ]);
-    expect(encode(explode(result(parts)), functions)).toContain('"finish_reason":"function_call"');
+    expect(encode(asEvents(result(parts)), functions)).toContain('"finish_reason":"function_call"');
   });
 
   test("no thoughts for a client that wants none", () => {
@@ -285,7 +285,7 @@ describe("properties", () => {
     fc.assert(
       fc.property(fc.array(anyPart, { maxLength: 5 }), fc.boolean(), (parts, isCut) => {
         const whole = result(parts);
-        const events = explode(whole);
+        const events = asEvents(whole);
         expect(joined(encode(isCut ? cut(events) : events))).toEqual(fromWhole(encodeResponse(whole, context())));
       }),
     );
@@ -304,7 +304,7 @@ describe("properties", () => {
           return part.type === "text" ? { type: "text", text: part.text } : part;
         });
         const decoder = new ChatStreamDecoder();
-        const stream = eventData(encode(cut(explode(result(plain))), WITH_USAGE));
+        const stream = eventData(encode(cut(asEvents(result(plain))), WITH_USAGE));
         const events = [...stream.flatMap((data) => decoder.push(data)), ...decoder.end()];
         expect(collect(events)?.parts).toEqual(plain);
       }),
@@ -328,7 +328,7 @@ describe("official clients", () => {
     { type: "tool-call", id: "call_2", name: "g", arguments: "" },
   ];
   const usage = { input: { total: 3, cacheRead: 1 }, output: { total: 2 } };
-  const stream = encode(cut(explode(result(parts, { usage }))), WITH_USAGE);
+  const stream = encode(cut(asEvents(result(parts, { usage }))), WITH_USAGE);
 
   test("the OpenAI library", async () => {
     const client = new OpenAI({ apiKey: "sekret", baseURL: "http://x.invalid/v1", fetch: answering(stream) });

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import OpenAI from "openai";
-import { explode } from "../../../test/support/explode.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
+import { asEvents } from "../../generation/as-events.ts";
 import type { ContentPart } from "../../generation/content.ts";
 import type { FinishReason, GenerationResult } from "../../generation/result.ts";
 import type { JsonObject } from "../../lib/json.ts";
@@ -32,7 +32,7 @@ const PARTS: ContentPart[] = [
 
 function stream(more: JsonObject = {}): string {
   const encoder = completionsClient.streamEncoder(context(more));
-  const events = explode(result(PARTS, "length"));
+  const events = asEvents(result(PARTS, "length"));
   return events.map((event) => encoder.push(event)).join("") + encoder.end();
 }
 

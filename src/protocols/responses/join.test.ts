@@ -3,8 +3,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import OpenAI from "openai";
-import { explode } from "../../../test/support/explode.ts";
 import { readSent, restOf, restReader } from "../../../test/support/second-stream.ts";
+import { asEvents } from "../../generation/as-events.ts";
 import type { ContentPart } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
 import type { FinishReason } from "../../generation/result.ts";
@@ -49,7 +49,7 @@ function answer(parts: readonly ContentPart[], options: AnswerOptions = {}): str
   const request = decodeRequest({ model: "alias", input: "x", reasoning: { summary: "auto" } });
   const model = nonce === FIRST ? "one" : "two";
   const stream = new ResponsesStreamEncoder({ model, createdAt: 1, nonce, request });
-  const text = inPieces(explode(result), sizes).map((event) => stream.push(event));
+  const text = inPieces(asEvents(result), sizes).map((event) => stream.push(event));
   return eventsOf(text.join("") + stream.end());
 }
 

@@ -6,7 +6,7 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { streamText } from "ai";
 import fc from "fast-check";
 import OpenAI from "openai";
-import { explode } from "../../../test/support/explode.ts";
+import { asEvents } from "../../generation/as-events.ts";
 import { collect } from "../../generation/collect.ts";
 import type { ContentPart } from "../../generation/content.ts";
 import type { GenerationEvent } from "../../generation/events.ts";
@@ -64,7 +64,7 @@ function wireEvents(text: string): WireEvent[] {
 }
 
 function encodeResult(result: GenerationResult, fields: JsonObject = {}): WireEvent[] {
-  return wireEvents(encode(explode(result), contextFor(fields)));
+  return wireEvents(encode(asEvents(result), contextFor(fields)));
 }
 
 /** The stream as the openai SDK's helper accumulates it. */
@@ -312,7 +312,7 @@ describe("the end", () => {
   });
 
   test("usage that comes after the finish is in the final response", () => {
-    const events = explode(answer([{ type: "text", text: "Hi" }])).filter(({ type }) => type !== "usage");
+    const events = asEvents(answer([{ type: "text", text: "Hi" }])).filter(({ type }) => type !== "usage");
     const text = encode([...events, { type: "usage", usage: USAGE }], contextFor());
     expect(finalResponse(wireEvents(text)).usage).toEqual({
       input_tokens: 10,
@@ -375,7 +375,7 @@ describe("the end", () => {
     expect(cut.completed_at).toBeNull();
     const early = { ...contextFor(), now: () => 5 };
     expect(encodeResponse(answer([]), early).completed_at).toBe(1_700_000_001);
-    const events = wireEvents(encode(explode(answer([])), { ...contextFor(), now: () => 1_800_000_000 }));
+    const events = wireEvents(encode(asEvents(answer([])), { ...contextFor(), now: () => 1_800_000_000 }));
     const times = events.map(({ response }) => (response as JsonObject | undefined)?.completed_at);
     expect(times).toEqual([null, null, 1_800_000_000]);
   });
@@ -404,7 +404,7 @@ describe("the end", () => {
 
 describe("a failure", () => {
   const failed = (): string => {
-    const [start, part, delta] = explode(answer([{ type: "text", text: "Hi" }]));
+    const [start, part, delta] = asEvents(answer([{ type: "text", text: "Hi" }]));
     const failure = { message: "Overloaded", status: 529, type: "overloaded_error" };
     return encode([start, part, delta, { type: "failure", failure }] as GenerationEvent[], contextFor());
   };
@@ -441,7 +441,7 @@ describe("official clients", () => {
   test("the openai SDK accumulates the final response", async () => {
     const context = contextFor({ include: ["web_search_call.action.sources"] });
     const result = answer(EVERYTHING, "tool-calls");
-    const { response } = await accumulate(encode(explode(result), context));
+    const { response } = await accumulate(encode(asEvents(result), context));
     const { output, ...rest } = encodeResponse(result, context);
     expect(response).toMatchObject(rest);
     expect(response.output_text).toBe("Sure. See it.");
@@ -450,7 +450,7 @@ describe("official clients", () => {
   });
 
   test("the AI SDK reads text, reasoning, calls and sources", async () => {
-    const { parts, errors } = await readWithAiSdk(encode(explode(answer(EVERYTHING, "tool-calls")), contextFor()));
+    const { parts, errors } = await readWithAiSdk(encode(asEvents(answer(EVERYTHING, "tool-calls")), contextFor()));
     expect(errors).toEqual([]);
     const text = parts.filter(({ type }) => type === "text-delta").map((part) => part.text);
     expect(text).toEqual(["Sure. ", "See it."]);
@@ -584,7 +584,7 @@ describe("properties", () => {
     fc.assert(
       fc.property(anyAnswer, anyRequest, fc.integer({ min: 1, max: 5 }), (result, fields, size) => {
         const context = contextFor(fields);
-        const events = cut(explode(result), size);
+        const events = cut(asEvents(result), size);
         const wire = wireEvents(encode(events, context));
         const collected = collect(events) as GenerationResult;
         expect(wire.at(-1)?.response).toEqual(encodeResponse(collected, context));
@@ -598,7 +598,7 @@ describe("properties", () => {
     await fc.assert(
       fc.asyncProperty(anyAnswer, anyRequest, async (result, fields) => {
         const context = contextFor(fields);
-        const { response } = await accumulate(encode(cut(explode(result), 3), context));
+        const { response } = await accumulate(encode(cut(asEvents(result), 3), context));
         expect(response.output as never).toMatchObject(encodeResponse(result, context).output as never);
       }),
       { numRuns: 60 },
@@ -612,7 +612,7 @@ describe("properties", () => {
         fc.pre(!result.parts.some(isBetween));
         const context = contextFor(fields);
         const decoder = new ResponsesStreamDecoder();
-        const events = readEvents(encode(cut(explode(result), 2), context)).flatMap(({ data }) => [
+        const events = readEvents(encode(cut(asEvents(result), 2), context)).flatMap(({ data }) => [
           ...decoder.push(data),
         ]);
         events.push(...decoder.end());

@@ -1,10 +1,10 @@
-// A whole answer -> the events of a stream that says the same.
+// A whole answer -> the events of a stream that says the same, so that there is one way to change and to watch answers.
 
-import type { ContentPart } from "../../src/generation/content.ts";
-import type { GenerationEvent } from "../../src/generation/events.ts";
-import type { GenerationResult } from "../../src/generation/result.ts";
+import type { ContentPart } from "./content.ts";
+import type { GenerationEvent } from "./events.ts";
+import type { GenerationResult } from "./result.ts";
 
-export function explode(result: GenerationResult): GenerationEvent[] {
+export function asEvents(result: GenerationResult): GenerationEvent[] {
   const { id, model, createdAt, parts, usage, finish } = result;
   const events: GenerationEvent[] = [{ type: "start", id, model, createdAt }];
   for (const [index, part] of parts.entries()) {
@@ -36,7 +36,7 @@ function partEvents(index: number, part: ContentPart): GenerationEvent[] {
       return [
         { type: "part-start", index, part: { type: "reasoning", ...(itemId !== undefined && { itemId }) } },
         ...delta(index, text),
-        // A proof of unknown origin can be replayed to nobody.
+        // A proof of unknown origin cannot be replayed.
         ...(origin === undefined ? [] : [{ type: "seal", index, origin, ...proof } as const]),
       ];
     }
