@@ -66,8 +66,6 @@ export async function attempt(
   const { record, clientHeaders, trace, client, settings, spans } = context;
   const { model, stream, choices } = request;
   const { name } = entry.backend;
-  record.attempts++;
-  record.backend = name;
   const strategy = scoreMeans === undefined ? undefined : (decidedBy ?? settings.routing.selection_strategy);
   const step = record.attempt(name, model, strategy, told, scoreMeans);
   if (inPanic) step.inPanic = true;
@@ -80,13 +78,14 @@ export async function attempt(
   function over(failure: UpstreamFailure | undefined, firstTokenMs?: number): void {
     permit.settle(circuits.outcomeOf(name, failure));
     const durationMs = now() - startedAtMs;
-    record.backendMs = (record.backendMs ?? 0) + durationMs;
+    record.ended(durationMs);
     attempted(name, failure, durationMs, firstTokenMs);
     prefixes?.ended(entry.backend, failure, claim, record.usage === usageBefore ? undefined : record.usage);
     step.durationMs = durationMs;
     if (failure === undefined) step.status = 200;
     if (failure !== undefined) tellFailure(step, failure, entry.backend);
     span?.ended(step, firstTokenMs, record);
+    if (record.isOver) record.settle();
   }
 
   try {

@@ -63,7 +63,7 @@ export function createFallbackChains(forwarder: Forwarder) {
       for (const [index, model] of models.entries()) {
         const isOriginal = model === request.model;
         const hasNext = index < models.length - 1 && fallback_policy.trigger_conditions.circuit_breaker_open;
-        if (!isOriginal) context.record.answeredBy = model;
+        if (!isOriginal) context.record.standIn(model);
         const attempt = isOriginal
           ? request
           : {

@@ -190,7 +190,7 @@ export function takeoverFor(
       if (next === undefined)
         return noSuccessor("no other backend and no model of the chain could go on with the stream");
       switches++;
-      if (current.model !== request.model) record.answeredBy = current.model;
+      if (current.model !== request.model) record.standIn(current.model);
       const reason = failureLabel(failure);
       record.add({ kind: "takeover", from: from.backend, to: current.backend, reason });
       log.warn(

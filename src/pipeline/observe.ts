@@ -42,15 +42,16 @@ export function createBooks({ observer, stories, errors, events }: Books): Recor
     over(record) {
       const { status = 0, failure, code = failure, isRead, wasOnlyRefused } = record;
       if (isRead) observer.finished(record);
+      record.maskModel();
       for (const feature of record.dropped ?? []) events.dropped(feature);
       if (wasOnlyRefused) {
         events.refused(status, code ?? "");
         if (!isRead) observer.turnedAway(record);
       }
-      stories.end(record);
       // Scanners must not push out what concerns models.
       const isElsewhere = record.error?.type === ERRORS.routeNotFound.type;
       if (failure !== undefined && record.outcome !== "client_left" && !isElsewhere) errors.record(record);
+      stories.end(record);
     },
   };
 }

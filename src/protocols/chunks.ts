@@ -4,7 +4,7 @@
 import type { GenerationEvent } from "../generation/events.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { encodeUsage } from "./chunk-usage.ts";
-import { joinChunks } from "./joined-chunks.ts";
+import { isSet, joinChunks } from "./joined-chunks.ts";
 import type { AnswerContext } from "./protocol.ts";
 import { objectOf, textOf } from "./reading.ts";
 import type { SseEvent } from "./sse.ts";
@@ -24,28 +24,26 @@ export interface SentChunks {
 const IDENTITY = ["id", "created", "model"] as const;
 
 /** What no other backend can go on with, if it was begun: its pieces could not be joined into one that is valid. */
-const CLOSED = ["tool_calls", "function_call", "audio"];
+const CLOSED = ["tool_calls", "function_call", "audio", "refusal"];
 
 /**
  * Reads whole events of one choice. Undefined when nothing can go on behind them: several choices run, a call, a refusal or
  * sound was begun, or the answer was finished.
  */
-export function readSentChunks(events: readonly SseEvent[]): SentChunks | undefined {
-  const { members, choices } = joinChunks(events.map(({ data }) => data));
+export function readSentChunks(events: readonly SseEvent[], says: "delta" | "text"): SentChunks | undefined {
+  const { members, choices } = joinChunks(
+    events.map(({ data }) => data),
+    says,
+  );
   const identity = Object.fromEntries(
     IDENTITY.flatMap((name) => (isSet(members[name]) ? [[name, members[name]]] : [])),
   );
   const [choice, ...others] = choices;
   if (choice === undefined) return { identity, text: "", thought: "", pieces: 0, hasRole: false };
-  const { fields, message, toolCalls, pieces, unknown } = choice;
-  const isClosed = toolCalls.size > 0 || isSet(message.refusal) || CLOSED.some((name) => unknown.has(name));
-  if (others.length > 0 || fields.index !== 0 || isSet(fields.finish_reason) || isClosed) return undefined;
-  const thought = textOf(message.reasoning_content) || textOf(message.reasoning);
+  const { fields, message, toolCalls, thought, pieces, hasEnded, unknown } = choice;
+  const isClosed = toolCalls.size > 0 || isSet(message.refusal) || CLOSED.some((name) => unknown.get(name) === true);
+  if (others.length > 0 || fields.index !== 0 || hasEnded || isClosed) return undefined;
   return { identity, text: textOf(message.content), thought, pieces, hasRole: isSet(message.role) };
-}
-
-export function isSet(value: unknown): boolean {
-  return value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
 }
 
 const CHUNK: ReadonlySet<string> = new Set(["id", "object", "created", "model", "choices", "usage"]);

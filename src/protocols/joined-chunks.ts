@@ -6,14 +6,18 @@ import { isObject, isPresent, type JsonObject, parseObject } from "../lib/json.t
 interface JoinedChoice {
   /** Members of the choice besides its texts and tokens; the last values count. */
   fields: JsonObject;
-  /** The text of a completion is its content. */
+  /** Of a text completion, its text is the content. */
   message: JsonObject;
   toolCalls: Map<unknown, JsonObject>;
   logprobs: JsonObject | null;
+  /** The same thought may stand in both of its members: of each piece it is taken from one. */
+  thought: string;
   /** How many pieces of text and thought there were. */
   pieces: number;
-  /** Members of which it is not known how their pieces are joined. */
-  unknown: Set<string>;
+  /** A chunk gave a reason to finish. */
+  hasEnded: boolean;
+  /** Members of which it is not known how their pieces are joined, and whether one of their values says anything. */
+  unknown: Map<string, boolean>;
 }
 
 interface JoinedChunks {
@@ -31,8 +35,11 @@ export const TEXT_FIELDS = ["reasoning_content", "reasoning", "content", "refusa
 
 const TEXTS: ReadonlySet<string> = new Set(TEXT_FIELDS);
 
-/** @param data - of each event, up to [DONE] */
-export function joinChunks(data: Iterable<string>): JoinedChunks {
+/**
+ * @param data - of each event, up to [DONE]
+ * @param says - the member of a choice that says something: some backends send both, with the same text
+ */
+export function joinChunks(data: Iterable<string>, says: "delta" | "text"): JoinedChunks {
   const choices = new Map<unknown, JoinedChoice>();
   const members: JsonObject = {};
   let usage: unknown;
@@ -51,7 +58,7 @@ export function joinChunks(data: Iterable<string>): JoinedChunks {
     }
     if (isPresent(counts)) usage = counts;
     for (const choice of Array.isArray(ofChunk) ? (ofChunk as unknown[]) : []) {
-      if (isObject(choice)) joinChoice(choices, choice);
+      if (isObject(choice)) joinChoice(choices, choice, says);
       else isExact = false;
     }
   }
@@ -60,45 +67,68 @@ export function joinChunks(data: Iterable<string>): JoinedChunks {
   return { members, usage, choices: sorted, isExact: isExact && sorted.every(isKnown) };
 }
 
-function joinChoice(choices: Map<unknown, JoinedChoice>, piece: JsonObject): void {
-  const { index = 0, delta, text, logprobs, ...rest } = piece;
+function joinChoice(choices: Map<unknown, JoinedChoice>, piece: JsonObject, says: "delta" | "text"): void {
+  const { index = 0, [says]: said, logprobs, ...rest } = piece;
   let choice = choices.get(index);
   if (choice === undefined) {
-    choice = { fields: { index }, message: {}, toolCalls: new Map(), logprobs: null, pieces: 0, unknown: new Set() };
+    choice = newChoice(index);
     choices.set(index, choice);
   }
   for (const [name, value] of Object.entries(rest)) if (isPresent(value)) choice.fields[name] = value;
+  choice.hasEnded ||= isSet(rest.finish_reason);
   if (isPresent(logprobs)) joinTokens(choice, logprobs);
-  if (isPresent(text)) joinDelta(choice, { content: text });
+  if (!isPresent(said)) return;
+  const delta = says === "text" ? { content: said } : said;
   if (isObject(delta)) joinDelta(choice, delta);
-  else if (isPresent(delta)) choice.unknown.add("delta");
+  else noteUnknown(choice, says, said);
+}
+
+function newChoice(index: unknown): JoinedChoice {
+  const counts = { thought: "", pieces: 0, hasEnded: false };
+  return { fields: { index }, message: {}, toolCalls: new Map(), logprobs: null, ...counts, unknown: new Map() };
+}
+
+function noteUnknown({ unknown }: JoinedChoice, name: string, value: unknown): void {
+  unknown.set(name, unknown.get(name) === true || isSet(value));
+}
+
+/** Whether a value says anything. */
+export function isSet(value: unknown): boolean {
+  return isPresent(value) && value !== "" && !(Array.isArray(value) && value.length === 0);
 }
 
 function joinDelta(choice: JoinedChoice, delta: JsonObject): void {
-  const { message, unknown } = choice;
-  let hasText = false;
+  const { message } = choice;
+  const { content, reasoning, reasoning_content: thought } = delta;
+  const said = typeof thought === "string" && thought !== "" ? thought : typeof reasoning === "string" ? reasoning : "";
+  choice.thought += said;
+  if (isSet(content) || said !== "") choice.pieces++;
   for (const [name, value] of Object.entries(delta)) {
     if (!isPresent(value)) {
       if (name === "refusal" || name === "content") message[name] ??= null;
     } else if (name === "role") message.role = value;
     else if (name === "tool_calls") {
-      if (!Array.isArray(value) || !value.every((call) => joinCall(choice.toolCalls, call))) unknown.add(name);
+      if (!Array.isArray(value) || !value.every((call) => joinCall(choice.toolCalls, call))) {
+        noteUnknown(choice, name, value);
+      }
     } else if (TEXTS.has(name) && typeof value === "string") {
       message[name] = `${message[name] ?? ""}${value}`;
-      hasText ||= value !== "" && name !== "refusal";
-    } else unknown.add(name);
+    } else noteUnknown(choice, name, value);
   }
-  if (hasText) choice.pieces++;
 }
 
 /** Lists of tokens, one after the other. */
 function joinTokens(choice: JoinedChoice, more: unknown): void {
+  if (!isObject(more)) {
+    noteUnknown(choice, "logprobs", more);
+    return;
+  }
   choice.logprobs ??= {};
   const { logprobs } = choice;
-  for (const [name, value] of isObject(more) ? Object.entries(more) : [["logprobs", more] as const]) {
+  for (const [name, value] of Object.entries(more)) {
     const before = logprobs[name];
     if (!isPresent(value)) logprobs[name] ??= null;
-    else if (!Array.isArray(value)) choice.unknown.add("logprobs");
+    else if (!Array.isArray(value)) noteUnknown(choice, "logprobs", value);
     else if (Array.isArray(before)) for (const entry of value as unknown[]) before.push(entry);
     else logprobs[name] = [...(value as unknown[])];
   }

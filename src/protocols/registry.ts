@@ -4,6 +4,7 @@ import type { ProtocolName } from "../generation/content.ts";
 import type { Failure } from "../generation/result.ts";
 import { audio } from "./audio/index.ts";
 import { chat } from "./chat/index.ts";
+import { ChatStreamDecoder } from "./chat/stream-decoder.ts";
 import { completions } from "./completions/index.ts";
 import type { Format } from "./format.ts";
 import { generateContent } from "./generate-content/index.ts";
@@ -17,7 +18,10 @@ import type { StreamJoin } from "./stream-join.ts";
 const FORMATS: Readonly<Record<ProtocolName, Format>> = {
   chat,
   // Its backends are asked in the client's own bytes; read are only streams that take over an answer, as chat's are.
-  completions: { ...completions, backend: { ...chat.backend, name: "completions" } },
+  completions: {
+    ...completions,
+    backend: { ...chat.backend, name: "completions", streamDecoder: (keeps) => new ChatStreamDecoder(keeps, "text") },
+  },
   responses,
   messages,
   "generate-content": generateContent,

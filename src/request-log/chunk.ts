@@ -105,7 +105,11 @@ export class Chunk {
       completionTokens: number("completionTokens"),
       steps: [],
       droppedSteps: 0,
-      outline: { attempts, backends: (this.value("backends", index) as readonly string[] | undefined) ?? only },
+      outline: {
+        attempts,
+        wasSent: attempts > 0,
+        backends: (this.value("backends", index) as readonly string[] | undefined) ?? only,
+      },
     };
   }
 }

@@ -35,6 +35,7 @@ function report({ status = 502, isRefusal = false, attempts, ...changes }: Repor
   for (const { backend, ...end } of attempts ?? (isRefusal ? [] : ATTEMPTS)) {
     Object.assign(record.attempt(backend, ""), end);
   }
+  record.backend = of.backend;
   record.finish(status, isRefusal ? "refused" : "failed", 1);
   return record;
 }

@@ -72,7 +72,17 @@ export interface AnsweredError {
 
 /** What a record says besides its steps. */
 type Facts = Omit<RequestRecord, Methods | Derived | "weighedBytes">;
-type Methods = "add" | "attempt" | "finish" | "settle" | "follow" | "tell" | "outline";
+type Methods =
+  | "add"
+  | "attempt"
+  | "ended"
+  | "standIn"
+  | "finish"
+  | "maskModel"
+  | "settle"
+  | "follow"
+  | "tell"
+  | "outline";
 type Derived =
   | ("sinceStartMs" | "isOver" | "wasSent" | "wasOnlyRefused" | "user" | "bytes")
   | ("steps" | "onlyStep" | "hasSeveralSteps" | "isOutlined" | "ownAttempts" | "retried" | "backends");
@@ -103,6 +113,7 @@ interface Outline {
   attempts: number;
   /** Each of them once. */
   backends: readonly string[];
+  wasSent: boolean;
 }
 
 const NO_ATTEMPTS: readonly AttemptStep[] = [];
@@ -220,7 +231,7 @@ export class RequestRecord {
 
   /** Whether an attempt went so far that a backend got the request. */
   get wasSent(): boolean {
-    if (this.#outline !== undefined) return this.#outline.attempts > 0;
+    if (this.#outline !== undefined) return this.#outline.wasSent;
     return isSent(this.#firstStep) || this.#furtherSteps?.some(isSent) === true;
   }
 
@@ -260,8 +271,8 @@ export class RequestRecord {
 
   /** Forgets the steps of a request that is over, but not that it was. */
   outline(): void {
-    const { ownAttempts, backends, steps } = this;
-    this.#outline = { attempts: ownAttempts, backends };
+    const { ownAttempts, backends, steps, wasSent } = this;
+    this.#outline = { attempts: ownAttempts, backends, wasSent };
     this.droppedSteps += steps.length;
     this.#firstStep = undefined;
     this.#furtherSteps = undefined;
@@ -299,8 +310,20 @@ export class RequestRecord {
       status: undefined,
       failure: undefined,
     };
+    this.attempts++;
+    if (!this.isOver) this.backend = backend;
     this.#keep(step);
     return step;
+  }
+
+  /** Another model than the one that was asked for. Like an attempt, it may outlive the request, when others share its call. */
+  standIn(model: string): void {
+    if (!this.isOver) this.answeredBy = model;
+  }
+
+  /** An attempt is over. */
+  ended(durationMs: number): void {
+    if (!this.isOver) this.backendMs = (this.backendMs ?? 0) + durationMs;
   }
 
   /** The end user: as the key names them, else as the request does. */
@@ -321,8 +344,11 @@ export class RequestRecord {
     this.durationMs = durationMs;
     this.promptTokens = this.usage?.input.total;
     this.completionTokens = this.usage?.output.total;
-    // A name that nothing answers to may be a key in the wrong place.
-    if (outcome === "refused") this.model = withoutSecrets(this.model);
+  }
+
+  /** When it is counted: a name that nothing answers to may be a key in the wrong place. */
+  maskModel(): void {
+    if (this.outcome === "refused") this.model = withoutSecrets(this.model);
   }
 
   /** Every report of its end is made: lets go of what only they need. */

@@ -18,6 +18,7 @@ const NAMED_IN: ReadonlyMap<string, string> = new Map([
   ["api/routes.ts", "endpoints: which operation a path stands for"],
   ["backends/kinds.ts", "the rows: which operations a kind has, and which stand in for others"],
   ["config/sections/backends.ts", "what backends[].protocols may say; the configuration lies below the kinds"],
+  ["generation/as-events.ts", "the vendor that signs text"],
   ["media/inline-media.ts", "the member of a body"],
   ["metrics/request-metrics.ts", "the words of the OpenTelemetry conventions"],
   ["models/capabilities.ts", "the words of a model's metadata"],

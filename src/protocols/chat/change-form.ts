@@ -59,7 +59,7 @@ export function asStream(text: string, includeUsage: boolean): string | undefine
 
 /** The chat completion that a stream tells piece by piece. */
 export function asWhole(events: string): string | undefined {
-  const { members, usage, choices, isExact } = joinChunks(eventData(events));
+  const { members, usage, choices, isExact } = joinChunks(eventData(events), "delta");
   const isWhole = choices.length > 0 && choices.every(({ fields }) => typeof fields.finish_reason === "string");
   if (!isExact || !isWhole) return undefined;
   return JSON.stringify({

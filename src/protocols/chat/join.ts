@@ -1,7 +1,8 @@
 // Going on with a stream of a chat client: which answers can be continued, and what is asked for.
 
 import type { JsonObject } from "../../lib/json.ts";
-import { isSet, readSentChunks, type SentChunks } from "../chunks.ts";
+import { readSentChunks, type SentChunks } from "../chunks.ts";
+import { isSet } from "../joined-chunks.ts";
 import { prefillOf } from "../seam.ts";
 import type { SseEvent } from "../sse.ts";
 import {
@@ -17,7 +18,7 @@ import { ChatStreamEncoder } from "./stream-encoder.ts";
 export const chatJoin: StreamJoin = { readSent, splitAtError: splitAtErrorMember, askForRest: askInTurns };
 
 function readSent(events: readonly SseEvent[]): SentAnswer | undefined {
-  const sent = readSentChunks(events);
+  const sent = readSentChunks(events, "delta");
   if (sent === undefined) return undefined;
   const { text, thought, pieces, identity, hasRole } = sent;
   const hasBegun = hasRole || text !== "" || thought !== "" || identity.id !== undefined;

@@ -8,6 +8,7 @@ import { decodeUsage } from "../chunk-usage.ts";
 import { ownMembers } from "../chunks.ts";
 import { PartEvents } from "../part-events.ts";
 import { decodeObject, type KeptMembers, type StreamDecoder } from "../protocol.ts";
+import { textOf } from "../reading.ts";
 import { decodeError, embeddedError } from "./errors.ts";
 import { decodeFinish, isBroken, readFinishReason } from "./finish-reason.ts";
 import { decodeAnnotations } from "./message-decoder.ts";
@@ -40,8 +41,12 @@ export class ChatStreamDecoder implements StreamDecoder {
   #own: JsonObject | undefined;
   #ownOfFinish: JsonObject | undefined;
 
-  constructor(keeps?: KeptMembers) {
+  readonly #isText: boolean;
+
+  /** @param says - where the choice of a chunk has its text: `text` in a text completion */
+  constructor(keeps?: KeptMembers, says: "delta" | "text" = "delta") {
     this.#keeps = keeps;
+    this.#isText = says === "text";
   }
 
   push(data: string, name?: string): readonly GenerationEvent[] {
@@ -102,8 +107,8 @@ export class ChatStreamDecoder implements StreamDecoder {
 
   #readChoice(choice: JsonObject): void {
     const delta = isObject(choice.delta) ? choice.delta : choice.message; // some send the whole message in one chunk
-    if (isObject(delta)) this.#readDelta(delta);
-    else if (typeof choice.text === "string") this.#addText("text", choice.text); // of a text completion
+    if (this.#isText) this.#addText("text", textOf(choice.text));
+    else if (isObject(delta)) this.#readDelta(delta);
     const reason = readFinishReason(choice);
     if (isBroken(reason)) {
       this.#isOver = true;

@@ -1,7 +1,8 @@
 // Going on with a stream of a text completion: the second backend goes on behind prompt and text.
 
 import type { JsonObject } from "../../lib/json.ts";
-import { isSet, readSentChunks, type SentChunks } from "../chunks.ts";
+import { readSentChunks, type SentChunks } from "../chunks.ts";
+import { isSet } from "../joined-chunks.ts";
 import { prefillOf } from "../seam.ts";
 import type { SseEvent } from "../sse.ts";
 import { limitsLeft, type SentAnswer, type StreamJoin, splitAtErrorMember } from "../stream-join.ts";
@@ -14,7 +15,7 @@ export const completionsJoin: StreamJoin = {
 };
 
 function readSent(events: readonly SseEvent[]): SentAnswer | undefined {
-  const sent = readSentChunks(events);
+  const sent = readSentChunks(events, "text");
   if (sent === undefined) return undefined;
   const { identity, text, pieces } = sent;
   const hasBegun = text !== "" || Object.keys(identity).length > 0;

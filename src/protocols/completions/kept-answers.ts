@@ -36,7 +36,7 @@ function asStream(text: string, includeUsage: boolean): string | undefined {
 }
 
 function asWhole(events: string): string | undefined {
-  const { members, usage, choices, isExact } = joinChunks(eventData(events));
+  const { members, usage, choices, isExact } = joinChunks(eventData(events), "text");
   const isWhole = choices.length > 0 && choices.every(({ fields }) => typeof fields.finish_reason === "string");
   if (!isExact || !isWhole) return undefined;
   const texts = choices.map(({ fields: { index, ...fields }, message, logprobs }) => {
