@@ -123,21 +123,21 @@ function bucketOf(row: RequestRow): SeriesBucket {
     durationMs: row.duration_ms,
     longestMs: row.duration_ms,
     firstBytes: row.first_byte_ms === null ? 0 : 1,
-    firstByteMs: row.first_byte_ms ?? 0,
+    firstByteSumMs: row.first_byte_ms ?? 0,
     promptTokens: row.prompt_tokens ?? 0,
     completionTokens: row.completion_tokens ?? 0,
   };
 }
 
 function bucketOfEvent(event: Omit<RequestEvent, "at" | "requests">): SeriesBucket {
-  const { total, avg_first_byte_ms: firstByteMs } = event;
+  const { total, avg_first_byte_ms: averageMs } = event;
   return {
     total,
     failed: event.failed,
     durationMs: event.avg_duration_ms * total,
     longestMs: event.max_duration_ms,
-    firstBytes: firstByteMs === null ? 0 : total,
-    firstByteMs: (firstByteMs ?? 0) * total,
+    firstBytes: averageMs === null ? 0 : total,
+    firstByteSumMs: (averageMs ?? 0) * total,
     promptTokens: event.prompt_tokens,
     completionTokens: event.completion_tokens,
   };

@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { createSeries, emptyBucket, inSteps } from "./series.ts";
 
-const one = { ...emptyBucket(), total: 1, durationMs: 50, longestMs: 50, firstBytes: 1, firstByteMs: 10 };
+const one = { ...emptyBucket(), total: 1, durationMs: 50, longestMs: 50, firstBytes: 1, firstByteSumMs: 10 };
 
 test("adds up in buckets, the oldest first, without the one that is not over", () => {
   const series = createSeries({ bucketMs: 1_000, buckets: 3 });
@@ -18,7 +18,7 @@ test("adds up in buckets, the oldest first, without the one that is not over", (
     [7_000, 2, 0],
     [8_000, 1, 1],
   ]);
-  expect(points[1]).toMatchObject({ durationMs: 130, longestMs: 80, firstBytes: 2, firstByteMs: 20 });
+  expect(points[1]).toMatchObject({ durationMs: 130, longestMs: 80, firstBytes: 2, firstByteSumMs: 20 });
 });
 
 test("what is too old is forgotten", () => {

@@ -7,7 +7,7 @@ export interface SeriesBucket {
   durationMs: number;
   longestMs: number;
   firstBytes: number;
-  firstByteMs: number;
+  firstByteSumMs: number;
   promptTokens: number;
   completionTokens: number;
 }
@@ -79,7 +79,7 @@ function addTo(bucket: SeriesBucket, more: SeriesBucket): void {
   bucket.durationMs += more.durationMs;
   bucket.longestMs = Math.max(bucket.longestMs, more.longestMs);
   bucket.firstBytes += more.firstBytes;
-  bucket.firstByteMs += more.firstByteMs;
+  bucket.firstByteSumMs += more.firstByteSumMs;
   bucket.promptTokens += more.promptTokens;
   bucket.completionTokens += more.completionTokens;
 }
@@ -91,7 +91,7 @@ export function emptyBucket(): SeriesBucket {
     durationMs: 0,
     longestMs: 0,
     firstBytes: 0,
-    firstByteMs: 0,
+    firstByteSumMs: 0,
     promptTokens: 0,
     completionTokens: 0,
   };

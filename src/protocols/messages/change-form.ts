@@ -72,7 +72,7 @@ interface Block {
   input: string | undefined;
 }
 
-interface SentBlock {
+interface JoinedMessage {
   message: JsonObject | undefined;
   blocks: Map<unknown, Block>;
   end: JsonObject | undefined;
@@ -80,7 +80,7 @@ interface SentBlock {
 
 /** Undefined where something came whose joining is not known. */
 export function asWhole(events: readonly SseEvent[]): string | undefined {
-  const told: SentBlock = { message: undefined, blocks: new Map(), end: undefined };
+  const told: JoinedMessage = { message: undefined, blocks: new Map(), end: undefined };
   for (const { data } of events) {
     const event = parseObject(data);
     if (event === undefined || !follow(told, event)) return undefined;
@@ -110,7 +110,7 @@ function writtenBlock({ members, input }: Block): string | undefined {
 }
 
 /** False when it is not known what an event adds. */
-function follow(told: SentBlock, event: JsonObject): boolean {
+function follow(told: JoinedMessage, event: JsonObject): boolean {
   switch (event.type) {
     case "ping":
     case "message_stop":

@@ -208,7 +208,7 @@ function charts({ points, nowMs, pointed, point }: ChartData): View[] {
     draw("Time to first byte", duration, {
       name: "average",
       look: "first",
-      values: of(({ firstBytes, firstByteMs }) => (firstBytes === 0 ? undefined : firstByteMs / firstBytes)),
+      values: of(({ firstBytes, firstByteSumMs }) => (firstBytes === 0 ? undefined : firstByteSumMs / firstBytes)),
     }),
     draw(
       "Tokens per second",
@@ -245,7 +245,7 @@ function chartNumbers(points: ChartData["points"], isOpen: boolean, open: (isOpe
           {
             title: "First byte",
             isNumber: true,
-            cell: ({ firstByteMs, firstBytes }) => average(firstByteMs, firstBytes),
+            cell: ({ firstByteSumMs, firstBytes }) => average(firstByteSumMs, firstBytes),
           },
           { title: "Tokens out/s", isNumber: true, cell: ({ completionTokens }) => perSecond(completionTokens) },
           { title: "Tokens in/s", isNumber: true, cell: ({ promptTokens }) => perSecond(promptTokens) },
