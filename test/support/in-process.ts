@@ -133,7 +133,10 @@ async function run(parts: GatewayParts, folder: string, clock: Clock): Promise<R
   const served = serveTargets(inside.api, inside.admin);
   for (const server of servers) server.reload(served);
   const url = `http://${addresses.find((address) => !address.startsWith("unix:"))}`;
-  if (parts.awaitHealth ?? true) await waitForFirstChecks(url);
+  if (parts.awaitHealth ?? true) {
+    await waitForFirstChecks(url);
+    await inside.fleet.firstChecks; // model lists too: a request would wait for them, and say so
+  }
   return { url, printed, log, inside, store, servers };
 }
 
