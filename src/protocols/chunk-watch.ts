@@ -7,7 +7,7 @@ import type { Verdict } from "./answer-reader.ts";
 import { decodeUsage } from "./chunk-usage.ts";
 import type { AnswerEdits, StreamWatch, WatchOptions } from "./protocol.ts";
 import { readEvents } from "./sse.ts";
-import { StreamEnding } from "./stream-ending.ts";
+import { StreamEnding, saysNothing } from "./stream-ending.ts";
 
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
@@ -47,7 +47,7 @@ export class ChunkWatch implements StreamWatch {
       const chunk = parseObject(data);
       if (!isObject(chunk?.usage)) return true;
       this.#counts = chunk.usage;
-      return !(this.#hidesUsage && isUsageChunk(chunk));
+      return !(this.#hidesUsage && saysNothing(chunk));
     });
     if (kept.length === found.length) return events;
     return kept.length === 0 ? undefined : encoder.encode(kept.map(({ data }) => `data: ${data}\n\n`).join(""));
@@ -68,8 +68,4 @@ function endsLikeUsage(events: Uint8Array): boolean {
   while (end > 0 && (events[end - 1] === LINE_FEED || events[end - 1] === CARRIAGE_RETURN)) end--;
   const last = events[end - 1];
   return (last === CLOSING_BRACE && events[end - 2] === CLOSING_BRACE) || (last === CLOSING_BRACKET && end > 16);
-}
-
-function isUsageChunk({ choices }: JsonObject): boolean {
-  return Array.isArray(choices) && choices.length === 0;
 }

@@ -1,6 +1,7 @@
 // What is kept of streams of chunks and of answers with choices, as of chat and text completions: whether they are whole.
 
 import { isObject, isPresent, type JsonObject, parseObject } from "../lib/json.ts";
+import { joinChunks } from "./joined-chunks.ts";
 import { eventData } from "./sse.ts";
 
 /** Members of a request that change nothing of an answer with choices. */
@@ -39,5 +40,5 @@ export function isWholeChunkStream(events: string): boolean {
 function tellsOfError(data: string): boolean {
   const event = parseObject(data);
   if (event === undefined || isPresent(event.error)) return true;
-  return Array.isArray(event.choices) && event.choices.some((choice) => choice?.finish_reason === "error");
+  return joinChunks([data], "delta").choices.some(({ fields }) => fields.finish_reason === "error");
 }

@@ -70,6 +70,11 @@ export class StreamEnding {
   }
 }
 
+/** A chunk of no choice, as the one with the counts. */
+export function saysNothing({ choices }: JsonObject): boolean {
+  return Array.isArray(choices) && choices.length === 0;
+}
+
 /** The bytes behind the last whole event, when they are an event that only lacks its empty line: with it. */
 export function lastEvent(rest: Uint8Array): Uint8Array | undefined {
   if (rest.length === 0 || !isWholeEvent(rest)) return undefined;
