@@ -17,6 +17,8 @@ const COMPARED = 6;
 /** Less than the prompts of the short form are together, so that it would show if each were kept. */
 const LEAK_BYTES = 45_000_000;
 
+const MORE_ROUNDS = 3;
+
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
@@ -49,11 +51,18 @@ test(`memory is flat over ${PROMPTS} prompts`, async () => {
     agent.forget();
   }
   const sizes: number[] = [];
-  for (let count = 0; count < WARM_UP + PROMPTS / PROMPTS_OF_A_SESSION; count++) {
-    await session();
-    sizes.push(residentBytes(agent.pid));
+  async function sessions(count: number): Promise<void> {
+    for (let done = 0; done < count; done++) {
+      await session();
+      sizes.push(residentBytes(agent.pid));
+    }
   }
   // Between two collections it goes up and down; what stays is what counts.
-  const warm = sizes.slice(WARM_UP);
-  expect(Math.min(...warm.slice(-COMPARED)) - Math.min(...warm.slice(0, COMPARED))).toBeLessThan(LEAK_BYTES);
+  const grown = () => Math.min(...sizes.slice(-COMPARED)) - Math.min(...sizes.slice(WARM_UP, WARM_UP + COMPARED));
+  await sessions(WARM_UP + PROMPTS / PROMPTS_OF_A_SESSION);
+  // A busy machine collects late. What is kept for good only grows with the rounds.
+  for (let round = 0; round < MORE_ROUNDS && grown() >= LEAK_BYTES; round++) {
+    await sessions(PROMPTS / PROMPTS_OF_A_SESSION);
+  }
+  expect(grown()).toBeLessThan(LEAK_BYTES);
 }, 600_000);

@@ -7,6 +7,7 @@ import type { Answer, FakeBackend, RecordedRequest } from "../support/fake-backe
 import type { ProcessGateway } from "../support/gateway-process.ts";
 import { chat, chatEvents, embeddings, eventStream } from "../support/openai-answers.ts";
 import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const SECONDS = Number(process.env.SIGNALBOX_CHAOS_SECONDS ?? "20");
 const SEED = Number(process.env.SIGNALBOX_CHAOS_SEED ?? "3");
@@ -104,6 +105,16 @@ async function askOnce(gateway: ProcessGateway, random: Random, tally: Tally, se
   }
 }
 
+function starts(backend: FakeBackend): boolean {
+  try {
+    backend.start();
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") return false;
+    throw error;
+  }
+}
+
 /** Kills and restarts until the deadline, so that a backend that has settled lives at any time; then all live again. */
 async function disturb(
   backends: readonly FakeBackend[],
@@ -121,8 +132,8 @@ async function disturb(
     const victims = [...upSinceMs.keys()].filter((backend) => settled.some((survivor) => survivor !== backend));
     if (dead.length > 0 && (victims.length === 0 || random() < 0.45)) {
       const risen = pick(random, dead);
-      risen.start();
-      upSinceMs.set(risen, performance.now());
+      // Another process may have taken the port meanwhile, for a connection of its own.
+      if (starts(risen)) upSinceMs.set(risen, performance.now());
     } else if (victims.length > 0) {
       const victim = pick(random, victims);
       victim.dropConnections();
@@ -135,7 +146,7 @@ async function disturb(
       kills++;
     }
   }
-  for (const backend of backends) backend.start();
+  for (const backend of backends) await waitFor("it lives again", () => starts(backend));
   return { kills, drops };
 }
 
