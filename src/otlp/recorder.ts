@@ -85,7 +85,7 @@ class RecordedRequest implements RequestSpans {
 
   finished({ record, method, path }: RequestContext): void {
     const { place, trace, workshop, backend } = this;
-    const { operation, model, stream, status = 0, failure, startedAtMs, durationMs = 0, isShared } = record;
+    const { operation, shownModel: model, stream, status = 0, failure, startedAtMs, durationMs = 0, isShared } = record;
     const alike = workshop.alike(backend, {
       kind: SPAN_KIND.server,
       operation,

@@ -42,7 +42,7 @@ export function createBooks({ observer, stories, errors, events }: Books): Recor
     over(record) {
       const { status = 0, failure, code = failure, isRead, wasOnlyRefused } = record;
       if (isRead) observer.finished(record);
-      record.maskModel();
+      record.model = record.shownModel; // counted by the whole name, kept without what may be a key
       for (const feature of record.dropped ?? []) events.dropped(feature);
       if (wasOnlyRefused) {
         events.refused(status, code ?? "");

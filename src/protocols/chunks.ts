@@ -24,11 +24,11 @@ export interface SentChunks {
 const IDENTITY = ["id", "created", "model"] as const;
 
 /** What no other backend can go on with, if it was begun: its pieces could not be joined into one that is valid. */
-const CLOSED = ["tool_calls", "function_call", "audio", "refusal"];
+const CLOSED = ["tool_calls", "function_call", "audio", "refusal", "content", "message"];
 
 /**
  * Reads whole events of one choice. Undefined when nothing can go on behind them: several choices run, a call, a refusal or
- * sound was begun, or the answer was finished.
+ * sound was begun, its text has another form than a string, or the answer was finished.
  */
 export function readSentChunks(events: readonly SseEvent[], says: "delta" | "text"): SentChunks | undefined {
   const { members, choices } = joinChunks(

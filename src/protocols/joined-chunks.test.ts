@@ -32,9 +32,10 @@ describe("a text that stands in the choice and in its delta (Together)", () => {
 
   test("is kept once", () => {
     const chat = JSON.parse(keptAnswers("chat")?.asWhole(stream(whole)) as string);
-    expect(chat.choices[0].message.content).toBe("Hello Ann");
+    const said = { index: 0, finish_reason: "stop", logprobs: null };
+    expect(chat.choices).toEqual([{ ...said, message: { role: "assistant", content: "Hello Ann" } }]);
     const completion = JSON.parse(keptAnswers("completions")?.asWhole(stream(whole)) as string);
-    expect(completion.choices[0].text).toBe("Hello Ann");
+    expect(completion.choices).toEqual([{ ...said, text: "Hello Ann" }]);
   });
 
   test("is read once, wherever its format has it", () => {
@@ -64,6 +65,7 @@ describe("nothing goes on behind", () => {
     ["a call", { tool_calls: [{ index: 0, id: "c", function: { name: "f", arguments: "" } }] }],
     ["a call that cannot be read", { tool_calls: ["f"] }],
     ["sound", { audio: { id: "a" } }],
+    ["a text in a list (Mistral)", { content: [{ type: "text", text: "b" }] }],
   ])("%s", (_, delta) => expect(sent([{ delta: { content: "a" } }, { delta }])).toBeUndefined());
 
   test("a finish, though a later chunk takes it back", () => {
@@ -72,6 +74,13 @@ describe("nothing goes on behind", () => {
         { delta: { content: "a" }, finish_reason: "stop" },
         { delta: {}, finish_reason: "" },
       ]),
+    ).toBeUndefined();
+  });
+
+  test("a message that came whole", () => {
+    expect(sent([{ message: { content: "Hello" } }])).toBeUndefined();
+    expect(
+      keptAnswers("chat")?.asWhole(stream([{ message: { content: "a" }, finish_reason: "stop" }])),
     ).toBeUndefined();
   });
 

@@ -68,7 +68,8 @@ export function joinChunks(data: Iterable<string>, says: "delta" | "text"): Join
 }
 
 function joinChoice(choices: Map<unknown, JoinedChoice>, piece: JsonObject, says: "delta" | "text"): void {
-  const { index = 0, [says]: said, logprobs, ...rest } = piece;
+  const { index = 0, delta, text, message, logprobs, ...rest } = piece;
+  const said = says === "text" ? text : delta;
   let choice = choices.get(index);
   if (choice === undefined) {
     choice = newChoice(index);
@@ -77,9 +78,11 @@ function joinChoice(choices: Map<unknown, JoinedChoice>, piece: JsonObject, says
   for (const [name, value] of Object.entries(rest)) if (isPresent(value)) choice.fields[name] = value;
   choice.hasEnded ||= isSet(rest.finish_reason);
   if (isPresent(logprobs)) joinTokens(choice, logprobs);
+  // Some send the whole message in one chunk.
+  if (isPresent(message)) noteUnknown(choice, "message", message);
   if (!isPresent(said)) return;
-  const delta = says === "text" ? { content: said } : said;
-  if (isObject(delta)) joinDelta(choice, delta);
+  if (says === "text") joinDelta(choice, { content: said });
+  else if (isObject(said)) joinDelta(choice, said);
   else noteUnknown(choice, says, said);
 }
 

@@ -47,7 +47,7 @@ function fieldsOf(
     duration_ms: rounded(durationMs),
     gateway_ms: backendMs === undefined ? undefined : rounded(Math.max(0, durationMs - backendMs)),
     first_token_ms: stream && firstByteMs !== undefined ? rounded(firstByteMs) : undefined,
-    model: record.model || undefined,
+    model: record.shownModel || undefined,
     fallback_model: record.answeredBy,
     stream: stream || undefined,
     backend: record.backend,

@@ -72,19 +72,9 @@ export interface AnsweredError {
 
 /** What a record says besides its steps. */
 type Facts = Omit<RequestRecord, Methods | Derived | "weighedBytes">;
-type Methods =
-  | "add"
-  | "attempt"
-  | "ended"
-  | "standIn"
-  | "finish"
-  | "maskModel"
-  | "settle"
-  | "follow"
-  | "tell"
-  | "outline";
+type Methods = "add" | "attempt" | "ended" | "standIn" | "finish" | "settle" | "follow" | "tell" | "outline";
 type Derived =
-  | ("sinceStartMs" | "isOver" | "wasSent" | "wasOnlyRefused" | "user" | "bytes")
+  | ("shownModel" | "sinceStartMs" | "isOver" | "wasSent" | "wasOnlyRefused" | "user" | "bytes")
   | ("steps" | "onlyStep" | "hasSeveralSteps" | "isOutlined" | "ownAttempts" | "retried" | "backends");
 
 type IdentityFact = "id" | "requestId" | "startedAtMs" | "droppedSteps";
@@ -346,9 +336,9 @@ export class RequestRecord {
     this.completionTokens = this.usage?.output.total;
   }
 
-  /** When it is counted: a name that nothing answers to may be a key in the wrong place. */
-  maskModel(): void {
-    if (this.outcome === "refused") this.model = withoutSecrets(this.model);
+  /** The model as it may be shown: a name that nothing answers to may be a key in the wrong place. */
+  get shownModel(): string {
+    return this.outcome === "refused" ? withoutSecrets(this.model) : this.model;
   }
 
   /** Every report of its end is made: lets go of what only they need. */

@@ -319,3 +319,29 @@ describe("refused requests", () => {
     expect(stories.find("one")).toMatchObject({ requestId: "one" });
   });
 });
+
+test("what another process tells keeps its steps until it is counted, however little memory is left", () => {
+  const { stories } = setUp(100, 50_000);
+  const steps = [1, 2].map((atMs) => {
+    const attempt = {
+      kind: "attempt",
+      atMs,
+      backend: `gpu-${atMs}`,
+      model: "m",
+      strategy: "x",
+      scoreMeans: "y",
+    } as const;
+    const candidates = Array.from({ length: 32 }, (_, index) => ({ backend: `gpu-${index}` }));
+    return { ...attempt, candidates, firstByteMs: 1, durationMs: 2, status: 503, failure: "status_503" };
+  });
+  const begun = (each: number) => {
+    return { id: `own-${each}`, requestId: "r", startedAtMs: START, isKept: true, droppedSteps: 0, steps: [] };
+  };
+  const running = Array.from({ length: 100 }, (_, each) => stories.follow(undefined, begun(each)));
+  for (const [each, record] of running.entries()) {
+    stories.follow(record, { ...begun(each), status: 502, outcome: "failed", durationMs: 3, steps });
+    expect(record.steps).toHaveLength(2);
+    stories.end(record);
+  }
+  expect(stories.bytes).toBeLessThanOrEqual(50_000);
+});

@@ -70,7 +70,7 @@ export class Stories {
       return record;
     }
     known.follow(told);
-    this.#ring.weigh(known);
+    if (!known.isOver) this.#ring.weigh(known); // its steps are read before end() weighs it
     return known;
   }
 

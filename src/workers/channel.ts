@@ -143,7 +143,7 @@ export function createChannel<Theirs>({ send, desk, deadlines, now, failed, turn
     tell: (name, ...given) => put({ kind: "tell", name, given }),
     flush,
     received(items) {
-      if (!Array.isArray(items)) return;
+      if (isClosed || !Array.isArray(items)) return; // what was under way there is settled
       for (const item of items as Item[]) take(item);
     },
     close,
