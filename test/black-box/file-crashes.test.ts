@@ -34,6 +34,7 @@ async function work(gateway: ProcessGateway, told: Told, answered: () => void): 
   const own: string[] = [];
   for (;;) {
     const bytes = crypto.getRandomValues(new Uint8Array(65_536)).subarray(0, 1 + Math.floor(Math.random() * 65_535));
+    bytes[0] = 0x78; // chance makes the beginning of a sound or a picture otherwise, which no text has
     const content = Buffer.concat(
       Array.from({ length: Math.ceil((Math.random() * LARGEST_BYTES) / 65_536) }, () => bytes),
     );
