@@ -41,7 +41,7 @@ export function errorRow(record: KeptError) {
     type,
     code,
     message,
-    model: model ?? null,
+    model: model || null,
     backend: backend ?? null,
     key_id: keyId ?? null,
     user_id: userId ?? null,

@@ -78,6 +78,14 @@ describe("error recorder", () => {
     expect(refusal(() => errorById(recorder, "__proto__")).status).toBe(404);
   });
 
+  test("a request that failed before its model was known names none", () => {
+    const { recorder } = setUp();
+    const record = report({ id: "own" });
+    record.model = "";
+    recorder.record(record);
+    expect(errorById(recorder, "own").model).toBeNull();
+  });
+
   test("the newest first, filtered and limited", () => {
     const { recorder } = setUp();
     for (let index = 0; index < 60; index++) {
