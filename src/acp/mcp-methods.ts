@@ -61,7 +61,7 @@ export function mcpMethods({ parts, workings, connection, sessions }: BridgeMeth
     const open = await opened();
     const { connectionId } = await refusing(open.connect(id, cwd));
     if (signal.aborted) {
-      await open.disconnect(connectionId); // its id could not be answered
+      await open.disconnect(connectionId); // the client does not learn its id
       throw signal.reason;
     }
     return { connectionId };

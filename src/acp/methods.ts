@@ -9,7 +9,7 @@ import { type ClientAbilities, decodeAbilities, encodeInitialized, NO_ABILITIES 
 /** Throws RpcError. What it gives is the result; nothing is {}. */
 export type RpcMethod = (params: JsonObject, call: RpcCall) => unknown;
 
-/** All that a client may send without wanting an answer; other methods would do something without an answer. */
+/** The methods that a client may call by a notification; any other would act and report nothing. */
 const NOTIFICATIONS: ReadonlySet<string> = new Set(["session/cancel", "mcp/message", "mcp/disconnect"]);
 
 interface Dispatch {

@@ -93,7 +93,7 @@ export function tellSessions({ dataDir, log, heartbeatMs = HEARTBEAT_MS }: Telli
   async function beat(): Promise<void> {
     if (told.length === 0 || writing !== undefined) return;
     const now = new Date();
-    // After a long sleep of the machine it may have been taken for dead; or there was no gateway before.
+    // It fails where the file is gone: after a long sleep of the machine this process may have been taken for dead.
     await utimes(path, now, now).catch(changed);
   }
 

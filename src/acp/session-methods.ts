@@ -153,7 +153,7 @@ function setOption(session: Session, params: JsonObject, setMode: (mode: Mode) =
   }
 }
 
-/** The cursor is the place of the last one of the page before, so that sessions that come or go meanwhile change no page. */
+/** The cursor is the place of the last one of the page before, so that sessions that come or go meanwhile move no other to another page. */
 async function list(heads: AsyncIterable<SessionHead>, params: JsonObject): Promise<JsonObject> {
   const cwd = optionalText(params, "cwd");
   const cursor = optionalText(params, "cursor");

@@ -1,5 +1,5 @@
-// What the agent asks of the editor that started it. src/acp implements it with requests over the wire; a wait is
-// freed by the signal (it throws the signal's reason), and trouble at the editor's side throws EditorError.
+// What the agent asks of the editor that started it. src/acp implements it with requests over the wire; the signal ends
+// every wait (which throws the signal's reason), and trouble at the editor's side throws EditorError.
 
 import type { ToolCallView, Update } from "./updates.ts";
 

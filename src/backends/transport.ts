@@ -1,5 +1,5 @@
-// The way to a backend, as its users see it: a request goes out as a call, and its answer is pushed
-// to its reader. What leads there, sockets or fetch, is upstream's business (upstream/transport.ts).
+// The way to a backend, as its users see it: a request goes out as a call, and its answer is pushed to its reader. What
+// leads there, sockets or fetch, is upstream's business (upstream/transport.ts).
 
 import type { Backend } from "./backend.ts";
 

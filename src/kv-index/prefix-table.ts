@@ -186,8 +186,8 @@ export class PrefixTable {
   }
 
   /**
-   * How much of a chain each backend holds. A hash stands for all before it: a backend that has claimed one holds these blocks too,
-   * whether or not they were ever seen here.
+   * How much of a chain each backend holds. A hash stands for all before it: a backend that has claimed one holds these
+   * blocks too, whether or not they were ever seen here.
    * @param sinceSeconds - what was renewed before does not count
    * @param countsWarm - what is not in the GPU counts too
    */

@@ -21,7 +21,7 @@ interface BatchedOutput {
 }
 
 /**
- * Lines wait at most a tenth of a second. The end of the process must let its exit handlers run: they flush; a kill
+ * Lines wait at most a tenth of a second. The process must end in a way that runs its exit handlers: they flush; a kill
  * that cannot be caught loses the last tenth of a second. `isShared`: other processes write there too, and no line must
  * stand within one of theirs.
  */

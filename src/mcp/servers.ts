@@ -20,8 +20,8 @@ export interface McpServers {
   /** Of those that are open at this moment; follows list_changed. Names fit every backend and are unique. */
   tools(): readonly AgentTool[];
   /**
-   * Resolves when every server is open or has failed; a failed one is reported through `trouble` and has no tools. One that ends
-   * later is started again by the next call of its tools, at most three times in a row without an answer.
+   * Resolves when every server is open or has failed; a failed one is reported through `trouble` and has no tools. One that
+   * ends later is started again by the next call of its tools, at most three times in a row without an answer.
    */
   readonly opened: Promise<void>;
   /** Every process is gone when it resolves; at most about 6 s. Never throws. */

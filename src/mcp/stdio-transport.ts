@@ -38,13 +38,13 @@ export function createStdioTransport(spec: ProcessSpec, parts: Omit<ProcessParts
       try {
         await server.send(message);
       } catch (error) {
-        // A wait for an answer must learn how the process ended.
+        // A pending call is to fail with how the process ended.
         if (error instanceof ServerEnded) await server.ended;
         throw error;
       }
     },
     async close() {
-      // A wait for an answer ends at once; the process may take its time.
+      // Pending calls fail at once; the process may take its time.
       tellClosed();
       await server?.close();
     },

@@ -1,4 +1,4 @@
-// Which backends may be asked for a model now, what is worth waiting for when none may, and the error when it was in vain.
+// Which backends may be asked for a model now, what is worth waiting for when none may, and the refusal otherwise.
 
 import type { BackendEntry } from "../backends/board.ts";
 import { mayHoldFiles } from "../backends/kinds.ts";

@@ -19,9 +19,9 @@ interface KvIndexPartOptions {
   clock: Clock;
   random(): number;
   log: Logger;
-  /** What other processes need; undefined where there are none. */
+  /** Passes on to other processes what requests and engines say; undefined where there are none. */
   teller?: KvTeller | undefined;
-  /** Another process follows the events of the engines, and tells of them. */
+  /** Another process follows the events of the engines and passes them on. */
   isToldOfEvents?: boolean | undefined;
 }
 

@@ -150,7 +150,7 @@ export function takeoverFor(
         body: request.body.with({ ...changes, model }),
         patience: request.patience * fallback_policy.fallback_timeout_multiplier,
         avoid: failed,
-        answered: undefined, // it would get the second part alone
+        answered: undefined, // it would be called with the second part alone
         asking: rest === undefined ? asking : { kind: "rest", neutral, client: rest },
       };
       const result = await forwarder.forward(context, attempt, true).catch((error: unknown) => {

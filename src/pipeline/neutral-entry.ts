@@ -31,8 +31,8 @@ interface NeutralCall {
 
 export interface NeutralEntry {
   /**
-   * Trouble with backends is a failure event. Throws GatewayError for what is refused before any was asked. A reader that stops
-   * reading frees the backend.
+   * Trouble with backends is a failure event. Throws GatewayError for what is refused before any was asked. A reader
+   * that stops frees the backend.
    */
   generate(request: GenerationRequest, call: NeutralCall): AsyncGenerator<GenerationEvent, void>;
 }

@@ -24,7 +24,7 @@ export interface Marks {
 const decoder = new TextDecoder();
 
 export class MarkedWatch implements StreamWatch {
-  /** The last event is always there. */
+  /** Every complete stream has its last event. */
   readonly endMarker = undefined;
   itemIds: readonly string[] = [];
   readonly #marks: Marks;

@@ -96,7 +96,7 @@ export function createCircuits({ settings: first, now, changed }: CircuitsParts)
       if (from !== "closed") changed?.({ backend: name, from, to: "closed" });
       return from;
     },
-    /** A circuit for a process that judges by it. */
+    /** A circuit as the workers see it. */
     view(name: string) {
       const { breaker } = getOrMake(circuits, name, newCircuit);
       const nowMs = now();

@@ -23,7 +23,7 @@ export interface RoutedRequest {
 export interface Admitted {
   entry: BackendEntry;
   permit: Permit;
-  /** Every backend that was considered; undefined where there was only one, or the request is not recorded. */
+  /** Every backend that was considered; undefined where there was only one, or the caller does not ask for it. */
   told?: readonly Candidate[] | undefined;
   /** What the scores of these say; undefined where no strategy was asked. */
   scoreMeans?: string | undefined;

@@ -52,7 +52,7 @@ export interface StatsHandle {
   readonly costRows: Map<string, CostRow>;
 }
 
-/** As the rows are read. */
+/** The sums of one row over a window, or over all time. */
 export type ModelSums = Sums & { name: string; lastUsedMs: number };
 type BackendSums = ModelSums & { latency: Percentiles; firstToken: Percentiles | undefined };
 

@@ -1,4 +1,4 @@
-// Events of the gateway for one listener. Most of the time there is none, and then an event costs a look.
+// Events of the gateway for one listener. Most of the time there is none, and then an event costs one check.
 
 import type { RequestRecord } from "./request-record.ts";
 

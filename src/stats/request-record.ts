@@ -254,7 +254,7 @@ export class RequestRecord {
     return [...backends];
   }
 
-  /** Whether its steps are gone. */
+  /** Whether only an outline of its steps is known. */
   get isOutlined(): boolean {
     return this.#outline !== undefined;
   }

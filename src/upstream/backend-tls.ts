@@ -21,7 +21,7 @@ export function createTlsOf(filesNow: () => ReadonlyMap<string, string>): TlsOf 
 
 /**
  * A backend that was removed meanwhile may name a file that is no longer kept. A name is no certificate, so no server is
- * trusted with it; without any text the system's authorities would be.
+ * trusted by it; without any text the system's authorities would be.
  */
 function textOf(ca: string, files: ReadonlyMap<string, string>): string {
   return isPem(ca) ? ca : (files.get(ca) ?? ca);

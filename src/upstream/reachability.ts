@@ -4,7 +4,7 @@ import type { Backend } from "../backends/backend.ts";
 import { hasForwardProxy } from "../lib/proxy-environment.ts";
 
 /**
- * False when a TCP connection is neither made nor refused within the time: the host is away. A refusal is an answer: a
+ * False when a TCP connection is neither made nor refused within the time: the host is not there. A refusal is an answer: a
  * backend that drains has closed its port and still finishes what it has. Late requests share one try.
  */
 export type Reachability = (backend: Backend, timeoutMs: number) => Promise<boolean>;

@@ -91,7 +91,7 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
     return sink.write(events);
   }
 
-  /** The stream that goes on, if there is one. The search for it reports its own trouble; the client gets an error. */
+  /** The stream that goes on, if there is one. The search for it reports its own failure; the client gets an error. */
   async function successor(failure: UpstreamFailure): Promise<LiveStream | undefined> {
     // The client has seen the backend's own error: its answer is over.
     if (failure.kind === "told-in-stream" || sent?.isWhole !== true) return undefined;

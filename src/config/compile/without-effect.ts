@@ -43,7 +43,7 @@ function memoryOfWorkers({ server: { workers, worker_memory_limit: limit } }: Se
   return [{ path: ["server", "worker_memory_limit"], message: "has no effect while server.workers is 1" }];
 }
 
-/** A token without its method looks like a closed door and is none. */
+/** A credential without its method seems to protect the gateway, and does not. */
 function adminCredentials({ admin: { auth } }: Settings): Problem[] {
   const idle = (["token", "username", "password"] as const).filter(
     (key) => auth[key] !== undefined && !METHOD_CREDENTIALS[auth.method].includes(key),

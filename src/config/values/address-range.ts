@@ -27,7 +27,7 @@ export function parseAddressRange(text: string): AddressRange | undefined {
   const prefixLength = prefixText === undefined ? 128 : Number(prefixText);
   if (prefixLength > 128) return undefined;
   if (!address.isIPv4MappedAddress()) return { address, prefixLength };
-  // Fewer bits would mean some IPv4 addresses and some IPv6 ones that do not exist.
+  // Fewer bits would mean some IPv4 addresses and some IPv6 ones that no host has.
   return prefixLength < 96 ? undefined : { address: address.toIPv4Address(), prefixLength: prefixLength - 96 };
 }
 

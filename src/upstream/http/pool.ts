@@ -97,7 +97,7 @@ export class Pool implements ConnectionOwner {
     return this.#probe.settled();
   }
 
-  /** No answer: the next request tries again. */
+  /** The probe had no answer in time: it is aborted, and the next one connects again. */
   giveProbeUp(): void {
     this.distrust();
     const probe = this.#probe;
