@@ -117,33 +117,33 @@ class Behind implements StreamEncoder {
     this.#nextIndex = nextIndex;
   }
 
-  push(event: GenerationEvent): string {
-    if (event.type === "start") return "";
-    if (event.type === "part-start") return this.#start(event);
-    if (event.type === "finish") this.#close();
-    if (!("index" in event)) this.#emit(event);
-    else {
+  /** Writes nothing: the events have been emitted. */
+  push(event: GenerationEvent): "" {
+    if (event.type === "part-start") this.#start(event);
+    else if ("index" in event) {
       const index = this.#indexes.get(event.index);
       if (index !== undefined) this.#emit({ ...event, index });
+    } else if (event.type !== "start") {
+      if (event.type === "finish") this.#close();
+      this.#emit(event);
     }
-    return ".";
-  }
-
-  end(): string {
     return "";
   }
 
-  #start(event: Extract<GenerationEvent, { type: "part-start" }>): string {
+  end(): "" {
+    return "";
+  }
+
+  #start(event: Extract<GenerationEvent, { type: "part-start" }>): void {
     if (this.#open?.type === "text" && event.part.type === "text") {
       this.#indexes.set(event.index, this.#open.index);
       this.#open = undefined;
-      return "";
+      return;
     }
     this.#close();
     const index = this.#nextIndex++;
     this.#indexes.set(event.index, index);
     this.#emit({ ...event, index });
-    return ".";
   }
 
   /** The part of the first answer that stayed open, where nothing goes on with it. */

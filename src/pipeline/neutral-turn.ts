@@ -4,7 +4,7 @@
 import type { GenerationEvent } from "../generation/events.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { ClientProtocol } from "../protocols/protocol.ts";
-import { type ByteSink, clientFailure, type LiveStream, relayInto, type Takeover } from "../upstream/relay.ts";
+import { clientFailure, type LiveStream, type Relay, relayInto, type Takeover } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
 import { type Joint, type MidStreamParts, takeoverFor } from "./mid-stream.ts";
@@ -55,7 +55,9 @@ const MAX_WAITING = 1_000;
 class TurnEvents {
   #waiting: GenerationEvent[] = [];
   #arrived = Promise.withResolvers<void>();
+  /** The backend waits for it. */
   #drained: PromiseWithResolvers<void> | undefined;
+  #relay: Relay | undefined;
   readonly #seen = new SeenEvents();
 
   joint(): Joint {
@@ -66,9 +68,13 @@ class TurnEvents {
     this.#seen.push(event);
     this.#waiting.push(event);
     this.#arrived.resolve();
+    if (this.#waiting.length > MAX_WAITING && this.#drained === undefined) {
+      this.#drained = Promise.withResolvers();
+      this.#relay?.waitFor(this.#drained.promise);
+    }
   }
 
-  /** The events go past the relay: what it carries is one byte for each, so that a slow reader holds the backend back. */
+  /** Takes the events of an answer; no bytes are written. */
   clientLike(client: ClientProtocol): ClientProtocol {
     return {
       ...client,
@@ -78,7 +84,7 @@ class TurnEvents {
       streamEncoder: () => ({
         push: (event) => {
           this.add(event);
-          return ".";
+          return "";
         },
         end: () => "",
       }),
@@ -91,20 +97,13 @@ class TurnEvents {
       isOver = true;
       this.#arrived.resolve();
     };
-    const sink: ByteSink = {
-      write: ({ length }) => {
-        if (this.#waiting.length <= MAX_WAITING) return length;
-        this.#drained ??= Promise.withResolvers();
-        return this.#drained.promise;
-      },
+    const sink = {
+      write: ({ length }: Uint8Array) => length,
       close: end,
-      fail: (failure, words) => {
-        // Words were events already.
-        if (words === undefined) this.add({ type: "failure", failure: clientFailure(failure) });
-        end();
-      },
+      // The reader of the answer has added the failure as an event.
+      fail: end,
     };
-    const relay = live && relayInto(live, sink, { takeover, tap: undefined, finished() {} });
+    this.#relay = live && relayInto(live, sink, { takeover, tap: undefined, finished() {} });
     try {
       for (;;) {
         const batch = this.#waiting;
@@ -118,7 +117,7 @@ class TurnEvents {
         this.#arrived = Promise.withResolvers();
       }
     } finally {
-      if (!isOver) relay?.cancel();
+      if (!isOver) this.#relay?.cancel();
     }
   }
 }

@@ -59,9 +59,11 @@ const MAX_TRANSCRIPT_BYTES = 4 * 1024 * 1024;
 /** The same for all streams together. */
 export const MAX_TRANSCRIPTS_BYTES = 256 * 1024 * 1024;
 
-interface Relay {
+export interface Relay {
   /** Resolves when the answer is over; never rejects. */
   done: Promise<void>;
+  /** The backend waits until then, as it does where the sink has fallen behind. */
+  waitFor(ready: Promise<unknown>): void;
   /** The client has left: the backend is freed at once. */
   cancel(): void;
 }
@@ -69,6 +71,7 @@ interface Relay {
 /** Sends a stream into a sink. */
 export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptions): Relay {
   let live = first;
+  let pump: Pump | undefined;
   let settled = false;
   let cancelled = false;
 
@@ -105,7 +108,7 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
   async function run(): Promise<UpstreamFailure | undefined> {
     for (;;) {
       if (takeover !== undefined) live.reader.holdErrors?.();
-      const pump = new Pump(live, give);
+      pump = new Pump(live, give);
       pump.begin();
       const failure = await pump.over;
       settle(failure);
@@ -135,6 +138,7 @@ export function relayInto(first: LiveStream, sink: ByteSink, options: RelayOptio
   });
   return {
     done,
+    waitFor: (ready) => pump?.waitFor(ready),
     cancel() {
       if (cancelled) return;
       cancelled = true;
@@ -256,7 +260,7 @@ class Pump implements BodyReceiver {
       const events = reader.push(received);
       if (events !== undefined) {
         const written = this.#give(events);
-        if (typeof written !== "number") this.#waitFor(written);
+        if (typeof written !== "number") this.waitFor(written);
       }
     } catch (error) {
       this.failed(error);
@@ -274,7 +278,7 @@ class Pump implements BodyReceiver {
   }
 
   /** The client reads slowly: the backend is not to blame for the silence that follows. */
-  #waitFor(written: Promise<unknown>): void {
+  waitFor(written: Promise<unknown>): void {
     const { exchange, stream } = this.#live;
     this.#isWaiting = true;
     exchange.pause();

@@ -281,3 +281,15 @@ test("a reader that takes its time loses nothing of a long answer", async () => 
   }
   expect(text).toBe(words.join(""));
 });
+
+test("a reader that stops holds the backend back, and gets the rest when it reads on", async () => {
+  const words = Array.from({ length: 4_000 }, (_, index) => `${index} ${"x".repeat(20_000)}`);
+  const backend = startBackend(chatStream(words));
+  const { gateway } = await start([backend]);
+  const events = gateway.generate(request, open());
+  await events.next();
+  // 80 MB are more than all socket buffers on the way hold; half a second is more than sending them takes.
+  await Bun.sleep(500);
+  expect(backend.lastRequest.answerComplete).toBe(false);
+  expect(textOf(await readAll(events))).toBe(words.join(""));
+});
