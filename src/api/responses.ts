@@ -130,14 +130,16 @@ export function noteResponse(
 ): void {
   if (asked.body.value.store === false || (generated.kind !== "plain" && generated.kind !== "stream")) return;
   const { result } = generated;
-  if (result.kind === "stream" && result.live.reader.itemIds === undefined) return;
+  const { stream, reader } = result.kind === "stream" ? result.live : {};
+  const begun = result.kind === "plain" ? result.body : stream?.firstEvents;
+  if (begun === undefined || (reader !== undefined && reader.itemIds === undefined)) return;
   const owner = ownerOf(call.context.caller);
-  const id = responseIdAtStart(result.kind === "plain" ? result.body : result.live.stream.firstEvents, result.kind);
+  const id = responseIdAtStart(begun, result.kind);
   if (id !== undefined && store.find(owner, id) === undefined) {
     store.keepBackend(owner, id, result.entry.backend.name);
   }
   if (result.kind === "plain") store.noteItems(owner, result.itemIds ?? []);
-  else void ended?.then(() => store.noteItems(owner, result.live.reader.itemIds ?? []));
+  else void ended?.then(() => store.noteItems(owner, reader?.itemIds ?? []));
 }
 
 /** Specification, Limits: "Responses pass-through request payload". */

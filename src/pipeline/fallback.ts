@@ -203,7 +203,11 @@ function retryAfterSeconds(durationMs: number): string {
 }
 
 /** The headers that tell the client of a fallback; nothing when there was none. */
-export function writeFallbackHeaders(original: string, result: FallbackResult, into: Record<string, string>): void {
+export function writeFallbackHeaders(
+  original: string,
+  result: Pick<FallbackResult, "model" | "reasons">,
+  into: Record<string, string>,
+): void {
   const [first] = result.reasons;
   if (first === undefined) return;
   into["X-Fallback-Used"] = "true";

@@ -13,7 +13,14 @@ import { bypassReason, type CacheDecision, isCacheablePlain, isCacheableStream }
 import { type Replay, replayAnswer } from "../response-cache/replay.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
-import { type ByteSink, MAX_TRANSCRIPTS_BYTES, type RelayOptions, relayInto, relayStream } from "../upstream/relay.ts";
+import {
+  type ByteSink,
+  type LiveStream,
+  MAX_TRANSCRIPTS_BYTES,
+  type RelayOptions,
+  relayInto,
+  relayStream,
+} from "../upstream/relay.ts";
 import { Transcript } from "../upstream/transcript.ts";
 import type { RequestContext } from "./context.ts";
 import { type Deduplicator, flightKey, isSharable, type SharedAnswer } from "./deduplicate.ts";
@@ -37,19 +44,30 @@ export type Generated = { cache: CacheDecision | undefined } & (
   | { kind: "replayed"; replay: Replay }
   | { kind: "plain"; result: Extract<FallbackResult, { kind: "plain" }> }
   | { kind: "failed"; result: Extract<FallbackResult, { kind: "failed" }> }
-  | { kind: "stream"; result: Extract<FallbackResult, { kind: "stream" }>; body: ReadableStream }
+  | { kind: "stream"; result: StreamHead; body: ReadableStream }
 );
 
 /** Throws GatewayError, or rejects with it, when no backend can take the request at all. */
 export type Generate = (context: RequestContext, request: ModelRequest, frame: StreamFrame) => Promise<Generated>;
 
+type OpenedStream = Extract<FallbackResult, { kind: "stream" }>;
+
+/** A stream for those who do not relay it. Of one that another process relays, only its start is known here. */
+export interface StreamHead extends Omit<OpenedStream, "live"> {
+  live: {
+    exchange: Pick<LiveStream["exchange"], "startedAtMs">;
+    stream?: Pick<LiveStream["stream"], "firstEvents">;
+    reader?: Pick<LiveStream["reader"], "itemIds">;
+  };
+}
+
 /** What an upstream call came to, and whether its plain answer was stored. */
-export type CallResult = FallbackResult & { isKept?: boolean };
+type CallResult = FallbackResult & { isKept?: boolean };
 
 /** What the clients of a shared call get: the outcome, and the record of the request that made the call. */
 export interface SharedCall {
   record: Pick<RequestRecord, "id" | "attempts" | "dropped">;
-  outcome: CallResult | { kind: "refused"; error: unknown };
+  outcome: Exclude<CallResult, OpenedStream> | StreamHead | { kind: "refused"; error: unknown };
   /** The request that made the call is at another process. */
   isElsewhere?: true;
 }
@@ -203,14 +221,11 @@ export function createGenerator(parts: GeneratorParts): Generate {
           return { head: { record, outcome } };
         }
         const { live } = outcome;
+        const options = relayOptions(shared, request, outcome, storeUnder, () => flights?.landed(key));
         return {
           head: { record, outcome },
           feed(sink: ByteSink) {
-            const relay = relayInto(
-              live,
-              sink,
-              relayOptions(shared, request, outcome, storeUnder, () => flights?.landed(key)),
-            );
+            const relay = relayInto(live, sink, options);
             if (signal.aborted) relay.cancel();
             else signal.addEventListener("abort", relay.cancel);
           },
@@ -284,7 +299,7 @@ function tellBypass({ record }: RequestContext, reason: string): void {
   record.cacheReason = reason;
 }
 
-function wholeAnswer(result: Exclude<CallResult, { kind: "stream" }>, decision: CacheDecision | undefined): Generated {
+function wholeAnswer(result: Exclude<CallResult, OpenedStream>, decision: CacheDecision | undefined): Generated {
   if (result.kind === "failed") return { kind: "failed", cache: decision, result };
   // An answer that turned out not to be worth keeping was not a miss.
   return { kind: "plain", cache: decision === "MISS" && !result.isKept ? "BYPASS" : decision, result };

@@ -3,10 +3,10 @@
 import type { BackendEntry } from "../backends/board.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { SharedAnswer } from "../pipeline/deduplicate.ts";
-import type { CallResult, FlightsElsewhere, SharedCall } from "../pipeline/generate.ts";
+import type { FlightsElsewhere, SharedCall } from "../pipeline/generate.ts";
 import { type Decision, RateLimitError } from "../rate-limit/decision.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
-import type { ByteSink, LiveStream } from "../upstream/relay.ts";
+import type { ByteSink } from "../upstream/relay.ts";
 import type { Channel } from "./channel.ts";
 import { type Frame, FrameReader, type ToldError, type ToldHead, type ToldOutcome } from "./flight-wire.ts";
 import type { PrimaryDesk } from "./messages.ts";
@@ -33,8 +33,19 @@ type RemoteFlights = FlightsElsewhere & {
 
 export function createRemoteFlights(parts: RemoteFlightsParts): RemoteFlights {
   const { channel, socket, secret } = parts;
-  /** Of the calls that are made here: key by digest. */
-  const led = new Map<string, string>();
+  /** Keys of the calls that are made here, by their digests; with how many calls there are of each, some of them abandoned. */
+  const led = new Map<string, { key: string; calls: number }>();
+
+  function digestOf(key: string): string {
+    return new Bun.CryptoHasher("sha256").update(key).digest("hex");
+  }
+
+  /** Returns whether no other call of the digest is made here. */
+  function release(digest: string): boolean {
+    const call = led.get(digest);
+    if (call === undefined || --call.calls > 0) return false;
+    return led.delete(digest);
+  }
 
   async function joinAt(
     place: string,
@@ -55,27 +66,25 @@ export function createRemoteFlights(parts: RemoteFlightsParts): RemoteFlights {
 
   return {
     async join(key, ttlMs, signal) {
-      const digest = new Bun.CryptoHasher("sha256").update(key).digest("hex");
-      led.set(digest, key);
+      const digest = digestOf(key);
+      led.set(digest, { key, calls: (led.get(digest)?.calls ?? 0) + 1 });
       let isNotAt: string | undefined;
       // The second time the call is made here, wherever that one has gone.
       for (let turn = 0; turn < 2; turn++) {
         const place = (await channel.call("lead", [digest, socket, ttlMs, isNotAt])) ?? socket;
         if (place === socket || signal.aborted) return undefined;
         const answer = await joinAt(place, digest, signal);
-        if (answer !== undefined || signal.aborted) {
-          led.delete(digest);
-          return answer;
-        }
+        if (answer !== undefined) release(digest);
+        if (answer !== undefined || signal.aborted) return answer;
         isNotAt = place;
       }
       return undefined;
     },
     landed(key) {
-      const digest = new Bun.CryptoHasher("sha256").update(key).digest("hex");
-      if (led.delete(digest)) channel.tell("landed", digest, socket);
+      const digest = digestOf(key);
+      if (release(digest)) channel.tell("landed", digest, socket);
     },
-    keyOf: (digest) => led.get(digest),
+    keyOf: (digest) => led.get(digest)?.key,
   };
 }
 
@@ -130,9 +139,7 @@ function resultOf(told: ToldOutcome, { entryOf, now }: RemoteFlightsParts): Shar
     }
     case "stream": {
       const { kind, headers, contentType, runningMs } = told;
-      // It is relayed by the other worker: of the exchange only its start is known here.
-      const live = { exchange: { startedAtMs: now() - runningMs }, reader: { itemIds: undefined } };
-      return { ...answer, kind, headers, contentType, live: live as unknown as LiveStream } satisfies CallResult;
+      return { ...answer, kind, headers, contentType, live: { exchange: { startedAtMs: now() - runningMs } } };
     }
     case "failed": {
       const { kind, failure, retryAfterMs } = told;
