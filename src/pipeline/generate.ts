@@ -53,7 +53,7 @@ export type Generate = (context: RequestContext, request: ModelRequest, frame: S
 type OpenedStream = Extract<FallbackResult, { kind: "stream" }>;
 
 /** A stream for those who do not relay it. Of one that another process relays, only its start is known here. */
-export interface StreamHead extends Omit<OpenedStream, "live"> {
+interface StreamHead extends Omit<OpenedStream, "live"> {
   live: {
     exchange: Pick<LiveStream["exchange"], "startedAtMs">;
     stream?: Pick<LiveStream["stream"], "firstEvents">;
