@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AdminClient } from "../../test/support/admin-client.ts";
-import { type ServedRoutes, serveRoutes } from "../../test/support/serve-routes.ts";
+import { type ServedRoutes, serveRoutes, settingsOf } from "../../test/support/serve-routes.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { HistoryStore } from "../metrics/history/store.ts";
 import { metricsHistoryRoutes } from "./metrics-history.ts";
@@ -11,6 +11,7 @@ import { metricsHistoryRoutes } from "./metrics-history.ts";
 const NOW = Date.UTC(2026, 4, 1, 12);
 const HOUR = 3_600_000;
 const clock = { now: () => 0, wallTime: () => NOW };
+const settings = () => settingsOf({});
 const folder = mkdtempSync(join(tmpdir(), "admin-history-"));
 const history = new HistoryStore({ path: join(folder, "metrics.db"), log: silentLogger() });
 
@@ -25,8 +26,8 @@ beforeAll(async () => {
   ] as const) {
     history.write(NOW - age * HOUR, [{ metric: "up", labels: '{"backend":"a"}', value, kind: "gauge" }]);
   }
-  served = await serveRoutes(metricsHistoryRoutes({ history, clock }));
-  without = await serveRoutes(metricsHistoryRoutes({ history: undefined, clock }));
+  served = await serveRoutes(metricsHistoryRoutes({ history, clock, settings }));
+  without = await serveRoutes(metricsHistoryRoutes({ history: undefined, clock, settings }));
   admin = new AdminClient(served);
 });
 afterAll(async () => {
@@ -84,5 +85,41 @@ describe("GET /admin/metrics/history", () => {
   test("404 while no history is kept", async () => {
     const error = await new AdminClient(without).refused(404, "GET", path({ metric: "up" }));
     expect(error.message).toContain("metrics.persistence.enabled");
+  });
+});
+
+describe("GET /admin/metrics/series", () => {
+  const seriesPath = (query: Record<string, string>) => `/admin/metrics/series?${new URLSearchParams(query)}`;
+
+  test("a metric at even steps, by the labels that are asked for", async () => {
+    const from = String(NOW - 3 * HOUR);
+    const answer = await admin.get(seriesPath({ metric: "up", from, step: "3600", by: "backend" }));
+    expect(answer).toEqual({
+      metric: "up",
+      from_ms: NOW - 3 * HOUR,
+      to_ms: NOW,
+      step_ms: HOUR,
+      kind: "gauge",
+      series: [{ labels: { backend: "a" }, values: [2, 3, null] }],
+    });
+    const spread = await admin.get(seriesPath({ metric: "up", from: String(NOW - 300 * HOUR) }));
+    expect(spread).toMatchObject({ step_ms: HOUR });
+    expect(await admin.get(seriesPath({ metric: "none" }))).toMatchObject({ kind: null, series: [] });
+  });
+
+  test("bad parameters are refused with the name of the parameter", async () => {
+    const cases: [Record<string, string>, string][] = [
+      [{}, "metric"],
+      [{ metric: "up", from: "2", to: "1" }, "from"],
+      [{ metric: "up", step: "0" }, "step"],
+      [{ metric: "up", step: "1m" }, "step"],
+      [{ metric: "up", by: "a,b,c,d,e" }, "by"],
+      [{ metric: "up", quantiles: "2" }, "quantiles"],
+      [{ metric: "up", quantiles: "p95" }, "quantiles"],
+      [{ metric: "up", limit: "all" }, "limit"],
+    ];
+    for (const [query, param] of cases) {
+      expect((await admin.refused(400, "GET", seriesPath(query))).param).toBe(param);
+    }
   });
 });

@@ -40,6 +40,7 @@ export const ADMIN_PATHS = [
   "/admin/keys/{id...}/rotate",
   "/admin/kv-index",
   "/admin/metrics/history",
+  "/admin/metrics/series",
   "/admin/requests",
   "/admin/requests/groups",
   "/admin/requests/{request_id...}",

@@ -37,6 +37,9 @@ export interface RangeQuery {
 }
 
 const DEFAULT_MAX_BYTES = 1024 ** 3;
+const START_METRIC = "process_start_time_seconds";
+/** Restarts that are looked for in one answer. */
+const MAX_RESTARTS = 200;
 /** Rows that one step of forgetting removes before others get their turn. */
 const STEP_ROWS = 2_000;
 const MAX_KNOWN_SERIES = 100_000;
@@ -100,8 +103,8 @@ export class HistoryStore {
 
   read({ metric, fromMs, toMs, limit, after }: RangeQuery): StoredSample[] {
     return this.#file.run((database) => {
-      const family = statement<Id>(database, "SELECT id FROM families WHERE metric = ?").get(metric);
-      if (family === null) return [];
+      const family = familyOf(database, metric);
+      if (family === undefined) return [];
       const { ts, series } = after ?? { ts: fromMs, series: 0 };
       return statement<StoredSample>(
         database,
@@ -109,8 +112,53 @@ export class HistoryStore {
          FROM points JOIN series ON series.id = points.series
          WHERE points.family = ?1 AND points.ts < ?2 AND (points.ts, points.series) > (?3, ?4)
          ORDER BY points.ts, points.series LIMIT ?5`,
-      ).all(family.id, toMs, ts, series, limit);
+      ).all(family, toMs, ts, series, limit);
     });
+  }
+
+  /** The last snapshot of a metric up to a moment, and the first one behind it. */
+  momentsAround(metric: string, atMs: number): { before?: number | undefined; after?: number | undefined } {
+    return this.#file.run((database) => {
+      const family = familyOf(database, metric);
+      if (family === undefined) return {};
+      const select = (which: string) => `SELECT ${which} AS ts FROM points WHERE family = ?`;
+      const before = statement<{ ts: number | null }>(database, `${select("MAX(ts)")} AND ts <= ?`).get(family, atMs);
+      const after = statement<{ ts: number | null }>(database, `${select("MIN(ts)")} AND ts > ?`).get(family, atMs);
+      return { before: before?.ts ?? undefined, after: after?.ts ?? undefined };
+    });
+  }
+
+  /** The samples of a metric that were written at a moment. */
+  snapshot(metric: string, ts: number): StoredSample[] {
+    return this.#file.run((database) => {
+      const family = familyOf(database, metric);
+      if (family === undefined) return [];
+      return statement<StoredSample>(
+        database,
+        `SELECT points.ts, points.series, series.labels, points.value, series.kind
+         FROM points JOIN series ON series.id = points.series WHERE points.family = ? AND points.ts = ?`,
+      ).all(family, ts);
+    });
+  }
+
+  /** The snapshots on both sides of each restart of the gateway between two snapshots; found by halves, because there are few. */
+  restarts(firstMs: number, lastMs: number): { before: number; after: number }[] {
+    const startedAt = (ts: number) => this.snapshot(START_METRIC, ts)[0]?.value;
+    const found: { before: number; after: number }[] = [];
+    const search = (low: number, high: number) => {
+      if (low >= high || found.length >= MAX_RESTARTS || startedAt(low) === startedAt(high)) return;
+      const { after } = this.momentsAround(START_METRIC, low);
+      if (after === undefined || after >= high) {
+        found.push({ before: low, after: high });
+        return;
+      }
+      const { before = after } = this.momentsAround(START_METRIC, Math.floor((low + high) / 2));
+      const middle = Math.max(before, after);
+      search(low, middle);
+      search(middle, high);
+    };
+    search(firstMs, lastMs);
+    return found;
   }
 
   /** Removes the oldest snapshots before a moment, some thousand samples at a time. True: there are more. */
@@ -185,6 +233,10 @@ function insert(database: Database, connection: HistoryConnection, ts: number, s
     series.clear();
     throw error;
   }
+}
+
+function familyOf(database: Database, metric: string): number | undefined {
+  return statement<Id>(database, "SELECT id FROM families WHERE metric = ?").get(metric)?.id;
 }
 
 function oldestOf(database: Database, families: readonly Id[]): number | undefined {
