@@ -387,6 +387,7 @@ test("what is switched off", async () => {
   for (const path of ["/admin/stats", "/admin/stats/costs", "/metrics"]) await call("GET", path, { from, status: 404 });
   await call("POST", "/admin/stats/reset", { from, status: 404 });
   await call("GET", "/admin/metrics/history", { from, query: "?metric=any", status: 404 });
+  await call("GET", "/admin/metrics/series", { from, query: "?metric=any", status: 404 });
 });
 
 test("a gateway whose backends are all down", async () => {
@@ -466,6 +467,19 @@ describe("observation", () => {
     }
     await call("GET", "/admin/metrics/history", { query: "?metric=no_such_metric" });
     await call("GET", "/admin/metrics/history", { status: 400 });
+  });
+
+  test("GET /admin/metrics/series", async () => {
+    for (const metric of [
+      "signalbox_requests_total",
+      "signalbox_uptime_seconds",
+      "gen_ai_server_request_duration_seconds",
+    ]) {
+      const { series } = await call("GET", "/admin/metrics/series", { query: `?metric=${metric}&step=1` });
+      expect((series as unknown[]).length).toBeGreaterThan(0);
+    }
+    await call("GET", "/admin/metrics/series", { query: "?metric=no_such_metric" });
+    await call("GET", "/admin/metrics/series", { status: 400 });
   });
 
   test("GET /metrics", async () => {
