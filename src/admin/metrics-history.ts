@@ -62,6 +62,7 @@ const SeriesReport = namedShape("MetricSeries", {
     "The largest first; one value for each step, null where nothing is known.",
   ),
 });
+export type SeriesReport = ValueOf<typeof SeriesReport>;
 
 const SCHEMAS = schemasOf(MetricsHistory, SeriesReport);
 

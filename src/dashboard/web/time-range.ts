@@ -9,10 +9,7 @@ interface Span {
 }
 
 /** A length up to now, a part of the calendar up to now, or a span between two moments. */
-type TimeRange =
-  | { kind: "last"; ms: number }
-  | { kind: "since"; start: CalendarStart }
-  | ({ kind: "span" } & Span);
+type TimeRange = { kind: "last"; ms: number } | { kind: "since"; start: CalendarStart } | ({ kind: "span" } & Span);
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
