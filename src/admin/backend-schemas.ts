@@ -39,6 +39,7 @@ export const BackendStatus = namedShape("BackendStatus", {
   can_be_asked: described(flag, "Enabled, healthy or not checked yet, and not held back by its circuit."),
   state: health,
   circuit,
+  circuit_since: described(orNull(time), "When its circuit left the closed state; null while it is closed."),
   consecutive_failures: count,
   consecutive_successes: count,
   last_check: orNull(time),

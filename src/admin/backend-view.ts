@@ -12,12 +12,15 @@ export interface BackendUsage {
   lastUsedMs: number | undefined;
 }
 
-/** The body of GET /admin/backends (specification, "Backend status"). */
-export function toStatusList({ configured, removed }: BackendStates): BackendStatusList {
-  const rows = configured.map(toStatus);
+/**
+ * The body of GET /admin/backends.
+ * @param wallMs - Unix milliseconds now
+ */
+export function toStatusList({ configured, removed }: BackendStates, wallMs: number): BackendStatusList {
+  const rows = configured.map((state) => toStatus(state, wallMs));
   const times = rows.flatMap((row) => row.response_time_ms ?? []);
   return {
-    backends: [...rows, ...removed.map(toStatus)],
+    backends: [...rows, ...removed.map((state) => toStatus(state, wallMs))],
     healthy_count: rows.filter((row) => row.is_healthy).length,
     askable_count: rows.filter((row) => row.can_be_asked).length,
     total_count: rows.length,
@@ -30,7 +33,7 @@ export function toStatusList({ configured, removed }: BackendStates): BackendSta
   };
 }
 
-function toStatus(state: BackendState): BackendStatus {
+function toStatus(state: BackendState, wallMs: number): BackendStatus {
   const { backend, counters, drain, view } = state;
   return {
     name: backend.name,
@@ -43,6 +46,7 @@ function toStatus(state: BackendState): BackendStatus {
     can_be_asked: state.askable,
     state: state.health,
     circuit: state.circuit,
+    circuit_since: state.circuitTroubledMs === undefined ? null : toTimestamp(wallMs - state.circuitTroubledMs),
     consecutive_failures: view?.record.consecutiveFailures ?? 0,
     consecutive_successes: view?.record.consecutiveSuccesses ?? 0,
     last_check: view?.lastCheckAtMs === undefined ? null : toTimestamp(view.lastCheckAtMs),

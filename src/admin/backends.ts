@@ -28,7 +28,7 @@ import type { AdminParts } from "./parts.ts";
 import { queryOf, readFlag } from "./query.ts";
 import { invalidFields, shortened } from "./refusals.ts";
 
-type BackendParts = Pick<AdminParts, "store" | "backendStates" | "backendUsage" | "resetCircuit">;
+type BackendParts = Pick<AdminParts, "store" | "clock" | "backendStates" | "backendUsage" | "resetCircuit">;
 
 const endpoint = adminGroup("Backends", BACKEND_SCHEMAS);
 const backendName = pathParameter("name", "Name of a backend.");
@@ -55,7 +55,7 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
       id: "listBackends",
       summary: "State and counters of every backend",
       answers: [jsonAnswer(BackendStatusList, "The backends.")],
-      handle: (call) => answer(call, toStatusList(parts.backendStates())),
+      handle: (call) => answer(call, toStatusList(parts.backendStates(), parts.clock.wallTime())),
     }),
     endpoint("POST /admin/backends", {
       id: "createBackend",

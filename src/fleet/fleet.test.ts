@@ -117,7 +117,7 @@ describe("the start", () => {
     await fleet.refreshModels();
     expect(await fleet.models.list()).toEqual([]);
     expect(await fleet.models.find("m")).toBeUndefined();
-    expect(toStatusList(fleet.states())).toMatchObject({ backends: [], healthy_count: 0, total_count: 0 });
+    expect(toStatusList(fleet.states(), 0)).toMatchObject({ backends: [], healthy_count: 0, total_count: 0 });
   });
 
   test("a cold list and cold look-ups share one question", async () => {
@@ -139,7 +139,7 @@ describe("the start", () => {
       { name: "socket", url: `unix:${unix}` },
     ]);
     expect(await idsOf(fleet)).toEqual(["demo", "socket-model"]);
-    expect(toStatusList(fleet.states()).backends[1]?.url).toBe(`unix:${unix}`);
+    expect(toStatusList(fleet.states(), 0).backends[1]?.url).toBe(`unix:${unix}`);
   });
 
   test("200 backends", async () => {
@@ -177,7 +177,7 @@ describe("health and the board", () => {
     await fleet.firstChecks;
     expect(engine.paths).toEqual([]);
     expect(await fleet.models.find("m")).toMatchObject({ available: false });
-    expect(toStatusList(fleet.states()).backends[0]).toMatchObject({
+    expect(toStatusList(fleet.states(), 0).backends[0]).toMatchObject({
       enabled: false,
       is_healthy: false,
       last_check: null,
@@ -196,7 +196,7 @@ describe("health and the board", () => {
     expect(await idsOf(fleet)).toEqual(["m", "x"]);
     expect(engine.paths).toEqual(["/v1/models"]);
     expect(await fleet.models.find("x")).toMatchObject({ available: true });
-    expect(toStatusList(fleet.states())).toMatchObject({ healthy_count: 2 });
+    expect(toStatusList(fleet.states(), 0)).toMatchObject({ healthy_count: 2 });
   });
 });
 
@@ -205,7 +205,7 @@ describe("generic backends", () => {
     const engine = startEngine({ ownedBy });
     const fleet = start([{ name: "g", url: engine.url }]);
     await fleet.firstChecks;
-    expect(toStatusList(fleet.states()).backends[0]?.type).toBe(ownedBy as "vllm");
+    expect(toStatusList(fleet.states(), 0).backends[0]?.type).toBe(ownedBy as "vllm");
     const further = ownedBy === "llamacpp" ? ["/props"] : [];
     expect(engine.paths).toEqual(["/v1/models", "/v1/models", "/health", ...further]);
     expect(await fleet.models.list()).toMatchObject([{ id: "m", owned_by: ownedBy }]);
@@ -240,7 +240,7 @@ describe("generic backends", () => {
     const fleet = start([{ name: "g", url: engine.url, models: ["m"] }]);
     await fleet.firstChecks;
     expect(candidates(fleet, "m")).toEqual(["g"]);
-    expect(toStatusList(fleet.states()).backends[0]?.type).toBe("generic");
+    expect(toStatusList(fleet.states(), 0).backends[0]?.type).toBe("generic");
   });
 
   test("configured models are kept whatever the backend lists", async () => {
@@ -248,7 +248,7 @@ describe("generic backends", () => {
     const fleet = start([{ name: "g", url: engine.url, models: ["mine"] }]);
     await fleet.firstChecks;
     expect(await idsOf(fleet)).toEqual(["mine"]);
-    expect(toStatusList(fleet.states()).backends[0]?.type).toBe("llamacpp");
+    expect(toStatusList(fleet.states(), 0).backends[0]?.type).toBe("llamacpp");
   });
 });
 
@@ -349,7 +349,7 @@ describe("status", () => {
     ]);
     await fleet.firstChecks;
     Object.assign(fleet.board.entries[0]!.counters, { inFlight: 1, totalRequests: 10, failedRequests: 2 });
-    const status = toStatusList(fleet.states());
+    const status = toStatusList(fleet.states(), 0);
     const [good, dead] = status.backends;
     expect(good).toEqual({
       name: "v",
@@ -362,6 +362,7 @@ describe("status", () => {
       can_be_asked: true,
       state: "ready",
       circuit: "closed",
+      circuit_since: null,
       consecutive_failures: 0,
       consecutive_successes: 1,
       last_check: good!.last_check,

@@ -21,6 +21,8 @@ export interface BackendState {
   /** Enabled, healthy or not checked yet, and not held back by its circuit. */
   askable: boolean;
   circuit: CircuitState;
+  /** Milliseconds since its circuit was closed last. */
+  circuitTroubledMs: number | undefined;
   models: readonly string[];
   /** Undefined: it is not checked. */
   view: HealthView | undefined;
@@ -48,9 +50,11 @@ export function statesOf(board: BackendBoard, sources: StatusSources): BackendSt
     const drain = drains.get(counters);
     drains.delete(counters);
     const circuit = circuits.state(name);
+    const circuitTroubledMs = circuit === "closed" ? undefined : circuits.troubledForMs(name);
     const models = catalog.list(name).map(({ id }) => id);
     const askable = canBeAsked(entry, circuits);
-    return { backend, counters, drain, health, available, askable, circuit, models, view: checker.view(name) };
+    const view = checker.view(name);
+    return { backend, counters, drain, health, available, askable, circuit, circuitTroubledMs, models, view };
   });
   return { configured, removed: [...drains.values()].map(removedState) };
 }
@@ -59,7 +63,7 @@ export function statesOf(board: BackendBoard, sources: StatusSources): BackendSt
 function removedState(drain: Drain): BackendState {
   const { backend, counters } = drain;
   const unknown = { health: "unknown", available: false, askable: false, circuit: "closed" } as const;
-  return { backend, counters, drain, ...unknown, models: [], view: undefined };
+  return { backend, counters, drain, ...unknown, circuitTroubledMs: undefined, models: [], view: undefined };
 }
 
 /** In words for clients. */

@@ -56,7 +56,9 @@ describe("circuits", () => {
     const { circuits, changes, run, wait } = bench({ timeout: "10s" });
     run("a", "failure", 5);
     expect(circuits.retryAfterMs("a")).toBe(10_000);
+    expect([circuits.troubledForMs("a"), circuits.troubledForMs("b")]).toEqual([0, undefined]);
     wait(10_000);
+    expect(circuits.troubledForMs("a")).toBe(10_000);
     expect([circuits.state("a"), circuits.allows("a"), circuits.retryAfterMs("a")]).toEqual(["half_open", true, 0]);
     run("a", "failure");
     wait(10_000);

@@ -85,6 +85,11 @@ export function createCircuits({ settings: first, now, changed }: CircuitsParts)
         : classifyOutcome(failure, circuits.get(name)?.breaker.policy ?? settings);
     },
     state: (name: string): CircuitState => circuits.get(name)?.breaker.state(now()) ?? "closed",
+    /** Milliseconds since the circuit was closed last; undefined while it is, and in processes that do not own it. */
+    troubledForMs: (name: string): number | undefined => {
+      const sinceMs = circuits.get(name)?.troubledSinceMs;
+      return sinceMs === undefined ? undefined : now() - sinceMs;
+    },
     /** Milliseconds until an open circuit lets requests through; 0 unless it is open. */
     retryAfterMs: (name: string) => circuits.get(name)?.breaker.opensInMs(now()) ?? 0,
     /** Health checks saw the backend come back: an open circuit tries it without waiting any longer. */
@@ -141,6 +146,8 @@ function isOffEverywhere({ enabled, backends }: CircuitBreakerSettings): boolean
 
 class Circuit {
   readonly breaker: CircuitBreaker;
+  /** When it left the closed state; undefined while it is closed. */
+  troubledSinceMs: number | undefined;
   readonly #now: () => number;
   readonly #changed: (from: CircuitState, to: CircuitState) => void;
   /** Set while a wait for it is under way. */
@@ -190,7 +197,10 @@ class Circuit {
 
   #reportChange(from: CircuitState): void {
     const to = this.breaker.entered;
-    if (to !== from) this.#changed(from, to);
+    if (to === from) return;
+    if (from === "closed") this.troubledSinceMs = this.#now();
+    else if (to === "closed") this.troubledSinceMs = undefined;
+    this.#changed(from, to);
   }
 }
 

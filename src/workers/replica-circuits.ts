@@ -181,6 +181,7 @@ export function createReplicaCircuits({
       const replica = replicas.get(name);
       return replica === undefined ? "closed" : stateOf(replica);
     },
+    troubledForMs: () => undefined,
     retryAfterMs(name) {
       const replica = replicas.get(name);
       return replica?.view.state === "open" ? Math.max(0, replica.opensAtMs - now()) : 0;

@@ -154,11 +154,14 @@ describe("where the circuits of all backends of a model are open", () => {
   test("without the panic rule nothing can be asked, and readiness, health, the metric and the list say so", async () => {
     const sick = bed.backend({ answer: failure(500) });
     await using gateway = await start({ sick }, { failure_threshold: 1 });
+    const askedMs = Date.now();
     await ask(gateway, 1);
     const readiness = async (status: number) => (await gateway.fetch("/readyz")).status === status;
     await waitFor("the gateway is not ready", () => readiness(503));
     expect((await gateway.fetch("/admin/health")).status).toBe(503);
-    expect(await gateway.backend("sick")).toMatchObject({ can_be_asked: false, circuit: "open" });
+    const { can_be_asked, circuit, circuit_since } = await gateway.backend("sick");
+    expect([can_be_asked, circuit]).toEqual([false, "open"]);
+    expect(Date.parse(circuit_since as string)).toBeGreaterThanOrEqual(askedMs - 1);
     expect(await (await gateway.fetch("/metrics")).text()).toContain(
       'signalbox_backend_up{backend="sick",kind="generic"} 0',
     );
@@ -166,7 +169,7 @@ describe("where the circuits of all backends of a model are open", () => {
     const reset = await gateway.fetch("/admin/backends/sick/circuit/reset", { method: "POST" });
     expect(await reset.json()).toMatchObject({ success: true, previous_state: "open" });
     await waitFor("the gateway is ready", () => readiness(200));
-    expect((await gateway.backend("sick")).circuit).toBe("closed");
+    expect(await gateway.backend("sick")).toMatchObject({ circuit: "closed", circuit_since: null });
     expect((await gateway.fetch("/admin/backends/none/circuit/reset", { method: "POST" })).status).toBe(404);
   });
 

@@ -130,7 +130,7 @@ describe("a backend that is taken away while a stream runs there", () => {
     expect(rows).toContainEqual(row("a", "draining", 1, isEnabled));
     expect(rows.length).toBe(2);
     const probes = a.probes;
-    const { backends, total_count, healthy_count } = toStatusList(gateway.fleet.states());
+    const { backends, total_count, healthy_count } = toStatusList(gateway.fleet.states(), 0);
     expect(backends.find(({ name }) => name === "a")?.drain_remaining_ms).toBeGreaterThan(DRAIN_LIMIT_MS - 10_000);
     expect([total_count, healthy_count]).toEqual([how === "disabled" ? 2 : 1, 1]);
     for (let count = 0; count < 5; count++) {
@@ -142,7 +142,7 @@ describe("a backend that is taken away while a stream runs there", () => {
     a.goOn();
     expect(await readChat(running)).toMatchObject(whole);
     await waitFor("nothing drains", () =>
-      toStatusList(gateway.fleet.states()).backends.every(({ phase }) => phase === "active"),
+      toStatusList(gateway.fleet.states(), 0).backends.every(({ phase }) => phase === "active"),
     );
     expect(await gateway.rows()).toEqual([...(how === "disabled" ? [row("a", "active", 0, false)] : []), row("b")]);
     expect([a.chats, a.probes]).toEqual([1, probes]);
@@ -275,7 +275,7 @@ describe("an update", () => {
     sick.health = 200;
     gateway.fleet.update(settingsOf(list));
     expect((await gateway.chat()).status).toBe(200);
-    expect(toStatusList(gateway.fleet.states()).backends[0]).toMatchObject({ state: "ready" });
+    expect(toStatusList(gateway.fleet.states(), 0).backends[0]).toMatchObject({ state: "ready" });
   });
 
   test("forgets the circuits of those that are gone, moved or disabled", async () => {

@@ -14,6 +14,8 @@ export interface BackendStatus {
   enabled: boolean;
   state: "unknown" | "ready" | "warming_up" | "down" | "unhealthy";
   circuit: "closed" | "open" | "half_open";
+  circuit_since: string | null;
+  can_be_asked: boolean;
   consecutive_failures: number;
   consecutive_successes: number;
   last_check: string | null;
