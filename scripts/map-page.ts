@@ -50,7 +50,7 @@ const FOLDERS: Readonly<Record<string, string>> = {
 };
 
 export function renderMap(): string {
-  const files = filesOf("src/**/*.ts").filter((file) => !file.endsWith(".test.ts"));
+  const files = filesOf("src/**/*.{ts,tsx}").filter((file) => !/\.test\.tsx?$/.test(file));
   const rooms = ROOMS.map(({ name, purpose }) => renderRoom(name, purpose, files));
   const folders = foldersBeside().map((folder) => {
     const purpose = FOLDERS[folder];

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import type { Asset, Assets } from "./asset.ts";
 
-const ENTRIES = ["main.ts", "theme.ts", "style.css"] as const;
+const ENTRIES = ["main.tsx", "theme.ts", "style.css"] as const;
 
 /** Text of this size is compressed best, once, and sent many times. */
 const BROTLI_QUALITY = 11;
@@ -13,6 +13,8 @@ export async function bundleAssets(): Promise<Assets> {
     entrypoints: ENTRIES.map((entry) => join(import.meta.dir, "web", entry)),
     target: "browser",
     minify: true,
+    // Else JSX becomes the calls that are meant for debugging.
+    define: { "process.env.NODE_ENV": '"production"' },
     naming: "[name]-[hash].[ext]",
     throw: true,
   });

@@ -31,7 +31,7 @@ function exists(path: string): boolean {
 
 describe.each(pages)("%s", (name) => {
   test("names only files that exist", async () => {
-    const mentioned = (await page(name)).match(/(?<![\w>./-])[\w.][\w./-]*\.(?:ts|yaml|sh)\b/g) ?? [];
+    const mentioned = (await page(name)).match(/(?<![\w>./-])[\w.][\w./-]*\.(?:tsx?|yaml|sh)\b/g) ?? [];
     const missing = mentioned.map((path) => path.replace(/^\.\//, "")).filter((path) => !exists(path));
     expect([...new Set(missing)].filter((path) => !PLACEHOLDERS.has(path))).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { root, sourceFiles, sourceText } from "./source-files.ts";
 
 const EXPORT = /^export (?:async )?(?:const|function\*?|class|interface|type|enum) (\w+)/gm;
 
-const users = [...new Bun.Glob("{src,test,bench,scripts}/**/*.ts").scanSync(root)];
+const users = [...new Bun.Glob("{src,test,bench,scripts}/**/*.{ts,tsx}").scanSync(root)];
 
 test("every export has a user in another file", async () => {
   const filesWith = new Map<string, Set<string>>();

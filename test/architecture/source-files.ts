@@ -5,8 +5,8 @@ import { join } from "node:path";
 export const root = join(import.meta.dir, "../..");
 
 /** Below src, without the tests. */
-export const sourceFiles: readonly string[] = [...new Bun.Glob("**/*.ts").scanSync(join(root, "src"))]
-  .filter((file) => !file.endsWith(".test.ts"))
+export const sourceFiles: readonly string[] = [...new Bun.Glob("**/*.{ts,tsx}").scanSync(join(root, "src"))]
+  .filter((file) => !/\.test\.tsx?$/.test(file))
   .sort();
 
 export async function sourceText(file: string): Promise<string> {

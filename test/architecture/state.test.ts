@@ -3,8 +3,9 @@
 import { expect, test } from "bun:test";
 import { sourceFiles, sourceText } from "./source-files.ts";
 
-/** A constant of a collection type that is not declared as one that cannot change. */
-const COLLECTION = /^(?:export )?const (\w+)(: [^=]*)? = (?:new (?:Map|Set|WeakMap|WeakSet|Array)\b|\[\];|\{\};)/;
+/** A constant of a collection type that is not declared as one that cannot change, or a signal. */
+const COLLECTION =
+  /^(?:export )?const (\w+)(: [^=]*)? = (?:new (?:Map|Set|WeakMap|WeakSet|Array)\b|\[\];|\{\};|signal(?:<.*>)?\()/;
 
 test("nothing mutable at module level", async () => {
   const mutable: string[] = [];

@@ -1,206 +1,159 @@
 // The text of a section while it is edited: read from the gateway, checked there as it is written, and applied or staged.
 
+import { type ReadonlySignal, signal } from "@preact/signals";
 import type { ConfigExport, ConfigImported, ImportPreview } from "../../admin/config-schemas.ts";
-import { type Action, atMost, type PageContext } from "./context.ts";
+import type { Action } from "./app/actions.ts";
+import type { Api } from "./app/api.ts";
+import type { Drafts, EditorFormat } from "./app/drafts.ts";
+import { atMost } from "./app/timing.ts";
 import type { CurlRequest } from "./curl.ts";
-import { condense, type DiffLine, diffLines } from "./diff.ts";
-
-type EditorFormat = "yaml" | "json";
 
 /** How long the text rests before it is checked. */
 const QUIET_MS = 500;
 
-export interface TextEditor {
-  readonly format: EditorFormat;
-  /** Undefined while it is loaded. */
-  readonly text: string | undefined;
-  readonly isDirty: boolean;
-  /** It is being checked. */
-  readonly isBusy: boolean;
+export interface EditorState {
+  format: EditorFormat;
+  /** As the gateway has it; undefined while it is loaded. */
+  original: string | undefined;
+  text: string | undefined;
+  /** Of the configuration that the text was read from. */
+  version: number | undefined;
   /** What the gateway says of the text as it stands; undefined while nothing is known. */
-  readonly preview: ImportPreview | undefined;
-  readonly thrown: unknown;
+  preview: ImportPreview | undefined;
+  thrown: unknown;
+  /** It is being checked. */
+  isBusy: boolean;
   /** The configuration has changed since the text was read. */
-  readonly isStale: boolean;
-  readonly diff: readonly (DiffLine | null)[];
-  type(text: string): void;
-  choose(format: EditorFormat): void;
-  check(): void;
-  reset(): void;
-  changedElsewhere(): void;
-  applying(): Action;
-  staging(): Action;
+  isStale: boolean;
+}
+
+export function isDirty({ text, original }: EditorState): boolean {
+  return text !== original;
 }
 
 /** Long because these functions share one text. */
-export function createEditor(context: PageContext, section: string): TextEditor {
-  const { drafts } = context;
-  let format: EditorFormat =
-    !drafts.has(draftOf(section, "yaml")) && drafts.has(draftOf(section, "json")) ? "json" : "yaml";
-  let original: string | undefined;
-  let text: string | undefined;
-  let version: number | undefined;
-  let preview: ImportPreview | undefined;
-  let thrown: unknown;
-  let isBusy = false;
-  let isStale = false;
-  let diff: readonly (DiffLine | null)[] = [];
+export function createEditor({ api, drafts }: { api: Pick<Api, "ask">; drafts: Drafts }, section: string) {
+  const isLeftAsJson = drafts.get(section, "yaml") === undefined && drafts.get(section, "json") !== undefined;
+  const state = signal<EditorState>({
+    format: isLeftAsJson ? "json" : "yaml",
+    ...{ original: undefined, text: undefined, version: undefined, preview: undefined, thrown: undefined },
+    ...{ isBusy: false, isStale: false },
+  });
   /** Answers to earlier questions are not wanted any more. */
   let latest = 0;
+
+  function change(more: Partial<EditorState>): void {
+    state.value = { ...state.peek(), ...more };
+  }
 
   const exporting = (): CurlRequest => ({
     method: "POST",
     path: "admin/config/export",
-    body: { format, sections: [section] },
+    body: { format: state.value.format, sections: [section] },
   });
-  const importing = (more: object): CurlRequest => ({
-    method: "POST",
-    path: "admin/config/import",
-    body: { format, content: text ?? "", ...(version !== undefined && { version }), ...more },
-  });
+
+  function importing(more: object): CurlRequest {
+    const { format, text = "", version } = state.value;
+    return {
+      method: "POST",
+      path: "admin/config/import",
+      body: { format, content: text, ...(version !== undefined && { version }), ...more },
+    };
+  }
 
   async function load(): Promise<void> {
     const number = ++latest;
     try {
-      const exported = await context.api.ask<ConfigExport>(exporting());
+      const { content, version } = await api.ask<ConfigExport>(exporting());
       if (number !== latest) return;
-      original = exported.content;
-      text = exported.content;
-      version = exported.version;
-      preview = undefined;
-      thrown = undefined;
-      isStale = false;
-      diff = [];
+      change({ original: content, text: content, version, preview: undefined, thrown: undefined, isStale: false });
       resume();
-    } catch (error) {
-      if (number === latest) thrown = error;
+    } catch (thrown) {
+      if (number === latest) change({ thrown });
     }
-    context.redraw();
   }
 
   /** Goes on with what was left here; what it was written from may not be in force any more. */
   function resume(): void {
-    const draft = drafts.get(draftOf(section, format));
+    const { format, version } = state.peek();
+    const draft = drafts.get(section, format);
     if (draft === undefined) return;
-    isStale = draft.version !== version;
-    version = draft.version;
+    change({ isStale: draft.version !== version, version: draft.version });
     write(draft.text);
   }
 
-  function write(written: string): void {
-    text = written;
+  function write(text: string): void {
     latest++;
-    isBusy = false;
-    preview = undefined;
-    thrown = undefined;
-    diff = condense(diffLines(original ?? "", written));
-    const draft = draftOf(section, format);
-    if (text === original) drafts.delete(draft);
-    else drafts.set(draft, { text, version });
-    if (text !== original) checkSoon();
-    context.redraw();
+    change({ text, isBusy: false, preview: undefined, thrown: undefined });
+    const { format, version } = state.peek();
+    const isEdited = isDirty(state.peek());
+    drafts.set(section, format, isEdited ? { text, version } : undefined);
+    if (isEdited) checkSoon.call();
   }
 
   async function check(): Promise<void> {
-    if (text === undefined || text === original) return;
+    const { text, format } = state.peek();
+    if (text === undefined || !isDirty(state.peek())) return;
     const number = ++latest;
-    isBusy = true;
-    context.redraw();
-    let found: ImportPreview | undefined;
-    let failure: unknown;
-    try {
-      const { version: _, ...body } = importing({ dry_run: true }).body as Record<string, unknown>;
-      found = await context.api.ask<ImportPreview>({ method: "POST", path: "admin/config/import", body });
-    } catch (error) {
-      failure = error;
-    }
-    if (number !== latest) return;
-    isBusy = false;
-    preview = found;
-    thrown = failure;
-    context.redraw();
+    change({ isBusy: true });
+    const body = { format, content: text, dry_run: true };
+    const checked = await api.ask<ImportPreview>({ method: "POST", path: "admin/config/import", body }).then(
+      (preview) => ({ preview, thrown: undefined }),
+      (thrown: unknown) => ({ preview: undefined, thrown }),
+    );
+    if (number === latest) change({ ...checked, isBusy: false });
   }
 
-  const checkSoon = atMost(QUIET_MS, () => void check(), context);
+  const checkSoon = atMost(QUIET_MS, () => void check());
 
   function reset(): void {
-    drafts.delete(draftOf(section, format));
-    isBusy = false;
-    text = original; // a check of the edits that is still to come would take the place of the answer
+    const { format, original } = state.peek();
+    drafts.set(section, format, undefined);
+    // A check of the edits that is still to come would take the place of the answer.
+    change({ isBusy: false, text: original });
     void load();
   }
 
   function done(answer: unknown): string | undefined {
-    original = text;
-    drafts.delete(draftOf(section, format));
+    const { format, text } = state.peek();
+    change({ original: text });
+    drafts.set(section, format, undefined);
     return (answer as ConfigImported | undefined)?.message;
   }
 
-  const self: TextEditor & { refresh(): void } = {
-    get format() {
-      return format;
-    },
-    get text() {
-      return text;
-    },
-    get isDirty() {
-      return text !== original;
-    },
-    get isBusy() {
-      return isBusy;
-    },
-    get preview() {
-      return preview;
-    },
-    get thrown() {
-      return thrown;
-    },
-    get isStale() {
-      return isStale;
-    },
-    get diff() {
-      return diff;
-    },
+  void load();
+  return {
+    state: state as ReadonlySignal<EditorState>,
+    exporting,
     type: write,
-    choose(chosen) {
-      format = chosen;
-      isBusy = false;
-      text = undefined;
-      original = undefined;
-      void load();
-    },
     check: () => void check(),
     reset,
-    changedElsewhere() {
-      if (text === original) void load();
-      else isStale = true;
-      context.redraw();
+    choose(format: EditorFormat): void {
+      change({ format, isBusy: false, text: undefined, original: undefined });
+      void load();
+    },
+    changedElsewhere(): void {
+      if (isDirty(state.peek())) change({ isStale: true });
+      else void load();
     },
     /** What is written and not applied stays. */
-    refresh() {
-      if (text === original) void load();
+    refresh(): void {
+      if (!isDirty(state.peek())) void load();
     },
-    applying: () => ({
+    applying: (): Action => ({
       title: `Apply the section ${section}`,
       text: "The gateway takes it over at once, as a new version. Secrets that are masked stay as they are.",
       verb: "Apply",
       asked: () => importing({}),
       done,
     }),
-    staging: () => ({
+    staging: (): Action => ({
       title: `Stage the section ${section}`,
       text: "It is kept until it is applied together with whatever else is staged.",
       verb: "Stage",
       asked: () => importing({ apply: false }),
       done,
     }),
+    end: checkSoon.end,
   };
-  context.asks.set(self, exporting);
-  void load();
-  return self;
-}
-
-/** The name that a text is kept under. */
-export function draftOf(section: string, format: EditorFormat): string {
-  return `${section}.${format}`;
 }

@@ -1,12 +1,14 @@
 // The last minutes of the gateway: made of the requests that it has kept, and then of the events that come in.
 
+import { effect, type ReadonlySignal, signal } from "@preact/signals";
 import type { RequestEvent } from "../../admin/event-schemas.ts";
 import type { RequestRow, Requests } from "../../admin/request-schemas.ts";
-import type { PageContext } from "./context.ts";
-import { createSeries, type Series, type SeriesBucket } from "./series.ts";
+import type { Api } from "./app/api.ts";
+import type { Live } from "./app/live.ts";
+import { createSeries, type SeriesBucket, type SeriesPoint, timesOf } from "./series.ts";
 
 export const BUCKET_MS = 2_000;
-export const BUCKETS = 150;
+const BUCKETS = 150;
 const SPAN_MS = BUCKET_MS * BUCKETS;
 /** Requests from before the page was opened that the charts begin with: so many at once, so many times. */
 const SEEDED = 1_000;
@@ -16,18 +18,33 @@ const MOST_TOLD = 120;
 /** Times of first tokens that are kept for the percentiles. */
 const MOST_FIRST_TOKENS = 1_000;
 
-interface Recent {
-  readonly series: Series;
+export interface Recent {
+  /** The oldest first; undefined where nothing is known. Follows what is added. */
+  points(nowMs: number): readonly (SeriesPoint | undefined)[];
   /** Milliseconds, of the latest streams. */
-  firstTokens: readonly number[];
+  firstTokens: ReadonlySignal<readonly number[]>;
   /** Those that have ended, the last one first. */
-  latest: readonly RequestRow[];
+  latest: ReadonlySignal<readonly RequestRow[]>;
+  end(): void;
+}
+
+interface RecentParts {
+  api: Pick<Api, "get" | "now">;
+  live: Pick<Live, "state" | "listen">;
+}
+
+/** Of the points, in milliseconds. */
+export function bucketTimes(nowMs: number): number[] {
+  return timesOf({ bucketMs: BUCKET_MS, buckets: BUCKETS }, nowMs);
 }
 
 /** The last minutes, from the requests that are kept and then from the events. */
-export function followRequests(context: Pick<PageContext, "api" | "live" | "now" | "onLeave" | "redraw">): Recent {
+export function followRequests({ api, live }: RecentParts): Recent {
   const series = createSeries({ bucketMs: BUCKET_MS, buckets: BUCKETS });
-  const state: Recent = { series, firstTokens: [], latest: [] };
+  /** Counts what is added to the series. */
+  const changes = signal(0);
+  const firstTokens = signal<readonly number[]>([]);
+  const latest = signal<readonly RequestRow[]>([]);
   /** What an earlier one has not taken yet, a later one takes. */
   let seeds = 0;
   /** Told since the latest one has begun. */
@@ -36,28 +53,27 @@ export function followRequests(context: Pick<PageContext, "api" | "live" | "now"
   /** Events tell what ends from here on; what has ended before is asked for, the newest first. */
   async function seed(): Promise<void> {
     const number = ++seeds;
-    const untilMs = context.now();
+    const untilMs = api.now();
     const sinceMs = untilMs - SPAN_MS;
     told = [];
     let cursor: string | null = null;
     for (let page = 0; page < MOST_PAGES; page++) {
       const query = new URLSearchParams({ since: String(Math.round(sinceMs)), limit: String(SEEDED) });
       if (cursor !== null) query.set("cursor", cursor);
-      const list: Requests = await context.api.get<Requests>(`admin/requests?${query}`);
+      const list: Requests = await api.get<Requests>(`admin/requests?${query}`);
       if (number !== seeds) return;
-      if (page === 0) beginAnew();
+      if (page === 0) beginAgain();
       take(list, untilMs, sinceMs);
-      if (page === 0) state.latest = latestOf([...list.requests, ...state.latest]);
-      context.redraw();
+      if (page === 0) latest.value = latestOf([...list.requests, ...latest.peek()]);
       cursor = list.next_cursor;
       if (cursor === null) return;
     }
   }
 
   /** Not before there is something to show: a chart that is empty for a moment looks like trouble. */
-  function beginAnew(): void {
+  function beginAgain(): void {
     series.clear();
-    state.firstTokens = [];
+    firstTokens.value = [];
     for (const { atMs, bucket } of told) series.add(atMs, bucket);
   }
 
@@ -68,33 +84,44 @@ export function followRequests(context: Pick<PageContext, "api" | "live" | "now"
       const endedMs = endOf(row);
       if (row.finished && endedMs < untilMs) series.add(endedMs, bucketOf(row));
     }
-    state.firstTokens = [...requests.flatMap(firstTokenOf), ...state.firstTokens].slice(-MOST_FIRST_TOKENS);
+    firstTokens.value = [...requests.flatMap(firstTokenOf), ...firstTokens.peek()].slice(-MOST_FIRST_TOKENS);
+    changes.value++;
   }
 
-  const again = () => void seed().catch(() => {});
-  let wasLive = context.live.state === "live";
-  const timer = setInterval(() => {
-    const isLive = context.live.state === "live";
-    // What happened meanwhile is asked for.
-    if (isLive && !wasLive) again();
+  const unlisten = live.listen((event, data) => {
+    if (event !== "request") return;
+    const { at, requests, ...sums } = data as RequestEvent;
+    const added = { atMs: Date.parse(at), bucket: bucketOfEvent(sums) };
+    series.add(added.atMs, added.bucket);
+    told = [...told, added].slice(-MOST_TOLD);
+    firstTokens.value = [...firstTokens.peek(), ...requests.flatMap(firstTokenOf)].slice(-MOST_FIRST_TOKENS);
+    latest.value = latestOf([...requests, ...latest.peek()]);
+    changes.value++;
+  });
+
+  const seedAgain = () => void seed().catch(() => {});
+  seedAgain();
+  let wasLive = live.state.peek() === "live";
+  const unfollow = effect(() => {
+    const isLive = live.state.value === "live";
+    // Events were missed meanwhile.
+    if (isLive && !wasLive) seedAgain();
     wasLive = isLive;
-    context.redraw();
-  }, 1_000);
-  context.onLeave(() => clearInterval(timer));
-  context.onLeave(
-    context.live.listen((event, data) => {
-      if (event !== "request") return;
-      const { at, requests, ...sums } = data as RequestEvent;
-      const added = { atMs: Date.parse(at), bucket: bucketOfEvent(sums) };
-      series.add(added.atMs, added.bucket);
-      told = [...told, added].slice(-MOST_TOLD);
-      state.firstTokens = [...state.firstTokens, ...requests.flatMap(firstTokenOf)].slice(-MOST_FIRST_TOKENS);
-      state.latest = latestOf([...requests, ...state.latest]);
-      context.redraw();
-    }),
-  );
-  again();
-  return state;
+  });
+
+  return {
+    points(nowMs) {
+      void changes.value;
+      return series.points(nowMs);
+    },
+    firstTokens,
+    latest,
+    end() {
+      seeds++;
+      unlisten();
+      unfollow();
+    },
+  };
 }
 
 const MOST_LATEST = 8;

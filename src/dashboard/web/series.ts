@@ -21,15 +21,12 @@ interface SeriesOptions {
   buckets: number;
 }
 
-export type Series = ReturnType<typeof createSeries>;
-
 /** Of times before `sinceMs` nothing is known. */
 export function createSeries({ bucketMs, buckets }: SeriesOptions) {
   const held = new Map<number, SeriesBucket>();
   let sinceMs = Number.POSITIVE_INFINITY;
 
   return {
-    bucketMs,
     clear(): void {
       held.clear();
       sinceMs = Number.POSITIVE_INFINITY;
@@ -46,16 +43,21 @@ export function createSeries({ bucketMs, buckets }: SeriesOptions) {
     },
     /** The oldest first, the one that is not over left out; undefined where nothing is known. */
     points(nowMs: number): (SeriesPoint | undefined)[] {
-      const last = Math.floor(nowMs / bucketMs) - 1;
-      const first = last - buckets + 1;
+      const times = timesOf({ bucketMs, buckets }, nowMs);
+      const first = (times[0] as number) / bucketMs;
       for (const number of held.keys()) if (number < first) held.delete(number);
-      return Array.from({ length: buckets }, (_, index) => {
-        const atMs = (first + index) * bucketMs;
+      return times.map((atMs, index) => {
         if (atMs + bucketMs <= sinceMs) return undefined;
         return { atMs, ...(held.get(first + index) ?? emptyBucket()) };
       });
     },
   };
+}
+
+/** When the buckets begin, the one that is not over left out. */
+export function timesOf({ bucketMs, buckets }: SeriesOptions, nowMs: number): number[] {
+  const end = Math.floor(nowMs / bucketMs);
+  return Array.from({ length: buckets }, (_, index) => (end - buckets + index) * bucketMs);
 }
 
 /** The same in longer steps, the newest first; those of which a part is not known are left out. */

@@ -1,0 +1,36 @@
+// Every page of the dashboard, in the order of the navigation.
+
+import type { ComponentType } from "preact";
+import { BackendsPage } from "../pages/backends.tsx";
+import { ConfigurationPage } from "../pages/configuration.tsx";
+import { ErrorsPage } from "../pages/errors.tsx";
+import { LimitsPage } from "../pages/limits.tsx";
+import { ModelsPage } from "../pages/models.tsx";
+import { OverviewPage } from "../pages/overview.tsx";
+import { PlaygroundPage } from "../pages/playground.tsx";
+import { RequestPage } from "../pages/request.tsx";
+import { RequestsPage } from "../pages/requests.tsx";
+import { UsagePage } from "../pages/usage.tsx";
+
+interface PageEntry {
+  label: string;
+  page: ComponentType;
+  /** The page whose part it is in the navigation. */
+  under?: string;
+}
+
+const ENTRIES = {
+  overview: { label: "Overview", page: OverviewPage },
+  requests: { label: "Requests", page: RequestsPage },
+  request: { label: "Request", page: RequestPage, under: "requests" },
+  errors: { label: "Errors", page: ErrorsPage },
+  backends: { label: "Backends", page: BackendsPage },
+  models: { label: "Models", page: ModelsPage },
+  usage: { label: "Usage", page: UsagePage },
+  limits: { label: "Limits & cache", page: LimitsPage },
+  configuration: { label: "Configuration", page: ConfigurationPage },
+  playground: { label: "Playground", page: PlaygroundPage },
+} satisfies Record<string, PageEntry>;
+
+export type PageName = keyof typeof ENTRIES;
+export const PAGES: Readonly<Record<PageName, PageEntry>> = ENTRIES;

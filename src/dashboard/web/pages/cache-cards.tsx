@@ -1,0 +1,200 @@
+// What is answered from memory and what is known of the caches of backends, with the actions that forget it.
+
+import type { ComponentChildren } from "preact";
+import type { KvIndexStatistics } from "../../../admin/kv-index.ts";
+import type { ResponseCacheStatistics } from "../../../admin/response-cache.ts";
+import type { Action } from "../app/actions.ts";
+import { useApp } from "../app/context.ts";
+import { bytes, count, grouped, percent } from "../format.ts";
+import { Button } from "../parts/button.tsx";
+import { Card, Facts } from "../parts/card.tsx";
+import { Link } from "../parts/link.tsx";
+import { Marked } from "../parts/marks.tsx";
+import { Notice } from "../parts/notice.tsx";
+import { Table } from "../parts/table.tsx";
+
+const DISTRUSTED = "Answers have contradicted its events, so that nothing is kept of its cache for a while.";
+
+type On<Store> = Exclude<Store, { enabled: false }>;
+
+interface StoreCardProps<Store> {
+  title: string;
+  section: string;
+  /** undefined: not known yet. */
+  store: Store | undefined;
+  /** Clears all of it. */
+  clearing: Action;
+  clearLabel: string;
+  children(store: On<Store>): ComponentChildren;
+}
+
+function StoreCard<Store extends { enabled: boolean }>(props: StoreCardProps<Store>) {
+  const { title, section, store, clearing, clearLabel, children } = props;
+  return (
+    <Card
+      title={title}
+      aside={
+        <div class="row tight">
+          {store?.enabled && <ClearButton label={clearLabel} clearing={clearing} />}
+          <Link to="configuration" id={section}>
+            Change
+          </Link>
+        </div>
+      }
+    >
+      {store === undefined ? (
+        <p class="empty">Loading…</p>
+      ) : store.enabled ? (
+        children(store as On<Store>)
+      ) : (
+        <Marked tone="quiet" text="off" />
+      )}
+    </Card>
+  );
+}
+
+function ClearButton({ label, clearing }: { label: string; clearing: Action }) {
+  const { actions } = useApp();
+  return (
+    <Button kind="small" label={label} onClick={() => actions.act(clearing)}>
+      Clear
+    </Button>
+  );
+}
+
+export function CacheCard({ cache }: { cache: ResponseCacheStatistics | undefined }) {
+  return (
+    <StoreCard
+      title="Response cache"
+      section="response_cache"
+      store={cache}
+      clearing={clearingCache(undefined)}
+      clearLabel="Clear the response cache"
+    >
+      {(known) => (
+        <>
+          {known.connected === false && (
+            <Notice tone="warn">Its server is away: the gateway goes on with its own memory.</Notice>
+          )}
+          <CacheFacts {...known} />
+          <Table
+            caption="Kept answers by model"
+            rows={known.models ?? []}
+            keyOf={({ model }) => model}
+            empty="No answer is kept yet."
+            columns={[
+              { title: "Model", cell: ({ model }) => model },
+              { title: "Answers", isNumber: true, cell: ({ entries }) => (entries === null ? "–" : grouped(entries)) },
+              { title: "Size", isNumber: true, cell: (row) => (row.bytes === null ? "–" : bytes(row.bytes)) },
+              { title: "Hits", isNumber: true, cell: ({ hits }) => grouped(hits) },
+              { title: "Misses", isNumber: true, cell: ({ misses }) => grouped(misses) },
+              {
+                title: "Actions",
+                cell: ({ model }) => (
+                  <ClearButton label={`Clear the answers of ${model}`} clearing={clearingCache(model)} />
+                ),
+              },
+            ]}
+          />
+        </>
+      )}
+    </StoreCard>
+  );
+}
+
+function CacheFacts(cache: On<ResponseCacheStatistics>) {
+  const { hits = 0, misses = 0 } = cache;
+  return (
+    <Facts
+      of={[
+        ["Kept in", cache.backend ?? "memory"],
+        ["Answers", outOf(cache.entries, cache.capacity, grouped)],
+        ["Size", outOf(cache.bytes, cache.max_bytes, bytes)],
+        ["Hits", shareText(hits, hits + misses, "none asked yet")],
+        ["Stored", grouped(cache.stores ?? 0)],
+        ["Gave way", outOf(cache.evictions, undefined, grouped)],
+      ]}
+    />
+  );
+}
+
+type Known = number | null | undefined;
+
+function outOf(value: Known, most: Known, format: (value: number) => string): string {
+  if (value === null || value === undefined) return "not known";
+  return `${format(value)}${most ? ` of ${format(most)}` : ""}`;
+}
+
+function shareText(part: number, whole: number, none: string): string {
+  return whole === 0 ? none : `${grouped(part)}, ${percent(part / whole)} of ${count(whole)}`;
+}
+
+export function KvCard({ index }: { index: KvIndexStatistics | undefined }) {
+  return (
+    <StoreCard
+      title="KV caches of backends"
+      section="kv_cache_index"
+      store={index}
+      clearing={clearingIndex(undefined)}
+      clearLabel="Clear the index"
+    >
+      {(known) => (
+        <>
+          <Facts
+            of={[
+              ["Blocks of prompts", `${grouped(known.entries)} of ${grouped(known.max_entries)}`],
+              ["Size", bytes(known.bytes)],
+              ["Choices it made", shareText(known.hits, known.lookups, "none yet")],
+            ]}
+          />
+          <Table
+            caption="Blocks by backend"
+            rows={known.backends}
+            keyOf={({ backend_name }) => backend_name}
+            empty="Nothing is known yet."
+            columns={[
+              { title: "Backend", cell: ({ backend_name }) => backend_name },
+              {
+                title: "Blocks",
+                isNumber: true,
+                cell: ({ entries, distrusted }) =>
+                  distrusted ? <Marked tone="warn" text="distrusted" title={DISTRUSTED} /> : grouped(entries),
+              },
+              {
+                title: "Actions",
+                cell: ({ backend_name: name }) => (
+                  <ClearButton label={`Clear what is known of ${name}`} clearing={clearingIndex(name)} />
+                ),
+              },
+            ]}
+          />
+        </>
+      )}
+    </StoreCard>
+  );
+}
+
+function clearingCache(model: string | undefined): Action {
+  return {
+    title: model === undefined ? "Clear the response cache" : `Clear the answers of ${model}`,
+    text: "What is kept is forgotten; the next requests go to backends.",
+    verb: "Clear",
+    isDangerous: true,
+    asked: () => ({ method: "DELETE", path: `admin/response-cache${queryOf({ model })}` }),
+  };
+}
+
+function clearingIndex(backend: string | undefined): Action {
+  return {
+    title: backend === undefined ? "Forget what is known of KV caches" : `Forget what is known of ${backend}`,
+    text: "It is learnt again from the next answers.",
+    verb: "Clear",
+    isDangerous: true,
+    asked: () => ({ method: "DELETE", path: `admin/kv-index${queryOf({ backend })}` }),
+  };
+}
+
+function queryOf(parameters: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return given.length === 0 ? "" : `?${new URLSearchParams(given)}`;
+}

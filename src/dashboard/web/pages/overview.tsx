@@ -1,0 +1,98 @@
+// Overview: how the gateway is doing now, and in the last minutes.
+
+import type { BackendStatusList } from "../../../admin/backend-schemas.ts";
+import type { RecentErrors } from "../../../admin/errors.ts";
+import type { AdminHealth } from "../../../admin/health.ts";
+import type { Statistics } from "../../../admin/stats.ts";
+import type { UsageReport } from "../../../admin/usage.ts";
+import { useApp } from "../app/context.ts";
+import { useAtMost, useEnding, useKept, useLive } from "../app/hooks.ts";
+import { useResource } from "../app/resource.ts";
+import { bytes, longDuration } from "../format.ts";
+import { Choice } from "../parts/button.tsx";
+import { Head } from "../parts/card.tsx";
+import { Notice, Trouble } from "../parts/notice.tsx";
+import { followRequests } from "../recent.ts";
+import { BackendCard, ErrorCard, LatestCard, ModelCard } from "./overview-cards.tsx";
+import { ChartNumbers, Charts } from "./overview-charts.tsx";
+import { Tiles } from "./overview-tiles.tsx";
+
+const WINDOWS = [
+  ["30m", "30 min"],
+  ["1h", "1 h"],
+  ["24h", "24 h"],
+  ["7d", "7 d"],
+] as const;
+
+export function OverviewPage() {
+  const app = useApp();
+  const window = useKept("window", () => "1h");
+  const recent = useEnding(() => followRequests(app));
+  const health = useResource<AdminHealth>("admin/health", { everyMs: 5_000 });
+  const statistics = useResource<Statistics>(() => `admin/stats?window=${window.value}`, { everyMs: 5_000 });
+  const backends = useResource<BackendStatusList>("admin/backends", { everyMs: 5_000 });
+  const errors = useResource<RecentErrors>("admin/errors/recent?limit=6", { everyMs: 10_000 });
+  const usage = useResource<UsageReport>(() => `admin/usage?by=model&window=${window.value}`, { everyMs: 15_000 });
+  const changed = useAtMost(1_000, () => void Promise.all([backends.refresh(), health.refresh()]));
+  useLive((event) => {
+    if (event === "health" || event === "circuit") changed();
+  });
+  return (
+    <>
+      <Head title="Overview">
+        <Choice
+          label="Time that the numbers are about"
+          options={WINDOWS}
+          chosen={window.value}
+          choose={(chosen) => {
+            window.value = chosen;
+          }}
+        />
+      </Head>
+      <Trouble of={[statistics, health, backends, errors, usage]} />
+      <Verdict health={health.data.value} />
+      <Tiles recent={recent} statistics={statistics.data.value} usage={usage.data.value} window={window.value} />
+      <Charts recent={recent} />
+      <ChartNumbers recent={recent} />
+      <div class="columns">
+        <BackendCard backends={backends.data.value} statistics={statistics.data.value} />
+        <div class="stack">
+          <ErrorCard errors={errors.data.value} />
+          <ModelCard statistics={statistics.data.value} usage={usage.data.value} />
+        </div>
+      </div>
+      <LatestCard recent={recent} />
+      <ProcessLine health={health.data.value} />
+    </>
+  );
+}
+
+function Verdict({ health }: { health: AdminHealth | undefined }) {
+  if (health === undefined) return <p class="notice">Asking how the gateway is doing…</p>;
+  const troubled = Object.values(health.services).filter(({ status }) => status !== "healthy" && status !== "disabled");
+  if (troubled.length === 0) {
+    const { backend_service: backend, model_service: model } = health.services;
+    return (
+      <Notice tone="good">
+        All is well. {backend?.message} {model?.message}
+      </Notice>
+    );
+  }
+  return (
+    <Notice tone={health.status === "unhealthy" ? "bad" : "warn"}>
+      The gateway is {health.status}. {troubled.map(({ message }) => message).join(" ")}
+    </Notice>
+  );
+}
+
+function ProcessLine({ health }: { health: AdminHealth | undefined }) {
+  if (health === undefined) return null;
+  const { memory_usage_mb, cpu_usage_percent } = health.metrics;
+  const parts = [
+    `Signalbox ${health.version}`,
+    `up for ${longDuration(health.uptime)}`,
+    `${bytes(memory_usage_mb * 1024 * 1024)} of memory`,
+    `${cpu_usage_percent} % of a core`,
+  ];
+  return <p class="faint">{parts.join(" · ")}</p>;
+}

@@ -1,0 +1,89 @@
+// The filters of the list of requests, in the address of the page and in the question to the gateway.
+
+import type { BackendStatus } from "../../../admin/backend-schemas.ts";
+import type { KeyList } from "../../../admin/key-schemas.ts";
+import { Field, Select } from "../parts/field.tsx";
+
+const PAGE_SIZE = 50;
+
+/** Suggestions; every status and class of them may be asked for. */
+const STATUSES = ["2xx", "4xx", "429", "499", "5xx"] as const;
+const STATUS = /^[1-5](?:xx|\d\d)$/;
+
+const TIMES = [
+  ["", "any"],
+  ["60000", "last minute"],
+  ["300000", "last 5 min"],
+  ["900000", "last 15 min"],
+  ["3600000", "last hour"],
+  ["86400000", "last day"],
+] as const;
+
+const OUTCOMES = [
+  ["", "any"],
+  ["succeeded", "ok"],
+  ["refused", "refused"],
+  ["failed", "failed"],
+  ["stream_broken", "broke off"],
+  ["client_left", "client left"],
+  ["running", "running"],
+] as const;
+
+/** Names of the filters in the address of the page. */
+export const FILTERS = [
+  "model",
+  "backend",
+  "key",
+  "user",
+  "organization",
+  "outcome",
+  "status",
+  "slower",
+  "time",
+  "id",
+] as const;
+
+export type RequestFilters = Partial<Record<(typeof FILTERS)[number], string | undefined>>;
+
+/** The path that asks for just these. */
+export function pathOf(filters: RequestFilters, cursor: string | undefined, nowMs: number): string {
+  const query = new URLSearchParams({ limit: String(PAGE_SIZE) });
+  const { time, slower, status, ...plain } = filters;
+  for (const [name, value] of Object.entries(plain)) if (value) query.set(name, value);
+  // What is not written to its end yet is no filter.
+  if (status !== undefined && STATUS.test(status)) query.set("status", status);
+  const slowerMs = Number(slower);
+  if (slower && Number.isInteger(slowerMs) && slowerMs >= 0) query.set("min_duration_ms", slower);
+  if (time && Number(time) > 0) query.set("since", String(Math.round(nowMs - Number(time))));
+  if (cursor !== undefined) query.set("cursor", cursor);
+  return `admin/requests?${query}`;
+}
+
+interface FiltersProps {
+  filters: RequestFilters;
+  change(name: keyof RequestFilters, value: string): void;
+  backends: readonly BackendStatus[];
+  keys: KeyList["keys"];
+}
+
+export function Filters({ filters, change, backends, keys }: FiltersProps) {
+  const about = (name: keyof RequestFilters, label: string) => ({
+    ...{ id: `filter-${name}`, label, value: filters[name] ?? "" },
+    set: (value: string) => change(name, value),
+  });
+  const models = [...new Set(backends.flatMap((row) => row.models))].sort();
+  return (
+    <search aria-label="Requests to show" class="filters">
+      <Field {...about("model", "Model")} list={models} />
+      <Field {...about("backend", "Backend")} list={backends.map(({ name }) => name)} />
+      <Field {...about("key", "Key")} list={keys.map(({ id }) => id)} />
+      <Field {...about("user", "User")} />
+      <Field {...about("organization", "Organization")} />
+      <Select {...about("outcome", "Outcome")} options={OUTCOMES} />
+      <Field {...about("status", "Status")} list={STATUSES} placeholder="502 or 5xx" />
+      <Field {...about("slower", "Slower than, ms")} type="number" min={0} step={1} />
+      <Select {...about("time", "Time")} options={TIMES} />
+      <Field {...about("id", "Part of its id")} />
+    </search>
+  );
+}

@@ -1,0 +1,24 @@
+// Pictures of buttons and of the navigation, drawn with lines in a square of 16.
+
+const ICONS = {
+  overview: "M2 13V9M6 13V3M10 13V7M14 13V5",
+  backends: "M2 3h12v4H2zM2 9h12v4H2zM4.5 5h.01M4.5 11h.01",
+  models: "M8 2l6 3-6 3-6-3zM2 8l6 3 6-3M2 11l6 3 6-3",
+  requests: "M2 4h12M2 8h8M2 12h10",
+  errors: "M8 2l6.5 11.5h-13zM8 6.5v3M8 11.5v.01",
+  usage: "M8 2a6 6 0 1 0 6 6H8z",
+  configuration: "M2 5h6M12 5h2M2 11h2M8 11h6M10 3v4M6 9v4",
+  limits: "M2 12a6 6 0 0 1 12 0M8 12l3-4",
+  theme: "M8 2.5a5.5 5.5 0 1 0 0 11zM8 2.5a5.5 5.5 0 0 1 0 11z",
+  playground: "M2 3h12v8H7l-3 3v-3H2z",
+} as const;
+
+export type IconName = keyof typeof ICONS;
+
+export function Icon({ name }: { name: IconName }) {
+  return (
+    <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
+      <path d={ICONS[name]} />
+    </svg>
+  );
+}

@@ -1,0 +1,23 @@
+// Links to pages of the dashboard.
+
+import type { ComponentChildren } from "preact";
+import { linkTo } from "../route.ts";
+
+interface LinkProps {
+  to: string;
+  /** Of one request or section. */
+  id?: string;
+  query?: Readonly<Record<string, string | undefined>>;
+  class?: string;
+  title?: string;
+  "aria-current"?: "page" | undefined;
+  children: ComponentChildren;
+}
+
+export function Link({ to, id, query, children, ...attributes }: LinkProps) {
+  return (
+    <a href={linkTo(to, id, query)} {...attributes}>
+      {children}
+    </a>
+  );
+}
