@@ -6,15 +6,8 @@ import type uPlot from "uplot";
 import { useApp } from "../app/context.ts";
 import { useNow } from "../app/hooks.ts";
 import { ago, dateTime } from "../format.ts";
-import {
-  type ChartLine,
-  type ChartMarker,
-  createPlot,
-  dataOf,
-  type LineLook,
-  type PlotSource,
-  sizeOf,
-} from "./plot.ts";
+import type { ChartMarker } from "../markers.ts";
+import { type ChartLine, createPlot, dataOf, type LineLook, type PlotSource, sizeOf } from "./plot.ts";
 import { maximumOf } from "./scale.ts";
 
 const HOUR_MS = 3_600_000;
@@ -46,7 +39,10 @@ export function Chart(props: ChartProps) {
   const pointed = useSignal<number | undefined>(undefined);
   source.current = { markers: [], range: undefined, onSelect: undefined, ...props };
   const isDark = themes.isDark.value;
+  const looks = lines.map(({ look }) => look).join();
+  const isSelectable = props.onSelect !== undefined;
 
+  // uPlot takes these once.
   useLayoutEffect(() => {
     const box = element.current as HTMLElement;
     const made = createPlot({
@@ -63,7 +59,7 @@ export function Chart(props: ChartProps) {
       resizing.disconnect();
       made.destroy();
     };
-  }, [group, pointed]);
+  }, [group, looks, isSelectable, pointed]);
   useLayoutEffect(() => plot.current?.setData(dataOf(source.current as PlotSource)));
   // In the colours of the other theme.
   useLayoutEffect(() => plot.current?.redraw(), [isDark]);
@@ -84,12 +80,20 @@ export function Chart(props: ChartProps) {
 }
 
 /** The values at the cursor, else the latest. */
-function Legend({ lines, times, span, format, pointed }: ChartProps & { pointed: ReadonlySignal<number | undefined> }) {
+function Legend(props: ChartProps & { pointed: ReadonlySignal<number | undefined> }) {
+  const { lines, times, markers = [], span, format, pointed } = props;
   const { value: index } = pointed;
   const at = index === undefined ? undefined : times[index];
+  const stepMs = (times[1] ?? 0) - (times[0] ?? 0);
+  const near = markers.filter(({ atMs }) => at !== undefined && Math.abs(atMs - at) <= stepMs);
   return (
     <span class="legend">
       <span>{at === undefined ? span : <PointedTime at={at} />}</span>
+      {near.map(({ atMs, tone, text }) => (
+        <span key={`${atMs} ${text}`} class={`marker ${tone}`}>
+          {text}
+        </span>
+      ))}
       {lines.map(({ name, look, values }) => {
         const value = values[index ?? values.length - 1];
         return <LegendEntry key={name} name={name} look={look} value={value === undefined ? "–" : format(value)} />;

@@ -2,6 +2,7 @@
 // group share.
 
 import uPlot from "uplot";
+import type { ChartMarker } from "../markers.ts";
 import { loneValues, maximumOf, niceMaximum, timeText } from "./scale.ts";
 
 /** Lines differ by more than their colour. */
@@ -12,12 +13,6 @@ export interface ChartLine {
   look: LineLook;
   /** One for each time; undefined where nothing is known. */
   values: readonly (number | undefined)[];
-}
-
-/** Something that happened at a moment. */
-export interface ChartMarker {
-  atMs: number;
-  label: string;
 }
 
 /** What a plot reads each time it draws; the chart changes it. */
@@ -46,7 +41,27 @@ const STROKES: Readonly<Record<LineLook, { colour: string; width: number; dash?:
   second: { colour: "--second", width: 1.75, dash: [4, 4] },
   bad: { colour: "--bad", width: 2.5, dash: [1, 3.5], filled: 22 },
 };
+const MARKER_COLOURS: Readonly<Record<ChartMarker["tone"], string>> = {
+  good: "var(--good)",
+  bad: "var(--bad)",
+  quiet: "var(--line-strong)",
+};
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Distances between the times on the scale. */
+const TIME_STEPS_MS: readonly number[] = [
+  ...[1, 2, 5, 10, 15, 30].map((count) => count * SECOND_MS),
+  ...[1, 2, 5, 10, 15, 30].map((count) => count * MINUTE_MS),
+  ...[1, 2, 3, 6, 12].map((count) => count * HOUR_MS),
+  ...[1, 2, 7, 14, 28].map((count) => count * DAY_MS),
+];
+
 const AXIS_SPACE = 50;
+const TIME_SPACE = 60;
 const FONT_SIZE = "11.5px";
 
 export function createPlot({ element, group, source, pointed }: PlotOptions): uPlot {
@@ -73,7 +88,8 @@ export function createPlot({ element, group, source, pointed }: PlotOptions): uP
           ...axis,
           size: 24,
           gap: 6,
-          space: 70,
+          space: TIME_SPACE,
+          incrs: [...TIME_STEPS_MS],
           values: (_, splits, __, ___, stepMs) => splits.map((at) => timeText(at, stepMs)),
         },
         {
@@ -143,27 +159,26 @@ function selected(plot: uPlot, { onSelect }: PlotSource): void {
   onSelect?.(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
 }
 
-function drawMarkers(
-  { ctx, bbox, valToPos, scales }: uPlot,
-  markers: readonly ChartMarker[],
-  colour: (value: string) => string,
-): void {
+/** A line at each moment, with its text where there is room before the next one. */
+function drawMarkers(plot: uPlot, markers: readonly ChartMarker[], colour: (value: string) => string): void {
+  const { ctx, bbox, scales } = plot;
   const { min = 0, max = 0 } = scales.x ?? {};
-  const ratio = uPlot.pxRatio;
+  const gap = 4 * uPlot.pxRatio;
+  const shown = markers.filter(({ atMs }) => atMs >= min && atMs <= max);
+  const places = shown.map(({ atMs }) => Math.round(plot.valToPos(atMs, "x", true)));
   ctx.save();
-  ctx.strokeStyle = colour("var(--line-strong)");
-  ctx.fillStyle = colour("var(--text)");
-  ctx.lineWidth = ratio;
+  ctx.lineWidth = uPlot.pxRatio;
   ctx.textAlign = "left";
   ctx.textBaseline = "top";
-  for (const { atMs, label } of markers) {
-    if (atMs < min || atMs > max) continue;
-    const x = Math.round(valToPos(atMs, "x", true));
+  for (const [index, { tone, text }] of shown.entries()) {
+    const x = places[index] as number;
+    const room = (places[index + 1] ?? bbox.left + bbox.width) - x - 2 * gap;
+    ctx.strokeStyle = ctx.fillStyle = colour(MARKER_COLOURS[tone]);
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
-    ctx.fillText(label, x + 4 * ratio, bbox.top);
+    if (ctx.measureText(text).width <= room) ctx.fillText(text, x + gap, bbox.top);
   }
   ctx.restore();
 }
