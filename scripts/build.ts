@@ -4,8 +4,8 @@
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { packAssets } from "../src/dashboard/assets.ts";
 import { bundleAssets } from "../src/dashboard/bundle.ts";
+import { packAssets } from "../src/dashboard/pack.ts";
 import { PLATFORMS, type Platform, runtimeOf } from "./platform-runtimes.ts";
 
 /** The program that loads what was linked for glibc. */

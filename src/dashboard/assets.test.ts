@@ -1,14 +1,16 @@
 // The files of the dashboard: few bytes, names that follow the content, and the same out of an executable.
 
 import { beforeAll, expect, test } from "bun:test";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Assets } from "./asset.ts";
-import { packAssets, unpackAssets } from "./assets.ts";
 import { bundleAssets } from "./bundle.ts";
+import { packAssets, unpackAssets } from "./pack.ts";
 import { renderPage } from "./page.ts";
 
 /** Of everything that a browser loads. */
 const MOST_BYTES = 90_000;
+
+const WEB = join(import.meta.dir, "web");
 
 let assets: Assets;
 beforeAll(async () => {
@@ -49,9 +51,21 @@ test("load nothing and run nothing from elsewhere", () => {
   }
 });
 
+test("come from their folder and from packages alone: nothing else is in the key that they are kept by", async () => {
+  const outside: string[] = [];
+  for (const file of new Bun.Glob("**/*.{ts,tsx}").scanSync(WEB)) {
+    if (file.includes(".test.")) continue;
+    const text = await Bun.file(join(WEB, file)).text();
+    for (const [line, path = ""] of text.matchAll(/^(?:import|export) (?!type )[^;]*?from "(\.[^"]+)"/gm)) {
+      if (!join(WEB, dirname(file), path).startsWith(`${WEB}/`)) outside.push(`${file}: ${line}`);
+    }
+  }
+  expect(outside).toEqual([]);
+});
+
 test("make markup of no text", async () => {
   // Preact can set innerHTML, for a property that no source of the dashboard uses; the page's Trusted Types refuse it, too.
-  for await (const file of new Bun.Glob("**/*.{ts,tsx}").scan({ cwd: join(import.meta.dir, "web"), absolute: true })) {
+  for await (const file of new Bun.Glob("**/*.{ts,tsx}").scan({ cwd: WEB, absolute: true })) {
     const isFine = !/innerHTML/i.test(await Bun.file(file).text());
     expect({ file, isFine }).toEqual({ file, isFine: true });
   }

@@ -1,44 +1,22 @@
 // What the dashboard consists of in the browser: its script and its style under names that change with their content, as
 // they are and compressed, in memory.
 
-import type { Asset, Assets } from "./asset.ts";
+import type { Assets } from "./asset.ts";
+import { unpackAssets } from "./pack.ts";
 
-/** In an executable the files are part of it (scripts/build.ts); else they are made of the sources beside this file. */
-export async function loadAssets(): Promise<Assets> {
+/**
+ * In an executable the files are part of it (scripts/build.ts); else they are made of the sources beside this file, and kept for
+ * the next start.
+ */
+export async function loadAssets(env: Readonly<Record<string, string | undefined>>): Promise<Assets> {
   const embedded = Bun.embeddedFiles.find((file) => EMBEDDED.test((file as File).name));
   if (embedded !== undefined) return unpackAssets(await embedded.text());
-  const { bundleAssets } = await import("./bundle.ts");
-  return await bundleAssets();
+  const [{ bundleAssets }, { cacheFolder, keptAssets }] = await Promise.all([
+    import("./bundle.ts"),
+    import("./asset-cache.ts"),
+  ]);
+  return await keptAssets(cacheFolder(env), bundleAssets);
 }
 
 /** The bundler puts a hash into the name. */
 const EMBEDDED = /^dashboard(?:-\w+)?\.assets$/;
-
-/** As one text, for an executable. */
-export function packAssets({ files, ...names }: Assets): string {
-  const packed = [...files].map(([name, { type, plain, gzip, br }]) => {
-    return { name, type, plain: toBase64(plain), gzip: toBase64(gzip), br: toBase64(br) };
-  });
-  return JSON.stringify({ ...names, files: packed });
-}
-
-type Packed = Pick<Assets, "script" | "theme" | "style"> & {
-  files: ({ name: string } & Record<keyof Asset, string>)[];
-};
-
-export function unpackAssets(text: string): Assets {
-  const { files, ...names } = JSON.parse(text) as Packed;
-  const unpacked = files.map(({ name, type, plain, gzip, br }): [string, Asset] => [
-    name,
-    { type, plain: fromBase64(plain), gzip: fromBase64(gzip), br: fromBase64(br) },
-  ]);
-  return { ...names, files: new Map(unpacked) };
-}
-
-function toBase64(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("base64");
-}
-
-function fromBase64(text: string): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(Buffer.from(text, "base64"));
-}

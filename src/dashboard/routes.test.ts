@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { DASHBOARD_PATHS } from "./paths.ts";
 import { dashboardRoutes, encodingFor } from "./routes.ts";
 
-const endpoints = dashboardRoutes({ settings: () => ({ admin: { auth: { method: "none" } } }) } as never);
+const endpoints = dashboardRoutes({ settings: () => ({ admin: { auth: { method: "none" } } }), env: {} } as never);
 
 test("every path that the server knows leads to an endpoint, for whoever may sign in", () => {
   expect(endpoints.map(({ path }) => path)).toEqual([...DASHBOARD_PATHS]);

@@ -13,12 +13,16 @@ import { renderPage, renderRefusal, SECURITY_HEADERS } from "./page.ts";
 
 const FOREVER = "public, max-age=31536000, immutable";
 
-export function dashboardRoutes({ settings }: Pick<AdminParts, "settings">): DescribedEndpoint[] {
+interface DashboardParts extends Pick<AdminParts, "settings"> {
+  env: Readonly<Record<string, string | undefined>>;
+}
+
+export function dashboardRoutes({ settings, env }: DashboardParts): DescribedEndpoint[] {
   let loading: Promise<Assets> | undefined;
 
   /** Those that could not be made are tried again by the next who asks. */
   function assets(): Promise<Assets> {
-    loading ??= loadAssets().catch((error: unknown) => {
+    loading ??= loadAssets(env).catch((error: unknown) => {
       loading = undefined;
       throw error;
     });

@@ -137,7 +137,7 @@ export function createGateway({
     adminTable: lazily(async () => {
       const { adminRoutes } = await import("../admin/routes.ts");
       const { dashboardRoutes } = await import("../dashboard/routes.ts");
-      return createRouteTable([...adminRoutes(adminParts), ...dashboardRoutes(adminParts)]);
+      return createRouteTable([...adminRoutes(adminParts), ...dashboardRoutes({ ...adminParts, env })]);
     }),
     kvPeers: workers && { teller: workers.kvTeller, follows: false },
   });
